@@ -1,0 +1,77 @@
+# The front door. Every target first installs the Debian packages that are missing (scripts/packages.txt).
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+# All cores, but no more compilers than fit at 2 GiB each.
+JOBS ?= $(shell awk -v cores=$$(nproc) '/MemTotal/ { fit = int($$2 / 2097152); if (fit < 1) fit = 1; print (fit < cores) ? fit : cores }' /proc/meminfo)
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+NACRE := build/release/nacre
+DEMO ?= --data twin:arxiv --model gcn --layers 3 --hidden 128 --dropout 0.5 --lr 0.01 --epochs 50
+BENCH ?=
+
+ifneq ($(shell command -v ccache),)
+export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
+endif
+
+configure = @[ -f build/$(1)/build.ninja ] || cmake --preset $(1)
+compile = cmake --build --preset $(1) --parallel $(JOBS)
+
+.PHONY: help deps build demo test bench peers lint format asan tsan fuzz example install clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+deps: ## install missing packages
+	@scripts/install_deps.sh
+
+build: deps ## the program, at build/release/nacre
+	$(call configure,release)
+	$(call compile,release) --target nacre
+
+demo: build ## train a GCN on the full-size arxiv twin
+	$(NACRE) train $(DEMO)
+
+test: deps ## build everything, run all tests
+	$(call configure,release)
+	$(call compile,release)
+	ctest --preset release --parallel $(JOBS)
+
+bench: build ## epoch times beside PyTorch Geometric, where that is installed (make peers)
+	python3 bench/peers/run.py --nacre $(NACRE) $(BENCH)
+
+peers: deps ## a Python environment in build/peers for the comparison
+	@python3 -c 'import ensurepip' 2>/dev/null || { echo "make peers needs the package python3-venv"; exit 1; }
+	python3 -m venv build/peers
+	build/peers/bin/pip install -r bench/peers/requirements.txt
+
+lint: deps ## formatting, clang-tidy, room borders, documents
+	@scripts/lint.sh
+
+format: deps ## format all sources in place
+	@scripts/format.sh
+
+asan: deps ## fast tests under address and undefined-behaviour sanitizers
+	$(call configure,asan)
+	$(call compile,asan)
+	UBSAN_OPTIONS=print_stacktrace=1 ctest --preset asan --parallel $(JOBS)
+
+tsan: deps ## fast tests under the thread sanitizer
+	$(call configure,tsan)
+	$(call compile,tsan)
+	TSAN_OPTIONS=second_deadlock_stack=1 ctest --preset tsan --parallel $(JOBS)
+
+fuzz: deps ## replay the corpora, then fuzz each reader for FUZZ_SECONDS (60)
+	@scripts/fuzz.sh $(FUZZ_SECONDS)
+
+example: build ## install into a temporary folder, build and run examples/find_package against it
+	$(call compile,release)
+	@scripts/check_install.sh
+
+install: deps ## program, headers, libraries and CMake package into PREFIX (/usr/local)
+	$(call configure,release)
+	$(call compile,release)
+	cmake --install build/release --prefix $(PREFIX)
+
+clean: ## remove build/
+	rm -rf build

@@ -1,0 +1,142 @@
+// nacre bench cpu: epoch times of the reference models, kernel by kernel against the physical floor.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <sstream>
+
+#include "commands.h"
+#include "machine_rates.h"
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/base/machine.h"
+#include "nacre/base/parallel.h"
+#include "nacre/base/pending_file.h"
+#include "nacre/kernel/cpu/gemm.h"
+#include "options.h"
+
+namespace nacre::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct BenchCommand {
+  RunConfig config;
+  std::string models = "gcn,sage,gat,rgcn,gin";
+  int epochs = 7;
+  int warmup = 2;
+  std::string json;
+  bool kernels = true;
+};
+
+// The reference setting: three layers, hidden 256; GAT 4 heads of 64; RGCN 7 types.
+RunConfig reference_config(const BenchCommand& c, const std::string& model) {
+  RunConfig config = c.config;
+  config.model.model = model;
+  if (model == "gat" || model == "gatv2") config.model.heads = config.model.heads > 0 ? config.model.heads : 4;
+  return config;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Time over the floor: the larger of bytes at the measured bandwidth and operations at the measured rate.
+ordered_json kernel_table(Session& session, const MachineRates& rates, bool print) {
+  ordered_json rows = ordered_json::array();
+  const Plan& plan = session.plan();
+  const auto& times = session.trainer().times();
+  std::vector<size_t> order(plan.kernels.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return times[a].seconds > times[b].seconds; });
+  if (print) fmt::print("    {:>9} {:>7} {:>9} {:>9}  {}\n", "ms", "floor", "GB/s", "GFLOP/s", "kernel");
+  for (const size_t k : order) {
+    const Kernel& kernel = plan.kernels[k];
+    if (times[k].runs == 0) continue;
+    const double seconds = times[k].seconds / static_cast<double>(times[k].runs);
+    const double floor = std::max(kernel.floor_bytes / rates.bytes_per_second, kernel.flops / rates.flops_per_second);
+    std::string ops;
+    for (const NodeRef v : kernel.nodes) ops += (ops.empty() ? "" : "+") + std::string(op_info(plan.dfg[v].op).name);
+    const std::string name = fmt::format("{} {} ({})", kernel_name(kernel.kind), type_text(plan.dfg[kernel.root].type), ops);
+    rows.push_back({{"kernel", name}, {"ms", seconds * 1e3}, {"over_floor", floor > 0 ? seconds / floor : 0},
+                    {"floor_bytes", kernel.floor_bytes}, {"flops", kernel.flops}});
+    if (print && seconds > 0.5e-3) {
+      fmt::print("    {:>9.2f} {:>6.1f}x {:>9.1f} {:>9.1f}  {}\n", seconds * 1e3, seconds / floor, kernel.floor_bytes / seconds / 1e9,
+                 kernel.flops / seconds / 1e9, name);
+    }
+  }
+  return rows;
+}
+
+ordered_json run_model(const BenchCommand& c, const Dataset& dataset, const std::string& model, const MachineRates& rates) {
+  reset_peak_memory();
+  const RunConfig config = reference_config(c, model);
+  Session session(dataset, config, {.evaluation = false});
+  session.start();
+  std::vector<double> ms;
+  for (int e = 0; e < c.warmup + c.epochs; ++e) {
+    if (e == c.warmup) session.trainer().reset_times();
+    const double start = now_seconds();
+    session.train_step(e, config.optimizer.lr);
+    if (e >= c.warmup) ms.push_back((now_seconds() - start) * 1e3);
+  }
+  const double peak = static_cast<double>(peak_memory()) / (1 << 20);
+  fmt::print("{:<6} {:>9.1f} ms per epoch (min {:.1f}, max {:.1f}), peak {:.0f} MB, planned {}\n", model, median(ms),
+             *std::min_element(ms.begin(), ms.end()), *std::max_element(ms.begin(), ms.end()), peak,
+             human_bytes(static_cast<double>(total_bytes(session.memory()))));
+  ordered_json j = {{"model", model}, {"epoch_ms_median", median(ms)}, {"epoch_ms_min", *std::min_element(ms.begin(), ms.end())},
+                    {"epoch_ms_max", *std::max_element(ms.begin(), ms.end())}, {"peak_mb", peak},
+                    {"planned_mb", static_cast<double>(total_bytes(session.memory())) / (1 << 20)},
+                    {"kernels", kernel_table(session, rates, c.kernels)}};
+  std::fflush(stdout);
+  return j;
+}
+
+void run_cpu(BenchCommand& c) {
+  apply_execution(c.config);
+  const Dataset dataset = open_data(c.config);
+  const MachineRates rates = measure_rates();
+  fmt::print("machine: {} threads, {:.1f} GB/s memory, {:.0f} GFLOP/s in {}\n", num_threads(), rates.bytes_per_second / 1e9,
+             rates.flops_per_second / 1e9, cpu::gemm_library());
+  ordered_json results = ordered_json::array();
+  std::istringstream names(c.models);
+  for (std::string model; std::getline(names, model, ',');) results.push_back(run_model(c, dataset, model, rates));
+  if (c.json.empty()) return;
+  const ordered_json j = {{"data", dataset.name}, {"threads", num_threads()}, {"bytes_per_second", rates.bytes_per_second},
+                          {"flops_per_second", rates.flops_per_second}, {"gemm", cpu::gemm_library()}, {"results", results}};
+  write_file(c.json, j.dump(1) + "\n");
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app) {
+  CLI::App& bench = *app.add_subcommand("bench", "measurements");
+  bench.require_subcommand(1);
+  CLI::App& command = *bench.add_subcommand("cpu", "epoch time of the reference models on the CPU, and time over the floor per kernel");
+  const auto c = std::make_shared<BenchCommand>();
+  c->config.data = "twin:arxiv";
+  c->config.model.layers = 3;
+  c->config.model.hidden = 256;
+  c->config.model.dropout = 0.5;
+  add_data_options(command, c->config, false);
+  add_execution_options(command, c->config);
+  add_talk_options(command);
+  command.add_option("--models", c->models, "comma-separated")->capture_default_str();
+  command.add_option("--layers", c->config.model.layers)->capture_default_str();
+  command.add_option("--hidden", c->config.model.hidden)->capture_default_str();
+  command.add_option("--heads", c->config.model.heads, "attention heads; default 4");
+  command.add_option("--dropout", c->config.model.dropout)->capture_default_str();
+  command.add_option("--relations", c->config.relations)->capture_default_str();
+  command.add_option("--epochs", c->epochs, "timed epochs")->capture_default_str()->check(CLI::PositiveNumber);
+  command.add_option("--warmup", c->warmup, "epochs before")->capture_default_str()->check(CLI::NonNegativeNumber);
+  command.add_option("--json", c->json, "write the results to a file");
+  command.add_flag("!--no-kernels", c->kernels, "leave out the table of kernels");
+  command.callback([c] { run_cpu(*c); });
+}
+
+}  // namespace nacre::cli

@@ -1,0 +1,18 @@
+// The subcommands of the program. Each adds itself to the app with a callback that does the work; errors travel as exceptions.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace nacre::cli {
+
+void add_devices(CLI::App& app);
+void add_data(CLI::App& app);
+void add_plan(CLI::App& app);
+void add_train(CLI::App& app);
+void add_eval(CLI::App& app);
+void add_predict(CLI::App& app);
+void add_bench(CLI::App& app);
+
+}  // namespace nacre::cli

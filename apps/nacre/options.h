@@ -1,0 +1,33 @@
+// Options several commands share, written straight into a RunConfig.
+#pragma once
+
+#include <string>
+
+#include "nacre/train/session.h"
+#include "nacre/train/trainer.h"
+
+namespace CLI {
+class App;
+}
+
+namespace nacre::cli {
+
+// Every group of options adds itself to a command and fills `config` when the command line is parsed.
+void add_data_options(CLI::App& command, RunConfig& config, bool required);
+void add_model_options(CLI::App& command, RunConfig& config);
+void add_training_options(CLI::App& command, RunConfig& config);
+void add_execution_options(CLI::App& command, RunConfig& config);
+// --config FILE: every option of the command may stand in a TOML file; the command line wins.
+void add_config_file(CLI::App& command);
+// --quiet, --verbose
+void add_talk_options(CLI::App& command);
+
+// Applies threads, checks the device, loads the data with progress and notes.
+Dataset open_data(const RunConfig& config);
+void apply_execution(const RunConfig& config);
+// The notes of a session and its bill, for people.
+void show_session(const Session& session);
+// NaN and -1 (no such split) become null.
+std::string json_number(double value);
+
+}  // namespace nacre::cli

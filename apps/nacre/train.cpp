@@ -1,0 +1,114 @@
+// nacre train
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/base/machine.h"
+#include "nacre/base/trace.h"
+#include "options.h"
+
+namespace nacre::cli {
+namespace {
+
+struct TrainCommand {
+  RunConfig config;
+  TrainerOptions trainer;
+  bool no_checkpoint = false;
+  bool json = false;
+  std::string trace;
+};
+
+nlohmann::json or_null(double value) { return nlohmann::json::parse(json_number(value)); }
+
+std::string result_json(const Session& session, const TrainResult& r, const std::string& folder) {
+  const nlohmann::ordered_json j = {{"test_acc", or_null(r.test_score)},
+                                    {"val_acc", or_null(r.val_score)},
+                                    {"train_acc", or_null(r.train_score)},
+                                    {"last_test_acc", or_null(r.last_test_score)},
+                                    {"metric", session.metric()},
+                                    {"epochs", r.epochs},
+                                    {"best_epoch", r.best_epoch},
+                                    {"loss", r.final_loss},
+                                    {"epoch_ms_median", r.epoch_ms_median},
+                                    {"epoch_ms_p10", r.epoch_ms_p10},
+                                    {"epoch_ms_p90", r.epoch_ms_p90},
+                                    {"eval_ms_median", r.eval_ms_median},
+                                    {"seconds", r.seconds},
+                                    {"plan_s", session.plan_seconds()},
+                                    {"peak_mb", static_cast<double>(peak_memory()) / (1 << 20)},
+                                    {"planned_mb", static_cast<double>(total_bytes(session.memory())) / (1 << 20)},
+                                    {"device", "cpu"},
+                                    {"plan", session.plan().name},
+                                    {"model", session.config().model.model},
+                                    {"data", session.dataset().name},
+                                    {"seed", session.config().seed},
+                                    {"interrupted", r.interrupted},
+                                    {"stopped_early", r.stopped_early},
+                                    {"run", folder}};
+  return j.dump();
+}
+
+void say_result(const Session& session, const TrainResult& r, const std::string& folder) {
+  if (r.interrupted) {
+    log_info(fmt::format("interrupted after epoch {}{}", r.epochs,
+                         folder.empty() ? "" : "; continue with the same command and --checkpoint " + folder + " --resume"));
+  }
+  fmt::print("{} epochs in {}{}: {} ms per epoch (median; 10-90 %: {:.1f}-{:.1f})\n", r.epochs, human_seconds(r.seconds),
+             r.stopped_early ? ", stopped early" : "", fmt::format("{:.1f}", r.epoch_ms_median), r.epoch_ms_p10, r.epoch_ms_p90);
+  fmt::print("{}: test {}, validation {} (epoch {})\n", session.metric(), json_number(r.test_score), json_number(r.val_score), r.best_epoch);
+  fmt::print("memory: {} planned, {} at the peak of the process\n", human_bytes(static_cast<double>(total_bytes(session.memory()))),
+             human_bytes(static_cast<double>(peak_memory())));
+  if (!folder.empty()) fmt::print("run folder: {}\n", folder);
+}
+
+void run(TrainCommand& c) {
+  if (c.no_checkpoint && (c.trainer.resume || !c.trainer.run_folder.empty())) {
+    throw UserError("--no-checkpoint", "contradicts --checkpoint and --resume");
+  }
+  if (c.trainer.resume && c.trainer.run_folder.empty()) throw UserError("--resume", "needs --checkpoint DIR, the folder to continue from");
+  if (c.trainer.checkpoint_every < 0) throw UserError("--checkpoint-every", "must not be negative");
+  if (c.trainer.keep < 1) throw UserError("--keep", "must be at least 1");
+  apply_execution(c.config);
+  if (!c.trace.empty()) trace_start();
+  Session session(open_data(c.config), c.config);
+  show_session(session);
+  session.start();
+  if (!c.no_checkpoint && c.trainer.run_folder.empty()) {
+    const std::string stem = std::filesystem::path(session.dataset().name).stem().string();
+    c.trainer.run_folder = fresh_run_folder("runs", stem + "-" + session.config().model.model);
+  }
+  const TrainResult result = train(session, c.trainer);
+  if (!c.trace.empty()) trace_write(c.trace);
+  say_result(session, result, c.trainer.run_folder);
+  if (c.json) fmt::print("{}\n", result_json(session, result, c.trainer.run_folder));
+}
+
+}  // namespace
+
+void add_train(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("train", "train a model (plans first)");
+  const auto c = std::make_shared<TrainCommand>();
+  add_data_options(command, c->config, true);
+  add_model_options(command, c->config);
+  add_training_options(command, c->config);
+  add_execution_options(command, c->config);
+  add_config_file(command);
+  add_talk_options(command);
+  command.add_option("--checkpoint", c->trainer.run_folder, "run folder: checkpoints, metrics, final weights; default: a fresh one under runs/")->group("Output");
+  command.add_flag("--resume", c->trainer.resume, "continue from the newest checkpoint in --checkpoint, or start afresh when there is none")->group("Output");
+  command.add_option("--checkpoint-every", c->trainer.checkpoint_every, "epochs between checkpoints; default: by time")->group("Output");
+  command.add_option("--keep", c->trainer.keep, "checkpoints kept")->capture_default_str()->group("Output");
+  command.add_flag("--no-checkpoint", c->no_checkpoint, "write no run folder")->group("Output");
+  command.add_option("--metrics", c->trainer.metrics_file, "JSON lines, one per epoch; default: metrics.jsonl in the run folder")->group("Output");
+  command.add_option("--trace", c->trace, "write a timeline that Perfetto opens")->group("Output");
+  command.add_flag("--json", c->json, "end stdout with one JSON object")->group("Output");
+  command.callback([c] { run(*c); });
+}
+
+}  // namespace nacre::cli

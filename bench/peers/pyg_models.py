@@ -1,0 +1,122 @@
+"""The peer's models: three layers of PyG's own convolutions, and the graph in each form PyG can take.
+
+Paths:
+  edge_index  [2, E] tensor, unsorted, as most PyG code passes it: gather, message, scatter
+  sorted      PyG's EdgeIndex, sorted by destination with CSR and CSC cached; fused where the layer supports it
+  sparse      torch.sparse CSR of the transposed adjacency: torch.sparse.mm wherever the layer supports it
+
+torch_sparse.SparseTensor is no fourth path: on the CPU, PyG turns it into torch.sparse CSR in each call.
+GCN's normalisation, self loops, sorting and CSR are made once, outside the timed epochs, for every path.
+"""
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch_geometric import EdgeIndex
+from torch_geometric.nn import GATConv, GCNConv, GINConv, RGCNConv, SAGEConv
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
+from torch_geometric.utils import add_remaining_self_loops, spmm
+
+PATHS = ("edge_index", "sorted", "sparse")
+
+
+class GraphForm:
+    """The edges in the form of one path. `weight` is None or one float per edge (only GCN has them)."""
+
+    def __init__(self, path, edge_index, num_nodes, weight=None):
+        self.weight = None
+        if path == "edge_index":
+            self.adj, self.weight = edge_index, weight
+            return
+        order = torch.argsort(edge_index[1] * num_nodes + edge_index[0])
+        edge_index = edge_index[:, order]
+        weight = None if weight is None else weight[order]
+        if path == "sorted":
+            size = (num_nodes, num_nodes)
+            self.adj = EdgeIndex(edge_index, sparse_size=size, sort_order="col").fill_cache_()
+            self.weight = weight
+            return
+        rows = torch.zeros(num_nodes + 1, dtype=torch.int64)
+        torch.cumsum(torch.bincount(edge_index[1], minlength=num_nodes), 0, out=rows[1:])
+        values = torch.ones(edge_index.size(1)) if weight is None else weight
+        self.adj = torch.sparse_csr_tensor(rows, edge_index[0], values, (num_nodes, num_nodes))
+
+
+class SplitRGCNConv(RGCNConv):
+    """RGCNConv over one ready adjacency per relation. RGCNConv itself cuts the edges by type in every call, and of the
+    sparse forms takes only torch_sparse's; this gives the peer the faster road."""
+
+    def forward(self, x, adjs):
+        out = x @ self.root + self.bias
+        for adj, weight in zip(adjs, self.weight):
+            if isinstance(adj, EdgeIndex):  # rows are sources here, destinations in the sparse form
+                h = adj.matmul(x, reduce="mean", transpose=True)
+            else:
+                h = spmm(adj, x, reduce="sum")  # the values are the mean's
+            out = out + h @ weight
+        return out
+
+
+class Net(nn.Module):
+    """Convolution, activation, dropout; twice; then the convolution that gives the logits."""
+
+    def __init__(self, convs, call, activation, dropout):
+        super().__init__()
+        self.convs = nn.ModuleList(convs)
+        self.call, self.activation, self.dropout = call, activation, dropout
+
+    def forward(self, x):
+        for conv in self.convs[:-1]:
+            x = self.activation(self.call(conv, x))
+            x = F.dropout(x, self.dropout, self.training)
+        return self.call(self.convs[-1], x)
+
+
+def build(model, path, data, hidden=256, layers=3, dropout=0.5, heads=4):
+    """`data` has edge_index, num_nodes, num_features, num_classes, and edge_type for rgcn."""
+    n, edges = data["num_nodes"], data["edge_index"]
+    dims = [data["num_features"]] + [hidden] * (layers - 1) + [data["num_classes"]]
+    pairs = list(zip(dims[:-1], dims[1:]))
+    activation = F.relu
+    if model == "gcn":
+        g = GraphForm(path, *gcn_edges(edges, n))
+        convs = [GCNConv(i, o, normalize=False) for i, o in pairs]
+        call = lambda conv, x: conv(x, g.adj, g.weight)
+    elif model == "sage":
+        g = GraphForm(path, edges, n)
+        convs = [SAGEConv(i, o, aggr="mean") for i, o in pairs]
+        call = lambda conv, x: conv(x, g.adj)
+    elif model == "gin":
+        g = GraphForm(path, edges, n)
+        convs = [GINConv(nn.Sequential(nn.Linear(i, hidden), nn.ReLU(), nn.Linear(hidden, o)), train_eps=True)
+                 for i, o in pairs]
+        call = lambda conv, x: conv(x, g.adj)
+    elif model == "gat":
+        g = GraphForm(path, add_remaining_self_loops(edges, num_nodes=n)[0], n)
+        convs = [GATConv(i, hidden // heads, heads, add_self_loops=False) for i, _ in pairs[:-1]]
+        convs.append(GATConv(pairs[-1][0], pairs[-1][1], 1, add_self_loops=False))
+        activation = F.elu
+        call = lambda conv, x: conv(x, g.adj)
+    elif model == "rgcn":
+        kinds = int(data["edge_type"].max()) + 1
+        if path == "edge_index":
+            kind = data["edge_type"]
+            convs = [RGCNConv(i, o, kinds) for i, o in pairs]
+            call = lambda conv, x: conv(x, edges, kind)
+        else:
+            parts = [edges[:, data["edge_type"] == r] for r in range(kinds)]
+            adjs = [GraphForm(path, part, n, mean_weights(part[1], n)).adj for part in parts]
+            convs = [SplitRGCNConv(i, o, kinds) for i, o in pairs]
+            call = lambda conv, x: conv(x, adjs)
+    else:
+        raise SystemExit(f"unknown model '{model}'")
+    return Net(convs, call, activation, dropout)
+
+
+def mean_weights(target, num_nodes):
+    """1 / in-degree for every edge, so that a sum is a mean."""
+    return 1.0 / torch.bincount(target, minlength=num_nodes)[target].float()
+
+
+def gcn_edges(edge_index, num_nodes):
+    edge_index, weight = gcn_norm(edge_index, None, num_nodes)
+    return edge_index, num_nodes, weight

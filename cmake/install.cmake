@@ -1,0 +1,53 @@
+# Installs the program, the headers and every room as a library, and the CMake package that offers them as nacre::ROOM
+# and, all together, as nacre::nacre.
+include(CMakePackageConfigHelpers)
+
+set(rooms ${NACRE_ROOMS})
+list(REMOVE_ITEM rooms "")
+
+add_library(nacre_all INTERFACE)
+add_library(nacre::nacre ALIAS nacre_all)
+set_target_properties(nacre_all PROPERTIES EXPORT_NAME nacre)
+target_link_libraries(nacre_all INTERFACE ${rooms})
+
+# The rooms are static libraries: whoever links them also links what they use. The package must find all of that, so
+# every third-party target has its line here.
+set(find_TBB::tbb "find_dependency(TBB)")
+set(find_Threads::Threads "find_dependency(Threads)")
+set(find_ZLIB::ZLIB "find_dependency(ZLIB)")
+set(find_fmt::fmt "find_dependency(fmt)")
+set(find_nlohmann_json::nlohmann_json "find_dependency(nlohmann_json)")
+set(find_tomlplusplus::tomlplusplus "find_dependency(tomlplusplus)")
+set(find_BLAS::BLAS "find_dependency(BLAS)")
+set(find_PkgConfig::HWY "find_dependency(PkgConfig)\npkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)")
+set(find_PkgConfig::OPENBLAS "find_dependency(PkgConfig)\npkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)")
+
+set(NACRE_FIND_DEPENDENCIES "")
+foreach(room ${rooms})
+  get_target_property(links ${room} LINK_LIBRARIES)
+  foreach(link ${links})
+    if(link MATCHES "^nacre_" OR NOT link MATCHES "::")
+      continue()
+    endif()
+    if(NOT DEFINED find_${link})
+      message(FATAL_ERROR "${room} links ${link}: say in cmake/install.cmake how the installed package finds it")
+    endif()
+    list(APPEND NACRE_FIND_DEPENDENCIES "${find_${link}}")
+  endforeach()
+endforeach()
+list(REMOVE_DUPLICATES NACRE_FIND_DEPENDENCIES)
+list(JOIN NACRE_FIND_DEPENDENCIES "\n" NACRE_FIND_DEPENDENCIES)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/nacre)
+configure_package_config_file(cmake/nacre-config.cmake.in ${PROJECT_BINARY_DIR}/nacre-config.cmake
+  INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/nacre-config-version.cmake COMPATIBILITY SameMinorVersion)
+
+install(TARGETS ${rooms} nacre_all EXPORT nacre ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS nacre RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY src/nacre DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE)
+install(EXPORT nacre NAMESPACE nacre:: FILE nacre-targets.cmake DESTINATION ${package_dir})
+install(FILES ${PROJECT_BINARY_DIR}/nacre-config.cmake ${PROJECT_BINARY_DIR}/nacre-config-version.cmake
+  DESTINATION ${package_dir})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -1,0 +1,46 @@
+# nacre_room(NAME SOURCES a.cpp … USES other_room … LINKS Lib::Target …)
+#
+# One static library per room. USES is the list of rooms whose headers and code this room may use: it is public, so a
+# forbidden include fails at link time and the dependency direction is visible where files are listed.
+# LINKS are third-party libraries; they stay private, so no header of ours may include theirs.
+set(NACRE_ROOMS "" CACHE INTERNAL "")
+function(nacre_room name)
+  cmake_parse_arguments(arg "" "" "SOURCES;USES;LINKS" ${ARGN})
+  add_library(nacre_${name} STATIC ${arg_SOURCES})
+  add_library(nacre::${name} ALIAS nacre_${name})
+  set_target_properties(nacre_${name} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(nacre_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  foreach(room ${arg_USES})
+    target_link_libraries(nacre_${name} PUBLIC nacre_${room})
+  endforeach()
+  target_link_libraries(nacre_${name} PRIVATE ${arg_LINKS})
+  nacre_flags(nacre_${name})
+  set(NACRE_ROOMS "${NACRE_ROOMS};nacre_${name}" CACHE INTERNAL "")
+endfunction()
+
+# nacre_test(NAME SOURCES a.cpp … USES room … LABELS fast|slow …): a GoogleTest program registered with CTest.
+# Everything not labelled `slow` also runs under the sanitizers.
+function(nacre_test name)
+  cmake_parse_arguments(arg "" "" "SOURCES;USES;LABELS;LINKS" ${ARGN})
+  add_executable(test_${name} ${arg_SOURCES})
+  foreach(room ${arg_USES})
+    target_link_libraries(test_${name} PRIVATE nacre_${room})
+  endforeach()
+  target_link_libraries(test_${name} PRIVATE ${arg_LINKS} GTest::gtest_main)
+  target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  nacre_flags(test_${name})
+  add_test(NAME ${name} COMMAND test_${name} --gtest_brief=1)
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600)
+endfunction()
+
+function(nacre_flags target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wno-missing-field-initializers -Wno-restrict
+    # one answer on every machine: never let the compiler contract or reorder float expressions by itself
+    -ffp-contract=off)
+  if(NACRE_SANITIZE)
+    target_compile_options(${target} PUBLIC -fsanitize=${NACRE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    target_link_options(${target} PUBLIC -fsanitize=${NACRE_SANITIZE})
+  endif()
+endfunction()

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Checks the borders between the rooms of src/nacre.
+
+- A room's CMakeLists.txt may list under USES only rooms that the table below lets it use.
+- A file may include headers of its own room and of rooms its USES reach.
+- Headers include no third-party headers, so that no user of nacre compiles them. Exempt are `*-inl.h` files: they are
+  parts of one .cpp (SIMD code compiled once per instruction set), not interfaces.
+"""
+import re
+
+import tree
+
+# room: rooms it may use directly; what those may use comes with them.
+MAY_USE = {
+    "base": (),
+    "tensor": ("base",),
+    "graph": ("tensor",),
+    "data": ("graph",),
+    "dfg": ("tensor",),
+    "model": ("dfg",),
+    "cost": ("graph", "dfg"),
+    "gtask": ("graph", "dfg"),
+    "kernel": ("tensor", "gtask"),
+    "sample": ("graph",),
+    "place": ("sample", "cost"),
+    "cluster": ("graph", "cost"),
+    "schedule": ("cost", "sample"),
+    "plan": ("data", "model", "gtask", "kernel", "place", "cluster", "schedule"),
+    "engine": ("kernel", "plan"),
+    "train": ("engine",),
+    "report": ("train",),
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
+USES = re.compile(r"\bUSES\b([^)]*?)(?:\b[A-Z]{2,}\b|\))", re.S)
+# Beside the C++ library: what the system's C library offers.
+SYSTEM = re.compile(r"[a-z_0-9]+|(?:sys|linux)/[a-z_]+\.h|(?:fcntl|unistd|signal|immintrin|time)\.h")
+
+
+def closure(room, direct):
+    reached, todo = set(), [room]
+    while todo:
+        for other in direct.get(todo.pop(), ()):
+            if other not in reached:
+                reached.add(other)
+                todo.append(other)
+    return reached
+
+
+def room_of(path):
+    parts = path.parts
+    return parts[2] if len(parts) > 3 and parts[:2] == ("src", "nacre") else None
+
+
+def main():
+    problems, uses, homeless = [], {}, set()
+    for path in tree.files("CMakeLists.txt"):
+        room = room_of(path)
+        if room is None:
+            continue
+        if room not in MAY_USE:
+            problems.append(f"{path}: room '{room}' is not in the table of scripts/check_rooms.py")
+            continue
+        text = re.sub(r"#.*", "", tree.read(path))
+        named = {name for block in USES.findall(text) for name in block.split()}
+        uses[room] = uses.get(room, set()) | named
+        for name in sorted(named - closure(room, MAY_USE)):
+            problems.append(f"{path}: room '{room}' may not use '{name}'")
+
+    for path in tree.files(".h", ".cpp", ".cu", ".cuh"):
+        room = room_of(path)
+        if room is None or room in homeless:
+            continue
+        if room not in uses:
+            homeless.add(room)
+            problems.append(f"src/nacre/{room}: no CMakeLists.txt declares this room")
+            continue
+        reach = closure(room, uses) | {room}
+        for name in INCLUDE.findall(tree.read(path)):
+            if name.startswith("nacre/"):
+                other = name.split("/")[1]
+                if other not in reach:
+                    problems.append(f"{path}: includes {name}, but USES of room '{room}' does not reach '{other}'")
+            elif path.suffix == ".h" and not path.name.endswith("-inl.h") and not SYSTEM.fullmatch(name):
+                problems.append(f"{path}: a header may not include <{name}>; use it in the .cpp")
+    tree.finish("check_rooms", problems)
+
+
+if __name__ == "__main__":
+    main()

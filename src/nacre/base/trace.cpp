@@ -1,0 +1,88 @@
+#include "nacre/base/trace.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "nacre/base/error.h"
+
+namespace nacre {
+namespace {
+
+struct Event {
+  const char* category;
+  const char* name;
+  int64_t begin_ns;
+  int64_t end_ns;
+  int thread;
+};
+
+std::atomic<bool> g_enabled{false};
+std::atomic<int> g_next_thread{0};
+std::mutex g_mutex;
+std::vector<Event> g_events;       // guarded by g_mutex
+std::set<std::string> g_names;     // guarded by g_mutex; node-based, so c_str() stays valid
+int64_t g_origin_ns = 0;
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+int thread_number() {
+  thread_local const int number = g_next_thread++;
+  return number;
+}
+
+}  // namespace
+
+void trace_start() {
+  const std::lock_guard lock(g_mutex);
+  g_events.clear();
+  g_events.reserve(1 << 16);
+  g_origin_ns = now_ns();
+  g_enabled = true;
+}
+
+bool trace_enabled() { return g_enabled.load(std::memory_order_relaxed); }
+
+void trace_write(const std::string& path) {
+  const std::lock_guard lock(g_mutex);
+  const std::string temporary = path + ".tmp";
+  std::FILE* file = std::fopen(temporary.c_str(), "w");
+  if (file == nullptr) throw RuntimeError(path, "cannot write the trace");
+  std::fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", file);
+  for (size_t i = 0; i < g_events.size(); ++i) {
+    const Event& e = g_events[i];
+    const std::string line = fmt::format(R"({{"ph":"X","pid":1,"tid":{},"cat":"{}","name":"{}","ts":{:.3f},"dur":{:.3f}}}{})",
+                                         e.thread, e.category, e.name, static_cast<double>(e.begin_ns - g_origin_ns) / 1e3,
+                                         static_cast<double>(e.end_ns - e.begin_ns) / 1e3, i + 1 < g_events.size() ? "," : "");
+    std::fprintf(file, "%s\n", line.c_str());
+  }
+  std::fputs("]}\n", file);
+  const bool failed = std::ferror(file) != 0;
+  if (std::fclose(file) != 0 || failed || std::rename(temporary.c_str(), path.c_str()) != 0) {
+    throw RuntimeError(path, "cannot write the trace");
+  }
+}
+
+TraceSpan::TraceSpan(const char* category, const char* name)
+    : category_(category), name_(name), begin_ns_(trace_enabled() ? now_ns() : 0) {}
+
+TraceSpan::~TraceSpan() {
+  if (begin_ns_ == 0 || !trace_enabled()) return;
+  const std::lock_guard lock(g_mutex);
+  g_events.push_back({category_, name_, begin_ns_, now_ns(), thread_number()});
+}
+
+const char* trace_name(const std::string& name) {
+  const std::lock_guard lock(g_mutex);
+  return g_names.insert(name).first->c_str();
+}
+
+}  // namespace nacre

@@ -1,0 +1,28 @@
+// The one door into the data room: opens whatever the user named.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "nacre/data/dataset.h"
+
+namespace nacre {
+
+struct LoadOptions {
+  // Recognised from the content when empty: nacre | npz | edges.
+  std::string format;
+  // For edge lists (and archives that hold only edges): optional files beside it. Empty = none. Text may be gzipped.
+  std::string features_file;  // .npy, .npz (key x, or its only array) or CSV, one row per vertex
+  std::string labels_file;    // .npy, .npz (key y, or its only array) or text: one class per line, or 0/1 columns
+  std::string splits_file;    // .npz with train_idx/val_idx/test_idx, or text: one of train|val|test|none per line
+  int64_t num_nodes = 0;      // edge lists: 0 = largest id + 1
+  bool undirected = false;    // add the reverse of every edge
+  bool verify = true;         // .nacre files: check every checksum, which reads the whole file once
+  // For twins only.
+  uint64_t seed = 0;
+};
+
+// `spec` is a path or `twin:NAME[@scale]`. Errors are UserErrors naming the file (and the offset or line where known).
+Dataset load_dataset(const std::string& spec, const LoadOptions& options);
+
+}  // namespace nacre

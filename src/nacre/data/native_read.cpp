@@ -1,0 +1,196 @@
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/base/parallel.h"
+#include "nacre/data/checksum.h"
+#include "nacre/data/native.h"
+#include "nacre/data/native_layout.h"
+#include "nacre/data/node_data.h"
+#include "nacre/data/validate.h"
+
+namespace nacre {
+namespace {
+
+using native::Element;
+using native::FileHeader;
+using native::kPage;
+using native::SectionEntry;
+
+constexpr const char* kConvertAgain = "the file is truncated or damaged: convert the data set again";
+
+class Reader {
+ public:
+  explicit Reader(const std::shared_ptr<const MappedFile>& file) : file_(file), where_(file->name()) {
+    if (!is_native(*file)) throw UserError(where_, "is not a Nacre data set");
+    if (file->size() < kPage) damaged("the header is cut off");
+    FileHeader header;
+    std::memcpy(&header, file->bytes().data(), sizeof(header));
+    if (header.version != native::kVersion) {
+      throw UserError(where_,
+                      "has format version " + std::to_string(header.version) + "; this program reads version " +
+                          std::to_string(native::kVersion),
+                      "convert the data set again");
+    }
+    if (header.file_bytes != static_cast<uint64_t>(file->size())) {
+      damaged("it should be " + human_count(static_cast<long long>(header.file_bytes)) + " bytes long, not " +
+              human_count(file->size()));
+    }
+    if (header.checksum != native::header_checksum(file->bytes().data()))
+      damaged("the header's checksum does not match");
+    if (header.sections > native::kMaxSections) damaged("too many sections");
+    table_.resize(header.sections);
+    std::memcpy(table_.data(), file->bytes().data() + sizeof(header), table_.size() * sizeof(SectionEntry));
+    check_table();
+  }
+
+  // Checks every byte: sections by checksum, gaps for zeros.
+  void verify() const {
+    int64_t end = kPage;
+    for (const SectionEntry& entry : table_) {
+      if (entry.bytes == 0) continue;
+      const auto offset = static_cast<int64_t>(entry.offset);
+      const auto gap = file_->bytes().subspan(static_cast<size_t>(end), static_cast<size_t>(offset - end));
+      if (std::any_of(gap.begin(), gap.end(), [](std::byte b) { return b != std::byte{0}; })) {
+        damaged("bytes between sections are not zero");
+      }
+      if (checksum64(file_->bytes().data() + offset, static_cast<int64_t>(entry.bytes)) != entry.checksum) {
+        damaged("the checksum of section '" + name_of(entry) + "' does not match");
+      }
+      end = offset + static_cast<int64_t>(entry.bytes);
+    }
+    if (end != file_->size()) damaged("bytes follow the last section");
+  }
+
+  template <class T>
+  Array<T> array(std::string_view name, bool required = true) const {
+    const SectionEntry* entry = find(name, native::ElementOf<T>::value, 1, required);
+    if (entry == nullptr) return {};
+    return {file_, reinterpret_cast<const T*>(file_->bytes().data() + entry->offset), entry->shape[0]};
+  }
+
+  Tensor matrix(std::string_view name, DType dtype, Element element) const {
+    const SectionEntry* entry = find(name, element, 2, false);
+    if (entry == nullptr) return {};
+    auto* data = static_cast<std::byte*>(file_->memory().get()) + entry->offset;
+    return {dtype, {entry->shape[0], entry->shape[1]}, file_->memory(), data};
+  }
+
+  std::string text(std::string_view name) const {
+    const Array<uint8_t> bytes = array<uint8_t>(name);
+    return {reinterpret_cast<const char*>(bytes.data()), static_cast<size_t>(bytes.size())};
+  }
+
+  [[noreturn]] void damaged(const std::string& what) const { throw UserError(where_, what, kConvertAgain); }
+
+ private:
+  static std::string name_of(const SectionEntry& entry) {
+    return {entry.name, strnlen(entry.name, sizeof(entry.name))};
+  }
+
+  void check_table() const {
+    const auto size = static_cast<uint64_t>(file_->size());
+    uint64_t end = kPage;
+    for (const SectionEntry& entry : table_) {
+      const int64_t element = native::element_size(entry.element);
+      int64_t bytes = element;
+      bool fits = element > 0 && (entry.rank == 1 || entry.rank == 2);
+      for (uint32_t i = 0; fits && i < entry.rank; ++i) {
+        fits = entry.shape[i] >= 0 && !__builtin_mul_overflow(bytes, entry.shape[i], &bytes);
+      }
+      fits = fits && static_cast<uint64_t>(bytes) == entry.bytes;
+      if (bytes == 0) {
+        fits = fits && entry.offset == 0;
+      } else {
+        fits = fits && entry.offset % kPage == 0 && entry.offset >= end && entry.offset <= size &&
+               entry.bytes <= size - entry.offset;
+        end = entry.offset + entry.bytes;
+      }
+      if (!fits) damaged("section '" + name_of(entry) + "' does not fit the file");
+    }
+  }
+
+  const SectionEntry* find(std::string_view name, Element element, uint32_t rank, bool required) const {
+    const auto found =
+        std::find_if(table_.begin(), table_.end(), [&](const SectionEntry& e) { return name_of(e) == name; });
+    if (found == table_.end()) {
+      if (required) damaged("section '" + std::string(name) + "' is missing");
+      return nullptr;
+    }
+    if (found->element != element || found->rank != rank)
+      damaged("section '" + std::string(name) + "' has a wrong type");
+    return &*found;
+  }
+
+  std::shared_ptr<const MappedFile> file_;
+  const std::string& where_;
+  std::vector<SectionEntry> table_;
+};
+
+void check_sorted(const Graph& graph, const Reader& reader) {
+  std::atomic<bool> sorted{true};
+  parallel_for(graph.num_dst(), 1 << 14, [&](int64_t b, int64_t e) {
+    const NodeId* ids = graph.col_idx().data();
+    bool good = true;
+    for (int64_t v = b; v < e; ++v)
+      good = good && std::is_sorted(ids + graph.row_ptr()[v], ids + graph.row_ptr()[v + 1]);
+    if (!good) sorted = false;
+  });
+  if (!sorted) reader.damaged("the edges of a vertex are not sorted");
+}
+
+Graph read_graph(const Reader& reader, const Array<int64_t>& scalars, const std::string& where) {
+  GraphArrays arrays;
+  if (scalars[0] < 0 || scalars[0] > kMaxNodeId + 1) reader.damaged("the number of vertices is out of range");
+  if (scalars[1] < 1 || scalars[1] > kMaxEdgeTypes) reader.damaged("the number of edge types is out of range");
+  arrays.num_src = arrays.num_dst = scalars[0];
+  arrays.num_edge_types = static_cast<int>(scalars[1]);
+  arrays.row_ptr = reader.array<int64_t>("row_ptr");
+  arrays.col_idx = reader.array<NodeId>("col_idx");
+  arrays.edge_weight = reader.array<float>("edge_weight", false);
+  arrays.edge_type = reader.array<uint16_t>("edge_type", false);
+  if (arrays.row_ptr.empty()) reader.damaged("section 'row_ptr' is empty");
+  Graph graph(std::move(arrays), where);
+  check_sorted(graph, reader);
+  return graph;
+}
+
+std::vector<std::string> split_notes(const std::string& text) {
+  std::vector<std::string> notes;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    notes.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return notes;
+}
+
+}  // namespace
+
+bool is_native(const MappedFile& file) { return file.starts_with(native::kMagic); }
+
+Dataset read_native(const std::string& path, bool verify) { return read_native(MappedFile::open(path), verify); }
+
+Dataset read_native(const std::shared_ptr<const MappedFile>& file, bool verify) {
+  const Reader reader(file);
+  if (verify) reader.verify();
+  const Array<int64_t> scalars = reader.array<int64_t>("scalars");
+  if (scalars.size() != 3) reader.damaged("section 'scalars' has a wrong size");
+  Dataset data;
+  data.name = reader.text("name");
+  data.notes = split_notes(reader.text("notes"));
+  data.graph = read_graph(reader, scalars, file->name());
+  data.num_classes = scalars[2];
+  data.features = reader.matrix("features", DType::f32, Element::f32);
+  data.labels = reader.array<int32_t>("labels", false);
+  data.targets = reader.matrix("targets", DType::u8, Element::u8);
+  data.splits = {reader.array<NodeId>("train"), reader.array<NodeId>("val"), reader.array<NodeId>("test")};
+  validate_parts(data, file->name(), verify ? Depth::everything : Depth::without_features);
+  return data;
+}
+
+}  // namespace nacre

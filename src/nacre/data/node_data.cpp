@@ -1,0 +1,241 @@
+#include "nacre/data/node_data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/base/parallel.h"
+#include "nacre/data/text.h"
+
+namespace nacre {
+namespace {
+
+constexpr const char* kNpyMagic = "\x93NUMPY";
+constexpr const char* kZipMagic = "PK";
+
+int32_t to_label(int64_t value, const std::string& where) {
+  if (value < 0) return -1;
+  if (value < kMaxClasses) return static_cast<int32_t>(value);
+  throw UserError(where, "class " + std::to_string(value) + " is out of range", "number the classes from 0");
+}
+
+uint8_t to_target(double value, const std::string& where) {
+  if (value == 0 || value == 1) return static_cast<uint8_t>(value);
+  throw UserError(where, "holds " + std::to_string(value) + "; several labels per vertex must be given as 0 or 1",
+                  "give one class per vertex, or 0/1 per class");
+}
+
+void set_labels(std::vector<int32_t> labels, Dataset& data) {
+  const auto top = std::max_element(labels.begin(), labels.end());
+  data.num_classes = top == labels.end() ? 0 : int64_t{*top} + 1;
+  data.labels = std::move(labels);
+}
+
+void require_columns(int64_t columns, const std::string& where) {
+  if (columns > kMaxClasses) throw UserError(where, "has " + human_count(columns) + " columns of labels");
+}
+
+std::vector<NodeId> ids_from_mask(NpyReader array, int64_t num_nodes) {
+  if (array.shape().size() == 2 && array.shape()[1] > 1) {
+    throw UserError(array.where(), "has shape " + shape_text(array.shape()) + ": several splits side by side",
+                    "save one column of it");
+  }
+  if (array.header().count != num_nodes) {
+    throw UserError(
+        array.where(),
+        "has shape " + shape_text(array.shape()) + ", but there are " + human_count(num_nodes) + " vertices",
+        "a mask needs one value per vertex");
+  }
+  std::vector<NodeId> ids;
+  array.stream_i64(NanAs::error, [&](int64_t first, std::span<const int64_t> values) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (values[i] != 0 && values[i] != 1) {
+        throw UserError(array.where(), "holds " + std::to_string(values[i]) + "; a mask holds 0 and 1");
+      }
+      if (values[i] == 1) ids.push_back(static_cast<NodeId>(first + i));
+    }
+  });
+  return ids;
+}
+
+std::vector<NodeId> ids_from_list(NpyReader array, int64_t num_nodes) {
+  if (array.header().type.kind == 'b') return ids_from_mask(std::move(array), num_nodes);
+  std::vector<NodeId> ids(static_cast<size_t>(array.header().count));
+  array.stream_i64(NanAs::error, [&](int64_t first, std::span<const int64_t> values) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (values[i] < 0 || values[i] >= num_nodes) {
+        throw UserError(array.where(), "vertex " + std::to_string(values[i]) + " at position " +
+                                           std::to_string(first + i) + " does not exist (there are " +
+                                           human_count(num_nodes) + " vertices)");
+      }
+      ids[first + i] = static_cast<NodeId>(values[i]);
+    }
+  });
+  return ids;
+}
+
+Array<NodeId> split_part(const NpzFile& npz, const std::vector<std::string>& names, int64_t num_nodes) {
+  for (const std::string& name : names) {
+    if (npz.has(name + "_idx")) return ids_from_list(npz.open(name + "_idx"), num_nodes);
+  }
+  for (const std::string& name : names) {
+    if (npz.has(name + "_mask")) return ids_from_mask(npz.open(name + "_mask"), num_nodes);
+  }
+  return {};
+}
+
+// The array a file was given for: the file itself, the usual key of an archive, or an archive's only member.
+NpyReader open_array(const std::shared_ptr<const MappedFile>& file, const std::string& key) {
+  if (file->starts_with(kNpyMagic)) return NpyReader(file);
+  const NpzFile npz(file);
+  const std::vector<std::string> keys = npz.keys();
+  return npz.open(keys.size() == 1 ? keys[0] : key);
+}
+
+bool holds_arrays(const MappedFile& file) { return file.starts_with(kNpyMagic) || file.starts_with(kZipMagic); }
+
+void read_labels_text(const std::shared_ptr<const MappedFile>& file, Dataset& data) {
+  TextMatrix matrix = read_text_matrix(file, NanAs::minus_one);
+  if (matrix.columns > 1) {
+    require_columns(matrix.columns, file->name());
+    Tensor targets(DType::u8, {matrix.rows, matrix.columns});
+    for (int64_t i = 0; i < targets.size(); ++i) targets.data<uint8_t>()[i] = to_target(matrix.values[i], file->name());
+    data.num_classes = matrix.columns;
+    data.targets = std::move(targets);
+    return;
+  }
+  std::vector<int32_t> labels(static_cast<size_t>(matrix.rows));
+  for (int64_t i = 0; i < matrix.rows; ++i) {
+    const float value = matrix.values[i];
+    if (value != std::trunc(value) || std::abs(value) > 1e9F) {
+      throw UserError(file->name(),
+                      "label " + std::to_string(value) + " of vertex " + std::to_string(i) + " is not a whole number",
+                      "number the classes from 0");
+    }
+    labels[i] = to_label(static_cast<int64_t>(value), file->name());
+  }
+  set_labels(std::move(labels), data);
+}
+
+Splits read_splits_npz(const NpzFile& npz, int64_t num_nodes) {
+  Splits splits = splits_from(npz, num_nodes);
+  if (splits.train.empty() && splits.val.empty() && splits.test.empty()) {
+    throw UserError(npz.name(), "holds no split (arrays found: " + npz.key_list() + ")",
+                    "save train_idx, val_idx and test_idx, or train_mask, val_mask and test_mask");
+  }
+  return splits;
+}
+
+Splits read_splits_text(const std::shared_ptr<const MappedFile>& file, int64_t num_nodes) {
+  std::vector<NodeId> train;
+  std::vector<NodeId> val;
+  std::vector<NodeId> test;
+  int64_t vertex = 0;
+  for_each_word(file, [&](std::string_view word, int64_t line) {
+    if (vertex >= num_nodes) throw_at_line(file->name(), line, "has more lines than there are vertices");
+    std::vector<NodeId>* part = word == "train"                    ? &train
+                                : word == "val" || word == "valid" ? &val
+                                : word == "test"                   ? &test
+                                                                   : nullptr;
+    if (part != nullptr) {
+      part->push_back(static_cast<NodeId>(vertex));
+    } else if (word != "none" && word != "-") {
+      throw_at_line(file->name(), line, "'" + std::string(word.substr(0, 40)) + "' is not train, val, test or none");
+    }
+    ++vertex;
+  });
+  if (vertex != num_nodes) {
+    throw UserError(file->name(),
+                    "has " + human_count(vertex) + " lines, but there are " + human_count(num_nodes) + " vertices",
+                    "give one of train, val, test or none per vertex");
+  }
+  return {std::move(train), std::move(val), std::move(test)};
+}
+
+}  // namespace
+
+int64_t largest_id(const EdgeList& edges) {
+  int64_t top = -1;
+  for (const std::vector<NodeId>* column : {&edges.src, &edges.dst}) {
+    for (const NodeId id : *column) top = std::max<int64_t>(top, id);
+  }
+  return top;
+}
+
+void check_vertex_count(int64_t num_nodes, int64_t evidence, const std::string& where) {
+  constexpr int64_t always_fine = 1 << 20;
+  constexpr int64_t most_per_evidence = 64;
+  if (num_nodes <= always_fine || num_nodes / most_per_evidence <= evidence) return;
+  throw UserError(
+      where,
+      "vertex ids reach " + human_count(num_nodes - 1) + " with only " + human_count(evidence) + " edges or rows",
+      "renumber the vertices from 0, or state the number of vertices to confirm");
+}
+
+Tensor features_from(NpyReader array) {
+  if (array.shape().empty() || array.shape().size() > 2 || (array.shape().size() == 2 && array.shape()[1] == 0)) {
+    throw UserError(array.where(), "has shape " + shape_text(array.shape()) + "; [vertices, features] is expected");
+  }
+  Tensor features = array.to_f32();
+  if (features.shape().size() == 2) return features;
+  Tensor column(DType::f32, {features.size(), 1});
+  std::copy_n(features.data<float>(), features.size(), column.data<float>());
+  return column;
+}
+
+void labels_from(NpyReader array, Dataset& data) {
+  const Shape shape = array.shape();
+  if (shape.empty() || shape.size() > 2 || (shape.size() == 2 && shape[1] == 0)) {
+    throw UserError(array.where(),
+                    "has shape " + shape_text(shape) + "; [vertices] or [vertices, classes] is expected");
+  }
+  if (shape.size() == 1 || shape[1] == 1) {
+    std::vector<int32_t> labels(static_cast<size_t>(array.header().count));
+    array.stream_i64(NanAs::minus_one, [&](int64_t first, std::span<const int64_t> values) {
+      for (size_t i = 0; i < values.size(); ++i) labels[first + i] = to_label(values[i], array.where());
+    });
+    set_labels(std::move(labels), data);
+    return;
+  }
+  require_columns(shape[1], array.where());
+  Tensor targets(DType::u8, shape);
+  auto* to = targets.data<uint8_t>();
+  array.stream_f32([&](int64_t first, std::span<const float> values) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      to[array.row_major_index(first + static_cast<int64_t>(i))] = to_target(values[i], array.where());
+    }
+  });
+  data.num_classes = shape[1];
+  data.targets = std::move(targets);
+}
+
+Splits splits_from(const NpzFile& npz, int64_t num_nodes) {
+  return {split_part(npz, {"train"}, num_nodes), split_part(npz, {"val", "valid"}, num_nodes),
+          split_part(npz, {"test"}, num_nodes)};
+}
+
+void read_node_files(const LoadOptions& options, Dataset& data) {
+  if (!options.features_file.empty()) {
+    const auto file = MappedFile::open(options.features_file);
+    data.features = holds_arrays(*file) ? features_from(open_array(file, "x"))
+                                        : std::move(read_text_matrix(file, NanAs::error)).tensor();
+  }
+  if (!options.labels_file.empty()) {
+    const auto file = MappedFile::open(options.labels_file);
+    if (holds_arrays(*file)) {
+      labels_from(open_array(file, "y"), data);
+    } else {
+      read_labels_text(file, data);
+    }
+  }
+  if (!options.splits_file.empty()) {
+    const auto file = MappedFile::open(options.splits_file);
+    data.splits = file->starts_with(kZipMagic) ? read_splits_npz(NpzFile(file), data.num_nodes())
+                                               : read_splits_text(file, data.num_nodes());
+  }
+}
+
+}  // namespace nacre

@@ -1,0 +1,39 @@
+// .npz archives: named NumPy arrays, and the data set they may make up together.
+//
+//   edge_index  [2, E] source row, destination row ([E, 2] is understood too), or src and dst of E ids each
+//   x           [N, F] features              y           [N] classes (negative or NaN: none) or [N, C] of 0/1
+//   train_idx, val_idx, test_idx  ids, or train_mask, val_mask, test_mask  [N] of 0/1
+//   edge_weight [E], edge_type [E], num_nodes: optional
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nacre/data/dataset.h"
+#include "nacre/data/load.h"
+#include "nacre/data/mapped_file.h"
+#include "nacre/data/npy.h"
+#include "nacre/data/zip.h"
+
+namespace nacre {
+
+class NpzFile {
+ public:
+  explicit NpzFile(const std::shared_ptr<const MappedFile>& file) : archive_(file) {}
+
+  const std::string& name() const { return archive_.file()->name(); }
+  bool has(const std::string& key) const { return archive_.find(key + ".npy") != nullptr; }
+  // Names of the arrays, without ".npy"; members that are no arrays keep their whole name.
+  std::vector<std::string> keys() const;
+  std::string key_list() const;  // "edge_index, x, y"
+  // Throws UserError listing what there is when the key is missing.
+  NpyReader open(const std::string& key) const;
+
+ private:
+  ZipArchive archive_;
+};
+
+Dataset read_npz(const std::shared_ptr<const MappedFile>& file, const LoadOptions& options);
+
+}  // namespace nacre

@@ -1,0 +1,57 @@
+#include "nacre/data/twin.h"
+
+#include <algorithm>
+
+#include "nacre/base/machine.h"
+#include "nacre/base/trace.h"
+#include "nacre/data/twin_attributes.h"
+#include "nacre/data/twin_edges.h"
+#include "nacre/data/twin_layout.h"
+#include "nacre/data/twin_plan.h"
+
+namespace nacre {
+namespace {
+
+// Blocks hold about eight times the mean degree: dense sets have larger tight groups.
+int64_t block_size(const TwinPlan& plan) {
+  return std::clamp<int64_t>(8 * plan.num_edges / plan.num_nodes, 256, 65536);
+}
+
+std::vector<KindLayout> lay_out(const TwinPlan& plan) {
+  std::vector<KindLayout> layouts;
+  for (int kind = 0; kind + 1 < static_cast<int>(plan.kind_begin.size()); ++kind) {
+    layouts.push_back(lay_out_kind(plan, kind, block_size(plan)));
+  }
+  return layouts;
+}
+
+}  // namespace
+
+Dataset make_twin(std::string_view name_and_scale, uint64_t seed) {
+  const TraceSpan span("data", "make twin");
+  const TwinPlan plan = plan_twin(name_and_scale, seed);
+  require_memory(plan, available_memory());
+  Dataset set;
+  set.name = plan.name;
+  set.num_classes = plan.spec->num_classes;
+  set.notes = plan.notes;
+  Communities communities;
+  if (plan.spec->road) {
+    set.graph = draw_roads(plan);
+    communities = road_communities(plan);
+  } else {
+    const std::vector<KindLayout> layouts = lay_out(plan);
+    set.graph = draw_graph(plan, layouts);
+    communities = communities_of(plan, layouts);
+  }
+  if (plan.spec->multilabel) {
+    set.targets = draw_targets(plan, communities);
+  } else {
+    set.labels = draw_labels(plan, communities);
+  }
+  set.features = draw_features(plan, communities);
+  set.splits = draw_splits(plan, set.labels);
+  return set;
+}
+
+}  // namespace nacre

@@ -1,0 +1,22 @@
+// What a twin's vertices carry: communities decide labels and features, so that both graph and features tell of the
+// label.
+#pragma once
+
+#include "nacre/data/dataset.h"
+#include "nacre/data/twin_layout.h"
+#include "nacre/data/twin_plan.h"
+
+namespace nacre {
+
+using Communities = Array<uint16_t>;  // by vertex
+
+Communities communities_of(const TwinPlan& plan, const std::vector<KindLayout>& layouts);
+// Roads: the map is cut into square regions.
+Communities road_communities(const TwinPlan& plan);
+
+Array<int32_t> draw_labels(const TwinPlan& plan, const Communities& communities);
+Tensor draw_targets(const TwinPlan& plan, const Communities& communities);
+Tensor draw_features(const TwinPlan& plan, const Communities& communities);
+Splits draw_splits(const TwinPlan& plan, const Array<int32_t>& labels);
+
+}  // namespace nacre

@@ -1,0 +1,142 @@
+#include "nacre/data/validate.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/base/parallel.h"
+#include "nacre/data/node_data.h"
+
+namespace nacre {
+namespace {
+
+constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+constexpr int64_t kChunk = 1 << 18;
+
+// The first index for which `bad` holds, or kNone; the same on any thread count.
+template <class Bad>
+int64_t first_bad(int64_t count, const Bad& bad) {
+  std::atomic<int64_t> first{kNone};
+  parallel_for(count, kChunk, [&](int64_t b, int64_t e) {
+    if (b >= first.load(std::memory_order_relaxed)) return;
+    for (int64_t i = b; i < e; ++i) {
+      if (!bad(i)) continue;
+      int64_t seen = first.load();
+      while (i < seen && !first.compare_exchange_weak(seen, i)) {
+      }
+      return;
+    }
+  });
+  return first.load();
+}
+
+bool not_finite(float value) { return (std::bit_cast<uint32_t>(value) & 0x7F800000u) == 0x7F800000u; }
+
+class Validator {
+ public:
+  Validator(const Dataset& data, const std::string& where) : d_(data), where_(where), nodes_(data.num_nodes()) {}
+
+  void check_sizes() const {
+    if (nodes_ == 0) fail("has no vertices");
+    if (d_.graph.num_src() != d_.graph.num_dst()) fail("is a block, not a whole graph");
+    if (d_.features.defined()) {
+      const Shape& shape = d_.features.shape();
+      if (d_.features.dtype() != DType::f32 || shape.size() != 2) fail("features are not an f32 matrix");
+      if (shape[0] != nodes_) fail_rows("features", shape[0]);
+      if (shape[1] == 0) fail("features have no columns");
+    }
+    if (!d_.labels.empty() && d_.labels.size() != nodes_) fail_rows("labels", d_.labels.size());
+    if (d_.multilabel()) check_target_size();
+    if (d_.num_classes < 0 || d_.num_classes > kMaxClasses) fail("the number of classes is out of range");
+  }
+
+  void check_labels() const {
+    const int32_t* labels = d_.labels.data();
+    const int64_t at =
+        first_bad(d_.labels.size(), [&](int64_t i) { return labels[i] < -1 || labels[i] >= d_.num_classes; });
+    if (at != kNone) {
+      fail("vertex " + human_count(at) + " has class " + std::to_string(labels[at]) + ", but there are " +
+           human_count(d_.num_classes) + " classes");
+    }
+  }
+
+  void check_splits() const {
+    std::vector<uint8_t> owner(static_cast<size_t>(nodes_), 0);
+    const Array<NodeId>* parts[] = {&d_.splits.train, &d_.splits.val, &d_.splits.test};
+    constexpr std::string_view names[] = {"", "train", "val", "test"};
+    for (uint8_t p = 1; p <= 3; ++p) {
+      const std::string name(names[p]);
+      for (const NodeId v : *parts[p - 1]) {
+        if (v >= nodes_) fail("the " + name + " split names vertex " + human_count(v) + " of " + human_count(nodes_));
+        if (owner[v] == p) fail("the " + name + " split names vertex " + human_count(v) + " twice");
+        if (owner[v] != 0)
+          fail("vertex " + human_count(v) + " is in both " + std::string(names[owner[v]]) + " and " + name);
+        if (!d_.labels.empty() && d_.labels[v] < 0)
+          fail("the " + name + " split names vertex " + human_count(v) + ", which has no label");
+        owner[v] = p;
+      }
+    }
+  }
+
+  void check_values() const {
+    if (d_.features.defined()) {
+      const auto* x = d_.features.data<float>();
+      const int64_t at = first_bad(d_.features.size(), [&](int64_t i) { return not_finite(x[i]); });
+      if (at != kNone) {
+        const int64_t columns = d_.features.shape()[1];
+        fail("feature " + human_count(at % columns) + " of vertex " + human_count(at / columns) + " is not finite",
+             "replace NaN and infinite values");
+      }
+    }
+    if (d_.multilabel()) {
+      const auto* y = d_.targets.data<uint8_t>();
+      if (first_bad(d_.targets.size(), [&](int64_t i) { return y[i] > 1; }) != kNone)
+        fail("multi-label targets are not 0 or 1");
+    }
+    const float* w = d_.graph.edge_weight().data();
+    const int64_t at = first_bad(d_.graph.edge_weight().size(), [&](int64_t i) { return not_finite(w[i]); });
+    if (at != kNone) fail("the weight of edge " + human_count(at) + " is not finite");
+  }
+
+ private:
+  void check_target_size() const {
+    const Shape& shape = d_.targets.shape();
+    if (d_.targets.dtype() != DType::u8 || shape.size() != 2) fail("multi-label targets are not a u8 matrix");
+    if (shape[0] != nodes_) fail_rows("targets", shape[0]);
+    if (shape[1] != d_.num_classes)
+      fail("targets have " + human_count(shape[1]) + " columns for " + human_count(d_.num_classes) + " classes");
+    if (!d_.labels.empty()) fail("has both single labels and multi-label targets");
+  }
+
+  [[noreturn]] void fail(const std::string& what, const std::string& remedy = "") const {
+    throw UserError(where_, what, remedy);
+  }
+
+  [[noreturn]] void fail_rows(const std::string& what, int64_t rows) const {
+    fail(what + " have " + human_count(rows) + " rows, but there are " + human_count(nodes_) + " vertices",
+         "give one row per vertex, or state the number of vertices");
+  }
+
+  const Dataset& d_;
+  const std::string& where_;
+  int64_t nodes_;
+};
+
+}  // namespace
+
+void validate_parts(const Dataset& dataset, const std::string& where, Depth depth) {
+  const Validator validator(dataset, where);
+  validator.check_sizes();
+  validator.check_labels();
+  validator.check_splits();
+  if (depth == Depth::everything) validator.check_values();
+}
+
+void validate(const Dataset& dataset, const std::string& where) { validate_parts(dataset, where, Depth::everything); }
+
+}  // namespace nacre

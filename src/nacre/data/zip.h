@@ -1,0 +1,42 @@
+// ZIP archives, as far as .npz files need them: stored and deflated members, ZIP64. Nothing the directory claims is
+// believed before it has been compared with the file: members must lie inside it, must not overlap, and cannot inflate
+// past their declared size, which itself is bounded by what deflate can reach.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nacre/data/byte_stream.h"
+#include "nacre/data/mapped_file.h"
+
+namespace nacre {
+
+struct ZipEntry {
+  std::string name;
+  bool deflated = false;
+  uint32_t crc32 = 0;
+  int64_t packed_size = 0;
+  int64_t size = 0;
+  int64_t header_offset = 0;
+  int64_t data_offset = 0;
+};
+
+class ZipArchive {
+ public:
+  explicit ZipArchive(std::shared_ptr<const MappedFile> file);
+
+  const std::vector<ZipEntry>& entries() const { return entries_; }
+  const ZipEntry* find(std::string_view name) const;
+  // The member's bytes, checked against size and CRC-32 as they pass. Borrows from file().
+  std::unique_ptr<ByteStream> open(const ZipEntry& entry) const;
+  const std::shared_ptr<const MappedFile>& file() const { return file_; }
+
+ private:
+  std::shared_ptr<const MappedFile> file_;
+  std::vector<ZipEntry> entries_;
+};
+
+}  // namespace nacre

@@ -1,0 +1,291 @@
+// Shape inference: one function per family of operations. Every rule of op.h that can be checked without a graph is here.
+#include <algorithm>
+
+#include "nacre/base/error.h"
+#include "nacre/dfg/dfg.h"
+
+namespace nacre {
+namespace {
+
+class Inference {
+ public:
+  Inference(const Dfg& dfg, const Node& node) : node_(node) {
+    for (const NodeRef i : node.inputs) {
+      require(i >= 0 && i < dfg.size(), "an input that does not exist yet");
+      in_.push_back(&dfg[i].type);
+    }
+    require(static_cast<int>(in_.size()) == op_info(node.op).num_inputs,
+            "takes " + std::to_string(op_info(node.op).num_inputs) + " inputs");
+  }
+
+  ValueType run() {
+    switch (op_info(node_.op).op_class) {
+      case OpClass::leaf:
+        return leaf();
+      case OpClass::indexing:
+        return indexing();
+      case OpClass::neural:
+        break;
+    }
+    if (op_info(node_.op).elementwise) return elementwise();
+    switch (node_.op) {
+      case Op::matmul:
+      case Op::matmul_t:
+      case Op::weight_grad:
+      case Op::typed_matmul:
+      case Op::typed_matmul_t:
+      case Op::typed_weight_grad:
+        return matrix();
+      case Op::row_sum:
+      case Op::expand:
+      case Op::reshape:
+      case Op::concat:
+      case Op::slice:
+      case Op::pad:
+        return row_shape();
+      default:
+        return across_rows();
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& why) const {
+    std::string text = "does not fit: " + why + "; inputs:";
+    for (const ValueType* t : in_) text += " " + type_text(*t);
+    throw UserError(std::string(op_info(node_.op).name), text);
+  }
+  void require(bool condition, const std::string& why) const {
+    if (!condition) fail(why);
+  }
+  const ValueType& in(size_t i) const { return *in_[i]; }
+  void require_f32() const {
+    for (const ValueType* t : in_) require(t->dtype == DType::f32, "needs f32 values");
+  }
+  void require_same(size_t a, size_t b) const { require(in(a) == in(b), "operands must have the same type"); }
+  int layer_of_edge(size_t i) const {
+    require(in(i).space.kind == SpaceKind::edge, "needs a value on edges");
+    return in(i).space.layer;
+  }
+  bool is_scalar(const ValueType& t) const { return t.space == Space::param() && t.dims.empty(); }
+
+  ValueType leaf() const {
+    if (node_.op == Op::degree) {
+      require(node_.attr == Attr::src || node_.attr == Attr::dst, "degree goes along src or dst");
+      require(node_.type.space.kind == SpaceKind::vertex && node_.type.dims.empty(), "degree is a scalar per vertex");
+      require(node_.attr == Attr::src || node_.type.space.layer > 0, "v0 is nobody's destination");
+    } else if (node_.op == Op::typed_degree) {
+      require(node_.type.space.kind == SpaceKind::edge && node_.type.dims.empty(), "typed_degree is a scalar per edge");
+    } else if (node_.op != Op::constant) {
+      require(!node_.name.empty(), "a leaf needs a name");
+    }
+    for (const int64_t d : node_.type.dims) require(d >= 1, "dims must be positive");
+    return node_.type;
+  }
+
+  ValueType indexing() const {
+    require(in(0).dtype == DType::f32, "needs f32 values");
+    ValueType out = in(0);
+    const Space from = out.space;
+    switch (node_.op) {
+      case Op::index:
+        if (node_.attr == Attr::type) {
+          require(from == Space::type() && node_.ints.size() == 1, "indexing by type starts in t and names a layer");
+          out.space = Space::edge(static_cast<int>(node_.ints[0]));
+        } else {
+          require(from.kind == SpaceKind::vertex, "indexing starts at vertices");
+          if (node_.attr == Attr::src) {
+            out.space = Space::edge(from.layer);
+          } else if (node_.attr == Attr::dst) {
+            require(from.layer > 0, "v0 is nobody's destination");
+            out.space = Space::edge(from.layer - 1);
+          } else {
+            require(node_.attr == Attr::self, "index follows src, dst, type or self");
+            out.space = Space::vertex(from.layer + 1);
+          }
+        }
+        return out;
+      case Op::index_add:
+        if (node_.attr == Attr::self) {
+          require(from.kind == SpaceKind::vertex && from.layer > 0, "starts at destinations");
+          out.space = Space::vertex(from.layer - 1);
+        } else {
+          const int l = layer_of_edge(0);
+          require(node_.attr != Attr::none, "index_add follows src, dst, type or self");
+          out.space = node_.attr == Attr::type ? Space::type() : Space::vertex(node_.attr == Attr::dst ? l + 1 : l);
+        }
+        return out;
+      case Op::index_mean:
+      case Op::index_max:
+      case Op::index_argmax:
+        require(node_.attr == Attr::dst, "reduces along dst only");
+        out.space = Space::vertex(layer_of_edge(0) + 1);
+        if (node_.op == Op::index_argmax) out.dtype = DType::i32;
+        return out;
+      case Op::index_take_max:
+        require(from.kind == SpaceKind::vertex && from.layer > 0, "starts at destinations");
+        require(node_.attr == Attr::dst, "goes along dst only");
+        require(in(1).dtype == DType::i32 && in(1).dims == out.dims && in(1).space == from, "argmax must match");
+        out.space = Space::edge(from.layer - 1);
+        return out;
+      case Op::edge_softmax:
+      case Op::edge_softmax_grad:
+        layer_of_edge(0);
+        require(node_.attr == Attr::dst, "goes along dst only");
+        if (node_.op == Op::edge_softmax_grad) require_same(0, 1);
+        return out;
+      default:
+        return lstm();
+    }
+  }
+
+  ValueType lstm() const {
+    require_f32();
+    const size_t z = node_.op == Op::lstm ? 0 : 1;
+    const ValueType& w = in(z + 1);
+    require(in(z).space.kind == SpaceKind::vertex && in(z).dims.size() == 1 && in(z).dims[0] % 4 == 0,
+            "gates must be v[4H]");
+    const int64_t hidden = in(z).dims[0] / 4;
+    require(w.space == Space::param() && w.dims == Dims{hidden, 4 * hidden}, "the weight must be p[H,4H]");
+    const ValueType state{Space::vertex(in(z).space.layer + 1), {hidden}};
+    if (node_.op == Op::lstm) return state;
+    require(in(0) == state, "the gradient must be v[H] at the destinations");
+    return node_.op == Op::lstm_grad_z ? in(1) : w;
+  }
+
+  ValueType matrix() const {
+    require_f32();
+    const bool typed = node_.op == Op::typed_matmul || node_.op == Op::typed_matmul_t || node_.op == Op::typed_weight_grad;
+    if (typed) layer_of_edge(0);
+    require(in(0).dims.size() == 1, "rows must be one-dimensional");
+    const Space home = typed ? Space::type() : Space::param();
+    if (node_.op == Op::weight_grad || node_.op == Op::typed_weight_grad) {
+      require(in(1).dims.size() == 1 && in(0).space == in(1).space, "rows must be one-dimensional, in the same space");
+      return {home, {in(0).dims[0], in(1).dims[0]}};
+    }
+    require(in(1).space == home && in(1).dims.size() == 2, typed ? "the weight must be t[K,N]" : "the weight must be p[K,N]");
+    const bool transposed = node_.op == Op::matmul_t || node_.op == Op::typed_matmul_t;
+    require(in(0).dims[0] == in(1).dims[transposed ? 1 : 0], "inner sizes differ");
+    return {in(0).space, {in(1).dims[transposed ? 0 : 1]}};
+  }
+
+  static bool is_prefix(const Dims& a, const Dims& b) {
+    return a.size() <= b.size() && std::equal(a.begin(), a.end(), b.begin());
+  }
+
+  ValueType elementwise() const {
+    require_f32();
+    if (in_.size() == 1) {
+      if (node_.op == Op::dropout) require(node_.alpha >= 0 && node_.alpha < 1, "the dropped share must be in [0, 1)");
+      return in(0);
+    }
+    if (node_.op != Op::add && node_.op != Op::sub && node_.op != Op::mul) {
+      require_same(0, 1);
+      return in(0);
+    }
+    const bool a_rows = in(0).space != Space::param();
+    const bool b_rows = in(1).space != Space::param();
+    require(in(0).space == in(1).space || !a_rows || !b_rows, "operands live in different spaces");
+    const bool a_wider = is_prefix(in(1).dims, in(0).dims);
+    require(a_wider || is_prefix(in(0).dims, in(1).dims), "one operand's dims must be a prefix of the other's");
+    return {a_rows ? in(0).space : in(1).space, a_wider ? in(0).dims : in(1).dims};
+  }
+
+  ValueType row_shape() const {
+    require_f32();
+    ValueType out = in(0);
+    switch (node_.op) {
+      case Op::row_sum: {
+        require(node_.ints.size() == 1 && node_.ints[0] >= 0 && node_.ints[0] <= static_cast<int64_t>(out.dims.size()),
+                "rank out of range");
+        out.dims.resize(static_cast<size_t>(node_.ints[0]));
+        return out;
+      }
+      case Op::expand:
+        require(out.space == node_.type.space || out.space == Space::param(), "expands inside a space, or from p");
+        require(is_prefix(out.dims, node_.type.dims), "the old dims must be a prefix of the new");
+        return node_.type;
+      case Op::reshape: {
+        ValueType target{out.space, node_.type.dims};
+        require(target.row_size() == out.row_size(), "a reshape keeps the number of elements");
+        return target;
+      }
+      case Op::concat: {
+        const ValueType& b = in(1);
+        require(out.space == b.space && !out.dims.empty() && out.dims.size() == b.dims.size() &&
+                    std::equal(out.dims.begin(), out.dims.end() - 1, b.dims.begin()),
+                "all but the last dim must agree");
+        out.dims.back() += b.dims.back();
+        return out;
+      }
+      case Op::slice:
+        require(node_.ints.size() == 2 && !out.dims.empty() && node_.ints[0] >= 0 && node_.ints[1] >= 1 &&
+                    node_.ints[0] + node_.ints[1] <= out.dims.back(),
+                "the slice is out of range");
+        out.dims.back() = node_.ints[1];
+        return out;
+      default:  // pad
+        require(node_.ints.size() == 2 && !out.dims.empty() && node_.ints[0] >= 0 &&
+                    node_.ints[0] + out.dims.back() <= node_.ints[1],
+                "the padding is out of range");
+        out.dims.back() = node_.ints[1];
+        return out;
+    }
+  }
+
+  ValueType across_rows() const {
+    const ValueType& x = in(0);
+    require(x.dtype == DType::f32, "needs f32 values");
+    const ValueType scalar{Space::param(), {}};
+    switch (node_.op) {
+      case Op::column_sum:
+        return {Space::param(), x.dims};
+      case Op::column_moments:
+        require(x.dims.size() == 1, "rows must be one-dimensional");
+        return {Space::param(), {2, x.dims[0]}};
+      case Op::standardize:
+      case Op::standardize_grad: {
+        const ValueType& base = node_.op == Op::standardize ? x : in(1);
+        const ValueType& m = node_.op == Op::standardize ? in(1) : in(2);
+        require(base.dims.size() == 1 && m.space == Space::param() && m.dims == Dims{2, base.dims[0]},
+                "moments must be p[2,F]");
+        require(base == x, "operands must have the same type");
+        return x;
+      }
+      case Op::row_normalize:
+      case Op::log_softmax:
+        require(node_.op != Op::log_softmax || x.dims.size() == 1, "rows must be one-dimensional");
+        return x;
+      case Op::row_normalize_grad:
+      case Op::log_softmax_grad:
+        require_same(0, 1);
+        return x;
+      case Op::nll:
+      case Op::nll_grad:
+        require(x.dims.size() == 1 && in(1).dtype == DType::i32 && in(1).dims.empty() && in(1).space == x.space,
+                "labels must be i32 scalars in the space of the scores");
+        break;
+      case Op::bce:
+      case Op::bce_grad:
+        require(x.dims.size() == 1 && in(1).dtype == DType::u8 && in(1).dims == x.dims && in(1).space == x.space,
+                "targets must be u8 rows like the scores");
+        break;
+      case Op::l2:
+        return scalar;
+      default:
+        fail("unknown operation");
+    }
+    require(in(2) == (ValueType{x.space, {}}), "weights must be f32 scalars in the space of the scores");
+    if (node_.op == Op::nll || node_.op == Op::bce) return scalar;
+    require(is_scalar(in(3)), "the incoming gradient must be p[]");
+    return x;
+  }
+
+  const Node& node_;
+  std::vector<const ValueType*> in_;
+};
+
+}  // namespace
+
+ValueType infer_type(const Dfg& dfg, const Node& node) { return Inference(dfg, node).run(); }
+
+}  // namespace nacre

@@ -1,0 +1,99 @@
+#include "nacre/dfg/op.h"
+
+#include <array>
+#include <string>
+
+#include "nacre/base/error.h"
+
+namespace nacre {
+namespace {
+
+constexpr auto kLeaf = OpClass::leaf;
+constexpr auto kIndexing = OpClass::indexing;
+constexpr auto kNeural = OpClass::neural;
+
+// In the order of enum Op.
+constexpr std::array<OpInfo, static_cast<size_t>(Op::count_)> kOps = {{
+    {"input", kLeaf, 0, false},
+    {"param", kLeaf, 0, false},
+    {"degree", kLeaf, 0, false},
+    {"typed_degree", kLeaf, 0, false},
+    {"constant", kLeaf, 0, false},
+    {"index", kIndexing, 1, false},
+    {"index_add", kIndexing, 1, false},
+    {"index_mean", kIndexing, 1, false},
+    {"index_max", kIndexing, 1, false},
+    {"index_argmax", kIndexing, 1, false},
+    {"index_take_max", kIndexing, 2, false},
+    {"edge_softmax", kIndexing, 1, false},
+    {"edge_softmax_grad", kIndexing, 2, false},
+    {"lstm", kIndexing, 2, false},
+    {"lstm_grad_z", kIndexing, 3, false},
+    {"lstm_grad_w", kIndexing, 3, false},
+    {"matmul", kNeural, 2, false},
+    {"matmul_t", kNeural, 2, false},
+    {"weight_grad", kNeural, 2, false},
+    {"typed_matmul", kNeural, 2, false},
+    {"typed_matmul_t", kNeural, 2, false},
+    {"typed_weight_grad", kNeural, 2, false},
+    {"add", kNeural, 2, true},
+    {"sub", kNeural, 2, true},
+    {"mul", kNeural, 2, true},
+    {"scale", kNeural, 1, true},
+    {"relu", kNeural, 1, true},
+    {"leaky_relu", kNeural, 1, true},
+    {"elu", kNeural, 1, true},
+    {"sigmoid", kNeural, 1, true},
+    {"tanh", kNeural, 1, true},
+    {"relu_grad", kNeural, 2, true},
+    {"leaky_relu_grad", kNeural, 2, true},
+    {"elu_grad", kNeural, 2, true},
+    {"sigmoid_grad", kNeural, 2, true},
+    {"tanh_grad", kNeural, 2, true},
+    {"inv", kNeural, 1, true},
+    {"inv_sqrt", kNeural, 1, true},
+    {"dropout", kNeural, 1, true},
+    {"row_sum", kNeural, 1, false},
+    {"expand", kNeural, 1, false},
+    {"reshape", kNeural, 1, false},
+    {"concat", kNeural, 2, false},
+    {"slice", kNeural, 1, false},
+    {"pad", kNeural, 1, false},
+    {"column_sum", kNeural, 1, false},
+    {"column_moments", kNeural, 1, false},
+    {"standardize", kNeural, 2, false},
+    {"standardize_grad", kNeural, 3, false},
+    {"row_normalize", kNeural, 1, false},
+    {"row_normalize_grad", kNeural, 2, false},
+    {"log_softmax", kNeural, 1, false},
+    {"log_softmax_grad", kNeural, 2, false},
+    {"nll", kNeural, 3, false},
+    {"nll_grad", kNeural, 4, false},
+    {"bce", kNeural, 3, false},
+    {"bce_grad", kNeural, 4, false},
+    {"l2", kNeural, 1, false},
+}};
+
+constexpr std::array<std::string_view, 5> kAttrs = {"none", "src", "dst", "type", "self"};
+
+}  // namespace
+
+const OpInfo& op_info(Op op) { return kOps[static_cast<size_t>(op)]; }
+
+Op parse_op(std::string_view name) {
+  for (size_t i = 0; i < kOps.size(); ++i) {
+    if (kOps[i].name == name) return static_cast<Op>(i);
+  }
+  throw UserError("dfg", "unknown operation '" + std::string(name) + "'");
+}
+
+std::string_view attr_name(Attr attr) { return kAttrs[static_cast<size_t>(attr)]; }
+
+Attr parse_attr(std::string_view name) {
+  for (size_t i = 0; i < kAttrs.size(); ++i) {
+    if (kAttrs[i] == name) return static_cast<Attr>(i);
+  }
+  throw UserError("dfg", "unknown edge attribute '" + std::string(name) + "'", "use src, dst, type or self");
+}
+
+}  // namespace nacre

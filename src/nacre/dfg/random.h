@@ -1,0 +1,25 @@
+// The random numbers of dropout: a function of (seed, step, salt, element), so every back end drops the same elements
+// whatever order it visits them in.
+#pragma once
+
+#include "nacre/base/philox.h"
+
+namespace nacre {
+
+// One stream per (run seed, dropout node); one counter per training step.
+struct DropoutStream {
+  uint64_t key;
+  uint64_t step;
+  DropoutStream(uint64_t seed, uint64_t salt, uint64_t at_step) : key(mix_key(seed, salt)), step(at_step) {}
+};
+
+// Element i of the tensor is kept if its 16 random bits reach the threshold. Elements 8k … 8k+7 share one Philox block, two
+// to a word, low half first: dropout is bound by random numbers, and 16 bits set the share to within 0.001 %.
+inline bool dropout_keep(const DropoutStream& stream, uint64_t element, uint32_t threshold) {
+  const uint32_t word = philox(stream.key, stream.step, element / 8)[element % 8 / 2];
+  return ((word >> (element % 2 * 16)) & 0xFFFF) >= threshold;
+}
+
+inline uint32_t dropout_threshold(double p) { return static_cast<uint32_t>(p * 65536.0 + 0.5); }
+
+}  // namespace nacre

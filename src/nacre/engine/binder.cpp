@@ -1,0 +1,333 @@
+#include "nacre/engine/binder.h"
+
+#include <algorithm>
+
+#include "nacre/base/error.h"
+#include "nacre/base/parallel.h"
+#include "nacre/kernel/cpu/gemm.h"
+#include "nacre/kernel/cpu/loss.h"
+#include "nacre/kernel/ref/ref_op.h"
+
+namespace nacre {
+namespace {
+
+using cpu::Direction;
+
+constexpr int64_t kFloat = sizeof(float);
+
+// Rows of a product computed before their tail runs: the block must still be in the second-level cache.
+int64_t matmul_block_rows(int64_t width) { return std::clamp<int64_t>(65536 / std::max<int64_t>(1, width), 16, 512); }
+
+
+}  // namespace
+
+float* Binder::stored_root(const Kernel& k) const {
+  return ex_.plan_.stored[static_cast<size_t>(k.root)] ? f32(k.root) : nullptr;
+}
+
+int Binder::layer(const Kernel& k) const {
+  const Node& root = node(k.root);
+  if (root.op == Op::lstm) return root.type.space.layer - 1;
+  if (root.op == Op::lstm_grad_z || root.op == Op::lstm_grad_w) return node(root.inputs[1]).type.space.layer;
+  for (const NodeRef in : root.inputs) {
+    if (node(in).type.space.kind == SpaceKind::edge) return node(in).type.space.layer;
+  }
+  return root.type.space.layer;
+}
+
+const Graph& Binder::graph(const Kernel& k) const { return ex_.blocks_.layer(layer(k)); }
+
+std::shared_ptr<const cpu::RowView> Binder::rows_view(const Kernel& k) const {
+  return ex_.views_->rows(graph(k), k.direction);
+}
+
+cpu::BoundProgram Binder::bound(const RowProgram& program) const {
+  cpu::BoundProgram b;
+  b.program = &program;
+  b.step = &ex_.step_;
+  for (const NodeRef o : program.operands) b.operands.push_back(ex_.pointer(o));
+  return b;
+}
+
+KernelNeeds Binder::needs(const Kernel& k) const {
+  const Node& root = node(k.root);
+  const RowProgram* tail = k.tail.empty() ? nullptr : &k.tail;
+  switch (k.kind) {
+    case KernelKind::map:
+    case KernelKind::map_edges:
+    case KernelKind::softmax:
+    case KernelKind::softmax_grad:
+      // Views are built here, while memory is being planned, because their size is part of the bill.
+      if (k.kind != KernelKind::map) rows_view(k);
+      return {cpu::scratch_floats(k.program), 0};
+    case KernelKind::column_sum:
+      if (k.program.domain.kind == SpaceKind::edge) rows_view(k);
+      return {cpu::scratch_floats(k.program), cpu::column_sum_workspace(rows(root.inputs[0]), width(k.root)) * kFloat};
+    case KernelKind::reduce: {
+      const auto view = rows_view(k);
+      const int64_t per_piece = k.reduce_op == cpu::Reduce::max ? 2 : 1;  // a maximum keeps its position too
+      return {cpu::reduce_scratch_floats(*view, k.program, k.value, tail),
+              view->num_partials * width(k.root) * per_piece * kFloat};
+    }
+    case KernelKind::spmm: {
+      const auto view = rows_view(k);
+      return {cpu::spmm_scratch_floats(*view, width(k.root), tail), view->num_partials * width(k.root) * kFloat};
+    }
+    case KernelKind::matmul: {
+      if (tail == nullptr) return {};
+      const int64_t n = width(k.root);
+      return {matmul_block_rows(n) * n + cpu::scratch_floats(k.tail), cpu::gemm_packed_size(n, width(k.args[0])) * kFloat};
+    }
+    case KernelKind::weight_grad:
+      return {0, cpu::gemm_tn_workspace(rows(k.args[0]), width(k.args[0]), width(k.args[1]))};
+    case KernelKind::typed_reduce:
+    case KernelKind::typed_weight_grad: {
+      const auto view = ex_.views_->typed(graph(k), k.direction);
+      const Dims& w = k.kind == KernelKind::typed_reduce ? node(k.args[1]).type.dims : root.type.dims;
+      const int64_t workspace = k.kind == KernelKind::typed_reduce ? cpu::typed_matmul_workspace(*view, w[0], w[1])
+                                                                   : cpu::typed_weight_grad_workspace(*view, w[0], w[1]);
+      return {cpu::typed_scratch_floats(w[0], w[1]), workspace * kFloat};
+    }
+    case KernelKind::lstm: {
+      const auto view = ex_.views_->lstm(graph(k));
+      const int64_t hidden = width(k.root);
+      return {cpu::lstm_scratch_floats(*view, hidden), cpu::lstm_forward_workspace(hidden) * kFloat};
+    }
+    case KernelKind::lstm_grad: {
+      const auto view = ex_.views_->lstm(graph(k));
+      return {0, cpu::lstm_grad_workspace(*view, width(k.args[0])) * kFloat};
+    }
+    case KernelKind::loss:
+      return {0, cpu::rows_workspace(rows(k.args[0]), 1) * static_cast<int64_t>(sizeof(double))};
+    case KernelKind::moments:
+      return {0, cpu::rows_workspace(rows(k.args[0]), 2 * width(k.args[0])) * static_cast<int64_t>(sizeof(double))};
+    case KernelKind::reference:
+      return {};
+  }
+  return {};
+}
+
+std::function<void()> Binder::bind(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const {
+  switch (k.kind) {
+    case KernelKind::map:
+      return [program = bound(k.program), n = rows(k.root), scratch] { cpu::map_rows(program, n, scratch); };
+    case KernelKind::column_sum: {
+      cpu::ColumnSumArgs a;
+      a.program = bound(k.program);
+      a.value = k.value;
+      a.rows = rows(node(k.root).inputs[0]);
+      a.out = f32(k.root);
+      a.workspace = static_cast<float*>(workspace);
+      a.scratch = scratch;
+      std::shared_ptr<const cpu::RowView> view;
+      if (k.program.domain.kind == SpaceKind::edge) view = rows_view(k);
+      a.edges = view.get();
+      return [a, view] { cpu::column_sum(a); };
+    }
+    case KernelKind::map_edges:
+    case KernelKind::softmax:
+    case KernelKind::softmax_grad:
+    case KernelKind::reduce:
+    case KernelKind::spmm:
+      return bind_edges(k, scratch, workspace);
+    case KernelKind::matmul:
+      return bind_matmul(k, scratch, workspace);
+    case KernelKind::weight_grad: {
+      const float* x = f32(k.args[0]);
+      const float* g = f32(k.args[1]);
+      float* out = f32(k.root);
+      const int64_t m = rows(k.args[0]);
+      const int64_t kk = width(k.args[0]);
+      const int64_t n = width(k.args[1]);
+      return [=] { cpu::gemm_tn(m, n, kk, x, kk, g, n, out, n, workspace); };
+    }
+    case KernelKind::typed_reduce:
+    case KernelKind::typed_weight_grad:
+      return bind_typed(k, scratch, workspace);
+    case KernelKind::lstm:
+    case KernelKind::lstm_grad:
+      return bind_lstm(k, scratch, workspace);
+    case KernelKind::loss:
+      return bind_loss(k, workspace);
+    case KernelKind::moments:
+      return bind_moments(k, workspace);
+    case KernelKind::reference:
+      return bind_reference(k);
+  }
+  return {};
+}
+
+std::function<void()> Binder::bind_edges(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const {
+  const auto view = rows_view(k);
+  auto* partials = static_cast<float*>(workspace);
+  switch (k.kind) {
+    case KernelKind::map_edges:
+      return [program = bound(k.program), view, scratch] { cpu::map_edges(program, *view, scratch); };
+    case KernelKind::softmax: {
+      const cpu::SoftmaxArgs a{view.get(), bound(k.program), k.value, f32(k.root), scratch};
+      return [a, view] { cpu::edge_softmax(a); };
+    }
+    case KernelKind::softmax_grad: {
+      const cpu::SoftmaxGradArgs a{view.get(), bound(k.program), k.value, f32(k.args[0]), f32(k.root), scratch};
+      return [a, view] { cpu::edge_softmax_grad(a); };
+    }
+    case KernelKind::reduce: {
+      cpu::ReduceArgs a;
+      a.view = view.get();
+      a.program = bound(k.program);
+      a.value = k.value;
+      a.reduce = k.reduce_op;
+      const bool argmax_only = node(k.root).op == Op::index_argmax;
+      a.out = argmax_only ? nullptr : stored_root(k);
+      a.argmax = static_cast<int32_t*>(argmax_only ? ex_.pointer(k.root) : ex_.pointer(k.second));
+      if (!k.tail.empty()) a.post = bound(k.tail);
+      a.partials = partials;
+      a.scratch = scratch;
+      return [a, view] { cpu::reduce_rows(a); };
+    }
+    default: {
+      cpu::SpmmArgs a;
+      a.view = view.get();
+      a.x = f32(k.args[0]);
+      a.weight = f32(k.args[1]);
+      a.width = width(k.root);
+      a.heads = k.heads;
+      a.mean = k.reduce_op == cpu::Reduce::mean;
+      a.out = stored_root(k);
+      if (!k.tail.empty()) a.post = bound(k.tail);
+      a.partials = partials;
+      a.scratch = scratch;
+      return [a, view] { cpu::spmm(a); };
+    }
+  }
+}
+
+std::function<void()> Binder::bind_matmul(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const {
+  const float* x = f32(k.args[0]);
+  const float* w = f32(k.args[1]);
+  float* out = stored_root(k);
+  const int64_t m = rows(k.args[0]);
+  const int64_t kk = width(k.args[0]);
+  const int64_t n = width(k.root);
+  const bool transpose = k.transpose;
+  // w is [K, N] of the forward product; its leading dimension is its second size either way.
+  const int64_t ldw = node(k.args[1]).type.dims[1];
+  if (k.tail.empty()) {
+    if (transpose) return [=] { cpu::gemm_nt(m, n, kk, x, kk, w, ldw, out, n); };
+    return [=] { cpu::gemm_nn(m, n, kk, x, kk, w, ldw, out, n); };
+  }
+  const int64_t block = matmul_block_rows(n);
+  auto* packed = static_cast<float*>(workspace);
+  return [=, tail = bound(k.tail)] {
+    if (transpose) {
+      cpu::gemm_pack_nt(n, kk, w, ldw, packed);
+    } else {
+      cpu::gemm_pack_nn(n, kk, w, ldw, packed);
+    }
+    parallel_for(m, block, [&](int64_t b, int64_t e) {
+      float* mine = scratch.data + thread_index() * scratch.per_thread;
+      float* tile = out != nullptr ? out + b * n : mine;
+      cpu::gemm_tile_packed(e - b, n, kk, x + b * kk, kk, packed, tile, n);
+      cpu::map_rows_serial(tail, b, e, tile, mine + block * n);
+    });
+  };
+}
+
+std::function<void()> Binder::bind_typed(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const {
+  const auto view = ex_.views_->typed(graph(k), k.direction);
+  if (k.kind == KernelKind::typed_reduce) {
+    cpu::TypedMatmulArgs a;
+    a.view = view.get();
+    a.x = f32(k.args[0]);
+    a.w = f32(k.args[1]);
+    a.scale = f32(k.args[2]);
+    a.k = node(k.args[1]).type.dims[0];
+    a.n = node(k.args[1]).type.dims[1];
+    a.transpose = k.transpose;
+    a.out = f32(k.root);
+    a.scratch = scratch;
+    a.workspace = static_cast<float*>(workspace);
+    return [a, view] { cpu::typed_matmul_reduce(a); };
+  }
+  cpu::TypedWeightGradArgs a;
+  a.view = view.get();
+  a.x = f32(k.args[0]);
+  a.g = f32(k.args[1]);
+  a.scale = f32(k.args[2]);
+  a.k = node(k.root).type.dims[0];
+  a.n = node(k.root).type.dims[1];
+  a.dw = f32(k.root);
+  a.workspace = static_cast<float*>(workspace);
+  a.scratch = scratch;
+  return [a, view] { cpu::typed_weight_grad(a); };
+}
+
+std::function<void()> Binder::bind_lstm(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const {
+  const auto view = ex_.views_->lstm(graph(k));
+  if (k.kind == KernelKind::lstm) {
+    cpu::LstmArgs a;
+    a.view = view.get();
+    a.hidden = width(k.root);
+    a.z = f32(k.args[0]);
+    a.w = f32(k.args[1]);
+    a.out = f32(k.root);
+    a.scratch = scratch;
+    a.workspace = static_cast<float*>(workspace);
+    return [a, view] { cpu::lstm_forward(a); };
+  }
+  cpu::LstmGradArgs a;
+  a.view = view.get();
+  a.hidden = width(k.args[0]);
+  a.g = f32(k.args[0]);
+  a.z = f32(k.args[1]);
+  a.w = f32(k.args[2]);
+  const bool root_is_z = node(k.root).op == Op::lstm_grad_z;
+  a.dz = f32(root_is_z ? k.root : k.second);
+  a.dw = f32(root_is_z ? k.second : k.root);
+  a.workspace = static_cast<float*>(workspace);
+  return [a, view] { cpu::lstm_backward(a); };
+}
+
+std::function<void()> Binder::bind_loss(const Kernel& k, void* workspace) const {
+  cpu::LossArgs a;
+  a.rows = rows(k.args[0]);
+  a.classes = width(k.args[0]);
+  a.x = f32(k.args[0]);
+  a.weight = f32(k.args[2]);
+  a.out = f32(k.root);
+  a.workspace = static_cast<double*>(workspace);
+  const Op op = node(k.root).op;
+  if (op == Op::nll || op == Op::nll_grad) {
+    a.label = static_cast<const int32_t*>(ex_.pointer(k.args[1]));
+  } else {
+    a.target = static_cast<const uint8_t*>(ex_.pointer(k.args[1]));
+  }
+  if (op == Op::nll) return [a] { cpu::nll(a); };
+  if (op == Op::bce) return [a] { cpu::bce(a); };
+  a.gradient = f32(k.args[3]);
+  if (op == Op::nll_grad) return [a] { cpu::nll_grad(a); };
+  return [a] { cpu::bce_grad(a); };
+}
+
+std::function<void()> Binder::bind_moments(const Kernel& k, void* workspace) const {
+  auto* sums = static_cast<double*>(workspace);
+  const int64_t n = rows(k.args[0]);
+  const int64_t w = width(k.args[0]);
+  if (node(k.root).op == Op::column_moments) {
+    return [x = f32(k.args[0]), out = f32(k.root), n, w, sums] { cpu::column_moments(x, n, w, out, sums); };
+  }
+  const cpu::StandardizeGradArgs a{n, w, f32(k.args[0]), f32(k.args[1]), f32(k.args[2]),
+                                   static_cast<float>(node(k.root).alpha), f32(k.root), sums};
+  return [a] { cpu::standardize_grad(a); };
+}
+
+std::function<void()> Binder::bind_reference(const Kernel& k) const {
+  std::vector<ref::ConstView> inputs;
+  for (const NodeRef a : k.args) inputs.push_back({ex_.pointer(a), node(a).type, rows(a)});
+  const ref::View out{ex_.pointer(k.root), node(k.root).type, rows(k.root)};
+  return [this_node = node(k.root), ex = &ex_, inputs, out] {
+    ref::run<float>(this_node, ex->blocks_, ex->step_, inputs, out);
+  };
+}
+
+}  // namespace nacre

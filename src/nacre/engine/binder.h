@@ -1,0 +1,45 @@
+// Binds the kernels of a plan to CPU implementations and to memory.
+#pragma once
+
+#include <functional>
+
+#include "nacre/engine/executor.h"
+
+namespace nacre {
+
+struct KernelNeeds {
+  int64_t scratch_floats = 0;    // per thread
+  int64_t workspace_bytes = 0;   // shared, for the duration of the kernel
+};
+
+class Binder {
+ public:
+  explicit Binder(Executor& executor) : ex_(executor) {}
+
+  KernelNeeds needs(const Kernel& kernel) const;
+  // A call that runs the kernel once. All pointers are resolved now; calling it allocates nothing.
+  std::function<void()> bind(const Kernel& kernel, const cpu::Scratch& scratch, void* workspace) const;
+
+ private:
+  const Node& node(NodeRef i) const { return ex_.plan_.dfg[i]; }
+  int64_t width(NodeRef i) const { return node(i).type.row_size(); }
+  int64_t rows(NodeRef i) const { return ex_.blocks_.rows(node(i).type.space); }
+  float* f32(NodeRef i) const { return static_cast<float*>(ex_.pointer(i)); }
+  float* stored_root(const Kernel& k) const;
+  const Graph& graph(const Kernel& k) const;
+  int layer(const Kernel& k) const;
+  std::shared_ptr<const cpu::RowView> rows_view(const Kernel& k) const;
+  cpu::BoundProgram bound(const RowProgram& program) const;
+
+  std::function<void()> bind_matmul(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
+  std::function<void()> bind_edges(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
+  std::function<void()> bind_typed(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
+  std::function<void()> bind_lstm(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
+  std::function<void()> bind_loss(const Kernel& k, void* workspace) const;
+  std::function<void()> bind_moments(const Kernel& k, void* workspace) const;
+  std::function<void()> bind_reference(const Kernel& k) const;
+
+  Executor& ex_;
+};
+
+}  // namespace nacre

@@ -1,0 +1,84 @@
+// Executor: a plan made runnable on the CPU. Building one prepares the graph's views and plans memory exactly; allocate()
+// takes the memory; prepare() computes what never changes; run() is one step and allocates nothing.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nacre/engine/memory.h"
+#include "nacre/engine/views.h"
+#include "nacre/plan/plan.h"
+#include "nacre/tensor/tensor.h"
+
+namespace nacre {
+
+// Values that depend on the graph and the inputs only, by the expression that computes them: the training and the evaluation
+// plan of a model share them.
+using ConstantPool = std::map<std::string, Tensor>;
+
+struct KernelTime {
+  double seconds = 0;  // summed over runs
+  int64_t runs = 0;
+};
+
+class Executor {
+ public:
+  Executor(Plan plan, Blocks blocks, std::shared_ptr<GraphViews> views);
+
+  const Plan& plan() const { return plan_; }
+  // What allocate() will take: the arena (shareable with executors that never run at the same time) and the constants that
+  // are not in `pool` yet.
+  int64_t arena_bytes() const { return arena_plan_.bytes; }
+  int64_t constant_bytes(const ConstantPool& pool) const;
+  const ArenaPlan& arena_plan() const { return arena_plan_; }
+
+  // Leaves must be bound before allocate(); the memory must stay valid and may be written between runs.
+  void bind(const std::string& leaf, void* data);
+  // `arena` must hold arena_bytes(), 64-byte aligned.
+  void allocate(std::shared_ptr<void> arena, ConstantPool& pool);
+  // Computes the constants. Must be called again if inputs change.
+  void prepare();
+  void run(const StepContext& step);
+
+  // Memory of a named output, valid after run() until the next run of anything in the same arena.
+  const float* output(std::string_view name) const;
+  const float* value(NodeRef node) const;
+  const std::vector<KernelTime>& times() const { return times_; }
+  void reset_times() { times_.assign(times_.size(), {}); }
+
+ private:
+  friend class Binder;
+  int64_t bytes_of(NodeRef node) const;
+  void plan_memory();
+  void* pointer(NodeRef node) const;  // null for -1
+
+  Plan plan_;
+  Blocks blocks_;
+  std::shared_ptr<GraphViews> views_;
+  ArenaPlan arena_plan_;
+  std::vector<int> node_request_;       // per node: its request in the arena, or -1
+  std::vector<int> workspace_request_;  // per kernel
+  int scratch_request_ = -1;
+  int64_t scratch_per_thread_ = 0;      // floats
+  int scratch_threads_ = 1;
+  std::vector<BufferRequest> requests_;
+
+  std::shared_ptr<void> arena_;
+  std::vector<Tensor> constants_;       // per node; keeps pooled memory alive
+  std::vector<void*> pointers_;         // per node
+  std::map<std::string, void*> bound_;
+  std::vector<std::function<void()>> steps_;  // per kernel
+  std::vector<const char*> names_;            // per kernel, for the trace
+  std::vector<char> pooled_;            // per kernel: all its results came from the pool
+  std::vector<KernelTime> times_;
+  StepContext step_;
+};
+
+// The expression that computes a node, as text: equal text means equal value for equal inputs.
+std::string expression_key(const Dfg& dfg, NodeRef node);
+
+}  // namespace nacre

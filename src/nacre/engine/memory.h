@@ -1,0 +1,37 @@
+// Exact memory planning: every buffer a step needs gets a place in one arena before anything is allocated. Buffers whose
+// lifetimes do not overlap share bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace nacre {
+
+struct BufferRequest {
+  int64_t bytes = 0;
+  int first = 0;  // first and last step (kernel number) at which the buffer must hold its value
+  int last = 0;
+};
+
+struct ArenaPlan {
+  std::vector<int64_t> offsets;  // one per request
+  int64_t bytes = 0;             // size of the arena
+  int64_t floor_bytes = 0;       // largest sum of live buffers at any step: no placement can need less
+};
+
+// Places large buffers first, each at the lowest offset where it collides with nothing alive at the same time.
+ArenaPlan plan_arena(const std::vector<BufferRequest>& requests);
+
+// One line of the bill shown before a run.
+struct MemoryItem {
+  std::string what;
+  int64_t bytes = 0;
+};
+int64_t total_bytes(const std::vector<MemoryItem>& items);
+std::string memory_text(const std::vector<MemoryItem>& items);
+
+// Throws UserError with remedies if `items` do not fit into `limit` bytes.
+void require_fit(const std::vector<MemoryItem>& items, int64_t limit);
+
+}  // namespace nacre

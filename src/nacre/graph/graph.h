@@ -1,0 +1,99 @@
+// Graph: the edges of one message-flow block, grouped by destination (in-CSR). Messages flow src → dst. A full graph is a
+// block whose sources and destinations are the same vertices; in a sampled block the destinations are the first
+// num_dst of the sources.
+//
+// Edges are numbered by their position in the in-CSR; edge weights and types are stored in that order. Within one
+// destination, edges are ordered by source (then by input order), so equal graphs have equal bytes.
+// Vertex ids are 32 bits wide (up to 4.29 G vertices), offsets 64.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nacre/tensor/array.h"
+
+namespace nacre {
+
+using NodeId = uint32_t;
+using EdgeId = uint32_t;  // in permutations only; graphs of 2^32 edges or more have no out-CSC
+
+// The same edges grouped by source. edge_id[i] is the in-CSR position of the i-th edge in this order.
+struct OutCsc {
+  Array<int64_t> row_ptr;  // num_src + 1
+  Array<NodeId> dst;       // num_edges
+  Array<EdgeId> edge_id;   // num_edges
+};
+
+struct GraphArrays {
+  int64_t num_src = 0;
+  int64_t num_dst = 0;
+  Array<int64_t> row_ptr;      // num_dst + 1
+  Array<NodeId> col_idx;       // num_edges: source of each edge
+  Array<float> edge_weight;    // empty, or num_edges
+  Array<uint16_t> edge_type;    // empty, or num_edges
+  int num_edge_types = 1;
+};
+
+class Graph {
+ public:
+  Graph();
+  // Takes the arrays as they are; validates sizes and ranges (UserError naming `where`).
+  Graph(GraphArrays arrays, const std::string& where);
+
+  int64_t num_src() const { return a_.num_src; }
+  int64_t num_dst() const { return a_.num_dst; }
+  int64_t num_nodes() const { return a_.num_src; }
+  int64_t num_edges() const { return a_.col_idx.size(); }
+  const Array<int64_t>& row_ptr() const { return a_.row_ptr; }
+  const Array<NodeId>& col_idx() const { return a_.col_idx; }
+  bool weighted() const { return !a_.edge_weight.empty(); }
+  bool typed() const { return !a_.edge_type.empty(); }
+  const Array<float>& edge_weight() const { return a_.edge_weight; }
+  const Array<uint16_t>& edge_type() const { return a_.edge_type; }
+  int num_edge_types() const { return a_.num_edge_types; }
+  int64_t in_degree(int64_t dst) const { return a_.row_ptr[dst + 1] - a_.row_ptr[dst]; }
+  const GraphArrays& arrays() const { return a_; }
+
+  // Built on first use, in parallel; safe to call from several threads.
+  const OutCsc& out() const;
+  bool has_out() const;
+  // Destination of every edge, in-CSR order (built on first use).
+  const Array<NodeId>& edge_dst() const;
+
+  // Bytes held now / after out() has been built.
+  int64_t bytes() const;
+  int64_t out_bytes() const;
+
+  // Hash of structure, weights and types: the same graph has the same fingerprint whatever file it came from.
+  uint64_t fingerprint() const;
+
+ private:
+  struct Lazy;
+  GraphArrays a_;
+  std::shared_ptr<Lazy> lazy_;  // shared between copies
+};
+
+// A list of edges as files hold them.
+struct EdgeList {
+  int64_t num_nodes = 0;
+  std::vector<NodeId> src;
+  std::vector<NodeId> dst;
+  std::vector<float> weight;   // empty, or one per edge
+  std::vector<uint16_t> type;   // empty, or one per edge
+  int num_types = 1;
+};
+
+// Groups by destination, sorts by source within it; duplicates and self loops are kept.
+Graph build_graph(EdgeList edges, const std::string& where);
+
+// A copy with one self loop (weight 1) on every vertex that has none. Typed graphs give loops a type of their own.
+Graph add_self_loops(const Graph& graph);
+// A copy in which every edge also exists in reverse (same weight and type); duplicates are merged (the first one's weight
+// and type are kept), self loops stay single.
+Graph make_undirected(const Graph& graph);
+// A copy whose edges carry a type in [0, relations), by a hash of (src, dst).
+Graph assign_relations(const Graph& graph, int relations);
+
+}  // namespace nacre

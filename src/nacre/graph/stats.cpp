@@ -1,0 +1,249 @@
+// Linear passes over the in-CSR. Everything counted is an integer, so the order in which threads add does not show.
+//
+// Components: a union-find forest in which every root points to itself and every link goes to a smaller id; a root is
+// hooked under a smaller root by compare-and-swap, so threads need no locks and the partition is the same whatever the
+// order. Symmetry: a graph is symmetric when its set of edges equals the set of reversed edges. Both sets are hashed
+// edge by edge and the 64-bit hashes summed; equal sums mean equal sets but for one chance in 2^64.
+#include "nacre/graph/stats.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "nacre/base/error.h"
+#include "nacre/base/parallel.h"
+#include "nacre/base/philox.h"
+
+namespace nacre {
+namespace {
+
+constexpr int64_t kRows = 1 << 13;
+
+// Degrees below the limit are counted; the few above are listed: at most num_edges / limit vertices can have them.
+class DegreeCounts {
+ public:
+  void add(int64_t degree) {
+    if (degree < kLimit) {
+      ++counts_[degree];
+    } else {
+      large_.push_back(degree);
+    }
+  }
+
+  void merge(const DegreeCounts& other) {
+    for (int64_t d = 0; d < kLimit; ++d) counts_[d] += other.counts_[d];
+    large_.insert(large_.end(), other.large_.begin(), other.large_.end());
+  }
+
+  DegreeStats stats(int64_t vertices) {
+    std::sort(large_.begin(), large_.end());
+    DegreeStats s;
+    if (vertices == 0) return s;
+    s.zeros = counts_[0];
+    const int64_t at[] = {0, (vertices - 1) / 2, rank(vertices, 0.9), rank(vertices, 0.99), vertices - 1};
+    int64_t* value[] = {&s.min, &s.median, &s.p90, &s.p99, &s.max};
+    size_t next = 0;
+    int64_t before = 0;
+    double sum = 0;
+    double weighted = 0;  // sum over vertices, sorted by degree, of (position + 1) * degree
+    const auto visit = [&](int64_t degree, int64_t count) {
+      for (; next < 5 && at[next] < before + count; ++next) *value[next] = degree;
+      const auto n = static_cast<double>(count);
+      const auto d = static_cast<double>(degree);
+      sum += n * d;
+      weighted += d * n * (static_cast<double>(before) + (n + 1) / 2);
+      before += count;
+    };
+    for (int64_t d = 0; d < kLimit; ++d) {
+      if (counts_[d] > 0) visit(d, counts_[d]);
+    }
+    for (const int64_t d : large_) visit(d, 1);
+    const auto n = static_cast<double>(vertices);
+    s.mean = sum / n;
+    s.gini = sum > 0 ? std::max(0.0, 2 * weighted / (n * sum) - (n + 1) / n) : 0;
+    return s;
+  }
+
+ private:
+  static constexpr int64_t kLimit = 1 << 16;
+
+  // Nearest-rank percentile, as an index from 0.
+  static int64_t rank(int64_t vertices, double share) {
+    return std::max<int64_t>(0, static_cast<int64_t>(std::ceil(share * static_cast<double>(vertices))) - 1);
+  }
+
+  std::vector<int64_t> counts_ = std::vector<int64_t>(kLimit, 0);
+  std::vector<int64_t> large_;
+};
+
+template <class Degree>
+DegreeStats degree_stats(int64_t vertices, const Degree& degree) {
+  constexpr int64_t pieces = 16;
+  const int64_t chunk = std::max<int64_t>(kRows, (vertices + pieces - 1) / pieces);
+  std::vector<DegreeCounts> parts(static_cast<size_t>((vertices + chunk - 1) / chunk));
+  parallel_for(vertices, chunk, [&](int64_t b, int64_t e) {
+    for (int64_t v = b; v < e; ++v) parts[b / chunk].add(degree(v));
+  });
+  DegreeCounts all;
+  for (const DegreeCounts& part : parts) all.merge(part);
+  return all.stats(vertices);
+}
+
+std::vector<int64_t> out_degrees(const Graph& graph) {
+  std::vector<int64_t> degree(static_cast<size_t>(graph.num_src()), 0);
+  parallel_for(graph.num_edges(), 1 << 18, [&](int64_t b, int64_t e) {
+    for (int64_t i = b; i < e; ++i) {
+      std::atomic_ref(degree[graph.col_idx()[i]]).fetch_add(1, std::memory_order_relaxed);
+    }
+  });
+  return degree;
+}
+
+class Forest {
+ public:
+  explicit Forest(int64_t vertices) : parent_(vertices) {
+    parallel_for(vertices, 1 << 16, [&](int64_t b, int64_t e) {
+      for (int64_t v = b; v < e; ++v) parent_[v] = static_cast<NodeId>(v);
+    });
+  }
+
+  NodeId root(NodeId v) {
+    for (NodeId up = load(v); up != v; up = load(v)) {
+      const NodeId above = load(up);
+      // Halves the path. A lost race leaves an older ancestor in place, which is still one.
+      if (above != up) std::atomic_ref(parent_[v]).compare_exchange_weak(up, above, std::memory_order_relaxed);
+      v = above;
+    }
+    return v;
+  }
+
+  void join(NodeId a, NodeId b) {
+    for (;;) {
+      a = root(a);
+      b = root(b);
+      if (a == b) return;
+      if (a < b) std::swap(a, b);
+      NodeId expected = a;
+      if (std::atomic_ref(parent_[a]).compare_exchange_strong(expected, b, std::memory_order_relaxed)) return;
+    }
+  }
+
+ private:
+  NodeId load(NodeId v) { return std::atomic_ref(parent_[v]).load(std::memory_order_relaxed); }
+
+  Buffer<NodeId> parent_;
+};
+
+void count_components(const Graph& graph, GraphStats& stats) {
+  Forest forest(graph.num_src());
+  parallel_for(graph.num_dst(), kRows, [&](int64_t b, int64_t e) {
+    for (int64_t v = b; v < e; ++v) {
+      for (int64_t i = graph.row_ptr()[v]; i < graph.row_ptr()[v + 1]; ++i) {
+        forest.join(static_cast<NodeId>(v), graph.col_idx()[i]);
+      }
+    }
+  });
+  std::vector<int64_t> size(static_cast<size_t>(graph.num_src()), 0);
+  parallel_for(graph.num_src(), 1 << 16, [&](int64_t b, int64_t e) {
+    // Neighbours in memory mostly share a root: count runs before touching the shared counter.
+    NodeId current = 0;
+    int64_t run = 0;
+    const auto flush = [&] {
+      if (run > 0) std::atomic_ref(size[current]).fetch_add(run, std::memory_order_relaxed);
+    };
+    for (int64_t v = b; v < e; ++v) {
+      const NodeId r = forest.root(static_cast<NodeId>(v));
+      if (r != current) {
+        flush();
+        current = r;
+        run = 0;
+      }
+      ++run;
+    }
+    flush();
+  });
+  for (const int64_t s : size) {
+    stats.components += s > 0 ? 1 : 0;
+    stats.largest_component = std::max(stats.largest_component, s);
+  }
+}
+
+struct EdgeCounts {
+  int64_t self_loops = 0;
+  int64_t duplicates = 0;
+  uint64_t forward = 0;
+  uint64_t backward = 0;
+};
+
+EdgeCounts count_rows(const Graph& graph, int64_t begin, int64_t end) {
+  EdgeCounts counts;
+  for (int64_t v = begin; v < end; ++v) {
+    const auto dst = static_cast<NodeId>(v);
+    for (int64_t i = graph.row_ptr()[v]; i < graph.row_ptr()[v + 1]; ++i) {
+      const NodeId src = graph.col_idx()[i];
+      if (src == dst) ++counts.self_loops;
+      if (i > graph.row_ptr()[v] && graph.col_idx()[i - 1] == src) {
+        ++counts.duplicates;
+        continue;
+      }
+      counts.forward += mix_key(src, dst);
+      counts.backward += mix_key(dst, src);
+    }
+  }
+  return counts;
+}
+
+void count_edges(const Graph& graph, GraphStats& stats) {
+  std::vector<EdgeCounts> parts(static_cast<size_t>((graph.num_dst() + kRows - 1) / kRows));
+  parallel_for(graph.num_dst(), kRows, [&](int64_t b, int64_t e) { parts[b / kRows] = count_rows(graph, b, e); });
+  uint64_t difference = 0;
+  for (const EdgeCounts& part : parts) {
+    stats.self_loops += part.self_loops;
+    stats.duplicate_edges += part.duplicates;
+    difference += part.forward - part.backward;
+  }
+  stats.symmetric = difference == 0;
+}
+
+}  // namespace
+
+GraphStats compute_stats(const Graph& graph) {
+  GraphStats stats;
+  const std::vector<int64_t> out = out_degrees(graph);
+  stats.in = degree_stats(graph.num_dst(), [&](int64_t v) { return graph.in_degree(v); });
+  stats.out = degree_stats(graph.num_src(), [&](int64_t v) { return out[v]; });
+  for (int64_t v = 0; v < graph.num_src(); ++v) {
+    stats.isolated += out[v] == 0 && (v >= graph.num_dst() || graph.in_degree(v) == 0) ? 1 : 0;
+  }
+  count_edges(graph, stats);
+  count_components(graph, stats);
+  return stats;
+}
+
+double edge_homophily(const Graph& graph, std::span<const int32_t> labels) {
+  NACRE_CHECK(static_cast<int64_t>(labels.size()) == graph.num_src(), "one label per vertex");
+  std::vector<std::pair<int64_t, int64_t>> parts(static_cast<size_t>((graph.num_dst() + kRows - 1) / kRows));
+  parallel_for(graph.num_dst(), kRows, [&](int64_t b, int64_t e) {
+    auto& [same, all] = parts[b / kRows];
+    for (int64_t v = b; v < e; ++v) {
+      if (labels[v] < 0) continue;
+      for (int64_t i = graph.row_ptr()[v]; i < graph.row_ptr()[v + 1]; ++i) {
+        const int32_t other = labels[graph.col_idx()[i]];
+        if (other < 0) continue;
+        ++all;
+        same += other == labels[v] ? 1 : 0;
+      }
+    }
+  });
+  int64_t same = 0;
+  int64_t all = 0;
+  for (const auto& [s, a] : parts) {
+    same += s;
+    all += a;
+  }
+  return all == 0 ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(same) / static_cast<double>(all);
+}
+
+}  // namespace nacre

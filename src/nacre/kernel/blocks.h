@@ -1,0 +1,32 @@
+// What the spaces of a DFG are at run time: one Graph per layer. In full-graph training every layer is the same graph.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "nacre/base/error.h"
+#include "nacre/dfg/dfg.h"
+#include "nacre/graph/graph.h"
+
+namespace nacre {
+
+class Blocks {
+ public:
+  static Blocks full(const Graph& graph, int layers) { return Blocks(std::vector<Graph>(layers, graph)); }
+  explicit Blocks(std::vector<Graph> layers) : layers_(std::move(layers)) {}
+
+  const Graph& layer(int l) const { return layers_[static_cast<size_t>(l)]; }
+  int num_layers() const { return static_cast<int>(layers_.size()); }
+  int64_t rows(Space space) const;
+
+ private:
+  std::vector<Graph> layers_;  // Graphs share their arrays
+};
+
+// What a training step's random numbers depend on.
+struct StepContext {
+  uint64_t seed = 0;
+  uint64_t step = 0;
+};
+
+}  // namespace nacre

@@ -1,0 +1,37 @@
+// The single-threaded kernels behind gemm.h, one set per instruction set, chosen at run time.
+#pragma once
+
+#include <cstdint>
+
+#include "nacre/kernel/cpu/gemm.h"
+
+namespace nacre::cpu {
+
+// Rows of a register tile; blocks of rows are multiples of it.
+inline constexpr int64_t kGemmTileRows = 24;
+
+struct GemmOperand {
+  const float* data;
+  int64_t ld;
+};
+
+struct GemmKernels {
+  const char* name;
+  // Floats taken by B[K,N] once packed.
+  int64_t (*packed_size)(int64_t N, int64_t K);
+  void (*pack_nn)(int64_t N, int64_t K, GemmOperand B, float* packed);
+  void (*pack_nt)(int64_t N, int64_t K, GemmOperand B, float* packed);
+  // C = act(A · packed B + beta * C + bias) for M rows.
+  void (*rows_packed)(int64_t M, int64_t N, int64_t K, GemmOperand A, const float* packed, float* C, int64_t ldc,
+                      const GemmEpilogue& epilogue);
+  void (*rows_nn)(int64_t M, int64_t N, int64_t K, GemmOperand A, GemmOperand B, float* C, int64_t ldc,
+                  const GemmEpilogue& epilogue);
+  void (*rows_nt)(int64_t M, int64_t N, int64_t K, GemmOperand A, GemmOperand B, float* C, int64_t ldc,
+                  const GemmEpilogue& epilogue);
+  // C[K,N] = Aᵀ · B + beta * C.
+  void (*rows_tn)(int64_t M, int64_t N, int64_t K, GemmOperand A, GemmOperand B, float* C, int64_t ldc, float beta);
+};
+
+const GemmKernels& gemm_kernels();
+
+}  // namespace nacre::cpu

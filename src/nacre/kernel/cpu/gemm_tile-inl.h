@@ -1,0 +1,206 @@
+// The register tile of the matrix products, compiled once per instruction set (included inside foreach_target).
+//
+// A tile is a few rows by up to three vectors of C, held in registers while one walk over the depth adds the outer
+// products of a column of A (broadcast element by element) and a row of B (vectors). Widths count half vectors, because
+// layer widths such as 40 are two and a half AVX-512 vectors and a half vector costs half the time.
+#if defined(NACRE_KERNEL_CPU_GEMM_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef NACRE_KERNEL_CPU_GEMM_TILE_INL_H_
+#undef NACRE_KERNEL_CPU_GEMM_TILE_INL_H_
+#else
+#define NACRE_KERNEL_CPU_GEMM_TILE_INL_H_
+#endif
+
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "nacre/kernel/cpu/gemm_kernels.h"
+
+// The sums only live in registers if the loops over them are unrolled completely.
+#undef NACRE_UNROLL
+#if defined(__clang__)
+#define NACRE_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define NACRE_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace nacre::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Full = hn::ScalableTag<float>;
+using Half = hn::Half<Full>;
+constexpr int64_t kLanes = hn::MaxLanes(Full());
+constexpr int64_t kLine = 64 / sizeof(float);
+
+// Rows of a tile of `halves` half vectors: as many as leave room for the operands in 32 (AVX-512) or 16 registers, at
+// most 12, beyond which nothing is gained.
+constexpr int tile_rows(int halves) { return std::min(12, (kLanes >= 16 ? 24 : 12) / ((halves + 1) / 2)); }
+
+// Memory to bring near while a tile is computed: for each of its rows, `lines` cache lines from at + row * stride.
+struct Ahead {
+  const float* at;
+  int64_t stride;
+  int64_t lines;
+
+  HWY_INLINE void fetch(int64_t row) const {
+    const float* p = at + row * stride;
+    for (int64_t i = 0; i < lines; ++i) hwy::Prefetch(p + i * kLine);
+  }
+};
+
+// What happens to the sums: C = act(sums + beta * C + bias) for the first `columns` columns.
+struct Finish {
+  float beta;
+  const float* bias;
+  bool relu;
+  int64_t columns;
+};
+
+// A column panel of C and what it is computed from. Element (row, k) of A is a[row * a_row + k * a_step]; row k of B
+// starts at b + k * ldb and is readable over the whole width of the panel.
+struct Panel {
+  int64_t depth;
+  const float* a;
+  int64_t a_row, a_step;
+  const float* b;
+  int64_t ldb;
+  float* c;
+  int64_t ldc;
+  Finish finish;
+  Ahead ahead[2];
+};
+
+template <class D>
+HWY_INLINE void store(D d, hn::Vec<D> sum, float* HWY_RESTRICT c, int64_t column, const Finish& finish) {
+  const int64_t left = finish.columns - column;
+  if (left <= 0) return;
+  const auto mask = hn::FirstN(d, static_cast<size_t>(std::min<int64_t>(left, hn::MaxLanes(d))));
+  if (finish.beta != 0) sum = hn::MulAdd(hn::Set(d, finish.beta), hn::MaskedLoad(mask, d, c + column), sum);
+  if (finish.bias != nullptr) sum = hn::Add(sum, hn::MaskedLoad(mask, d, finish.bias + column));
+  // The order of the operands lets NaN through on x86.
+  if (finish.relu) sum = hn::Max(hn::Zero(d), sum);
+  hn::BlendedStore(sum, mask, d, c + column);
+}
+
+template <int kRows, int kHalves>
+struct Tile {
+  static constexpr int kVecs = kHalves / 2;
+  static constexpr bool kOdd = kHalves % 2 != 0;
+
+  hn::Vec<Full> sum[kRows][std::max(1, kVecs)];
+  hn::Vec<Half> odd[kRows];
+
+  HWY_INLINE void clear() {
+    NACRE_UNROLL for (int r = 0; r < kRows; ++r) {
+      NACRE_UNROLL for (int v = 0; v < kVecs; ++v) sum[r][v] = hn::Zero(Full());
+      odd[r] = hn::Zero(Half());
+    }
+  }
+
+  HWY_INLINE void add(const float* HWY_RESTRICT a, int64_t a_row, const float* HWY_RESTRICT b) {
+    const Full d;
+    const Half h;
+    hn::Vec<Full> bv[std::max(1, kVecs)];
+    NACRE_UNROLL for (int v = 0; v < kVecs; ++v) bv[v] = hn::LoadU(d, b + v * kLanes);
+    hn::Vec<Half> bo = hn::Zero(h);
+    if constexpr (kOdd) bo = hn::LoadU(h, b + kVecs * kLanes);
+    NACRE_UNROLL for (int r = 0; r < kRows; ++r) {
+      const auto av = hn::Set(d, a[r * a_row]);
+      NACRE_UNROLL for (int v = 0; v < kVecs; ++v) sum[r][v] = hn::MulAdd(av, bv[v], sum[r][v]);
+      if (kOdd) odd[r] = hn::MulAdd(hn::LowerHalf(h, av), bo, odd[r]);
+    }
+  }
+
+  HWY_INLINE void store_whole(float* HWY_RESTRICT c, int64_t ldc) const {
+    NACRE_UNROLL for (int r = 0; r < kRows; ++r) {
+      NACRE_UNROLL for (int v = 0; v < kVecs; ++v) hn::StoreU(sum[r][v], Full(), c + r * ldc + v * kLanes);
+      if (kOdd) hn::StoreU(odd[r], Half(), c + r * ldc + kVecs * kLanes);
+    }
+  }
+
+  HWY_INLINE void add_whole(float* HWY_RESTRICT c, int64_t ldc) const {
+    const Full d;
+    const Half h;
+    NACRE_UNROLL for (int r = 0; r < kRows; ++r) {
+      float* row = c + r * ldc;
+      NACRE_UNROLL for (int v = 0; v < kVecs; ++v) {
+        hn::StoreU(hn::Add(sum[r][v], hn::LoadU(d, row + v * kLanes)), d, row + v * kLanes);
+      }
+      float* end = row + kVecs * kLanes;
+      if (kOdd) hn::StoreU(hn::Add(odd[r], hn::LoadU(h, end)), h, end);
+    }
+  }
+
+  HWY_INLINE void store_general(float* HWY_RESTRICT c, int64_t ldc, const Finish& finish) const {
+    NACRE_UNROLL for (int r = 0; r < kRows; ++r) {
+      NACRE_UNROLL for (int v = 0; v < kVecs; ++v) store(Full(), sum[r][v], c + r * ldc, v * kLanes, finish);
+      if (kOdd) store(Half(), odd[r], c + r * ldc, kVecs * kLanes, finish);
+    }
+  }
+};
+
+template <int kRows, int kHalves>
+HWY_NOINLINE void run_tile(const Panel& p, int64_t row) {
+  Tile<kRows, kHalves> tile;
+  tile.clear();
+  const float* HWY_RESTRICT a = p.a + row * p.a_row;
+  const float* HWY_RESTRICT b = p.b;
+  const int64_t a_row = p.a_row;
+  const int64_t a_step = p.a_step;
+  const int64_t ldb = p.ldb;
+  // The depth in as many pieces as there are rows, so that fetching ahead is spread evenly.
+  int64_t left = p.depth;
+  for (int piece = 0; piece < kRows; ++piece) {
+    p.ahead[0].fetch(row + piece);
+    p.ahead[1].fetch(row + piece);
+    const int64_t steps = piece + 1 < kRows ? p.depth / kRows : left;
+    left -= steps;
+    for (int64_t k = 0; k < steps; ++k) {
+      tile.add(a, a_row, b);
+      a += a_step;
+      b += ldb;
+    }
+  }
+  float* c = p.c + row * p.ldc;
+  const Finish& finish = p.finish;
+  const bool plain = finish.bias == nullptr && !finish.relu && 2 * finish.columns == kHalves * kLanes;
+  if (plain && finish.beta == 0) {
+    tile.store_whole(c, p.ldc);
+  } else if (plain && finish.beta == 1) {
+    tile.add_whole(c, p.ldc);
+  } else {
+    tile.store_general(c, p.ldc, finish);
+  }
+}
+
+template <int kRows, int kHalves>
+HWY_INLINE void walk(const Panel& p, int64_t& row, int64_t end) {
+  for (; row + kRows <= end; row += kRows) run_tile<kRows, kHalves>(p, row);
+}
+
+// Rows [row, end) of a panel of kHalves half vectors.
+template <int kHalves>
+void run_rows(const Panel& p, int64_t row, int64_t end) {
+  constexpr int kRows = tile_rows(kHalves);
+  walk<kRows, kHalves>(p, row, end);
+  if constexpr (kRows > 8) walk<8, kHalves>(p, row, end);
+  if constexpr (kRows > 4) walk<4, kHalves>(p, row, end);
+  if constexpr (kRows > 2) walk<2, kHalves>(p, row, end);
+  walk<1, kHalves>(p, row, end);
+}
+
+inline void run_panel(const Panel& p, int64_t width, int64_t row, int64_t end) {
+  using Run = void (*)(const Panel&, int64_t, int64_t);
+  constexpr Run kRun[6] = {run_rows<1>, run_rows<2>, run_rows<3>, run_rows<4>, run_rows<5>, run_rows<6>};
+  kRun[2 * width / kLanes - 1](p, row, end);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace nacre::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

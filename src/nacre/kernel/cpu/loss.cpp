@@ -1,0 +1,122 @@
+#include "nacre/kernel/cpu/loss.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "nacre/base/error.h"
+#include "nacre/base/parallel.h"
+
+namespace nacre::cpu {
+namespace {
+
+// At most 64 chunks, at least 256 rows each.
+int64_t chunk_rows(int64_t rows) { return std::max<int64_t>(256, (rows + 63) / 64); }
+int64_t num_chunks(int64_t rows) { return rows == 0 ? 0 : (rows + chunk_rows(rows) - 1) / chunk_rows(rows); }
+
+// Sums `width` columns of what body(row, accumulators) adds up; totals end in the first `width` doubles of the
+// workspace.
+template <class Body>
+void sum_columns(int64_t rows, int64_t width, double* workspace, Body body) {
+  const int64_t chunk = chunk_rows(rows);
+  std::fill(workspace, workspace + std::max<int64_t>(1, num_chunks(rows)) * width, 0.0);
+  parallel_for(rows, chunk, [&](int64_t b, int64_t e) {
+    double* sums = workspace + b / chunk * width;
+    for (int64_t r = b; r < e; ++r) body(r, sums);
+  });
+  for (int64_t c = 1; c < num_chunks(rows); ++c) {
+    for (int64_t j = 0; j < width; ++j) workspace[j] += workspace[c * width + j];
+  }
+}
+
+}  // namespace
+
+int64_t rows_workspace(int64_t rows, int64_t width) { return std::max<int64_t>(1, num_chunks(rows)) * width; }
+
+void nll(const LossArgs& a) {
+  sum_columns(a.rows, 1, a.workspace, [&](int64_t r, double* sum) {
+    const int32_t label = a.label[r];
+    if (label < 0 || a.weight[r] == 0) return;
+    NACRE_CHECK(label < a.classes, "label out of range");
+    *sum -= static_cast<double>(a.weight[r]) * a.x[r * a.classes + label];
+  });
+  *a.out = static_cast<float>(a.workspace[0]);
+}
+
+void nll_grad(const LossArgs& a) {
+  parallel_for(a.rows, 1024, [&](int64_t b, int64_t e) {
+    std::fill(a.out + b * a.classes, a.out + e * a.classes, 0.0F);
+    for (int64_t r = b; r < e; ++r) {
+      if (a.label[r] >= 0) a.out[r * a.classes + a.label[r]] = -*a.gradient * a.weight[r];
+    }
+  });
+}
+
+void bce(const LossArgs& a) {
+  sum_columns(a.rows, 1, a.workspace, [&](int64_t r, double* sum) {
+    if (a.weight[r] == 0) return;
+    double row = 0;
+    for (int64_t c = r * a.classes; c < (r + 1) * a.classes; ++c) {
+      // log(1 + eˣ) − t·x, written so that large |x| neither overflows nor cancels
+      const double x = a.x[c];
+      row += std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))) - (a.target[c] != 0 ? x : 0.0);
+    }
+    *sum += a.weight[r] * row;
+  });
+  *a.out = static_cast<float>(a.workspace[0]);
+}
+
+void bce_grad(const LossArgs& a) {
+  parallel_for(a.rows, 256, [&](int64_t b, int64_t e) {
+    for (int64_t r = b; r < e; ++r) {
+      const float scale = *a.gradient * a.weight[r];
+      for (int64_t c = r * a.classes; c < (r + 1) * a.classes; ++c) {
+        a.out[c] = scale == 0 ? 0 : scale * (1 / (1 + std::exp(-a.x[c])) - static_cast<float>(a.target[c]));
+      }
+    }
+  });
+}
+
+void column_moments(const float* x, int64_t rows, int64_t width, float* out, double* workspace) {
+  const double n = rows == 0 ? 1.0 : static_cast<double>(rows);
+  sum_columns(rows, width, workspace, [&](int64_t r, double* sums) {
+    for (int64_t j = 0; j < width; ++j) sums[j] += x[r * width + j];
+  });
+  for (int64_t j = 0; j < width; ++j) out[j] = static_cast<float>(workspace[j] / n);
+  sum_columns(rows, width, workspace, [&](int64_t r, double* sums) {
+    for (int64_t j = 0; j < width; ++j) {
+      const double d = static_cast<double>(x[r * width + j]) - out[j];
+      sums[j] += d * d;
+    }
+  });
+  for (int64_t j = 0; j < width; ++j) out[width + j] = static_cast<float>(workspace[j] / n);
+}
+
+void standardize_grad(const StandardizeGradArgs& a) {
+  const int64_t w = a.width;
+  const double n = a.rows == 0 ? 1.0 : static_cast<double>(a.rows);
+  const auto rstd = [&](int64_t j) { return 1 / std::sqrt(static_cast<double>(a.moments[w + j]) + a.epsilon); };
+  sum_columns(a.rows, 2 * w, a.workspace, [&](int64_t r, double* sums) {
+    for (int64_t j = 0; j < w; ++j) {
+      const double g = a.g[r * w + j];
+      sums[j] += g;
+      sums[w + j] += g * (a.x[r * w + j] - a.moments[j]);
+    }
+  });
+  // dx = rstd · (g − mean(g) − (x − mean)·rstd²·mean(g·(x − mean)))
+  double* mean_g = a.workspace;
+  double* slope = a.workspace + w;
+  for (int64_t j = 0; j < w; ++j) {
+    mean_g[j] /= n;
+    slope[j] *= rstd(j) * rstd(j) / n;
+  }
+  parallel_for(a.rows, 1024, [&](int64_t b, int64_t e) {
+    for (int64_t r = b; r < e; ++r) {
+      for (int64_t j = 0; j < w; ++j) {
+        const int64_t i = r * w + j;
+        a.out[i] = static_cast<float>(rstd(j) * (a.g[i] - mean_g[j] - (a.x[i] - a.moments[j]) * slope[j]));
+      }
+    }
+  });
+}
+
+}  // namespace nacre::cpu

@@ -1,0 +1,87 @@
+// LSTM over neighbour sequences on the CPU (SAGE-LSTM). Destinations are sorted by degree and run in batches of rows of
+// (nearly) equal length, so each time step is one small GEMM for the batch; the input gates z are projected once per
+// vertex, not once per edge. The backward pass recomputes a batch's forward states instead of storing E × H
+// activations.
+//
+// Memory of the backward pass does not grow with the longest sequence: a batch's steps are cut into segments of a
+// bounded number of entries; the states at the segments' borders are kept, those inside are recomputed one segment at a
+// time, last segment first. A fixed number of lanes work through the batches; in each round every lane leaves the gate
+// gradients of one segment in the workspace, then the round's rows are added to dz, grouped by vertex, in order.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "nacre/kernel/cpu/sparse.h"
+
+namespace nacre::cpu {
+
+// Destinations in descending degree order, cut into batches. Prepared once.
+struct LstmView {
+  std::shared_ptr<const RowView> by_dst;
+  Array<NodeId> row_order;  // destinations with at least one neighbour, longest first
+  struct Batch {
+    int64_t begin, end;         // into row_order
+    int64_t first_step, steps;  // into step_ptr; steps = length of the longest sequence in the batch
+    int64_t segment_begin, segment_end;
+  };
+  // Entries of a batch lie step by step; the sequences still running at a step are the first ones of the batch.
+  struct Segment {
+    int64_t batch;
+    int64_t step_begin, step_end;  // steps of the batch
+    int64_t kept_row;              // rows of states kept at the borders of the batch's segments before this one
+  };
+  std::vector<Batch> batches;
+  std::vector<Segment> segments;
+  Array<int64_t> step_ptr;    // Σ steps + 1: entries of each batch's steps
+  Array<NodeId> col;          // source of each entry, in step order
+  int64_t max_rows = 0;       // of a batch
+  int64_t max_kept_rows = 0;  // of a batch
+  int64_t max_entries = 0;    // of a segment
+
+  int64_t lanes = 0;
+  std::vector<int64_t> schedule;  // rounds × lanes: segment, or -1
+  // What a round adds to dz: sums of workspace rows (lane · max_entries + entry of the segment), one per vertex.
+  struct Round {
+    int64_t sum_begin, sum_end;
+  };
+  std::vector<Round> rounds;
+  Array<NodeId> sum_row;   // vertex of each sum
+  Array<int64_t> sum_ptr;  // number of sums + 1
+  Array<NodeId> sum_slot;  // workspace rows, as many as edges
+
+  int64_t step_rows(const Batch& batch, int64_t step) const {
+    return step_ptr[batch.first_step + step + 1] - step_ptr[batch.first_step + step];
+  }
+  int64_t bytes() const;
+};
+std::shared_ptr<const LstmView> make_lstm_view(std::shared_ptr<const RowView> by_dst);
+
+struct LstmArgs {
+  const LstmView* view = nullptr;
+  int64_t hidden = 0;
+  const float* z = nullptr;  // num_src × 4H
+  const float* w = nullptr;  // [H, 4H]
+  float* out = nullptr;      // num_dst × H (rows without neighbours become 0)
+  Scratch scratch;           // per_thread >= lstm_scratch_floats(view, hidden)
+  float* workspace =
+      nullptr;  // lstm_forward_workspace(hidden) floats for w in the GEMM's order; null: slower, same bits
+};
+int64_t lstm_scratch_floats(const LstmView& view, int64_t hidden);
+int64_t lstm_forward_workspace(int64_t hidden);
+void lstm_forward(const LstmArgs& args);
+
+struct LstmGradArgs {
+  const LstmView* view = nullptr;
+  int64_t hidden = 0;
+  const float* z = nullptr;
+  const float* w = nullptr;
+  const float* g = nullptr;    // num_dst × H: gradient of out
+  float* dz = nullptr;         // num_src × 4H, overwritten; null: not wanted
+  float* dw = nullptr;         // [H, 4H], overwritten; null: not wanted
+  float* workspace = nullptr;  // lstm_grad_workspace(view, hidden) floats
+};
+int64_t lstm_grad_workspace(const LstmView& view, int64_t hidden);
+void lstm_backward(const LstmGradArgs& args);
+
+}  // namespace nacre::cpu

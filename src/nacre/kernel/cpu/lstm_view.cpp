@@ -1,0 +1,226 @@
+// Preparation of the LSTM kernels: batches, segments, and what each round of the backward pass adds to which vertex.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "nacre/base/error.h"
+#include "nacre/base/parallel.h"
+#include "nacre/graph/radix.h"
+#include "nacre/kernel/cpu/lstm.h"
+
+namespace nacre::cpu {
+namespace {
+
+constexpr int64_t kMaxBatchRows = 128;
+// Entries of a segment, at most; a step with few rows counts as kStepCost entries, as reading w costs as much.
+constexpr int64_t kSegmentEntries = 2048;
+constexpr int64_t kStepCost = 6;
+// Rows of states a batch keeps at its segments' borders; only a batch of one row may keep more.
+constexpr int64_t kKeptRows = 2048;
+constexpr int64_t kLanes = 16;
+
+class Lengths {
+ public:
+  Lengths(const RowView& view, const Array<NodeId>& order) : view_(view), order_(order) {}
+  int64_t operator[](int64_t i) const { return view_.row_ptr[order_[i] + int64_t{1}] - view_.row_ptr[order_[i]]; }
+
+ private:
+  const RowView& view_;
+  const Array<NodeId>& order_;
+};
+
+// Non-empty rows, longest first, rows of equal length in order.
+Array<NodeId> sort_rows(const RowView& view) {
+  std::vector<NodeId> rows;
+  for (int64_t row = 0; row < view.rows; ++row) {
+    if (view.row_ptr[row + 1] > view.row_ptr[row]) rows.push_back(static_cast<NodeId>(row));
+  }
+  const Array<NodeId> filled(std::move(rows));
+  const Lengths length(view, filled);
+  int64_t longest = 0;
+  for (int64_t i = 0; i < filled.size(); ++i) longest = std::max(longest, length[i]);
+  Buffer<NodeId> keys(filled.size());
+  for (int64_t i = 0; i < filled.size(); ++i) keys[i] = static_cast<NodeId>(longest - length[i]);
+  const GroupedBy sorted = group_stable(keys.data(), filled.size(), longest + 1);
+  Buffer<NodeId> order(filled.size());
+  for (int64_t i = 0; i < filled.size(); ++i) order[i] = filled[sorted.order[i]];
+  return std::move(order).freeze();
+}
+
+// The segments of rows [begin, end) run as one batch; returns the rows of states kept at their borders.
+int64_t cut_segments(const Lengths& length, int64_t begin, int64_t end, std::vector<LstmView::Segment>& segments) {
+  int64_t running = end - begin;
+  int64_t kept = 0;
+  int64_t cost = 0;
+  segments.assign(1, {0, 0, 0, 0});
+  for (int64_t step = 0; step < length[begin]; ++step) {
+    while (length[begin + running - 1] <= step) --running;
+    cost += std::max(running, kStepCost);
+    if (cost > kSegmentEntries) {
+      segments.push_back({0, step, step, kept});
+      kept += running;
+      cost = std::max(running, kStepCost);
+    }
+    segments.back().step_end = step + 1;
+  }
+  return kept;
+}
+
+void cut_batches(LstmView& view, const Lengths& length) {
+  std::vector<LstmView::Segment> segments;
+  int64_t first_step = 0;
+  for (int64_t begin = 0; begin < view.row_order.size();) {
+    int64_t rows = std::min(kMaxBatchRows, view.row_order.size() - begin);
+    int64_t kept = cut_segments(length, begin, begin + rows, segments);
+    while (kept > kKeptRows && rows > 1) {
+      rows = (rows + 1) / 2;
+      kept = cut_segments(length, begin, begin + rows, segments);
+    }
+    const auto first = static_cast<int64_t>(view.segments.size());
+    for (LstmView::Segment& segment : segments) segment.batch = static_cast<int64_t>(view.batches.size());
+    view.segments.insert(view.segments.end(), segments.begin(), segments.end());
+    view.batches.push_back(
+        {begin, begin + rows, first_step, length[begin], first, static_cast<int64_t>(view.segments.size())});
+    view.max_rows = std::max(view.max_rows, rows);
+    view.max_kept_rows = std::max(view.max_kept_rows, kept);
+    first_step += length[begin];
+    begin += rows;
+  }
+}
+
+// Entries step by step: step_ptr first, then the sources.
+void fill_steps(LstmView& view, const Lengths& length) {
+  const RowView& rows = *view.by_dst;
+  const int64_t steps = view.batches.empty() ? 0 : view.batches.back().first_step + view.batches.back().steps;
+  Buffer<int64_t> step_ptr(steps + 1);
+  int64_t entries = 0;
+  for (const LstmView::Batch& batch : view.batches) {
+    int64_t running = batch.end - batch.begin;
+    for (int64_t step = 0; step < batch.steps; ++step) {
+      while (length[batch.begin + running - 1] <= step) --running;
+      step_ptr[batch.first_step + step] = entries;
+      entries += running;
+    }
+  }
+  step_ptr[steps] = entries;
+  view.step_ptr = std::move(step_ptr).freeze();
+  Buffer<NodeId> col(entries);
+  parallel_tasks(static_cast<int64_t>(view.batches.size()), [&](int64_t b) {
+    const LstmView::Batch& batch = view.batches[static_cast<size_t>(b)];
+    for (int64_t i = batch.begin; i < batch.end; ++i) {
+      const NodeId* sequence = rows.col + rows.row_ptr[view.row_order[i]];
+      for (int64_t step = 0; step < length[i]; ++step) {
+        col[view.step_ptr[batch.first_step + step] + i - batch.begin] = sequence[step];
+      }
+    }
+  });
+  view.col = std::move(col).freeze();
+}
+
+int64_t first_entry(const LstmView& view, const LstmView::Segment& segment) {
+  return view.step_ptr[view.batches[static_cast<size_t>(segment.batch)].first_step + segment.step_begin];
+}
+
+int64_t entries_of(const LstmView& view, const LstmView::Segment& segment) {
+  const LstmView::Batch& batch = view.batches[static_cast<size_t>(segment.batch)];
+  return view.step_ptr[batch.first_step + segment.step_end] - view.step_ptr[batch.first_step + segment.step_begin];
+}
+
+// Gives every batch to the lane with the fewest rounds; a batch's segments follow each other, last one first.
+void make_schedule(LstmView& view) {
+  view.lanes = std::min(kLanes, static_cast<int64_t>(view.batches.size()));
+  std::vector<std::vector<int64_t>> lanes(static_cast<size_t>(view.lanes));
+  const auto shorter = [](const auto& a, const auto& b) { return a.size() < b.size(); };
+  for (const LstmView::Batch& batch : view.batches) {
+    auto& lane = *std::min_element(lanes.begin(), lanes.end(), shorter);
+    for (int64_t s = batch.segment_end; s-- > batch.segment_begin;) lane.push_back(s);
+  }
+  size_t rounds = 0;
+  for (const auto& lane : lanes) rounds = std::max(rounds, lane.size());
+  view.schedule.assign(rounds * lanes.size(), -1);
+  for (size_t l = 0; l < lanes.size(); ++l) {
+    for (size_t r = 0; r < lanes[l].size(); ++r) view.schedule[r * lanes.size() + l] = lanes[l][r];
+  }
+  for (const LstmView::Segment& segment : view.segments) {
+    view.max_entries = std::max(view.max_entries, entries_of(view, segment));
+  }
+}
+
+// One round's entries as (vertex, workspace row), sorted: the order in which a vertex's gradients are added.
+std::vector<uint64_t> round_entries(const LstmView& view, int64_t round) {
+  std::vector<uint64_t> entries;
+  for (int64_t lane = 0; lane < view.lanes; ++lane) {
+    const int64_t s = view.schedule[static_cast<size_t>(round * view.lanes + lane)];
+    if (s < 0) continue;
+    const LstmView::Segment& segment = view.segments[static_cast<size_t>(s)];
+    const NodeId* col = view.col.data() + first_entry(view, segment);
+    const int64_t count = entries_of(view, segment);
+    for (int64_t i = 0; i < count; ++i) {
+      entries.push_back(static_cast<uint64_t>(col[i]) << 32 | static_cast<uint64_t>(lane * view.max_entries + i));
+    }
+  }
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+void plan_rounds(LstmView& view) {
+  const auto rounds = view.lanes == 0 ? 0 : static_cast<int64_t>(view.schedule.size()) / view.lanes;
+  std::vector<int64_t> first_slot(static_cast<size_t>(rounds) + 1, 0);
+  for (size_t i = 0; i < view.schedule.size(); ++i) {
+    if (view.schedule[i] < 0) continue;
+    const int64_t entries = entries_of(view, view.segments[static_cast<size_t>(view.schedule[i])]);
+    first_slot[i / static_cast<size_t>(view.lanes) + 1] += entries;
+  }
+  std::partial_sum(first_slot.begin(), first_slot.end(), first_slot.begin());
+  Buffer<NodeId> slot(first_slot.back());
+  std::vector<std::vector<NodeId>> row(static_cast<size_t>(rounds));
+  std::vector<std::vector<int64_t>> begin(static_cast<size_t>(rounds));
+  parallel_tasks(rounds, [&](int64_t r) {
+    const auto i = static_cast<size_t>(r);
+    int64_t at = first_slot[i];
+    for (const uint64_t entry : round_entries(view, r)) {
+      const auto vertex = static_cast<NodeId>(entry >> 32);
+      if (row[i].empty() || row[i].back() != vertex) {
+        row[i].push_back(vertex);
+        begin[i].push_back(at);
+      }
+      slot[at++] = static_cast<NodeId>(entry);
+    }
+  });
+  std::vector<NodeId> sum_row;
+  std::vector<int64_t> sum_ptr;
+  for (size_t r = 0; r < row.size(); ++r) {
+    const auto first = static_cast<int64_t>(sum_row.size());
+    sum_row.insert(sum_row.end(), row[r].begin(), row[r].end());
+    sum_ptr.insert(sum_ptr.end(), begin[r].begin(), begin[r].end());
+    view.rounds.push_back({first, static_cast<int64_t>(sum_row.size())});
+  }
+  sum_ptr.push_back(slot.size());
+  view.sum_row = std::move(sum_row);
+  view.sum_ptr = std::move(sum_ptr);
+  view.sum_slot = std::move(slot).freeze();
+}
+
+}  // namespace
+
+std::shared_ptr<const LstmView> make_lstm_view(std::shared_ptr<const RowView> by_dst) {
+  NACRE_CHECK(by_dst->direction == Direction::by_dst, "LSTM runs over destinations");
+  auto view = std::make_shared<LstmView>();
+  view->by_dst = std::move(by_dst);
+  view->row_order = sort_rows(*view->by_dst);
+  const Lengths length(*view->by_dst, view->row_order);
+  cut_batches(*view, length);
+  fill_steps(*view, length);
+  make_schedule(*view);
+  plan_rounds(*view);
+  return view;
+}
+
+int64_t LstmView::bytes() const {
+  return static_cast<int64_t>((row_order.size() + col.size() + sum_row.size() + sum_slot.size()) * sizeof(NodeId) +
+                              (step_ptr.size() + sum_ptr.size()) * sizeof(int64_t) + batches.size() * sizeof(Batch) +
+                              segments.size() * sizeof(Segment) + schedule.size() * sizeof(int64_t) +
+                              rounds.size() * sizeof(Round));
+}
+
+}  // namespace nacre::cpu

@@ -1,0 +1,227 @@
+// Sums of gathered rows. The rows of x come from memory at random, a kilobyte at a time, so the loop's one task is to
+// keep enough of them in flight: every line of the row a few entries ahead is fetched early. A row of up to kMaxVecs
+// vectors is summed in registers; wider rows (and heads that do not fill whole vectors) are summed in the output row,
+// which stays in the first-level cache.
+#include "nacre/kernel/cpu/spmm_kernels.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <hwy/detect_targets.h>
+#undef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "nacre/kernel/cpu/spmm_kernels.cpp"
+#include <hwy/foreach_target.h>  // must come before highway.h
+
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include "nacre/kernel/cpu/vec-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace nacre::cpu {
+namespace HWY_NAMESPACE {
+namespace {
+
+// Accumulators that leave enough registers for operands.
+constexpr int kMaxVecs = HWY_TARGET <= HWY_AVX3 ? 16 : 8;
+
+enum class Weighting { none, one, per_head };
+
+// Fetches the entries of a chunk ahead of their use.
+class Fetcher {
+ public:
+  explicit Fetcher(const SpmmRows& s)
+      : s_(s), row_bytes_(s.width * static_cast<int64_t>(sizeof(float))), ahead_(rows_ahead(row_bytes_)) {
+    const int64_t end = std::min(s.row_ptr[0] + ahead_, s.fetch_end);
+    for (int64_t e = s.row_ptr[0]; e < end; ++e) fetch(e);
+  }
+  HWY_INLINE void ahead_of(int64_t e) const {
+    if (e + ahead_ < s_.fetch_end) fetch(e + ahead_);
+  }
+
+ private:
+  HWY_INLINE void fetch(int64_t e) const {
+    prefetch_row(s_.x + int64_t{s_.col[e]} * s_.width, row_bytes_);
+    if (s_.weight != nullptr && s_.edge_id != nullptr) {
+      __builtin_prefetch(s_.weight + int64_t{s_.edge_id[e]} * s_.heads, 0, 3);
+    }
+  }
+
+  const SpmmRows& s_;
+  int64_t row_bytes_;
+  int64_t ahead_;
+};
+
+HWY_INLINE const float* weights_of(const SpmmRows& s, int64_t e) {
+  return s.weight + (s.edge_id != nullptr ? int64_t{s.edge_id[e]} : e) * s.heads;
+}
+
+HWY_INLINE float mean_factor(const SpmmRows& s, int64_t r) {
+  const int64_t length = s.row_ptr[r + 1] - s.row_ptr[r];
+  return s.mean && length > 0 ? 1.0f / static_cast<float>(length) : 1.0f;
+}
+
+// Width of at most kVecs vectors, of which the last may be partial. Heads, if any, cover whole vectors.
+template <int kVecs, Weighting kWeighting>
+void sum_in_registers(const SpmmRows& s) {
+  const Floats d;
+  const Fetcher fetcher(s);
+  const int64_t last = s.width - (kVecs - 1) * kLanes;  // live lanes of the last vector
+  const bool stream = s.stream && last == kLanes && reinterpret_cast<uintptr_t>(s.out) % (kLanes * sizeof(float)) == 0;
+  int32_t head[kVecs] = {};  // of each vector
+  if (kWeighting == Weighting::per_head) {
+    for (int v = 0; v < kVecs; ++v) head[v] = static_cast<int32_t>(v * kLanes / (s.width / s.heads));
+  }
+  for (int64_t r = 0; r < s.rows; ++r) {
+    FloatVec sum[kVecs];
+    for (int v = 0; v < kVecs; ++v) sum[v] = hn::Zero(d);
+    for (int64_t e = s.row_ptr[r]; e < s.row_ptr[r + 1]; ++e) {
+      fetcher.ahead_of(e);
+      const float* row = s.x + int64_t{s.col[e]} * s.width;
+      const float* w = kWeighting == Weighting::none ? nullptr : weights_of(s, e);
+      auto factor = kWeighting == Weighting::one ? hn::Set(d, *w) : hn::Zero(d);
+#pragma GCC unroll 16
+      for (int v = 0; v < kVecs; ++v) {
+        const auto x = v + 1 < kVecs ? hn::LoadU(d, row + v * kLanes) : load_lanes(row + v * kLanes, last);
+        if constexpr (kWeighting == Weighting::none) {
+          sum[v] = hn::Add(sum[v], x);
+        } else {
+          if constexpr (kWeighting == Weighting::per_head) factor = hn::Set(d, w[head[v]]);
+          sum[v] = hn::MulAdd(factor, x, sum[v]);
+        }
+      }
+    }
+    const auto factor = hn::Set(d, mean_factor(s, r));
+    float* out = s.out + r * s.width;
+    for (int v = 0; v < kVecs; ++v) {
+      const auto y = hn::Mul(sum[v], factor);
+      if (stream) {
+        hn::Stream(y, d, out + v * kLanes);
+      } else if (v + 1 < kVecs) {
+        hn::StoreU(y, d, out + v * kLanes);
+      } else {
+        store_lanes(y, out + v * kLanes, last);
+      }
+    }
+  }
+}
+
+// ---- any width and any heads
+constexpr int64_t kGroupEntries = 32;
+
+struct Strip {
+  int64_t begin, end;  // entries
+  int64_t column, columns;
+  int64_t head;
+  int64_t ahead;
+  float* sum;
+  bool fresh;  // nothing in `sum` yet
+};
+
+template <int kVecs>
+void add_strip(const SpmmRows& s, const Strip& strip) {
+  const Floats d;
+  const int64_t last = strip.columns - (kVecs - 1) * kLanes;
+  FloatVec sum[kVecs];
+  for (int v = 0; v + 1 < kVecs; ++v) sum[v] = strip.fresh ? hn::Zero(d) : hn::LoadU(d, strip.sum + v * kLanes);
+  sum[kVecs - 1] = strip.fresh ? hn::Zero(d) : load_lanes(strip.sum + (kVecs - 1) * kLanes, last);
+  const float* x = s.x + strip.column;
+  for (int64_t e = strip.begin; e < strip.end; ++e) {
+    if (e + strip.ahead < s.fetch_end) {
+      prefetch_row(x + int64_t{s.col[e + strip.ahead]} * s.width, strip.columns * static_cast<int64_t>(sizeof(float)));
+    }
+    const float* row = x + int64_t{s.col[e]} * s.width;
+    const auto factor = hn::Set(d, s.weight == nullptr ? 1.0f : weights_of(s, e)[strip.head]);
+#pragma GCC unroll 16
+    for (int v = 0; v < kVecs; ++v) {
+      const auto value = v + 1 < kVecs ? hn::LoadU(d, row + v * kLanes) : load_lanes(row + v * kLanes, last);
+      sum[v] = hn::MulAdd(factor, value, sum[v]);
+    }
+  }
+  for (int v = 0; v + 1 < kVecs; ++v) hn::StoreU(sum[v], d, strip.sum + v * kLanes);
+  store_lanes(sum[kVecs - 1], strip.sum + (kVecs - 1) * kLanes, last);
+}
+
+using StripFunction = void (*)(const SpmmRows&, const Strip&);
+
+template <size_t... kIndex>
+constexpr std::array<StripFunction, kMaxVecs> strips_by_vectors(std::index_sequence<kIndex...>) {
+  return {add_strip<static_cast<int>(kIndex) + 1>...};
+}
+
+void add_group(const SpmmRows& s, int64_t begin, int64_t end, float* out, bool fresh) {
+  static constexpr auto functions = strips_by_vectors(std::make_index_sequence<kMaxVecs>());
+  const int64_t heads = s.weight == nullptr ? 1 : s.heads, head_width = s.width / heads;
+  const int64_t ahead = rows_ahead(std::min(s.width, kMaxVecs * kLanes) * static_cast<int64_t>(sizeof(float)));
+  for (int64_t h = 0; h < heads; ++h) {
+    for (int64_t c = 0; c < head_width; c += kMaxVecs * kLanes) {
+      const int64_t columns = std::min(kMaxVecs * kLanes, head_width - c), column = h * head_width + c;
+      const int64_t vecs = (columns + kLanes - 1) / kLanes;
+      const Strip strip = {begin, end, column, columns, h, ahead, out + column, fresh};
+      functions[static_cast<size_t>(vecs - 1)](s, strip);
+    }
+  }
+}
+
+void sum_in_strips(const SpmmRows& s) {
+  const Floats d;
+  for (int64_t r = 0; r < s.rows; ++r) {
+    float* out = s.out + r * s.width;
+    const int64_t first = s.row_ptr[r], last = s.row_ptr[r + 1];
+    if (first == last) std::fill(out, out + s.width, 0.0f);
+    for (int64_t e = first; e < last; e += kGroupEntries) {
+      add_group(s, e, std::min(last, e + kGroupEntries), out, e == first);
+    }
+    if (s.mean) {
+      const auto factor = hn::Set(d, mean_factor(s, r));
+      apply1(out, out, s.width, [&](FloatVec v) HWY_ATTR { return hn::Mul(v, factor); });
+    }
+  }
+}
+
+using RowsFunction = void (*)(const SpmmRows&);
+
+template <Weighting kWeighting, size_t... kIndex>
+constexpr std::array<RowsFunction, kMaxVecs> by_vectors(std::index_sequence<kIndex...>) {
+  return {sum_in_registers<static_cast<int>(kIndex) + 1, kWeighting>...};
+}
+
+template <Weighting kWeighting>
+RowsFunction in_registers(int64_t vecs) {
+  static constexpr auto table = by_vectors<kWeighting>(std::make_index_sequence<kMaxVecs>());
+  return table[static_cast<size_t>(vecs - 1)];
+}
+
+}  // namespace
+
+void spmm_rows_of_target(const SpmmRows& s) {
+  const int64_t vecs = (s.width + kLanes - 1) / kLanes;
+  const bool heads = s.weight != nullptr && s.heads > 1;
+  if (vecs > kMaxVecs || (heads && s.width / s.heads % kLanes != 0)) {
+    sum_in_strips(s);
+  } else if (s.weight == nullptr) {
+    in_registers<Weighting::none>(vecs)(s);
+  } else if (!heads) {
+    in_registers<Weighting::one>(vecs)(s);
+  } else {
+    in_registers<Weighting::per_head>(vecs)(s);
+  }
+  if (s.stream) hwy::FlushStream();
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace nacre::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace nacre::cpu {
+HWY_EXPORT(spmm_rows_of_target);
+
+void spmm_rows(const SpmmRows& rows) { HWY_DYNAMIC_DISPATCH(spmm_rows_of_target)(rows); }
+
+}  // namespace nacre::cpu
+#endif

@@ -1,0 +1,182 @@
+#include "nacre/kernel/cpu/tile_plan.h"
+
+#include <algorithm>
+
+#include "nacre/base/error.h"
+
+namespace nacre::cpu {
+namespace {
+
+constexpr int64_t kTileFloats = 24 << 10;  // 96 KiB: slots and indices of a tile
+constexpr int64_t kMaxTileRows = 1024;
+constexpr int64_t kMinTileRows = 4;
+constexpr int64_t kIndexFloats = 2;  // per row: the row's own end of each edge, and the type
+// Gathered rows narrower than this are copied together, so that elementwise micro-ops run over the whole tile at once.
+constexpr int64_t kCopyWidth = 16;
+
+bool is_load(MicroOp op) { return op <= MicroOp::root; }
+bool is_elementwise(MicroOp op) { return op >= MicroOp::add && op <= MicroOp::dropout; }
+
+class Planner {
+ public:
+  Planner(const BoundProgram& program, TilePlan& plan) : bound_(program), code_(program.program->code), plan_(plan) {
+    count_uses();
+  }
+
+  void run() {
+    int64_t reread = 0;  // floats per row that lie outside but are read more than once: they should stay in cache too
+    for (size_t i = 0; i < code_.size(); ++i) {
+      const Micro& m = code_[i];
+      note_inputs(m);
+      if (m.out < 0) continue;
+      place(i);
+      if (plan_.place[m.out] == TilePlan::alias && uses_[m.out] > 1 && m.op != MicroOp::load_row0)
+        reread += width(m.out);
+    }
+    const int64_t per_row = plan_.row_floats + reread + kIndexFloats;
+    int64_t rows = std::clamp(kTileFloats / per_row, kMinTileRows, kMaxTileRows);
+    plan_.rows = rows >= 16 ? rows / 16 * 16 : rows;  // multiples of 16 keep every slot aligned
+  }
+
+ private:
+  int64_t width(int r) const { return bound_.program->widths[static_cast<size_t>(r)]; }
+  void* memory(const Micro& m) const {
+    return bound_.operands.empty() ? nullptr : bound_.operands[static_cast<size_t>(m.operand)];
+  }
+
+  void count_uses() {
+    uses_.fill(0);
+    last_use_.fill(-1);
+    const auto use = [&](int r, int at) {
+      if (r < 0) return;
+      ++uses_[r];
+      last_use_[r] = at;
+    };
+    for (size_t i = 0; i < code_.size(); ++i) {
+      use(code_[i].a, static_cast<int>(i));
+      use(code_[i].b, static_cast<int>(i));
+    }
+    use(plan_.options.keep, static_cast<int>(code_.size()));
+  }
+
+  void note_inputs(const Micro& m) {
+    plan_.uses_src |= m.op == MicroOp::load_src;
+    plan_.uses_dst |= m.op == MicroOp::load_dst || m.op == MicroOp::take_max;
+    plan_.uses_type |= m.op == MicroOp::load_type;
+  }
+
+  void place(size_t at) {
+    const Micro& m = code_[at];
+    if (is_load(m.op)) {
+      if (loads_in_place(m)) {
+        plan_.place[m.out] = TilePlan::alias;
+        return;
+      }
+    } else if (float* target = direct_target(m.out)) {
+      plan_.place[m.out] = TilePlan::direct;
+      plan_.target[m.out] = target;
+      return;
+    }
+    plan_.place[m.out] = TilePlan::slot;
+    if (is_elementwise(m.op)) {
+      if (take_over(m.a, m.a_repeat, m.out, at) || take_over(m.b, m.b_repeat, m.out, at)) return;
+    }
+    allocate(m.out, static_cast<int>(at));
+  }
+
+  bool loads_in_place(const Micro& m) const {
+    switch (m.op) {
+      case MicroOp::load:
+        if (!plan_.options.consecutive) return width(m.out) >= kCopyWidth;
+        return bound_.operands.empty() || !is_stored(memory(m));
+      case MicroOp::root:
+        return true;
+      default:
+        return width(m.out) >= kCopyWidth;
+    }
+  }
+
+  bool is_stored(const void* p) const {
+    if (p == plan_.options.keep_to) return true;
+    return std::any_of(code_.begin(), code_.end(),
+                       [&](const Micro& m) { return m.op == MicroOp::store && memory(m) == p; });
+  }
+
+  // The memory register r can be computed into: its first store's, unless something else of the program lies there.
+  float* direct_target(int r) const {
+    if (!plan_.options.consecutive || bound_.operands.empty()) return nullptr;
+    void* target = r == plan_.options.keep ? plan_.options.keep_to : nullptr;
+    for (size_t i = 0; i < code_.size() && target == nullptr; ++i) {
+      if (code_[i].op == MicroOp::store && code_[i].a == r) target = memory(code_[i]);
+    }
+    if (target == nullptr) return nullptr;
+    int owners = target == plan_.options.keep_to ? 1 : 0;
+    for (const Micro& m : code_) owners += m.operand >= 0 && memory(m) == target ? 1 : 0;
+    return owners == 1 ? static_cast<float*>(target) : nullptr;
+  }
+
+  // Lets `out` take the slot of `from`, which dies here.
+  bool take_over(int from, int repeat, int out, size_t at) {
+    if (from < 0 || repeat != 1 || width(from) != width(out)) return false;
+    if (plan_.place[from] != TilePlan::slot || last_use_[from] != static_cast<int>(at)) return false;
+    plan_.offset[out] = plan_.offset[from];
+    in_slots_[num_slots_++] = out;
+    return true;
+  }
+
+  // First fit among the slots alive at `at`; operands that die here are still alive.
+  void allocate(int out, int at) {
+    const int64_t need = width(out);
+    int64_t offset = 0;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (int i = 0; i < num_slots_; ++i) {
+        const int r = in_slots_[i];
+        if (last_use_[r] < at) continue;
+        if (offset < plan_.offset[r] + width(r) && plan_.offset[r] < offset + need) {
+          offset = plan_.offset[r] + width(r);
+          moved = true;
+        }
+      }
+    }
+    plan_.offset[out] = static_cast<int32_t>(offset);
+    plan_.row_floats = std::max(plan_.row_floats, offset + need);
+    in_slots_[num_slots_++] = out;
+  }
+
+  const BoundProgram& bound_;
+  const std::vector<Micro>& code_;
+  TilePlan& plan_;
+  std::array<int, kMaxRegisters> uses_, last_use_;
+  std::array<int, kMaxRegisters> in_slots_;  // registers with a slot, in the order of the code
+  int num_slots_ = 0;
+};
+
+}  // namespace
+
+TilePlan make_tile_plan(const BoundProgram& program, const PlanOptions& options) {
+  NACRE_CHECK(program.program->widths.size() <= kMaxRegisters, "program has too many registers");
+  TilePlan plan;
+  plan.program = &program;
+  plan.options = options;
+  Planner(program, plan).run();
+  return plan;
+}
+
+int64_t tile_rows(const RowProgram& program) {
+  BoundProgram bound;
+  bound.program = &program;
+  return make_tile_plan(bound).rows;
+}
+
+// Enough for any choice of slots and tile size, whatever the operands are: at worst every register has a slot.
+int64_t scratch_floats(const RowProgram& program) {
+  int64_t all = kIndexFloats, widest = 0;
+  for (const int64_t w : program.widths) {
+    all += w;
+    widest = std::max(widest, w);
+  }
+  return std::max(kTileFloats, kMinTileRows * all) + 2 * widest + 16;
+}
+
+}  // namespace nacre::cpu

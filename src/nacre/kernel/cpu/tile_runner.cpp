@@ -1,0 +1,162 @@
+#include "nacre/kernel/cpu/tile_runner.h"
+
+#include <algorithm>
+
+#include "nacre/base/error.h"
+#include "nacre/base/parallel.h"
+#include "nacre/dfg/random.h"
+
+namespace nacre::cpu {
+
+TileRunner::TileRunner(const TilePlan& plan, float* scratch)
+    : plan_(plan),
+      program_(*plan.program->program),
+      functions_(micro_functions()),
+      segments_(segment_functions()),
+      slots_(scratch),
+      index_(reinterpret_cast<uint32_t*>(scratch + plan.rows * plan.row_floats)) {}
+
+void TileRunner::run(const Tile& tile) {
+  for (const Micro& m : program_.code) {
+    if (m.op <= MicroOp::root) {
+      load(m, tile);
+    } else if (m.op == MicroOp::store) {
+      store(m, tile);
+    } else {
+      compute(m, tile);
+    }
+  }
+  const PlanOptions& options = plan_.options;
+  if (options.keep_to == nullptr || plan_.place[options.keep] == TilePlan::direct) return;
+  const Rows& kept = value(options.keep);
+  segments_.copy(kept, tile.rows, options.keep_to + tile.first * kept.width);
+}
+
+void TileRunner::run_rows(int64_t begin, int64_t end, const float* root) {
+  for (int64_t first = begin; first < end; first += plan_.rows) {
+    Tile tile;
+    tile.first = first;
+    tile.rows = std::min(plan_.rows, end - first);
+    tile.root = root;
+    run(tile);
+    if (root != nullptr) root += tile.rows * root_width(program_);
+  }
+}
+
+void TileRunner::load(const Micro& m, const Tile& tile) {
+  Rows& out = registers_[static_cast<size_t>(m.out)];
+  const int64_t width = program_.widths[static_cast<size_t>(m.out)];
+  const auto* base = m.op == MicroOp::root
+                         ? tile.root
+                         : static_cast<const float*>(plan_.program->operands[static_cast<size_t>(m.operand)]);
+  out = {base, nullptr, width, width};
+  switch (m.op) {
+    case MicroOp::load:
+      if (tile.position != nullptr) {
+        out.index = tile.position;
+      } else {
+        out.base += tile.first * width;
+      }
+      break;
+    case MicroOp::load_src:
+      out.index = tile.src;
+      break;
+    case MicroOp::load_dst:
+      out.index = tile.dst;
+      break;
+    case MicroOp::load_type:
+      out.index = tile.type;
+      if (tile.type == nullptr) out.stride = 0;  // an untyped graph has one type
+      break;
+    case MicroOp::load_row0:
+      out.stride = 0;
+      break;
+    default:
+      break;
+  }
+  if (plan_.place[m.out] == TilePlan::alias) return;
+  float* to = output(m.out, tile);
+  segments_.copy(out, tile.rows, to);
+  out = {to, nullptr, width, width};
+}
+
+void TileRunner::store(const Micro& m, const Tile& tile) {
+  const Rows& from = registers_[static_cast<size_t>(m.a)];
+  auto* to = static_cast<float*>(plan_.program->operands[static_cast<size_t>(m.operand)]);
+  if (plan_.place[m.a] == TilePlan::direct && plan_.target[m.a] == to) return;
+  if (tile.position != nullptr) {
+    segments_.scatter(from, tile.rows, tile.position, to);
+  } else {
+    segments_.copy(from, tile.rows, to + tile.first * from.width);
+  }
+}
+
+void TileRunner::compute(const Micro& m, const Tile& tile) {
+  MicroCall call;
+  call.micro = &m;
+  call.rows = tile.rows;
+  if (m.a >= 0) call.a = registers_[static_cast<size_t>(m.a)];
+  if (m.b >= 0) call.b = registers_[static_cast<size_t>(m.b)];
+  call.out_width = program_.widths[static_cast<size_t>(m.out)];
+  call.out = output(m.out, tile);
+  call.first_position = tile.first;
+  call.position = tile.position;
+  call.dst = tile.dst;
+  if (m.operand >= 0) call.operand = plan_.program->operands[static_cast<size_t>(m.operand)];
+  if (m.op == MicroOp::dropout) {
+    const StepContext& step = *plan_.program->step;
+    const DropoutStream stream(step.seed, m.salt, step.step);
+    call.key = stream.key;
+    call.step = stream.step;
+  }
+  functions_[static_cast<size_t>(m.op)](call);
+  registers_[static_cast<size_t>(m.out)] = {call.out, nullptr, call.out_width, call.out_width};
+}
+
+float* TileRunner::output(int reg, const Tile& tile) {
+  if (plan_.place[reg] == TilePlan::direct) {
+    return plan_.target[reg] + tile.first * program_.widths[static_cast<size_t>(reg)];
+  }
+  return slots_ + plan_.rows * plan_.offset[reg];
+}
+
+int64_t root_width(const RowProgram& program) {
+  for (const Micro& m : program.code) {
+    if (m.op == MicroOp::root) return program.widths[static_cast<size_t>(m.out)];
+  }
+  return 0;
+}
+
+Tile EdgeTiles::tile(int64_t begin, int64_t end) {
+  const TilePlan& plan = runner_.plan();
+  const bool by_dst = view_.direction == Direction::by_dst;
+  Tile tile;
+  tile.first = begin;
+  tile.rows = end - begin;
+  if (view_.edge_id != nullptr) tile.position = view_.edge_id + begin;
+  (by_dst ? tile.src : tile.dst) = view_.col + begin;
+  if (by_dst ? plan.uses_dst : plan.uses_src) {
+    uint32_t* index = runner_.row_index();
+    for (int64_t e = begin; e < end;) {
+      while (view_.row_ptr[row_ + 1] <= e) ++row_;
+      const int64_t stop = std::min(end, view_.row_ptr[row_ + 1]);
+      std::fill(index + (e - begin), index + (stop - begin), static_cast<uint32_t>(row_));
+      e = stop;
+    }
+    (by_dst ? tile.dst : tile.src) = index;
+  }
+  if (plan.uses_type && view_.graph.typed()) {
+    const uint16_t* types = view_.graph.edge_type().data();
+    uint32_t* index = runner_.type_index();
+    for (int64_t i = 0; i < tile.rows; ++i) index[i] = types[tile.position != nullptr ? tile.position[i] : begin + i];
+    tile.type = index;
+  }
+  return tile;
+}
+
+float* thread_scratch(const Scratch& scratch, int64_t floats) {
+  NACRE_CHECK(scratch.data != nullptr && scratch.per_thread >= floats, "scratch is too small");
+  return scratch.data + thread_index() * scratch.per_thread;
+}
+
+}  // namespace nacre::cpu

@@ -1,0 +1,78 @@
+// Runs a program on one tile after another. Each thread has its own runner; kernels share it as their inner step.
+#pragma once
+
+#include <array>
+
+#include "nacre/kernel/cpu/micro_ops.h"
+#include "nacre/kernel/cpu/tile_plan.h"
+
+namespace nacre::cpu {
+
+// Up to TilePlan::rows rows. Null arrays are not needed by the program.
+struct Tile {
+  int64_t first = 0;  // position of the first row
+  int64_t rows = 0;
+  const uint32_t* position = nullptr;  // null: first, first + 1, …
+  const uint32_t* src = nullptr;
+  const uint32_t* dst = nullptr;
+  const uint32_t* type = nullptr;
+  const float* root = nullptr;  // row `first` of what the program follows
+};
+
+class TileRunner {
+ public:
+  // `scratch`: scratch_floats(program) floats.
+  TileRunner(const TilePlan& plan, float* scratch);
+
+  void run(const Tile& tile);
+  // Rows [begin, end) of a vertex, type or param space; `root` holds those rows.
+  void run_rows(int64_t begin, int64_t end, const float* root);
+
+  // The register's rows after run().
+  const Rows& value(int reg) const { return registers_[static_cast<size_t>(reg)]; }
+  int64_t tile_rows() const { return plan_.rows; }
+  const TilePlan& plan() const { return plan_; }
+  // Scratch behind the slots: one index per row of the tile, twice …
+  uint32_t* row_index() { return index_; }
+  uint32_t* type_index() { return index_ + plan_.rows; }
+  // … and two rows of the widest register.
+  float* spare() { return reinterpret_cast<float*>(index_ + 2 * plan_.rows); }
+
+ private:
+  void load(const Micro& m, const Tile& tile);
+  void store(const Micro& m, const Tile& tile);
+  void compute(const Micro& m, const Tile& tile);
+  float* output(int reg, const Tile& tile);
+
+  const TilePlan& plan_;
+  const RowProgram& program_;
+  const MicroFunction* functions_;
+  const SegmentFunctions& segments_;
+  float* slots_;
+  uint32_t* index_;
+  std::array<Rows, kMaxRegisters> registers_;
+};
+
+// Prepares tiles of consecutive entries of a view. Entries must be asked for in increasing order.
+class EdgeTiles {
+ public:
+  EdgeTiles(const RowView& view, int64_t first_row, TileRunner& runner)
+      : view_(view), row_(first_row), runner_(runner) {}
+  Tile tile(int64_t begin, int64_t end);
+
+ private:
+  const RowView& view_;
+  int64_t row_;
+  TileRunner& runner_;
+};
+
+// Width of the rows a post program starts from; 0 when it does not read them.
+int64_t root_width(const RowProgram& program);
+
+// This thread's part of `scratch`, checked to hold `floats`.
+float* thread_scratch(const Scratch& scratch, int64_t floats);
+
+// Whether tiles of this view have consecutive positions.
+inline bool consecutive(const RowView& view) { return view.edge_id == nullptr; }
+
+}  // namespace nacre::cpu

@@ -1,0 +1,108 @@
+#include "nacre/kernel/program.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+
+#include "nacre/base/error.h"
+
+namespace nacre {
+namespace {
+
+struct MicroInfo {
+  MicroOp op;
+  std::string_view name;
+};
+
+constexpr std::array kMicroInfo = {
+    MicroInfo{MicroOp::load, "load"},
+    MicroInfo{MicroOp::load_src, "load_src"},
+    MicroInfo{MicroOp::load_dst, "load_dst"},
+    MicroInfo{MicroOp::load_type, "load_type"},
+    MicroInfo{MicroOp::load_row0, "load_row0"},
+    MicroInfo{MicroOp::root, "root"},
+    MicroInfo{MicroOp::add, "add"},
+    MicroInfo{MicroOp::sub, "sub"},
+    MicroInfo{MicroOp::mul, "mul"},
+    MicroInfo{MicroOp::scale, "scale"},
+    MicroInfo{MicroOp::relu, "relu"},
+    MicroInfo{MicroOp::leaky_relu, "leaky_relu"},
+    MicroInfo{MicroOp::elu, "elu"},
+    MicroInfo{MicroOp::sigmoid, "sigmoid"},
+    MicroInfo{MicroOp::tanh, "tanh"},
+    MicroInfo{MicroOp::relu_grad, "relu_grad"},
+    MicroInfo{MicroOp::leaky_relu_grad, "leaky_relu_grad"},
+    MicroInfo{MicroOp::elu_grad, "elu_grad"},
+    MicroInfo{MicroOp::sigmoid_grad, "sigmoid_grad"},
+    MicroInfo{MicroOp::tanh_grad, "tanh_grad"},
+    MicroInfo{MicroOp::inv, "inv"},
+    MicroInfo{MicroOp::inv_sqrt, "inv_sqrt"},
+    MicroInfo{MicroOp::dropout, "dropout"},
+    MicroInfo{MicroOp::expand, "expand"},
+    MicroInfo{MicroOp::row_sum, "row_sum"},
+    MicroInfo{MicroOp::dot, "dot"},
+    MicroInfo{MicroOp::concat, "concat"},
+    MicroInfo{MicroOp::slice, "slice"},
+    MicroInfo{MicroOp::pad, "pad"},
+    MicroInfo{MicroOp::take_max, "take_max"},
+    MicroInfo{MicroOp::row_normalize, "row_normalize"},
+    MicroInfo{MicroOp::row_normalize_grad, "row_normalize_grad"},
+    MicroInfo{MicroOp::log_softmax, "log_softmax"},
+    MicroInfo{MicroOp::log_softmax_grad, "log_softmax_grad"},
+    MicroInfo{MicroOp::standardize, "standardize"},
+    MicroInfo{MicroOp::store, "store"},
+};
+
+std::string_view micro_name(MicroOp op) {
+  const auto& info = kMicroInfo[static_cast<size_t>(op)];
+  NACRE_CHECK(info.op == op, "micro-op names are out of order");
+  return info.name;
+}
+
+bool has_alpha(MicroOp op) {
+  switch (op) {
+    case MicroOp::scale:
+    case MicroOp::leaky_relu:
+    case MicroOp::elu:
+    case MicroOp::leaky_relu_grad:
+    case MicroOp::elu_grad:
+    case MicroOp::dropout:
+    case MicroOp::row_normalize:
+    case MicroOp::row_normalize_grad:
+    case MicroOp::standardize:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string register_text(int index, int repeat) {
+  return repeat == 1 ? fmt::format(" r{}", index) : fmt::format(" r{}*{}", index, repeat);
+}
+
+std::string micro_text(const RowProgram& program, const Micro& m) {
+  std::string text = "  ";
+  if (m.out >= 0) text += fmt::format("r{}[{}] = ", m.out, program.widths[static_cast<size_t>(m.out)]);
+  text += micro_name(m.op);
+  if (m.operand >= 0) text += fmt::format(" %{}", program.operands[static_cast<size_t>(m.operand)]);
+  if (m.a >= 0) text += register_text(m.a, m.a_repeat);
+  if (m.b >= 0) text += register_text(m.b, m.b_repeat);
+  if (m.op == MicroOp::concat) text += fmt::format(" parts {}+{}", m.a_part, m.b_part);
+  if (m.op == MicroOp::slice || m.op == MicroOp::pad) text += fmt::format(" begin {} part {}", m.begin, m.a_part);
+  if (has_alpha(m.op)) text += fmt::format(" alpha {:g}", m.alpha);
+  if (m.op == MicroOp::dropout) text += fmt::format(" salt {}", m.salt);
+  return text + "\n";
+}
+
+}  // namespace
+
+// One micro-op a line: "r2[256] = mul r0 r1*64". Operands read %N, the DFG node behind the pointer; r1*64 is register 1
+// with every element repeated 64 times.
+std::string program_text(const RowProgram& program) {
+  std::string text = fmt::format("program over {}\n", space_text(program.domain));
+  for (const Micro& m : program.code) text += micro_text(program, m);
+  return text;
+}
+
+}  // namespace nacre

@@ -1,0 +1,147 @@
+// Log-softmax, the losses and their gradients.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "nacre/base/error.h"
+#include "nacre/kernel/ref/ref_impl.h"
+
+namespace nacre::ref {
+namespace {
+
+// Runs along the last dim: element j of run i of a row stands at i·classes + j.
+template <class T>
+int64_t classes_of(const Call<T>& c) {
+  return c.out_type().dims.empty() ? 1 : c.out_type().dims.back();
+}
+
+template <class T>
+void log_softmax(const Call<T>& c) {
+  const auto x = c.in(0);
+  const auto out = c.out();
+  const int64_t classes = classes_of(c);
+  for (int64_t r = 0; r < out.rows(); ++r) {
+    for (int64_t begin = 0; begin < out.row_size(); begin += classes) {
+      double top = -std::numeric_limits<double>::infinity();
+      for (int64_t j = begin; j < begin + classes; ++j) top = std::max(top, x(r, j));
+      double sum = 0;
+      for (int64_t j = begin; j < begin + classes; ++j) sum += std::exp(x(r, j) - top);
+      for (int64_t j = begin; j < begin + classes; ++j) out(r, j, x(r, j) - top - std::log(sum));
+    }
+  }
+}
+
+template <class T>
+void log_softmax_grad(const Call<T>& c) {
+  const auto g = c.in(0);
+  const auto y = c.in(1);
+  const auto out = c.out();
+  const int64_t classes = classes_of(c);
+  for (int64_t r = 0; r < out.rows(); ++r) {
+    for (int64_t begin = 0; begin < out.row_size(); begin += classes) {
+      double sum = 0;
+      for (int64_t j = begin; j < begin + classes; ++j) sum += g(r, j);
+      for (int64_t j = begin; j < begin + classes; ++j) out(r, j, g(r, j) - std::exp(y(r, j)) * sum);
+    }
+  }
+}
+
+// The label of row r, or -1 when the row is left out.
+template <class T>
+int64_t label_of(const Reader<T>& labels, int64_t r, int64_t classes) {
+  const auto label = static_cast<int64_t>(labels(r));
+  NACRE_CHECK(label < classes, "label " + std::to_string(label) + " of row " + std::to_string(r) + " is not below " +
+                                   std::to_string(classes));
+  return std::max<int64_t>(label, -1);
+}
+
+template <class T>
+void nll(const Call<T>& c) {
+  const auto lp = c.in(0);
+  const auto labels = c.in(1);
+  const auto weight = c.in(2);
+  double sum = 0;
+  for (int64_t r = 0; r < lp.rows(); ++r) {
+    const int64_t label = label_of(labels, r, lp.row_size());
+    if (label >= 0) sum -= weight(r) * lp(r, label);
+  }
+  c.out()(0, 0, sum);
+}
+
+template <class T>
+void nll_grad(const Call<T>& c) {
+  const auto labels = c.in(1);
+  const auto weight = c.in(2);
+  const auto g = c.in(3);
+  const auto out = c.out();
+  for (int64_t r = 0; r < out.rows(); ++r) {
+    const int64_t label = label_of(labels, r, out.row_size());
+    for (int64_t j = 0; j < out.row_size(); ++j) out(r, j, j == label ? -g(0) * weight(r) : 0);
+  }
+}
+
+template <class T>
+void bce(const Call<T>& c) {
+  const auto x = c.in(0);
+  const auto target = c.in(1);
+  const auto weight = c.in(2);
+  double sum = 0;
+  for (int64_t r = 0; r < x.rows(); ++r) {
+    for (int64_t j = 0; j < x.row_size(); ++j) {
+      const double softplus = std::max(x(r, j), 0.0) + std::log1p(std::exp(-std::abs(x(r, j))));
+      sum += weight(r) * (softplus - target(r, j) * x(r, j));
+    }
+  }
+  c.out()(0, 0, sum);
+}
+
+template <class T>
+void bce_grad(const Call<T>& c) {
+  const auto x = c.in(0);
+  const auto target = c.in(1);
+  const auto weight = c.in(2);
+  const auto g = c.in(3);
+  const auto out = c.out();
+  for (int64_t r = 0; r < out.rows(); ++r) {
+    for (int64_t j = 0; j < out.row_size(); ++j) {
+      out(r, j, g(0) * weight(r) * (1 / (1 + std::exp(-x(r, j))) - target(r, j)));
+    }
+  }
+}
+
+template <class T>
+void l2(const Call<T>& c) {
+  const auto x = c.in(0);
+  double sum = 0;
+  for (int64_t r = 0; r < x.rows(); ++r) {
+    for (int64_t j = 0; j < x.row_size(); ++j) sum += x(r, j) * x(r, j);
+  }
+  c.out()(0, 0, sum / 2);
+}
+
+}  // namespace
+
+template <class T>
+bool run_loss(const Call<T>& call) {
+  switch (call.node.op) {
+    case Op::log_softmax:
+      return log_softmax(call), true;
+    case Op::log_softmax_grad:
+      return log_softmax_grad(call), true;
+    case Op::nll:
+      return nll(call), true;
+    case Op::nll_grad:
+      return nll_grad(call), true;
+    case Op::bce:
+      return bce(call), true;
+    case Op::bce_grad:
+      return bce_grad(call), true;
+    case Op::l2:
+      return l2(call), true;
+    default:
+      return false;
+  }
+}
+NACRE_REF_FAMILY(run_loss);
+
+}  // namespace nacre::ref

@@ -1,0 +1,131 @@
+// The LSTM aggregator: forward, and backward through the steps of each destination apart (nothing is kept between the
+// two).
+#include <cmath>
+#include <vector>
+
+#include "nacre/kernel/ref/ref_impl.h"
+
+namespace nacre::ref {
+namespace {
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+// The states of one destination's run. Step t reads states t and writes states t + 1; gate (k, j) of step t lies at
+// gates[(t·4 + k)·H + j] with k in the order i, f, g, o.
+struct Trace {
+  int64_t hidden;
+  int64_t steps;
+  std::vector<double> gates;
+  std::vector<double> c;
+  std::vector<double> h;
+
+  double& gate(int64_t t, int64_t k, int64_t j) { return gates[count((t * 4 + k) * hidden + j)]; }
+  double& c_at(int64_t t, int64_t j) { return c[count(t * hidden + j)]; }
+  double& h_at(int64_t t, int64_t j) { return h[count(t * hidden + j)]; }
+};
+
+template <class T>
+Trace trace(const Graph& graph, const Reader<T>& z, const Reader<T>& w, int64_t v) {
+  const int64_t hidden = z.row_size() / 4;
+  const int64_t steps = graph.in_degree(v);
+  Trace run{.hidden = hidden, .steps = steps, .gates = {}, .c = {}, .h = {}};
+  run.gates.resize(count(steps * 4 * hidden));
+  run.c.resize(count((steps + 1) * hidden));
+  run.h.resize(count((steps + 1) * hidden));
+  for (int64_t t = 0; t < steps; ++t) {
+    const int64_t src = graph.col_idx()[graph.row_ptr()[v] + t];
+    for (int64_t column = 0; column < 4 * hidden; ++column) {
+      double sum = z(src, column);
+      for (int64_t k = 0; k < hidden; ++k) sum += run.h_at(t, k) * w(0, k * 4 * hidden + column);
+      run.gates[count(t * 4 * hidden + column)] = column / hidden == 2 ? std::tanh(sum) : sigmoid(sum);
+    }
+    for (int64_t j = 0; j < hidden; ++j) {
+      const double c = run.gate(t, 1, j) * run.c_at(t, j) + run.gate(t, 0, j) * run.gate(t, 2, j);
+      run.c_at(t + 1, j) = c;
+      run.h_at(t + 1, j) = run.gate(t, 3, j) * std::tanh(c);
+    }
+  }
+  return run;
+}
+
+template <class T>
+void lstm(const Call<T>& call) {
+  const auto z = call.in(0);
+  const auto w = call.in(1);
+  const auto out = call.out();
+  const Graph& graph = call.blocks.layer(call.in_type(0).space.layer);
+  for (int64_t v = 0; v < graph.num_dst(); ++v) {
+    Trace run = trace(graph, z, w, v);
+    for (int64_t j = 0; j < run.hidden; ++j) out(v, j, run.h_at(run.steps, j));
+  }
+}
+
+// Gradient of the gates of step t before their activations; dc becomes the gradient of the state before the step.
+std::vector<double> gate_gradient(Trace& run, int64_t t, const std::vector<double>& dh, std::vector<double>& dc) {
+  std::vector<double> grad(count(4 * run.hidden));
+  for (int64_t j = 0; j < run.hidden; ++j) {
+    const double i = run.gate(t, 0, j);
+    const double f = run.gate(t, 1, j);
+    const double g = run.gate(t, 2, j);
+    const double o = run.gate(t, 3, j);
+    const double squashed = std::tanh(run.c_at(t + 1, j));
+    const double d = dc[count(j)] + dh[count(j)] * o * (1 - squashed * squashed);
+    grad[count(j)] = d * g * i * (1 - i);
+    grad[count(run.hidden + j)] = d * run.c_at(t, j) * f * (1 - f);
+    grad[count(2 * run.hidden + j)] = d * i * (1 - g * g);
+    grad[count(3 * run.hidden + j)] = dh[count(j)] * squashed * o * (1 - o);
+    dc[count(j)] = d * f;
+  }
+  return grad;
+}
+
+// Operands (g, z, w). One of the two gradients is what the operation asks for.
+template <class T>
+void lstm_grad(const Call<T>& call, bool want_z) {
+  const auto g = call.in(0);
+  const auto z = call.in(1);
+  const auto w = call.in(2);
+  const Graph& graph = call.blocks.layer(call.in_type(1).space.layer);
+  const int64_t width = z.row_size();
+  std::vector<double> dz(count(z.rows() * width), 0);
+  std::vector<double> dw(count(w.row_size()), 0);
+  for (int64_t v = 0; v < graph.num_dst(); ++v) {
+    Trace run = trace(graph, z, w, v);
+    std::vector<double> dc(count(run.hidden), 0);
+    std::vector<double> dh(count(run.hidden));
+    for (int64_t j = 0; j < run.hidden; ++j) dh[count(j)] = g(v, j);
+    for (int64_t t = run.steps - 1; t >= 0; --t) {
+      const std::vector<double> grad = gate_gradient(run, t, dh, dc);
+      const int64_t src = graph.col_idx()[graph.row_ptr()[v] + t];
+      for (int64_t column = 0; column < width; ++column) dz[count(src * width + column)] += grad[count(column)];
+      for (int64_t k = 0; k < run.hidden; ++k) {
+        double sum = 0;
+        for (int64_t column = 0; column < width; ++column) {
+          sum += grad[count(column)] * w(0, k * width + column);
+          dw[count(k * width + column)] += run.h_at(t, k) * grad[count(column)];
+        }
+        dh[count(k)] = sum;
+      }
+    }
+  }
+  store(call.out(), want_z ? dz : dw);
+}
+
+}  // namespace
+
+template <class T>
+bool run_lstm(const Call<T>& call) {
+  switch (call.node.op) {
+    case Op::lstm:
+      return lstm(call), true;
+    case Op::lstm_grad_z:
+      return lstm_grad(call, true), true;
+    case Op::lstm_grad_w:
+      return lstm_grad(call, false), true;
+    default:
+      return false;
+  }
+}
+NACRE_REF_FAMILY(run_lstm);
+
+}  // namespace nacre::ref

@@ -1,0 +1,109 @@
+// Operations that cut and join rows, or sum over parts of them.
+#include <vector>
+
+#include "nacre/kernel/ref/ref_impl.h"
+
+namespace nacre::ref {
+namespace {
+
+// A row seen as `outer` runs along its last dim.
+int64_t last_dim(const ValueType& type) { return type.dims.empty() ? 1 : type.dims.back(); }
+int64_t outer_size(const ValueType& type) {
+  int64_t size = 1;
+  for (size_t i = 0; i + 1 < type.dims.size(); ++i) size *= type.dims[i];
+  return size;
+}
+
+template <class T>
+void row_sum(const Call<T>& c) {
+  const auto x = c.in(0);
+  const auto out = c.out();
+  const int64_t group = out.row_size() == 0 ? 0 : x.row_size() / out.row_size();
+  for (int64_t r = 0; r < out.rows(); ++r) {
+    for (int64_t j = 0; j < out.row_size(); ++j) {
+      double sum = 0;
+      for (int64_t k = 0; k < group; ++k) sum += x(r, j * group + k);
+      out(r, j, sum);
+    }
+  }
+}
+
+template <class T>
+void column_sum(const Call<T>& c) {
+  const auto x = c.in(0);
+  const auto out = c.out();
+  for (int64_t j = 0; j < out.row_size(); ++j) {
+    double sum = 0;
+    for (int64_t r = 0; r < x.rows(); ++r) sum += x(r, j);
+    out(0, j, sum);
+  }
+}
+
+template <class T>
+void concat(const Call<T>& c) {
+  const auto a = c.in(0);
+  const auto b = c.in(1);
+  const auto out = c.out();
+  const int64_t na = last_dim(c.in_type(0));
+  const int64_t nb = last_dim(c.in_type(1));
+  for (int64_t r = 0; r < out.rows(); ++r) {
+    for (int64_t o = 0; o < outer_size(c.out_type()); ++o) {
+      for (int64_t j = 0; j < na; ++j) out(r, o * (na + nb) + j, a(r, o * na + j));
+      for (int64_t j = 0; j < nb; ++j) out(r, o * (na + nb) + na + j, b(r, o * nb + j));
+    }
+  }
+}
+
+template <class T>
+void slice(const Call<T>& c) {
+  const auto x = c.in(0);
+  const auto out = c.out();
+  const int64_t begin = c.node.ints[0];
+  const int64_t length = last_dim(c.out_type());
+  const int64_t total = last_dim(c.in_type(0));
+  for (int64_t r = 0; r < out.rows(); ++r) {
+    for (int64_t o = 0; o < outer_size(c.out_type()); ++o) {
+      for (int64_t j = 0; j < length; ++j) out(r, o * length + j, x(r, o * total + begin + j));
+    }
+  }
+}
+
+template <class T>
+void pad(const Call<T>& c) {
+  const auto x = c.in(0);
+  const auto out = c.out();
+  const int64_t begin = c.node.ints[0];
+  const int64_t length = last_dim(c.in_type(0));
+  const int64_t total = last_dim(c.out_type());
+  for (int64_t r = 0; r < out.rows(); ++r) {
+    for (int64_t o = 0; o < outer_size(c.out_type()); ++o) {
+      for (int64_t j = 0; j < total; ++j) {
+        const bool inside = j >= begin && j < begin + length;
+        out(r, o * total + j, inside ? x(r, o * length + j - begin) : 0);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+template <class T>
+bool run_shape(const Call<T>& call) {
+  switch (call.node.op) {
+    case Op::row_sum:
+      return row_sum(call), true;
+    case Op::column_sum:
+      return column_sum(call), true;
+    case Op::concat:
+      return concat(call), true;
+    case Op::slice:
+      return slice(call), true;
+    case Op::pad:
+      return pad(call), true;
+    default:
+      return false;
+  }
+}
+NACRE_REF_FAMILY(run_shape);
+
+}  // namespace nacre::ref

@@ -1,0 +1,26 @@
+// The models that come with Nacre. Each is named here and in builtin.cpp, so the linker keeps its file.
+#pragma once
+
+#include <vector>
+
+#include "nacre/model/model.h"
+
+namespace nacre {
+
+struct ModelEntry {
+  ModelInfo info;
+  BuildModel build;
+};
+
+ModelEntry gat_model();
+ModelEntry gatv2_model();
+ModelEntry gcn_model();
+ModelEntry gin_model();
+ModelEntry mlp_model();
+ModelEntry rgcn_model();
+ModelEntry sage_model();
+ModelEntry sage_lstm_model();
+
+std::vector<ModelEntry> builtin_models();
+
+}  // namespace nacre

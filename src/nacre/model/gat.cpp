@@ -1,0 +1,34 @@
+// GAT (Veličković et al., 2018): z = x·W in heads; α_ij = softmax_j leaky_relu(a_src·z_j + a_dst·z_i);
+// y_i = b + Σ_j α_ij · z_j. Heads are concatenated on hidden layers and averaged on the last. Since a_src·z_j and
+// a_dst·z_i are computed at vertices, an edge only carries one number per head.
+#include "nacre/model/builtin.h"
+#include "nacre/model/stack.h"
+
+namespace nacre {
+
+namespace {
+
+constexpr double kAttentionSlope = 0.2;
+
+Value build(Napa& net, const ModelOptions& options) {
+  return stack_layers(net, options, [&](Value x, int64_t out, bool last) {
+    const int64_t heads = last ? options.out_heads : options.heads;
+    const Value z = net.split_heads(net.linear(x, "lin", last ? out * heads : out, false), heads);
+    const Value at_src = net.dot(z, "att_src");
+    const Value at_dst = net.dot(z, "att_dst");
+    const Value score =
+        net.neighbor_apply(at_src, at_dst, [&](Value s, Value d) { return net.leaky_relu(s + d, kAttentionSlope); });
+    const Value alpha = net.dropout(net.edge_softmax(score), options.attention_dropout);
+    const Value y = net.pull(z, Aggregate::sum, alpha);
+    return net.add_bias(last ? net.mean_heads(y) : net.merge_heads(y));
+  });
+}
+
+}  // namespace
+
+ModelEntry gat_model() {
+  return {{.name = "gat", .about = "graph attention", .needs_self_loops = true, .heads = 4, .activation = "elu"},
+          build};
+}
+
+}  // namespace nacre

@@ -1,0 +1,37 @@
+// GATv2 (Brody et al., 2022): l = x·W_l + b_l, r = x·W_r + b_r in heads; α_ij = softmax_j a·leaky_relu(l_j + r_i);
+// y_i = b + Σ_j α_ij · l_j. The attention looks at both ends together, which GAT's does not.
+#include "nacre/model/builtin.h"
+#include "nacre/model/stack.h"
+
+namespace nacre {
+
+namespace {
+
+constexpr double kAttentionSlope = 0.2;
+
+Value build(Napa& net, const ModelOptions& options) {
+  return stack_layers(net, options, [&](Value x, int64_t out, bool last) {
+    const int64_t heads = last ? options.out_heads : options.heads;
+    const int64_t width = last ? out * heads : out;
+    const Value l = net.split_heads(net.linear(x, "lin_l", width), heads);
+    const Value r = net.split_heads(net.linear(net.self(x), "lin_r", width), heads);
+    const Value score = net.neighbor_apply(
+        l, r, [&](Value s, Value d) { return net.dot(net.leaky_relu(s + d, kAttentionSlope), "att"); });
+    const Value alpha = net.dropout(net.edge_softmax(score), options.attention_dropout);
+    const Value y = net.pull(l, Aggregate::sum, alpha);
+    return net.add_bias(last ? net.mean_heads(y) : net.merge_heads(y));
+  });
+}
+
+}  // namespace
+
+ModelEntry gatv2_model() {
+  return {{.name = "gatv2",
+           .about = "graph attention that weighs both ends of an edge together",
+           .needs_self_loops = true,
+           .heads = 4,
+           .activation = "elu"},
+          build};
+}
+
+}  // namespace nacre

@@ -1,0 +1,19 @@
+// MLP: looks at the features alone. The baseline a graph model has to beat.
+#include "nacre/model/builtin.h"
+#include "nacre/model/stack.h"
+
+namespace nacre {
+
+namespace {
+
+Value build(Napa& net, const ModelOptions& options) {
+  return stack_layers(net, options, [&](Value x, int64_t out, bool) { return net.linear(x, "lin", out); });
+}
+
+}  // namespace
+
+ModelEntry mlp_model() {
+  return {{.name = "mlp", .about = "multi-layer perceptron; takes no notice of the edges"}, build};
+}
+
+}  // namespace nacre

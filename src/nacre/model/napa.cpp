@@ -1,0 +1,141 @@
+#include "nacre/model/napa.h"
+
+#include "nacre/base/error.h"
+
+namespace nacre {
+
+Napa& Value::net() const {
+  if (net_ == nullptr) throw UserError("model", "an empty value is used", "give every Value a value first");
+  return *net_;
+}
+
+ValueType Value::type() const { return net().dfg()[node_].type; }
+
+Value operator+(Value a, Value b) { return a.net().add(Op::add, {a, b}); }
+Value operator-(Value a, Value b) { return a.net().add(Op::sub, {a, b}); }
+Value operator*(Value a, Value b) { return a.net().add(Op::mul, {a, b}); }
+Value operator*(double factor, Value x) { return x.net().add(Op::scale, {x}, Attr::none, factor); }
+
+namespace {
+
+// Layer l of a value in v(l), which block l's edges leave from.
+int block_of(Value x) {
+  const ValueType type = x.type();
+  if (type.space.kind != SpaceKind::vertex) {
+    throw UserError("model", "a vertex value is expected, not " + type_text(type), "see nacre/model/napa.h");
+  }
+  return type.space.layer;
+}
+
+bool on_edges(Value x) { return x.type().space.kind == SpaceKind::edge; }
+
+}  // namespace
+
+Value Napa::add(Node node) { return {this, dfg_.add(std::move(node))}; }
+
+Value Napa::add(Op op, std::initializer_list<Value> inputs, Attr attr, double alpha) {
+  Node node;
+  node.op = op;
+  for (const Value& input : inputs) {
+    if (!input) throw UserError("model", "an empty value is used by " + std::string(op_info(op).name));
+    node.inputs.push_back(input.node());
+  }
+  node.attr = attr;
+  node.alpha = alpha;
+  return add(std::move(node));
+}
+
+void Napa::begin_layer(int layer) { scope_ = "layers." + std::to_string(layer) + "."; }
+
+// A leaf is made at its first use and shared afterwards.
+Value Napa::leaf(Node node) {
+  const std::string key = std::string(op_info(node.op).name) + ":" + node.name + ":" +
+                          std::string(attr_name(node.attr)) + ":" + space_text(node.type.space);
+  if (auto it = cache_.find(key); it != cache_.end()) return it->second;
+  return cache_[key] = add(std::move(node));
+}
+
+Value Napa::input(const std::string& name, const ValueType& type) {
+  return leaf({.op = Op::input, .type = type, .name = name});
+}
+
+Value Napa::features(int64_t dim) { return input("x", {Space::vertex(0), {dim}}); }
+
+Value Napa::param(const std::string& name, const Dims& dims, Init init, double constant) {
+  return add({.op = Op::param, .type = {Space::param(), dims}, .alpha = constant, .name = scope_ + name, .init = init});
+}
+
+Value Napa::type_param(const std::string& name, const Dims& dims, Init init) {
+  return add({.op = Op::param, .type = {Space::type(), dims}, .name = scope_ + name, .init = init});
+}
+
+Value Napa::state_param(const std::string& name, const Dims& dims, Init init) {
+  return add({.op = Op::param, .type = {Space::param(), dims}, .name = scope_ + name, .init = init, .state = true});
+}
+
+Value Napa::edge_weight(Value x) {
+  if (!options_.edge_weighted) return {};
+  const int block = block_of(x);
+  return input("edge_weight." + std::to_string(block), {Space::edge(block), {}});
+}
+
+Value Napa::in_degree(Value x) {
+  return leaf({.op = Op::degree, .type = {Space::vertex(block_of(x) + 1), {}}, .attr = Attr::dst});
+}
+
+Value Napa::out_degree(Value x) {
+  return leaf({.op = Op::degree, .type = {Space::vertex(block_of(x)), {}}, .attr = Attr::src});
+}
+
+Value Napa::typed_degree(Value x) { return leaf({.op = Op::typed_degree, .type = {Space::edge(block_of(x)), {}}}); }
+
+Value Napa::src(Value x) { return add(Op::index, {x}, Attr::src); }
+Value Napa::dst(Value y) { return add(Op::index, {y}, Attr::dst); }
+Value Napa::self(Value x) { return add(Op::index, {x}, Attr::self); }
+Value Napa::edge_softmax(Value e) { return add(Op::edge_softmax, {e}, Attr::dst); }
+
+Value Napa::neighbor_apply(Value at_src, Value at_dst, const EdgeFunction& g) {
+  const Value s = src(at_src);
+  const Value d = dst(block_of(at_dst) == block_of(at_src) ? self(at_dst) : at_dst);
+  return g(s, d);
+}
+
+Value Napa::symmetric_norm(Value x) {
+  const std::string key = "symmetric_norm:" + std::to_string(block_of(x));
+  if (auto it = cache_.find(key); it != cache_.end()) return it->second;
+  const Value weight = edge_weight(x);
+  const Value out = inv_sqrt(weight ? add(Op::index_add, {weight}, Attr::src) : out_degree(x));
+  const Value in = inv_sqrt(weight ? add(Op::index_add, {weight}, Attr::dst) : in_degree(x));
+  Value norm = neighbor_apply(out, in, [](Value s, Value d) { return s * d; });
+  if (weight) norm = weight * norm;
+  return cache_[key] = norm;
+}
+
+Value Napa::pull(Value x, Aggregate aggregate, Value weighting) {
+  Value message = on_edges(x) ? x : src(x);
+  if (weighting) message = message * weighting;
+  if (aggregate == Aggregate::max) return add(Op::index_max, {message}, Attr::dst);
+  if (aggregate == Aggregate::mean && !weighting) return add(Op::index_mean, {message}, Attr::dst);
+  const Value sum = add(Op::index_add, {message}, Attr::dst);
+  if (aggregate == Aggregate::sum) return sum;
+  return sum * inv(add(Op::index_add, {weighting}, Attr::dst));
+}
+
+Value Napa::pull_linear(Value x, const std::string& name, int64_t out, const PullOptions& how) {
+  const bool commutes = how.aggregate != Aggregate::max && (!how.weighting || how.weighting.dims().empty());
+  Value y;
+  if (commutes && out < x.width()) {
+    y = pull(linear(x, name, out, false), how.aggregate, how.weighting);
+  } else {
+    y = linear(pull(x, how.aggregate, how.weighting), name, out, false);
+  }
+  return how.bias ? add_bias(y, name + ".bias") : y;
+}
+
+Value Napa::pull_lstm(Value x, const std::string& name, int64_t hidden) {
+  const Value gates =
+      add_bias(matmul(x, param(name + ".weight_ih", {x.width(), 4 * hidden}, Init::glorot)), name + ".bias");
+  return add(Op::lstm, {gates, param(name + ".weight_hh", {hidden, 4 * hidden}, Init::uniform_fan_in)});
+}
+
+}  // namespace nacre

@@ -1,0 +1,149 @@
+// Napa: the builder a model file is written with. After GraphTensor's programming model (GT1) a layer is made of
+//   NeighborApply  a value on every edge from the values of its two ends      neighbor_apply
+//   Pull           every destination aggregates what its edges carry           pull, pull_linear, pull_lstm
+//   Apply          dense work inside one space                                 linear, activation, dropout, norm, …
+//
+// A vertex value lives in v(l), the sources of block l; pull moves it to v(l+1). Everything about a block (its edge
+// weights, its degrees) is asked for with a value that lives among the block's sources, so a model never counts blocks.
+//
+// Parameters are named `layers.<l>.<name>` inside begin_layer(l). Weights of linear maps are stored [in, out] (torch
+// stores [out, in]). Initial values: glorot draws from ±√(6/(in+out)) over the last two dims (one dim counts as
+// [1, n]), uniform_fan_in from ±1/√in.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "nacre/dfg/dfg.h"
+
+namespace nacre {
+
+class Napa;
+
+// A handle on a value of the DFG under construction. An empty handle stands for "none".
+class Value {
+ public:
+  Value() = default;
+  Value(Napa* net, NodeRef node) : net_(net), node_(node) {}
+
+  explicit operator bool() const { return node_ >= 0; }
+  Napa& net() const;  // throws UserError when empty
+  NodeRef node() const { return node_; }
+  ValueType type() const;
+  Dims dims() const { return type().dims; }
+  int64_t width() const { return type().row_size(); }
+  int layer() const { return type().space.layer; }
+
+ private:
+  Napa* net_ = nullptr;
+  NodeRef node_ = -1;
+};
+
+// Elementwise; parameters and values of fewer dims are broadcast (see Op::add).
+Value operator+(Value a, Value b);
+Value operator-(Value a, Value b);
+Value operator*(Value a, Value b);
+Value operator*(double factor, Value x);
+
+enum class Aggregate : uint8_t { sum, mean, max };
+
+struct NapaOptions {
+  bool training = true;        // dropout, and batch norm by the batch's own statistics
+  bool edge_weighted = false;  // edge_weight() gives the weights
+};
+
+// How pull_linear aggregates. `weighting` is one number per edge, or none.
+struct PullOptions {
+  Aggregate aggregate = Aggregate::sum;
+  Value weighting;
+  bool bias = true;
+};
+
+class Napa {
+ public:
+  // g of NeighborApply: the values at the two ends of an edge, both on the edge.
+  using EdgeFunction = std::function<Value(Value src, Value dst)>;
+
+  Napa(Dfg& dfg, const NapaOptions& options) : dfg_(dfg), options_(options) {}
+  Napa(const Napa&) = delete;
+  Napa& operator=(const Napa&) = delete;
+
+  const Dfg& dfg() const { return dfg_; }
+  bool training() const { return options_.training; }
+
+  // ---- names: parameters made from now on are called layers.<layer>.<name>; end_layers() drops the prefix.
+  void begin_layer(int layer);
+  void end_layers() { scope_.clear(); }
+
+  // ---- leaves
+  Value input(const std::string& name, const ValueType& type);
+  Value features(int64_t dim);  // "x", in v0
+  Value param(const std::string& name, const Dims& dims, Init init, double constant = 0);
+  Value type_param(const std::string& name, const Dims& dims, Init init);   // one row per edge type
+  Value state_param(const std::string& name, const Dims& dims, Init init);  // kept, not trained
+  // Of the block whose sources x lives among.
+  Value edge_weight(Value x);   // e(l)[], "edge_weight.<l>"; none when the graph has no weights
+  Value in_degree(Value x);     // v(l+1)[]
+  Value out_degree(Value x);    // v(l)[]
+  Value typed_degree(Value x);  // e(l)[]
+
+  // ---- indexing
+  Value src(Value x);           // v(l) → e(l)
+  Value dst(Value y);           // v(l+1) → e(l)
+  Value self(Value x);          // v(l) → v(l+1): the destinations' own rows
+  Value edge_softmax(Value e);  // over the edges of each destination
+
+  // ---- NeighborApply. `at_dst` may also live among the sources: its destinations' rows are taken.
+  Value neighbor_apply(Value at_src, Value at_dst, const EdgeFunction& g);
+  // 1/√(out-degree of src · in-degree of dst), with edge weights w/√(…) by weighted degrees: GCN's coefficients.
+  Value symmetric_norm(Value x);
+
+  // ---- Pull. x is a vertex value (its rows travel along the edges) or an edge value (the messages themselves).
+  // A weighting multiplies every message; the mean is then Σ w·x / Σ w.
+  Value pull(Value x, Aggregate aggregate, Value weighting = {});
+  // pull followed by linear (or the reverse, the same map with narrower messages, where `out` is smaller and the
+  // aggregation is linear). Aggregating first has a merit of its own: over constant features it is done once for all
+  // epochs. The bias always comes last.
+  Value pull_linear(Value x, const std::string& name, int64_t out, const PullOptions& how = {});
+  // Last hidden state of an LSTM over the in-neighbours; the gates' input half is computed once per vertex.
+  Value pull_lstm(Value x, const std::string& name, int64_t hidden);
+
+  // ---- Apply
+  Value linear(Value x, const std::string& name, int64_t out, bool bias = true);  // NAME.weight, NAME.bias
+  Value matmul(Value x, Value weight);
+  Value typed_matmul(Value e, Value weight);  // weight by the type of each edge
+  Value add_bias(Value x, const std::string& name = "bias");
+  Value dot(Value x, const std::string& name);  // the last dim against a trained vector (one per head): [H,D] → [H]
+  Value activation(Value x, std::string_view name);  // none, relu, leaky_relu, elu, sigmoid, tanh
+  Value leaky_relu(Value x, double slope);
+  Value dropout(Value x, double share);
+  Value norm(Value x, const std::string& name, std::string_view kind);  // none, layer, batch
+  Value inv(Value x);
+  Value inv_sqrt(Value x);
+  Value row_sum(Value x, int rank);
+  Value reshape(Value x, const Dims& dims);
+  Value concat(Value a, Value b);
+  Value slice(Value x, int64_t begin, int64_t len);
+  Value split_heads(Value x, int64_t heads);  // [H·D] → [H,D]
+  Value merge_heads(Value x);                 // [H,D] → [H·D]
+  Value mean_heads(Value x);                  // [H,D] → [D]
+
+  // Any operation of op.h, for what the calls above do not cover.
+  Value add(Node node);
+  Value add(Op op, std::initializer_list<Value> inputs, Attr attr = Attr::none, double alpha = 0);
+
+ private:
+  Value leaf(Node node);
+  Value batch_norm(Value x, const std::string& name);
+
+  Dfg& dfg_;
+  NapaOptions options_;
+  std::string scope_;
+  std::map<std::string, Value> cache_;  // leaves and coefficients a block has once
+  uint64_t dropouts_ = 0;
+};
+
+}  // namespace nacre

@@ -1,0 +1,51 @@
+// GraphSAGE (Hamilton et al., 2017): y_i = AGG_j(x_j) · W_l + b + x_i · W_r. Edge weights: Σ w·x for sum, Σ w·x / Σ w
+// for mean. The LSTM reads the neighbours in the order of their ids; its state is as wide as its input, at most
+// `hidden`.
+#include <algorithm>
+
+#include "nacre/base/error.h"
+#include "nacre/model/builtin.h"
+#include "nacre/model/stack.h"
+
+namespace nacre {
+
+namespace {
+
+Value neighbours(Napa& net, Value x, int64_t out, const ModelOptions& options) {
+  if (options.aggregator == "lstm") {
+    return net.linear(net.pull_lstm(x, "lstm", std::min(x.width(), options.hidden)), "lin_l", out);
+  }
+  PullOptions how;
+  how.aggregate = options.aggregator == "sum"   ? Aggregate::sum
+                  : options.aggregator == "max" ? Aggregate::max
+                                                : Aggregate::mean;
+  how.weighting = net.edge_weight(x);
+  return net.pull_linear(x, "lin_l", out, how);
+}
+
+Value build(Napa& net, const ModelOptions& options) {
+  if (options.edge_weighted && options.aggregator != "sum" && options.aggregator != "mean") {
+    throw UserError("model sage", "edge weights have no meaning for aggregator '" + options.aggregator + "'",
+                    "use aggregator mean or sum, or leave the weights out");
+  }
+  return stack_layers(net, options, [&](Value x, int64_t out, bool) {
+    const Value root = net.linear(net.self(x), "lin_r", out, false);
+    return neighbours(net, x, out, options) + root;
+  });
+}
+
+}  // namespace
+
+ModelEntry sage_model() {
+  return {{.name = "sage",
+           .about = "GraphSAGE: aggregated neighbours beside the vertex itself",
+           .supports_edge_weight = true,
+           .aggregators = {"mean", "sum", "max", "lstm"}},
+          build};
+}
+
+ModelEntry sage_lstm_model() {
+  return {{.name = "sage-lstm", .about = "GraphSAGE with an LSTM over the neighbours", .aggregators = {"lstm"}}, build};
+}
+
+}  // namespace nacre

@@ -1,0 +1,84 @@
+#include "nacre/plan/analysis.h"
+
+#include <map>
+#include <string>
+
+namespace nacre {
+
+Analysis::Analysis(const Dfg& dfg, const Blocks& blocks, bool hoist) : dfg_(dfg), blocks_(blocks), full_(true) {
+  const auto n = static_cast<size_t>(dfg.size());
+  for (int l = 0; l < blocks.num_layers(); ++l) {
+    const Graph& g = blocks.layer(l);
+    full_ &= g.num_src() == g.num_dst() && g.row_ptr().data() == blocks.layer(0).row_ptr().data();
+  }
+  consumers_.resize(n);
+  result_.assign(n, 0);
+  constant_.assign(n, 0);
+  for (int i = 0; i < dfg.size(); ++i) {
+    const Node& node = dfg[i];
+    bool constant = hoist && node.op != Op::param && node.op != Op::dropout;
+    for (const NodeRef in : node.inputs) {
+      auto& list = consumers_[static_cast<size_t>(in)];
+      if (list.empty() || list.back() != i) list.push_back(i);
+      constant = constant && constant_[static_cast<size_t>(in)] != 0;
+    }
+    constant_[static_cast<size_t>(i)] = constant ? 1 : 0;
+  }
+  for (const auto& [name, node] : dfg.outputs()) result_[static_cast<size_t>(node)] = 1;
+  for (const auto& [name, node] : dfg.updates()) result_[static_cast<size_t>(node)] = 1;
+  number_values();
+}
+
+// Value numbering by a text of the node in which, in a full graph, layers are left out and inputs are their numbers.
+void Analysis::number_values() {
+  std::map<std::string, int> known;
+  for (NodeRef i = 0; i < dfg_.size(); ++i) {
+    const Node& node = dfg_[i];
+    ValueType type = node.type;
+    std::string name = node.name;
+    if (full_ && type.space.kind != SpaceKind::param) {
+      // Leaves of one layer are named NAME.<layer> and bound to the same memory.
+      const std::string suffix = "." + std::to_string(type.space.layer);
+      if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+      type.space.layer = 0;
+    }
+    std::string key = std::string(op_info(node.op).name) + type_text(type) + name + std::string(attr_name(node.attr)) +
+                      std::to_string(node.alpha) + "/" + std::to_string(node.salt);
+    if (node.op != Op::index || node.attr != Attr::type || !full_) {  // there `ints` is a layer
+      for (const int64_t v : node.ints) key += "," + std::to_string(v);
+    }
+    for (const NodeRef in : node.inputs) key += "(" + std::to_string(value_number(in)) + ")";
+    number_.push_back(known.try_emplace(key, i).first->second);
+  }
+}
+
+bool Analysis::same_rows(Space a, Space b) const {
+  return a == b || (full_ && a.kind == b.kind && (a.kind == SpaceKind::vertex || a.kind == SpaceKind::edge));
+}
+
+bool Analysis::row_local(NodeRef i) const {
+  const Node& node = dfg_[i];
+  if (op_info(node.op).elementwise) return true;
+  switch (node.op) {
+    case Op::index:
+    case Op::index_take_max:
+    case Op::row_sum:
+    case Op::expand:
+    case Op::reshape:
+    case Op::concat:
+    case Op::slice:
+    case Op::pad:
+    case Op::standardize:
+    case Op::row_normalize:
+    case Op::row_normalize_grad:
+    case Op::log_softmax:
+    case Op::log_softmax_grad:
+      return true;
+    case Op::index_add:  // of each destination's own row: the same rows in a full graph
+      return node.attr == Attr::self && same_rows(node.type.space, dfg_[node.inputs[0]].type.space);
+    default:
+      return false;
+  }
+}
+
+}  // namespace nacre

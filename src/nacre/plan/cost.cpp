@@ -1,0 +1,111 @@
+#include "nacre/plan/cost.h"
+
+namespace nacre {
+namespace {
+
+// Floating-point operations of one node over all its rows (transcendentals count as one).
+double node_flops(const Analysis& an, NodeRef i) {
+  const Node& node = an.dfg()[i];
+  const auto out = static_cast<double>(an.elements(i));
+  const auto in = node.inputs.empty() ? 0.0 : static_cast<double>(an.elements(node.inputs[0]));
+  switch (node.op) {
+    case Op::matmul:
+    case Op::typed_matmul:
+      return 2 * in * static_cast<double>(node.type.dims[0]);
+    case Op::matmul_t:
+    case Op::typed_matmul_t:
+      return 2 * in * static_cast<double>(node.type.dims[0]);
+    case Op::weight_grad:
+    case Op::typed_weight_grad:
+      return 2 * in * static_cast<double>(node.type.dims[1]);
+    case Op::lstm:
+    case Op::lstm_grad_z:
+    case Op::lstm_grad_w: {
+      const NodeRef z = node.inputs[node.op == Op::lstm ? 0 : 1];
+      const int64_t gates = an.dfg()[z].type.dims[0];
+      const auto edges = static_cast<double>(an.rows(Space::edge(an.dfg()[z].type.space.layer)));
+      return edges * 2 * static_cast<double>(gates) * static_cast<double>(gates) / 4;
+    }
+    case Op::index:
+    case Op::reshape:
+    case Op::expand:
+    case Op::concat:
+    case Op::slice:
+    case Op::pad:
+    case Op::input:
+    case Op::param:
+      return 0;
+    case Op::index_add:
+    case Op::index_mean:
+    case Op::index_max:
+    case Op::index_argmax:
+    case Op::column_sum:
+    case Op::row_sum:
+    case Op::l2:
+      return in;
+    case Op::edge_softmax:
+    case Op::edge_softmax_grad:
+    case Op::row_normalize:
+    case Op::row_normalize_grad:
+    case Op::log_softmax:
+    case Op::log_softmax_grad:
+      return 4 * out;
+    default:
+      return out;
+  }
+}
+
+bool walks_edges(KernelKind kind) {
+  switch (kind) {
+    case KernelKind::map_edges:
+    case KernelKind::reduce:
+    case KernelKind::spmm:
+    case KernelKind::typed_reduce:
+    case KernelKind::typed_weight_grad:
+    case KernelKind::softmax:
+    case KernelKind::softmax_grad:
+    case KernelKind::lstm:
+    case KernelKind::lstm_grad:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void estimate_cost(Kernel& k, const Plan& plan, const Analysis& an) {
+  for (const NodeRef r : k.reads) k.floor_bytes += static_cast<double>(an.bytes(r));
+  for (const NodeRef w : k.writes) k.floor_bytes += static_cast<double>(an.bytes(w));
+  for (const NodeRef v : k.nodes) k.flops += node_flops(an, v);
+  if (!walks_edges(k.kind)) return;
+  // The edge space of this kernel: of its root, or of the value it reduces.
+  const Node& root = plan.dfg[k.root];
+  int layer = root.type.space.layer;
+  for (const NodeRef in : root.inputs) {
+    if (plan.dfg[in].type.space.kind == SpaceKind::edge) layer = plan.dfg[in].type.space.layer;
+  }
+  if (root.op == Op::lstm) layer = root.type.space.layer - 1;
+  if (root.type.space.kind == SpaceKind::param || root.type.space.kind == SpaceKind::type) {
+    layer = root.op == Op::lstm_grad_w ? plan.dfg[root.inputs[1]].type.space.layer : layer;
+  }
+  const auto edges = static_cast<double>(an.rows(Space::edge(layer)));
+  k.floor_bytes += edges * 4;
+  if (k.kind == KernelKind::spmm && k.args[1] >= 0) {
+    k.flops += edges * static_cast<double>(root.type.row_size());
+  } else if (k.kind == KernelKind::typed_reduce) {
+    // Rows of equal (row, type) are summed before the product; the exact number of pairs is the engine's knowledge, so
+    // the floor uses the edges, which bound it.
+    const Node& w = plan.dfg[k.args[1]];
+    k.flops += 2 * edges * static_cast<double>(w.type.dims[0] * w.type.dims[1]);
+  } else if (!k.program.empty()) {
+    for (size_t c = 0; c < k.program.code.size(); ++c) {
+      const Micro& m = k.program.code[c];
+      if (m.a >= 0 && m.op != MicroOp::store) {
+        k.flops += edges * static_cast<double>(k.program.widths[static_cast<size_t>(m.a)]);
+      }
+    }
+  }
+}
+
+}  // namespace nacre

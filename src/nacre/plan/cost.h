@@ -1,0 +1,13 @@
+// The physical floor of a kernel: the fewest bytes it must move and the operations it must do.
+#pragma once
+
+#include "nacre/plan/analysis.h"
+#include "nacre/plan/plan.h"
+
+namespace nacre {
+
+// Sets floor_bytes and flops. Every stored operand counts once (however often its rows are gathered), every result once, and the
+// graph's index arrays once where edges are walked.
+void estimate_cost(Kernel& kernel, const Plan& plan, const Analysis& an);
+
+}  // namespace nacre

@@ -1,0 +1,362 @@
+#include "nacre/plan/lower.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "nacre/base/error.h"
+#include "nacre/plan/analysis.h"
+#include "nacre/plan/cost.h"
+#include "nacre/plan/fuse.h"
+#include "nacre/plan/match.h"
+#include "nacre/plan/program_builder.h"
+
+namespace nacre {
+namespace {
+
+using cpu::Direction;
+using cpu::Reduce;
+
+class Lowering {
+ public:
+  Lowering(Plan& plan, const Blocks& blocks)
+      : plan_(plan), dfg_(plan.dfg), an_(plan.dfg, blocks, plan.options.hoist), n_(static_cast<size_t>(plan.dfg.size())) {
+    inlined_ = plan.options.fuse ? choose_inlined(an_) : std::vector<char>(n_, 0);
+    kernel_of_.assign(n_, -1);
+    plan_.alias.resize(n_);
+    std::iota(plan_.alias.begin(), plan_.alias.end(), 0);
+  }
+
+  void run() {
+    for (NodeRef i = 0; i < dfg_.size(); ++i) {
+      if (!an_.bound(i) && !inlined(i)) place(i);
+    }
+    for (Kernel& k : plan_.kernels) build_programs(k);
+    find_stored();
+    for (Kernel& k : plan_.kernels) finish(k);
+  }
+
+ private:
+  bool inlined(NodeRef i) const { return inlined_[static_cast<size_t>(i)] != 0; }
+  int kernel_of(NodeRef i) const { return kernel_of_[static_cast<size_t>(i)]; }
+  NodeRef owner(NodeRef i) const { return plan_.alias[static_cast<size_t>(i)]; }
+
+  // ---- grouping
+  void place(NodeRef i) {
+    const Node& node = dfg_[i];
+    if (node.op == Op::reshape && !inlined(node.inputs[0])) {
+      plan_.alias[static_cast<size_t>(i)] = owner(node.inputs[0]);
+      kernel_of_[static_cast<size_t>(i)] = kernel_of(node.inputs[0]);
+      if (kernel_of(i) >= 0) plan_.kernels[kernel_of(i)].nodes.push_back(i);
+      return;
+    }
+    if (share_constant(i) || join_pair(i)) return;
+    if (an_.row_local(i)) {
+      if (plan_.options.fuse && join_tail(i)) return;
+      return start(i, node.type.space.kind == SpaceKind::edge ? KernelKind::map_edges : KernelKind::map);
+    }
+    start_root(i);
+  }
+
+  // In a full graph every layer's degrees and normalisations are the same values: layers share the first one's memory.
+  bool share_constant(NodeRef i) {
+    if (!an_.constant(i)) return false;
+    const auto [slot, fresh] = constants_.try_emplace(an_.value_number(i), i);
+    if (fresh || dfg_[slot->second].type.dims != dfg_[i].type.dims) return false;
+    plan_.alias[static_cast<size_t>(i)] = owner(slot->second);
+    kernel_of_[static_cast<size_t>(i)] = kernel_of(slot->second);
+    return true;
+  }
+
+  void start(NodeRef i, KernelKind kind, std::string why = "") {
+    Kernel k;
+    k.kind = kind;
+    k.root = i;
+    k.nodes = {i};
+    k.once = an_.constant(i);
+    k.why = std::move(why);
+    kernel_of_[static_cast<size_t>(i)] = static_cast<int>(plan_.kernels.size());
+    plan_.kernels.push_back(std::move(k));
+  }
+  Kernel& latest() { return plan_.kernels.back(); }
+
+  // Two results of one pass: max and argmax, the two gradients of an LSTM.
+  bool join_pair(NodeRef i) {
+    if (!plan_.options.fuse) return false;
+    const Node& node = dfg_[i];
+    const Op partner = node.op == Op::index_argmax  ? Op::index_max
+                       : node.op == Op::lstm_grad_z ? Op::lstm_grad_w
+                       : node.op == Op::lstm_grad_w ? Op::lstm_grad_z
+                                                    : Op::input;
+    if (partner == Op::input) return false;
+    for (size_t k = 0; k < plan_.kernels.size(); ++k) {
+      Kernel& kernel = plan_.kernels[k];
+      if (dfg_[kernel.root].op != partner || dfg_[kernel.root].inputs != node.inputs || kernel.second >= 0) continue;
+      kernel.second = i;
+      kernel.nodes.push_back(i);
+      kernel_of_[static_cast<size_t>(i)] = static_cast<int>(k);
+      return true;
+    }
+    return false;
+  }
+
+  static bool takes_tail(KernelKind kind) {
+    return kind == KernelKind::map || kind == KernelKind::reduce || kind == KernelKind::spmm || kind == KernelKind::matmul;
+  }
+
+  // A row-wise node joins the last kernel among those that compute its operands: all others are ready by then.
+  bool join_tail(NodeRef i) {
+    const Node& node = dfg_[i];
+    if (node.type.space.kind == SpaceKind::edge) return false;
+    int last = -1;
+    for (const NodeRef in : node.inputs) last = std::max(last, kernel_of(in));
+    if (last < 0) return false;
+    Kernel& k = plan_.kernels[static_cast<size_t>(last)];
+    if (!takes_tail(k.kind) || k.once != an_.constant(i)) return false;
+    if (!an_.same_rows(dfg_[k.root].type.space, node.type.space)) return false;
+    for (const NodeRef in : node.inputs) {
+      // A value of this very kernel is only known row by row: it must not be read as a whole (a parameter-space operand).
+      if (kernel_of(in) == last && !an_.same_rows(dfg_[in].type.space, node.type.space)) return false;
+    }
+    k.nodes.push_back(i);
+    kernel_of_[static_cast<size_t>(i)] = last;
+    return true;
+  }
+
+  // ---- implementation lists
+  void start_root(NodeRef i) {
+    const Node& node = dfg_[i];
+    switch (node.op) {
+      case Op::index_add:
+        return start_sum(i);
+      case Op::index_mean:
+      case Op::index_max:
+      case Op::index_argmax:
+        return start_reduce(i);
+      case Op::edge_softmax:
+        return start(i, KernelKind::softmax);
+      case Op::edge_softmax_grad:
+        start(i, KernelKind::softmax_grad);
+        latest().args = {node.inputs[1]};
+        return;
+      case Op::matmul:
+      case Op::matmul_t:
+        start(i, KernelKind::matmul);
+        latest().transpose = node.op == Op::matmul_t;
+        latest().args = node.inputs;
+        return;
+      case Op::weight_grad:
+        start(i, KernelKind::weight_grad);
+        latest().args = node.inputs;
+        return;
+      case Op::typed_weight_grad:
+        return start_typed_grad(i);
+      case Op::column_sum:
+        return start(i, KernelKind::column_sum);
+      case Op::lstm:
+        start(i, KernelKind::lstm);
+        latest().args = node.inputs;
+        return;
+      case Op::lstm_grad_z:
+      case Op::lstm_grad_w:
+        start(i, KernelKind::lstm_grad);
+        latest().args = node.inputs;
+        return;
+      case Op::nll:
+      case Op::nll_grad:
+      case Op::bce:
+      case Op::bce_grad:
+        start(i, KernelKind::loss);
+        latest().args = node.inputs;
+        return;
+      case Op::column_moments:
+      case Op::standardize_grad:
+        start(i, KernelKind::moments);
+        latest().args = node.inputs;
+        return;
+      default:
+        start(i, KernelKind::reference, "no faster implementation of " + std::string(op_info(node.op).name));
+        latest().args = node.inputs;
+    }
+  }
+
+  void start_sum(NodeRef i) {
+    const Node& node = dfg_[i];
+    if (node.attr == Attr::type || node.attr == Attr::self) {
+      start(i, KernelKind::reference, "sums by " + std::string(attr_name(node.attr)) + " have only the plain version");
+      latest().args = node.inputs;
+      return;
+    }
+    std::string why;
+    if (plan_.options.fuse && start_typed_sum(i, &why)) return;
+    start_reduce(i);
+  }
+
+  bool start_typed_sum(NodeRef i, std::string* why) {
+    const Node& node = dfg_[i];
+    const auto match = match_typed(an_, node.inputs[0], why);
+    if (!match || !inlined(match->typed)) return false;
+    start(i, KernelKind::typed_reduce);
+    Kernel& k = latest();
+    k.direction = node.attr == Attr::dst ? Direction::by_dst : Direction::by_src;
+    k.transpose = dfg_[match->typed].op == Op::typed_matmul_t;
+    k.args = {match->gather.x, dfg_[match->typed].inputs[1], match->factors.empty() ? -1 : match->factors[0]};
+    return true;
+  }
+
+  // Weighted sums of gathered rows have a kernel of their own; everything else is reduced by its program.
+  void start_reduce(NodeRef i) {
+    const Node& node = dfg_[i];
+    const bool sums = node.op == Op::index_add || node.op == Op::index_mean;
+    std::string why = "reduces by maximum";
+    if (sums && plan_.options.fuse && inlined(node.inputs[0])) {
+      const auto match = match_gather(an_, node.inputs[0], &why);
+      if (match && match->end == node.attr) {
+        why = "gathers the end it reduces to";
+      } else if (match && match->factors.size() > 1) {
+        why = "has several edge factors";
+      } else if (match && !match->factors.empty() && inlined(match->factors[0])) {
+        why = "the edge factor is not in memory";
+      } else if (match) {
+        start(i, KernelKind::spmm);
+        Kernel& k = latest();
+        set_reduction(k, node);
+        k.args = {match->x, match->factors.empty() ? -1 : match->factors[0]};
+        k.heads = match->factors.empty() ? 1 : dfg_[match->factors[0]].type.row_size();
+        return;
+      }
+    }
+    start(i, KernelKind::reduce, sums && !plan_.options.fuse ? "fusion is off" : why);
+    set_reduction(latest(), node);
+  }
+
+  static void set_reduction(Kernel& k, const Node& node) {
+    k.direction = node.attr == Attr::dst ? Direction::by_dst : Direction::by_src;
+    k.reduce_op = node.op == Op::index_mean ? Reduce::mean : node.op == Op::index_add ? Reduce::sum : Reduce::max;
+  }
+
+  void start_typed_grad(NodeRef i) {
+    std::string why = "fusion is off";
+    const auto match = plan_.options.fuse ? match_typed_grad(an_, i, &why) : std::nullopt;
+    if (!match) {
+      start(i, KernelKind::reference, why);
+      latest().args = dfg_[i].inputs;
+      return;
+    }
+    start(i, KernelKind::typed_weight_grad);
+    const auto& factors = match->x.factors.empty() ? match->g.factors : match->x.factors;
+    latest().args = {match->x.x, match->g.x, factors.empty() ? -1 : factors[0]};
+  }
+
+  // ---- programs
+  // What a program over edges recomputes: inlined nodes, and the kernel's own root if that is row-local.
+  void build_programs(Kernel& k) {
+    const Node& root = dfg_[k.root];
+    const std::set<NodeRef> own(k.nodes.begin(), k.nodes.end());
+    const auto inside = [&](NodeRef v) { return inlined(v) || (own.contains(v) && an_.row_local(v)); };
+    NodeRef value = -1;
+    Space domain = root.type.space;
+    switch (k.kind) {
+      case KernelKind::map:
+      case KernelKind::map_edges:
+        value = k.root;
+        break;
+      case KernelKind::reduce:
+      case KernelKind::softmax:
+      case KernelKind::softmax_grad:
+      case KernelKind::column_sum:
+        value = root.inputs[0];
+        domain = dfg_[value].type.space;
+        break;
+      default:
+        break;
+    }
+    const bool map = k.kind == KernelKind::map || k.kind == KernelKind::map_edges;
+    if (value >= 0) {
+      ProgramBuilder builder(an_, plan_.alias, domain, inside);
+      k.value = builder.value(value);
+      if (map) {
+        for (const NodeRef v : k.nodes) builder.value(v);
+      }
+      k.program = std::move(builder).finish();
+    }
+    if (!map && k.nodes.size() > 1) k.tail = tail_program(k, nullptr);
+    collect_reads(k);
+  }
+
+  RowProgram tail_program(const Kernel& k, const std::vector<char>* stored) const {
+    const std::set<NodeRef> own(k.nodes.begin(), k.nodes.end());
+    ProgramBuilder builder(an_, plan_.alias, dfg_[k.root].type.space,
+                           [&](NodeRef v) { return own.contains(v) && an_.row_local(v); });
+    builder.set_root(k.root);
+    for (const NodeRef v : k.nodes) {
+      if (v == k.root || v == k.second || (dfg_[v].op == Op::reshape && owner(v) == k.root)) continue;
+      builder.value(v);
+      if (stored != nullptr && owner(v) == v && (*stored)[static_cast<size_t>(v)]) builder.store(v);
+    }
+    return std::move(builder).finish();
+  }
+
+  void collect_reads(Kernel& k) const {
+    std::set<NodeRef> reads;
+    for (const NodeRef a : k.args) {
+      if (a >= 0) reads.insert(owner(a));
+    }
+    for (const RowProgram* p : {&k.program, &k.tail}) {
+      for (const NodeRef o : p->operands) reads.insert(o);
+    }
+    // Inlined nodes belong to the kernels that recompute them; list them once for reports.
+    for (const NodeRef v : k.nodes) reads.erase(v);
+    k.reads.assign(reads.begin(), reads.end());
+  }
+
+  void find_stored() {
+    plan_.stored.assign(n_, 0);
+    for (const Kernel& k : plan_.kernels) {
+      for (const NodeRef r : k.reads) plan_.stored[static_cast<size_t>(r)] = 1;
+    }
+    for (NodeRef i = 0; i < dfg_.size(); ++i) {
+      if (an_.is_result(i)) plan_.stored[static_cast<size_t>(owner(i))] = 1;
+    }
+    for (const Kernel& k : plan_.kernels) {
+      // Kinds without a tail always write their root; so does a kernel that has nothing but its root.
+      if (!takes_tail(k.kind)) plan_.stored[static_cast<size_t>(k.root)] = 1;
+      if (k.second >= 0) plan_.stored[static_cast<size_t>(k.second)] = 1;
+    }
+  }
+
+  void finish(Kernel& k) {
+    for (const NodeRef v : k.nodes) {
+      if (owner(v) == v && plan_.stored[static_cast<size_t>(v)]) k.writes.push_back(v);
+    }
+    if (k.kind == KernelKind::map || k.kind == KernelKind::map_edges) {
+      const std::set<NodeRef> own(k.nodes.begin(), k.nodes.end());
+      ProgramBuilder builder(an_, plan_.alias, dfg_[k.root].type.space,
+                             [&](NodeRef v) { return inlined(v) || own.contains(v); });
+      for (const NodeRef v : k.nodes) {
+        builder.value(v);
+        if (owner(v) == v && plan_.stored[static_cast<size_t>(v)]) builder.store(v);
+      }
+      k.program = std::move(builder).finish();
+      k.value = -1;
+    } else if (k.nodes.size() > 1) {
+      k.tail = tail_program(k, &plan_.stored);
+    }
+    estimate_cost(k, plan_, an_);
+  }
+
+  Plan& plan_;
+  const Dfg& dfg_;
+  Analysis an_;
+  size_t n_;
+  std::vector<char> inlined_;
+  std::vector<int> kernel_of_;
+  std::map<int, NodeRef> constants_;  // value number → the node that computes it
+};
+
+}  // namespace
+
+void lower(Plan& plan, const Blocks& blocks) { Lowering(plan, blocks).run(); }
+
+}  // namespace nacre

@@ -1,0 +1,39 @@
+// Planning is this list. Each pass is named and timed; the plan is validated at the end.
+#include <functional>
+
+#include "nacre/base/log.h"
+#include "nacre/base/trace.h"
+#include "nacre/plan/lower.h"
+#include "nacre/plan/plan.h"
+#include "nacre/plan/rewrite.h"
+
+namespace nacre {
+
+Plan make_plan(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options) {
+  Plan plan;
+  plan.name = options.fuse ? "auto" : "tensor";
+  plan.options = options;
+  plan.dfg = dfg;
+  struct Pass {
+    const char* name;
+    std::function<void()> run;
+  };
+  const Pass passes[] = {
+      // Models repeat normalisations and degrees in every layer; one copy of each is enough.
+      {"merge_equal_nodes", [&] { plan.dfg = merge_equal_nodes(plan.dfg); }},
+      // Before fusing, because it decides which activations must be kept for the backward pass.
+      {"fold_dropout_into_relu_grad", [&] { plan.dfg = fold_dropout_into_relu_grad(plan.dfg); }},
+      // Groups nodes into kernels.
+      {"lower", [&] { lower(plan, blocks); }},
+      {"validate", [&] { validate(plan, blocks); }},
+  };
+  for (const Pass& pass : passes) {
+    const TraceSpan span("plan", pass.name);
+    const double start = now_seconds();
+    pass.run();
+    plan.passes.push_back({pass.name, now_seconds() - start});
+  }
+  return plan;
+}
+
+}  // namespace nacre

@@ -1,0 +1,93 @@
+// Plan: what will be computed, by which kernels, in which order. A plan is a value: it prints, serialises and loads again,
+// and it touches no memory of the graph. The engine turns it into steps.
+//
+// A kernel computes one root node. Nodes it reads that live on edges and are cheap are recomputed inside it (inlined)
+// instead of being stored, so no edge-wise feature tensor exists. Row-wise nodes that follow the root run as its tail
+// while the rows are still in cache.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nacre/dfg/dfg.h"
+#include "nacre/kernel/blocks.h"
+#include "nacre/kernel/cpu/sparse.h"
+#include "nacre/kernel/program.h"
+
+namespace nacre {
+
+enum class KernelKind : uint8_t {
+  map,                // a row program over vertices, types or parameters
+  map_edges,          // a row program over edges
+  reduce,             // edge program, reduced to rows (sum, mean, max)
+  spmm,               // Σ weight · x over neighbours
+  matmul,             // x·W, or g·Wᵀ
+  weight_grad,        // xᵀ·g
+  typed_reduce,       // Σ scale · x·W[type] over neighbours
+  typed_weight_grad,  // Σ scale · xᵀ·g per type
+  softmax,            // edge softmax
+  softmax_grad,
+  column_sum,
+  lstm,
+  lstm_grad,          // both gradients in one pass
+  loss,               // nll, bce and their gradients
+  moments,            // column_moments and standardize_grad
+  reference,          // the plain implementation of one node
+};
+std::string_view kernel_name(KernelKind kind);
+
+struct Kernel {
+  KernelKind kind = KernelKind::reference;
+  NodeRef root = -1;
+  NodeRef second = -1;            // a second root computed in the same pass (argmax; lstm_grad_w), or -1
+  std::vector<NodeRef> nodes;     // every DFG node computed here: roots, inlined nodes, tail
+  std::vector<NodeRef> reads;     // stored values read
+  std::vector<NodeRef> writes;    // stored values written
+  std::vector<NodeRef> args;      // operands of the hand-written kinds, in the order the kernel takes them; -1 = absent
+  cpu::Direction direction = cpu::Direction::by_dst;
+  cpu::Reduce reduce_op = cpu::Reduce::sum;
+  int64_t heads = 1;
+  bool transpose = false;         // matmul_t, typed_matmul_t
+  RowProgram program;             // row programs; `value` is the register that is reduced or stored
+  int value = -1;
+  RowProgram tail;
+  bool once = false;              // depends on no parameter: computed once before training
+  double floor_bytes = 0;         // fewest bytes the work must move: each stored operand read once, each result written once
+  double flops = 0;
+  std::string why;                // why faster implementations declined; empty if the first choice was taken
+};
+
+struct PlanOptions {
+  bool fuse = true;    // false: one kernel per node, every value stored (the tensor-centric style)
+  bool hoist = true;   // compute parameter-independent values once
+};
+
+struct PassTime {
+  std::string pass;
+  double seconds = 0;
+};
+
+struct Plan {
+  std::string name = "auto";
+  PlanOptions options;
+  Dfg dfg;                          // after the passes
+  std::vector<Kernel> kernels;      // in execution order; `once` kernels first run before the loop
+  std::vector<char> stored;         // per node: has memory of its own
+  std::vector<NodeRef> alias;       // per node: the node whose memory it shares (itself unless a reshape)
+  std::vector<PassTime> passes;
+};
+
+// Runs the passes (passes.cpp holds the list) on the model's DFG for the graph in `blocks`.
+Plan make_plan(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options);
+
+// Checks that kernels cover every needed node, read only what was written before, and write each stored value once.
+void validate(const Plan& plan, const Blocks& blocks);
+
+// For people: the DFG, then one line per kernel. For files: JSON that load_plan reads back.
+std::string plan_text(const Plan& plan, const Blocks& blocks);
+std::string plan_json(const Plan& plan);
+// Reads a plan file made for the same model; throws UserError when the DFG in it is not what the model builds.
+Plan load_plan(const std::string& json, const std::string& where, const Dfg& dfg, const Blocks& blocks);
+
+}  // namespace nacre

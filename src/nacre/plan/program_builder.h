@@ -1,0 +1,44 @@
+// Turns DFG nodes into a row program over one domain.
+#pragma once
+
+#include <functional>
+#include <map>
+
+#include "nacre/kernel/program.h"
+#include "nacre/plan/analysis.h"
+
+namespace nacre {
+
+class ProgramBuilder {
+ public:
+  // `inside(node)` says whether a row-local node is computed by this program (otherwise it is loaded from memory);
+  // `alias[node]` is the node that owns its memory.
+  ProgramBuilder(const Analysis& analysis, const std::vector<NodeRef>& alias, Space domain,
+                 std::function<bool(NodeRef)> inside);
+
+  // The value of `root` comes from the kernel this program follows.
+  void set_root(NodeRef root) { root_ = root; }
+  // The register that holds the node's value, emitting what is needed.
+  int value(NodeRef node);
+  // Stores a node's register to the node's own memory.
+  void store(NodeRef node);
+  RowProgram finish() && { return std::move(program_); }
+
+ private:
+  int emit(Micro micro, int64_t width);
+  int operand(NodeRef node);
+  int load(MicroOp op, NodeRef node);
+  int compute(NodeRef node);
+  int binary(const Node& node, MicroOp op);
+  int compute_row_sum(const Node& node);
+  int64_t width(int reg) const { return program_.widths[static_cast<size_t>(reg)]; }
+
+  const Analysis& an_;
+  const std::vector<NodeRef>& alias_;
+  std::function<bool(NodeRef)> inside_;
+  NodeRef root_ = -1;
+  RowProgram program_;
+  std::map<NodeRef, int> registers_;
+};
+
+}  // namespace nacre

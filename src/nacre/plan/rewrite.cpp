@@ -1,0 +1,53 @@
+#include "nacre/plan/rewrite.h"
+
+#include <algorithm>
+
+namespace nacre {
+namespace {
+
+// Copies `dfg` node by node through `edit`, which returns the new node's reference for each (already renumbered) node.
+template <class Edit>
+Dfg copy_with(const Dfg& dfg, Edit edit) {
+  Dfg out(dfg.name());
+  std::vector<NodeRef> moved(static_cast<size_t>(dfg.size()), -1);
+  for (int i = 0; i < dfg.size(); ++i) {
+    Node node = dfg[i];
+    for (NodeRef& in : node.inputs) in = moved[in];
+    moved[i] = edit(out, std::move(node));
+  }
+  for (const auto& [name, node] : dfg.outputs()) out.set_output(name, moved[node]);
+  for (const auto& [name, node] : dfg.updates()) out.set_update(name, moved[node]);
+  return prune(out);
+}
+
+}  // namespace
+
+Dfg merge_equal_nodes(const Dfg& dfg) {
+  return copy_with(dfg, [](Dfg& out, Node node) {
+    node.type = infer_type(out, node);
+    const auto same = std::find(out.nodes().begin(), out.nodes().end(), node);
+    if (same != out.nodes().end()) return static_cast<NodeRef>(same - out.nodes().begin());
+    return out.add(std::move(node));
+  });
+}
+
+Dfg fold_dropout_into_relu_grad(const Dfg& dfg) {
+  return copy_with(dfg, [](Dfg& out, Node node) {
+    if (node.op != Op::relu_grad) return out.add(std::move(node));
+    const Node g = out[node.inputs[0]];
+    const NodeRef y = node.inputs[1];
+    if (g.op != Op::dropout || g.alpha == 0) return out.add(std::move(node));
+    // The forward dropout with the same salt on the same activation.
+    for (int i = y + 1; i < out.size(); ++i) {
+      const Node& h = out[i];
+      if (h.op == Op::dropout && h.inputs[0] == y && h.salt == g.salt && h.alpha == g.alpha) {
+        const double kept = 1 / (1 - g.alpha);
+        const NodeRef masked = out.add({.op = Op::relu_grad, .inputs = {g.inputs[0], i}});
+        return out.add({.op = Op::scale, .inputs = {masked}, .alpha = kept});
+      }
+    }
+    return out.add(std::move(node));
+  });
+}
+
+}  // namespace nacre

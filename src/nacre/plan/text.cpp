@@ -1,0 +1,96 @@
+// Plans for people and plans for files.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/plan/plan.h"
+
+namespace nacre {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kNames[] = {"map",          "map_edges",         "reduce",  "spmm",         "matmul",
+                                       "weight_grad",  "typed_reduce",      "typed_weight_grad",       "softmax",
+                                       "softmax_grad", "column_sum",        "lstm",    "lstm_grad",    "loss",
+                                       "moments",      "reference"};
+
+std::string node_list(const Dfg& dfg, const std::vector<NodeRef>& nodes) {
+  std::string text;
+  for (const NodeRef v : nodes) text += fmt::format("{}%{} {}", text.empty() ? "" : " + ", v, op_info(dfg[v].op).name);
+  return text;
+}
+
+std::string refs(const std::vector<NodeRef>& nodes) {
+  std::string text;
+  for (const NodeRef v : nodes) text += fmt::format("{}%{}", text.empty() ? "" : " ", v);
+  return text;
+}
+
+}  // namespace
+
+std::string_view kernel_name(KernelKind kind) { return kNames[static_cast<size_t>(kind)]; }
+
+std::string plan_text(const Plan& plan, const Blocks& blocks) {
+  std::string text = fmt::format("plan {} ({} kernels, fuse={}, hoist={})\n\n{}\n", plan.name, plan.kernels.size(),
+                                 plan.options.fuse, plan.options.hoist, print_dfg(plan.dfg));
+  for (const bool once : {true, false}) {
+    text += once ? "computed once, before training\n" : "every step\n";
+    for (size_t i = 0; i < plan.kernels.size(); ++i) {
+      const Kernel& k = plan.kernels[i];
+      if (k.once != once) continue;
+      text += fmt::format("  [{:>2}] {:<18} {} -> {}   {}, {:.3g} GFLOP  ({})\n", i, kernel_name(k.kind), refs(k.reads),
+                          refs(k.writes), human_bytes(k.floor_bytes), k.flops / 1e9, node_list(plan.dfg, k.nodes));
+      if (!k.why.empty()) text += fmt::format("       not faster: {}\n", k.why);
+    }
+  }
+  int64_t inlined = 0;
+  for (NodeRef i = 0; i < plan.dfg.size(); ++i) {
+    const Node& node = plan.dfg[i];
+    if (node.type.space.kind == SpaceKind::edge && !plan.stored[static_cast<size_t>(plan.alias[static_cast<size_t>(i)])]) {
+      inlined += blocks.rows(node.type.space) * node.type.row_size() * dtype_size(node.type.dtype);
+    }
+  }
+  text += fmt::format("edge values recomputed instead of stored: {}\n", human_bytes(static_cast<double>(inlined)));
+  return text;
+}
+
+std::string plan_json(const Plan& plan) {
+  json kernels = json::array();
+  for (const Kernel& k : plan.kernels) {
+    json entry = {{"kind", std::string(kernel_name(k.kind))}, {"root", k.root}, {"nodes", k.nodes}, {"reads", k.reads},
+                  {"writes", k.writes}, {"once", k.once}, {"floor_bytes", k.floor_bytes}, {"flops", k.flops}};
+    if (!k.why.empty()) entry["why"] = k.why;
+    kernels.push_back(std::move(entry));
+  }
+  return json{{"format", "nacre-plan"},
+              {"version", 1},
+              {"name", plan.name},
+              {"options", {{"fuse", plan.options.fuse}, {"hoist", plan.options.hoist}}},
+              {"dfg", print_dfg(plan.dfg)},
+              {"kernels", std::move(kernels)}}
+      .dump(2);
+}
+
+Plan load_plan(const std::string& text, const std::string& where, const Dfg& dfg, const Blocks& blocks) {
+  const json file = json::parse(text, nullptr, false);
+  if (file.is_discarded() || !file.is_object() || file.value("format", "") != "nacre-plan") {
+    throw UserError(where, "is not a plan file", "write one with nacre plan --output FILE");
+  }
+  if (file.value("version", 0) != 1) throw UserError(where, "has a plan version this program does not know");
+  const json options = file.value("options", json::object());
+  if (!options.is_object() || !options.value("fuse", json(true)).is_boolean() ||
+      !options.value("hoist", json(true)).is_boolean() || !file.contains("dfg") || !file["dfg"].is_string()) {
+    throw UserError(where, "has damaged options or no DFG");
+  }
+  Plan plan = make_plan(dfg, blocks, {options.value("fuse", true), options.value("hoist", true)});
+  if (parse_dfg(file["dfg"].get<std::string>()) != plan.dfg) {
+    throw UserError(where, "was made for another model or other sizes", "plan again with the same options as the run");
+  }
+  plan.name = where;
+  return plan;
+}
+
+}  // namespace nacre

@@ -1,0 +1,98 @@
+#include "nacre/train/config.h"
+
+#include <nlohmann/json.hpp>
+
+#include "nacre/base/error.h"
+
+namespace nacre {
+namespace {
+
+using nlohmann::json;
+
+json model_json(const ModelOptions& m) {
+  return {{"model", m.model}, {"layers", m.layers}, {"in_dim", m.in_dim}, {"hidden", m.hidden}, {"out_dim", m.out_dim},
+          {"heads", m.heads}, {"out_heads", m.out_heads}, {"dropout", m.dropout}, {"input_dropout", m.input_dropout},
+          {"attention_dropout", m.attention_dropout}, {"aggregator", m.aggregator}, {"activation", m.activation},
+          {"norm", m.norm}, {"residual", m.residual}, {"num_bases", m.num_bases}, {"num_edge_types", m.num_edge_types},
+          {"edge_weighted", m.edge_weighted}, {"loss", m.loss}, {"knobs", m.knobs}};
+}
+
+json data_json(const RunConfig& c) {
+  return {{"data", c.data}, {"format", c.load.format}, {"features", c.load.features_file}, {"labels", c.load.labels_file},
+          {"splits", c.load.splits_file}, {"num_nodes", c.load.num_nodes}, {"undirected", c.load.undirected},
+          {"data_seed", c.load.seed}, {"normalize_features", c.normalize_features}, {"relations", c.relations}};
+}
+
+json training_json(const RunConfig& c) {
+  const OptimizerOptions& o = c.optimizer;
+  const ScheduleOptions& s = c.schedule;
+  return {{"optimizer", o.name}, {"lr", o.lr}, {"weight_decay", o.weight_decay}, {"momentum", o.momentum}, {"beta1", o.beta1},
+          {"beta2", o.beta2}, {"eps", o.epsilon}, {"lr_schedule", s.name}, {"warmup", s.warmup}, {"lr_step", s.step_size},
+          {"lr_gamma", s.gamma}, {"lr_final", s.final_ratio}, {"epochs", c.epochs}, {"seed", c.seed}, {"metric", c.metric},
+          {"eval_every", c.eval_every}, {"patience", c.patience}, {"select", c.select}};
+}
+
+json result_settings(const RunConfig& c) {
+  return {{"data", data_json(c)}, {"model", model_json(c.model)}, {"training", training_json(c)}};
+}
+
+template <class T>
+void take(const json& j, const char* key, T& value) {
+  if (j.contains(key)) value = j.at(key).get<T>();
+}
+
+}  // namespace
+
+std::string config_json(const RunConfig& c) {
+  json j = result_settings(c);
+  j["execution"] = {{"device", c.device}, {"threads", c.threads}, {"plan", c.plan}, {"memory_limit", c.memory_limit}};
+  return j.dump(2);
+}
+
+std::string result_settings_json(const RunConfig& c) {
+  json j = result_settings(c);
+  // A longer run continues a shorter one bit for bit unless the learning rate depends on the total.
+  if (c.schedule.name == "constant" || c.schedule.name == "step") j["training"].erase("epochs");
+  // Where the data lies does not matter; its fingerprint is compared apart from this.
+  for (const char* key : {"data", "features", "labels", "splits", "format"}) j["data"].erase(key);
+  return j.dump();
+}
+
+void apply_config_json(const std::string& text, const std::string& where, RunConfig& c) {
+  try {
+    const json j = json::parse(text);
+    const json& m = j.at("model");
+    take(m, "model", c.model.model);
+    take(m, "layers", c.model.layers);
+    take(m, "hidden", c.model.hidden);
+    take(m, "in_dim", c.model.in_dim);
+    take(m, "out_dim", c.model.out_dim);
+    take(m, "heads", c.model.heads);
+    take(m, "out_heads", c.model.out_heads);
+    take(m, "aggregator", c.model.aggregator);
+    take(m, "activation", c.model.activation);
+    take(m, "norm", c.model.norm);
+    take(m, "residual", c.model.residual);
+    take(m, "num_bases", c.model.num_bases);
+    take(m, "loss", c.model.loss);
+    take(m, "knobs", c.model.knobs);
+    const json& d = j.at("data");
+    if (c.data.empty()) {
+      take(d, "data", c.data);
+      take(d, "format", c.load.format);
+      take(d, "features", c.load.features_file);
+      take(d, "labels", c.load.labels_file);
+      take(d, "splits", c.load.splits_file);
+      take(d, "num_nodes", c.load.num_nodes);
+      take(d, "data_seed", c.load.seed);
+    }
+    take(d, "undirected", c.load.undirected);
+    take(d, "normalize_features", c.normalize_features);
+    take(d, "relations", c.relations);
+    take(j.at("training"), "metric", c.metric);
+  } catch (const json::exception& e) {
+    throw UserError(where, std::string("holds no usable configuration: ") + e.what());
+  }
+}
+
+}  // namespace nacre

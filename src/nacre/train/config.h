@@ -1,0 +1,45 @@
+// Everything that determines a run, as one value. Names follow the command line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "nacre/data/load.h"
+#include "nacre/model/model.h"
+#include "nacre/plan/plan.h"
+#include "nacre/train/optimizer.h"
+
+namespace nacre {
+
+struct RunConfig {
+  // data
+  std::string data;
+  LoadOptions load;
+  std::string normalize_features = "auto";  // auto, row, none
+  int relations = 7;                        // for typed models on untyped graphs
+  // model (sizes and types are filled in from the data)
+  ModelOptions model;
+  // training
+  OptimizerOptions optimizer;
+  ScheduleOptions schedule;
+  int epochs = 200;
+  uint64_t seed = 0;
+  std::string metric = "auto";
+  int eval_every = 1;
+  int patience = 0;               // evaluations without improvement before stopping; 0 = never
+  std::string select = "best";    // weights kept at the end: best (by validation) or last
+  // execution
+  std::string device = "auto";    // auto, cpu
+  int threads = 0;                // 0 = all
+  std::string plan = "auto";      // auto, tensor, or a plan file
+  int64_t memory_limit = 0;       // bytes; 0 = what the machine has free
+};
+
+// Settings as JSON: everything, for config.json; and only what the resulting weights depend on, for the fingerprint (so that a
+// run may be resumed with more threads or another metrics file).
+std::string config_json(const RunConfig& config);
+std::string result_settings_json(const RunConfig& config);
+// The model and data settings a checkpoint was trained with, applied to `config`. Throws UserError naming `where`.
+void apply_config_json(const std::string& json, const std::string& where, RunConfig& config);
+
+}  // namespace nacre

@@ -1,0 +1,106 @@
+#include "nacre/train/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "nacre/base/error.h"
+#include "nacre/base/parallel.h"
+
+namespace nacre {
+
+double accuracy(const float* scores, int64_t classes, std::span<const int32_t> labels, std::span<const NodeId> nodes) {
+  int64_t right = 0;
+  int64_t counted = 0;
+  for (const NodeId v : nodes) {
+    if (labels[v] < 0) continue;
+    const float* row = scores + static_cast<int64_t>(v) * classes;
+    right += std::max_element(row, row + classes) - row == labels[v] ? 1 : 0;
+    ++counted;
+  }
+  return counted == 0 ? NAN : static_cast<double>(right) / static_cast<double>(counted);
+}
+
+double micro_f1(const float* scores, const uint8_t* targets, int64_t classes, std::span<const NodeId> nodes) {
+  int64_t hit = 0;
+  int64_t predicted = 0;
+  int64_t actual = 0;
+  for (const NodeId v : nodes) {
+    const int64_t row = static_cast<int64_t>(v) * classes;
+    for (int64_t c = row; c < row + classes; ++c) {
+      const bool yes = scores[c] > 0;
+      hit += yes && targets[c] != 0 ? 1 : 0;
+      predicted += yes ? 1 : 0;
+      actual += targets[c] != 0 ? 1 : 0;
+    }
+  }
+  return predicted + actual == 0 ? NAN : 2 * static_cast<double>(hit) / static_cast<double>(predicted + actual);
+}
+
+namespace {
+
+// Rank statistic: the probability that a positive scores above a negative.
+double class_auc(const float* scores, const uint8_t* targets, int64_t classes, int64_t c, std::span<const NodeId> nodes) {
+  std::vector<std::pair<float, uint8_t>> ranked;
+  ranked.reserve(nodes.size());
+  for (const NodeId v : nodes) {
+    const int64_t i = static_cast<int64_t>(v) * classes + c;
+    ranked.emplace_back(scores[i], targets[i]);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  double positives = 0;
+  double negatives = 0;
+  double wins = 0;
+  for (size_t i = 0; i < ranked.size();) {
+    double tied_positive = 0;
+    double tied_negative = 0;
+    for (const float value = ranked[i].first; i < ranked.size() && ranked[i].first == value; ++i) {
+      (ranked[i].second != 0 ? tied_positive : tied_negative) += 1;
+    }
+    wins += tied_positive * (negatives + tied_negative / 2);
+    positives += tied_positive;
+    negatives += tied_negative;
+  }
+  return positives == 0 || negatives == 0 ? NAN : wins / (positives * negatives);
+}
+
+}  // namespace
+
+double roc_auc(const float* scores, const uint8_t* targets, int64_t classes, std::span<const NodeId> nodes) {
+  for (const NodeId v : nodes) {
+    const float* row = scores + static_cast<int64_t>(v) * classes;
+    if (std::any_of(row, row + classes, [](float x) { return std::isnan(x); })) return NAN;
+  }
+  std::vector<double> areas(static_cast<size_t>(classes));
+  parallel_tasks(classes, [&](int64_t c) { areas[static_cast<size_t>(c)] = class_auc(scores, targets, classes, c, nodes); });
+  double sum = 0;
+  int counted = 0;
+  for (const double area : areas) {
+    if (std::isnan(area)) continue;
+    sum += area;
+    ++counted;
+  }
+  return counted == 0 ? NAN : sum / counted;
+}
+
+double score(const std::string& metric, const Dataset& dataset, const float* scores, std::span<const NodeId> nodes) {
+  if (metric == "accuracy") return accuracy(scores, dataset.num_classes, dataset.labels.span(), nodes);
+  const uint8_t* targets = dataset.targets.data<uint8_t>();
+  if (metric == "micro_f1") return micro_f1(scores, targets, dataset.num_classes, nodes);
+  NACRE_CHECK(metric == "roc_auc", "unknown metric " + metric);
+  return roc_auc(scores, targets, dataset.num_classes, nodes);
+}
+
+std::string resolve_metric(const std::string& metric, const Dataset& dataset) {
+  const std::string name = metric == "auto" ? (dataset.multilabel() ? "micro_f1" : "accuracy") : metric;
+  if (name != "accuracy" && name != "micro_f1" && name != "roc_auc") {
+    throw UserError("--metric", "unknown metric '" + metric + "'", "use auto, accuracy, micro_f1 or roc_auc");
+  }
+  if ((name == "accuracy") == dataset.multilabel()) {
+    throw UserError("--metric", name + " does not fit " + (dataset.multilabel() ? "multi-label" : "single-label") + " data",
+                    "use --metric auto");
+  }
+  return name;
+}
+
+}  // namespace nacre

@@ -1,0 +1,107 @@
+#include "nacre/train/optimizer.h"
+
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include "nacre/base/error.h"
+#include "nacre/base/parallel.h"
+
+namespace nacre {
+namespace {
+
+constexpr int64_t kChunk = 1 << 14;
+
+struct StepFactors {
+  float lr, decay, decoupled, beta1, beta2, correction1, correction2, epsilon, momentum;
+  bool first_step;
+};
+
+void adam_chunk(const StepFactors& f, int64_t b, int64_t e, float* w, const float* g, float* m, float* v) {
+  for (int64_t i = b; i < e; ++i) {
+    const float grad = g[i] + f.decay * w[i];
+    m[i] = f.beta1 * m[i] + (1 - f.beta1) * grad;
+    v[i] = f.beta2 * v[i] + (1 - f.beta2) * grad * grad;
+    const float denominator = std::sqrt(v[i]) * f.correction2 + f.epsilon;
+    w[i] = w[i] * f.decoupled - f.lr * f.correction1 * m[i] / denominator;
+  }
+}
+
+void sgd_chunk(const StepFactors& f, int64_t b, int64_t e, float* w, const float* g, float* m) {
+  for (int64_t i = b; i < e; ++i) {
+    float grad = g[i] + f.decay * w[i];
+    if (m != nullptr) grad = m[i] = f.first_step ? grad : f.momentum * m[i] + grad;
+    w[i] -= f.lr * grad;
+  }
+}
+
+}  // namespace
+
+Optimizer::Optimizer(const OptimizerOptions& options, const Parameters& parameters) : options_(options) {
+  if (options.name != "adam" && options.name != "adamw" && options.name != "sgd") {
+    throw UserError("--optimizer", "unknown optimiser '" + options.name + "'", "use adam, adamw or sgd");
+  }
+  const auto in_unit = [](double x) { return x >= 0 && x < 1; };
+  if (!(options.lr > 0) || !std::isfinite(options.lr)) throw UserError("--lr", "must be a positive number");
+  if (!(options.weight_decay >= 0) || !std::isfinite(options.weight_decay)) throw UserError("--weight-decay", "must not be negative");
+  if (!in_unit(options.momentum)) throw UserError("--momentum", "must lie in [0, 1)");
+  if (!in_unit(options.beta1) || !in_unit(options.beta2)) throw UserError("--betas", "must lie in [0, 1)");
+  if (!(options.epsilon > 0)) throw UserError("--eps", "must be positive");
+  const bool adam = options.name != "sgd";
+  if (adam || options.momentum > 0) first_ = Tensor::zeros(DType::f32, {parameters.trained_size()});
+  if (adam) second_ = Tensor::zeros(DType::f32, {parameters.trained_size()});
+}
+
+void Optimizer::step(Parameters& parameters, const std::vector<const float*>& gradients, double lr) {
+  ++steps_;
+  const bool adamw = options_.name == "adamw";
+  const bool sgd = options_.name == "sgd";
+  StepFactors f{};
+  f.lr = static_cast<float>(lr);
+  f.decay = adamw ? 0.0F : static_cast<float>(options_.weight_decay);
+  f.decoupled = adamw ? static_cast<float>(1 - lr * options_.weight_decay) : 1.0F;
+  f.beta1 = static_cast<float>(options_.beta1);
+  f.beta2 = static_cast<float>(options_.beta2);
+  f.correction1 = static_cast<float>(1 / (1 - std::pow(options_.beta1, static_cast<double>(steps_))));
+  f.correction2 = static_cast<float>(1 / std::sqrt(1 - std::pow(options_.beta2, static_cast<double>(steps_))));
+  f.epsilon = static_cast<float>(options_.epsilon);
+  f.momentum = static_cast<float>(options_.momentum);
+  f.first_step = steps_ == 1;
+  for (size_t k = 0; k < gradients.size(); ++k) {
+    const Parameter& p = parameters.list()[k];
+    if (!p.trained || gradients[k] == nullptr) continue;
+    float* w = parameters.data(p);
+    float* m = first_.defined() ? first_.data<float>() + p.offset : nullptr;
+    float* v = second_.defined() ? second_.data<float>() + p.offset : nullptr;
+    parallel_for(p.size, kChunk, [&](int64_t b, int64_t e) {
+      if (sgd) {
+        sgd_chunk(f, b, e, w, gradients[k], m);
+      } else {
+        adam_chunk(f, b, e, w, gradients[k], m, v);
+      }
+    });
+  }
+}
+
+void check_schedule(const ScheduleOptions& s) {
+  if (s.name != "constant" && s.name != "step" && s.name != "cosine" && s.name != "linear") {
+    throw UserError("--lr-schedule", "unknown schedule '" + s.name + "'", "use constant, step, cosine or linear");
+  }
+  if (s.warmup < 0) throw UserError("--warmup", "must not be negative");
+  if (s.step_size < 1) throw UserError("--lr-step", "must be at least 1");
+  if (!(s.gamma > 0) || s.gamma > 1) throw UserError("--lr-gamma", "must lie in (0, 1]");
+  if (!(s.final_ratio >= 0) || s.final_ratio > 1) throw UserError("--lr-final", "must lie in [0, 1]");
+}
+
+double scheduled_lr(const ScheduleOptions& s, double base, int epoch, int epochs) {
+  if (epoch < s.warmup) return base * (epoch + 1) / s.warmup;
+  if (s.name == "step") return base * std::pow(s.gamma, (epoch - s.warmup) / s.step_size);
+  const double progress = static_cast<double>(epoch - s.warmup) / std::max(1, epochs - 1 - s.warmup);
+  if (s.name == "cosine") {
+    return base * (s.final_ratio + (1 - s.final_ratio) * 0.5 * (1 + std::cos(std::numbers::pi * progress)));
+  }
+  if (s.name == "linear") return base * (1 - (1 - s.final_ratio) * progress);
+  return base;
+}
+
+}  // namespace nacre

@@ -1,0 +1,108 @@
+#include "nacre/train/safetensors.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "nacre/base/error.h"
+#include "nacre/base/pending_file.h"
+
+namespace nacre {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr uint64_t kMaxHeader = 100 << 20;
+
+struct TypeName {
+  DType dtype;
+  const char* name;
+};
+constexpr TypeName kTypes[] = {{DType::f32, "F32"}, {DType::f64, "F64"}, {DType::bf16, "BF16"},
+                               {DType::u8, "U8"},   {DType::i32, "I32"}, {DType::i64, "I64"}};
+
+[[noreturn]] void bad(const std::string& path, const std::string& what) {
+  throw UserError(path, "is not a valid safetensors file: " + what);
+}
+
+// One entry of the header; checks it against the size of the data.
+Tensor read_entry(const std::string& path, const std::string& name, const ordered_json& entry, std::ifstream& file,
+                  uint64_t data_begin, uint64_t data_bytes) {
+  const bool shaped = entry.is_object() && entry.contains("dtype") && entry["dtype"].is_string() && entry.contains("shape") &&
+                      entry["shape"].is_array() && entry.contains("data_offsets") && entry["data_offsets"].is_array() &&
+                      entry["data_offsets"].size() == 2;
+  if (!shaped) bad(path, "entry '" + name + "' is malformed");
+  const auto type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeName& t) { return entry["dtype"] == t.name; });
+  if (type == std::end(kTypes)) bad(path, "entry '" + name + "' has an element type this program does not know");
+  Shape shape;
+  uint64_t bytes = static_cast<uint64_t>(dtype_size(type->dtype));
+  for (const auto& d : entry["shape"]) {
+    if (!d.is_number_unsigned()) bad(path, "entry '" + name + "' has a bad shape");
+    const auto dim = d.get<uint64_t>();
+    if (dim != 0 && bytes > data_bytes / dim) bad(path, "entry '" + name + "' is larger than the file");
+    bytes *= dim;
+    shape.push_back(static_cast<int64_t>(dim));
+  }
+  for (const auto& o : entry["data_offsets"]) {
+    if (!o.is_number_unsigned()) bad(path, "entry '" + name + "' has bad offsets");
+  }
+  const auto begin = entry["data_offsets"][0].get<uint64_t>();
+  const auto end = entry["data_offsets"][1].get<uint64_t>();
+  if (begin > end || end > data_bytes || end - begin != bytes) bad(path, "entry '" + name + "' has bad offsets");
+  Tensor tensor(type->dtype, shape);
+  file.seekg(static_cast<std::streamoff>(data_begin + begin));
+  if (bytes > 0 && !file.read(static_cast<char*>(tensor.raw()), static_cast<std::streamsize>(bytes))) bad(path, "it is cut short");
+  return tensor;
+}
+
+}  // namespace
+
+void write_safetensors(const std::string& path, const NamedTensors& tensors, const Metadata& metadata) {
+  ordered_json header;
+  for (const auto& [key, value] : metadata) header["__metadata__"][key] = value;
+  int64_t offset = 0;
+  for (const auto& [name, tensor] : tensors) {
+    const auto type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeName& t) { return t.dtype == tensor.dtype(); });
+    header[name] = {{"dtype", type->name}, {"shape", tensor.shape()}, {"data_offsets", {offset, offset + tensor.bytes()}}};
+    offset += tensor.bytes();
+  }
+  std::string text = header.is_null() ? "{}" : header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // keeps the values aligned, as the format allows
+  PendingFile file(path);
+  const auto length = static_cast<uint64_t>(text.size());
+  file.append(&length, sizeof length);
+  file.append(text);
+  for (const auto& [name, tensor] : tensors) file.append(tensor.raw(), tensor.bytes());
+  file.commit();
+}
+
+NamedTensors read_safetensors(const std::string& path, Metadata* metadata) {
+  std::error_code error;
+  const auto size = static_cast<uint64_t>(std::filesystem::file_size(path, error));
+  std::ifstream file(path, std::ios::binary);
+  if (error || !file) throw UserError(path, "cannot be read");
+  uint64_t length = 0;
+  if (!file.read(reinterpret_cast<char*>(&length), sizeof length)) bad(path, "it is cut short");
+  if (length > kMaxHeader || length > size - sizeof length) bad(path, "the header is longer than the file");
+  std::string text(static_cast<size_t>(length), '\0');
+  if (!file.read(text.data(), static_cast<std::streamsize>(length))) bad(path, "it is cut short");
+  const ordered_json header = ordered_json::parse(text, nullptr, false);
+  if (!header.is_object()) bad(path, "the header is not JSON");
+  const uint64_t data_begin = sizeof length + length;
+  NamedTensors tensors;
+  for (const auto& [name, entry] : header.items()) {
+    if (name == "__metadata__") {
+      if (metadata == nullptr || !entry.is_object()) continue;
+      for (const auto& [key, value] : entry.items()) {
+        if (value.is_string()) metadata->emplace_back(key, value.get<std::string>());
+      }
+      continue;
+    }
+    tensors.emplace_back(name, read_entry(path, name, entry, file, data_begin, size - data_begin));
+  }
+  return tensors;
+}
+
+}  // namespace nacre

@@ -1,0 +1,223 @@
+#include "nacre/train/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/base/machine.h"
+#include "nacre/base/parallel.h"
+#include "nacre/base/pending_file.h"
+#include "nacre/base/philox.h"
+#include "nacre/base/trace.h"
+#include "nacre/train/metrics.h"
+
+namespace nacre {
+namespace {
+
+// Bag-of-words features: nothing negative, mostly zeros. Published results on such sets divide each row by its sum.
+bool looks_like_word_counts(const Tensor& x) {
+  const float* v = x.data<float>();
+  const int64_t sample = std::min<int64_t>(x.size(), 1 << 22);
+  int64_t zeros = 0;
+  for (int64_t i = 0; i < sample; ++i) {
+    if (v[i] < 0) return false;
+    zeros += v[i] == 0 ? 1 : 0;
+  }
+  return x.size() > 0 && zeros * 10 > sample * 9;
+}
+
+Tensor rows_divided_by_sum(const Tensor& x) {
+  Tensor out(DType::f32, x.shape());
+  const int64_t width = x.row_size();
+  parallel_for(x.rows(), 256, [&](int64_t b, int64_t e) {
+    for (int64_t r = b; r < e; ++r) {
+      const float* in = x.data<float>() + r * width;
+      float* to = out.data<float>() + r * width;
+      double sum = 0;
+      for (int64_t j = 0; j < width; ++j) sum += in[j];
+      const float factor = sum == 0 ? 0.0F : static_cast<float>(1 / sum);
+      for (int64_t j = 0; j < width; ++j) to[j] = in[j] * factor;
+    }
+  });
+  return out;
+}
+
+}  // namespace
+
+Session::Session(Dataset dataset, RunConfig config, SessionNeeds needs)
+    : config_(std::move(config)), dataset_(std::move(dataset)), notes_(dataset_.notes), views_(std::make_shared<GraphViews>()) {
+  const double start = now_seconds();
+  if (!dataset_.features.defined()) {
+    throw UserError(config_.data, "has no vertex features", "give them with --features FILE");
+  }
+  if (needs.training && (dataset_.num_classes < 1 || dataset_.splits.train.empty())) {
+    throw UserError(config_.data, "has no labels or no training vertices", "give them with --labels FILE and --splits FILE");
+  }
+  data_fingerprint_ = dataset_.fingerprint();
+  metric_ = resolve_metric(config_.metric, dataset_);
+  prepare_graph();
+  prepare_features();
+  complete_model();
+  ModelOptions options = config_.model;
+  if (needs.training) {
+    options.training = true;
+    Dfg dfg = build_model(options);
+    differentiate(dfg);
+    blocks_ = std::make_unique<Blocks>(Blocks::full(dataset_.graph, std::max(1, dfg.num_layers())));
+    parameters_ = std::make_unique<Parameters>(dfg, *blocks_, config_.seed);
+    optimizer_ = std::make_unique<Optimizer>(config_.optimizer, *parameters_);
+    train_ = std::make_unique<Executor>(plan_for(dfg, true), *blocks_, views_);
+  }
+  if (needs.evaluation || !needs.training) {
+    options.training = false;
+    options.loss = "none";
+    const Dfg dfg = build_model(options);
+    if (!blocks_) blocks_ = std::make_unique<Blocks>(Blocks::full(dataset_.graph, std::max(1, dfg.num_layers())));
+    if (!parameters_) parameters_ = std::make_unique<Parameters>(dfg, *blocks_, config_.seed);
+    eval_ = std::make_unique<Executor>(plan_for(dfg, false), *blocks_, views_);
+  }
+  plan_seconds_ = now_seconds() - start;
+}
+
+void Session::prepare_graph() {
+  const ModelInfo& info = model_info(config_.model.model);
+  if (dataset_.graph.weighted() && !info.supports_edge_weight) {
+    throw UserError("--model " + info.name, "does not use edge weights, but the graph has them",
+                    "use a model that does (gcn, sage), or remove the weights from the data");
+  }
+  if (info.needs_types && !dataset_.graph.typed()) {
+    if (config_.relations < 1 || config_.relations > 65535) throw UserError("--relations", "must lie between 1 and 65535");
+    dataset_.graph = assign_relations(dataset_.graph, config_.relations);
+    notes_.push_back(fmt::format("the graph has no edge types: {} relations assigned by a hash of each edge (--relations)",
+                                 config_.relations));
+  }
+  if (info.needs_self_loops) {
+    const TraceSpan span("prepare", "self loops");
+    dataset_.graph = add_self_loops(dataset_.graph);
+  }
+}
+
+void Session::prepare_features() {
+  const std::string& how = config_.normalize_features;
+  if (how != "auto" && how != "row" && how != "none") {
+    throw UserError("--normalize-features", "unknown way '" + how + "'", "use auto, row or none");
+  }
+  if (how == "none" || (how == "auto" && !looks_like_word_counts(dataset_.features))) return;
+  if (how == "auto") notes_.push_back("features look like word counts: rows divided by their sums (--normalize-features none turns this off)");
+  dataset_.features = rows_divided_by_sum(dataset_.features);
+}
+
+void Session::complete_model() {
+  ModelOptions& m = config_.model;
+  const int64_t trained_in = m.in_dim;
+  const int64_t trained_out = m.out_dim;
+  m.in_dim = dataset_.num_features();
+  m.out_dim = dataset_.num_classes;
+  if ((trained_in != 0 && trained_in != m.in_dim) || (trained_out != 0 && trained_out != m.out_dim)) {
+    throw UserError(config_.data, fmt::format("has {} features and {} classes, the model was trained for {} and {}", m.in_dim,
+                                              m.out_dim, trained_in, trained_out));
+  }
+  m.num_edge_types = dataset_.graph.typed() ? dataset_.graph.num_edge_types() : 0;
+  m.edge_weighted = dataset_.graph.weighted();
+  m.loss = dataset_.multilabel() ? "bce" : "cross_entropy";
+  m = complete_options(m);
+}
+
+Plan Session::plan_for(const Dfg& dfg, bool training) const {
+  if (config_.plan == "auto") return make_plan(dfg, *blocks_, {});
+  if (config_.plan == "tensor") return make_plan(dfg, *blocks_, {.fuse = false, .hoist = false});
+  // A plan file describes the training step; evaluation follows its options.
+  if (training) return load_plan(read_file(config_.plan), config_.plan, dfg, *blocks_);
+  return make_plan(dfg, *blocks_, train_ ? train_->plan().options : PlanOptions{});
+}
+
+std::vector<MemoryItem> Session::memory() const {
+  std::vector<MemoryItem> items = {{"graph", dataset_.graph.bytes()},
+                                   {"graph by source and work lists", views_->bytes()},
+                                   {"features", dataset_.features.bytes()},
+                                   {"labels and loss weights", dataset_.num_nodes() * 8 + dataset_.targets.bytes()},
+                                   {"parameters", parameters_->bytes()}};
+  if (optimizer_) items.push_back({"optimiser state and best weights", optimizer_->bytes() + parameters_->bytes()});
+  ConstantPool none;
+  int64_t constants = 0;
+  int64_t arena = 0;
+  for (const auto* executor : {train_.get(), eval_.get()}) {
+    if (executor == nullptr) continue;
+    // Both plans of a model share their constants; the larger set covers the other.
+    constants = std::max(constants, executor->constant_bytes(none));
+    arena = std::max(arena, executor->arena_bytes());
+  }
+  items.push_back({"values computed once", constants});
+  items.push_back({"arena (activations, gradients, work)", arena});
+  return items;
+}
+
+void Session::bind(Executor& executor) {
+  for (const Parameter& p : parameters_->list()) executor.bind(p.name, parameters_->data(p));
+  // Executors write neither features nor targets.
+  executor.bind("x", dataset_.features.raw());
+  executor.bind("label", labels_.raw());
+  executor.bind("target", dataset_.targets.raw());
+  executor.bind("loss_weight", loss_weight_.raw());
+  for (int l = 0; l < blocks_->num_layers(); ++l) {
+    executor.bind(fmt::format("edge_weight.{}", l), const_cast<float*>(dataset_.graph.edge_weight().data()));
+  }
+}
+
+void Session::start() {
+  std::vector<MemoryItem> items = memory();
+  // Graph and features are in memory already; what remains must fit into what is left.
+  int64_t held = dataset_.graph.bytes() + views_->bytes() + dataset_.features.bytes();
+  require_fit(items, config_.memory_limit > 0 ? config_.memory_limit : available_memory() + held);
+
+  const int64_t n = dataset_.num_nodes();
+  labels_ = Tensor(DType::i32, {n});
+  std::fill_n(labels_.data<int32_t>(), n, -1);
+  if (!dataset_.multilabel()) std::copy(dataset_.labels.begin(), dataset_.labels.end(), labels_.data<int32_t>());
+  loss_weight_ = Tensor::zeros(DType::f32, {n});
+  int64_t counted = 0;
+  for (const NodeId v : dataset_.splits.train) counted += dataset_.multilabel() || dataset_.labels[v] >= 0 ? 1 : 0;
+  const double per_vertex = static_cast<double>(std::max<int64_t>(1, counted)) * static_cast<double>(dataset_.multilabel() ? dataset_.num_classes : 1);
+  for (const NodeId v : dataset_.splits.train) {
+    if (dataset_.multilabel() || dataset_.labels[v] >= 0) loss_weight_.data<float>()[v] = static_cast<float>(1 / per_vertex);
+  }
+
+  const int64_t arena_bytes = std::max(train_ ? train_->arena_bytes() : 0, eval_ ? eval_->arena_bytes() : 0);
+  const std::shared_ptr<void> arena = allocate_bytes(arena_bytes);
+  for (Executor* executor : {train_.get(), eval_.get()}) {
+    if (executor == nullptr) continue;
+    bind(*executor);
+    executor->allocate(arena, constants_);
+    executor->prepare();
+  }
+  if (!train_) return;
+  gradients_.clear();
+  for (const Parameter& p : parameters_->list()) {
+    const NodeRef grad = train_->plan().dfg.find_output("grad:" + p.name);
+    gradients_.push_back(grad < 0 ? nullptr : train_->value(grad));
+  }
+}
+
+double Session::train_step(int64_t step, double lr) {
+  train_->run({config_.seed, static_cast<uint64_t>(step)});
+  const double loss = *train_->output("loss");
+  const TraceSpan span("train", "optimizer");
+  optimizer_->step(*parameters_, gradients_, lr);
+  return loss;
+}
+
+const float* Session::predict() {
+  eval_->run({config_.seed, 0});
+  return eval_->output("logits");
+}
+
+std::string Session::fingerprint() const {
+  uint64_t h = data_fingerprint_;
+  for (const char c : result_settings_json(config_)) h = mix_key(h, static_cast<unsigned char>(c));
+  return fmt::format("{:016x}", h);
+}
+
+}  // namespace nacre

@@ -1,0 +1,75 @@
+// Session: a data set and a model made ready to train: graph prepared, DFGs built and differentiated, plans made, memory
+// planned. Building one allocates no training memory; memory() is the exact bill; start() pays it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nacre/data/dataset.h"
+#include "nacre/engine/executor.h"
+#include "nacre/train/config.h"
+#include "nacre/train/parameters.h"
+
+namespace nacre {
+
+struct SessionNeeds {
+  bool training = true;    // false: forward pass only (eval, predict)
+  bool evaluation = true;  // false: training step only (benchmarks)
+};
+
+class Session {
+ public:
+  // Completes `config` (sizes, defaults). Throws UserError when data and model do not fit together.
+  Session(Dataset dataset, RunConfig config, SessionNeeds needs = {});
+
+  const RunConfig& config() const { return config_; }
+  const Dataset& dataset() const { return dataset_; }
+  const std::vector<std::string>& notes() const { return notes_; }
+  const std::string& metric() const { return metric_; }
+  const Blocks& blocks() const { return *blocks_; }
+  double plan_seconds() const { return plan_seconds_; }
+
+  std::vector<MemoryItem> memory() const;
+  // Refuses (UserError) when memory() does not fit; otherwise allocates and computes the constants.
+  void start();
+
+  Parameters& parameters() { return *parameters_; }
+  Optimizer& optimizer() { return *optimizer_; }
+  // One forward and backward pass and the optimiser's update; returns the loss before the update.
+  double train_step(int64_t step, double lr);
+  // Scores of all vertices with the current weights: [num_nodes, num_classes], valid until the next call.
+  const float* predict();
+
+  Executor& trainer() { return *train_; }
+  Executor& predictor() { return *eval_; }
+  const Plan& plan() const { return (train_ ? train_ : eval_)->plan(); }
+  // Identifies data and settings that determine the result.
+  std::string fingerprint() const;
+
+ private:
+  void prepare_graph();
+  void prepare_features();
+  void complete_model();
+  Plan plan_for(const Dfg& dfg, bool training) const;
+  void bind(Executor& executor);
+
+  RunConfig config_;
+  Dataset dataset_;        // graph and features as the model sees them
+  uint64_t data_fingerprint_ = 0;
+  std::vector<std::string> notes_;
+  std::string metric_;
+  std::unique_ptr<Blocks> blocks_;
+  std::shared_ptr<GraphViews> views_;
+  std::unique_ptr<Executor> train_;
+  std::unique_ptr<Executor> eval_;
+  std::unique_ptr<Parameters> parameters_;
+  std::unique_ptr<Optimizer> optimizer_;
+  Tensor loss_weight_;
+  Tensor labels_;
+  ConstantPool constants_;
+  std::vector<const float*> gradients_;
+  double plan_seconds_ = 0;
+};
+
+}  // namespace nacre

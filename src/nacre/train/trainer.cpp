@@ -1,0 +1,289 @@
+#include "nacre/train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/base/pending_file.h"
+#include "nacre/base/trace.h"
+#include "nacre/train/metrics.h"
+
+namespace nacre {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+std::atomic<int> g_signal{0};
+
+// While it lives, SIGINT and SIGTERM only leave a note; a second SIGINT kills as usual.
+class SignalGuard {
+ public:
+  SignalGuard() {
+    g_signal = 0;
+    struct sigaction action {};
+    action.sa_handler = [](int signal) { g_signal = signal; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(SIGINT, &action, &old_int_);
+    sigaction(SIGTERM, &action, &old_term_);
+  }
+  ~SignalGuard() {
+    sigaction(SIGINT, &old_int_, nullptr);
+    sigaction(SIGTERM, &old_term_, nullptr);
+  }
+  SignalGuard(const SignalGuard&) = delete;
+  SignalGuard& operator=(const SignalGuard&) = delete;
+  static bool asked_to_stop() { return g_signal.load() != 0; }
+
+ private:
+  struct sigaction old_int_ {};
+  struct sigaction old_term_ {};
+};
+
+// One JSON object a line. A resumed run drops the lines of epochs it will run again.
+class MetricsFile {
+ public:
+  MetricsFile(const std::string& path, int resumed_epoch) {
+    if (path.empty()) return;
+    std::string kept;
+    if (resumed_epoch > 0 && fs::exists(path)) {
+      std::istringstream lines(read_file(path));
+      for (std::string line; std::getline(lines, line);) {
+        const json j = json::parse(line, nullptr, false);
+        if (j.is_object() && j.value("epoch", 0) <= resumed_epoch) kept += line + "\n";
+      }
+    }
+    write_file(path, kept);
+    file_ = std::fopen(path.c_str(), "a");
+    if (file_ == nullptr) throw UserError(path, "cannot be written");
+  }
+  ~MetricsFile() {
+    if (file_ != nullptr) std::fclose(file_);
+  }
+  MetricsFile(const MetricsFile&) = delete;
+  MetricsFile& operator=(const MetricsFile&) = delete;
+
+  void add(const json& line) {
+    if (file_ == nullptr) return;
+    std::fprintf(file_, "%s\n", line.dump().c_str());
+    std::fflush(file_);
+  }
+
+ private:
+  std::FILE* file_ = nullptr;
+};
+
+double quantile(std::vector<double> values, double q) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+json number(double x) { return std::isfinite(x) ? json(x) : json(nullptr); }
+
+class Loop {
+ public:
+  Loop(Session& session, const TrainerOptions& options) : session_(session), options_(options), config_(session.config()) {
+    best_ = Tensor(DType::f32, {session.parameters().size()});
+    keep_best();
+    state_.seed = config_.seed;
+    state_.config_json = config_json(config_);
+    state_.plan_json = plan_json(session.plan());
+    state_.fingerprint = session.fingerprint();
+  }
+
+  TrainResult run() {
+    const SignalGuard guard;
+    const double start = now_seconds();
+    open_run_folder();
+    const std::string metrics_path = !options_.metrics_file.empty() ? options_.metrics_file
+                                     : options_.run_folder.empty()  ? ""
+                                                                    : options_.run_folder + "/metrics.jsonl";
+    MetricsFile metrics(metrics_path, state_.epoch);
+    Progress progress("training", config_.epochs);
+    last_save_ = now_seconds();
+    while (state_.epoch < config_.epochs && !stop_early() && !SignalGuard::asked_to_stop()) {
+      epoch(metrics, progress);
+      maybe_save();
+    }
+    result_.interrupted = state_.epoch < config_.epochs && !stop_early();
+    result_.stopped_early = state_.epoch < config_.epochs && !result_.interrupted;
+    finish();
+    result_.seconds = now_seconds() - start;
+    return result_;
+  }
+
+ private:
+  bool stop_early() const { return config_.patience > 0 && state_.since_best >= config_.patience; }
+  void keep_best() {
+    std::copy_n(session_.parameters().data(), session_.parameters().size(), best_.data<float>());
+  }
+
+  void open_run_folder() {
+    if (options_.run_folder.empty()) return;
+    std::error_code error;
+    fs::create_directories(options_.run_folder, error);
+    if (error) throw UserError(options_.run_folder, "cannot be made: " + error.message(), "choose another --checkpoint folder");
+    if (options_.resume) {
+      const auto found = load_newest_checkpoint(options_.run_folder, state_.fingerprint, session_.parameters(),
+                                                session_.optimizer(), best_);
+      if (found) {
+        const TrainState fresh = state_;
+        state_ = *found;
+        state_.config_json = fresh.config_json;
+        state_.plan_json = fresh.plan_json;
+        log_info(fmt::format("resuming after epoch {} from {}", state_.epoch, options_.run_folder));
+      } else {
+        log_info("no checkpoint in " + options_.run_folder + " yet: starting afresh");
+      }
+    } else if (!fs::is_empty(options_.run_folder)) {
+      for (const auto& entry : fs::directory_iterator(options_.run_folder)) {
+        if (entry.path().filename().string().starts_with("epoch-")) {
+          throw UserError(options_.run_folder, "already holds checkpoints of a run", "continue it with --resume or choose another --checkpoint folder");
+        }
+      }
+    }
+    write_file(options_.run_folder + "/config.json", state_.config_json + "\n");
+    write_file(options_.run_folder + "/plan.json", state_.plan_json + "\n");
+  }
+
+  void epoch(MetricsFile& metrics, Progress& progress) {
+    const double start = now_seconds();
+    const double lr = scheduled_lr(config_.schedule, config_.optimizer.lr, state_.epoch, config_.epochs);
+    {
+      const TraceSpan span("train", "epoch");
+      result_.final_loss = session_.train_step(state_.step, lr);
+    }
+    if (!std::isfinite(result_.final_loss)) {
+      throw RuntimeError(fmt::format("epoch {}", state_.epoch + 1), "the loss is no longer a number; lower --lr and resume from the last checkpoint");
+    }
+    ++state_.step;
+    ++state_.epoch;
+    epoch_seconds_.push_back(now_seconds() - start);
+    json line = {{"epoch", state_.epoch}, {"loss", number(result_.final_loss)}, {"lr", lr}, {"seconds", epoch_seconds_.back()}};
+    std::string note = fmt::format("epoch {}/{}  loss {:.4f}", state_.epoch, config_.epochs, result_.final_loss);
+    if (state_.epoch % config_.eval_every == 0 || state_.epoch == config_.epochs) {
+      evaluate();
+      line["train"] = number(train_);
+      line["val"] = number(val_);
+      line["test"] = number(test_);
+      note += fmt::format("  val {:.4f}", val_);
+    }
+    metrics.add(line);
+    progress.update(state_.epoch, note);
+  }
+
+  void evaluate() {
+    const TraceSpan span("train", "evaluate");
+    const double start = now_seconds();
+    const float* scores = session_.predict();
+    eval_seconds_.push_back(now_seconds() - start);
+    const Dataset& d = session_.dataset();
+    train_ = score(session_.metric(), d, scores, d.splits.train.span());
+    val_ = score(session_.metric(), d, scores, d.splits.val.span());
+    test_ = score(session_.metric(), d, scores, d.splits.test.span());
+    // Without a validation split every epoch is the best so far.
+    if (std::isnan(val_) || val_ > state_.best_val) {
+      state_.best_val = std::isnan(val_) ? -1 : val_;
+      state_.best_test = std::isnan(test_) ? -1 : test_;
+      state_.best_epoch = state_.epoch;
+      state_.since_best = 0;
+      keep_best();
+    } else {
+      ++state_.since_best;
+    }
+  }
+
+  void save() {
+    if (options_.run_folder.empty()) return;
+    const TraceSpan span("train", "checkpoint");
+    const double start = now_seconds();
+    save_checkpoint(options_.run_folder, state_, session_.parameters(), session_.optimizer(), best_, options_.keep);
+    last_save_ = now_seconds();
+    save_seconds_ = last_save_ - start;
+  }
+
+  void maybe_save() {
+    const bool due = options_.checkpoint_every > 0 ? state_.epoch % options_.checkpoint_every == 0
+                                                   : now_seconds() - last_save_ > std::min(600.0, std::max(30.0, 100 * save_seconds_));
+    if (due) save();
+  }
+
+  void finish() {
+    save();
+    result_.epochs = state_.epoch;
+    result_.best_epoch = state_.best_epoch;
+    result_.val_score = state_.best_val;
+    result_.test_score = state_.best_test;
+    result_.last_test_score = test_;
+    if (config_.select == "last") {
+      keep_best();
+      result_.val_score = val_;
+      result_.test_score = test_;
+      result_.best_epoch = state_.epoch;
+    }
+    result_.train_score = train_;
+    std::vector<double> ms;
+    for (const double s : epoch_seconds_) ms.push_back(s * 1e3);
+    result_.epoch_ms_median = quantile(ms, 0.5);
+    result_.epoch_ms_p10 = quantile(ms, 0.1);
+    result_.epoch_ms_p90 = quantile(ms, 0.9);
+    result_.eval_ms_median = quantile(eval_seconds_, 0.5) * 1e3;
+    if (!options_.run_folder.empty() && !result_.interrupted) {
+      save_weights(options_.run_folder + "/model.safetensors", session_.parameters(), best_, state_.config_json);
+    }
+  }
+
+  Session& session_;
+  const TrainerOptions& options_;
+  const RunConfig& config_;
+  TrainState state_;
+  TrainResult result_;
+  Tensor best_;
+  double train_ = NAN;
+  double val_ = NAN;
+  double test_ = NAN;
+  std::vector<double> epoch_seconds_;
+  std::vector<double> eval_seconds_;
+  double last_save_ = 0;
+  double save_seconds_ = 0;
+};
+
+}  // namespace
+
+TrainResult train(Session& session, const TrainerOptions& options) {
+  const RunConfig& c = session.config();
+  check_schedule(c.schedule);
+  if (c.epochs < 1) throw UserError("--epochs", "must be at least 1");
+  if (c.eval_every < 1) throw UserError("--eval-every", "must be at least 1");
+  if (c.patience < 0) throw UserError("--patience", "must not be negative");
+  if (c.select != "best" && c.select != "last") throw UserError("--select", "unknown choice '" + c.select + "'", "use best or last");
+  return Loop(session, options).run();
+}
+
+std::string fresh_run_folder(const std::string& parent, const std::string& name) {
+  std::string safe = name;
+  for (char& ch : safe) {
+    if (std::isalnum(static_cast<unsigned char>(ch)) == 0 && ch != '-' && ch != '.') ch = '-';
+  }
+  std::error_code error;
+  fs::create_directories(parent, error);
+  if (error) throw UserError(parent, "cannot be made: " + error.message(), "choose a folder with --checkpoint");
+  for (int k = 1; k < 1000000; ++k) {
+    const fs::path folder = fs::path(parent) / fmt::format("{}-{}", safe, k);
+    if (fs::create_directory(folder, error)) return folder.string();
+    if (error) throw UserError(folder.string(), "cannot be made: " + error.message(), "choose a folder with --checkpoint");
+  }
+  throw UserError(parent, "holds too many runs of this name");
+}
+
+}  // namespace nacre

@@ -1,0 +1,36 @@
+// Models × options × graphs that the tests of this room run over.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nacre/kernel/ref/interpreter.h"
+#include "nacre/model/model.h"
+#include "support/random_graphs.h"
+#include "support/values.h"
+
+namespace nacre::test {
+
+struct ModelCase {
+  std::string name;
+  ModelOptions options;
+};
+
+// Widths differ everywhere, so that layers widen as well as narrow.
+std::vector<ModelCase> model_cases();
+
+struct BlocksInput {
+  std::string name;
+  Blocks blocks;
+};
+
+// Every random full graph, and every random chain of blocks.
+std::vector<BlocksInput> block_inputs(uint64_t seed, int layers);
+
+// The options for a graph: its number of edge types filled in.
+ModelOptions options_for(ModelOptions options, const Blocks& blocks);
+
+// Random values of all leaves; running variances are positive.
+ref::Bindings model_bindings(const Dfg& dfg, const Blocks& blocks, uint64_t seed);
+
+}  // namespace nacre::test
