@@ -13,6 +13,7 @@ import tree
 # room: rooms it may use directly; what those may use comes with them.
 MAY_USE = {
     "base": (),
+    "cuda": (),
     "tensor": ("base",),
     "graph": ("tensor",),
     "data": ("graph",),

@@ -62,18 +62,23 @@ ordered_json kernel_table(Session& session, const MachineRates& rates, bool prin
     const double floor = std::max(kernel.floor_bytes / rates.bytes_per_second, kernel.flops / rates.flops_per_second);
     std::string ops;
     for (const NodeRef v : kernel.nodes) ops += (ops.empty() ? "" : "+") + std::string(op_info(plan.dfg[v].op).name);
-    const std::string name = fmt::format("{} {} ({})", kernel_name(kernel.kind), type_text(plan.dfg[kernel.root].type), ops);
-    rows.push_back({{"kernel", name}, {"ms", seconds * 1e3}, {"over_floor", floor > 0 ? seconds / floor : 0},
-                    {"floor_bytes", kernel.floor_bytes}, {"flops", kernel.flops}});
+    const std::string name =
+        fmt::format("{} {} ({})", kernel_name(kernel.kind), type_text(plan.dfg[kernel.root].type), ops);
+    rows.push_back({{"kernel", name},
+                    {"ms", seconds * 1e3},
+                    {"over_floor", floor > 0 ? seconds / floor : 0},
+                    {"floor_bytes", kernel.floor_bytes},
+                    {"flops", kernel.flops}});
     if (print && seconds > 0.5e-3) {
-      fmt::print("    {:>9.2f} {:>6.1f}x {:>9.1f} {:>9.1f}  {}\n", seconds * 1e3, seconds / floor, kernel.floor_bytes / seconds / 1e9,
-                 kernel.flops / seconds / 1e9, name);
+      fmt::print("    {:>9.2f} {:>6.1f}x {:>9.1f} {:>9.1f}  {}\n", seconds * 1e3, seconds / floor,
+                 kernel.floor_bytes / seconds / 1e9, kernel.flops / seconds / 1e9, name);
     }
   }
   return rows;
 }
 
-ordered_json run_model(const BenchCommand& c, const Dataset& dataset, const std::string& model, const MachineRates& rates) {
+ordered_json run_model(const BenchCommand& c, const Dataset& dataset, const std::string& model,
+                       const MachineRates& rates) {
   reset_peak_memory();
   const RunConfig config = reference_config(c, model);
   Session session(dataset, config, {.evaluation = false});
@@ -89,8 +94,11 @@ ordered_json run_model(const BenchCommand& c, const Dataset& dataset, const std:
   fmt::print("{:<6} {:>9.1f} ms per epoch (min {:.1f}, max {:.1f}), peak {:.0f} MB, planned {}\n", model, median(ms),
              *std::min_element(ms.begin(), ms.end()), *std::max_element(ms.begin(), ms.end()), peak,
              human_bytes(static_cast<double>(total_bytes(session.memory()))));
-  ordered_json j = {{"model", model}, {"epoch_ms_median", median(ms)}, {"epoch_ms_min", *std::min_element(ms.begin(), ms.end())},
-                    {"epoch_ms_max", *std::max_element(ms.begin(), ms.end())}, {"peak_mb", peak},
+  ordered_json j = {{"model", model},
+                    {"epoch_ms_median", median(ms)},
+                    {"epoch_ms_min", *std::min_element(ms.begin(), ms.end())},
+                    {"epoch_ms_max", *std::max_element(ms.begin(), ms.end())},
+                    {"peak_mb", peak},
                     {"planned_mb", static_cast<double>(total_bytes(session.memory())) / (1 << 20)},
                     {"kernels", kernel_table(session, rates, c.kernels)}};
   std::fflush(stdout);
@@ -101,14 +109,18 @@ void run_cpu(BenchCommand& c) {
   apply_execution(c.config);
   const Dataset dataset = open_data(c.config);
   const MachineRates rates = measure_rates();
-  fmt::print("machine: {} threads, {:.1f} GB/s memory, {:.0f} GFLOP/s in {}\n", num_threads(), rates.bytes_per_second / 1e9,
-             rates.flops_per_second / 1e9, cpu::gemm_library());
+  fmt::print("machine: {} threads, {:.1f} GB/s memory, {:.0f} GFLOP/s in {}\n", num_threads(),
+             rates.bytes_per_second / 1e9, rates.flops_per_second / 1e9, cpu::gemm_library());
   ordered_json results = ordered_json::array();
   std::istringstream names(c.models);
   for (std::string model; std::getline(names, model, ',');) results.push_back(run_model(c, dataset, model, rates));
   if (c.json.empty()) return;
-  const ordered_json j = {{"data", dataset.name}, {"threads", num_threads()}, {"bytes_per_second", rates.bytes_per_second},
-                          {"flops_per_second", rates.flops_per_second}, {"gemm", cpu::gemm_library()}, {"results", results}};
+  const ordered_json j = {{"data", dataset.name},
+                          {"threads", num_threads()},
+                          {"bytes_per_second", rates.bytes_per_second},
+                          {"flops_per_second", rates.flops_per_second},
+                          {"gemm", cpu::gemm_library()},
+                          {"results", results}};
   write_file(c.json, j.dump(1) + "\n");
 }
 
@@ -117,7 +129,8 @@ void run_cpu(BenchCommand& c) {
 void add_bench(CLI::App& app) {
   CLI::App& bench = *app.add_subcommand("bench", "measurements");
   bench.require_subcommand(1);
-  CLI::App& command = *bench.add_subcommand("cpu", "epoch time of the reference models on the CPU, and time over the floor per kernel");
+  CLI::App& command =
+      *bench.add_subcommand("cpu", "epoch time of the reference models on the CPU, and time over the floor per kernel");
   const auto c = std::make_shared<BenchCommand>();
   c->config.data = "twin:arxiv";
   c->config.model.layers = 3;

@@ -1,4 +1,5 @@
-// The subcommands of the program. Each adds itself to the app with a callback that does the work; errors travel as exceptions.
+// The subcommands of the program. Each adds itself to the app with a callback that does the work; errors travel as
+// exceptions.
 #pragma once
 
 namespace CLI {

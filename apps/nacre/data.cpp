@@ -24,7 +24,8 @@ struct DataCommand {
 };
 
 void list() {
-  fmt::print("{:<12} {:>12} {:>14} {:>9} {:>8}  {}\n", "twin:", "vertices", "edges", "features", "classes", "stands for");
+  fmt::print("{:<12} {:>12} {:>14} {:>9} {:>8}  {}\n", "twin:", "vertices", "edges", "features", "classes",
+             "stands for");
   for (const TwinSpec& s : twin_specs()) {
     fmt::print("{:<12} {:>12} {:>14} {:>9} {:>8}  {}\n", s.name, human_count(s.num_nodes), human_count(s.num_edges),
                human_count(s.num_features), human_count(s.num_classes), s.about);
@@ -73,7 +74,8 @@ void add_data(CLI::App& app) {
   CLI::App& data = *app.add_subcommand("data", "list, make, convert and describe data sets");
   data.require_subcommand(1);
   data.add_subcommand("list", "the twins that can be generated")->callback(list);
-  for (const auto& [name, about] : {std::pair{"make", "generate a twin and write it"}, std::pair{"convert", "read any format, write another"}}) {
+  for (const auto& [name, about] :
+       {std::pair{"make", "generate a twin and write it"}, std::pair{"convert", "read any format, write another"}}) {
     CLI::App& command = *data.add_subcommand(name, about);
     const auto c = add_source(command);
     command.add_option("output", c->output, "a .nacre or .npz file")->required();

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "commands.h"
+#include "cuda_plugin.h"
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
 #include "nacre/base/parallel.h"
@@ -38,6 +39,16 @@ void add_devices(CLI::App& app) {
     fmt::print("cpu   {}, {} threads, {}, {} free\n", cpu_model(), num_threads(), best_simd(),
                human_bytes(static_cast<double>(available_memory())));
     fmt::print("      matrix products: {}\n", cpu::gemm_library());
+    const CudaDevices gpus = find_cuda_devices();
+    if (gpus.list.empty()) fmt::print("cuda  none: {}\n", gpus.reason);
+    for (size_t i = 0; i < gpus.list.size(); ++i) {
+      const NacreCudaDevice& d = gpus.list[i];
+      fmt::print(
+          "cuda:{} {}, compute {}.{}, {} multiprocessors, {} of {} free (training on GPUs is not part of this "
+          "version)\n",
+          i, d.name, d.compute_major, d.compute_minor, d.multiprocessors,
+          human_bytes(static_cast<double>(d.free_bytes)), human_bytes(static_cast<double>(d.memory_bytes)));
+    }
   });
 }
 

@@ -34,7 +34,8 @@ std::string weights_file(const std::string& checkpoint) {
   if (fs::is_regular_file(checkpoint)) return checkpoint;
   const std::string final_weights = checkpoint + "/model.safetensors";
   if (fs::exists(final_weights)) return final_weights;
-  throw UserError("--checkpoint", "there are no weights in '" + checkpoint + "'", "name a run folder of a finished training, or a .safetensors file");
+  throw UserError("--checkpoint", "there are no weights in '" + checkpoint + "'",
+                  "name a run folder of a finished training, or a .safetensors file");
 }
 
 // Weights carry the settings they were trained with.
@@ -43,8 +44,10 @@ std::unique_ptr<Session> open_session(EvalCommand& c) {
   const std::string file = weights_file(c.checkpoint);
   Metadata metadata;
   read_safetensors(file, &metadata);
-  const auto settings = std::find_if(metadata.begin(), metadata.end(), [](const auto& m) { return m.first == "nacre.config"; });
-  if (settings == metadata.end()) throw UserError(file, "does not say how the model was built", "use the model.safetensors of a run folder");
+  const auto settings =
+      std::find_if(metadata.begin(), metadata.end(), [](const auto& m) { return m.first == "nacre.config"; });
+  if (settings == metadata.end())
+    throw UserError(file, "does not say how the model was built", "use the model.safetensors of a run folder");
   apply_config_json(settings->second, file, c.config);
   auto session = std::make_unique<Session>(open_data(c.config), c.config, SessionNeeds{.training = false});
   show_session(*session);
@@ -57,13 +60,17 @@ void run_eval(EvalCommand& c) {
   const auto session = open_session(c);
   const Dataset& d = session->dataset();
   const float* scores = session->predict();
-  const auto of = [&](const Array<NodeId>& nodes) { return json_number(score(session->metric(), d, scores, nodes.span())); };
+  const auto of = [&](const Array<NodeId>& nodes) {
+    return json_number(score(session->metric(), d, scores, nodes.span()));
+  };
   const std::string train = of(d.splits.train);
   const std::string val = of(d.splits.val);
   const std::string test = of(d.splits.test);
   fmt::print("{}: train {}, validation {}, test {}\n", session->metric(), train, val, test);
   if (c.json) {
-    fmt::print(R"({{"test_acc":{},"val_acc":{},"train_acc":{},"metric":"{}"}})" "\n", test, val, train, session->metric());
+    fmt::print(R"({{"test_acc":{},"val_acc":{},"train_acc":{},"metric":"{}"}})"
+               "\n",
+               test, val, train, session->metric());
   }
 }
 

@@ -26,7 +26,8 @@ double best_seconds(int repeats, Work work) {
 double read_bandwidth() {
   constexpr int64_t words = 32 << 20;  // 256 MiB: beyond any cache here
   Buffer<uint64_t> memory(words);
-  parallel_for(words, 1 << 16, [&](int64_t b, int64_t e) { std::fill(memory.data() + b, memory.data() + e, uint64_t{1}); });
+  parallel_for(words, 1 << 16,
+               [&](int64_t b, int64_t e) { std::fill(memory.data() + b, memory.data() + e, uint64_t{1}); });
   std::vector<uint64_t> sums(words >> 16);
   const double seconds = best_seconds(5, [&] {
     parallel_for(words, 1 << 16, [&](int64_t b, int64_t e) {

@@ -28,7 +28,8 @@ int64_t parse_size(const std::string& text) {
   if (unit.ends_with("iB")) unit.resize(unit.size() - 2);
   if (unit.ends_with("B")) unit.resize(unit.size() - 1);
   const char* units = "KMGT";
-  const char* found = unit.size() == 1 ? std::strchr(units, std::toupper(static_cast<unsigned char>(unit[0]))) : nullptr;
+  const char* found =
+      unit.size() == 1 ? std::strchr(units, std::toupper(static_cast<unsigned char>(unit[0]))) : nullptr;
   if ((!unit.empty() && found == nullptr) || !(value > 0)) {
     throw UserError("--memory-limit", "'" + text + "' is not a size", "write for instance 6G or 512M");
   }
@@ -41,10 +42,15 @@ void add_data_options(CLI::App& command, RunConfig& c, bool required) {
   auto* data = command.add_option("--data", c.data, "a file, or twin:NAME[@scale] (nacre data list)")->group("Data");
   if (required) data->required();
   command.add_option("--format", c.load.format, "nacre, npz or edges; recognised when not given")->group("Data");
-  command.add_option("--features", c.load.features_file, "for edge lists: one row of features per vertex (.npy, .npz, .csv)")->group("Data");
-  command.add_option("--labels", c.load.labels_file, "for edge lists: one label per vertex (.npy or text)")->group("Data");
+  command
+      .add_option("--features", c.load.features_file,
+                  "for edge lists: one row of features per vertex (.npy, .npz, .csv)")
+      ->group("Data");
+  command.add_option("--labels", c.load.labels_file, "for edge lists: one label per vertex (.npy or text)")
+      ->group("Data");
   command.add_option("--splits", c.load.splits_file, "for edge lists: train, val, test (.npz or text)")->group("Data");
-  command.add_option("--num-nodes", c.load.num_nodes, "for edge lists: number of vertices; default: largest id + 1")->group("Data");
+  command.add_option("--num-nodes", c.load.num_nodes, "for edge lists: number of vertices; default: largest id + 1")
+      ->group("Data");
   command.add_flag("--undirected", c.load.undirected, "add the reverse of every edge")->group("Data");
   command.add_option("--data-seed", c.load.seed, "seed of generated twins")->group("Data");
 }
@@ -55,19 +61,33 @@ void add_model_options(CLI::App& command, RunConfig& c) {
   for (const ModelInfo* info : model_list()) names += (names.empty() ? "" : ", ") + info->name;
   command.add_option("--model", m.model, "one of " + names)->capture_default_str()->group("Model");
   command.add_option("--layers", m.layers, "message-passing layers")->capture_default_str()->group("Model");
-  command.add_option("--hidden", m.hidden, "width of hidden layers, all heads together")->capture_default_str()->group("Model");
+  command.add_option("--hidden", m.hidden, "width of hidden layers, all heads together")
+      ->capture_default_str()
+      ->group("Model");
   command.add_option("--heads", m.heads, "attention heads; default: the model's own")->group("Model");
-  command.add_option("--out-heads", m.out_heads, "attention heads of the last layer, averaged")->capture_default_str()->group("Model");
+  command.add_option("--out-heads", m.out_heads, "attention heads of the last layer, averaged")
+      ->capture_default_str()
+      ->group("Model");
   command.add_option("--dropout", m.dropout, "share dropped between layers")->capture_default_str()->group("Model");
-  command.add_option("--input-dropout", m.input_dropout, "share of the features dropped")->capture_default_str()->group("Model");
-  command.add_option("--attention-dropout", m.attention_dropout, "share of the attention dropped")->capture_default_str()->group("Model");
+  command.add_option("--input-dropout", m.input_dropout, "share of the features dropped")
+      ->capture_default_str()
+      ->group("Model");
+  command.add_option("--attention-dropout", m.attention_dropout, "share of the attention dropped")
+      ->capture_default_str()
+      ->group("Model");
   command.add_option("--aggr", m.aggregator, "mean, sum, max or lstm; default: the model's own")->group("Model");
   command.add_option("--activation", m.activation, "relu, elu, …; default: the model's own")->group("Model");
   command.add_option("--norm", m.norm, "none, layer or batch")->capture_default_str()->group("Model");
   command.add_flag("--residual", m.residual, "add each hidden layer's input to its output")->group("Model");
-  command.add_option("--num-bases", m.num_bases, "rgcn: basis matrices; 0 = one matrix per relation")->capture_default_str()->group("Model");
-  command.add_option("--relations", c.relations, "edge types assigned to an untyped graph for typed models")->capture_default_str()->group("Model");
-  command.add_option("--normalize-features", c.normalize_features, "auto, row or none")->capture_default_str()->group("Model");
+  command.add_option("--num-bases", m.num_bases, "rgcn: basis matrices; 0 = one matrix per relation")
+      ->capture_default_str()
+      ->group("Model");
+  command.add_option("--relations", c.relations, "edge types assigned to an untyped graph for typed models")
+      ->capture_default_str()
+      ->group("Model");
+  command.add_option("--normalize-features", c.normalize_features, "auto, row or none")
+      ->capture_default_str()
+      ->group("Model");
   command
       .add_option_function<std::vector<std::string>>(
           "--set",
@@ -91,28 +111,48 @@ void add_training_options(CLI::App& command, RunConfig& c) {
   ScheduleOptions& s = c.schedule;
   command.add_option("--epochs", c.epochs, "passes over the graph")->capture_default_str()->group("Training");
   command.add_option("--lr", o.lr, "learning rate")->capture_default_str()->group("Training");
-  command.add_option("--weight-decay", o.weight_decay, "L2 penalty; decoupled with adamw")->capture_default_str()->group("Training");
+  command.add_option("--weight-decay", o.weight_decay, "L2 penalty; decoupled with adamw")
+      ->capture_default_str()
+      ->group("Training");
   command.add_option("--optimizer", o.name, "adam, adamw or sgd")->capture_default_str()->group("Training");
   command.add_option("--momentum", o.momentum, "of sgd")->capture_default_str()->group("Training");
   command.add_option("--beta1", o.beta1, "of adam")->capture_default_str()->group("Training");
   command.add_option("--beta2", o.beta2, "of adam")->capture_default_str()->group("Training");
   command.add_option("--eps", o.epsilon, "of adam")->capture_default_str()->group("Training");
-  command.add_option("--lr-schedule", s.name, "constant, step, cosine or linear")->capture_default_str()->group("Training");
+  command.add_option("--lr-schedule", s.name, "constant, step, cosine or linear")
+      ->capture_default_str()
+      ->group("Training");
   command.add_option("--warmup", s.warmup, "epochs of growing learning rate")->capture_default_str()->group("Training");
-  command.add_option("--lr-step", s.step_size, "step schedule: epochs between drops")->capture_default_str()->group("Training");
-  command.add_option("--lr-gamma", s.gamma, "step schedule: factor of a drop")->capture_default_str()->group("Training");
-  command.add_option("--lr-final", s.final_ratio, "cosine, linear: share of the rate left at the end")->capture_default_str()->group("Training");
+  command.add_option("--lr-step", s.step_size, "step schedule: epochs between drops")
+      ->capture_default_str()
+      ->group("Training");
+  command.add_option("--lr-gamma", s.gamma, "step schedule: factor of a drop")
+      ->capture_default_str()
+      ->group("Training");
+  command.add_option("--lr-final", s.final_ratio, "cosine, linear: share of the rate left at the end")
+      ->capture_default_str()
+      ->group("Training");
   command.add_option("--seed", c.seed, "of weights and dropout")->capture_default_str()->group("Training");
-  command.add_option("--metric", c.metric, "auto, accuracy, micro_f1 or roc_auc")->capture_default_str()->group("Training");
-  command.add_option("--eval-every", c.eval_every, "epochs between evaluations")->capture_default_str()->group("Training");
-  command.add_option("--patience", c.patience, "stop after this many evaluations without improvement; 0 = never")->capture_default_str()->group("Training");
-  command.add_option("--select", c.select, "weights kept: best (by validation) or last")->capture_default_str()->group("Training");
+  command.add_option("--metric", c.metric, "auto, accuracy, micro_f1 or roc_auc")
+      ->capture_default_str()
+      ->group("Training");
+  command.add_option("--eval-every", c.eval_every, "epochs between evaluations")
+      ->capture_default_str()
+      ->group("Training");
+  command.add_option("--patience", c.patience, "stop after this many evaluations without improvement; 0 = never")
+      ->capture_default_str()
+      ->group("Training");
+  command.add_option("--select", c.select, "weights kept: best (by validation) or last")
+      ->capture_default_str()
+      ->group("Training");
 }
 
 void add_execution_options(CLI::App& command, RunConfig& c) {
   command.add_option("--device", c.device, "auto or cpu")->capture_default_str()->group("Execution");
   command.add_option("--threads", c.threads, "0 = all")->capture_default_str()->group("Execution");
-  command.add_option("--plan", c.plan, "auto, tensor (every operation by itself), or a plan file")->capture_default_str()->group("Execution");
+  command.add_option("--plan", c.plan, "auto, tensor (every operation by itself), or a plan file")
+      ->capture_default_str()
+      ->group("Execution");
   command
       .add_option_function<std::string>(
           "--memory-limit", [&c](const std::string& text) { c.memory_limit = parse_size(text); },
@@ -126,24 +166,28 @@ void add_config_file(CLI::App& command) {
 }
 
 void add_talk_options(CLI::App& command) {
-  command.add_flag_callback("--quiet,-q", [] { set_log_level(LogLevel::quiet); }, "say nothing but results");
-  command.add_flag_callback("--verbose,-v", [] { set_log_level(LogLevel::verbose); }, "say more");
+  command.add_flag_callback(
+      "--quiet,-q", [] { set_log_level(LogLevel::quiet); }, "say nothing but results");
+  command.add_flag_callback(
+      "--verbose,-v", [] { set_log_level(LogLevel::verbose); }, "say more");
 }
 
 void apply_execution(const RunConfig& c) {
   if (c.threads < 0) throw UserError("--threads", "must not be negative");
   if (c.threads > 0) set_num_threads(c.threads);
   if (c.device != "auto" && c.device != "cpu") {
-    throw UserError("--device", "'" + c.device + "' is not available in this build", "use auto or cpu; nacre devices lists what is here");
+    throw UserError("--device", "'" + c.device + "' is not available in this build",
+                    "use auto or cpu; nacre devices lists what is here");
   }
 }
 
 Dataset open_data(const RunConfig& c) {
   const double start = now_seconds();
   Dataset dataset = load_dataset(c.data, c.load);
-  log_info(fmt::format("{}: {} vertices, {} edges, {} features, {} classes ({})", dataset.name, human_count(dataset.num_nodes()),
-                       human_count(dataset.graph.num_edges()), human_count(dataset.num_features()),
-                       human_count(dataset.num_classes), human_seconds(now_seconds() - start)));
+  log_info(fmt::format("{}: {} vertices, {} edges, {} features, {} classes ({})", dataset.name,
+                       human_count(dataset.num_nodes()), human_count(dataset.graph.num_edges()),
+                       human_count(dataset.num_features()), human_count(dataset.num_classes),
+                       human_seconds(now_seconds() - start)));
   return dataset;
 }
 
@@ -154,6 +198,8 @@ void show_session(const Session& session) {
   log_info("memory:\n" + bill);
 }
 
-std::string json_number(double value) { return std::isfinite(value) && value >= 0 ? fmt::format("{:.6g}", value) : "null"; }
+std::string json_number(double value) {
+  return std::isfinite(value) && value >= 0 ? fmt::format("{:.6g}", value) : "null";
+}
 
 }  // namespace nacre::cli

@@ -7,10 +7,10 @@ namespace nacre::cli {
 
 std::vector<std::string> spelled_our_way(int argc, char** argv) {
   static const std::map<std::string, std::string> same = {
-      {"--dataset", "--data"},          {"--num-layers", "--layers"}, {"--hidden-channels", "--hidden"},
-      {"--num-hidden", "--hidden"},     {"--num-heads", "--heads"},   {"--wd", "--weight-decay"},
-      {"--learning-rate", "--lr"},      {"--num-epochs", "--epochs"}, {"--num-threads", "--threads"},
-      {"--aggregator-type", "--aggr"},  {"--aggregator", "--aggr"},   {"--num-rels", "--relations"},
+      {"--dataset", "--data"},           {"--num-layers", "--layers"}, {"--hidden-channels", "--hidden"},
+      {"--num-hidden", "--hidden"},      {"--num-heads", "--heads"},   {"--wd", "--weight-decay"},
+      {"--learning-rate", "--lr"},       {"--num-epochs", "--epochs"}, {"--num-threads", "--threads"},
+      {"--aggregator-type", "--aggr"},   {"--aggregator", "--aggr"},   {"--num-rels", "--relations"},
       {"--num-relations", "--relations"}};
   std::vector<std::string> arguments;
   for (int i = 1; i < argc; ++i) {

@@ -56,13 +56,17 @@ std::string result_json(const Session& session, const TrainResult& r, const std:
 
 void say_result(const Session& session, const TrainResult& r, const std::string& folder) {
   if (r.interrupted) {
-    log_info(fmt::format("interrupted after epoch {}{}", r.epochs,
-                         folder.empty() ? "" : "; continue with the same command and --checkpoint " + folder + " --resume"));
+    log_info(
+        fmt::format("interrupted after epoch {}{}", r.epochs,
+                    folder.empty() ? "" : "; continue with the same command and --checkpoint " + folder + " --resume"));
   }
-  fmt::print("{} epochs in {}{}: {} ms per epoch (median; 10-90 %: {:.1f}-{:.1f})\n", r.epochs, human_seconds(r.seconds),
-             r.stopped_early ? ", stopped early" : "", fmt::format("{:.1f}", r.epoch_ms_median), r.epoch_ms_p10, r.epoch_ms_p90);
-  fmt::print("{}: test {}, validation {} (epoch {})\n", session.metric(), json_number(r.test_score), json_number(r.val_score), r.best_epoch);
-  fmt::print("memory: {} planned, {} at the peak of the process\n", human_bytes(static_cast<double>(total_bytes(session.memory()))),
+  fmt::print("{} epochs in {}{}: {} ms per epoch (median; 10-90 %: {:.1f}-{:.1f})\n", r.epochs,
+             human_seconds(r.seconds), r.stopped_early ? ", stopped early" : "",
+             fmt::format("{:.1f}", r.epoch_ms_median), r.epoch_ms_p10, r.epoch_ms_p90);
+  fmt::print("{}: test {}, validation {} (epoch {})\n", session.metric(), json_number(r.test_score),
+             json_number(r.val_score), r.best_epoch);
+  fmt::print("memory: {} planned, {} at the peak of the process\n",
+             human_bytes(static_cast<double>(total_bytes(session.memory()))),
              human_bytes(static_cast<double>(peak_memory())));
   if (!folder.empty()) fmt::print("run folder: {}\n", folder);
 }
@@ -71,7 +75,8 @@ void run(TrainCommand& c) {
   if (c.no_checkpoint && (c.trainer.resume || !c.trainer.run_folder.empty())) {
     throw UserError("--no-checkpoint", "contradicts --checkpoint and --resume");
   }
-  if (c.trainer.resume && c.trainer.run_folder.empty()) throw UserError("--resume", "needs --checkpoint DIR, the folder to continue from");
+  if (c.trainer.resume && c.trainer.run_folder.empty())
+    throw UserError("--resume", "needs --checkpoint DIR, the folder to continue from");
   if (c.trainer.checkpoint_every < 0) throw UserError("--checkpoint-every", "must not be negative");
   if (c.trainer.keep < 1) throw UserError("--keep", "must be at least 1");
   apply_execution(c.config);
@@ -100,12 +105,22 @@ void add_train(CLI::App& app) {
   add_execution_options(command, c->config);
   add_config_file(command);
   add_talk_options(command);
-  command.add_option("--checkpoint", c->trainer.run_folder, "run folder: checkpoints, metrics, final weights; default: a fresh one under runs/")->group("Output");
-  command.add_flag("--resume", c->trainer.resume, "continue from the newest checkpoint in --checkpoint, or start afresh when there is none")->group("Output");
-  command.add_option("--checkpoint-every", c->trainer.checkpoint_every, "epochs between checkpoints; default: by time")->group("Output");
+  command
+      .add_option("--checkpoint", c->trainer.run_folder,
+                  "run folder: checkpoints, metrics, final weights; default: a fresh one under runs/")
+      ->group("Output");
+  command
+      .add_flag("--resume", c->trainer.resume,
+                "continue from the newest checkpoint in --checkpoint, or start afresh when there is none")
+      ->group("Output");
+  command.add_option("--checkpoint-every", c->trainer.checkpoint_every, "epochs between checkpoints; default: by time")
+      ->group("Output");
   command.add_option("--keep", c->trainer.keep, "checkpoints kept")->capture_default_str()->group("Output");
   command.add_flag("--no-checkpoint", c->no_checkpoint, "write no run folder")->group("Output");
-  command.add_option("--metrics", c->trainer.metrics_file, "JSON lines, one per epoch; default: metrics.jsonl in the run folder")->group("Output");
+  command
+      .add_option("--metrics", c->trainer.metrics_file,
+                  "JSON lines, one per epoch; default: metrics.jsonl in the run folder")
+      ->group("Output");
   command.add_option("--trace", c->trace, "write a timeline that Perfetto opens")->group("Output");
   command.add_flag("--json", c->json, "end stdout with one JSON object")->group("Output");
   command.callback([c] { run(*c); });

@@ -54,7 +54,8 @@ TEST_F(EngineTest, ThreadsDoNotChangeABit) {
         const Outputs outputs = run_plan(dfg, input.blocks, bindings, kStep, {});
         if (threads == 1) first = outputs;
         for (const auto& [name, values] : outputs) {
-          ASSERT_TRUE(same_bits(values, first.at(name))) << model.name << " on " << input.name << ": " << name << " with " << threads << " threads";
+          ASSERT_TRUE(same_bits(values, first.at(name)))
+              << model.name << " on " << input.name << ": " << name << " with " << threads << " threads";
         }
       }
     }

@@ -23,7 +23,8 @@ RuntimeError::RuntimeError(const std::string& where, const std::string& what)
     : std::runtime_error(one_line(where, what, "")) {}
 
 InternalError::InternalError(const char* file, int line, const std::string& what)
-    : std::logic_error(std::string("internal error at ") + (std::strrchr(file, '/') ? std::strrchr(file, '/') + 1 : file) +
-                       ":" + std::to_string(line) + ": " + what) {}
+    : std::logic_error(std::string("internal error at ") +
+                       (std::strrchr(file, '/') ? std::strrchr(file, '/') + 1 : file) + ":" + std::to_string(line) +
+                       ": " + what) {}
 
 }  // namespace nacre

@@ -25,8 +25,8 @@ class InternalError : public std::logic_error {
 };
 
 // Throws InternalError unless `condition` holds. `message` is only evaluated on failure.
-#define NACRE_CHECK(condition, message) \
-  do {                                  \
+#define NACRE_CHECK(condition, message)                                            \
+  do {                                                                             \
     if (!(condition)) throw ::nacre::InternalError(__FILE__, __LINE__, (message)); \
   } while (0)
 

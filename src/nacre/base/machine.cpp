@@ -8,7 +8,8 @@
 namespace nacre {
 namespace {
 
-// The number behind `key` in a file of "key number" lines, or the file's first number with an empty key; -1 if there is none.
+// The number behind `key` in a file of "key number" lines, or the file's first number with an empty key; -1 if there is
+// none.
 int64_t read_number(const char* path, const std::string& key) {
   std::ifstream file(path);
   int64_t value = -1;

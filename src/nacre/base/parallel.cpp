@@ -44,7 +44,8 @@ void parallel_tasks(int64_t n, FunctionRef<void(int64_t)> body) {
       for (int64_t i = 0; i < n; ++i) body(i);
       return;
     }
-    tbb::parallel_for(int64_t{0}, n, [&](int64_t i) { body(i); }, tbb::auto_partitioner{});
+    tbb::parallel_for(
+        int64_t{0}, n, [&](int64_t i) { body(i); }, tbb::auto_partitioner{});
   });
 }
 

@@ -19,7 +19,8 @@ PendingFile::PendingFile(std::string path)
     : path_(std::move(path)), temporary_(path_ + ".tmp." + std::to_string(getpid())) {
   fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd_ < 0) {
-    throw UserError(path_, std::string("cannot be written: ") + std::strerror(errno), "choose a folder you can write to");
+    throw UserError(path_, std::string("cannot be written: ") + std::strerror(errno),
+                    "choose a folder you can write to");
   }
 }
 

@@ -1,5 +1,5 @@
-// A file that appears under its name only when it is complete. Until commit() everything goes to a temporary file beside it,
-// which is removed if anything fails before.
+// A file that appears under its name only when it is complete. Until commit() everything goes to a temporary file
+// beside it, which is removed if anything fails before.
 #pragma once
 
 #include <cstdint>

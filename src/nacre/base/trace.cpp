@@ -25,8 +25,8 @@ struct Event {
 std::atomic<bool> g_enabled{false};
 std::atomic<int> g_next_thread{0};
 std::mutex g_mutex;
-std::vector<Event> g_events;       // guarded by g_mutex
-std::set<std::string> g_names;     // guarded by g_mutex; node-based, so c_str() stays valid
+std::vector<Event> g_events;    // guarded by g_mutex
+std::set<std::string> g_names;  // guarded by g_mutex; node-based, so c_str() stays valid
 int64_t g_origin_ns = 0;
 
 int64_t now_ns() {
@@ -59,9 +59,10 @@ void trace_write(const std::string& path) {
   std::fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", file);
   for (size_t i = 0; i < g_events.size(); ++i) {
     const Event& e = g_events[i];
-    const std::string line = fmt::format(R"({{"ph":"X","pid":1,"tid":{},"cat":"{}","name":"{}","ts":{:.3f},"dur":{:.3f}}}{})",
-                                         e.thread, e.category, e.name, static_cast<double>(e.begin_ns - g_origin_ns) / 1e3,
-                                         static_cast<double>(e.end_ns - e.begin_ns) / 1e3, i + 1 < g_events.size() ? "," : "");
+    const std::string line =
+        fmt::format(R"({{"ph":"X","pid":1,"tid":{},"cat":"{}","name":"{}","ts":{:.3f},"dur":{:.3f}}}{})", e.thread,
+                    e.category, e.name, static_cast<double>(e.begin_ns - g_origin_ns) / 1e3,
+                    static_cast<double>(e.end_ns - e.begin_ns) / 1e3, i + 1 < g_events.size() ? "," : "");
     std::fprintf(file, "%s\n", line.c_str());
   }
   std::fputs("]}\n", file);

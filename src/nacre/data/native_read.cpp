@@ -44,7 +44,9 @@ class Reader {
       damaged("the header's checksum does not match");
     if (header.sections > native::kMaxSections) damaged("too many sections");
     table_.resize(header.sections);
-    std::memcpy(table_.data(), file->bytes().data() + sizeof(header), table_.size() * sizeof(SectionEntry));
+    for (size_t i = 0; i < table_.size(); ++i) {
+      std::memcpy(&table_[i], file->bytes().data() + sizeof(header) + i * sizeof(SectionEntry), sizeof(SectionEntry));
+    }
     check_table();
   }
 

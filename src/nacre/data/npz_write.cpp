@@ -34,15 +34,15 @@ std::string zip_header(const Member& m, bool central) {
   put(h, central ? 0x02014b50 : 0x04034b50, 4);
   if (central) put(h, kVersion, 2);
   put(h, kVersion, 2);
-  put(h, 0, 2 + 2 + 2);           // flags, method stored, time
-  put(h, (1 << 5) + 1, 2);        // 1980-01-01: the same bytes whenever written
+  put(h, 0, 2 + 2 + 2);     // flags, method stored, time
+  put(h, (1 << 5) + 1, 2);  // 1980-01-01: the same bytes whenever written
   put(h, m.crc, 4);
   put(h, kSeeZip64, 4);
   put(h, kSeeZip64, 4);
   put(h, m.name.size(), 2);
   put(h, central ? 28 : 20, 2);
   if (central) {
-    put(h, 0, 2 + 2 + 2 + 4);     // comment, disk, attributes
+    put(h, 0, 2 + 2 + 2 + 4);  // comment, disk, attributes
     put(h, kSeeZip64, 4);
   }
   h += m.name;
@@ -94,7 +94,7 @@ class NpzWriter {
     for (const Member& m : members_) tail += zip_header(m, true);
     const uint64_t directory = tail.size();
     const auto directory_at = static_cast<uint64_t>(end_);
-    put(tail, 0x06064b50, 4);     // ZIP64 end of central directory
+    put(tail, 0x06064b50, 4);  // ZIP64 end of central directory
     put(tail, 44, 8);
     put(tail, kVersion, 2);
     put(tail, kVersion, 2);
@@ -103,11 +103,11 @@ class NpzWriter {
     put(tail, members_.size(), 8);
     put(tail, directory, 8);
     put(tail, directory_at, 8);
-    put(tail, 0x07064b50, 4);     // its locator
+    put(tail, 0x07064b50, 4);  // its locator
     put(tail, 0, 4);
     put(tail, directory_at + directory, 8);
     put(tail, 1, 4);
-    put(tail, 0x06054b50, 4);     // end of central directory
+    put(tail, 0x06054b50, 4);  // end of central directory
     put(tail, 0, 2 + 2);
     put(tail, 0xFFFF, 2);
     put(tail, 0xFFFF, 2);
@@ -139,7 +139,8 @@ void write_npz(const Dataset& d, const std::string& path) {
   const int64_t edges = g.num_edges();
   const Array<NodeId>& dst = g.edge_dst();
   out.add<int64_t>("num_nodes", "<i8", {}, [&](int64_t) { return d.num_nodes(); });
-  out.add<int64_t>("edge_index", "<i8", {2, edges}, [&](int64_t i) { return i < edges ? g.col_idx()[i] : dst[i - edges]; });
+  out.add<int64_t>("edge_index", "<i8", {2, edges},
+                   [&](int64_t i) { return i < edges ? g.col_idx()[i] : dst[i - edges]; });
   if (g.weighted()) out.add<float>("edge_weight", "<f4", {edges}, [&](int64_t i) { return g.edge_weight()[i]; });
   if (g.typed()) out.add<int64_t>("edge_type", "<i8", {edges}, [&](int64_t i) { return g.edge_type()[i]; });
   if (d.features.defined()) {

@@ -1,5 +1,5 @@
-// Reverse-mode differentiation. Nodes are visited in reverse; each appends the gradients of its inputs as ordinary nodes,
-// so the backward pass is a DFG like the forward pass and gets every optimisation the forward pass gets.
+// Reverse-mode differentiation. Nodes are visited in reverse; each appends the gradients of its inputs as ordinary
+// nodes, so the backward pass is a DFG like the forward pass and gets every optimisation the forward pass gets.
 #include <algorithm>
 #include <map>
 
@@ -46,8 +46,8 @@ class Differentiator {
   bool wants(NodeRef i) const { return wanted_[i] != 0; }
 
   void give(NodeRef to, NodeRef gradient) {
-    NACRE_CHECK(dfg_[to].type == dfg_[gradient].type, "gradient of " + type_text(dfg_[to].type) + " has type " +
-                                                          type_text(dfg_[gradient].type));
+    NACRE_CHECK(dfg_[to].type == dfg_[gradient].type,
+                "gradient of " + type_text(dfg_[to].type) + " has type " + type_text(dfg_[gradient].type));
     const auto [slot, fresh] = grads_.try_emplace(to, gradient);
     if (!fresh) slot->second = add(Op::add, {slot->second, gradient});
   }
@@ -163,7 +163,8 @@ class Differentiator {
     const NodeRef x = node.inputs[0];
     const NodeRef w = node.inputs[1];
     if (wants(x)) give(x, add(for_x, {g, w}));
-    if (wants(w)) give(w, node.op == Op::matmul || node.op == Op::typed_matmul ? add(for_w, {x, g}) : add(for_w, {g, x}));
+    if (wants(w))
+      give(w, node.op == Op::matmul || node.op == Op::typed_matmul ? add(for_w, {x, g}) : add(for_w, {g, x}));
   }
 
   void neural(const Node& node, NodeRef self, NodeRef g) {

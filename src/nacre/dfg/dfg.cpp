@@ -97,8 +97,10 @@ void Dfg::validate() const {
     const NodeRef i = copy.add(node);
     NACRE_CHECK(copy[i] == node, "node " + std::to_string(i) + " carries a type that does not follow from its inputs");
   }
-  for (const auto& [name, node] : outputs_) NACRE_CHECK(node >= 0 && node < size(), "output '" + name + "' is dangling");
-  for (const auto& [name, node] : updates_) NACRE_CHECK(node >= 0 && node < size(), "update '" + name + "' is dangling");
+  for (const auto& [name, node] : outputs_)
+    NACRE_CHECK(node >= 0 && node < size(), "output '" + name + "' is dangling");
+  for (const auto& [name, node] : updates_)
+    NACRE_CHECK(node >= 0 && node < size(), "update '" + name + "' is dangling");
 }
 
 Dfg prune(const Dfg& dfg) {

@@ -49,14 +49,14 @@ enum class Init : uint8_t { zeros, ones, glorot, uniform_fan_in, constant };
 struct Node {
   Op op = Op::input;
   std::vector<NodeRef> inputs;
-  ValueType type;            // inferred by Dfg::add, except for leaves
-  Attr attr = Attr::none;    // indexing operations and degree
-  double alpha = 0;          // scale, slope, dropout share, epsilon, constant initial value
-  std::vector<int64_t> ints; // row_sum {rank}; slice {begin, len}; pad {begin, total}; index along type {layer}
-  std::string name;          // leaves
-  uint64_t salt = 0;         // dropout
-  Init init = Init::zeros;   // param
-  bool state = false;        // param: kept in checkpoints, not trained (running statistics)
+  ValueType type;             // inferred by Dfg::add, except for leaves
+  Attr attr = Attr::none;     // indexing operations and degree
+  double alpha = 0;           // scale, slope, dropout share, epsilon, constant initial value
+  std::vector<int64_t> ints;  // row_sum {rank}; slice {begin, len}; pad {begin, total}; index along type {layer}
+  std::string name;           // leaves
+  uint64_t salt = 0;          // dropout
+  Init init = Init::zeros;    // param
+  bool state = false;         // param: kept in checkpoints, not trained (running statistics)
 
   friend bool operator==(const Node&, const Node&) = default;
 };
@@ -76,7 +76,7 @@ class Dfg {
   // Named results: "logits", "loss", "grad:NAME". Order is kept.
   void set_output(const std::string& name, NodeRef node);
   const std::vector<std::pair<std::string, NodeRef>>& outputs() const { return outputs_; }
-  NodeRef output(std::string_view name) const;      // throws InternalError when absent
+  NodeRef output(std::string_view name) const;       // throws InternalError when absent
   NodeRef find_output(std::string_view name) const;  // -1 when absent
   // After a training step the state parameter `name` takes the value of `node`.
   void set_update(const std::string& name, NodeRef node);

@@ -1,4 +1,5 @@
-// Shape inference: one function per family of operations. Every rule of op.h that can be checked without a graph is here.
+// Shape inference: one function per family of operations. Every rule of op.h that can be checked without a graph is
+// here.
 #include <algorithm>
 
 #include "nacre/base/error.h"
@@ -154,7 +155,8 @@ class Inference {
 
   ValueType matrix() const {
     require_f32();
-    const bool typed = node_.op == Op::typed_matmul || node_.op == Op::typed_matmul_t || node_.op == Op::typed_weight_grad;
+    const bool typed =
+        node_.op == Op::typed_matmul || node_.op == Op::typed_matmul_t || node_.op == Op::typed_weight_grad;
     if (typed) layer_of_edge(0);
     require(in(0).dims.size() == 1, "rows must be one-dimensional");
     const Space home = typed ? Space::type() : Space::param();
@@ -162,7 +164,8 @@ class Inference {
       require(in(1).dims.size() == 1 && in(0).space == in(1).space, "rows must be one-dimensional, in the same space");
       return {home, {in(0).dims[0], in(1).dims[0]}};
     }
-    require(in(1).space == home && in(1).dims.size() == 2, typed ? "the weight must be t[K,N]" : "the weight must be p[K,N]");
+    require(in(1).space == home && in(1).dims.size() == 2,
+            typed ? "the weight must be t[K,N]" : "the weight must be p[K,N]");
     const bool transposed = node_.op == Op::matmul_t || node_.op == Op::typed_matmul_t;
     require(in(0).dims[0] == in(1).dims[transposed ? 1 : 0], "inner sizes differ");
     return {in(0).space, {in(1).dims[transposed ? 0 : 1]}};

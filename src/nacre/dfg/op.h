@@ -1,6 +1,6 @@
-// The operations of the DFG. Indexing operations move rows between spaces along an edge attribute; neural operations stay
-// inside one space; leaves bring values in. This list is the specification: the reference interpreter, the gradients
-// and every back end follow it.
+// The operations of the DFG. Indexing operations move rows between spaces along an edge attribute; neural operations
+// stay inside one space; leaves bring values in. This list is the specification: the reference interpreter, the
+// gradients and every back end follow it.
 //
 // Spaces (see dfg.h): v0, v1, … vertices of block 0's sources, of block 0's destinations (= block 1's sources), …;
 // e0, e1, … edges of a block; t edge types; p parameters (one row). Rows are written x[i]; `…` stands for the row dims.
@@ -20,18 +20,18 @@ enum class Op : uint8_t {
   constant,      // alpha in every element
 
   // ---- indexing
-  index,           // y[r] = x[attr(r)].  src: v(l)→e(l); dst: v(l+1)→e(l); type: t→e(l); self: v(l)→v(l+1) (first rows)
-  index_add,       // y[i] = Σ x[r] over attr(r) = i, the transpose of index. Rows nothing points at are 0.
-  index_mean,      // attr dst: mean over the edges of each destination, 0 when it has none
-  index_max,       // attr dst: elementwise maximum over the edges of each destination, 0 when it has none
-  index_argmax,    // attr dst: position (i32) of the first edge that attains index_max; -1 when there is none
-  index_take_max,  // (g: v(l+1)[…], argmax) → e(l)[…]: g[dst(r)] where argmax[dst(r)] = r, else 0
-  edge_softmax,    // attr dst: softmax over the edges of each destination, each row element apart
+  index,  // y[r] = x[attr(r)].  src: v(l)→e(l); dst: v(l+1)→e(l); type: t→e(l); self: v(l)→v(l+1) (first rows)
+  index_add,          // y[i] = Σ x[r] over attr(r) = i, the transpose of index. Rows nothing points at are 0.
+  index_mean,         // attr dst: mean over the edges of each destination, 0 when it has none
+  index_max,          // attr dst: elementwise maximum over the edges of each destination, 0 when it has none
+  index_argmax,       // attr dst: position (i32) of the first edge that attains index_max; -1 when there is none
+  index_take_max,     // (g: v(l+1)[…], argmax) → e(l)[…]: g[dst(r)] where argmax[dst(r)] = r, else 0
+  edge_softmax,       // attr dst: softmax over the edges of each destination, each row element apart
   edge_softmax_grad,  // (g, y) → y · (g − Σ y·g over the edges of the same destination)
-  lstm,            // (z: v(l)[4H], w: p[H,4H]) → v(l+1)[H]: last hidden state of an LSTM run over the in-neighbours in edge
-                   // order; gates (i, f, g, o) of step t = z[src(t)] + h·w; h = c = 0 at first; 0 for no neighbours
-  lstm_grad_z,     // (g: v(l+1)[H], z, w) → v(l)[4H]
-  lstm_grad_w,     // (g, z, w) → p[H,4H]
+  lstm,  // (z: v(l)[4H], w: p[H,4H]) → v(l+1)[H]: last hidden state of an LSTM run over the in-neighbours in edge
+         // order; gates (i, f, g, o) of step t = z[src(t)] + h·w; h = c = 0 at first; 0 for no neighbours
+  lstm_grad_z,  // (g: v(l+1)[H], z, w) → v(l)[4H]
+  lstm_grad_w,  // (g, z, w) → p[H,4H]
 
   // ---- neural: matrices
   matmul,             // (x: s[K], w: p[K,N]) → s[N]: x[r]·w
@@ -46,46 +46,46 @@ enum class Op : uint8_t {
   add,
   sub,
   mul,
-  scale,           // alpha · x
+  scale,  // alpha · x
   relu,
-  leaky_relu,      // alpha = slope below 0 (> 0)
-  elu,             // alpha · (eˣ − 1) below 0
+  leaky_relu,  // alpha = slope below 0 (> 0)
+  elu,         // alpha · (eˣ − 1) below 0
   sigmoid,
   tanh,
-  relu_grad,       // (g, y): gradients take the OUTPUT y of the activation: g where y > 0, else 0
-  leaky_relu_grad, // (g, y): g where y > 0, else alpha · g
-  elu_grad,        // (g, y): g where y > 0, else g · (y + alpha)
-  sigmoid_grad,    // (g, y): g · y · (1 − y)
-  tanh_grad,       // (g, y): g · (1 − y²)
-  inv,             // 1/x, 0 where x = 0
-  inv_sqrt,        // 1/√x, 0 where x ≤ 0
-  dropout,         // x/(1−alpha) where kept, else 0; element i of the tensor is kept if dropout_keep(…, salt, i) (random.h)
+  relu_grad,        // (g, y): gradients take the OUTPUT y of the activation: g where y > 0, else 0
+  leaky_relu_grad,  // (g, y): g where y > 0, else alpha · g
+  elu_grad,         // (g, y): g where y > 0, else g · (y + alpha)
+  sigmoid_grad,     // (g, y): g · y · (1 − y)
+  tanh_grad,        // (g, y): g · (1 − y²)
+  inv,              // 1/x, 0 where x = 0
+  inv_sqrt,         // 1/√x, 0 where x ≤ 0
+  dropout,  // x/(1−alpha) where kept, else 0; element i of the tensor is kept if dropout_keep(…, salt, i) (random.h)
 
   // ---- neural: row shapes
-  row_sum,         // dims [d0 … dn] → the first `rank` of them, summed over the rest
-  expand,          // to (space, dims): from p to every row of a space, and/or from a prefix of dims to all of them
-  reshape,         // the same row elements under other dims
-  concat,          // (a, b): along the last dim
-  slice,           // elements [begin, begin+len) of the last dim
-  pad,             // the transpose of slice: last dim becomes `total`, x at [begin, begin+len), 0 elsewhere
+  row_sum,  // dims [d0 … dn] → the first `rank` of them, summed over the rest
+  expand,   // to (space, dims): from p to every row of a space, and/or from a prefix of dims to all of them
+  reshape,  // the same row elements under other dims
+  concat,   // (a, b): along the last dim
+  slice,    // elements [begin, begin+len) of the last dim
+  pad,      // the transpose of slice: last dim becomes `total`, x at [begin, begin+len), 0 elsewhere
 
   // ---- neural: across rows
   column_sum,      // s[…] → p[…]: Σ over all rows
   column_moments,  // s[F] → p[2,F]: mean and (biased) variance of every column over all rows
-  standardize,     // (x: s[F], m: p[2,F]) → (x − m0)/√(m1 + alpha). If m = column_moments(x), gradients flow through it.
-  standardize_grad,  // (g, x, m): gradient of standardize(x, column_moments(x)) for x
-  row_normalize,   // (x − mean)/√(variance + alpha) over the elements of each row (the core of layer norm)
+  standardize,  // (x: s[F], m: p[2,F]) → (x − m0)/√(m1 + alpha). If m = column_moments(x), gradients flow through it.
+  standardize_grad,    // (g, x, m): gradient of standardize(x, column_moments(x)) for x
+  row_normalize,       // (x − mean)/√(variance + alpha) over the elements of each row (the core of layer norm)
   row_normalize_grad,  // (g, x)
 
   // ---- neural: losses (scalars are p[])
-  log_softmax,      // over the last dim (row dims [C])
-  log_softmax_grad, // (g, y) → g − eʸ·Σg
-  nll,              // (lp: s[C], label: s[] i32, weight: s[]) → p[]: −Σ weight[r]·lp[r, label[r]]; label < 0 is left out
-  nll_grad,         // (lp, label, weight, g: p[]) → s[C]
-  bce,              // (x: s[C] logits, target: s[C] u8, weight: s[]) → p[]: Σ weight[r]·Σ_c (log(1+eˣ) − target·x)
-  bce_grad,         // (x, target, weight, g: p[]) → s[C]
-  l2,               // x → p[]: ½·Σ x²
-  count_            // number of operations
+  log_softmax,       // over the last dim (row dims [C])
+  log_softmax_grad,  // (g, y) → g − eʸ·Σg
+  nll,       // (lp: s[C], label: s[] i32, weight: s[]) → p[]: −Σ weight[r]·lp[r, label[r]]; label < 0 is left out
+  nll_grad,  // (lp, label, weight, g: p[]) → s[C]
+  bce,       // (x: s[C] logits, target: s[C] u8, weight: s[]) → p[]: Σ weight[r]·Σ_c (log(1+eˣ) − target·x)
+  bce_grad,  // (x, target, weight, g: p[]) → s[C]
+  l2,        // x → p[]: ½·Σ x²
+  count_     // number of operations
 };
 
 // What an indexing operation follows.
@@ -101,8 +101,8 @@ struct OpInfo {
 };
 
 const OpInfo& op_info(Op op);
-Op parse_op(std::string_view name);        // throws UserError
+Op parse_op(std::string_view name);  // throws UserError
 std::string_view attr_name(Attr attr);
-Attr parse_attr(std::string_view name);    // throws UserError
+Attr parse_attr(std::string_view name);  // throws UserError
 
 }  // namespace nacre

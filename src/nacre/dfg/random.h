@@ -2,6 +2,9 @@
 // whatever order it visits them in.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include "nacre/base/philox.h"
 
 namespace nacre {
@@ -13,13 +16,16 @@ struct DropoutStream {
   DropoutStream(uint64_t seed, uint64_t salt, uint64_t at_step) : key(mix_key(seed, salt)), step(at_step) {}
 };
 
-// Element i of the tensor is kept if its 16 random bits reach the threshold. Elements 8k … 8k+7 share one Philox block, two
-// to a word, low half first: dropout is bound by random numbers, and 16 bits set the share to within 0.001 %.
+// Element i of the tensor is kept if its 16 random bits reach the threshold. Elements 8k … 8k+7 share one Philox block,
+// two to a word, low half first: dropout is bound by random numbers, and 16 bits set the share to within 0.001 %.
 inline bool dropout_keep(const DropoutStream& stream, uint64_t element, uint32_t threshold) {
   const uint32_t word = philox(stream.key, stream.step, element / 8)[element % 8 / 2];
   return ((word >> (element % 2 * 16)) & 0xFFFF) >= threshold;
 }
 
-inline uint32_t dropout_threshold(double p) { return static_cast<uint32_t>(p * 65536.0 + 0.5); }
+// At most 65535, so that even the largest share keeps something.
+inline uint32_t dropout_threshold(double p) {
+  return static_cast<uint32_t>(std::min(65535L, std::lround(p * 65536.0)));
+}
 
 }  // namespace nacre

@@ -1,7 +1,8 @@
 // The text form of a DFG. One line per node:
 //   %7 = index_add(%6) : v1[256] attr=dst
 //   %0 = input : v0[128] name=x
-// then `output NAME %i` and `update NAME %i` lines. `#` starts a comment. Fields that hold their default are not printed.
+// then `output NAME %i` and `update NAME %i` lines. `#` starts a comment. Fields that hold their default are not
+// printed.
 #include <cctype>
 #include <charconv>
 #include <sstream>

@@ -18,7 +18,6 @@ constexpr int64_t kFloat = sizeof(float);
 // Rows of a product computed before their tail runs: the block must still be in the second-level cache.
 int64_t matmul_block_rows(int64_t width) { return std::clamp<int64_t>(65536 / std::max<int64_t>(1, width), 16, 512); }
 
-
 }  // namespace
 
 float* Binder::stored_root(const Kernel& k) const {
@@ -76,7 +75,8 @@ KernelNeeds Binder::needs(const Kernel& k) const {
     case KernelKind::matmul: {
       if (tail == nullptr) return {};
       const int64_t n = width(k.root);
-      return {matmul_block_rows(n) * n + cpu::scratch_floats(k.tail), cpu::gemm_packed_size(n, width(k.args[0])) * kFloat};
+      return {matmul_block_rows(n) * n + cpu::scratch_floats(k.tail),
+              cpu::gemm_packed_size(n, width(k.args[0])) * kFloat};
     }
     case KernelKind::weight_grad:
       return {0, cpu::gemm_tn_workspace(rows(k.args[0]), width(k.args[0]), width(k.args[1]))};
@@ -84,8 +84,9 @@ KernelNeeds Binder::needs(const Kernel& k) const {
     case KernelKind::typed_weight_grad: {
       const auto view = ex_.views_->typed(graph(k), k.direction);
       const Dims& w = k.kind == KernelKind::typed_reduce ? node(k.args[1]).type.dims : root.type.dims;
-      const int64_t workspace = k.kind == KernelKind::typed_reduce ? cpu::typed_matmul_workspace(*view, w[0], w[1])
-                                                                   : cpu::typed_weight_grad_workspace(*view, w[0], w[1]);
+      const int64_t workspace = k.kind == KernelKind::typed_reduce
+                                    ? cpu::typed_matmul_workspace(*view, w[0], w[1])
+                                    : cpu::typed_weight_grad_workspace(*view, w[0], w[1]);
       return {cpu::typed_scratch_floats(w[0], w[1]), workspace * kFloat};
     }
     case KernelKind::lstm: {
@@ -316,8 +317,8 @@ std::function<void()> Binder::bind_moments(const Kernel& k, void* workspace) con
   if (node(k.root).op == Op::column_moments) {
     return [x = f32(k.args[0]), out = f32(k.root), n, w, sums] { cpu::column_moments(x, n, w, out, sums); };
   }
-  const cpu::StandardizeGradArgs a{n, w, f32(k.args[0]), f32(k.args[1]), f32(k.args[2]),
-                                   static_cast<float>(node(k.root).alpha), f32(k.root), sums};
+  const cpu::StandardizeGradArgs a{
+      n, w, f32(k.args[0]), f32(k.args[1]), f32(k.args[2]), static_cast<float>(node(k.root).alpha), f32(k.root), sums};
   return [a] { cpu::standardize_grad(a); };
 }
 

@@ -8,8 +8,8 @@
 namespace nacre {
 
 struct KernelNeeds {
-  int64_t scratch_floats = 0;    // per thread
-  int64_t workspace_bytes = 0;   // shared, for the duration of the kernel
+  int64_t scratch_floats = 0;   // per thread
+  int64_t workspace_bytes = 0;  // shared, for the duration of the kernel
 };
 
 class Binder {

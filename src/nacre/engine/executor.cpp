@@ -20,7 +20,8 @@ bool is_bound_leaf(const Node& node) { return node.op == Op::input || node.op ==
 std::string expression_key(const Dfg& dfg, NodeRef i) {
   const Node& node = dfg[i];
   // Spaces of different layers name the same rows in full-graph training, but keep them apart: blocks may differ.
-  std::string key = fmt::format("{}:{}{}:{}", op_info(node.op).name, type_text(node.type), attr_name(node.attr), node.alpha);
+  std::string key =
+      fmt::format("{}:{}{}:{}", op_info(node.op).name, type_text(node.type), attr_name(node.attr), node.alpha);
   for (const int64_t v : node.ints) key += fmt::format(",{}", v);
   key += node.name;
   for (const NodeRef in : node.inputs) key += "(" + expression_key(dfg, in) + ")";
@@ -36,8 +37,8 @@ Executor::Executor(Plan plan, Blocks blocks, std::shared_ptr<GraphViews> views)
   pooled_.assign(plan_.kernels.size(), 0);
   for (size_t k = 0; k < plan_.kernels.size(); ++k) {
     const Kernel& kernel = plan_.kernels[k];
-    names_.push_back(trace_name(fmt::format("{} %{} {}", kernel_name(kernel.kind), kernel.root,
-                                            op_info(plan_.dfg[kernel.root].op).name)));
+    names_.push_back(trace_name(
+        fmt::format("{} %{} {}", kernel_name(kernel.kind), kernel.root, op_info(plan_.dfg[kernel.root].op).name)));
   }
   plan_memory();
 }
@@ -112,7 +113,8 @@ void Executor::allocate(std::shared_ptr<void> arena, ConstantPool& pool) {
       NACRE_CHECK(found != bound_.end(), "leaf '" + dfg[i].name + "' is not bound");
       pointers_[static_cast<size_t>(i)] = found->second;
     } else if (node_request_[static_cast<size_t>(i)] >= 0) {
-      pointers_[static_cast<size_t>(i)] = base + arena_plan_.offsets[static_cast<size_t>(node_request_[static_cast<size_t>(i)])];
+      pointers_[static_cast<size_t>(i)] =
+          base + arena_plan_.offsets[static_cast<size_t>(node_request_[static_cast<size_t>(i)])];
     }
   }
   for (size_t k = 0; k < plan_.kernels.size(); ++k) {

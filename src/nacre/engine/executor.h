@@ -1,5 +1,5 @@
-// Executor: a plan made runnable on the CPU. Building one prepares the graph's views and plans memory exactly; allocate()
-// takes the memory; prepare() computes what never changes; run() is one step and allocates nothing.
+// Executor: a plan made runnable on the CPU. Building one prepares the graph's views and plans memory exactly;
+// allocate() takes the memory; prepare() computes what never changes; run() is one step and allocates nothing.
 #pragma once
 
 #include <functional>
@@ -16,8 +16,8 @@
 
 namespace nacre {
 
-// Values that depend on the graph and the inputs only, by the expression that computes them: the training and the evaluation
-// plan of a model share them.
+// Values that depend on the graph and the inputs only, by the expression that computes them: the training and the
+// evaluation plan of a model share them.
 using ConstantPool = std::map<std::string, Tensor>;
 
 struct KernelTime {
@@ -30,8 +30,8 @@ class Executor {
   Executor(Plan plan, Blocks blocks, std::shared_ptr<GraphViews> views);
 
   const Plan& plan() const { return plan_; }
-  // What allocate() will take: the arena (shareable with executors that never run at the same time) and the constants that
-  // are not in `pool` yet.
+  // What allocate() will take: the arena (shareable with executors that never run at the same time) and the constants
+  // that are not in `pool` yet.
   int64_t arena_bytes() const { return arena_plan_.bytes; }
   int64_t constant_bytes(const ConstantPool& pool) const;
   const ArenaPlan& arena_plan() const { return arena_plan_; }
@@ -63,17 +63,17 @@ class Executor {
   std::vector<int> node_request_;       // per node: its request in the arena, or -1
   std::vector<int> workspace_request_;  // per kernel
   int scratch_request_ = -1;
-  int64_t scratch_per_thread_ = 0;      // floats
+  int64_t scratch_per_thread_ = 0;  // floats
   int scratch_threads_ = 1;
   std::vector<BufferRequest> requests_;
 
   std::shared_ptr<void> arena_;
-  std::vector<Tensor> constants_;       // per node; keeps pooled memory alive
-  std::vector<void*> pointers_;         // per node
+  std::vector<Tensor> constants_;  // per node; keeps pooled memory alive
+  std::vector<void*> pointers_;    // per node
   std::map<std::string, void*> bound_;
   std::vector<std::function<void()>> steps_;  // per kernel
   std::vector<const char*> names_;            // per kernel, for the trace
-  std::vector<char> pooled_;            // per kernel: all its results came from the pool
+  std::vector<char> pooled_;                  // per kernel: all its results came from the pool
   std::vector<KernelTime> times_;
   StepContext step_;
 };

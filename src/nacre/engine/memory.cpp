@@ -23,7 +23,8 @@ ArenaPlan plan_arena(const std::vector<BufferRequest>& requests) {
   plan.offsets.assign(requests.size(), 0);
   std::vector<size_t> order(requests.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return requests[a].bytes > requests[b].bytes; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return requests[a].bytes > requests[b].bytes; });
   std::vector<size_t> placed;
   for (const size_t i : order) {
     const BufferRequest& want = requests[i];
@@ -64,20 +65,24 @@ int64_t total_bytes(const std::vector<MemoryItem>& items) {
 std::string memory_text(const std::vector<MemoryItem>& items) {
   std::string text;
   for (const MemoryItem& item : items) {
-    if (item.bytes > 0) text += fmt::format("  {:<34} {:>14} B  {:>11}\n", item.what, human_count(item.bytes), human_bytes(static_cast<double>(item.bytes)));
+    if (item.bytes > 0)
+      text += fmt::format("  {:<34} {:>14} B  {:>11}\n", item.what, human_count(item.bytes),
+                          human_bytes(static_cast<double>(item.bytes)));
   }
   const int64_t sum = total_bytes(items);
-  return text + fmt::format("  {:<34} {:>14} B  {:>11}\n", "total", human_count(sum), human_bytes(static_cast<double>(sum)));
+  return text +
+         fmt::format("  {:<34} {:>14} B  {:>11}\n", "total", human_count(sum), human_bytes(static_cast<double>(sum)));
 }
 
 void require_fit(const std::vector<MemoryItem>& items, int64_t limit) {
   const int64_t need = total_bytes(items);
   if (need <= limit) return;
-  const auto largest = std::max_element(items.begin(), items.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+  const auto largest =
+      std::max_element(items.begin(), items.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
   throw UserError("memory",
                   fmt::format("the run needs {} but only {} may be used; the largest part is {} ({})",
-                              human_bytes(static_cast<double>(need)), human_bytes(static_cast<double>(limit)), largest->what,
-                              human_bytes(static_cast<double>(largest->bytes))),
+                              human_bytes(static_cast<double>(need)), human_bytes(static_cast<double>(limit)),
+                              largest->what, human_bytes(static_cast<double>(largest->bytes))),
                   "use a smaller --hidden, fewer --layers or --heads, a smaller graph, or raise --memory-limit");
 }
 

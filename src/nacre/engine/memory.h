@@ -1,5 +1,5 @@
-// Exact memory planning: every buffer a step needs gets a place in one arena before anything is allocated. Buffers whose
-// lifetimes do not overlap share bytes.
+// Exact memory planning: every buffer a step needs gets a place in one arena before anything is allocated. Buffers
+// whose lifetimes do not overlap share bytes.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,9 @@ Graph::Graph() : lazy_(std::make_shared<Lazy>()) { a_.row_ptr = std::vector<int6
 
 Graph::Graph(GraphArrays arrays, const std::string& where) : a_(std::move(arrays)), lazy_(std::make_shared<Lazy>()) {
   const int64_t edges = a_.col_idx.size();
-  const auto bad = [&](const std::string& what) { throw UserError(where, what, "the graph is damaged: convert it again"); };
+  const auto bad = [&](const std::string& what) {
+    throw UserError(where, what, "the graph is damaged: convert it again");
+  };
   if (a_.num_dst > a_.num_src) bad("more destinations than sources");
   if (a_.num_src > INT64_C(0xFFFFFFFF)) bad("more than 4,294,967,295 vertices");
   if (a_.row_ptr.size() != a_.num_dst + 1) bad("row offsets do not match the number of vertices");

@@ -1,5 +1,5 @@
-// Graph: the edges of one message-flow block, grouped by destination (in-CSR). Messages flow src → dst. A full graph is a
-// block whose sources and destinations are the same vertices; in a sampled block the destinations are the first
+// Graph: the edges of one message-flow block, grouped by destination (in-CSR). Messages flow src → dst. A full graph is
+// a block whose sources and destinations are the same vertices; in a sampled block the destinations are the first
 // num_dst of the sources.
 //
 // Edges are numbered by their position in the in-CSR; edge weights and types are stored in that order. Within one
@@ -29,10 +29,10 @@ struct OutCsc {
 struct GraphArrays {
   int64_t num_src = 0;
   int64_t num_dst = 0;
-  Array<int64_t> row_ptr;      // num_dst + 1
-  Array<NodeId> col_idx;       // num_edges: source of each edge
-  Array<float> edge_weight;    // empty, or num_edges
-  Array<uint16_t> edge_type;    // empty, or num_edges
+  Array<int64_t> row_ptr;     // num_dst + 1
+  Array<NodeId> col_idx;      // num_edges: source of each edge
+  Array<float> edge_weight;   // empty, or num_edges
+  Array<uint16_t> edge_type;  // empty, or num_edges
   int num_edge_types = 1;
 };
 
@@ -81,7 +81,7 @@ struct EdgeList {
   std::vector<NodeId> src;
   std::vector<NodeId> dst;
   std::vector<float> weight;   // empty, or one per edge
-  std::vector<uint16_t> type;   // empty, or one per edge
+  std::vector<uint16_t> type;  // empty, or one per edge
   int num_types = 1;
 };
 
@@ -90,8 +90,8 @@ Graph build_graph(EdgeList edges, const std::string& where);
 
 // A copy with one self loop (weight 1) on every vertex that has none. Typed graphs give loops a type of their own.
 Graph add_self_loops(const Graph& graph);
-// A copy in which every edge also exists in reverse (same weight and type); duplicates are merged (the first one's weight
-// and type are kept), self loops stay single.
+// A copy in which every edge also exists in reverse (same weight and type); duplicates are merged (the first one's
+// weight and type are kept), self loops stay single.
 Graph make_undirected(const Graph& graph);
 // A copy whose edges carry a type in [0, relations), by a hash of (src, dst).
 Graph assign_relations(const Graph& graph, int relations);

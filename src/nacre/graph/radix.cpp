@@ -1,5 +1,5 @@
-// Least-significant-digit radix sort of (key) carrying positions, 11 bits a pass. Each pass: a histogram per fixed chunk, one
-// exclusive scan over (digit, chunk), then a scatter in which every chunk owns its own output slots.
+// Least-significant-digit radix sort of (key) carrying positions, 11 bits a pass. Each pass: a histogram per fixed
+// chunk, one exclusive scan over (digit, chunk), then a scatter in which every chunk owns its own output slots.
 #include "nacre/graph/radix.h"
 
 #include <algorithm>

@@ -6,8 +6,8 @@
 
 namespace nacre {
 
-// Sets floor_bytes and flops. Every stored operand counts once (however often its rows are gathered), every result once, and the
-// graph's index arrays once where edges are walked.
+// Sets floor_bytes and flops. Every stored operand counts once (however often its rows are gathered), every result
+// once, and the graph's index arrays once where edges are walked.
 void estimate_cost(Kernel& kernel, const Plan& plan, const Analysis& an);
 
 }  // namespace nacre

@@ -1,4 +1,5 @@
-// Decides which edge values are never stored but recomputed by the kernels that read them (GT1: no edge-wise dense copies).
+// Decides which edge values are never stored but recomputed by the kernels that read them (GT1: no edge-wise dense
+// copies).
 #pragma once
 
 #include <vector>
@@ -7,9 +8,9 @@
 
 namespace nacre {
 
-// Per node: 1 if it is inlined into every reader. Legal only for row-local operations on edges (and typed products that a
-// hand-written kernel absorbs) all of whose readers can recompute it. Values with few elements per row are stored all the
-// same when a wide product reads them, since the fast aggregation kernels want their weights in memory.
+// Per node: 1 if it is inlined into every reader. Legal only for row-local operations on edges (and typed products that
+// a hand-written kernel absorbs) all of whose readers can recompute it. Values with few elements per row are stored all
+// the same when a wide product reads them, since the fast aggregation kernels want their weights in memory.
 std::vector<char> choose_inlined(const Analysis& an);
 
 }  // namespace nacre

@@ -21,7 +21,10 @@ using cpu::Reduce;
 class Lowering {
  public:
   Lowering(Plan& plan, const Blocks& blocks)
-      : plan_(plan), dfg_(plan.dfg), an_(plan.dfg, blocks, plan.options.hoist), n_(static_cast<size_t>(plan.dfg.size())) {
+      : plan_(plan),
+        dfg_(plan.dfg),
+        an_(plan.dfg, blocks, plan.options.hoist),
+        n_(static_cast<size_t>(plan.dfg.size())) {
     inlined_ = plan.options.fuse ? choose_inlined(an_) : std::vector<char>(n_, 0);
     kernel_of_.assign(n_, -1);
     plan_.alias.resize(n_);
@@ -102,7 +105,8 @@ class Lowering {
   }
 
   static bool takes_tail(KernelKind kind) {
-    return kind == KernelKind::map || kind == KernelKind::reduce || kind == KernelKind::spmm || kind == KernelKind::matmul;
+    return kind == KernelKind::map || kind == KernelKind::reduce || kind == KernelKind::spmm ||
+           kind == KernelKind::matmul;
   }
 
   // A row-wise node joins the last kernel among those that compute its operands: all others are ready by then.
@@ -116,7 +120,8 @@ class Lowering {
     if (!takes_tail(k.kind) || k.once != an_.constant(i)) return false;
     if (!an_.same_rows(dfg_[k.root].type.space, node.type.space)) return false;
     for (const NodeRef in : node.inputs) {
-      // A value of this very kernel is only known row by row: it must not be read as a whole (a parameter-space operand).
+      // A value of this very kernel is only known row by row: it must not be read as a whole (a parameter-space
+      // operand).
       if (kernel_of(in) == last && !an_.same_rows(dfg_[in].type.space, node.type.space)) return false;
     }
     k.nodes.push_back(i);

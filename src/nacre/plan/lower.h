@@ -1,5 +1,5 @@
-// Groups DFG nodes into kernels and picks an implementation for each, from an ordered list, fastest first; the reference
-// implementation of the node is last, so there is always an answer.
+// Groups DFG nodes into kernels and picks an implementation for each, from an ordered list, fastest first; the
+// reference implementation of the node is last, so there is always an answer.
 #pragma once
 
 #include "nacre/plan/plan.h"

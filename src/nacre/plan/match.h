@@ -11,15 +11,15 @@ namespace nacre {
 // index(x, end) times any number of edge factors.
 struct GatherProduct {
   NodeRef x = -1;
-  Attr end = Attr::none;            // src or dst
-  std::vector<NodeRef> factors;     // edge values with fewer elements per row
+  Attr end = Attr::none;         // src or dst
+  std::vector<NodeRef> factors;  // edge values with fewer elements per row
 };
 
 // Σ over edges of index(x)·W[type]·factors.
 struct TypedProduct {
-  NodeRef typed = -1;               // the typed_matmul(_t) node
+  NodeRef typed = -1;  // the typed_matmul(_t) node
   GatherProduct gather;
-  std::vector<NodeRef> factors;     // one scalar per edge each, inside and outside the product
+  std::vector<NodeRef> factors;  // one scalar per edge each, inside and outside the product
 };
 
 // `inlined(node)`: the node is recomputed by whoever reads it. Empty result: `why` says what did not fit.

@@ -1,5 +1,5 @@
-// Plan: what will be computed, by which kernels, in which order. A plan is a value: it prints, serialises and loads again,
-// and it touches no memory of the graph. The engine turns it into steps.
+// Plan: what will be computed, by which kernels, in which order. A plan is a value: it prints, serialises and loads
+// again, and it touches no memory of the graph. The engine turns it into steps.
 //
 // A kernel computes one root node. Nodes it reads that live on edges and are cheap are recomputed inside it (inlined)
 // instead of being stored, so no edge-wise feature tensor exists. Row-wise nodes that follow the root run as its tail
@@ -30,37 +30,37 @@ enum class KernelKind : uint8_t {
   softmax_grad,
   column_sum,
   lstm,
-  lstm_grad,          // both gradients in one pass
-  loss,               // nll, bce and their gradients
-  moments,            // column_moments and standardize_grad
-  reference,          // the plain implementation of one node
+  lstm_grad,  // both gradients in one pass
+  loss,       // nll, bce and their gradients
+  moments,    // column_moments and standardize_grad
+  reference,  // the plain implementation of one node
 };
 std::string_view kernel_name(KernelKind kind);
 
 struct Kernel {
   KernelKind kind = KernelKind::reference;
   NodeRef root = -1;
-  NodeRef second = -1;            // a second root computed in the same pass (argmax; lstm_grad_w), or -1
-  std::vector<NodeRef> nodes;     // every DFG node computed here: roots, inlined nodes, tail
-  std::vector<NodeRef> reads;     // stored values read
-  std::vector<NodeRef> writes;    // stored values written
-  std::vector<NodeRef> args;      // operands of the hand-written kinds, in the order the kernel takes them; -1 = absent
+  NodeRef second = -1;          // a second root computed in the same pass (argmax; lstm_grad_w), or -1
+  std::vector<NodeRef> nodes;   // every DFG node computed here: roots, inlined nodes, tail
+  std::vector<NodeRef> reads;   // stored values read
+  std::vector<NodeRef> writes;  // stored values written
+  std::vector<NodeRef> args;    // operands of the hand-written kinds, in the order the kernel takes them; -1 = absent
   cpu::Direction direction = cpu::Direction::by_dst;
   cpu::Reduce reduce_op = cpu::Reduce::sum;
   int64_t heads = 1;
-  bool transpose = false;         // matmul_t, typed_matmul_t
-  RowProgram program;             // row programs; `value` is the register that is reduced or stored
+  bool transpose = false;  // matmul_t, typed_matmul_t
+  RowProgram program;      // row programs; `value` is the register that is reduced or stored
   int value = -1;
   RowProgram tail;
-  bool once = false;              // depends on no parameter: computed once before training
-  double floor_bytes = 0;         // fewest bytes the work must move: each stored operand read once, each result written once
+  bool once = false;       // depends on no parameter: computed once before training
+  double floor_bytes = 0;  // fewest bytes the work must move: each stored operand read once, each result written once
   double flops = 0;
-  std::string why;                // why faster implementations declined; empty if the first choice was taken
+  std::string why;  // why faster implementations declined; empty if the first choice was taken
 };
 
 struct PlanOptions {
-  bool fuse = true;    // false: one kernel per node, every value stored (the tensor-centric style)
-  bool hoist = true;   // compute parameter-independent values once
+  bool fuse = true;   // false: one kernel per node, every value stored (the tensor-centric style)
+  bool hoist = true;  // compute parameter-independent values once
 };
 
 struct PassTime {
@@ -71,10 +71,10 @@ struct PassTime {
 struct Plan {
   std::string name = "auto";
   PlanOptions options;
-  Dfg dfg;                          // after the passes
-  std::vector<Kernel> kernels;      // in execution order; `once` kernels first run before the loop
-  std::vector<char> stored;         // per node: has memory of its own
-  std::vector<NodeRef> alias;       // per node: the node whose memory it shares (itself unless a reshape)
+  Dfg dfg;                      // after the passes
+  std::vector<Kernel> kernels;  // in execution order; `once` kernels first run before the loop
+  std::vector<char> stored;     // per node: has memory of its own
+  std::vector<NodeRef> alias;   // per node: the node whose memory it shares (itself unless a reshape)
   std::vector<PassTime> passes;
 };
 

@@ -10,27 +10,48 @@ namespace {
 // DFG operations that are one micro-op with the same operands.
 MicroOp simple_micro(Op op) {
   switch (op) {
-    case Op::add: return MicroOp::add;
-    case Op::sub: return MicroOp::sub;
-    case Op::mul: return MicroOp::mul;
-    case Op::scale: return MicroOp::scale;
-    case Op::relu: return MicroOp::relu;
-    case Op::leaky_relu: return MicroOp::leaky_relu;
-    case Op::elu: return MicroOp::elu;
-    case Op::sigmoid: return MicroOp::sigmoid;
-    case Op::tanh: return MicroOp::tanh;
-    case Op::relu_grad: return MicroOp::relu_grad;
-    case Op::leaky_relu_grad: return MicroOp::leaky_relu_grad;
-    case Op::elu_grad: return MicroOp::elu_grad;
-    case Op::sigmoid_grad: return MicroOp::sigmoid_grad;
-    case Op::tanh_grad: return MicroOp::tanh_grad;
-    case Op::inv: return MicroOp::inv;
-    case Op::inv_sqrt: return MicroOp::inv_sqrt;
-    case Op::dropout: return MicroOp::dropout;
-    case Op::row_normalize: return MicroOp::row_normalize;
-    case Op::row_normalize_grad: return MicroOp::row_normalize_grad;
-    case Op::log_softmax: return MicroOp::log_softmax;
-    case Op::log_softmax_grad: return MicroOp::log_softmax_grad;
+    case Op::add:
+      return MicroOp::add;
+    case Op::sub:
+      return MicroOp::sub;
+    case Op::mul:
+      return MicroOp::mul;
+    case Op::scale:
+      return MicroOp::scale;
+    case Op::relu:
+      return MicroOp::relu;
+    case Op::leaky_relu:
+      return MicroOp::leaky_relu;
+    case Op::elu:
+      return MicroOp::elu;
+    case Op::sigmoid:
+      return MicroOp::sigmoid;
+    case Op::tanh:
+      return MicroOp::tanh;
+    case Op::relu_grad:
+      return MicroOp::relu_grad;
+    case Op::leaky_relu_grad:
+      return MicroOp::leaky_relu_grad;
+    case Op::elu_grad:
+      return MicroOp::elu_grad;
+    case Op::sigmoid_grad:
+      return MicroOp::sigmoid_grad;
+    case Op::tanh_grad:
+      return MicroOp::tanh_grad;
+    case Op::inv:
+      return MicroOp::inv;
+    case Op::inv_sqrt:
+      return MicroOp::inv_sqrt;
+    case Op::dropout:
+      return MicroOp::dropout;
+    case Op::row_normalize:
+      return MicroOp::row_normalize;
+    case Op::row_normalize_grad:
+      return MicroOp::row_normalize_grad;
+    case Op::log_softmax:
+      return MicroOp::log_softmax;
+    case Op::log_softmax_grad:
+      return MicroOp::log_softmax_grad;
     default:
       throw InternalError(__FILE__, __LINE__, "no micro-op for " + std::string(op_info(op).name));
   }
@@ -86,8 +107,13 @@ int ProgramBuilder::binary(const Node& node, MicroOp op) {
   const int64_t w = node.type.row_size();
   const int a = value(node.inputs[0]);
   const int b = value(node.inputs[1]);
-  return emit({.op = op, .a = a, .b = b, .a_repeat = static_cast<int>(w / width(a)),
-               .b_repeat = static_cast<int>(w / width(b)), .alpha = static_cast<float>(node.alpha)}, w);
+  return emit({.op = op,
+               .a = a,
+               .b = b,
+               .a_repeat = static_cast<int>(w / width(a)),
+               .b_repeat = static_cast<int>(w / width(b)),
+               .alpha = static_cast<float>(node.alpha)},
+              w);
 }
 
 // row_sum(a·b) of equal widths needs no product in memory, provided nothing else here reads the product.
@@ -133,21 +159,30 @@ int ProgramBuilder::compute(NodeRef i) {
     case Op::concat: {
       const int a = value(node.inputs[0]);
       const int b = value(node.inputs[1]);
-      return emit({.op = MicroOp::concat, .a = a, .b = b,
+      return emit({.op = MicroOp::concat,
+                   .a = a,
+                   .b = b,
                    .a_part = static_cast<int>(an_.dfg()[node.inputs[0]].type.dims.back()),
-                   .b_part = static_cast<int>(an_.dfg()[node.inputs[1]].type.dims.back())}, w);
+                   .b_part = static_cast<int>(an_.dfg()[node.inputs[1]].type.dims.back())},
+                  w);
     }
     case Op::slice:
     case Op::pad: {
       const int a = value(node.inputs[0]);
-      return emit({.op = node.op == Op::slice ? MicroOp::slice : MicroOp::pad, .a = a,
+      return emit({.op = node.op == Op::slice ? MicroOp::slice : MicroOp::pad,
+                   .a = a,
                    .a_part = static_cast<int>(an_.dfg()[node.inputs[0]].type.dims.back()),
-                   .b_part = static_cast<int>(node.type.dims.back()), .begin = static_cast<int>(node.ints[0])}, w);
+                   .b_part = static_cast<int>(node.type.dims.back()),
+                   .begin = static_cast<int>(node.ints[0])},
+                  w);
     }
     case Op::standardize: {
       const int a = value(node.inputs[0]);
-      return emit({.op = MicroOp::standardize, .a = a, .operand = operand(node.inputs[1]),
-                   .alpha = static_cast<float>(node.alpha)}, w);
+      return emit({.op = MicroOp::standardize,
+                   .a = a,
+                   .operand = operand(node.inputs[1]),
+                   .alpha = static_cast<float>(node.alpha)},
+                  w);
     }
     default:
       break;

@@ -12,10 +12,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kNames[] = {"map",          "map_edges",         "reduce",  "spmm",         "matmul",
-                                       "weight_grad",  "typed_reduce",      "typed_weight_grad",       "softmax",
-                                       "softmax_grad", "column_sum",        "lstm",    "lstm_grad",    "loss",
-                                       "moments",      "reference"};
+constexpr std::string_view kNames[] = {
+    "map",     "map_edges",    "reduce",     "spmm", "matmul",    "weight_grad", "typed_reduce", "typed_weight_grad",
+    "softmax", "softmax_grad", "column_sum", "lstm", "lstm_grad", "loss",        "moments",      "reference"};
 
 std::string node_list(const Dfg& dfg, const std::vector<NodeRef>& nodes) {
   std::string text;
@@ -49,7 +48,8 @@ std::string plan_text(const Plan& plan, const Blocks& blocks) {
   int64_t inlined = 0;
   for (NodeRef i = 0; i < plan.dfg.size(); ++i) {
     const Node& node = plan.dfg[i];
-    if (node.type.space.kind == SpaceKind::edge && !plan.stored[static_cast<size_t>(plan.alias[static_cast<size_t>(i)])]) {
+    if (node.type.space.kind == SpaceKind::edge &&
+        !plan.stored[static_cast<size_t>(plan.alias[static_cast<size_t>(i)])]) {
       inlined += blocks.rows(node.type.space) * node.type.row_size() * dtype_size(node.type.dtype);
     }
   }
@@ -60,17 +60,20 @@ std::string plan_text(const Plan& plan, const Blocks& blocks) {
 std::string plan_json(const Plan& plan) {
   json kernels = json::array();
   for (const Kernel& k : plan.kernels) {
-    json entry = {{"kind", std::string(kernel_name(k.kind))}, {"root", k.root}, {"nodes", k.nodes}, {"reads", k.reads},
-                  {"writes", k.writes}, {"once", k.once}, {"floor_bytes", k.floor_bytes}, {"flops", k.flops}};
+    json entry = {{"kind", std::string(kernel_name(k.kind))},
+                  {"root", k.root},
+                  {"nodes", k.nodes},
+                  {"reads", k.reads},
+                  {"writes", k.writes},
+                  {"once", k.once},
+                  {"floor_bytes", k.floor_bytes},
+                  {"flops", k.flops}};
     if (!k.why.empty()) entry["why"] = k.why;
     kernels.push_back(std::move(entry));
   }
-  return json{{"format", "nacre-plan"},
-              {"version", 1},
-              {"name", plan.name},
-              {"options", {{"fuse", plan.options.fuse}, {"hoist", plan.options.hoist}}},
-              {"dfg", print_dfg(plan.dfg)},
-              {"kernels", std::move(kernels)}}
+  return json{{"format", "nacre-plan"},     {"version", 1},
+              {"name", plan.name},          {"options", {{"fuse", plan.options.fuse}, {"hoist", plan.options.hoist}}},
+              {"dfg", print_dfg(plan.dfg)}, {"kernels", std::move(kernels)}}
       .dump(2);
 }
 

@@ -19,7 +19,8 @@ void validate(const Plan& plan, const Blocks& blocks) {
     for (const Kernel& k : plan.kernels) {
       if (k.once != once) continue;
       const std::string at = "kernel of node " + std::to_string(k.root);
-      for (const NodeRef r : k.reads) NACRE_CHECK(written[static_cast<size_t>(r)], at + " reads node " + std::to_string(r) + " too early");
+      for (const NodeRef r : k.reads)
+        NACRE_CHECK(written[static_cast<size_t>(r)], at + " reads node " + std::to_string(r) + " too early");
       for (const NodeRef w : k.writes) {
         NACRE_CHECK(!written[static_cast<size_t>(w)], at + " writes node " + std::to_string(w) + " again");
         NACRE_CHECK(plan.stored[static_cast<size_t>(w)], at + " writes a node that has no memory");
@@ -32,7 +33,8 @@ void validate(const Plan& plan, const Blocks& blocks) {
                 "node " + std::to_string(i) + " is stored but nothing computes it");
   }
   for (const auto& [name, node] : dfg.outputs()) {
-    NACRE_CHECK(written[static_cast<size_t>(plan.alias[static_cast<size_t>(node)])], "output '" + name + "' is not computed");
+    NACRE_CHECK(written[static_cast<size_t>(plan.alias[static_cast<size_t>(node)])],
+                "output '" + name + "' is not computed");
   }
 }
 

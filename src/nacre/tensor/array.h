@@ -1,5 +1,5 @@
-// Array<T>: a read-only, contiguous run of values with shared ownership. The memory may be a vector, an arena or a mapped
-// file; whoever holds an Array keeps it alive, and copying one costs a reference count.
+// Array<T>: a read-only, contiguous run of values with shared ownership. The memory may be a vector, an arena or a
+// mapped file; whoever holds an Array keeps it alive, and copying one costs a reference count.
 #pragma once
 
 #include <cstdint>

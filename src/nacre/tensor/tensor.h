@@ -31,7 +31,7 @@ class Tensor {
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
   int64_t rows() const { return shape_.empty() ? 1 : shape_[0]; }
-  int64_t size() const { return size_; }             // elements
+  int64_t size() const { return size_; }  // elements
   int64_t bytes() const { return size_ * dtype_size(dtype_); }
   int64_t row_size() const { return rows() == 0 ? 0 : size_ / rows(); }  // elements per row
   bool empty() const { return size_ == 0; }

@@ -61,14 +61,18 @@ std::vector<fs::path> epoch_folders(const std::string& folder) {
   return list;
 }
 
-void copy_into(const NamedTensors& from, const std::string& prefix, const Parameters& parameters, float* flat, bool trained_only,
-               const std::string& where) {
+void copy_into(const NamedTensors& from, const std::string& prefix, const Parameters& parameters, float* flat,
+               bool trained_only, const std::string& where) {
   for (const Parameter& p : parameters.list()) {
     if (trained_only && !p.trained) continue;
-    const auto found = std::find_if(from.begin(), from.end(), [&](const auto& e) { return e.first == prefix + p.name; });
-    if (found == from.end()) throw UserError(where, "has no tensor '" + prefix + p.name + "'", "it belongs to another model");
+    const auto found =
+        std::find_if(from.begin(), from.end(), [&](const auto& e) { return e.first == prefix + p.name; });
+    if (found == from.end())
+      throw UserError(where, "has no tensor '" + prefix + p.name + "'", "it belongs to another model");
     if (found->second.shape() != p.shape || found->second.dtype() != DType::f32) {
-      throw UserError(where, "'" + prefix + p.name + "' has shape " + shape_text(found->second.shape()) + ", the model needs " + shape_text(p.shape),
+      throw UserError(where,
+                      "'" + prefix + p.name + "' has shape " + shape_text(found->second.shape()) +
+                          ", the model needs " + shape_text(p.shape),
                       "use the model options the weights were trained with");
     }
     std::copy_n(found->second.data<float>(), p.size, flat + p.offset);
@@ -104,8 +108,8 @@ TrainState parse_state(const json& j) {
 
 }  // namespace
 
-void save_checkpoint(const std::string& folder, const TrainState& state, const Parameters& parameters, Optimizer& optimizer,
-                     const Tensor& best, int keep) {
+void save_checkpoint(const std::string& folder, const TrainState& state, const Parameters& parameters,
+                     Optimizer& optimizer, const Tensor& best, int keep) {
   fs::create_directories(folder);
   const std::string name = fmt::format("epoch-{:06}", state.epoch);
   const fs::path target = fs::path(folder) / name;
@@ -113,32 +117,44 @@ void save_checkpoint(const std::string& folder, const TrainState& state, const P
   const fs::path temporary = fs::path(folder) / fmt::format(".tmp-{}-{}", name, getpid());
   std::error_code error;
   fs::remove_all(temporary, error);
-  if (!fs::create_directory(temporary, error)) throw RuntimeError(temporary.string(), "cannot be made: " + error.message());
+  if (!fs::create_directory(temporary, error))
+    throw RuntimeError(temporary.string(), "cannot be made: " + error.message());
 
   const std::string model_file = (temporary / "model.safetensors").string();
   const std::string optimizer_file = (temporary / "optimizer.safetensors").string();
-  write_safetensors(model_file, pieces(parameters, parameters.data(), "", false), {{"format", "pt"}, {"nacre", "model"}});
+  write_safetensors(model_file, pieces(parameters, parameters.data(), "", false),
+                    {{"format", "pt"}, {"nacre", "model"}});
   NamedTensors moments;
   if (optimizer.first().defined()) append(moments, pieces(parameters, optimizer.first().data<float>(), "first.", true));
-  if (optimizer.second().defined()) append(moments, pieces(parameters, optimizer.second().data<float>(), "second.", true));
+  if (optimizer.second().defined())
+    append(moments, pieces(parameters, optimizer.second().data<float>(), "second.", true));
   append(moments, pieces(parameters, best.data<float>(), "best.", false));
   write_safetensors(optimizer_file, moments, {{"nacre", "optimizer"}});
 
   const OptimizerOptions& o = optimizer.options();
-  const json j = {{"format", "nacre-checkpoint"},
-                  {"version", 1},
-                  {"epoch", state.epoch},
-                  {"random", {{"seed", state.seed}, {"step", state.step}}},
-                  {"best_val", state.best_val},
-                  {"best_epoch", state.best_epoch},
-                  {"best_test", state.best_test},
-                  {"since_best", state.since_best},
-                  {"optimizer", {{"name", o.name}, {"steps", optimizer.steps()}, {"lr", o.lr}, {"weight_decay", o.weight_decay},
-                                 {"momentum", o.momentum}, {"beta1", o.beta1}, {"beta2", o.beta2}, {"epsilon", o.epsilon}}},
-                  {"fingerprint", state.fingerprint},
-                  {"config", json::parse(state.config_json)},
-                  {"plan", json::parse(state.plan_json)},
-                  {"checksums", {{"model.safetensors", file_checksum(model_file)}, {"optimizer.safetensors", file_checksum(optimizer_file)}}}};
+  const json j = {
+      {"format", "nacre-checkpoint"},
+      {"version", 1},
+      {"epoch", state.epoch},
+      {"random", {{"seed", state.seed}, {"step", state.step}}},
+      {"best_val", state.best_val},
+      {"best_epoch", state.best_epoch},
+      {"best_test", state.best_test},
+      {"since_best", state.since_best},
+      {"optimizer",
+       {{"name", o.name},
+        {"steps", optimizer.steps()},
+        {"lr", o.lr},
+        {"weight_decay", o.weight_decay},
+        {"momentum", o.momentum},
+        {"beta1", o.beta1},
+        {"beta2", o.beta2},
+        {"epsilon", o.epsilon}}},
+      {"fingerprint", state.fingerprint},
+      {"config", json::parse(state.config_json)},
+      {"plan", json::parse(state.plan_json)},
+      {"checksums",
+       {{"model.safetensors", file_checksum(model_file)}, {"optimizer.safetensors", file_checksum(optimizer_file)}}}};
   write_file((temporary / "state.json").string(), j.dump(1) + "\n");
   sync_folder(temporary.string());
   fs::rename(temporary, target);
@@ -188,8 +204,10 @@ std::optional<TrainState> load_newest_checkpoint(const std::string& folder, cons
   return std::nullopt;
 }
 
-void save_weights(const std::string& path, const Parameters& parameters, const Tensor& values, const std::string& config_json) {
-  write_safetensors(path, pieces(parameters, values.data<float>(), "", false), {{"format", "pt"}, {"nacre.config", config_json}});
+void save_weights(const std::string& path, const Parameters& parameters, const Tensor& values,
+                  const std::string& config_json) {
+  write_safetensors(path, pieces(parameters, values.data<float>(), "", false),
+                    {{"format", "pt"}, {"nacre.config", config_json}});
 }
 
 void load_weights(const std::string& path, Parameters& parameters) {

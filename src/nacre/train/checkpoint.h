@@ -1,8 +1,8 @@
 // Checkpoints. A run folder holds epoch-NNNNNN/ folders, each complete or absent:
 //   model.safetensors   the weights           optimizer.safetensors   moments, and the best weights so far
 //   state.json          epoch, step, seed, scores, optimiser, configuration, plan, and checksums of the other two
-// A checkpoint is written to a hidden folder, synced and renamed. The random state is (seed, step): every random number of a
-// run is a function of those.
+// A checkpoint is written to a hidden folder, synced and renamed. The random state is (seed, step): every random number
+// of a run is a function of those.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,29 @@
 namespace nacre {
 
 struct TrainState {
-  int epoch = 0;                 // epochs done
-  int64_t step = 0;              // training steps done
+  int epoch = 0;     // epochs done
+  int64_t step = 0;  // training steps done
   uint64_t seed = 0;
-  double best_val = -1;          // best validation score so far (-1: none yet)
+  double best_val = -1;  // best validation score so far (-1: none yet)
   int best_epoch = -1;
-  double best_test = -1;         // test score at that epoch
-  int since_best = 0;            // evaluations since then, for early stopping
-  std::string config_json;       // the run's settings
+  double best_test = -1;    // test score at that epoch
+  int since_best = 0;       // evaluations since then, for early stopping
+  std::string config_json;  // the run's settings
   std::string plan_json;
-  std::string fingerprint;       // of data and settings that determine the result: a resumed run must match
+  std::string fingerprint;  // of data and settings that determine the result: a resumed run must match
 };
 
-void save_checkpoint(const std::string& folder, const TrainState& state, const Parameters& parameters, Optimizer& optimizer,
-                     const Tensor& best, int keep);
+void save_checkpoint(const std::string& folder, const TrainState& state, const Parameters& parameters,
+                     Optimizer& optimizer, const Tensor& best, int keep);
 
-// The newest checkpoint in `folder` that is whole and undamaged; damaged ones are skipped with a warning. Empty if none.
-// Throws UserError if it belongs to a run with another `fingerprint`.
+// The newest checkpoint in `folder` that is whole and undamaged; damaged ones are skipped with a warning. Empty if
+// none. Throws UserError if it belongs to a run with another `fingerprint`.
 std::optional<TrainState> load_newest_checkpoint(const std::string& folder, const std::string& fingerprint,
                                                  Parameters& parameters, Optimizer& optimizer, Tensor& best);
 
 // Weights by name, e.g. the final model.safetensors. Throws UserError when names or shapes do not match.
-void save_weights(const std::string& path, const Parameters& parameters, const Tensor& values, const std::string& config_json);
+void save_weights(const std::string& path, const Parameters& parameters, const Tensor& values,
+                  const std::string& config_json);
 void load_weights(const std::string& path, Parameters& parameters);
 
 }  // namespace nacre

@@ -10,26 +10,61 @@ namespace {
 using nlohmann::json;
 
 json model_json(const ModelOptions& m) {
-  return {{"model", m.model}, {"layers", m.layers}, {"in_dim", m.in_dim}, {"hidden", m.hidden}, {"out_dim", m.out_dim},
-          {"heads", m.heads}, {"out_heads", m.out_heads}, {"dropout", m.dropout}, {"input_dropout", m.input_dropout},
-          {"attention_dropout", m.attention_dropout}, {"aggregator", m.aggregator}, {"activation", m.activation},
-          {"norm", m.norm}, {"residual", m.residual}, {"num_bases", m.num_bases}, {"num_edge_types", m.num_edge_types},
-          {"edge_weighted", m.edge_weighted}, {"loss", m.loss}, {"knobs", m.knobs}};
+  return {{"model", m.model},
+          {"layers", m.layers},
+          {"in_dim", m.in_dim},
+          {"hidden", m.hidden},
+          {"out_dim", m.out_dim},
+          {"heads", m.heads},
+          {"out_heads", m.out_heads},
+          {"dropout", m.dropout},
+          {"input_dropout", m.input_dropout},
+          {"attention_dropout", m.attention_dropout},
+          {"aggregator", m.aggregator},
+          {"activation", m.activation},
+          {"norm", m.norm},
+          {"residual", m.residual},
+          {"num_bases", m.num_bases},
+          {"num_edge_types", m.num_edge_types},
+          {"edge_weighted", m.edge_weighted},
+          {"loss", m.loss},
+          {"knobs", m.knobs}};
 }
 
 json data_json(const RunConfig& c) {
-  return {{"data", c.data}, {"format", c.load.format}, {"features", c.load.features_file}, {"labels", c.load.labels_file},
-          {"splits", c.load.splits_file}, {"num_nodes", c.load.num_nodes}, {"undirected", c.load.undirected},
-          {"data_seed", c.load.seed}, {"normalize_features", c.normalize_features}, {"relations", c.relations}};
+  return {{"data", c.data},
+          {"format", c.load.format},
+          {"features", c.load.features_file},
+          {"labels", c.load.labels_file},
+          {"splits", c.load.splits_file},
+          {"num_nodes", c.load.num_nodes},
+          {"undirected", c.load.undirected},
+          {"data_seed", c.load.seed},
+          {"normalize_features", c.normalize_features},
+          {"relations", c.relations}};
 }
 
 json training_json(const RunConfig& c) {
   const OptimizerOptions& o = c.optimizer;
   const ScheduleOptions& s = c.schedule;
-  return {{"optimizer", o.name}, {"lr", o.lr}, {"weight_decay", o.weight_decay}, {"momentum", o.momentum}, {"beta1", o.beta1},
-          {"beta2", o.beta2}, {"eps", o.epsilon}, {"lr_schedule", s.name}, {"warmup", s.warmup}, {"lr_step", s.step_size},
-          {"lr_gamma", s.gamma}, {"lr_final", s.final_ratio}, {"epochs", c.epochs}, {"seed", c.seed}, {"metric", c.metric},
-          {"eval_every", c.eval_every}, {"patience", c.patience}, {"select", c.select}};
+  return {{"optimizer", o.name},
+          {"lr", o.lr},
+          {"weight_decay", o.weight_decay},
+          {"momentum", o.momentum},
+          {"beta1", o.beta1},
+          {"beta2", o.beta2},
+          {"eps", o.epsilon},
+          {"lr_schedule", s.name},
+          {"warmup", s.warmup},
+          {"lr_step", s.step_size},
+          {"lr_gamma", s.gamma},
+          {"lr_final", s.final_ratio},
+          {"epochs", c.epochs},
+          {"seed", c.seed},
+          {"metric", c.metric},
+          {"eval_every", c.eval_every},
+          {"patience", c.patience},
+          {"select", c.select}};
 }
 
 json result_settings(const RunConfig& c) {

@@ -26,17 +26,17 @@ struct RunConfig {
   uint64_t seed = 0;
   std::string metric = "auto";
   int eval_every = 1;
-  int patience = 0;               // evaluations without improvement before stopping; 0 = never
-  std::string select = "best";    // weights kept at the end: best (by validation) or last
+  int patience = 0;             // evaluations without improvement before stopping; 0 = never
+  std::string select = "best";  // weights kept at the end: best (by validation) or last
   // execution
-  std::string device = "auto";    // auto, cpu
-  int threads = 0;                // 0 = all
-  std::string plan = "auto";      // auto, tensor, or a plan file
-  int64_t memory_limit = 0;       // bytes; 0 = what the machine has free
+  std::string device = "auto";  // auto, cpu
+  int threads = 0;              // 0 = all
+  std::string plan = "auto";    // auto, tensor, or a plan file
+  int64_t memory_limit = 0;     // bytes; 0 = what the machine has free
 };
 
-// Settings as JSON: everything, for config.json; and only what the resulting weights depend on, for the fingerprint (so that a
-// run may be resumed with more threads or another metrics file).
+// Settings as JSON: everything, for config.json; and only what the resulting weights depend on, for the fingerprint (so
+// that a run may be resumed with more threads or another metrics file).
 std::string config_json(const RunConfig& config);
 std::string result_settings_json(const RunConfig& config);
 // The model and data settings a checkpoint was trained with, applied to `config`. Throws UserError naming `where`.

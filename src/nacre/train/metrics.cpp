@@ -40,7 +40,8 @@ double micro_f1(const float* scores, const uint8_t* targets, int64_t classes, st
 namespace {
 
 // Rank statistic: the probability that a positive scores above a negative.
-double class_auc(const float* scores, const uint8_t* targets, int64_t classes, int64_t c, std::span<const NodeId> nodes) {
+double class_auc(const float* scores, const uint8_t* targets, int64_t classes, int64_t c,
+                 std::span<const NodeId> nodes) {
   std::vector<std::pair<float, uint8_t>> ranked;
   ranked.reserve(nodes.size());
   for (const NodeId v : nodes) {
@@ -72,7 +73,8 @@ double roc_auc(const float* scores, const uint8_t* targets, int64_t classes, std
     if (std::any_of(row, row + classes, [](float x) { return std::isnan(x); })) return NAN;
   }
   std::vector<double> areas(static_cast<size_t>(classes));
-  parallel_tasks(classes, [&](int64_t c) { areas[static_cast<size_t>(c)] = class_auc(scores, targets, classes, c, nodes); });
+  parallel_tasks(classes,
+                 [&](int64_t c) { areas[static_cast<size_t>(c)] = class_auc(scores, targets, classes, c, nodes); });
   double sum = 0;
   int counted = 0;
   for (const double area : areas) {
@@ -97,7 +99,8 @@ std::string resolve_metric(const std::string& metric, const Dataset& dataset) {
     throw UserError("--metric", "unknown metric '" + metric + "'", "use auto, accuracy, micro_f1 or roc_auc");
   }
   if ((name == "accuracy") == dataset.multilabel()) {
-    throw UserError("--metric", name + " does not fit " + (dataset.multilabel() ? "multi-label" : "single-label") + " data",
+    throw UserError("--metric",
+                    name + " does not fit " + (dataset.multilabel() ? "multi-label" : "single-label") + " data",
                     "use --metric auto");
   }
   return name;

@@ -43,7 +43,8 @@ Optimizer::Optimizer(const OptimizerOptions& options, const Parameters& paramete
   }
   const auto in_unit = [](double x) { return x >= 0 && x < 1; };
   if (!(options.lr > 0) || !std::isfinite(options.lr)) throw UserError("--lr", "must be a positive number");
-  if (!(options.weight_decay >= 0) || !std::isfinite(options.weight_decay)) throw UserError("--weight-decay", "must not be negative");
+  if (!(options.weight_decay >= 0) || !std::isfinite(options.weight_decay))
+    throw UserError("--weight-decay", "must not be negative");
   if (!in_unit(options.momentum)) throw UserError("--momentum", "must lie in [0, 1)");
   if (!in_unit(options.beta1) || !in_unit(options.beta2)) throw UserError("--betas", "must lie in [0, 1)");
   if (!(options.epsilon > 0)) throw UserError("--eps", "must be positive");

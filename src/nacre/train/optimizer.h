@@ -11,10 +11,10 @@
 namespace nacre {
 
 struct OptimizerOptions {
-  std::string name = "adam";    // adam, adamw, sgd
+  std::string name = "adam";  // adam, adamw, sgd
   double lr = 0.01;
-  double weight_decay = 0;      // adam, sgd: added to the gradient; adamw: decoupled
-  double momentum = 0;          // sgd
+  double weight_decay = 0;  // adam, sgd: added to the gradient; adamw: decoupled
+  double momentum = 0;      // sgd
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;

@@ -15,7 +15,7 @@ struct Parameter {
   Shape shape;         // with a leading dim of edge types where the parameter has one row per type
   int64_t offset = 0;  // into the flat block, in elements
   int64_t size = 0;
-  bool trained = true; // false: state such as running statistics
+  bool trained = true;  // false: state such as running statistics
 };
 
 class Parameters {

@@ -30,11 +30,12 @@ constexpr TypeName kTypes[] = {{DType::f32, "F32"}, {DType::f64, "F64"}, {DType:
 // One entry of the header; checks it against the size of the data.
 Tensor read_entry(const std::string& path, const std::string& name, const ordered_json& entry, std::ifstream& file,
                   uint64_t data_begin, uint64_t data_bytes) {
-  const bool shaped = entry.is_object() && entry.contains("dtype") && entry["dtype"].is_string() && entry.contains("shape") &&
-                      entry["shape"].is_array() && entry.contains("data_offsets") && entry["data_offsets"].is_array() &&
-                      entry["data_offsets"].size() == 2;
+  const bool shaped = entry.is_object() && entry.contains("dtype") && entry["dtype"].is_string() &&
+                      entry.contains("shape") && entry["shape"].is_array() && entry.contains("data_offsets") &&
+                      entry["data_offsets"].is_array() && entry["data_offsets"].size() == 2;
   if (!shaped) bad(path, "entry '" + name + "' is malformed");
-  const auto type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeName& t) { return entry["dtype"] == t.name; });
+  const auto type =
+      std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeName& t) { return entry["dtype"] == t.name; });
   if (type == std::end(kTypes)) bad(path, "entry '" + name + "' has an element type this program does not know");
   Shape shape;
   uint64_t bytes = static_cast<uint64_t>(dtype_size(type->dtype));
@@ -53,7 +54,8 @@ Tensor read_entry(const std::string& path, const std::string& name, const ordere
   if (begin > end || end > data_bytes || end - begin != bytes) bad(path, "entry '" + name + "' has bad offsets");
   Tensor tensor(type->dtype, shape);
   file.seekg(static_cast<std::streamoff>(data_begin + begin));
-  if (bytes > 0 && !file.read(static_cast<char*>(tensor.raw()), static_cast<std::streamsize>(bytes))) bad(path, "it is cut short");
+  if (bytes > 0 && !file.read(static_cast<char*>(tensor.raw()), static_cast<std::streamsize>(bytes)))
+    bad(path, "it is cut short");
   return tensor;
 }
 
@@ -64,8 +66,10 @@ void write_safetensors(const std::string& path, const NamedTensors& tensors, con
   for (const auto& [key, value] : metadata) header["__metadata__"][key] = value;
   int64_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
-    const auto type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeName& t) { return t.dtype == tensor.dtype(); });
-    header[name] = {{"dtype", type->name}, {"shape", tensor.shape()}, {"data_offsets", {offset, offset + tensor.bytes()}}};
+    const auto type = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                   [&](const TypeName& t) { return t.dtype == tensor.dtype(); });
+    header[name] = {
+        {"dtype", type->name}, {"shape", tensor.shape()}, {"data_offsets", {offset, offset + tensor.bytes()}}};
     offset += tensor.bytes();
   }
   std::string text = header.is_null() ? "{}" : header.dump();

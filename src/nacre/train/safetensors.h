@@ -1,5 +1,5 @@
-// The safetensors format: 8 bytes little-endian header length, a JSON header {name: {dtype, shape, data_offsets}}, then the
-// values. Files are written whole to a temporary name, synced, then renamed.
+// The safetensors format: 8 bytes little-endian header length, a JSON header {name: {dtype, shape, data_offsets}}, then
+// the values. Files are written whole to a temporary name, synced, then renamed.
 #pragma once
 
 #include <string>

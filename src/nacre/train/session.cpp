@@ -48,13 +48,17 @@ Tensor rows_divided_by_sum(const Tensor& x) {
 }  // namespace
 
 Session::Session(Dataset dataset, RunConfig config, SessionNeeds needs)
-    : config_(std::move(config)), dataset_(std::move(dataset)), notes_(dataset_.notes), views_(std::make_shared<GraphViews>()) {
+    : config_(std::move(config)),
+      dataset_(std::move(dataset)),
+      notes_(dataset_.notes),
+      views_(std::make_shared<GraphViews>()) {
   const double start = now_seconds();
   if (!dataset_.features.defined()) {
     throw UserError(config_.data, "has no vertex features", "give them with --features FILE");
   }
   if (needs.training && (dataset_.num_classes < 1 || dataset_.splits.train.empty())) {
-    throw UserError(config_.data, "has no labels or no training vertices", "give them with --labels FILE and --splits FILE");
+    throw UserError(config_.data, "has no labels or no training vertices",
+                    "give them with --labels FILE and --splits FILE");
   }
   data_fingerprint_ = dataset_.fingerprint();
   metric_ = resolve_metric(config_.metric, dataset_);
@@ -89,10 +93,11 @@ void Session::prepare_graph() {
                     "use a model that does (gcn, sage), or remove the weights from the data");
   }
   if (info.needs_types && !dataset_.graph.typed()) {
-    if (config_.relations < 1 || config_.relations > 65535) throw UserError("--relations", "must lie between 1 and 65535");
+    if (config_.relations < 1 || config_.relations > 65535)
+      throw UserError("--relations", "must lie between 1 and 65535");
     dataset_.graph = assign_relations(dataset_.graph, config_.relations);
-    notes_.push_back(fmt::format("the graph has no edge types: {} relations assigned by a hash of each edge (--relations)",
-                                 config_.relations));
+    notes_.push_back(fmt::format(
+        "the graph has no edge types: {} relations assigned by a hash of each edge (--relations)", config_.relations));
   }
   if (info.needs_self_loops) {
     const TraceSpan span("prepare", "self loops");
@@ -106,7 +111,9 @@ void Session::prepare_features() {
     throw UserError("--normalize-features", "unknown way '" + how + "'", "use auto, row or none");
   }
   if (how == "none" || (how == "auto" && !looks_like_word_counts(dataset_.features))) return;
-  if (how == "auto") notes_.push_back("features look like word counts: rows divided by their sums (--normalize-features none turns this off)");
+  if (how == "auto")
+    notes_.push_back(
+        "features look like word counts: rows divided by their sums (--normalize-features none turns this off)");
   dataset_.features = rows_divided_by_sum(dataset_.features);
 }
 
@@ -117,8 +124,8 @@ void Session::complete_model() {
   m.in_dim = dataset_.num_features();
   m.out_dim = dataset_.num_classes;
   if ((trained_in != 0 && trained_in != m.in_dim) || (trained_out != 0 && trained_out != m.out_dim)) {
-    throw UserError(config_.data, fmt::format("has {} features and {} classes, the model was trained for {} and {}", m.in_dim,
-                                              m.out_dim, trained_in, trained_out));
+    throw UserError(config_.data, fmt::format("has {} features and {} classes, the model was trained for {} and {}",
+                                              m.in_dim, m.out_dim, trained_in, trained_out));
   }
   m.num_edge_types = dataset_.graph.typed() ? dataset_.graph.num_edge_types() : 0;
   m.edge_weighted = dataset_.graph.weighted();
@@ -180,9 +187,11 @@ void Session::start() {
   loss_weight_ = Tensor::zeros(DType::f32, {n});
   int64_t counted = 0;
   for (const NodeId v : dataset_.splits.train) counted += dataset_.multilabel() || dataset_.labels[v] >= 0 ? 1 : 0;
-  const double per_vertex = static_cast<double>(std::max<int64_t>(1, counted)) * static_cast<double>(dataset_.multilabel() ? dataset_.num_classes : 1);
+  const double per_vertex = static_cast<double>(std::max<int64_t>(1, counted)) *
+                            static_cast<double>(dataset_.multilabel() ? dataset_.num_classes : 1);
   for (const NodeId v : dataset_.splits.train) {
-    if (dataset_.multilabel() || dataset_.labels[v] >= 0) loss_weight_.data<float>()[v] = static_cast<float>(1 / per_vertex);
+    if (dataset_.multilabel() || dataset_.labels[v] >= 0)
+      loss_weight_.data<float>()[v] = static_cast<float>(1 / per_vertex);
   }
 
   const int64_t arena_bytes = std::max(train_ ? train_->arena_bytes() : 0, eval_ ? eval_->arena_bytes() : 0);

@@ -1,5 +1,5 @@
-// Session: a data set and a model made ready to train: graph prepared, DFGs built and differentiated, plans made, memory
-// planned. Building one allocates no training memory; memory() is the exact bill; start() pays it.
+// Session: a data set and a model made ready to train: graph prepared, DFGs built and differentiated, plans made,
+// memory planned. Building one allocates no training memory; memory() is the exact bill; start() pays it.
 #pragma once
 
 #include <memory>
@@ -55,7 +55,7 @@ class Session {
   void bind(Executor& executor);
 
   RunConfig config_;
-  Dataset dataset_;        // graph and features as the model sees them
+  Dataset dataset_;  // graph and features as the model sees them
   uint64_t data_fingerprint_ = 0;
   std::vector<std::string> notes_;
   std::string metric_;

@@ -92,7 +92,8 @@ json number(double x) { return std::isfinite(x) ? json(x) : json(nullptr); }
 
 class Loop {
  public:
-  Loop(Session& session, const TrainerOptions& options) : session_(session), options_(options), config_(session.config()) {
+  Loop(Session& session, const TrainerOptions& options)
+      : session_(session), options_(options), config_(session.config()) {
     best_ = Tensor(DType::f32, {session.parameters().size()});
     keep_best();
     state_.seed = config_.seed;
@@ -124,15 +125,14 @@ class Loop {
 
  private:
   bool stop_early() const { return config_.patience > 0 && state_.since_best >= config_.patience; }
-  void keep_best() {
-    std::copy_n(session_.parameters().data(), session_.parameters().size(), best_.data<float>());
-  }
+  void keep_best() { std::copy_n(session_.parameters().data(), session_.parameters().size(), best_.data<float>()); }
 
   void open_run_folder() {
     if (options_.run_folder.empty()) return;
     std::error_code error;
     fs::create_directories(options_.run_folder, error);
-    if (error) throw UserError(options_.run_folder, "cannot be made: " + error.message(), "choose another --checkpoint folder");
+    if (error)
+      throw UserError(options_.run_folder, "cannot be made: " + error.message(), "choose another --checkpoint folder");
     if (options_.resume) {
       const auto found = load_newest_checkpoint(options_.run_folder, state_.fingerprint, session_.parameters(),
                                                 session_.optimizer(), best_);
@@ -148,7 +148,8 @@ class Loop {
     } else if (!fs::is_empty(options_.run_folder)) {
       for (const auto& entry : fs::directory_iterator(options_.run_folder)) {
         if (entry.path().filename().string().starts_with("epoch-")) {
-          throw UserError(options_.run_folder, "already holds checkpoints of a run", "continue it with --resume or choose another --checkpoint folder");
+          throw UserError(options_.run_folder, "already holds checkpoints of a run",
+                          "continue it with --resume or choose another --checkpoint folder");
         }
       }
     }
@@ -164,12 +165,14 @@ class Loop {
       result_.final_loss = session_.train_step(state_.step, lr);
     }
     if (!std::isfinite(result_.final_loss)) {
-      throw RuntimeError(fmt::format("epoch {}", state_.epoch + 1), "the loss is no longer a number; lower --lr and resume from the last checkpoint");
+      throw RuntimeError(fmt::format("epoch {}", state_.epoch + 1),
+                         "the loss is no longer a number; lower --lr and resume from the last checkpoint");
     }
     ++state_.step;
     ++state_.epoch;
     epoch_seconds_.push_back(now_seconds() - start);
-    json line = {{"epoch", state_.epoch}, {"loss", number(result_.final_loss)}, {"lr", lr}, {"seconds", epoch_seconds_.back()}};
+    json line = {
+        {"epoch", state_.epoch}, {"loss", number(result_.final_loss)}, {"lr", lr}, {"seconds", epoch_seconds_.back()}};
     std::string note = fmt::format("epoch {}/{}  loss {:.4f}", state_.epoch, config_.epochs, result_.final_loss);
     if (state_.epoch % config_.eval_every == 0 || state_.epoch == config_.epochs) {
       evaluate();
@@ -213,8 +216,9 @@ class Loop {
   }
 
   void maybe_save() {
-    const bool due = options_.checkpoint_every > 0 ? state_.epoch % options_.checkpoint_every == 0
-                                                   : now_seconds() - last_save_ > std::min(600.0, std::max(30.0, 100 * save_seconds_));
+    const bool due = options_.checkpoint_every > 0
+                         ? state_.epoch % options_.checkpoint_every == 0
+                         : now_seconds() - last_save_ > std::min(600.0, std::max(30.0, 100 * save_seconds_));
     if (due) save();
   }
 
@@ -266,7 +270,8 @@ TrainResult train(Session& session, const TrainerOptions& options) {
   if (c.epochs < 1) throw UserError("--epochs", "must be at least 1");
   if (c.eval_every < 1) throw UserError("--eval-every", "must be at least 1");
   if (c.patience < 0) throw UserError("--patience", "must not be negative");
-  if (c.select != "best" && c.select != "last") throw UserError("--select", "unknown choice '" + c.select + "'", "use best or last");
+  if (c.select != "best" && c.select != "last")
+    throw UserError("--select", "unknown choice '" + c.select + "'", "use best or last");
   return Loop(session, options).run();
 }
 
@@ -281,7 +286,8 @@ std::string fresh_run_folder(const std::string& parent, const std::string& name)
   for (int k = 1; k < 1000000; ++k) {
     const fs::path folder = fs::path(parent) / fmt::format("{}-{}", safe, k);
     if (fs::create_directory(folder, error)) return folder.string();
-    if (error) throw UserError(folder.string(), "cannot be made: " + error.message(), "choose a folder with --checkpoint");
+    if (error)
+      throw UserError(folder.string(), "cannot be made: " + error.message(), "choose a folder with --checkpoint");
   }
   throw UserError(parent, "holds too many runs of this name");
 }

@@ -10,24 +10,25 @@
 namespace nacre {
 
 struct TrainerOptions {
-  std::string run_folder;        // checkpoints and final weights; empty = write nothing
+  std::string run_folder;  // checkpoints and final weights; empty = write nothing
   bool resume = false;
-  int checkpoint_every = 0;      // epochs; 0 = chosen so that writing costs under 1 % of the time, at least every 10 minutes
-  int keep = 2;                  // checkpoints kept
-  std::string metrics_file;      // JSON lines; empty = metrics.jsonl in the run folder
+  int checkpoint_every =
+      0;         // epochs; 0 = chosen so that writing costs under 1 % of the time, at least every 10 minutes
+  int keep = 2;  // checkpoints kept
+  std::string metrics_file;  // JSON lines; empty = metrics.jsonl in the run folder
 };
 
 struct TrainResult {
-  int epochs = 0;                // done in total
+  int epochs = 0;  // done in total
   bool interrupted = false;
   bool stopped_early = false;
   double train_score = -1;
-  double val_score = -1;         // at the epoch whose weights were kept
+  double val_score = -1;  // at the epoch whose weights were kept
   double test_score = -1;
   double last_test_score = -1;
   int best_epoch = -1;
   double final_loss = 0;
-  double epoch_ms_median = 0;    // forward, backward and update
+  double epoch_ms_median = 0;  // forward, backward and update
   double epoch_ms_p10 = 0;
   double epoch_ms_p90 = 0;
   double eval_ms_median = 0;

@@ -45,7 +45,8 @@ void sum_edges(const ColumnSumArgs& args, const TilePlan& plan, int64_t width) {
       const RowChunk& chunk = chunks[static_cast<size_t>(c)];
       EdgeTiles tiles(*args.edges, chunk.row_begin, runner);
       for (int64_t e = chunk.edge_begin; e < chunk.edge_end; e += plan.rows) {
-        add_tile(runner, args, tiles.tile(e, std::min(chunk.edge_end, e + plan.rows)), false, args.workspace + g * width);
+        add_tile(runner, args, tiles.tile(e, std::min(chunk.edge_end, e + plan.rows)), false,
+                 args.workspace + g * width);
       }
     }
   });

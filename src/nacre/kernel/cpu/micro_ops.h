@@ -52,6 +52,7 @@ struct RowSegment {
   int32_t* argmax = nullptr;   // maximum only, may be null
   int64_t first_position = 0;  // as in MicroCall
   const uint32_t* position = nullptr;
+  int64_t fetch_end = 0;  // rows of `value` before this one may be fetched early
 };
 
 struct SegmentFunctions {

@@ -96,6 +96,7 @@ class Reducer {
     s.end = end;
     s.first_position = tile.first;
     s.position = tile.position;
+    s.fetch_end = tile.rows;
     return s;
   }
 

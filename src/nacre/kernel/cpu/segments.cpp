@@ -23,7 +23,15 @@ namespace {
 // ---- copies
 template <size_t kWidth>
 void copy_narrow(const Rows& from, int64_t rows, float* out) {
-  for (int64_t r = 0; r < rows; ++r) std::memcpy(out + r * kWidth, from.row(r), kWidth * sizeof(float));
+  if (from.index == nullptr) {
+    for (int64_t r = 0; r < rows; ++r) std::memcpy(out + r * kWidth, from.row(r), kWidth * sizeof(float));
+    return;
+  }
+  constexpr int64_t ahead = 32;
+  for (int64_t r = 0; r < rows; ++r) {
+    if (r + ahead < rows) __builtin_prefetch(from.base + int64_t{from.index[r + ahead]} * from.stride, 0, 3);
+    std::memcpy(out + r * kWidth, from.base + int64_t{from.index[r]} * from.stride, kWidth * sizeof(float));
+  }
 }
 
 void copy_rows(const Rows& from, int64_t rows, float* out) {
@@ -56,14 +64,18 @@ void scatter_rows(const Rows& from, int64_t rows, const uint32_t* to, float* out
   }
 }
 
-// ---- sums: a strip of columns stays in registers while the rows go by
+// ---- sums: a strip of columns stays in registers while the rows go by; the first strip fetches whole rows ahead
+constexpr int kStripVecs = HWY_TARGET <= HWY_AVX3 ? 16 : 8;
+
 template <int kVecs>
-HWY_INLINE void add_strip(const RowSegment& s, int64_t column) {
+HWY_INLINE void add_strip(const RowSegment& s, const RowPrefetch& fetch, int64_t column) {
   const Floats d;
   FloatVec sum[kVecs];
   for (int v = 0; v < kVecs; ++v) sum[v] = s.fresh ? hn::Zero(d) : hn::LoadU(d, s.sum + column + v * kLanes);
   for (int64_t r = s.begin; r < s.end; ++r) {
+    if (column == 0) fetch(r);
     const float* row = s.value->row(r) + column;
+#pragma GCC unroll 16
     for (int v = 0; v < kVecs; ++v) sum[v] = hn::Add(sum[v], hn::LoadU(d, row + v * kLanes));
   }
   for (int v = 0; v < kVecs; ++v) hn::StoreU(sum[v], d, s.sum + column + v * kLanes);
@@ -71,10 +83,11 @@ HWY_INLINE void add_strip(const RowSegment& s, int64_t column) {
 
 void segment_add(const RowSegment& s) {
   const int64_t width = s.value->width;
+  const RowPrefetch fetch(*s.value, s.fetch_end);
   int64_t c = 0;
-  for (; c + 8 * kLanes <= width; c += 8 * kLanes) add_strip<8>(s, c);
-  for (; c + 2 * kLanes <= width; c += 2 * kLanes) add_strip<2>(s, c);
-  for (; c + kLanes <= width; c += kLanes) add_strip<1>(s, c);
+  for (; c + kStripVecs * kLanes <= width; c += kStripVecs * kLanes) add_strip<kStripVecs>(s, fetch, c);
+  for (; c + 4 * kLanes <= width; c += 4 * kLanes) add_strip<4>(s, fetch, c);
+  for (; c + kLanes <= width; c += kLanes) add_strip<1>(s, fetch, c);
   if (c == width) return;
   const int64_t part = width - c;
   auto sum = s.fresh ? hn::Zero(Floats()) : load_part(s.sum + c, part);
@@ -97,13 +110,16 @@ HWY_INLINE hn::Vec<hn::RebindToSigned<Floats>> load_argmax(const int32_t* from, 
 
 void segment_max(const RowSegment& s) {
   const hn::RebindToSigned<Floats> i;
+  const RowPrefetch fetch(*s.value, s.fetch_end);
   for (int64_t c = 0; c < s.value->width; c += kLanes) {
     const int64_t part = std::min(kLanes, s.value->width - c);
     int64_t r = s.begin;
     auto best = load_lanes(s.fresh ? s.value->row(r) + c : s.sum + c, part);
     auto where = hn::Set(i, s.fresh ? position_of(s, r) : 0);
     if (!s.fresh && s.argmax != nullptr) where = load_argmax(s.argmax + c, part);
+    if (c == 0) fetch(r);
     for (r += s.fresh ? 1 : 0; r < s.end; ++r) {
+      if (c == 0) fetch(r);
       const auto v = load_lanes(s.value->row(r) + c, part);
       const auto greater = hn::Gt(v, best);
       best = hn::IfThenElse(greater, v, best);

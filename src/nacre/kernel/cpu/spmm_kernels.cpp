@@ -29,13 +29,12 @@ namespace {
 // Accumulators that leave enough registers for operands.
 constexpr int kMaxVecs = HWY_TARGET <= HWY_AVX3 ? 16 : 8;
 
-enum class Weighting { none, one, per_head };
-
-// Fetches the entries of a chunk ahead of their use.
+// Fetches the entries of a chunk ahead of their use; rows are kVecs vectors or a little less.
+template <int kVecs, bool kWeighted>
 class Fetcher {
  public:
   explicit Fetcher(const SpmmRows& s)
-      : s_(s), row_bytes_(s.width * static_cast<int64_t>(sizeof(float))), ahead_(rows_ahead(row_bytes_)) {
+      : s_(s), ahead_(rows_ahead(s.width * static_cast<int64_t>(sizeof(float)))), weights_(s.edge_id != nullptr) {
     const int64_t end = std::min(s.row_ptr[0] + ahead_, s.fetch_end);
     for (int64_t e = s.row_ptr[0]; e < end; ++e) fetch(e);
   }
@@ -45,15 +44,17 @@ class Fetcher {
 
  private:
   HWY_INLINE void fetch(int64_t e) const {
-    prefetch_row(s_.x + int64_t{s_.col[e]} * s_.width, row_bytes_);
-    if (s_.weight != nullptr && s_.edge_id != nullptr) {
-      __builtin_prefetch(s_.weight + int64_t{s_.edge_id[e]} * s_.heads, 0, 3);
-    }
+    constexpr int line = 64 / sizeof(float);
+    const float* row = s_.x + int64_t{s_.col[e]} * s_.width;
+#pragma GCC unroll 16
+    for (int i = 0; i < kVecs * kLanes; i += line) __builtin_prefetch(row + i, 0, 2);
+    __builtin_prefetch(row + s_.width - 1, 0, 2);
+    if (kWeighted && weights_) __builtin_prefetch(s_.weight + int64_t{s_.edge_id[e]} * s_.heads, 0, 2);
   }
 
   const SpmmRows& s_;
-  int64_t row_bytes_;
   int64_t ahead_;
+  bool weights_;
 };
 
 HWY_INLINE const float* weights_of(const SpmmRows& s, int64_t e) {
@@ -65,32 +66,31 @@ HWY_INLINE float mean_factor(const SpmmRows& s, int64_t r) {
   return s.mean && length > 0 ? 1.0f / static_cast<float>(length) : 1.0f;
 }
 
-// Width of at most kVecs vectors, of which the last may be partial. Heads, if any, cover whole vectors.
-template <int kVecs, Weighting kWeighting>
+// How vectors get their weights.
+constexpr int kUnweighted = 0, kOneWeight = -1;  // > 0: every so many vectors are a head with a weight of its own
+
+// Width of kVecs vectors, of which the last may be partial. Heads, if any, cover whole vectors.
+template <int kVecs, int kHeadVecs>
 void sum_in_registers(const SpmmRows& s) {
   const Floats d;
-  const Fetcher fetcher(s);
+  const Fetcher<kVecs, kHeadVecs != kUnweighted> fetcher(s);
   const int64_t last = s.width - (kVecs - 1) * kLanes;  // live lanes of the last vector
   const bool stream = s.stream && last == kLanes && reinterpret_cast<uintptr_t>(s.out) % (kLanes * sizeof(float)) == 0;
-  int32_t head[kVecs] = {};  // of each vector
-  if (kWeighting == Weighting::per_head) {
-    for (int v = 0; v < kVecs; ++v) head[v] = static_cast<int32_t>(v * kLanes / (s.width / s.heads));
-  }
   for (int64_t r = 0; r < s.rows; ++r) {
     FloatVec sum[kVecs];
     for (int v = 0; v < kVecs; ++v) sum[v] = hn::Zero(d);
     for (int64_t e = s.row_ptr[r]; e < s.row_ptr[r + 1]; ++e) {
       fetcher.ahead_of(e);
       const float* row = s.x + int64_t{s.col[e]} * s.width;
-      const float* w = kWeighting == Weighting::none ? nullptr : weights_of(s, e);
-      auto factor = kWeighting == Weighting::one ? hn::Set(d, *w) : hn::Zero(d);
+      const float* w = kHeadVecs == kUnweighted ? nullptr : weights_of(s, e);
+      auto factor = kHeadVecs == kUnweighted ? hn::Zero(d) : hn::Set(d, *w);
 #pragma GCC unroll 16
       for (int v = 0; v < kVecs; ++v) {
         const auto x = v + 1 < kVecs ? hn::LoadU(d, row + v * kLanes) : load_lanes(row + v * kLanes, last);
-        if constexpr (kWeighting == Weighting::none) {
+        if constexpr (kHeadVecs == kUnweighted) {
           sum[v] = hn::Add(sum[v], x);
         } else {
-          if constexpr (kWeighting == Weighting::per_head) factor = hn::Set(d, w[head[v]]);
+          if (kHeadVecs > 0 && v > 0 && v % std::max(1, kHeadVecs) == 0) factor = hn::Set(d, *++w);
           sum[v] = hn::MulAdd(factor, x, sum[v]);
         }
       }
@@ -183,33 +183,54 @@ void sum_in_strips(const SpmmRows& s) {
   }
 }
 
+// ---- which one
 using RowsFunction = void (*)(const SpmmRows&);
 
-template <Weighting kWeighting, size_t... kIndex>
-constexpr std::array<RowsFunction, kMaxVecs> by_vectors(std::index_sequence<kIndex...>) {
-  return {sum_in_registers<static_cast<int>(kIndex) + 1, kWeighting>...};
+// Null where kHeadVecs does not divide the vectors.
+template <int kVecs, int kHeadVecs>
+constexpr RowsFunction register_function() {
+  if constexpr (kHeadVecs <= 0 || kVecs % std::max(1, kHeadVecs) == 0) {
+    return sum_in_registers<kVecs, kHeadVecs>;
+  } else {
+    return nullptr;
+  }
 }
 
-template <Weighting kWeighting>
+template <int kHeadVecs, size_t... kIndex>
+constexpr std::array<RowsFunction, kMaxVecs> by_vectors(std::index_sequence<kIndex...>) {
+  return {register_function<static_cast<int>(kIndex) + 1, kHeadVecs>()...};
+}
+
+template <int kHeadVecs>
 RowsFunction in_registers(int64_t vecs) {
-  static constexpr auto table = by_vectors<kWeighting>(std::make_index_sequence<kMaxVecs>());
+  static constexpr auto table = by_vectors<kHeadVecs>(std::make_index_sequence<kMaxVecs>());
   return table[static_cast<size_t>(vecs - 1)];
+}
+
+RowsFunction choose(const SpmmRows& s) {
+  const int64_t vecs = (s.width + kLanes - 1) / kLanes;
+  if (vecs > kMaxVecs) return sum_in_strips;
+  if (s.weight == nullptr) return in_registers<kUnweighted>(vecs);
+  if (s.heads == 1) return in_registers<kOneWeight>(vecs);
+  if (s.width / s.heads % kLanes != 0) return sum_in_strips;
+  switch (s.width / s.heads / kLanes) {
+    case 1:
+      return in_registers<1>(vecs);
+    case 2:
+      return in_registers<2>(vecs);
+    case 4:
+      return in_registers<4>(vecs);
+    case 8:
+      return in_registers<8>(vecs);
+    default:
+      return sum_in_strips;
+  }
 }
 
 }  // namespace
 
 void spmm_rows_of_target(const SpmmRows& s) {
-  const int64_t vecs = (s.width + kLanes - 1) / kLanes;
-  const bool heads = s.weight != nullptr && s.heads > 1;
-  if (vecs > kMaxVecs || (heads && s.width / s.heads % kLanes != 0)) {
-    sum_in_strips(s);
-  } else if (s.weight == nullptr) {
-    in_registers<Weighting::none>(vecs)(s);
-  } else if (!heads) {
-    in_registers<Weighting::one>(vecs)(s);
-  } else {
-    in_registers<Weighting::per_head>(vecs)(s);
-  }
+  choose(s)(s);
   if (s.stream) hwy::FlushStream();
 }
 

@@ -95,10 +95,9 @@ HWY_INLINE void store_lanes(FloatVec v, float* to, int64_t n) {
 // Fetches a row of `bytes` bytes into the second-level cache: it can have several times more lines under way than the
 // first-level one (measured on Zen 4: random rows of 1 KiB at 20 instead of 10 GB/s a core).
 HWY_INLINE void prefetch_row(const void* row, int64_t bytes) {
-  const auto begin = reinterpret_cast<uintptr_t>(row);
-  for (uintptr_t line = begin & ~uintptr_t{63}; line < begin + static_cast<uintptr_t>(bytes); line += 64) {
-    __builtin_prefetch(reinterpret_cast<const void*>(line), 0, 2);
-  }
+  const char* p = static_cast<const char*>(row);
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i, 0, 2);
+  __builtin_prefetch(p + bytes - 1, 0, 2);  // rows need not start at a line's border
 }
 
 // How many gathered rows of `bytes` bytes to fetch ahead: about latency times bandwidth.
