@@ -84,7 +84,7 @@ void write_csv(const EvalCommand& c, const Session& session, const float* scores
   for (int64_t v = 0; v < session.dataset().num_nodes(); ++v) {
     const float* row = scores + v * classes;
     lines += fmt::format("{},", v);
-    if (session.dataset().multilabel()) {
+    if (session.config().model.loss == "bce") {
       std::string set;
       for (int64_t k = 0; k < classes; ++k) {
         if (row[k] > 0) set += (set.empty() ? "" : " ") + std::to_string(k);
@@ -105,15 +105,16 @@ void write_csv(const EvalCommand& c, const Session& session, const float* scores
 }
 
 void run_predict(EvalCommand& c) {
+  if (!c.output.ends_with(".safetensors") && !c.output.ends_with(".csv")) {
+    throw UserError("--output", "'" + c.output + "' has an unknown ending", "use .csv or .safetensors");
+  }
   const auto session = open_session(c);
   const float* scores = session->predict();
   if (c.output.ends_with(".safetensors")) {
     const Shape shape = {session->dataset().num_nodes(), session->config().model.out_dim};
     write_safetensors(c.output, {{"scores", Tensor(DType::f32, shape, nullptr, const_cast<float*>(scores))}}, {});
-  } else if (c.output.ends_with(".csv")) {
-    write_csv(c, *session, scores);
   } else {
-    throw UserError("--output", "'" + c.output + "' has an unknown ending", "use .csv or .safetensors");
+    write_csv(c, *session, scores);
   }
   fmt::print("predictions for {} vertices: {}\n", human_count(session->dataset().num_nodes()), c.output);
 }

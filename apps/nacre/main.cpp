@@ -1,16 +1,25 @@
 // nacre: the command line. Exit codes: 0 done, 1 failure at run time, 2 wrong usage or input.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <csignal>
 #include <cstdio>
 #include <new>
+#include <string>
+#include <vector>
 
 #include "commands.h"
+#include "config_file.h"
 #include "nacre/base/error.h"
 #include "spelling.h"
 
 namespace {
 
-int fail(int code, const char* what) {
-  std::fprintf(stderr, "nacre: %s\n", what);
+// One line, whatever the message holds.
+int fail(int code, std::string what) {
+  std::replace_if(
+      what.begin(), what.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, ' ');
+  std::fprintf(stderr, "nacre: %s\n", what.c_str());
   return code;
 }
 
@@ -27,8 +36,11 @@ int run(int argc, char** argv) {
   nacre::cli::add_eval(app);
   nacre::cli::add_predict(app);
   nacre::cli::add_bench(app);
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  arguments = nacre::cli::spelled_our_way(nacre::cli::with_config_files(arguments));
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
   try {
-    app.parse(nacre::cli::spelled_our_way(argc, argv));
+    app.parse(std::move(arguments));
   } catch (const CLI::CallForHelp& e) {
     return app.exit(e);
   } catch (const CLI::CallForAllHelp& e) {
@@ -37,14 +49,17 @@ int run(int argc, char** argv) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
     const std::string what = std::string(e.what()) + " (nacre --help, or nacre COMMAND --help, lists what there is)";
-    return fail(2, what.c_str());
+    return fail(2, what);
   }
+  // A result that did not reach its file or pipe is no success.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return fail(1, "standard output cannot be written");
   return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows past the user's limit is an error of the write, not a crash
   try {
     return run(argc, argv);
   } catch (const nacre::UserError& e) {

@@ -33,7 +33,8 @@ int64_t parse_size(const std::string& text) {
   if ((!unit.empty() && found == nullptr) || !(value > 0)) {
     throw UserError("--memory-limit", "'" + text + "' is not a size", "write for instance 6G or 512M");
   }
-  return static_cast<int64_t>(value * (unit.empty() ? 1.0 : std::pow(1024.0, static_cast<double>(found - units + 1))));
+  const double bytes = value * (unit.empty() ? 1.0 : std::pow(1024.0, static_cast<double>(found - units + 1)));
+  return bytes >= 0x1p62 ? int64_t{1} << 62 : static_cast<int64_t>(bytes);
 }
 
 }  // namespace
@@ -52,7 +53,9 @@ void add_data_options(CLI::App& command, RunConfig& c, bool required) {
   command.add_option("--num-nodes", c.load.num_nodes, "for edge lists: number of vertices; default: largest id + 1")
       ->group("Data");
   command.add_flag("--undirected", c.load.undirected, "add the reverse of every edge")->group("Data");
-  command.add_option("--data-seed", c.load.seed, "seed of generated twins")->group("Data");
+  command.add_option("--data-seed", c.load.seed, "seed of generated twins")
+      ->check(CLI::NonNegativeNumber)
+      ->group("Data");
 }
 
 void add_model_options(CLI::App& command, RunConfig& c) {
@@ -132,7 +135,10 @@ void add_training_options(CLI::App& command, RunConfig& c) {
   command.add_option("--lr-final", s.final_ratio, "cosine, linear: share of the rate left at the end")
       ->capture_default_str()
       ->group("Training");
-  command.add_option("--seed", c.seed, "of weights and dropout")->capture_default_str()->group("Training");
+  command.add_option("--seed", c.seed, "of weights and dropout")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group("Training");
   command.add_option("--metric", c.metric, "auto, accuracy, micro_f1 or roc_auc")
       ->capture_default_str()
       ->group("Training");
@@ -150,6 +156,10 @@ void add_training_options(CLI::App& command, RunConfig& c) {
 void add_execution_options(CLI::App& command, RunConfig& c) {
   command.add_option("--device", c.device, "auto or cpu")->capture_default_str()->group("Execution");
   command.add_option("--threads", c.threads, "0 = all")->capture_default_str()->group("Execution");
+  command.add_option("--precision", c.precision, "f32")->capture_default_str()->group("Execution");
+  command.add_option("--mode", c.mode, "full: every epoch is one step over the whole graph")
+      ->capture_default_str()
+      ->group("Execution");
   command.add_option("--plan", c.plan, "auto, tensor (every operation by itself), or a plan file")
       ->capture_default_str()
       ->group("Execution");
@@ -158,11 +168,6 @@ void add_execution_options(CLI::App& command, RunConfig& c) {
           "--memory-limit", [&c](const std::string& text) { c.memory_limit = parse_size(text); },
           "most memory a run may use, e.g. 6G; default: what is free")
       ->group("Execution");
-}
-
-void add_config_file(CLI::App& command) {
-  command.set_config("--config", "", "read options from a TOML file; the command line wins");
-  command.allow_config_extras(CLI::config_extras_mode::error);
 }
 
 void add_talk_options(CLI::App& command) {
@@ -179,6 +184,9 @@ void apply_execution(const RunConfig& c) {
     throw UserError("--device", "'" + c.device + "' is not available in this build",
                     "use auto or cpu; nacre devices lists what is here");
   }
+  if (c.precision != "f32")
+    throw UserError("--precision", "'" + c.precision + "' is not available in this build", "use f32");
+  if (c.mode != "full") throw UserError("--mode", "'" + c.mode + "' is not available in this build", "use full");
 }
 
 Dataset open_data(const RunConfig& c) {

@@ -17,13 +17,13 @@ void add_data_options(CLI::App& command, RunConfig& config, bool required);
 void add_model_options(CLI::App& command, RunConfig& config);
 void add_training_options(CLI::App& command, RunConfig& config);
 void add_execution_options(CLI::App& command, RunConfig& config);
-// --config FILE: every option of the command may stand in a TOML file; the command line wins.
-void add_config_file(CLI::App& command);
+
 // --quiet, --verbose
 void add_talk_options(CLI::App& command);
 
-// Applies threads, checks the device, loads the data with progress and notes.
+// Loads the data with progress and notes.
 Dataset open_data(const RunConfig& config);
+// Applies threads; checks device, precision and mode.
 void apply_execution(const RunConfig& config);
 // The notes of a session and its bill, for people.
 void show_session(const Session& session);

@@ -7,7 +7,6 @@
 
 namespace nacre::cli {
 
-// The arguments after the program's name, in reverse order as CLI11 takes them.
-std::vector<std::string> spelled_our_way(int argc, char** argv);
+std::vector<std::string> spelled_our_way(std::vector<std::string> arguments);
 
 }  // namespace nacre::cli

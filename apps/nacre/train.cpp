@@ -10,6 +10,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
+#include "nacre/base/pending_file.h"
 #include "nacre/base/trace.h"
 #include "options.h"
 
@@ -19,6 +20,7 @@ namespace {
 struct TrainCommand {
   RunConfig config;
   TrainerOptions trainer;
+  std::string config_file;  // read before the command line is parsed
   bool no_checkpoint = false;
   bool json = false;
   std::string trace;
@@ -51,7 +53,7 @@ std::string result_json(const Session& session, const TrainResult& r, const std:
                                     {"interrupted", r.interrupted},
                                     {"stopped_early", r.stopped_early},
                                     {"run", folder}};
-  return j.dump();
+  return j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 void say_result(const Session& session, const TrainResult& r, const std::string& folder) {
@@ -79,7 +81,12 @@ void run(TrainCommand& c) {
     throw UserError("--resume", "needs --checkpoint DIR, the folder to continue from");
   if (c.trainer.checkpoint_every < 0) throw UserError("--checkpoint-every", "must not be negative");
   if (c.trainer.keep < 1) throw UserError("--keep", "must be at least 1");
+  check_training(c.config);
   apply_execution(c.config);
+  // Told before hours of training, not after.
+  for (const std::string& file : {c.trace, c.trainer.metrics_file}) {
+    if (!file.empty()) const PendingFile probe(file);
+  }
   if (!c.trace.empty()) trace_start();
   Session session(open_data(c.config), c.config);
   show_session(session);
@@ -103,7 +110,7 @@ void add_train(CLI::App& app) {
   add_model_options(command, c->config);
   add_training_options(command, c->config);
   add_execution_options(command, c->config);
-  add_config_file(command);
+  command.add_option("--config", c->config_file, "read options from a TOML file; the command line wins");
   add_talk_options(command);
   command
       .add_option("--checkpoint", c->trainer.run_folder,

@@ -81,9 +81,9 @@ TEST(EdgeList, ErrorsNameTheLine) {
       {"src,source\n0 1\n", "g.txt:1: two columns"},
       {"%%MatrixMarket matrix\n3 3 1\n1 2 1\n", "Matrix Market"},
   };
-  for (const auto& [text, message] : cases) {
-    EXPECT_USER_ERROR(load(text), message);
-    EXPECT_USER_ERROR(load(gzip(text)), message);
+  for (const auto& one : cases) {
+    EXPECT_USER_ERROR(load(one.first), one.second);
+    EXPECT_USER_ERROR(load(gzip(one.first)), one.second);
   }
   EXPECT_USER_ERROR(load(std::string("0 1\n0 \0001\n", 9)), "g.txt:2: '?");
 }

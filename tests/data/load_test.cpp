@@ -77,12 +77,28 @@ TEST(Load, StrangersAreNamed) {
   EXPECT_USER_ERROR(load_dataset("/dev/null", {}), "not a regular file");
 }
 
-TEST(Load, SideFilesDoNotGoWithNative) {
+TEST(Load, SideFilesAddButNeverReplace) {
+  const TempDir dir;
+  LoadOptions options;
+  options.labels_file = dir.write("labels", "0\n1\n");
+  write_native(load_dataset(dir.write("g", "0 1\n"), {}), dir.path("g.nacre"));
+  const Dataset d = load_dataset(dir.path("g.nacre"), options);
+  EXPECT_EQ(d.num_classes, 2);
+  write_native(d, dir.path("g.nacre"));
+  EXPECT_USER_ERROR(load_dataset(dir.path("g.nacre"), options), "already holds");
+  EXPECT_USER_ERROR(load_dataset("twin:cora", options), "already holds");
+}
+
+TEST(Load, TheVertexCountMustAgree) {
   const TempDir dir;
   write_native(load_dataset(dir.write("g", "0 1\n"), {}), dir.path("g.nacre"));
   LoadOptions options;
-  options.labels_file = dir.write("labels", "0\n1\n");
-  EXPECT_USER_ERROR(load_dataset(dir.path("g.nacre"), options), "already holds");
+  options.num_nodes = 2;
+  EXPECT_EQ(load_dataset(dir.path("g.nacre"), options).num_nodes(), 2);
+  options.num_nodes = 3;
+  EXPECT_USER_ERROR(load_dataset(dir.path("g.nacre"), options), "has 2 vertices, not 3");
+  options.num_nodes = -1;
+  EXPECT_USER_ERROR(load_dataset(dir.path("g.nacre"), options), "negative");
 }
 
 TEST(Describe, SaysWhatThereIs) {

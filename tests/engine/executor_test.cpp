@@ -4,10 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <map>
-
 #include "model/cases.h"
+#include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
 #include "support/run_plan.h"
 
@@ -30,15 +28,34 @@ class EngineTest : public testing::Test {
 TEST_F(EngineTest, EveryModelAgreesWithTheInterpreter) {
   for (const ModelCase& model : model_cases()) {
     for (const BlocksInput& input : block_inputs(11, model.options.layers)) {
+      SCOPED_TRACE(model.name + " on " + input.name);
       const Dfg dfg = training_dfg(options_for(model.options, input.blocks));
-      const ref::Bindings bindings = rounded_to_float(model_bindings(dfg, input.blocks, 23));
-      ref::Interpreter reference(dfg, input.blocks);
-      reference.run(bindings, kStep);
-      for (const PlanOptions options : {PlanOptions{true, true}, PlanOptions{true, false}, PlanOptions{false, false}}) {
-        SCOPED_TRACE(model.name + " on " + input.name + (options.fuse ? " fused" : " op by op"));
-        const Outputs outputs = run_plan(dfg, input.blocks, bindings, kStep, options);
-        for (const auto& [name, node] : dfg.outputs()) expect_close(outputs.at(name), reference.value(node), name);
-      }
+      expect_plans_agree(dfg, input.blocks, rounded_to_float(model_bindings(dfg, input.blocks, 23)), kStep);
+    }
+  }
+}
+
+TEST_F(EngineTest, DropoutOfEveryKindAgreesWithTheInterpreter) {
+  for (ModelCase model : model_cases()) {
+    model.options.dropout = 0.4;
+    model.options.input_dropout = 0.2;
+    model.options.attention_dropout = model_info(model.options.model).heads > 0 ? 0.3 : 0;
+    for (const BlocksInput& input : block_inputs(12, model.options.layers)) {
+      SCOPED_TRACE(model.name + " on " + input.name);
+      const Dfg dfg = training_dfg(options_for(model.options, input.blocks));
+      // Dropped edges leave softmaxes of almost one element, whose gradients cancel.
+      expect_plans_agree(dfg, input.blocks, rounded_to_float(model_bindings(dfg, input.blocks, 29)), kStep, 1e-4);
+    }
+  }
+}
+
+TEST_F(EngineTest, TheEvaluationAgreesWithTheInterpreter) {
+  for (ModelCase model : model_cases()) {
+    model.options.training = false;
+    for (const BlocksInput& input : block_inputs(13, model.options.layers)) {
+      SCOPED_TRACE(model.name + " on " + input.name);
+      const Dfg dfg = build_model(options_for(model.options, input.blocks));
+      expect_plans_agree(dfg, input.blocks, rounded_to_float(model_bindings(dfg, input.blocks, 31)), kStep);
     }
   }
 }
@@ -63,13 +80,60 @@ TEST_F(EngineTest, ThreadsDoNotChangeABit) {
 }
 
 TEST_F(EngineTest, ARunRepeatsItself) {
-  const ModelCase model = model_cases().front();
-  const BlocksInput input = block_inputs(13, model.options.layers).front();
+  for (const ModelCase& model : model_cases()) {
+    const BlocksInput input = block_inputs(13, model.options.layers).front();
+    const Dfg dfg = training_dfg(options_for(model.options, input.blocks));
+    const ref::Bindings bindings = rounded_to_float(model_bindings(dfg, input.blocks, 25));
+    const Outputs once = run_plan(dfg, input.blocks, bindings, kStep, {}, 1);
+    const Outputs thrice = run_plan(dfg, input.blocks, bindings, kStep, {}, 3);
+    for (const auto& [name, values] : once) EXPECT_TRUE(same_bits(values, thrice.at(name))) << model.name << name;
+  }
+}
+
+TEST_F(EngineTest, AnotherStepDropsOtherElements) {
+  ModelCase model = model_cases().front();
+  model.options.dropout = 0.5;
+  const BlocksInput input = block_inputs(14, model.options.layers).front();
   const Dfg dfg = training_dfg(options_for(model.options, input.blocks));
-  const ref::Bindings bindings = rounded_to_float(model_bindings(dfg, input.blocks, 25));
-  const Outputs once = run_plan(dfg, input.blocks, bindings, kStep, {}, 1);
-  const Outputs thrice = run_plan(dfg, input.blocks, bindings, kStep, {}, 3);
-  for (const auto& [name, values] : once) EXPECT_TRUE(same_bits(values, thrice.at(name))) << name;
+  const ref::Bindings bindings = rounded_to_float(model_bindings(dfg, input.blocks, 26));
+  const auto logits = [&](const StepContext& step) {
+    return run_plan(dfg, input.blocks, bindings, step, {}).at("logits");
+  };
+  EXPECT_FALSE(same_bits(logits({5, 3}), logits({5, 4})));
+  EXPECT_FALSE(same_bits(logits({5, 3}), logits({6, 3})));
+  EXPECT_TRUE(same_bits(logits({5, 3}), logits({5, 3})));
+}
+
+// Training and evaluation share constants and arena: the second plan computes none of the first one's again.
+TEST_F(EngineTest, PlansShareTheirConstants) {
+  const ModelCase model = model_cases().front();
+  const BlocksInput input = block_inputs(15, model.options.layers).front();
+  ModelOptions options = options_for(model.options, input.blocks);
+  const Dfg train = training_dfg(options);
+  options.training = false;
+  const Dfg eval = build_model(options);
+  const ref::Bindings bindings = rounded_to_float(model_bindings(train, input.blocks, 27));
+  const auto views = std::make_shared<GraphViews>();
+  ConstantPool pool;
+  BoundPlan first(make_plan(train, input.blocks, {}), input.blocks, bindings, views, pool);
+  EXPECT_FALSE(pool.empty());
+  const size_t constants = pool.size();
+  BoundPlan second(make_plan(eval, input.blocks, {}), input.blocks, bindings, views, pool);
+  EXPECT_EQ(pool.size(), constants);
+  EXPECT_EQ(second.executor().constant_bytes(pool), 0);
+  second.executor().run(kStep);
+  EXPECT_TRUE(same_bits(second.outputs().at("logits"), run_plan(eval, input.blocks, bindings, kStep, {}).at("logits")));
+}
+
+TEST_F(EngineTest, MistakesOfTheCallerAreCaught) {
+  const ModelCase model = model_cases().front();
+  const BlocksInput input = block_inputs(16, model.options.layers).front();
+  const Dfg dfg = training_dfg(options_for(model.options, input.blocks));
+  Executor executor(make_plan(dfg, input.blocks, {}), input.blocks, std::make_shared<GraphViews>());
+  ConstantPool pool;
+  EXPECT_THROW(executor.allocate(allocate_bytes(executor.arena_bytes()), pool), InternalError) << "nothing is bound";
+  set_num_threads(num_threads() + 1);
+  EXPECT_THROW(executor.allocate(allocate_bytes(executor.arena_bytes()), pool), InternalError) << "threads changed";
 }
 
 }  // namespace

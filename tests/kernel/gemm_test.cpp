@@ -13,6 +13,7 @@
 
 #include "nacre/base/parallel.h"
 #include "nacre/base/philox.h"
+#include "nacre/kernel/cpu/gemm_kernels.h"
 
 namespace nacre::cpu {
 namespace {
@@ -111,6 +112,10 @@ struct Problem {
   double worst_error(const GemmEpilogue& e) const {
     Matrix result = c;
     multiply(kind, depth, a, b, result, e);
+    return error_of(result, e);
+  }
+
+  double error_of(const Matrix& result, const GemmEpilogue& e) const {
     if (!result.padding_untouched()) return std::numeric_limits<double>::infinity();
     double worst = 0;
     for (int64_t r = 0; r < c.rows; ++r) {
@@ -256,14 +261,54 @@ TEST(Gemm, TilesAndWholeMatricesGiveTheSameBits) {
   }
 }
 
+// Products of one kernel set, all layouts after each other, in one vector.
+std::vector<float> all_products(const GemmKernels& set, int64_t rows, int64_t cols, int64_t depth, double& worst) {
+  std::vector<float> values;
+  const GemmEpilogue e = {nullptr, Activation::none, 1};
+  for (const Kind kind : {Kind::tile_nn, Kind::tile_nt, Kind::tile_tn, Kind::packed_nn, Kind::packed_nt}) {
+    const Problem p(kind, rows, cols, depth);
+    const GemmOperand a = {p.a.data(), p.a.ld};
+    const GemmOperand b = {p.b.data(), p.b.ld};
+    Matrix c = p.c;
+    std::vector<float> packed(static_cast<size_t>(set.packed_size(cols, depth)));
+    if (kind == Kind::tile_nn) set.rows_nn(rows, cols, depth, a, b, c.data(), c.ld, e);
+    if (kind == Kind::tile_nt) set.rows_nt(rows, cols, depth, a, b, c.data(), c.ld, e);
+    if (kind == Kind::tile_tn) set.rows_tn(depth, cols, rows, a, b, c.data(), c.ld, e.beta);
+    if (kind == Kind::packed_nn) set.pack_nn(cols, depth, b, packed.data());
+    if (kind == Kind::packed_nt) set.pack_nt(cols, depth, b, packed.data());
+    if (!packed.empty() && (kind == Kind::packed_nn || kind == Kind::packed_nt)) {
+      set.rows_packed(rows, cols, depth, a, packed.data(), c.data(), c.ld, e);
+    }
+    worst = std::max(worst, p.error_of(c, e));
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t n = 0; n < cols; ++n) values.push_back(c.at(r, n));
+    }
+  }
+  return values;
+}
+
+TEST(Gemm, EveryInstructionSetIsRightAndFusedOnesAgreeExactly) {
+  for (const auto& [rows, cols, depth] :
+       {std::array<int64_t, 3>{37, 40, 19}, {25, 47, 400}, {13, 1, 130}, {50, 70, 3}, {1, 100, 257}}) {
+    std::vector<float> first;
+    for (const GemmKernels* set : gemm_all_kernels()) {
+      double worst = 0;
+      const std::vector<float> values = all_products(*set, rows, cols, depth, worst);
+      EXPECT_LE(worst, 1) << set->name << ", " << describe(Kind::nn, rows, cols, depth);
+      if (first.empty()) first = values;
+      const bool fused = std::string(set->name).rfind("AVX", 0) == 0;
+      if (fused) EXPECT_EQ(values, first) << set->name << ", " << describe(Kind::nn, rows, cols, depth);
+    }
+  }
+}
+
 TEST(Gemm, CallsInsideParallelLoopsGiveTheSameBits) {
   const Problem problem(Kind::nn, 700, 40, 64);
   Matrix expected = problem.c;
   multiply(Kind::nn, 64, problem.a, problem.b, expected, {});
   std::vector<Matrix> results(8, problem.c);
-  parallel_tasks(8, [&](int64_t i) {
-    multiply(Kind::nn, 64, problem.a, problem.b, results[static_cast<size_t>(i)], {});
-  });
+  parallel_tasks(8,
+                 [&](int64_t i) { multiply(Kind::nn, 64, problem.a, problem.b, results[static_cast<size_t>(i)], {}); });
   for (const Matrix& result : results) EXPECT_TRUE(result.same_bits(expected));
 }
 

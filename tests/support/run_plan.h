@@ -15,12 +15,50 @@ using Outputs = std::map<std::string, std::vector<float>>;
 // Bindings as the engine sees them: every value rounded to f32.
 ref::Bindings rounded_to_float(ref::Bindings bindings);
 
-// All named outputs after `runs` runs of the same step. State parameters start from `bindings` before each run.
+// An executor with leaves of its own, in an arena whose borders are watched.
+class BoundPlan {
+ public:
+  BoundPlan(Plan plan, const Blocks& blocks, const ref::Bindings& bindings);
+  // With views and constants of an earlier one.
+  BoundPlan(Plan plan, const Blocks& blocks, const ref::Bindings& bindings, std::shared_ptr<GraphViews> views,
+            ConstantPool& pool);
+
+  Executor& executor() { return executor_; }
+  // All leaves as `bindings` say.
+  void reset(const ref::Bindings& bindings);
+  // Named outputs, and "update:NAME" for the state parameters, after executor().run().
+  Outputs outputs() const;
+  // The bytes around the arena are as they were.
+  bool borders_intact() const;
+
+ private:
+  void bind(const ref::Bindings& bindings, ConstantPool& pool);
+
+  Blocks blocks_;
+  Executor executor_;
+  std::map<std::string, std::vector<char>> leaves_;
+  std::shared_ptr<void> memory_;
+};
+
+// All outputs after `runs` runs of the same step. State parameters start from `bindings` before each run.
 Outputs run_plan(const Dfg& dfg, const Blocks& blocks, const ref::Bindings& bindings, const StepContext& step,
                  const PlanOptions& options, int runs = 1);
 
+// The plans a DFG must give the same values under: fused and hoisted, fused, op by op.
+struct NamedOptions {
+  const char* name;
+  PlanOptions options;
+};
+inline constexpr NamedOptions kAllPlans[] = {
+    {"fused, hoisted", {true, true}}, {"fused", {true, false}}, {"op by op", {false, false}}};
+
+// Every output and update of every plan against the interpreter of the untransformed DFG.
+void expect_plans_agree(const Dfg& dfg, const Blocks& blocks, const ref::Bindings& bindings, const StepContext& step,
+                        double tolerance = 2e-5);
+
 // Relative error of the whole vector, ‖a − b‖ / ‖b‖, small enough for f32 arithmetic.
-void expect_close(const std::vector<float>& got, const std::vector<double>& want, const std::string& what);
+void expect_close(const std::vector<float>& got, const std::vector<double>& want, const std::string& what,
+                  double tolerance = 2e-5);
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b);
 
 }  // namespace nacre::test

@@ -35,10 +35,12 @@ double normal_with_gap(Rng& rng, const ValueOptions& options) {
   return x + std::copysign(options.gap, x);
 }
 
-std::vector<double> edge_weights(Rng& rng, const Graph& graph, size_t n) {
+// The same in every layer: blocks of one graph share its weights.
+std::vector<double> edge_weights(uint64_t seed, const Graph& graph, size_t n) {
   if (graph.weighted() && n == static_cast<size_t>(graph.num_edges())) {
     return {graph.edge_weight().begin(), graph.edge_weight().end()};
   }
+  Rng rng(mix_key(seed, 0x77));
   std::vector<double> weights(n);
   for (double& w : weights) w = rng.uniform(0.25, 2);
   return weights;
@@ -73,7 +75,7 @@ ref::Bindings random_bindings(const Dfg& dfg, const Blocks& blocks, uint64_t see
           values[i] = normal_with_gap(rng, options);
       }
     }
-    if (use.role == Role::edge_weight) values = edge_weights(rng, blocks.layer(node.type.space.layer), values.size());
+    if (use.role == Role::edge_weight) values = edge_weights(seed, blocks.layer(node.type.space.layer), values.size());
     bindings[node.name] = std::move(values);
   }
   return bindings;

@@ -17,7 +17,7 @@ struct ValueOptions {
 //  - weights of nll and bce: 0 or positive, as training masks are
 //  - targets and other u8 leaves: 0 or 1
 //  - moments of standardize: any mean, positive variance
-//  - leaves named edge_weight…: the graph's weights where it has them, else random positive ones
+//  - leaves named edge_weight…: the graph's weights where it has them, else random positive ones, alike in all layers
 //  - everything else: normal, as `options` say
 ref::Bindings random_bindings(const Dfg& dfg, const Blocks& blocks, uint64_t seed, const ValueOptions& options = {});
 

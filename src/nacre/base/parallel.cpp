@@ -1,5 +1,6 @@
 #include "nacre/base/parallel.h"
 
+#include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
@@ -12,9 +13,16 @@
 namespace nacre {
 namespace {
 
+int hardware_threads() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
+
 std::unique_ptr<tbb::task_arena>& arena() {
-  static std::unique_ptr<tbb::task_arena> instance =
-      std::make_unique<tbb::task_arena>(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  static std::unique_ptr<tbb::task_arena> instance = std::make_unique<tbb::task_arena>(hardware_threads());
+  return instance;
+}
+
+// Without this oneTBB never starts more workers than the machine has cores.
+std::unique_ptr<tbb::global_control>& worker_limit() {
+  static std::unique_ptr<tbb::global_control> instance;
   return instance;
 }
 
@@ -22,6 +30,8 @@ std::unique_ptr<tbb::task_arena>& arena() {
 
 void set_num_threads(int threads) {
   NACRE_CHECK(threads >= 1, "thread count must be positive");
+  worker_limit() = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism,
+                                                         static_cast<size_t>(std::max(threads, hardware_threads())));
   arena() = std::make_unique<tbb::task_arena>(threads);
 }
 

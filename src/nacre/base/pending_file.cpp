@@ -72,6 +72,7 @@ void write_file(const std::string& path, std::string_view bytes) {
 }
 
 std::string read_file(const std::string& path) {
+  if (std::filesystem::is_directory(path)) throw UserError(path, "is a folder where a file is needed");
   std::ifstream file(path, std::ios::binary);
   if (!file) throw UserError(path, std::string("cannot be read: ") + std::strerror(errno));
   std::ostringstream text;

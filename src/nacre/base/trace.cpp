@@ -4,12 +4,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <mutex>
 #include <set>
 #include <vector>
 
-#include "nacre/base/error.h"
+#include "nacre/base/pending_file.h"
 
 namespace nacre {
 namespace {
@@ -34,6 +33,16 @@ int64_t now_ns() {
       .count();
 }
 
+// As it may stand between the quotes of a JSON string.
+std::string escaped(const char* text) {
+  std::string out;
+  for (; *text != '\0'; ++text) {
+    if (*text == '"' || *text == '\\') out += '\\';
+    if (static_cast<unsigned char>(*text) >= 0x20) out += *text;
+  }
+  return out;
+}
+
 int thread_number() {
   thread_local const int number = g_next_thread++;
   return number;
@@ -53,23 +62,14 @@ bool trace_enabled() { return g_enabled.load(std::memory_order_relaxed); }
 
 void trace_write(const std::string& path) {
   const std::lock_guard lock(g_mutex);
-  const std::string temporary = path + ".tmp";
-  std::FILE* file = std::fopen(temporary.c_str(), "w");
-  if (file == nullptr) throw RuntimeError(path, "cannot write the trace");
-  std::fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", file);
+  std::string text("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
   for (size_t i = 0; i < g_events.size(); ++i) {
     const Event& e = g_events[i];
-    const std::string line =
-        fmt::format(R"({{"ph":"X","pid":1,"tid":{},"cat":"{}","name":"{}","ts":{:.3f},"dur":{:.3f}}}{})", e.thread,
-                    e.category, e.name, static_cast<double>(e.begin_ns - g_origin_ns) / 1e3,
-                    static_cast<double>(e.end_ns - e.begin_ns) / 1e3, i + 1 < g_events.size() ? "," : "");
-    std::fprintf(file, "%s\n", line.c_str());
+    text += fmt::format(R"({{"ph":"X","pid":1,"tid":{},"cat":"{}","name":"{}","ts":{:.3f},"dur":{:.3f}}}{})", e.thread,
+                        escaped(e.category), escaped(e.name), static_cast<double>(e.begin_ns - g_origin_ns) / 1e3,
+                        static_cast<double>(e.end_ns - e.begin_ns) / 1e3, i + 1 < g_events.size() ? ",\n" : "\n");
   }
-  std::fputs("]}\n", file);
-  const bool failed = std::ferror(file) != 0;
-  if (std::fclose(file) != 0 || failed || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    throw RuntimeError(path, "cannot write the trace");
-  }
+  write_file(path, text + "]}\n");
 }
 
 TraceSpan::TraceSpan(const char* category, const char* name)

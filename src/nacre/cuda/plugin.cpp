@@ -34,7 +34,7 @@ cudaError_t describe(int index, NacreCudaDevice& out) {
 
 }  // namespace
 
-int32_t nacre_cuda_abi(void) { return NACRE_CUDA_ABI; }
+int32_t nacre_cuda_abi() { return NACRE_CUDA_ABI; }
 
 int32_t nacre_cuda_devices(NacreCudaDevice* devices, int32_t capacity, char* error) {
   int count = 0;

@@ -203,7 +203,7 @@ class Reader {
     columns_ = {Column::src, Column::dst};
     if (width == 3) {
       columns_.push_back(Column::weight);
-      notes.push_back("the third column was read as edge weight");
+      notes.emplace_back("the third column was read as edge weight");
     }
   }
 

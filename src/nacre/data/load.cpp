@@ -158,22 +158,22 @@ Dataset load_file(const std::string& path, const LoadOptions& options) {
   } else {
     throw UserError("format", "'" + format + "' is unknown", "use nacre, npz or edges");
   }
-  const bool has_files = !options.features_file.empty() || !options.labels_file.empty() || !options.splits_file.empty();
-  if (format == "nacre" && has_files) {
-    throw UserError(path, "already holds features, labels and splits",
-                    "leave out the separate files, or convert again");
-  }
   if (data.name.empty()) data.name = stem_of(path);
-  read_node_files(options, data);
-  if (format != "nacre") validate(data, path);
+  if (format != "nacre") validate(data, path);  // read_native has done so as far as was asked
   return data;
 }
 
 }  // namespace
 
 Dataset load_dataset(const std::string& spec, const LoadOptions& options) {
+  if (options.num_nodes < 0) throw UserError("number of vertices", "is negative", "leave it out or give a count");
   const bool twin = spec.starts_with(kTwin);
   Dataset data = twin ? make_twin(std::string_view(spec).substr(kTwin.size()), options.seed) : load_file(spec, options);
+  if (options.num_nodes > 0 && options.num_nodes != data.num_nodes()) {
+    throw UserError(spec, "has " + human_count(data.num_nodes()) + " vertices, not " + human_count(options.num_nodes),
+                    "leave the number of vertices out");
+  }
+  if (read_node_files(options, data)) validate(data, spec);
   if (options.undirected) {
     const int64_t before = data.graph.num_edges();
     data.graph = make_undirected(data.graph);

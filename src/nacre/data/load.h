@@ -11,7 +11,7 @@ namespace nacre {
 struct LoadOptions {
   // Recognised from the content when empty: nacre | npz | edges.
   std::string format;
-  // For edge lists (and archives that hold only edges): optional files beside it. Empty = none. Text may be gzipped.
+  // Optional files beside an edge list, or for what another data set lacks. Empty = none. Text may be gzipped.
   std::string features_file;  // .npy, .npz (key x, or its only array) or CSV, one row per vertex
   std::string labels_file;    // .npy, .npz (key y, or its only array) or text: one class per line, or 0/1 columns
   std::string splits_file;    // .npz with train_idx/val_idx/test_idx, or text: one of train|val|test|none per line

@@ -37,7 +37,7 @@ class Reader {
                       "convert the data set again");
     }
     if (header.file_bytes != static_cast<uint64_t>(file->size())) {
-      damaged("it should be " + human_count(static_cast<long long>(header.file_bytes)) + " bytes long, not " +
+      damaged("it should be " + human_count(static_cast<int64_t>(header.file_bytes)) + " bytes long, not " +
               human_count(file->size()));
     }
     if (header.checksum != native::header_checksum(file->bytes().data()))

@@ -217,14 +217,18 @@ Splits splits_from(const NpzFile& npz, int64_t num_nodes) {
           split_part(npz, {"test"}, num_nodes)};
 }
 
-void read_node_files(const LoadOptions& options, Dataset& data) {
+bool read_node_files(const LoadOptions& options, Dataset& data) {
+  const auto open = [](const std::string& path, bool taken) {
+    if (taken) throw UserError(path, "the data set already holds what this file would give", "leave the file out");
+    return MappedFile::open(path);
+  };
   if (!options.features_file.empty()) {
-    const auto file = MappedFile::open(options.features_file);
+    const auto file = open(options.features_file, data.features.defined());
     data.features = holds_arrays(*file) ? features_from(open_array(file, "x"))
                                         : std::move(read_text_matrix(file, NanAs::error)).tensor();
   }
   if (!options.labels_file.empty()) {
-    const auto file = MappedFile::open(options.labels_file);
+    const auto file = open(options.labels_file, data.multilabel() || !data.labels.empty());
     if (holds_arrays(*file)) {
       labels_from(open_array(file, "y"), data);
     } else {
@@ -232,10 +236,12 @@ void read_node_files(const LoadOptions& options, Dataset& data) {
     }
   }
   if (!options.splits_file.empty()) {
-    const auto file = MappedFile::open(options.splits_file);
+    const Splits& splits = data.splits;
+    const auto file = open(options.splits_file, !splits.train.empty() || !splits.val.empty() || !splits.test.empty());
     data.splits = file->starts_with(kZipMagic) ? read_splits_npz(NpzFile(file), data.num_nodes())
                                                : read_splits_text(file, data.num_nodes());
   }
+  return !options.features_file.empty() || !options.labels_file.empty() || !options.splits_file.empty();
 }
 
 }  // namespace nacre

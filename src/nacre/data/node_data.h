@@ -28,7 +28,8 @@ void labels_from(NpyReader array, Dataset& data);
 // Ids or masks under the usual keys; parts that are missing stay empty.
 Splits splits_from(const NpzFile& npz, int64_t num_nodes);
 
-// Reads the files named in `options` into `data`, whose graph is complete.
-void read_node_files(const LoadOptions& options, Dataset& data);
+// Reads the files named in `options` into `data`, whose graph is complete. False when none is named; refuses to replace
+// what `data` already holds.
+bool read_node_files(const LoadOptions& options, Dataset& data);
 
 }  // namespace nacre

@@ -44,7 +44,7 @@ void read_pairs(NpyReader& array, EdgeList& edges, std::vector<std::string>& not
   if (!rows && !(shape.size() == 2 && shape[1] == 2)) {
     throw UserError(array.where(), "has shape " + shape_text(shape) + "; [2, E] is expected", "transpose or split it");
   }
-  if (!rows) notes.push_back("edge_index has shape [E, 2]: read as one (source, destination) pair per row");
+  if (!rows) notes.emplace_back("edge_index has shape [E, 2]: read as one (source, destination) pair per row");
   const int64_t count = array.header().count / 2;
   const bool in_turn = rows == array.header().fortran;
   edges.src.resize(static_cast<size_t>(count));
@@ -77,7 +77,7 @@ void require_per_edge(const NpyReader& array, size_t edges) {
   if (array.header().count == static_cast<int64_t>(edges)) return;
   throw UserError(array.where(),
                   "has shape " + shape_text(array.shape()) + ", but there are " +
-                      human_count(static_cast<long long>(edges)) + " edges",
+                      human_count(static_cast<int64_t>(edges)) + " edges",
                   "store one value per edge");
 }
 

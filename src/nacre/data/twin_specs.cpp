@@ -85,8 +85,8 @@ std::vector<TwinSpec> word_sets() {
   };
 }
 
-// Node classification, one label each.
-std::vector<TwinSpec> single_label_sets() {
+// Citations with dense features.
+std::vector<TwinSpec> citation_sets() {
   return {
       {.name = "arxiv",
        .num_nodes = 169343,
@@ -106,6 +106,49 @@ std::vector<TwinSpec> single_label_sets() {
        .class_skew = 0.8,
        .label_noise = 0.2,
        .feature_signal = 2.7},
+      {.name = "papers100M",
+       .num_nodes = 111059956,
+       .num_edges = 1615685872,
+       .num_features = 128,
+       .num_classes = 172,
+       .undirected = false,
+       .degree_exponent = 2.4,
+       .max_degree = 250000,
+       .train_share = 0.78,
+       .val_share = 0.08,
+       .test_share = 0.14,
+       .about = "OGB citations; 1.4 % of the vertices are labelled",
+       .out_exponent = 3.2,
+       .max_out_degree = 8000,
+       .homophily = 0.8,
+       .class_skew = 0.8,
+       .label_noise = 0.25,
+       .labelled_share = 1546782.0 / 111059956,
+       .feature_signal = 3.6},
+      {.name = "citation2",
+       .num_nodes = 2927963,
+       .num_edges = 30561187,
+       .num_features = 128,
+       .num_classes = 40,
+       .undirected = false,
+       .degree_exponent = 2.4,
+       .max_degree = 10000,
+       .train_share = 0.9,
+       .val_share = 0.05,
+       .test_share = 0.05,
+       .about = "OGB citations; the original is for link prediction, classes are the twin's own",
+       .out_exponent = 3.3,
+       .max_out_degree = 700,
+       .homophily = 0.8,
+       .class_skew = 0.8,
+       .label_noise = 0.2,
+       .feature_signal = 2.5},
+  };
+}
+
+// Undirected, one label each.
+std::vector<TwinSpec> single_label_sets() {
+  return {
       {.name = "products",
        .num_nodes = 2449029,
        .num_edges = 123718280,
@@ -151,43 +194,6 @@ std::vector<TwinSpec> single_label_sets() {
        .class_skew = 0.7,
        .label_noise = 0.3,
        .feature_signal = 1.6},
-      {.name = "papers100M",
-       .num_nodes = 111059956,
-       .num_edges = 1615685872,
-       .num_features = 128,
-       .num_classes = 172,
-       .undirected = false,
-       .degree_exponent = 2.4,
-       .max_degree = 250000,
-       .train_share = 0.78,
-       .val_share = 0.08,
-       .test_share = 0.14,
-       .about = "OGB citations; 1.4 % of the vertices are labelled",
-       .out_exponent = 3.2,
-       .max_out_degree = 8000,
-       .homophily = 0.8,
-       .class_skew = 0.8,
-       .label_noise = 0.25,
-       .labelled_share = 1546782.0 / 111059956,
-       .feature_signal = 3.6},
-      {.name = "citation2",
-       .num_nodes = 2927963,
-       .num_edges = 30561187,
-       .num_features = 128,
-       .num_classes = 40,
-       .undirected = false,
-       .degree_exponent = 2.4,
-       .max_degree = 10000,
-       .train_share = 0.9,
-       .val_share = 0.05,
-       .test_share = 0.05,
-       .about = "OGB citations; the original is for link prediction, classes are the twin's own",
-       .out_exponent = 3.3,
-       .max_out_degree = 700,
-       .homophily = 0.8,
-       .class_skew = 0.8,
-       .label_noise = 0.2,
-       .feature_signal = 2.5},
   };
 }
 
@@ -366,7 +372,8 @@ std::vector<TwinSpec> bare_sets() {
 
 std::vector<TwinSpec> all_specs() {
   std::vector<TwinSpec> all;
-  for (auto&& group : {word_sets(), single_label_sets(), multi_label_sets(), mixed_sets(), bare_sets()}) {
+  for (auto&& group :
+       {word_sets(), citation_sets(), single_label_sets(), multi_label_sets(), mixed_sets(), bare_sets()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;

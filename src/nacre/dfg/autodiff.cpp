@@ -16,6 +16,7 @@ class Differentiator {
   void run(NodeRef loss) {
     NACRE_CHECK((dfg_[loss].type == ValueType{Space::param(), {}}), "the loss must be a scalar");
     mark_dependents();
+    if (!wants(loss)) return;
     give(loss, dfg_.add({.op = Op::constant, .type = {Space::param(), {}}, .alpha = 1}));
     for (NodeRef i = loss; i >= 0; --i) {
       const auto found = grads_.find(i);

@@ -70,6 +70,7 @@ NodeRef Dfg::output(std::string_view name) const {
 void Dfg::set_update(const std::string& name, NodeRef node) {
   const NodeRef leaf = find_leaf(name);
   NACRE_CHECK(leaf >= 0 && (*this)[leaf].state, "'" + name + "' is not a state parameter");
+  NACRE_CHECK(node >= 0 && node < size(), "an update refers to a node that does not exist");
   NACRE_CHECK((*this)[leaf].type == (*this)[node].type, "the update of '" + name + "' has another type");
   updates_.emplace_back(name, node);
 }
@@ -94,8 +95,13 @@ int Dfg::num_layers() const {
 void Dfg::validate() const {
   Dfg copy(name_);
   for (const Node& node : nodes_) {
-    const NodeRef i = copy.add(node);
-    NACRE_CHECK(copy[i] == node, "node " + std::to_string(i) + " carries a type that does not follow from its inputs");
+    const std::string at = "node " + std::to_string(copy.size());
+    try {
+      copy.add(node);
+    } catch (const UserError& error) {
+      throw InternalError(__FILE__, __LINE__, at + ": " + error.what());
+    }
+    NACRE_CHECK(copy.nodes_.back() == node, at + " carries a type that does not follow from its inputs");
   }
   for (const auto& [name, node] : outputs_)
     NACRE_CHECK(node >= 0 && node < size(), "output '" + name + "' is dangling");

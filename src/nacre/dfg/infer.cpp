@@ -1,6 +1,7 @@
 // Shape inference: one function per family of operations. Every rule of op.h that can be checked without a graph is
 // here.
 #include <algorithm>
+#include <cmath>
 
 #include "nacre/base/error.h"
 #include "nacre/dfg/dfg.h"
@@ -8,9 +9,14 @@
 namespace nacre {
 namespace {
 
+// Far beyond any model, and small enough that no product or sum of sizes overflows.
+constexpr int64_t kMaxRow = int64_t{1} << 40;
+constexpr int kMaxLayer = 1 << 20;
+
 class Inference {
  public:
   Inference(const Dfg& dfg, const Node& node) : node_(node) {
+    require(std::isfinite(node.alpha), "alpha must be a number");
     for (const NodeRef i : node.inputs) {
       require(i >= 0 && i < dfg.size(), "an input that does not exist yet");
       in_.push_back(&dfg[i].type);
@@ -20,6 +26,13 @@ class Inference {
   }
 
   ValueType run() {
+    ValueType type = infer();
+    require_sane(type);
+    return type;
+  }
+
+ private:
+  ValueType infer() {
     switch (op_info(node_.op).op_class) {
       case OpClass::leaf:
         return leaf();
@@ -49,7 +62,6 @@ class Inference {
     }
   }
 
- private:
   [[noreturn]] void fail(const std::string& why) const {
     std::string text = "does not fit: " + why + "; inputs:";
     for (const ValueType* t : in_) text += " " + type_text(*t);
@@ -69,7 +81,20 @@ class Inference {
   }
   bool is_scalar(const ValueType& t) const { return t.space == Space::param() && t.dims.empty(); }
 
+  void require_sane(const ValueType& t) const {
+    require(t.space.layer >= 0 && t.space.layer <= kMaxLayer, "no such layer");
+    int64_t size = 1;
+    for (const int64_t d : t.dims) {
+      require(d >= 1, "dims must be positive");
+      require(d <= kMaxRow / size, "a row has too many elements");
+      size *= d;
+    }
+  }
+
   ValueType leaf() const {
+    const DType dtype = node_.type.dtype;
+    require(dtype == DType::f32 || (node_.op == Op::input && (dtype == DType::i32 || dtype == DType::u8)),
+            "inputs are f32, i32 or u8, other leaves f32");
     if (node_.op == Op::degree) {
       require(node_.attr == Attr::src || node_.attr == Attr::dst, "degree goes along src or dst");
       require(node_.type.space.kind == SpaceKind::vertex && node_.type.dims.empty(), "degree is a scalar per vertex");
@@ -78,8 +103,9 @@ class Inference {
       require(node_.type.space.kind == SpaceKind::edge && node_.type.dims.empty(), "typed_degree is a scalar per edge");
     } else if (node_.op != Op::constant) {
       require(!node_.name.empty(), "a leaf needs a name");
+      require(std::all_of(node_.name.begin(), node_.name.end(), [](unsigned char c) { return c > ' ' && c != '#'; }),
+              "the name of a leaf has no blanks and no '#'");
     }
-    for (const int64_t d : node_.type.dims) require(d >= 1, "dims must be positive");
     return node_.type;
   }
 
@@ -91,6 +117,7 @@ class Inference {
       case Op::index:
         if (node_.attr == Attr::type) {
           require(from == Space::type() && node_.ints.size() == 1, "indexing by type starts in t and names a layer");
+          require(node_.ints[0] >= 0 && node_.ints[0] <= kMaxLayer, "no such layer");
           out.space = Space::edge(static_cast<int>(node_.ints[0]));
         } else {
           require(from.kind == SpaceKind::vertex, "indexing starts at vertices");
@@ -196,6 +223,8 @@ class Inference {
   ValueType row_shape() const {
     require_f32();
     ValueType out = in(0);
+    for (const int64_t i : node_.ints) require(i >= 0 && i <= kMaxRow, "a position is out of range");
+    if (node_.op == Op::expand || node_.op == Op::reshape) require_sane(node_.type);
     switch (node_.op) {
       case Op::row_sum: {
         require(node_.ints.size() == 1 && node_.ints[0] >= 0 && node_.ints[0] <= static_cast<int64_t>(out.dims.size()),
@@ -206,6 +235,7 @@ class Inference {
       case Op::expand:
         require(out.space == node_.type.space || out.space == Space::param(), "expands inside a space, or from p");
         require(is_prefix(out.dims, node_.type.dims), "the old dims must be a prefix of the new");
+        require(node_.type.dtype == DType::f32, "needs f32 values");
         return node_.type;
       case Op::reshape: {
         ValueType target{out.space, node_.type.dims};

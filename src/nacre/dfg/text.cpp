@@ -79,10 +79,6 @@ class Line {
     text_.remove_prefix(n);
     return w;
   }
-  std::string_view rest() {
-    spaces();
-    return text_;
-  }
   // Up to the next blank.
   std::string_view token() {
     spaces();
@@ -108,6 +104,11 @@ class Line {
     return number<int>();
   }
 
+  // Nothing may follow.
+  void end() {
+    if (!done()) fail("unexpected '" + std::string(text_.substr(0, 12)) + "'");
+  }
+
   ValueType type() {
     ValueType t;
     const std::string_view space = word();
@@ -131,14 +132,14 @@ class Line {
     }
     if (!text_.empty() && text_[0] == ':') {
       text_.remove_prefix(1);
-      t.dtype = parse_dtype(word());
+      t.dtype = named(parse_dtype, word());
     }
     return t;
   }
 
   Node node() {
     Node n;
-    n.op = parse_op(word());
+    n.op = named(parse_op, word());
     if (accept('(')) {
       do n.inputs.push_back(ref());
       while (accept(','));
@@ -151,12 +152,22 @@ class Line {
   }
 
  private:
+  // The enumerator of a name; a wrong one is reported with this line.
+  template <class T>
+  T named(T (*parse)(std::string_view), std::string_view name) const {
+    try {
+      return parse(name);
+    } catch (const UserError& error) {
+      fail(error.what());
+    }
+  }
+
   void field(Node& n) {
     const std::string_view key = word();
     expect('=');
     const std::string_view value = token();
     if (key == "attr") {
-      n.attr = parse_attr(value);
+      n.attr = named(parse_attr, value);
     } else if (key == "alpha") {
       n.alpha = number<double>(value);
     } else if (key == "ints") {
@@ -173,7 +184,8 @@ class Line {
       if (i == std::size(kInits)) fail("unknown initialiser '" + std::string(value) + "'");
       n.init = static_cast<Init>(i);
     } else if (key == "state") {
-      n.state = value == "1";
+      if (value != "1") fail("state is 1 or left out");
+      n.state = true;
     } else if (key == "name") {
       n.name = value;
     } else {
@@ -184,6 +196,42 @@ class Line {
   std::string_view text_;
   int number_;
 };
+
+void parse_node(Line& line, Dfg& dfg) {
+  if (line.number<int>() != dfg.size()) line.fail("nodes must be numbered in order");
+  line.expect('=');
+  const Node node = line.node();
+  NodeRef i = -1;
+  try {
+    i = dfg.add(node);
+  } catch (const UserError& error) {
+    line.fail(error.what());
+  }
+  if (dfg[i].type != node.type) line.fail("the type should be " + type_text(dfg[i].type));
+}
+
+// output NAME %i, update NAME %i
+void parse_result(Line& line, Dfg& dfg) {
+  const std::string_view kind = line.word();
+  const std::string name(line.token());
+  const NodeRef node = line.ref();
+  line.end();
+  if (node < 0 || node >= dfg.size()) line.fail("refers to a node that does not exist");
+  if (kind == "output") {
+    if (dfg.find_output(name) >= 0) line.fail("a second output '" + name + "'");
+    dfg.set_output(name, node);
+  } else if (kind == "update") {
+    const NodeRef leaf = dfg.find_leaf(name);
+    if (leaf < 0 || !dfg[leaf].state) line.fail("'" + name + "' is not a state parameter");
+    if (dfg[leaf].type != dfg[node].type) line.fail("the update of '" + name + "' has another type");
+    for (const auto& [updated, value] : dfg.updates()) {
+      if (updated == name) line.fail("a second update of '" + name + "'");
+    }
+    dfg.set_update(name, node);
+  } else {
+    line.fail("expected a node, an output or an update");
+  }
+}
 
 }  // namespace
 
@@ -201,30 +249,17 @@ Dfg parse_dfg(std::string_view text) {
   int number = 0;
   std::istringstream lines{std::string(text)};
   for (std::string raw; std::getline(lines, raw);) {
-    Line line(std::string_view(raw).substr(0, raw.find('#')), ++number);
+    Line line(std::string_view(raw).substr(0, raw.find_first_of("#\r")), ++number);
     if (line.done()) continue;
     if (!named) {
       if (line.word() != "dfg") line.fail("a DFG starts with 'dfg NAME'");
       dfg = Dfg(std::string(line.word()));
+      line.end();
       named = true;
     } else if (line.accept('%')) {
-      if (line.number<int>() != dfg.size()) line.fail("nodes must be numbered in order");
-      line.expect('=');
-      const Node node = line.node();
-      const NodeRef i = dfg.add(node);
-      if (dfg[i].type != node.type) line.fail("the type should be " + type_text(dfg[i].type));
+      parse_node(line, dfg);
     } else {
-      const std::string_view kind = line.word();
-      const std::string name(line.token());
-      const NodeRef node = line.ref();
-      if (node < 0 || node >= dfg.size()) line.fail("refers to a node that does not exist");
-      if (kind == "output") {
-        dfg.set_output(name, node);
-      } else if (kind == "update") {
-        dfg.set_update(name, node);
-      } else {
-        line.fail("expected a node, an output or an update");
-      }
+      parse_result(line, dfg);
     }
   }
   if (!named) throw UserError("dfg text", "is empty");

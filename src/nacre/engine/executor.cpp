@@ -17,14 +17,23 @@ bool is_bound_leaf(const Node& node) { return node.op == Op::input || node.op ==
 
 }  // namespace
 
-std::string expression_key(const Dfg& dfg, NodeRef i) {
-  const Node& node = dfg[i];
-  // Spaces of different layers name the same rows in full-graph training, but keep them apart: blocks may differ.
-  std::string key =
-      fmt::format("{}:{}{}:{}", op_info(node.op).name, type_text(node.type), attr_name(node.attr), node.alpha);
-  for (const int64_t v : node.ints) key += fmt::format(",{}", v);
-  key += node.name;
-  for (const NodeRef in : node.inputs) key += "(" + expression_key(dfg, in) + ")";
+// The nodes below `node` in the order a walk from it finishes them, each with the numbers of its inputs: as long as the
+// expression has nodes, however often they are used, and independent of where they stand in the DFG.
+std::string expression_key(const Dfg& dfg, NodeRef node) {
+  std::map<NodeRef, int> number;
+  std::string key;
+  const std::function<void(NodeRef)> walk = [&](NodeRef i) {
+    if (number.contains(i)) return;
+    const Node& n = dfg[i];
+    for (const NodeRef in : n.inputs) walk(in);
+    // Spaces of different layers name the same rows in full-graph training, but keep them apart: blocks may differ.
+    key += fmt::format("{} {} {} {} {}", op_info(n.op).name, type_text(n.type), attr_name(n.attr), n.alpha, n.name);
+    for (const int64_t v : n.ints) key += fmt::format(",{}", v);
+    for (const NodeRef in : n.inputs) key += fmt::format("(%{})", number[in]);
+    key += ";";
+    number.emplace(i, static_cast<int>(number.size()));
+  };
+  walk(node);
   return key;
 }
 
@@ -48,6 +57,55 @@ int64_t Executor::bytes_of(NodeRef i) const {
   return blocks_.rows(node.type.space) * node.type.row_size() * dtype_size(node.type.dtype);
 }
 
+// Per node: the last kernel that reads it; past the end for results, which must outlive the step.
+std::vector<int> Executor::last_readers() const {
+  std::vector<int> last(static_cast<size_t>(plan_.dfg.size()), -1);
+  for (size_t k = 0; k < plan_.kernels.size(); ++k) {
+    for (const NodeRef r : plan_.kernels[k].reads) last[static_cast<size_t>(r)] = static_cast<int>(k);
+  }
+  const auto keep = [&](NodeRef node) {
+    last[static_cast<size_t>(plan_.alias[static_cast<size_t>(node)])] = static_cast<int>(plan_.kernels.size());
+  };
+  for (const auto& [name, node] : plan_.dfg.outputs()) keep(node);
+  for (const auto& [name, node] : plan_.dfg.updates()) keep(node);
+  return last;
+}
+
+// Hand-written kernels read their arguments in any order. (An argument may be a reshape of the value.)
+bool Executor::reads_argument(const Kernel& kernel, NodeRef value) const {
+  return std::any_of(kernel.args.begin(), kernel.args.end(),
+                     [&](NodeRef a) { return a >= 0 && plan_.alias[static_cast<size_t>(a)] == value; });
+}
+
+// A value stored by a row program may overwrite an operand of equal size that the program reads row by row and that
+// nobody reads afterwards: a gradient takes the place of the activation whose sign it needed. Returns that operand, or
+// -1.
+NodeRef Executor::reusable_operand(const Kernel& kernel, NodeRef written, const std::vector<int>& last_reader,
+                                   int k) const {
+  const bool map = kernel.kind == KernelKind::map;
+  const RowProgram& program = map ? kernel.program : kernel.tail;
+  if (!map && (written == kernel.root || written == kernel.second)) return -1;  // written before its tail reads
+  for (const NodeRef r : kernel.reads) {
+    if (last_reader[static_cast<size_t>(r)] != k || node_request_[static_cast<size_t>(r)] < 0) continue;
+    if (bytes_of(r) != bytes_of(written) || plan_.dfg[r].type.row_size() != plan_.dfg[written].type.row_size())
+      continue;
+    const auto reads = [&](const std::vector<NodeRef>& list) {
+      return std::find(list.begin(), list.end(), r) != list.end();
+    };
+    bool by_row = !reads_argument(kernel, r) && (map || !reads(kernel.program.operands));
+    bool stored = false;
+    for (const Micro& m : program.code) {
+      if (m.operand < 0) continue;
+      const NodeRef operand = program.operands[static_cast<size_t>(m.operand)];
+      stored |= operand == written;
+      // From the store on, the rows of `r` are gone.
+      if (operand == r && (m.op != MicroOp::load || stored)) by_row = false;
+    }
+    if (by_row) return r;
+  }
+  return -1;
+}
+
 // A stored value of a step lives from the kernel that writes it to the last that reads it; results live to the end.
 void Executor::plan_memory() {
   const Dfg& dfg = plan_.dfg;
@@ -55,6 +113,7 @@ void Executor::plan_memory() {
   node_request_.assign(static_cast<size_t>(dfg.size()), -1);
   workspace_request_.assign(plan_.kernels.size(), -1);
   scratch_threads_ = num_threads();
+  std::vector<int> last_reader = last_readers();
   for (int k = 0; k < last; ++k) {
     const Kernel& kernel = plan_.kernels[static_cast<size_t>(k)];
     const KernelNeeds needs = Binder(*this).needs(kernel);
@@ -65,12 +124,22 @@ void Executor::plan_memory() {
     }
     if (kernel.once) continue;
     for (const NodeRef w : kernel.writes) {
+      const NodeRef r = reusable_operand(kernel, w, last_reader, k);
+      if (r >= 0) {
+        // One request for both: it now lives as long as the new value.
+        node_request_[static_cast<size_t>(w)] = node_request_[static_cast<size_t>(r)];
+        last_reader[static_cast<size_t>(r)] = -1;
+        continue;
+      }
       node_request_[static_cast<size_t>(w)] = static_cast<int>(requests_.size());
       requests_.push_back({bytes_of(w), k, k});
     }
     for (const NodeRef r : kernel.reads) {
       const int request = node_request_[static_cast<size_t>(r)];
-      if (request >= 0) requests_[static_cast<size_t>(request)].last = k;
+      if (request >= 0) {
+        int& until = requests_[static_cast<size_t>(request)].last;
+        until = std::max(until, k);
+      }
     }
   }
   const auto keep = [&](NodeRef node) {

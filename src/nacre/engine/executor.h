@@ -28,6 +28,8 @@ struct KernelTime {
 class Executor {
  public:
   Executor(Plan plan, Blocks blocks, std::shared_ptr<GraphViews> views);
+  Executor(const Executor&) = delete;  // bound kernels point into it
+  Executor& operator=(const Executor&) = delete;
 
   const Plan& plan() const { return plan_; }
   // What allocate() will take: the arena (shareable with executors that never run at the same time) and the constants
@@ -54,6 +56,9 @@ class Executor {
   friend class Binder;
   int64_t bytes_of(NodeRef node) const;
   void plan_memory();
+  std::vector<int> last_readers() const;
+  bool reads_argument(const Kernel& kernel, NodeRef value) const;
+  NodeRef reusable_operand(const Kernel& kernel, NodeRef written, const std::vector<int>& last_reader, int k) const;
   void* pointer(NodeRef node) const;  // null for -1
 
   Plan plan_;

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <tuple>
 
 #include "nacre/kernel/cpu/lstm.h"
 #include "nacre/kernel/cpu/sparse.h"
@@ -19,8 +20,10 @@ class GraphViews {
 
  private:
   // Graphs that share arrays are the same graph.
-  using Key = std::pair<const void*, cpu::Direction>;
-  static Key key(const Graph& graph, cpu::Direction direction) { return {graph.row_ptr().data(), direction}; }
+  using Key = std::tuple<const void*, const void*, const void*, cpu::Direction>;
+  static Key key(const Graph& graph, cpu::Direction direction) {
+    return {graph.row_ptr().data(), graph.col_idx().data(), graph.edge_type().data(), direction};
+  }
 
   std::map<Key, std::shared_ptr<const cpu::RowView>> rows_;
   std::map<Key, std::shared_ptr<const cpu::TypedView>> typed_;

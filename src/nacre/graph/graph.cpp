@@ -29,6 +29,7 @@ Graph::Graph(GraphArrays arrays, const std::string& where) : a_(std::move(arrays
   const auto bad = [&](const std::string& what) {
     throw UserError(where, what, "the graph is damaged: convert it again");
   };
+  if (a_.num_dst < 0) bad("a negative number of vertices");
   if (a_.num_dst > a_.num_src) bad("more destinations than sources");
   if (a_.num_src > INT64_C(0xFFFFFFFF)) bad("more than 4,294,967,295 vertices");
   if (a_.row_ptr.size() != a_.num_dst + 1) bad("row offsets do not match the number of vertices");

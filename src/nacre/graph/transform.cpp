@@ -44,9 +44,11 @@ Graph build_graph(EdgeList edges, const std::string& where) {
   const auto count = static_cast<int64_t>(edges.src.size());
   if (edges.num_nodes > INT64_C(0xFFFFFFFF)) throw UserError(where, "more than 4,294,967,295 vertices");
   if (count > INT64_C(0xFFFFFFFF)) throw UserError(where, "more than 4,294,967,295 edges", "partition the graph");
-  NACRE_CHECK(edges.dst.size() == edges.src.size(), "edge list columns differ in length");
-  for (const auto& column : {edges.src, edges.dst}) {
-    for (const NodeId v : column) {
+  const auto fits = [&](size_t size) { return size == 0 || size == edges.src.size(); };
+  NACRE_CHECK(edges.dst.size() == edges.src.size() && fits(edges.weight.size()) && fits(edges.type.size()),
+              "edge list columns differ in length");
+  for (const auto* column : {&edges.src, &edges.dst}) {
+    for (const NodeId v : *column) {
       if (v >= edges.num_nodes) {
         throw UserError(where, "an edge names vertex " + std::to_string(v) + ", but there are only " +
                                    std::to_string(edges.num_nodes) + " vertices");

@@ -1,5 +1,7 @@
 #include "nacre/plan/analysis.h"
 
+#include <array>
+#include <bit>
 #include <map>
 #include <string>
 
@@ -8,8 +10,10 @@ namespace nacre {
 Analysis::Analysis(const Dfg& dfg, const Blocks& blocks, bool hoist) : dfg_(dfg), blocks_(blocks), full_(true) {
   const auto n = static_cast<size_t>(dfg.size());
   for (int l = 0; l < blocks.num_layers(); ++l) {
-    const Graph& g = blocks.layer(l);
-    full_ &= g.num_src() == g.num_dst() && g.row_ptr().data() == blocks.layer(0).row_ptr().data();
+    const GraphArrays& a = blocks.layer(l).arrays();
+    const GraphArrays& first = blocks.layer(0).arrays();
+    full_ &= a.num_src == a.num_dst && a.row_ptr.data() == first.row_ptr.data() &&
+             a.col_idx.data() == first.col_idx.data() && a.edge_type.data() == first.edge_type.data();
   }
   consumers_.resize(n);
   result_.assign(n, 0);
@@ -37,13 +41,19 @@ void Analysis::number_values() {
     ValueType type = node.type;
     std::string name = node.name;
     if (full_ && type.space.kind != SpaceKind::param) {
-      // Leaves of one layer are named NAME.<layer> and bound to the same memory.
-      const std::string suffix = "." + std::to_string(type.space.layer);
-      if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+      // Leaves of one layer are named NAME.<layer> and bound to the same values.
+      const std::string layer = std::to_string(type.space.layer);
+      if (name.ends_with("." + layer)) name.resize(name.size() - layer.size());
       type.space.layer = 0;
     }
-    std::string key = std::string(op_info(node.op).name) + type_text(type) + name + std::string(attr_name(node.attr)) +
-                      std::to_string(node.alpha) + "/" + std::to_string(node.salt);
+    const std::array<std::string, 6> parts = {std::string(op_info(node.op).name),
+                                              type_text(type),
+                                              name,
+                                              std::string(attr_name(node.attr)),
+                                              std::to_string(std::bit_cast<uint64_t>(node.alpha)),
+                                              std::to_string(node.salt)};
+    std::string key;
+    for (const std::string& part : parts) key += part + "/";
     if (node.op != Op::index || node.attr != Attr::type || !full_) {  // there `ints` is a layer
       for (const int64_t v : node.ints) key += "," + std::to_string(v);
     }

@@ -1,25 +1,46 @@
 #include "nacre/plan/fuse.h"
 
+#include "nacre/kernel/cpu/tile_plan.h"
 #include "nacre/plan/match.h"
 
 namespace nacre {
 namespace {
 
 constexpr int64_t kNarrow = 32;  // elements per row that are cheap to keep for every edge (heads, not features)
+// Registers an inlined expression may take: a kernel that reads two of them still fits one program.
+constexpr int kMaxInlined = 48;
+static_assert(2 * kMaxInlined + 1 <= cpu::kMaxRegisters);
 
 class Chooser {
  public:
   explicit Chooser(const Analysis& an) : an_(an), inlined_(static_cast<size_t>(an.dfg().size()), 0) {}
 
   std::vector<char> run() {
+    cut_long_expressions();
     // Readers first: whether a reader is itself inlined decides what it can absorb.
     for (int i = an_.dfg().size() - 1; i >= 0; --i) inlined_[static_cast<size_t>(i)] = choose(i) ? 1 : 0;
     return inlined_;
   }
 
  private:
+  // Marks the values to be stored so that no expression of edge values in between grows beyond kMaxInlined.
+  void cut_long_expressions() {
+    const auto n = static_cast<size_t>(an_.dfg().size());
+    cut_.assign(n, 0);
+    std::vector<int> registers(n, 1);
+    for (NodeRef i = 0; i < an_.dfg().size(); ++i) {
+      const Node& node = an_.dfg()[i];
+      if (node.type.space.kind != SpaceKind::edge || !an_.row_local(i)) continue;
+      int sum = 1;
+      for (const NodeRef in : node.inputs) sum += registers[static_cast<size_t>(in)];
+      cut_[static_cast<size_t>(i)] = sum > kMaxInlined ? 1 : 0;
+      registers[static_cast<size_t>(i)] = sum > kMaxInlined ? 1 : sum;
+    }
+  }
+
   bool choose(NodeRef i) const {
     const Node& node = an_.dfg()[i];
+    if (cut_[static_cast<size_t>(i)] != 0) return false;
     if (node.type.space.kind != SpaceKind::edge || node.type.dtype != DType::f32 || an_.is_result(i)) return false;
     const bool typed = node.op == Op::typed_matmul || node.op == Op::typed_matmul_t;
     if (!typed && !an_.row_local(i)) return false;
@@ -78,7 +99,7 @@ class Chooser {
     if (node.op == Op::dropout) return true;
     for (const NodeRef reader : an_.consumers(i)) {
       const Node& r = an_.dfg()[reader];
-      if (r.op == Op::mul && r.type.row_size() > node.type.row_size()) return true;
+      if (r.op == Op::mul && r.type.dims.size() > node.type.dims.size()) return true;
       if (an_.constant(i) && !an_.constant(reader)) return true;
     }
     return false;
@@ -86,6 +107,7 @@ class Chooser {
 
   const Analysis& an_;
   std::vector<char> inlined_;
+  std::vector<char> cut_;
 };
 
 }  // namespace

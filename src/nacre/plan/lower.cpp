@@ -6,6 +6,7 @@
 #include <set>
 
 #include "nacre/base/error.h"
+#include "nacre/kernel/cpu/tile_plan.h"
 #include "nacre/plan/analysis.h"
 #include "nacre/plan/cost.h"
 #include "nacre/plan/fuse.h"
@@ -17,6 +18,10 @@ namespace {
 
 using cpu::Direction;
 using cpu::Reduce;
+
+// Nodes of one kernel besides inlined ones: each takes a register and may load two more.
+constexpr size_t kMaxTail = 40;
+static_assert(3 * kMaxTail + 1 <= cpu::kMaxRegisters);
 
 class Lowering {
  public:
@@ -45,10 +50,18 @@ class Lowering {
   int kernel_of(NodeRef i) const { return kernel_of_[static_cast<size_t>(i)]; }
   NodeRef owner(NodeRef i) const { return plan_.alias[static_cast<size_t>(i)]; }
 
+  // Another view of its input's bytes: a reshape, or the destinations' own rows where those are all rows.
+  bool same_memory(NodeRef i) const {
+    const Node& node = dfg_[i];
+    if (node.inputs.size() != 1 || inlined(node.inputs[0])) return false;
+    const bool own_rows = (node.op == Op::index || node.op == Op::index_add) && node.attr == Attr::self;
+    return node.op == Op::reshape || (own_rows && an_.same_rows(node.type.space, dfg_[node.inputs[0]].type.space));
+  }
+
   // ---- grouping
   void place(NodeRef i) {
     const Node& node = dfg_[i];
-    if (node.op == Op::reshape && !inlined(node.inputs[0])) {
+    if (same_memory(i)) {
       plan_.alias[static_cast<size_t>(i)] = owner(node.inputs[0]);
       kernel_of_[static_cast<size_t>(i)] = kernel_of(node.inputs[0]);
       if (kernel_of(i) >= 0) plan_.kernels[kernel_of(i)].nodes.push_back(i);
@@ -117,13 +130,15 @@ class Lowering {
     for (const NodeRef in : node.inputs) last = std::max(last, kernel_of(in));
     if (last < 0) return false;
     Kernel& k = plan_.kernels[static_cast<size_t>(last)];
-    if (!takes_tail(k.kind) || k.once != an_.constant(i)) return false;
+    if (!takes_tail(k.kind) || k.once != an_.constant(i) || k.nodes.size() >= kMaxTail) return false;
     if (!an_.same_rows(dfg_[k.root].type.space, node.type.space)) return false;
     for (const NodeRef in : node.inputs) {
       // A value of this very kernel is only known row by row: it must not be read as a whole (a parameter-space
       // operand).
       if (kernel_of(in) == last && !an_.same_rows(dfg_[in].type.space, node.type.space)) return false;
     }
+    // Moments are read from memory, also by a program over parameters.
+    if (node.op == Op::standardize && kernel_of(node.inputs[1]) == last) return false;
     k.nodes.push_back(i);
     kernel_of_[static_cast<size_t>(i)] = last;
     return true;
@@ -296,7 +311,7 @@ class Lowering {
                            [&](NodeRef v) { return own.contains(v) && an_.row_local(v); });
     builder.set_root(k.root);
     for (const NodeRef v : k.nodes) {
-      if (v == k.root || v == k.second || (dfg_[v].op == Op::reshape && owner(v) == k.root)) continue;
+      if (v == k.root || v == k.second || owner(v) != v) continue;
       builder.value(v);
       if (stored != nullptr && owner(v) == v && (*stored)[static_cast<size_t>(v)]) builder.store(v);
     }

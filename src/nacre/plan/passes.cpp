@@ -4,6 +4,7 @@
 #include "nacre/base/log.h"
 #include "nacre/base/trace.h"
 #include "nacre/plan/lower.h"
+#include "nacre/plan/order.h"
 #include "nacre/plan/plan.h"
 #include "nacre/plan/rewrite.h"
 
@@ -25,6 +26,8 @@ Plan make_plan(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options)
       {"fold_dropout_into_relu_grad", [&] { plan.dfg = fold_dropout_into_relu_grad(plan.dfg); }},
       // Groups nodes into kernels.
       {"lower", [&] { lower(plan, blocks); }},
+      // What is stored is known now; which order keeps least of it alive?
+      {"order_for_memory", [&] { order_for_memory(plan, blocks); }},
       {"validate", [&] { validate(plan, blocks); }},
   };
   for (const Pass& pass : passes) {

@@ -79,17 +79,24 @@ std::string plan_json(const Plan& plan) {
 
 Plan load_plan(const std::string& text, const std::string& where, const Dfg& dfg, const Blocks& blocks) {
   const json file = json::parse(text, nullptr, false);
-  if (file.is_discarded() || !file.is_object() || file.value("format", "") != "nacre-plan") {
+  if (file.is_discarded() || !file.is_object() || file.value("format", json()) != "nacre-plan") {
     throw UserError(where, "is not a plan file", "write one with nacre plan --output FILE");
   }
-  if (file.value("version", 0) != 1) throw UserError(where, "has a plan version this program does not know");
+  if (file.value("version", json()) != 1) throw UserError(where, "has a plan version this program does not know");
   const json options = file.value("options", json::object());
   if (!options.is_object() || !options.value("fuse", json(true)).is_boolean() ||
       !options.value("hoist", json(true)).is_boolean() || !file.contains("dfg") || !file["dfg"].is_string()) {
     throw UserError(where, "has damaged options or no DFG");
   }
   Plan plan = make_plan(dfg, blocks, {options.value("fuse", true), options.value("hoist", true)});
-  if (parse_dfg(file["dfg"].get<std::string>()) != plan.dfg) {
+  const auto same_dfg = [&] {
+    try {
+      return parse_dfg(file["dfg"].get<std::string>()) == plan.dfg;
+    } catch (const UserError& error) {
+      throw UserError(where, std::string("holds a damaged DFG: ") + error.what());
+    }
+  };
+  if (!same_dfg()) {
     throw UserError(where, "was made for another model or other sizes", "plan again with the same options as the run");
   }
   plan.name = where;

@@ -4,14 +4,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
+#include <charconv>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/base/philox.h"
+#include "nacre/data/checksum.h"
 #include "nacre/train/safetensors.h"
 
 namespace nacre {
@@ -19,6 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+
+constexpr int kVersion = 1;
+constexpr const char* kRunFiles[] = {"config.json", "plan.json", "metrics.jsonl", "model.safetensors"};
 
 // A parameter's part of a flat block, as a tensor that borrows it.
 Tensor piece(const Parameter& p, float* flat) { return {DType::f32, p.shape, nullptr, flat + p.offset}; }
@@ -36,29 +41,49 @@ void append(NamedTensors& to, NamedTensors from) {
   for (auto& entry : from) to.push_back(std::move(entry));
 }
 
+// In pieces: a checkpoint may be larger than the memory that is left.
 std::string file_checksum(const std::string& path) {
-  const std::string bytes = read_file(path);
-  uint64_t h = bytes.size();
-  size_t i = 0;
-  for (; i + 8 <= bytes.size(); i += 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + i, 8);
-    h = mix_key(h, word);
-  }
-  for (; i < bytes.size(); ++i) h = mix_key(h, static_cast<unsigned char>(bytes[i]));
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw UserError(path, "cannot be read");
+  std::vector<char> buffer(1 << 20);
+  uint64_t h = 0;
+  do {
+    file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+    h = mix_key(h, checksum64(buffer.data(), file.gcount()));
+  } while (file);
   return fmt::format("{:016x}", h);
 }
 
-// Epoch folders, newest first.
-std::vector<fs::path> epoch_folders(const std::string& folder) {
-  std::vector<fs::path> list;
+std::string text_checksum(const std::string& text) {
+  return fmt::format("{:016x}", checksum64(text.data(), static_cast<int64_t>(text.size())));
+}
+
+struct EpochFolder {
+  int64_t epoch = 0;
+  fs::path path;
+};
+
+// Newest first.
+std::vector<EpochFolder> epoch_folders(const std::string& folder) {
+  std::vector<EpochFolder> list;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with("epoch-") && entry.is_directory()) list.push_back(entry.path());
+    if (!name.starts_with("epoch-") || !entry.is_directory(error)) continue;
+    EpochFolder found{0, entry.path()};
+    const char* end = name.data() + name.size();
+    const auto parsed = std::from_chars(name.data() + 6, end, found.epoch);
+    if (parsed.ec == std::errc() && parsed.ptr == end && found.epoch >= 0) list.push_back(std::move(found));
   }
-  std::sort(list.rbegin(), list.rend());
+  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.epoch > b.epoch; });
   return list;
+}
+
+// What a killed run leaves: folders of unfinished checkpoints, and NAME.tmp.PID of files that were being written.
+bool is_leftover(const std::string& name) {
+  if (name.starts_with(".tmp-epoch-")) return true;
+  return std::any_of(std::begin(kRunFiles), std::end(kRunFiles),
+                     [&](const char* file) { return name.starts_with(std::string(file) + ".tmp."); });
 }
 
 void copy_into(const NamedTensors& from, const std::string& prefix, const Parameters& parameters, float* flat,
@@ -79,16 +104,44 @@ void copy_into(const NamedTensors& from, const std::string& prefix, const Parame
   }
 }
 
-// Removes what interrupted runs left behind, and all but the newest `keep` checkpoints.
-void clean(const std::string& folder, int keep) {
+// Removes what interrupted runs left behind, and all but the newest `keep` checkpoints up to `epoch`. Later ones are
+// damaged: the run would have continued from them.
+void clean(const std::string& folder, int64_t epoch, int keep) {
   std::error_code error;
-  const auto folders = epoch_folders(folder);
-  for (size_t i = static_cast<size_t>(keep); i < folders.size(); ++i) fs::remove_all(folders[i], error);
+  int kept = 0;
+  for (const EpochFolder& found : epoch_folders(folder)) {
+    if (found.epoch > epoch || ++kept > keep) fs::remove_all(found.path, error);
+  }
   std::vector<fs::path> stale;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().filename().string().starts_with(".tmp-epoch-")) stale.push_back(entry.path());
+    if (is_leftover(entry.path().filename().string())) stale.push_back(entry.path());
   }
   for (const fs::path& path : stale) fs::remove_all(path, error);
+}
+
+// state.json as JSON, after checking it and the files beside it against their checksums.
+json read_state(const fs::path& path) {
+  const std::string file = (path / "state.json").string();
+  json j = json::parse(read_file(file));
+  const auto sum = j.at("checksum").get<std::string>();
+  j.erase("checksum");
+  if (text_checksum(j.dump()) != sum) throw UserError(file, "does not match its checksum");
+  for (const char* name : {"model.safetensors", "optimizer.safetensors"}) {
+    const std::string part = (path / name).string();
+    if (file_checksum(part) != j.at("checksums").at(name).get<std::string>()) {
+      throw UserError(part, "does not match its checksum");
+    }
+  }
+  return j;
+}
+
+bool is_whole(const fs::path& path) {
+  try {
+    read_state(path);
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 TrainState parse_state(const json& j) {
@@ -110,12 +163,18 @@ TrainState parse_state(const json& j) {
 
 void save_checkpoint(const std::string& folder, const TrainState& state, const Parameters& parameters,
                      Optimizer& optimizer, const Tensor& best, int keep) {
-  fs::create_directories(folder);
+  std::error_code error;
+  fs::create_directories(folder, error);
   const std::string name = fmt::format("epoch-{:06}", state.epoch);
   const fs::path target = fs::path(folder) / name;
-  if (fs::exists(target)) return;  // a resumed run meets its own checkpoint again
+  if (fs::exists(target, error)) {
+    if (is_whole(target)) {  // a resumed run meets its own checkpoint again
+      clean(folder, state.epoch, keep);
+      return;
+    }
+    fs::remove_all(target, error);
+  }
   const fs::path temporary = fs::path(folder) / fmt::format(".tmp-{}-{}", name, getpid());
-  std::error_code error;
   fs::remove_all(temporary, error);
   if (!fs::create_directory(temporary, error))
     throw RuntimeError(temporary.string(), "cannot be made: " + error.message());
@@ -132,9 +191,9 @@ void save_checkpoint(const std::string& folder, const TrainState& state, const P
   write_safetensors(optimizer_file, moments, {{"nacre", "optimizer"}});
 
   const OptimizerOptions& o = optimizer.options();
-  const json j = {
+  json j = {
       {"format", "nacre-checkpoint"},
-      {"version", 1},
+      {"version", kVersion},
       {"epoch", state.epoch},
       {"random", {{"seed", state.seed}, {"step", state.step}}},
       {"best_val", state.best_val},
@@ -155,29 +214,28 @@ void save_checkpoint(const std::string& folder, const TrainState& state, const P
       {"plan", json::parse(state.plan_json)},
       {"checksums",
        {{"model.safetensors", file_checksum(model_file)}, {"optimizer.safetensors", file_checksum(optimizer_file)}}}};
+  j["checksum"] = text_checksum(j.dump());
   write_file((temporary / "state.json").string(), j.dump(1) + "\n");
   sync_folder(temporary.string());
-  fs::rename(temporary, target);
+  fs::rename(temporary, target, error);
+  if (error) throw RuntimeError(target.string(), "cannot be written: " + error.message());
   sync_folder(folder);
-  clean(folder, keep);
+  clean(folder, state.epoch, keep);
 }
 
 std::optional<TrainState> load_newest_checkpoint(const std::string& folder, const std::string& fingerprint,
                                                  Parameters& parameters, Optimizer& optimizer, Tensor& best) {
-  for (const fs::path& path : epoch_folders(folder)) {
+  for (const auto& [epoch, path] : epoch_folders(folder)) {
     const std::string model_file = (path / "model.safetensors").string();
     const std::string optimizer_file = (path / "optimizer.safetensors").string();
     TrainState state;
     NamedTensors weights;
     NamedTensors moments;
     int64_t optimizer_steps = 0;
+    int version = 0;
     try {
-      const json j = json::parse(read_file((path / "state.json").string()));
-      for (const auto& [file, sum] : j.at("checksums").items()) {
-        if (file_checksum((path / file).string()) != sum.get<std::string>()) {
-          throw UserError((path / file).string(), "does not match its checksum");
-        }
-      }
+      const json j = read_state(path);
+      version = j.at("version").get<int>();
       state = parse_state(j);
       optimizer_steps = j.at("optimizer").at("steps").get<int64_t>();
       weights = read_safetensors(model_file);
@@ -185,6 +243,11 @@ std::optional<TrainState> load_newest_checkpoint(const std::string& folder, cons
     } catch (const std::exception& e) {
       log_warning(fmt::format("skipping checkpoint {}: {}", path.string(), e.what()));
       continue;
+    }
+    if (version != kVersion) {
+      throw UserError(path.string(),
+                      fmt::format("is a checkpoint of version {}, this program knows {}", version, kVersion),
+                      "use the program that wrote it, or choose another --checkpoint folder");
     }
     if (state.fingerprint != fingerprint) {
       throw UserError(path.string(), "was written by a run with other data, model or training settings",

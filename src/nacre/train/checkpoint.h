@@ -1,6 +1,6 @@
 // Checkpoints. A run folder holds epoch-NNNNNN/ folders, each complete or absent:
 //   model.safetensors   the weights           optimizer.safetensors   moments, and the best weights so far
-//   state.json          epoch, step, seed, scores, optimiser, configuration, plan, and checksums of the other two
+//   state.json          epoch, step, seed, scores, optimiser, configuration, plan, checksums of the others and itself
 // A checkpoint is written to a hidden folder, synced and renamed. The random state is (seed, step): every random number
 // of a run is a function of those.
 #pragma once
@@ -27,6 +27,8 @@ struct TrainState {
   std::string fingerprint;  // of data and settings that determine the result: a resumed run must match
 };
 
+// Nothing is written when a whole checkpoint of this epoch is there already. Afterwards the newest `keep` are left, and
+// nothing that interrupted runs left behind. Throws RuntimeError when the disk refuses.
 void save_checkpoint(const std::string& folder, const TrainState& state, const Parameters& parameters,
                      Optimizer& optimizer, const Tensor& best, int keep);
 

@@ -9,6 +9,9 @@ namespace {
 
 using nlohmann::json;
 
+constexpr const char* kUnusable = "holds no usable configuration";
+constexpr const char* kUnusableRemedy = "use the model.safetensors that a run folder holds";
+
 json model_json(const ModelOptions& m) {
   return {{"model", m.model},
           {"layers", m.layers},
@@ -76,26 +79,38 @@ void take(const json& j, const char* key, T& value) {
   if (j.contains(key)) value = j.at(key).get<T>();
 }
 
+// Paths may hold any bytes; JSON must not.
+std::string text_of(const json& j, int indent) { return j.dump(indent, ' ', false, json::error_handler_t::replace); }
+
 }  // namespace
 
 std::string config_json(const RunConfig& c) {
   json j = result_settings(c);
-  j["execution"] = {{"device", c.device}, {"threads", c.threads}, {"plan", c.plan}, {"memory_limit", c.memory_limit}};
-  return j.dump(2);
+  j["execution"] = {{"device", c.device},   {"precision", c.precision}, {"mode", c.mode},
+                    {"threads", c.threads}, {"plan", c.plan},           {"memory_limit", c.memory_limit}};
+  return text_of(j, 2);
 }
+
+std::string weights_config_json(const RunConfig& c) { return text_of(result_settings(c), -1); }
 
 std::string result_settings_json(const RunConfig& c) {
   json j = result_settings(c);
-  // A longer run continues a shorter one bit for bit unless the learning rate depends on the total.
-  if (c.schedule.name == "constant" || c.schedule.name == "step") j["training"].erase("epochs");
+  // A longer run continues a shorter one bit for bit unless the learning rate depends on the total, or the choice of
+  // the best epoch does: the last epoch is always evaluated.
+  const bool same_rate = c.schedule.name == "constant" || c.schedule.name == "step";
+  const bool same_choice = c.eval_every == 1 || (c.select == "last" && c.patience == 0);
+  if (same_rate && same_choice) j["training"].erase("epochs");
   // Where the data lies does not matter; its fingerprint is compared apart from this.
   for (const char* key : {"data", "features", "labels", "splits", "format"}) j["data"].erase(key);
-  return j.dump();
+  return text_of(j, -1);
 }
 
 void apply_config_json(const std::string& text, const std::string& where, RunConfig& c) {
   try {
     const json j = json::parse(text);
+    for (const char* part : {"model", "data", "training"}) {
+      if (!j.at(part).is_object()) throw UserError(where, kUnusable, kUnusableRemedy);
+    }
     const json& m = j.at("model");
     take(m, "model", c.model.model);
     take(m, "layers", c.model.layers);
@@ -125,8 +140,8 @@ void apply_config_json(const std::string& text, const std::string& where, RunCon
     take(d, "normalize_features", c.normalize_features);
     take(d, "relations", c.relations);
     take(j.at("training"), "metric", c.metric);
-  } catch (const json::exception& e) {
-    throw UserError(where, std::string("holds no usable configuration: ") + e.what());
+  } catch (const json::exception&) {
+    throw UserError(where, kUnusable, kUnusableRemedy);
   }
 }
 

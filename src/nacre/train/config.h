@@ -30,14 +30,18 @@ struct RunConfig {
   std::string select = "best";  // weights kept at the end: best (by validation) or last
   // execution
   std::string device = "auto";  // auto, cpu
-  int threads = 0;              // 0 = all
-  std::string plan = "auto";    // auto, tensor, or a plan file
-  int64_t memory_limit = 0;     // bytes; 0 = what the machine has free
+  std::string precision = "f32";
+  std::string mode = "full";
+  int threads = 0;            // 0 = all
+  std::string plan = "auto";  // auto, tensor, or a plan file
+  int64_t memory_limit = 0;   // bytes; 0 = what the machine has free
 };
 
-// Settings as JSON: everything, for config.json; and only what the resulting weights depend on, for the fingerprint (so
+// Settings as JSON: everything, for config.json; without how it was executed, for the weights file (the same weights
+// are the same bytes on any number of threads); and only what the resulting weights depend on, for the fingerprint (so
 // that a run may be resumed with more threads or another metrics file).
 std::string config_json(const RunConfig& config);
+std::string weights_config_json(const RunConfig& config);
 std::string result_settings_json(const RunConfig& config);
 // The model and data settings a checkpoint was trained with, applied to `config`. Throws UserError naming `where`.
 void apply_config_json(const std::string& json, const std::string& where, RunConfig& config);

@@ -15,7 +15,8 @@ double accuracy(const float* scores, int64_t classes, std::span<const int32_t> l
   for (const NodeId v : nodes) {
     if (labels[v] < 0) continue;
     const float* row = scores + static_cast<int64_t>(v) * classes;
-    right += std::max_element(row, row + classes) - row == labels[v] ? 1 : 0;
+    const bool known = std::none_of(row, row + classes, [](float x) { return std::isnan(x); });
+    right += known && std::max_element(row, row + classes) - row == labels[v] ? 1 : 0;
     ++counted;
   }
   return counted == 0 ? NAN : static_cast<double>(right) / static_cast<double>(counted);
@@ -86,6 +87,7 @@ double roc_auc(const float* scores, const uint8_t* targets, int64_t classes, std
 }
 
 double score(const std::string& metric, const Dataset& dataset, const float* scores, std::span<const NodeId> nodes) {
+  if (dataset.labels.empty() && !dataset.multilabel()) return NAN;
   if (metric == "accuracy") return accuracy(scores, dataset.num_classes, dataset.labels.span(), nodes);
   const uint8_t* targets = dataset.targets.data<uint8_t>();
   if (metric == "micro_f1") return micro_f1(scores, targets, dataset.num_classes, nodes);

@@ -13,15 +13,15 @@ namespace {
 constexpr int64_t kChunk = 1 << 14;
 
 struct StepFactors {
-  float lr, decay, decoupled, beta1, beta2, correction1, correction2, epsilon, momentum;
+  float lr, decay, decoupled, beta1, beta2, rest1, rest2, correction1, correction2, epsilon, momentum;
   bool first_step;
 };
 
 void adam_chunk(const StepFactors& f, int64_t b, int64_t e, float* w, const float* g, float* m, float* v) {
   for (int64_t i = b; i < e; ++i) {
     const float grad = g[i] + f.decay * w[i];
-    m[i] = f.beta1 * m[i] + (1 - f.beta1) * grad;
-    v[i] = f.beta2 * v[i] + (1 - f.beta2) * grad * grad;
+    m[i] = f.beta1 * m[i] + f.rest1 * grad;
+    v[i] = f.beta2 * v[i] + f.rest2 * grad * grad;
     const float denominator = std::sqrt(v[i]) * f.correction2 + f.epsilon;
     w[i] = w[i] * f.decoupled - f.lr * f.correction1 * m[i] / denominator;
   }
@@ -37,7 +37,7 @@ void sgd_chunk(const StepFactors& f, int64_t b, int64_t e, float* w, const float
 
 }  // namespace
 
-Optimizer::Optimizer(const OptimizerOptions& options, const Parameters& parameters) : options_(options) {
+void check_optimizer(const OptimizerOptions& options) {
   if (options.name != "adam" && options.name != "adamw" && options.name != "sgd") {
     throw UserError("--optimizer", "unknown optimiser '" + options.name + "'", "use adam, adamw or sgd");
   }
@@ -47,7 +47,11 @@ Optimizer::Optimizer(const OptimizerOptions& options, const Parameters& paramete
     throw UserError("--weight-decay", "must not be negative");
   if (!in_unit(options.momentum)) throw UserError("--momentum", "must lie in [0, 1)");
   if (!in_unit(options.beta1) || !in_unit(options.beta2)) throw UserError("--betas", "must lie in [0, 1)");
-  if (!(options.epsilon > 0)) throw UserError("--eps", "must be positive");
+  if (!(options.epsilon > 0) || !std::isfinite(options.epsilon)) throw UserError("--eps", "must be positive");
+}
+
+Optimizer::Optimizer(const OptimizerOptions& options, const Parameters& parameters) : options_(options) {
+  check_optimizer(options);
   const bool adam = options.name != "sgd";
   if (adam || options.momentum > 0) first_ = Tensor::zeros(DType::f32, {parameters.trained_size()});
   if (adam) second_ = Tensor::zeros(DType::f32, {parameters.trained_size()});
@@ -63,6 +67,9 @@ void Optimizer::step(Parameters& parameters, const std::vector<const float*>& gr
   f.decoupled = adamw ? static_cast<float>(1 - lr * options_.weight_decay) : 1.0F;
   f.beta1 = static_cast<float>(options_.beta1);
   f.beta2 = static_cast<float>(options_.beta2);
+  // Taken in double: in float 1 - 0.999 is off by 5e-5 of itself.
+  f.rest1 = static_cast<float>(1 - options_.beta1);
+  f.rest2 = static_cast<float>(1 - options_.beta2);
   f.correction1 = static_cast<float>(1 / (1 - std::pow(options_.beta1, static_cast<double>(steps_))));
   f.correction2 = static_cast<float>(1 / std::sqrt(1 - std::pow(options_.beta2, static_cast<double>(steps_))));
   f.epsilon = static_cast<float>(options_.epsilon);

@@ -20,6 +20,8 @@ struct OptimizerOptions {
   double epsilon = 1e-8;
 };
 
+void check_optimizer(const OptimizerOptions& options);  // throws UserError
+
 class Optimizer {
  public:
   // Throws UserError for an unknown name or settings out of range.

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "nacre/base/error.h"
@@ -14,7 +15,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr uint64_t kMaxHeader = 100 << 20;
+constexpr uint64_t kMaxHeader = 16 << 20;
+constexpr int kMaxDepth = 3;  // {name: {shape: […]}}
+constexpr uint64_t kMaxDim = std::numeric_limits<int64_t>::max();
 
 struct TypeName {
   DType dtype;
@@ -27,9 +30,16 @@ constexpr TypeName kTypes[] = {{DType::f32, "F32"}, {DType::f64, "F64"}, {DType:
   throw UserError(path, "is not a valid safetensors file: " + what);
 }
 
-// One entry of the header; checks it against the size of the data.
-Tensor read_entry(const std::string& path, const std::string& name, const ordered_json& entry, std::ifstream& file,
-                  uint64_t data_begin, uint64_t data_bytes) {
+// One entry of the header, with its place in the data.
+struct Entry {
+  std::string name;
+  DType dtype = DType::f32;
+  Shape shape;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+
+Entry parse_entry(const std::string& path, const std::string& name, const ordered_json& entry, uint64_t data_bytes) {
   const bool shaped = entry.is_object() && entry.contains("dtype") && entry["dtype"].is_string() &&
                       entry.contains("shape") && entry["shape"].is_array() && entry.contains("data_offsets") &&
                       entry["data_offsets"].is_array() && entry["data_offsets"].size() == 2;
@@ -42,7 +52,8 @@ Tensor read_entry(const std::string& path, const std::string& name, const ordere
   for (const auto& d : entry["shape"]) {
     if (!d.is_number_unsigned()) bad(path, "entry '" + name + "' has a bad shape");
     const auto dim = d.get<uint64_t>();
-    if (dim != 0 && bytes > data_bytes / dim) bad(path, "entry '" + name + "' is larger than the file");
+    if (dim > kMaxDim || (dim != 0 && bytes > data_bytes / dim))
+      bad(path, "entry '" + name + "' is larger than the file");
     bytes *= dim;
     shape.push_back(static_cast<int64_t>(dim));
   }
@@ -52,11 +63,33 @@ Tensor read_entry(const std::string& path, const std::string& name, const ordere
   const auto begin = entry["data_offsets"][0].get<uint64_t>();
   const auto end = entry["data_offsets"][1].get<uint64_t>();
   if (begin > end || end > data_bytes || end - begin != bytes) bad(path, "entry '" + name + "' has bad offsets");
-  Tensor tensor(type->dtype, shape);
-  file.seekg(static_cast<std::streamoff>(data_begin + begin));
-  if (bytes > 0 && !file.read(static_cast<char*>(tensor.raw()), static_cast<std::streamsize>(bytes)))
-    bad(path, "it is cut short");
-  return tensor;
+  return {name, type->dtype, std::move(shape), begin, end};
+}
+
+// The format wants the values of all entries to fill the data without gap or overlap.
+void check_places(const std::string& path, const std::vector<Entry>& entries, uint64_t data_bytes) {
+  std::vector<std::pair<uint64_t, uint64_t>> places;
+  for (const Entry& e : entries) places.emplace_back(e.begin, e.end);
+  std::sort(places.begin(), places.end());
+  uint64_t filled = 0;
+  for (const auto& [begin, end] : places) {
+    if (begin != filled) bad(path, "values overlap or leave a gap");
+    filled = end;
+  }
+  if (filled != data_bytes) bad(path, "it does not end where its values do");
+}
+
+ordered_json read_header(const std::string& path, std::ifstream& file, uint64_t size) {
+  uint64_t length = 0;
+  if (!file.read(reinterpret_cast<char*>(&length), sizeof length)) bad(path, "it is cut short");
+  if (length > kMaxHeader || length > size - sizeof length) bad(path, "the header is too long");
+  std::string text(static_cast<size_t>(length), '\0');
+  if (!file.read(text.data(), static_cast<std::streamsize>(length))) bad(path, "it is cut short");
+  // What lies deeper than the format goes is dropped while parsing, so that memory stays in proportion.
+  const auto shallow = [](int depth, ordered_json::parse_event_t, ordered_json&) { return depth <= kMaxDepth; };
+  ordered_json header = ordered_json::parse(text, shallow, false);
+  if (!header.is_object()) bad(path, "the header is not JSON");
+  return header;
 }
 
 }  // namespace
@@ -87,15 +120,10 @@ NamedTensors read_safetensors(const std::string& path, Metadata* metadata) {
   const auto size = static_cast<uint64_t>(std::filesystem::file_size(path, error));
   std::ifstream file(path, std::ios::binary);
   if (error || !file) throw UserError(path, "cannot be read");
-  uint64_t length = 0;
-  if (!file.read(reinterpret_cast<char*>(&length), sizeof length)) bad(path, "it is cut short");
-  if (length > kMaxHeader || length > size - sizeof length) bad(path, "the header is longer than the file");
-  std::string text(static_cast<size_t>(length), '\0');
-  if (!file.read(text.data(), static_cast<std::streamsize>(length))) bad(path, "it is cut short");
-  const ordered_json header = ordered_json::parse(text, nullptr, false);
-  if (!header.is_object()) bad(path, "the header is not JSON");
-  const uint64_t data_begin = sizeof length + length;
-  NamedTensors tensors;
+  const ordered_json header = read_header(path, file, size);
+  const auto data_begin = static_cast<uint64_t>(file.tellg());
+  const uint64_t data_bytes = size - data_begin;
+  std::vector<Entry> entries;
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") {
       if (metadata == nullptr || !entry.is_object()) continue;
@@ -104,7 +132,18 @@ NamedTensors read_safetensors(const std::string& path, Metadata* metadata) {
       }
       continue;
     }
-    tensors.emplace_back(name, read_entry(path, name, entry, file, data_begin, size - data_begin));
+    entries.push_back(parse_entry(path, name, entry, data_bytes));
+  }
+  check_places(path, entries, data_bytes);
+  NamedTensors tensors;
+  for (const Entry& e : entries) {
+    Tensor tensor(e.dtype, e.shape);
+    file.seekg(static_cast<std::streamoff>(data_begin + e.begin));
+    if (e.end > e.begin &&
+        !file.read(static_cast<char*>(tensor.raw()), static_cast<std::streamsize>(e.end - e.begin))) {
+      bad(path, "it is cut short");
+    }
+    tensors.emplace_back(e.name, std::move(tensor));
   }
   return tensors;
 }

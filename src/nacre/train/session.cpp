@@ -17,6 +17,11 @@
 namespace nacre {
 namespace {
 
+int64_t label_bytes(const Dataset& d) {
+  const int64_t split = d.splits.train.size() + d.splits.val.size() + d.splits.test.size();
+  return d.labels.size() * 4 + d.targets.bytes() + split * static_cast<int64_t>(sizeof(NodeId));
+}
+
 // Bag-of-words features: nothing negative, mostly zeros. Published results on such sets divide each row by its sum.
 bool looks_like_word_counts(const Tensor& x) {
   const float* v = x.data<float>();
@@ -64,7 +69,7 @@ Session::Session(Dataset dataset, RunConfig config, SessionNeeds needs)
   metric_ = resolve_metric(config_.metric, dataset_);
   prepare_graph();
   prepare_features();
-  complete_model();
+  complete_model(needs.training);
   ModelOptions options = config_.model;
   if (needs.training) {
     options.training = true;
@@ -117,10 +122,18 @@ void Session::prepare_features() {
   dataset_.features = rows_divided_by_sum(dataset_.features);
 }
 
-void Session::complete_model() {
+void Session::complete_model(bool training) {
   ModelOptions& m = config_.model;
   const int64_t trained_in = m.in_dim;
   const int64_t trained_out = m.out_dim;
+  // A trained model may meet vertices without labels, or labels that happen to miss the last classes.
+  const bool unlabelled = dataset_.labels.empty() && !dataset_.multilabel();
+  const bool guided = !training && trained_out > 0;
+  if (guided && !dataset_.multilabel() && dataset_.num_classes < trained_out) dataset_.num_classes = trained_out;
+  if (guided && !unlabelled && dataset_.multilabel() != (m.loss == "bce")) {
+    throw UserError(config_.data, std::string("has ") + (dataset_.multilabel() ? "multi-label" : "single-label") +
+                                      " data, the model was trained for the other kind");
+  }
   m.in_dim = dataset_.num_features();
   m.out_dim = dataset_.num_classes;
   if ((trained_in != 0 && trained_in != m.in_dim) || (trained_out != 0 && trained_out != m.out_dim)) {
@@ -129,7 +142,7 @@ void Session::complete_model() {
   }
   m.num_edge_types = dataset_.graph.typed() ? dataset_.graph.num_edge_types() : 0;
   m.edge_weighted = dataset_.graph.weighted();
-  m.loss = dataset_.multilabel() ? "bce" : "cross_entropy";
+  if (!guided) m.loss = dataset_.multilabel() ? "bce" : "cross_entropy";
   m = complete_options(m);
 }
 
@@ -142,11 +155,12 @@ Plan Session::plan_for(const Dfg& dfg, bool training) const {
 }
 
 std::vector<MemoryItem> Session::memory() const {
-  std::vector<MemoryItem> items = {{"graph", dataset_.graph.bytes()},
-                                   {"graph by source and work lists", views_->bytes()},
-                                   {"features", dataset_.features.bytes()},
-                                   {"labels and loss weights", dataset_.num_nodes() * 8 + dataset_.targets.bytes()},
-                                   {"parameters", parameters_->bytes()}};
+  std::vector<MemoryItem> items = {
+      {"graph", dataset_.graph.bytes()},
+      {"graph by source and work lists", views_->bytes()},
+      {"features", dataset_.features.bytes()},
+      {"labels, splits and loss weights", label_bytes(dataset_) + dataset_.num_nodes() * 8},
+      {"parameters", parameters_->bytes()}};
   if (optimizer_) items.push_back({"optimiser state and best weights", optimizer_->bytes() + parameters_->bytes()});
   ConstantPool none;
   int64_t constants = 0;
@@ -176,8 +190,9 @@ void Session::bind(Executor& executor) {
 
 void Session::start() {
   std::vector<MemoryItem> items = memory();
-  // Graph and features are in memory already; what remains must fit into what is left.
-  int64_t held = dataset_.graph.bytes() + views_->bytes() + dataset_.features.bytes();
+  // Data and weights are in memory already; what remains must fit into what is left.
+  const int64_t held = dataset_.graph.bytes() + views_->bytes() + dataset_.features.bytes() + label_bytes(dataset_) +
+                       parameters_->bytes() + (optimizer_ ? optimizer_->bytes() : 0);
   require_fit(items, config_.memory_limit > 0 ? config_.memory_limit : available_memory() + held);
 
   const int64_t n = dataset_.num_nodes();

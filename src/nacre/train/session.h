@@ -50,7 +50,7 @@ class Session {
  private:
   void prepare_graph();
   void prepare_features();
-  void complete_model();
+  void complete_model(bool training);
   Plan plan_for(const Dfg& dfg, bool training) const;
   void bind(Executor& executor);
 

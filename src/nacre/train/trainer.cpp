@@ -142,6 +142,12 @@ class Loop {
         state_.config_json = fresh.config_json;
         state_.plan_json = fresh.plan_json;
         log_info(fmt::format("resuming after epoch {} from {}", state_.epoch, options_.run_folder));
+        if (state_.epoch > config_.epochs) {
+          throw UserError("--epochs",
+                          fmt::format("{} is less than the {} epochs of the run in {}", config_.epochs, state_.epoch,
+                                      options_.run_folder),
+                          "ask for more, or choose another --checkpoint folder");
+        }
       } else {
         log_info("no checkpoint in " + options_.run_folder + " yet: starting afresh");
       }
@@ -166,7 +172,7 @@ class Loop {
     }
     if (!std::isfinite(result_.final_loss)) {
       throw RuntimeError(fmt::format("epoch {}", state_.epoch + 1),
-                         "the loss is no longer a number; lower --lr and resume from the last checkpoint");
+                         "the loss is no longer a number; start again with a lower --lr");
     }
     ++state_.step;
     ++state_.epoch;
@@ -185,7 +191,7 @@ class Loop {
     progress.update(state_.epoch, note);
   }
 
-  void evaluate() {
+  void measure() {
     const TraceSpan span("train", "evaluate");
     const double start = now_seconds();
     const float* scores = session_.predict();
@@ -194,6 +200,10 @@ class Loop {
     train_ = score(session_.metric(), d, scores, d.splits.train.span());
     val_ = score(session_.metric(), d, scores, d.splits.val.span());
     test_ = score(session_.metric(), d, scores, d.splits.test.span());
+  }
+
+  void evaluate() {
+    measure();
     // Without a validation split every epoch is the best so far.
     if (std::isnan(val_) || val_ > state_.best_val) {
       state_.best_val = std::isnan(val_) ? -1 : val_;
@@ -224,6 +234,7 @@ class Loop {
 
   void finish() {
     save();
+    if (eval_seconds_.empty()) measure();  // resumed after its last epoch, or interrupted before the first evaluation
     result_.epochs = state_.epoch;
     result_.best_epoch = state_.best_epoch;
     result_.val_score = state_.best_val;
@@ -243,7 +254,8 @@ class Loop {
     result_.epoch_ms_p90 = quantile(ms, 0.9);
     result_.eval_ms_median = quantile(eval_seconds_, 0.5) * 1e3;
     if (!options_.run_folder.empty() && !result_.interrupted) {
-      save_weights(options_.run_folder + "/model.safetensors", session_.parameters(), best_, state_.config_json);
+      save_weights(options_.run_folder + "/model.safetensors", session_.parameters(), best_,
+                   weights_config_json(config_));
     }
   }
 
@@ -264,14 +276,18 @@ class Loop {
 
 }  // namespace
 
-TrainResult train(Session& session, const TrainerOptions& options) {
-  const RunConfig& c = session.config();
+void check_training(const RunConfig& c) {
+  check_optimizer(c.optimizer);
   check_schedule(c.schedule);
   if (c.epochs < 1) throw UserError("--epochs", "must be at least 1");
   if (c.eval_every < 1) throw UserError("--eval-every", "must be at least 1");
   if (c.patience < 0) throw UserError("--patience", "must not be negative");
   if (c.select != "best" && c.select != "last")
     throw UserError("--select", "unknown choice '" + c.select + "'", "use best or last");
+}
+
+TrainResult train(Session& session, const TrainerOptions& options) {
+  check_training(session.config());
   return Loop(session, options).run();
 }
 

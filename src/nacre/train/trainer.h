@@ -35,6 +35,9 @@ struct TrainResult {
   double seconds = 0;
 };
 
+// Throws UserError for settings out of range; train() does too, but a program can ask before it reads the data.
+void check_training(const RunConfig& config);
+
 // Trains a started session. SIGINT and SIGTERM end it after the current epoch with a checkpoint.
 TrainResult train(Session& session, const TrainerOptions& options);
 

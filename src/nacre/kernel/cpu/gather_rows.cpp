@@ -99,6 +99,7 @@ HWY_INLINE void prefetch_entries(const RowSums& sums, int64_t begin, int64_t end
   }
 }
 
+// NOLINTNEXTLINE(readability-non-const-parameter): out is written through Piece
 void sum_row(const RowSums& sums, int64_t i, const float* x, int64_t width, float* out, bool add) {
   const int64_t distance = prefetch_distance(width);
   int64_t e = sums.ptr[i];

@@ -15,7 +15,7 @@ constexpr int64_t kSerialWork = 1 << 18;
 constexpr int64_t kBlockBytes = 256 << 10;
 
 constexpr int64_t kTnWorkspaceBytes = 32 << 20;
-constexpr int64_t kTnMaxChunks = 64;
+constexpr int64_t kTnMaxChunks = 32;
 constexpr int64_t kTnChunkRows = 512;
 
 // B packed once per whole-matrix call and read by all threads. Static, because calls must not allocate and the pages
@@ -45,7 +45,7 @@ int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1
 
 int64_t rows_per_block(int64_t N, int64_t K) {
   const int64_t row_bytes = static_cast<int64_t>(sizeof(float)) * (N + K);
-  return std::clamp(round_up(kBlockBytes / row_bytes, kGemmTileRows), kGemmTileRows, 64 * kGemmTileRows);
+  return std::clamp(round_up(kBlockBytes / row_bytes, kGemmBlockRows), kGemmBlockRows, 32 * kGemmBlockRows);
 }
 
 enum class Layout { nn, nt };
@@ -104,7 +104,7 @@ void gemm_tn(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const
   const int64_t chunks = tn_chunks(M, K, N);
   if (chunks == 1) {
     // Few rows or a large C: cut C instead of M.
-    const int64_t rows = M * K * N <= kSerialWork ? K : 8 * kGemmTileRows;
+    const int64_t rows = M * K * N <= kSerialWork ? K : 4 * kGemmBlockRows;
     parallel_for(K, rows, [&](int64_t begin, int64_t end) {
       kernels.rows_tn(M, N, end - begin, {A + begin, lda}, {B, ldb}, C + begin * ldc, ldc, beta);
     });

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-// Three instruction sets are enough: the x86-64 baseline, AVX2 with FMA, and AVX-512.
+// Two instruction sets beside the baseline: AVX2 with FMA, and AVX-512.
 #include <hwy/detect_targets.h>
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
@@ -13,6 +13,7 @@
 
 #include <hwy/highway.h>
 
+#include "nacre/kernel/cpu/gemm_pack-inl.h"
 #include "nacre/kernel/cpu/gemm_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -20,46 +21,25 @@ namespace nacre::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
-constexpr int64_t kMaxWidth = 3 * kLanes;
-// The depth is cut into equal blocks whose slice of a panel stays in the first-level cache. A sum over several blocks
-// is carried through C, so every way to compute a row must use the same blocks.
+// The depth is cut into equal blocks whose slice of a panel stays near. A sum over several blocks is carried through C,
+// so every way to compute a row must use the same blocks, on all instruction sets.
 constexpr int64_t kMaxDepth = 384;
 // For tn: few enough rows that A, B and what is fetched ahead of both share the second-level cache with C.
 constexpr int64_t kMaxDepthTn = 128;
-// Rows that pass over one block of B together: a multiple of every tile_rows().
-constexpr int64_t kGroupRows = 24;
 // Columns whose packed B (at the largest depth) takes half of the second-level cache.
 constexpr int64_t kBlockColumns = 320;
+// Rows longer than this many cache lines are left to the hardware's own prefetching, which follows them well.
+constexpr int64_t kMaxStreamLines = 16;
+// Products of so few rows read B in place where they can: packing would not pay.
+constexpr int64_t kFewRows = 24;
 
-// Columns are cut into panels of two vectors; the last one takes what remains, up to three, in half vectors where there
-// are any (there are none on the scalar baseline).
-int64_t panel_width(int64_t columns) {
-  constexpr int64_t kStep = kLanes > 1 ? kLanes / 2 : 1;
-  const int64_t width = (columns + kStep - 1) / kStep * kStep;
-  return width <= kMaxWidth ? width : 2 * kLanes;
-}
-
-// Calls body(n, width) for the panels that start in [begin, end) of N columns; returns where the next one starts.
-template <class F>
-int64_t for_panels(int64_t N, int64_t begin, int64_t end, const F& body) {
-  int64_t n = begin;
-  while (n < end) {
-    const int64_t width = panel_width(N - n);
-    body(n, width);
-    n += width;
-  }
-  return n;
-}
-
-int64_t depth_block(int64_t K, int64_t largest) {
-  const int64_t blocks = std::max<int64_t>(1, (K + largest - 1) / largest);
-  return std::max<int64_t>(1, (K + blocks - 1) / blocks);
-}
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int rows_of(int64_t width) { return tile_rows(halves_of(width)); }
 
 // Runs body(k, depth, first, last) over the depth blocks; once with depth 0 when K is 0, for the epilogue.
 template <class F>
 void for_depth(int64_t K, int64_t largest, const F& body) {
-  const int64_t block = depth_block(K, largest);
+  const int64_t block = std::max<int64_t>(1, ceil_div(K, std::max<int64_t>(1, ceil_div(K, largest))));
   int64_t k = 0;
   do {
     const int64_t depth = std::min(block, K - k);
@@ -68,73 +48,54 @@ void for_depth(int64_t K, int64_t largest, const F& body) {
   } while (k < K);
 }
 
-// Copies columns [0, columns) of `depth` rows of B side by side, `width` per row, filling up with zeros.
-void pack_panel_nn(int64_t depth, int64_t columns, int64_t width, GemmOperand B, float* HWY_RESTRICT to) {
-  const Full d;
-  for (int64_t k = 0; k < depth; ++k) {
-    const float* HWY_RESTRICT from = B.data + k * B.ld;
-    int64_t n = 0;
-    for (; n + kLanes <= columns; n += kLanes) hn::StoreU(hn::LoadU(d, from + n), d, to + n);
-    for (; n < width; ++n) to[n] = n < columns ? from[n] : 0.0f;
-    to += width;
-  }
-}
-
-// The same for B[N,K]: row n of B becomes column n of the panel.
-void pack_panel_nt(int64_t depth, int64_t columns, int64_t width, GemmOperand B, float* HWY_RESTRICT to) {
-  for (int64_t n = 0; n < width; ++n) {
-    const float* HWY_RESTRICT from = B.data + n * B.ld;
-    for (int64_t k = 0; k < depth; ++k) to[k * width + n] = n < columns ? from[k] : 0.0f;
-  }
-}
-
 Finish finish_of(const GemmEpilogue& epilogue, bool first, bool last, int64_t n, int64_t columns) {
   return {first ? epilogue.beta : 1.0f, last && epilogue.bias != nullptr ? epilogue.bias + n : nullptr,
           last && epilogue.act == Activation::relu, columns};
 }
 
-int64_t packed_size(int64_t N, int64_t K) {
-  int64_t floats = 0;
-  for_panels(N, 0, N, [&](int64_t, int64_t width) { floats += width * K; });
-  return floats;
+// `lines` cache lines per row, spread over the part of the depth that belongs to a row.
+Stream stream_of(const float* at, int64_t stride, int64_t lines, int64_t depth, int64_t width) {
+  const int64_t steps = std::max<int64_t>(1, depth / rows_of(width));
+  return {at, stride, ceil_div(lines * kLine, steps)};
 }
 
-// Panel after panel, each with its whole depth.
-void pack_nn(int64_t N, int64_t K, GemmOperand B, float* packed) {
-  for_panels(N, 0, N, [&](int64_t n, int64_t width) {
-    pack_panel_nn(K, std::min(width, N - n), width, {B.data + n, B.ld}, packed + n * K);
+// Rows that pass over B together, so that all panels find them in the first-level cache: a multiple of the rows of each
+// panel's tiles.
+int64_t group_rows(int64_t N) {
+  int64_t group = 0;
+  for_panels(N, 0, N, [&](int64_t, int64_t width) {
+    const int64_t rows = rows_of(width);
+    group = group == 0 || group == rows ? rows : kGemmBlockRows;
   });
-}
-
-void pack_nt(int64_t N, int64_t K, GemmOperand B, float* packed) {
-  for_panels(N, 0, N, [&](int64_t n, int64_t width) {
-    pack_panel_nt(K, std::min(width, N - n), width, {B.data + n * B.ld, B.ld}, packed + n * K);
-  });
+  return group;
 }
 
 // One block of B stays in the second-level cache while all rows pass over it, a group at a time; each panel fetches its
-// share of the group's successor and the lines of C it is about to write.
+// share of the group's successor and the lines of C that it is about to write.
 void rows_packed(int64_t M, int64_t N, int64_t K, GemmOperand A, const float* packed, float* C, int64_t ldc,
                  const GemmEpilogue& epilogue) {
+  const int64_t group = group_rows(N);
   for (int64_t begin = 0, end = 0; begin < N; begin = end) {
     int64_t panels = 0;
     end = for_panels(N, begin, std::min(N, begin + kBlockColumns), [&](int64_t, int64_t) { ++panels; });
     for_depth(K, kMaxDepth, [&](int64_t k, int64_t depth, bool first, bool last) {
-      const int64_t lines = (depth + kLine * panels - 1) / (kLine * panels);
-      for (int64_t row = 0; row < M; row += kGroupRows) {
-        const float* next = A.data + k + kGroupRows * A.ld;
+      const GemmOperand a = {A.data + k, A.ld};
+      const int64_t share = ceil_div(depth, kLine * panels);
+      const int64_t lines = share <= kMaxStreamLines ? share : 0;
+      for (int64_t row = 0; row < M; row += group) {
+        const float* next = a.data + group * a.ld;
         for_panels(N, begin, end, [&](int64_t n, int64_t width) {
           const Panel panel = {depth,
-                               A.data + k,
-                               A.ld,
-                               1,
+                               a.data,
+                               a.ld,
                                packed + n * K + k * width,
                                width,
                                C + n,
                                ldc,
                                finish_of(epilogue, first, last, n, std::min(width, N - n)),
-                               {{next, A.ld, lines}, {C + n, ldc, (width + kLine - 1) / kLine}}};
-          run_panel(panel, width, row, std::min(M, row + kGroupRows));
+                               stream_of(next, a.ld, lines, depth, width),
+                               {C + n, ldc, ceil_div(width, kLine)}};
+          run_panel<false>(panel, halves_of(width), row, std::min(M, row + group));
           next += lines * kLine;
         });
       }
@@ -148,33 +109,26 @@ void rows_unpacked(int64_t M, int64_t N, int64_t K, GemmOperand A, GemmOperand B
   alignas(64) float packed[kMaxDepth * kMaxWidth];
   for_panels(N, 0, N, [&](int64_t n, int64_t width) {
     const int64_t columns = std::min(width, N - n);
+    const bool in_place = !kTransposedB && M <= kFewRows && columns == width;
     for_depth(K, kMaxDepth, [&](int64_t k, int64_t depth, bool first, bool last) {
-      if (kTransposedB) {
+      GemmOperand b = {packed, width};
+      if (in_place) {
+        b = {B.data + k * B.ld + n, B.ld};
+      } else if (kTransposedB) {
         pack_panel_nt(depth, columns, width, {B.data + n * B.ld + k, B.ld}, packed);
       } else {
         pack_panel_nn(depth, columns, width, {B.data + k * B.ld + n, B.ld}, packed);
       }
-      const Panel panel = {depth,
-                           A.data + k,
-                           A.ld,
-                           1,
-                           packed,
-                           width,
-                           C + n,
-                           ldc,
-                           finish_of(epilogue, first, last, n, columns),
-                           {{A.data, 0, 0}, {A.data, 0, 0}}};
-      run_panel(panel, width, 0, M);
+      const Panel panel = {depth,          A.data + k,     A.ld, b.data,
+                           b.ld,           C + n,          ldc,  finish_of(epilogue, first, last, n, columns),
+                           {A.data, 0, 0}, {C + n, ldc, 0}};
+      run_panel<false>(panel, halves_of(width), 0, M);
     });
   });
 }
 
-// Share of the next block of `depth` rows of an operand that each row of each panel fetches.
-Ahead share_of(GemmOperand next, int64_t depth, int64_t rows, int64_t panel, int64_t panels) {
-  const int64_t lines = (depth * next.ld + kLine * rows * panels - 1) / (kLine * rows * panels);
-  return {next.data + panel * rows * lines * kLine, lines * kLine, lines};
-}
-
+// The outer products of `depth` rows at a time are added to C, which stays in the second-level cache; meanwhile each
+// row of each panel fetches its share of the next rows of A and B.
 void rows_tn(int64_t M, int64_t N, int64_t K, GemmOperand A, GemmOperand B, float* C, int64_t ldc, float beta) {
   if (K <= 0 || N <= 0) return;
   alignas(64) float packed[kMaxDepthTn * kMaxWidth];
@@ -184,23 +138,30 @@ void rows_tn(int64_t M, int64_t N, int64_t K, GemmOperand A, GemmOperand B, floa
   for_depth(M, kMaxDepthTn, [&](int64_t m, int64_t depth, bool first, bool last) {
     const GemmOperand a = {A.data + m * A.ld, A.ld};
     const GemmOperand b = {B.data + m * B.ld, B.ld};
-    int64_t index = 0;
+    const int64_t a_lines = ceil_div(depth * a.ld, kLine * K * panels);
+    const int64_t b_lines = ceil_div(depth * b.ld, kLine * K * panels);
+    const float* next_a = a.data + depth * a.ld;
+    const float* next_b = b.data + depth * b.ld;
     for_panels(N, 0, N, [&](int64_t n, int64_t width) {
       const int64_t columns = std::min(width, N - n);
-      pack_panel_nn(depth, columns, width, {b.data + n, b.ld}, packed);
+      GemmOperand near = {b.data + n, b.ld};
+      if (K > rows_of(width) || columns < width) {
+        pack_panel_nn(depth, columns, width, near, packed);
+        near = {packed, width};
+      }
       const Panel panel = {depth,
                            a.data,
-                           1,
                            a.ld,
-                           packed,
-                           width,
+                           near.data,
+                           near.ld,
                            C + n,
                            ldc,
                            finish_of(epilogue, first, last, n, columns),
-                           {share_of({a.data + depth * a.ld, a.ld}, depth, K, index, panels),
-                            share_of({b.data + depth * b.ld, b.ld}, depth, K, index, panels)}};
-      run_panel(panel, width, 0, K);
-      ++index;
+                           stream_of(next_a, a_lines * kLine, a_lines, depth, width),
+                           {next_b, b_lines * kLine, b_lines}};
+      run_panel<true>(panel, halves_of(width), 0, K);
+      next_a += K * a_lines * kLine;
+      next_b += K * b_lines * kLine;
     });
   });
 }
@@ -224,6 +185,18 @@ HWY_EXPORT(kernels);
 const GemmKernels& gemm_kernels() {
   static const GemmKernels& chosen = *HWY_DYNAMIC_DISPATCH(kernels)();
   return chosen;
+}
+
+std::vector<const GemmKernels*> gemm_all_kernels() {
+  std::vector<const GemmKernels*> all;
+#if HWY_TARGETS & HWY_AVX3
+  if (hwy::SupportedTargets() & HWY_AVX3) all.push_back(N_AVX3::kernels());
+#endif
+#if HWY_TARGETS & HWY_AVX2
+  if (hwy::SupportedTargets() & HWY_AVX2) all.push_back(N_AVX2::kernels());
+#endif
+  all.push_back(HWY_STATIC_DISPATCH(kernels)());
+  return all;
 }
 
 }  // namespace nacre::cpu

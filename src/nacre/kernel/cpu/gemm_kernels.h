@@ -2,13 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "nacre/kernel/cpu/gemm.h"
 
 namespace nacre::cpu {
 
-// Rows of a register tile; blocks of rows are multiples of it.
-inline constexpr int64_t kGemmTileRows = 24;
+// A multiple of the rows of every register tile: blocks of rows are multiples of it.
+inline constexpr int64_t kGemmBlockRows = 24;
 
 struct GemmOperand {
   const float* data;
@@ -32,6 +33,8 @@ struct GemmKernels {
   void (*rows_tn)(int64_t M, int64_t N, int64_t K, GemmOperand A, GemmOperand B, float* C, int64_t ldc, float beta);
 };
 
+// The best set for this machine, and all sets that it can run (best first, for tests).
 const GemmKernels& gemm_kernels();
+std::vector<const GemmKernels*> gemm_all_kernels();
 
 }  // namespace nacre::cpu

@@ -16,7 +16,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "nacre/kernel/cpu/gemm_kernels.h"
+#include "nacre/kernel/cpu/gemm_pack-inl.h"
 
 // The sums only live in registers if the loops over them are unrolled completely.
 #undef NACRE_UNROLL
@@ -29,19 +29,27 @@
 HWY_BEFORE_NAMESPACE();
 namespace nacre::cpu {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace {
 
-using Full = hn::ScalableTag<float>;
-using Half = hn::Half<Full>;
-constexpr int64_t kLanes = hn::MaxLanes(Full());
 constexpr int64_t kLine = 64 / sizeof(float);
 
 // Rows of a tile of `halves` half vectors: as many as leave room for the operands in 32 (AVX-512) or 16 registers, at
 // most 12, beyond which nothing is gained.
 constexpr int tile_rows(int halves) { return std::min(12, (kLanes >= 16 ? 24 : 12) / ((halves + 1) / 2)); }
 
-// Memory to bring near while a tile is computed: for each of its rows, `lines` cache lines from at + row * stride.
-struct Ahead {
+// Memory to bring near while tiles are computed. Tiles run for thousands of cycles, so what the next ones need can come
+// from main memory meanwhile; without this, tall matrices run a third slower. Fetches are spread over the depth, as
+// bursts would fill the miss queue that the tile's own loads need.
+//
+// Row r of a tile at row `row` walks from at + (row + r) * stride in steps of `step` during its share of the depth.
+struct Stream {
+  const float* at;
+  int64_t stride;
+  int64_t step;
+};
+
+// For each row, `lines` cache lines from at + row * stride, all at once.
+struct Lines {
   const float* at;
   int64_t stride;
   int64_t lines;
@@ -60,30 +68,41 @@ struct Finish {
   int64_t columns;
 };
 
-// A column panel of C and what it is computed from. Element (row, k) of A is a[row * a_row + k * a_step]; row k of B
-// starts at b + k * ldb and is readable over the whole width of the panel.
+// A column panel of C and what it is computed from. Row k of B starts at b + k * ldb and is readable over the whole
+// width of the panel. Element (row, k) of A is a[row * lda + k], or a[k * lda + row] for the kernels marked
+// kTransposed.
 struct Panel {
   int64_t depth;
   const float* a;
-  int64_t a_row, a_step;
+  int64_t lda;
   const float* b;
   int64_t ldb;
   float* c;
   int64_t ldc;
   Finish finish;
-  Ahead ahead[2];
+  Stream stream;
+  Lines lines;
 };
 
-template <class D>
-HWY_INLINE void store(D d, hn::Vec<D> sum, float* HWY_RESTRICT c, int64_t column, const Finish& finish) {
+// kRows sums of one column of vectors, stored below each other: the general case of edges, old values, bias,
+// activation.
+template <int kRows, class D, class Sums>
+HWY_INLINE void store_column(D d, const Sums& sums, float* HWY_RESTRICT c, int64_t ldc, int64_t column,
+                             const Finish& finish) {
   const int64_t left = finish.columns - column;
   if (left <= 0) return;
   const auto mask = hn::FirstN(d, static_cast<size_t>(std::min<int64_t>(left, hn::MaxLanes(d))));
-  if (finish.beta != 0) sum = hn::MulAdd(hn::Set(d, finish.beta), hn::MaskedLoad(mask, d, c + column), sum);
-  if (finish.bias != nullptr) sum = hn::Add(sum, hn::MaskedLoad(mask, d, finish.bias + column));
-  // The order of the operands lets NaN through on x86.
-  if (finish.relu) sum = hn::Max(hn::Zero(d), sum);
-  hn::BlendedStore(sum, mask, d, c + column);
+  const auto beta = hn::Set(d, finish.beta);
+  const auto bias = finish.bias != nullptr ? hn::MaskedLoad(mask, d, finish.bias + column) : hn::Zero(d);
+  NACRE_UNROLL for (int r = 0; r < kRows; ++r) {
+    float* to = c + r * ldc + column;
+    auto sum = sums(r);
+    if (finish.beta != 0) sum = hn::MulAdd(beta, hn::MaskedLoad(mask, d, to), sum);
+    if (finish.bias != nullptr) sum = hn::Add(sum, bias);
+    // The order of the operands lets NaN through on x86.
+    if (finish.relu) sum = hn::Max(hn::Zero(d), sum);
+    hn::BlendedStore(sum, mask, d, to);
+  }
 }
 
 template <int kRows, int kHalves>
@@ -101,7 +120,10 @@ struct Tile {
     }
   }
 
-  HWY_INLINE void add(const float* HWY_RESTRICT a, int64_t a_row, const float* HWY_RESTRICT b) {
+  // Row r of A is read through rows[r / 3]: x86 addresses reach three rows from one pointer, so that pointers, too,
+  // stay in registers.
+  template <bool kTransposed>
+  HWY_INLINE void add(const float* const* rows, int64_t lda, const float* HWY_RESTRICT b) {
     const Full d;
     const Half h;
     hn::Vec<Full> bv[std::max(1, kVecs)];
@@ -109,9 +131,9 @@ struct Tile {
     hn::Vec<Half> bo = hn::Zero(h);
     if constexpr (kOdd) bo = hn::LoadU(h, b + kVecs * kLanes);
     NACRE_UNROLL for (int r = 0; r < kRows; ++r) {
-      const auto av = hn::Set(d, a[r * a_row]);
+      const auto av = hn::Set(d, kTransposed ? rows[0][r] : rows[r / 3][r % 3 * lda]);
       NACRE_UNROLL for (int v = 0; v < kVecs; ++v) sum[r][v] = hn::MulAdd(av, bv[v], sum[r][v]);
-      if (kOdd) odd[r] = hn::MulAdd(hn::LowerHalf(h, av), bo, odd[r]);
+      if constexpr (kOdd) odd[r] = hn::MulAdd(hn::LowerHalf(h, av), bo, odd[r]);
     }
   }
 
@@ -136,33 +158,45 @@ struct Tile {
   }
 
   HWY_INLINE void store_general(float* HWY_RESTRICT c, int64_t ldc, const Finish& finish) const {
-    NACRE_UNROLL for (int r = 0; r < kRows; ++r) {
-      NACRE_UNROLL for (int v = 0; v < kVecs; ++v) store(Full(), sum[r][v], c + r * ldc, v * kLanes, finish);
-      if (kOdd) store(Half(), odd[r], c + r * ldc, kVecs * kLanes, finish);
+    NACRE_UNROLL for (int v = 0; v < kVecs; ++v) {
+      store_column<kRows>(
+          Full(), [&](int r) HWY_ATTR { return sum[r][v]; }, c, ldc, v * kLanes, finish);
+    }
+    if constexpr (kOdd) {
+      store_column<kRows>(
+          Half(), [&](int r) HWY_ATTR { return odd[r]; }, c, ldc, kVecs * kLanes, finish);
     }
   }
 };
 
-template <int kRows, int kHalves>
+template <int kRows, int kHalves, bool kTransposed>
 HWY_NOINLINE void run_tile(const Panel& p, int64_t row) {
   Tile<kRows, kHalves> tile;
   tile.clear();
-  const float* HWY_RESTRICT a = p.a + row * p.a_row;
-  const float* HWY_RESTRICT b = p.b;
-  const int64_t a_row = p.a_row;
-  const int64_t a_step = p.a_step;
+  constexpr int kPointers = kTransposed ? 1 : (kRows + 2) / 3;
+  const float* rows[kPointers];
+  NACRE_UNROLL for (int i = 0; i < kPointers; ++i) rows[i] = kTransposed ? p.a + row : p.a + (row + 3 * i) * p.lda;
+  const int64_t lda = p.lda;
   const int64_t ldb = p.ldb;
-  // The depth in as many pieces as there are rows, so that fetching ahead is spread evenly.
+  const int64_t step = p.stream.step;
+  const float* HWY_RESTRICT b = p.b;
   int64_t left = p.depth;
-  for (int piece = 0; piece < kRows; ++piece) {
-    p.ahead[0].fetch(row + piece);
-    p.ahead[1].fetch(row + piece);
-    const int64_t steps = piece + 1 < kRows ? p.depth / kRows : left;
+  for (int r = 0; r < kRows; ++r) {
+    p.lines.fetch(row + r);
+    const float* ahead = p.stream.at + (row + r) * p.stream.stride;
+    const int64_t steps = r + 1 < kRows ? p.depth / kRows : left;
     left -= steps;
     for (int64_t k = 0; k < steps; ++k) {
-      tile.add(a, a_row, b);
-      a += a_step;
+      hwy::Prefetch(ahead);
+      ahead += step;
+      tile.template add<kTransposed>(rows, lda, b);
       b += ldb;
+      NACRE_UNROLL for (int i = 0; i < kPointers; ++i) {
+        // The empty assembly hides how the pointers are related, or they would be recomputed from one another.
+        const float* next = rows[i] + (kTransposed ? lda : 1);
+        asm("" : "+r"(next));
+        rows[i] = next;
+      }
     }
   }
   float* c = p.c + row * p.ldc;
@@ -177,28 +211,31 @@ HWY_NOINLINE void run_tile(const Panel& p, int64_t row) {
   }
 }
 
-template <int kRows, int kHalves>
+template <int kRows, int kHalves, bool kTransposed>
 HWY_INLINE void walk(const Panel& p, int64_t& row, int64_t end) {
-  for (; row + kRows <= end; row += kRows) run_tile<kRows, kHalves>(p, row);
+  for (; row + kRows <= end; row += kRows) run_tile<kRows, kHalves, kTransposed>(p, row);
 }
 
 // Rows [row, end) of a panel of kHalves half vectors.
-template <int kHalves>
+template <int kHalves, bool kTransposed>
 void run_rows(const Panel& p, int64_t row, int64_t end) {
   constexpr int kRows = tile_rows(kHalves);
-  walk<kRows, kHalves>(p, row, end);
-  if constexpr (kRows > 8) walk<8, kHalves>(p, row, end);
-  if constexpr (kRows > 4) walk<4, kHalves>(p, row, end);
-  if constexpr (kRows > 2) walk<2, kHalves>(p, row, end);
-  walk<1, kHalves>(p, row, end);
+  walk<kRows, kHalves, kTransposed>(p, row, end);
+  if constexpr (kRows > 8) walk<8, kHalves, kTransposed>(p, row, end);
+  if constexpr (kRows > 4) walk<4, kHalves, kTransposed>(p, row, end);
+  if constexpr (kRows > 2) walk<2, kHalves, kTransposed>(p, row, end);
+  walk<1, kHalves, kTransposed>(p, row, end);
 }
 
-inline void run_panel(const Panel& p, int64_t width, int64_t row, int64_t end) {
+template <bool kTransposed>
+void run_panel(const Panel& p, int halves, int64_t row, int64_t end) {
   using Run = void (*)(const Panel&, int64_t, int64_t);
-  constexpr Run kRun[6] = {run_rows<1>, run_rows<2>, run_rows<3>, run_rows<4>, run_rows<5>, run_rows<6>};
-  kRun[2 * width / kLanes - 1](p, row, end);
+  constexpr Run kRun[] = {run_rows<1, kTransposed>, run_rows<2, kTransposed>, run_rows<3, kTransposed>,
+                          run_rows<4, kTransposed>, run_rows<5, kTransposed>, run_rows<6, kTransposed>};
+  kRun[halves - 1](p, row, end);
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace nacre::cpu
 HWY_AFTER_NAMESPACE();

@@ -64,8 +64,8 @@ struct LstmArgs {
   const float* w = nullptr;  // [H, 4H]
   float* out = nullptr;      // num_dst × H (rows without neighbours become 0)
   Scratch scratch;           // per_thread >= lstm_scratch_floats(view, hidden)
-  float* workspace =
-      nullptr;  // lstm_forward_workspace(hidden) floats for w in the GEMM's order; null: slower, same bits
+  // lstm_forward_workspace(hidden) floats for w in the GEMM's order; null: slower, same bits.
+  float* workspace = nullptr;
 };
 int64_t lstm_scratch_floats(const LstmView& view, int64_t hidden);
 int64_t lstm_forward_workspace(int64_t hidden);

@@ -12,6 +12,8 @@ namespace nacre::cpu {
 namespace {
 
 constexpr int64_t kMaxBatchRows = 128;
+// Fewer rows are worth it down to this many if the batch then fits one segment and nothing is computed twice.
+constexpr int64_t kFewBatchRows = 24;
 // Entries of a segment, at most; a step with few rows counts as kStepCost entries, as reading w costs as much.
 constexpr int64_t kSegmentEntries = 2048;
 constexpr int64_t kStepCost = 6;
@@ -70,7 +72,9 @@ void cut_batches(LstmView& view, const Lengths& length) {
   std::vector<LstmView::Segment> segments;
   int64_t first_step = 0;
   for (int64_t begin = 0; begin < view.row_order.size();) {
-    int64_t rows = std::min(kMaxBatchRows, view.row_order.size() - begin);
+    const int64_t fit = kSegmentEntries / length[begin];
+    int64_t rows = fit >= kFewBatchRows ? std::min(fit, kMaxBatchRows) : kMaxBatchRows;
+    rows = std::min(rows, view.row_order.size() - begin);
     int64_t kept = cut_segments(length, begin, begin + rows, segments);
     while (kept > kKeptRows && rows > 1) {
       rows = (rows + 1) / 2;

@@ -114,12 +114,12 @@ void sum_in_registers(const SpmmRows& s) {
 constexpr int64_t kGroupEntries = 32;
 
 struct Strip {
-  int64_t begin, end;  // entries
-  int64_t column, columns;
-  int64_t head;
-  int64_t ahead;
-  float* sum;
-  bool fresh;  // nothing in `sum` yet
+  int64_t begin = 0, end = 0;  // entries
+  int64_t column = 0, columns = 0;
+  int64_t head = 0;
+  int64_t ahead = 0;
+  float* sum = nullptr;
+  bool fresh = true;  // nothing in `sum` yet
 };
 
 template <int kVecs>
@@ -153,16 +153,19 @@ constexpr std::array<StripFunction, kMaxVecs> strips_by_vectors(std::index_seque
   return {add_strip<static_cast<int>(kIndex) + 1>...};
 }
 
-void add_group(const SpmmRows& s, int64_t begin, int64_t end, float* out, bool fresh) {
+// All columns of the entries of `group`, which gives begin, end, sum and fresh.
+void add_group(const SpmmRows& s, const Strip& group) {
   static constexpr auto functions = strips_by_vectors(std::make_index_sequence<kMaxVecs>());
   const int64_t heads = s.weight == nullptr ? 1 : s.heads, head_width = s.width / heads;
-  const int64_t ahead = rows_ahead(std::min(s.width, kMaxVecs * kLanes) * static_cast<int64_t>(sizeof(float)));
-  for (int64_t h = 0; h < heads; ++h) {
-    for (int64_t c = 0; c < head_width; c += kMaxVecs * kLanes) {
-      const int64_t columns = std::min(kMaxVecs * kLanes, head_width - c), column = h * head_width + c;
-      const int64_t vecs = (columns + kLanes - 1) / kLanes;
-      const Strip strip = {begin, end, column, columns, h, ahead, out + column, fresh};
-      functions[static_cast<size_t>(vecs - 1)](s, strip);
+  const int64_t most = kMaxVecs * kLanes;
+  Strip strip = group;
+  strip.ahead = rows_ahead(std::min(s.width, most) * static_cast<int64_t>(sizeof(float)));
+  for (strip.head = 0; strip.head < heads; ++strip.head) {
+    for (int64_t c = 0; c < head_width; c += most) {
+      strip.column = strip.head * head_width + c;
+      strip.columns = std::min(most, head_width - c);
+      strip.sum = group.sum + strip.column;
+      functions[static_cast<size_t>((strip.columns + kLanes - 1) / kLanes - 1)](s, strip);
     }
   }
 }
@@ -174,7 +177,12 @@ void sum_in_strips(const SpmmRows& s) {
     const int64_t first = s.row_ptr[r], last = s.row_ptr[r + 1];
     if (first == last) std::fill(out, out + s.width, 0.0f);
     for (int64_t e = first; e < last; e += kGroupEntries) {
-      add_group(s, e, std::min(last, e + kGroupEntries), out, e == first);
+      Strip group;
+      group.begin = e;
+      group.end = std::min(last, e + kGroupEntries);
+      group.sum = out;
+      group.fresh = e == first;
+      add_group(s, group);
     }
     if (s.mean) {
       const auto factor = hn::Set(d, mean_factor(s, r));

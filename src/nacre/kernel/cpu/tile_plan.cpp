@@ -7,7 +7,7 @@
 namespace nacre::cpu {
 namespace {
 
-constexpr int64_t kTileFloats = 24 << 10;  // 96 KiB: slots and indices of a tile
+constexpr int64_t kTileFloats = 16 << 10;  // 64 KiB: slots and indices of a tile
 constexpr int64_t kMaxTileRows = 1024;
 constexpr int64_t kMinTileRows = 4;
 constexpr int64_t kIndexFloats = 2;  // per row: the row's own end of each edge, and the type

@@ -1,9 +1,9 @@
 // Vector helpers shared by the row kernels, compiled once per instruction set (included inside foreach_target).
-#if defined(NACRE_KERNEL_CPU_VEC_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef NACRE_KERNEL_CPU_VEC_INL_H_
-#undef NACRE_KERNEL_CPU_VEC_INL_H_
+#if defined(NACRE_KERNEL_CPU_VEC_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef NACRE_KERNEL_CPU_VEC_INL_H
+#undef NACRE_KERNEL_CPU_VEC_INL_H
 #else
-#define NACRE_KERNEL_CPU_VEC_INL_H_
+#define NACRE_KERNEL_CPU_VEC_INL_H
 #endif
 
 #include <hwy/highway.h>

@@ -1,0 +1,120 @@
+#include "nacre/plan/order.h"
+
+#include <algorithm>
+#include <map>
+
+#include "nacre/base/error.h"
+
+namespace nacre {
+namespace {
+
+// Which values are alive while kernels run one after another.
+class LiveValues {
+ public:
+  LiveValues(const Plan& plan, const Blocks& blocks) : plan_(plan), blocks_(blocks) {
+    const auto n = static_cast<size_t>(plan.dfg.size());
+    readers_.assign(n, 0);
+    in_step_.assign(n, 0);
+    for (const Kernel& k : plan.kernels) {
+      if (k.once) continue;
+      for (const NodeRef w : k.writes) in_step_[static_cast<size_t>(w)] = 1;
+      for (const NodeRef r : k.reads) ++readers_[static_cast<size_t>(r)];
+    }
+    const auto keep = [&](NodeRef node) { ++readers_[static_cast<size_t>(plan.alias[static_cast<size_t>(node)])]; };
+    for (const auto& [name, node] : plan.dfg.outputs()) keep(node);
+    for (const auto& [name, node] : plan.dfg.updates()) keep(node);
+  }
+
+  // How much more (or less) is alive after the kernel than before it.
+  int64_t change(const Kernel& k) const {
+    int64_t bytes = written(k);
+    for (const NodeRef r : k.reads) {
+      if (in_step_[static_cast<size_t>(r)] && readers_[static_cast<size_t>(r)] == 1) bytes -= size(r);
+    }
+    return bytes;
+  }
+
+  void run(const Kernel& k) {
+    peak_ = std::max(peak_, live_ + written(k));
+    live_ += change(k);
+    for (const NodeRef r : k.reads) --readers_[static_cast<size_t>(r)];
+  }
+
+  int64_t peak() const { return peak_; }
+
+ private:
+  int64_t size(NodeRef i) const {
+    const ValueType& t = plan_.dfg[i].type;
+    return blocks_.rows(t.space) * t.row_size() * dtype_size(t.dtype);
+  }
+  int64_t written(const Kernel& k) const {
+    int64_t bytes = 0;
+    for (const NodeRef w : k.writes) bytes += size(w);
+    return bytes;
+  }
+
+  const Plan& plan_;
+  const Blocks& blocks_;
+  std::vector<int> readers_;
+  std::vector<char> in_step_;
+  int64_t live_ = 0;
+  int64_t peak_ = 0;
+};
+
+std::vector<size_t> greedy_order(const Plan& plan, const Blocks& blocks) {
+  std::map<NodeRef, size_t> writer;
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    for (const NodeRef w : plan.kernels[k].writes) writer[w] = k;
+  }
+  std::vector<size_t> order;
+  std::vector<char> done(plan.kernels.size(), 0);
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    if (plan.kernels[k].once) {
+      order.push_back(k);
+      done[k] = 1;
+    }
+  }
+  const auto ready = [&](size_t k) {
+    return std::all_of(plan.kernels[k].reads.begin(), plan.kernels[k].reads.end(), [&](NodeRef r) {
+      const auto found = writer.find(r);
+      return found == writer.end() || done[found->second];
+    });
+  };
+  LiveValues live(plan, blocks);
+  while (order.size() < plan.kernels.size()) {
+    size_t best = plan.kernels.size();
+    int64_t best_change = 0;
+    for (size_t k = 0; k < plan.kernels.size(); ++k) {
+      if (done[k] || !ready(k)) continue;
+      const int64_t change = live.change(plan.kernels[k]);
+      if (best == plan.kernels.size() || change < best_change) {
+        best = k;
+        best_change = change;
+      }
+    }
+    NACRE_CHECK(best < plan.kernels.size(), "kernels wait for each other");
+    live.run(plan.kernels[best]);
+    order.push_back(best);
+    done[best] = 1;
+  }
+  return order;
+}
+
+}  // namespace
+
+int64_t peak_live_bytes(const Plan& plan, const Blocks& blocks) {
+  LiveValues live(plan, blocks);
+  for (const Kernel& k : plan.kernels) {
+    if (!k.once) live.run(k);
+  }
+  return live.peak();
+}
+
+void order_for_memory(Plan& plan, const Blocks& blocks) {
+  Plan ordered = plan;
+  ordered.kernels.clear();
+  for (const size_t k : greedy_order(plan, blocks)) ordered.kernels.push_back(plan.kernels[k]);
+  if (peak_live_bytes(ordered, blocks) <= peak_live_bytes(plan, blocks)) plan.kernels = std::move(ordered.kernels);
+}
+
+}  // namespace nacre

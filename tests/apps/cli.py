@@ -1,0 +1,158 @@
+"""What the tests of the program share: running it under limits, and writers of small files.
+
+Only the standard library, so that the tests run wherever the program is built.
+"""
+import array
+import io
+import json
+import os
+import pathlib
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import zipfile
+
+PROGRAM = ""
+SANITIZED = False  # sanitizers reserve terabytes of address space and take their time
+
+
+class Result:
+    def __init__(self, code, out, err, seconds):
+        self.code, self.out, self.err, self.seconds = code, out, err, seconds
+
+    def last_json(self):
+        return json.loads(self.out.strip().splitlines()[-1])
+
+    def __str__(self):
+        return f"exit {self.code} after {self.seconds:.1f} s\nstdout: {self.out[-2000:]}\nstderr: {self.err[-2000:]}"
+
+
+def limits(memory, file_size):
+    def apply():
+        if memory and not SANITIZED:
+            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        if file_size is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    return apply
+
+
+class CliTest(unittest.TestCase):
+    """Every test gets an empty folder of its own and runs the program in it."""
+
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="nacre-cli-"))
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+
+    def nacre(self, *arguments, timeout=120, memory=None, file_size=None, stdout=subprocess.PIPE):
+        start = time.monotonic()
+        done = subprocess.run([PROGRAM, *map(str, arguments)], cwd=self.dir, stdin=subprocess.DEVNULL, stdout=stdout,
+                              stderr=subprocess.PIPE, timeout=timeout, preexec_fn=limits(memory, file_size))
+        text = [(stream or b"").decode(errors="replace") for stream in (done.stdout, done.stderr)]
+        return Result(done.returncode, *text, time.monotonic() - start)
+
+    def ok(self, *arguments, **options):
+        result = self.nacre(*arguments, **options)
+        self.assertEqual(result.code, 0, f"{arguments}\n{result}")
+        return result
+
+    def start(self, *arguments):
+        """The running program, its output in files beside the test's own."""
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        with open(self.dir / "stdout.txt", "wb") as out, open(self.dir / "stderr.txt", "wb") as err:
+            process = subprocess.Popen([PROGRAM, *map(str, arguments)], cwd=self.dir, stdin=subprocess.DEVNULL,
+                                       stdout=out, stderr=err)
+        return process
+
+    def files(self):
+        return sorted(str(p.relative_to(self.dir)) for p in self.dir.rglob("*"))
+
+    def refused(self, *arguments, code=2, says="", seconds=10, memory=2 << 30, file_size=None):
+        """The program must end with one clear line and leave the folder as it was."""
+        before = self.files()
+        result = self.nacre(*arguments, timeout=120, memory=memory, file_size=file_size)
+        what = f"{arguments}\n{result}"
+        self.assertEqual(result.code, code, what)
+        errors = [line for line in result.err.splitlines() if line.startswith("nacre: ")]
+        self.assertEqual(len(errors), 1, what)
+        self.assertEqual(result.err.splitlines()[-1], errors[0], what)
+        self.assertNotIn("internal error", result.err, what)
+        self.assertNotIn("json.exception", result.err, what)
+        self.assertIn(says, errors[0], what)
+        self.assertEqual(self.files(), before, what)
+        if not SANITIZED:
+            self.assertLess(result.seconds, seconds, what)
+        return errors[0]
+
+    def write(self, name, content):
+        path = self.dir / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return name
+
+    def read(self, name):
+        return (self.dir / name).read_bytes()
+
+
+CODES = {"<f4": "f", "<f8": "d", "<i4": "i", "<i8": "q", "|u1": "B"}
+
+
+def npy(values, shape=None, descr="<i8", header=None):
+    """An .npy file; `header` replaces the dictionary as a whole."""
+    if shape is None:
+        shape = (len(values),)
+    payload = values if isinstance(values, bytes) else array.array(CODES[descr], values).tobytes()
+    if header is None:
+        header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {tuple(shape)!r}, }}"
+    text = header.encode()
+    text += b" " * (-(len(text) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + payload
+
+
+def npz(members, compress=True):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED) as archive:
+        for name, content in members.items():
+            archive.writestr(name + ".npy", content)
+    return buffer.getvalue()
+
+
+NODES, FEATURES, CLASSES = 40, 5, 3
+
+
+def small_members(**changes):
+    """A data set of 40 vertices in a ring with chords; `changes` replace members (None: left out)."""
+    src = [v for v in range(NODES) for _ in range(3)]
+    dst = [(v + step) % NODES for v in range(NODES) for step in (1, 3, 9)]
+    x = [((v * 7 + j * 3) % 11 - 5) / 4 + (2 if j == v % CLASSES else 0) for v in range(NODES) for j in range(FEATURES)]
+    members = {"edge_index": npy(src + dst, (2, len(src))), "x": npy(x, (NODES, FEATURES), "<f4"),
+               "y": npy([v % CLASSES for v in range(NODES)]), "train_idx": npy(list(range(20))),
+               "val_idx": npy(list(range(20, 30))), "test_idx": npy(list(range(30, 40)))}
+    members.update(changes)
+    return {name: content for name, content in members.items() if content is not None}
+
+
+def small_npz(**changes):
+    return npz(small_members(**changes))
+
+
+def datasets(source_root):
+    """The folder of real data sets, or None."""
+    folder = pathlib.Path(os.environ.get("NACRE_DATASETS", "../shared/datasets"))
+    folder = folder if folder.is_absolute() else pathlib.Path(source_root) / folder
+    return folder if (folder / "cora.npz").exists() else None
+
+
+def main():
+    """SCRIPT PROGRAM [--sanitized] [unittest arguments …]"""
+    global PROGRAM, SANITIZED
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    if "--sanitized" in sys.argv:
+        sys.argv.remove("--sanitized")
+        SANITIZED = True
+    unittest.main(module="__main__")

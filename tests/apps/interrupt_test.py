@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Runs that are killed or asked to stop, resumed until they are done: the weights must be those of a run left alone."""
+import json
+import random
+import signal
+import time
+
+import cli
+
+TWIN = ("--data", "twin:cora@0.3")
+KILLS = 12  # at least, per case
+CASES = {
+    "gcn-adam": ("--model", "gcn", "--hidden", 32, "--dropout", 0.5, "--norm", "batch", "--weight-decay", 5e-4),
+    "gat-adamw": ("--model", "gat", "--hidden", 16, "--heads", 4, "--dropout", 0.4, "--attention-dropout", 0.4,
+                  "--optimizer", "adamw", "--weight-decay", 0.01),
+    "sage-sgd": ("--model", "sage", "--hidden", 32, "--dropout", 0.3, "--optimizer", "sgd", "--lr", 0.1, "--momentum", 0.9),
+    "sage-cosine": ("--model", "sage", "--aggr", "max", "--hidden", 16, "--norm", "layer", "--dropout", 0.5, "--lr-schedule",
+                    "cosine", "--warmup", 3),
+}
+
+
+class Interrupted(cli.CliTest):
+    def metrics(self, run):
+        return [json.loads(line) for line in self.read(run + "/metrics.jsonl").splitlines()]
+
+    def same_as_alone(self, run):
+        self.assertEqual(self.read(run + "/model.safetensors"), self.read("alone/model.safetensors"))
+        got, want = self.metrics(run), self.metrics("alone")
+        self.assertEqual([m["epoch"] for m in got], [m["epoch"] for m in want])
+        for a, b in zip(got, want):
+            for key in ("loss", "lr", "train", "val", "test"):
+                self.assertEqual(a[key], b[key], f"{key} of epoch {a['epoch']}")
+        self.assertFalse([name for name in self.files() if "tmp" in name], "nothing temporary stays behind")
+
+    def unfinished_checkpoint(self, run):
+        folder = self.dir / run
+        return folder.exists() and any(p.name.startswith(".tmp-epoch-") for p in folder.iterdir())
+
+    def kill_somewhere(self, process, noise, run):
+        """Half of the time at a random moment, half while a checkpoint is being written. False: it was done before."""
+        wait_for_write = noise.random() < 0.5
+        deadline = time.monotonic() + noise.uniform(0.0, 0.6)
+        patience = time.monotonic() + 20
+        while process.poll() is None:
+            now = time.monotonic()
+            due = (self.unfinished_checkpoint(run) if wait_for_write else now > deadline) or now > patience
+            if due:
+                process.kill()
+                process.wait()
+                return True
+        return False
+
+    def check_kills(self, name, seed):
+        common = ("train", *TWIN, *CASES[name], "--epochs", 40)
+        self.ok(*common, "--checkpoint", "alone")
+        noise = random.Random(seed)
+        kills = writes = 0
+        while kills < KILLS:
+            run = f"run{kills}"
+            for _ in range(200):
+                process = self.start(*common, "--checkpoint", run, "--checkpoint-every", 1, "--resume")
+                if kills >= KILLS or not self.kill_somewhere(process, noise, run):
+                    break
+                kills += 1
+                writes += self.unfinished_checkpoint(run)
+            self.assertEqual(process.wait(timeout=120), 0, self.read("stderr.txt").decode())
+            self.same_as_alone(run)
+        self.assertGreater(writes, 0, "no kill met a checkpoint half-way")
+        print(f"{name}: {kills} kills, {writes} while a checkpoint was being written", flush=True)
+
+    def test_killed_gcn(self):
+        self.check_kills("gcn-adam", 1)
+
+    def test_killed_gat(self):
+        self.check_kills("gat-adamw", 2)
+
+    def test_killed_sage(self):
+        self.check_kills("sage-sgd", 3)
+
+    def test_killed_cosine(self):
+        self.check_kills("sage-cosine", 4)
+
+    def test_asked_to_stop(self):
+        common = ("train", *TWIN, *CASES["gcn-adam"], "--epochs", 3000, "--eval-every", 1000, "--json")
+        short = ("train", *TWIN, *CASES["gcn-adam"], "--epochs", 60, "--select", "last", "--json")
+        self.ok(*short, "--checkpoint", "alone")
+        for number in (signal.SIGTERM, signal.SIGINT):
+            run = f"run{int(number)}"
+            process = self.start(*common, "--checkpoint", run)
+            patience = time.monotonic() + 60
+            metrics = self.dir / run / "metrics.jsonl"
+            while not (metrics.exists() and metrics.stat().st_size > 0):
+                self.assertIsNone(process.poll(), self.read("stderr.txt").decode())
+                self.assertLess(time.monotonic(), patience)
+                time.sleep(0.01)
+            process.send_signal(number)
+            self.assertEqual(process.wait(timeout=60), 0)
+            stderr = self.read("stderr.txt").decode()
+            self.assertIn(f"--checkpoint {run} --resume", stderr)
+            j = json.loads(self.read("stdout.txt").decode().strip().splitlines()[-1])
+            self.assertIs(j["interrupted"], True)
+            self.assertLess(j["epochs"], 3000)
+            self.assertTrue((self.dir / run / f"epoch-{j['epochs']:06}" / "state.json").exists())
+            self.assertFalse((self.dir / run / "model.safetensors").exists(), "the run is not finished")
+            self.assertEqual(len(self.metrics(run)), j["epochs"])
+
+    def test_stopped_and_resumed(self):
+        common = ("train", *TWIN, *CASES["gat-adamw"], "--epochs", 60)
+        self.ok(*common, "--checkpoint", "alone")
+        noise = random.Random(5)
+        for _ in range(200):
+            process = self.start(*common, "--checkpoint", "run", "--resume")
+            time.sleep(noise.uniform(0.1, 0.8))
+            process.send_signal(signal.SIGTERM)
+            # Before training begins there is nothing to save, and the signal ends the program as usual.
+            code = process.wait(timeout=60)
+            self.assertIn(code, (0, -signal.SIGTERM), self.read("stderr.txt").decode())
+            if (self.dir / "run" / "model.safetensors").exists():
+                break
+        self.same_as_alone("run")
+
+    def test_damaged_checkpoints_are_survived(self):
+        common = ("train", *TWIN, *CASES["sage-sgd"], "--epochs", 12, "--checkpoint-every", 1, "--keep", 3)
+        self.ok(*common, "--checkpoint", "alone")
+        for file in ("model.safetensors", "optimizer.safetensors", "state.json"):
+            cli.shutil.rmtree(self.dir / "run", ignore_errors=True)
+            self.ok(*common[:-4], "--checkpoint-every", 1, "--keep", 3, "--checkpoint", "run")
+            (self.dir / "run/model.safetensors").unlink()
+            newest = f"run/epoch-000012/{file}"
+            self.write(newest, self.read(newest)[:-30])
+            result = self.ok(*common, "--checkpoint", "run", "--resume")
+            self.assertIn("warning: skipping checkpoint", result.err)
+            self.assertIn("resuming after epoch 11", result.err)
+            self.same_as_alone("run")
+        self.assertIn("resuming after epoch 12", self.ok(*common, "--checkpoint", "run", "--resume").err)
+
+    def test_other_settings_are_refused(self):
+        self.ok("train", *TWIN, "--epochs", 2, "--checkpoint", "run")
+        again = ("train", *TWIN, "--epochs", 4, "--checkpoint", "run")
+        self.refused(*again, says="--resume")
+        self.refused(*again, "--resume", "--hidden", 8, says="other data, model or training settings")
+        self.refused(*again, "--resume", "--seed", 1, says="other data, model or training settings")
+        self.refused("train", "--data", "twin:citeseer@0.3", "--epochs", 4, "--checkpoint", "run", "--resume", says="other data")
+        self.ok(*again, "--resume", "--threads", 1)
+
+
+if __name__ == "__main__":
+    cli.main()

@@ -1,0 +1,122 @@
+// A step allocates nothing. Our own code is watched at the linker (--wrap) and operator new is replaced; what oneTBB's
+// shared library takes for its task pools is its own affair.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "model/cases.h"
+#include "nacre/base/parallel.h"
+#include "support/big_graphs.h"
+#include "support/run_plan.h"
+
+namespace {
+
+std::atomic<bool> g_watching{false};
+std::atomic<int64_t> g_allocations{0};
+
+void count() {
+  if (g_watching.load(std::memory_order_relaxed)) ++g_allocations;
+}
+
+}  // namespace
+
+// The names are the linker's: a call of NAME in our objects becomes __wrap_NAME, and __real_NAME is the library's.
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
+extern "C" {
+void* __real_malloc(size_t size);
+void* __real_calloc(size_t n, size_t size);
+void* __real_realloc(void* old, size_t size);
+void* __real_aligned_alloc(size_t alignment, size_t size);
+int __real_posix_memalign(void** p, size_t alignment, size_t size);
+
+void* __wrap_malloc(size_t size) {
+  count();
+  return __real_malloc(size);
+}
+void* __wrap_calloc(size_t n, size_t size) {
+  count();
+  return __real_calloc(n, size);
+}
+void* __wrap_realloc(void* old, size_t size) {
+  count();
+  return __real_realloc(old, size);
+}
+void* __wrap_aligned_alloc(size_t alignment, size_t size) {
+  count();
+  return __real_aligned_alloc(alignment, size);
+}
+int __wrap_posix_memalign(void** p, size_t alignment, size_t size) {
+  count();
+  return __real_posix_memalign(p, alignment, size);
+}
+}
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
+
+void* operator new(size_t size) {
+  count();
+  if (void* p = __real_malloc(size == 0 ? 1 : size)) return p;
+  throw std::bad_alloc();
+}
+void* operator new(size_t size, std::align_val_t alignment) {
+  count();
+  const auto a = static_cast<size_t>(alignment);
+  if (void* p = __real_aligned_alloc(a, (size + a - 1) / a * a)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, size_t /*size*/) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t /*alignment*/) noexcept { std::free(p); }
+void operator delete(void* p, size_t /*size*/, std::align_val_t /*alignment*/) noexcept { std::free(p); }
+
+namespace nacre::test {
+namespace {
+
+TEST(Allocation, IsNoticed) {
+  const auto counted = [](const auto& work) {
+    g_allocations = 0;
+    g_watching = true;
+    work();
+    g_watching = false;
+    return g_allocations.load();
+  };
+  EXPECT_EQ(counted([] {}), 0);
+  EXPECT_GE(counted([] { std::vector<int>(100).front() = 1; }), 1);
+  EXPECT_GE(counted([] { allocate_bytes(1000); }), 1) << "aligned_alloc inside our libraries";
+  EXPECT_GE(counted([] { parallel_for(100, 10, [](int64_t, int64_t) { std::vector<int>(100).front() = 1; }); }), 10);
+}
+
+int64_t allocations_of_a_step(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options) {
+  const ref::Bindings bindings = model_bindings(dfg, blocks, 61);
+  BoundPlan bound(make_plan(dfg, blocks, options), blocks, bindings);
+  // The first steps may start workers and create buffers that stay.
+  for (uint64_t step = 0; step < 2; ++step) bound.executor().run({1, step});
+  g_allocations = 0;
+  g_watching = true;
+  for (uint64_t step = 2; step < 5; ++step) bound.executor().run({1, step});
+  g_watching = false;
+  return g_allocations;
+}
+
+TEST(Allocation, NoneInAStepOfAnyModel) {
+  const Graph graph = typed_weighted_graph({.vertices = 600, .edges = 4000, .hub_edges = 34000, .seed = 6});
+  for (const int threads : {1, 4}) {
+    set_num_threads(threads);
+    for (ModelCase model : model_cases()) {
+      model.options.dropout = 0.3;
+      const Blocks blocks = Blocks::full(graph, model.options.layers);
+      Dfg dfg = build_model(options_for(model.options, blocks));
+      differentiate(dfg);
+      EXPECT_EQ(allocations_of_a_step(dfg, blocks, {}), 0) << model.name << " on " << threads << " threads";
+      // Unfused typed products have only the reference implementation, which is not made for training.
+      if (model.options.model == "rgcn") continue;
+      EXPECT_EQ(allocations_of_a_step(dfg, blocks, {.fuse = false}), 0)
+          << model.name << " op by op on " << threads << " threads";
+    }
+  }
+  set_num_threads(2);
+}
+
+}  // namespace
+}  // namespace nacre::test

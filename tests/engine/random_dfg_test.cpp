@@ -1,0 +1,53 @@
+// DFGs nobody would write: whatever is drawn, every plan of it must compute what the interpreter computes.
+#include <gtest/gtest.h>
+
+#include "nacre/base/parallel.h"
+#include "support/big_graphs.h"
+#include "support/random_dfg.h"
+#include "support/random_graphs.h"
+#include "support/run_plan.h"
+#include "support/values.h"
+
+namespace nacre::test {
+namespace {
+
+constexpr StepContext kStep{3, 8};
+
+ref::Bindings bindings_for(const Dfg& dfg, const Blocks& blocks, uint64_t seed) {
+  return rounded_to_float(random_bindings(dfg, blocks, seed, {.scale = 0.7}));
+}
+
+TEST(RandomDfg, EveryPlanAgreesWithTheInterpreter) {
+  const std::vector<GraphCase> graphs = random_graphs(71, 9);
+  const std::vector<BlocksCase> blocks = random_blocks(72, 2, 3);
+  for (uint64_t seed = 0; seed < 250; ++seed) {
+    Dfg dfg = random_dfg(seed, 4 + static_cast<int>(seed % 40));
+    differentiate(dfg);
+    const size_t which = seed % (graphs.size() + blocks.size());
+    const Blocks on =
+        which < graphs.size() ? Blocks::full(graphs[which].graph, 2) : Blocks(blocks[which - graphs.size()].layers);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    expect_plans_agree(dfg, on, bindings_for(dfg, on, seed), kStep, 1e-4);
+    if (testing::Test::HasFailure()) FAIL() << print_dfg(dfg);
+  }
+}
+
+TEST(RandomDfg, ThreadsDoNotChangeABit) {
+  const Graph graph = typed_weighted_graph({.vertices = 700, .edges = 3000, .hub_edges = 2000, .seed = 8});
+  const Blocks blocks = Blocks::full(graph, 2);
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    Dfg dfg = random_dfg(1000 + seed, 30);
+    differentiate(dfg);
+    const ref::Bindings bindings = bindings_for(dfg, blocks, seed);
+    set_num_threads(1);
+    const Outputs first = run_plan(dfg, blocks, bindings, kStep, {});
+    set_num_threads(4);
+    for (const auto& [name, values] : run_plan(dfg, blocks, bindings, kStep, {})) {
+      ASSERT_TRUE(same_bits(values, first.at(name))) << "seed " << seed << ": " << name << "\n" << print_dfg(dfg);
+    }
+  }
+  set_num_threads(2);
+}
+
+}  // namespace
+}  // namespace nacre::test

@@ -1,0 +1,18 @@
+// A safetensors file, through the descriptor of a file in memory: the reader takes paths.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "fuzz/fuzz.h"
+#include "nacre/train/safetensors.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const int file = memfd_create("fuzz", MFD_CLOEXEC);
+  if (file < 0 || ftruncate(file, 0) != 0 || pwrite(file, data, size, 0) != static_cast<ssize_t>(size)) return 0;
+  nacre::fuzz::run([] {
+    nacre::Metadata metadata;
+    nacre::read_safetensors("/proc/self/fd/" + std::to_string(file), &metadata);
+  });
+  return 0;
+}
