@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 
@@ -37,6 +38,14 @@ int64_t parse_size(const std::string& text) {
   return bytes >= 0x1p62 ? int64_t{1} << 62 : static_cast<int64_t>(bytes);
 }
 
+// CLI11 takes -1 and numbers beyond 64 bits for some other seed.
+std::string whole_number(const std::string& text) {
+  uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, value);
+  return parsed.ec == std::errc() && parsed.ptr == end ? "" : "'" + text + "' is no whole number from 0 to 2^64 - 1";
+}
+
 }  // namespace
 
 void add_data_options(CLI::App& command, RunConfig& c, bool required) {
@@ -53,9 +62,7 @@ void add_data_options(CLI::App& command, RunConfig& c, bool required) {
   command.add_option("--num-nodes", c.load.num_nodes, "for edge lists: number of vertices; default: largest id + 1")
       ->group("Data");
   command.add_flag("--undirected", c.load.undirected, "add the reverse of every edge")->group("Data");
-  command.add_option("--data-seed", c.load.seed, "seed of generated twins")
-      ->check(CLI::NonNegativeNumber)
-      ->group("Data");
+  command.add_option("--data-seed", c.load.seed, "seed of generated twins")->check(whole_number)->group("Data");
 }
 
 void add_model_options(CLI::App& command, RunConfig& c) {
@@ -98,7 +105,8 @@ void add_model_options(CLI::App& command, RunConfig& c) {
             for (const std::string& pair : pairs) {
               const size_t equals = pair.find('=');
               double value = 0;
-              if (equals == std::string::npos || !CLI::detail::lexical_cast(pair.substr(equals + 1), value)) {
+              if (equals == std::string::npos || equals == 0 ||
+                  !CLI::detail::lexical_cast(pair.substr(equals + 1), value)) {
                 throw UserError("--set", "'" + pair + "' is not NAME=NUMBER");
               }
               m.knobs[pair.substr(0, equals)] = value;
@@ -136,7 +144,7 @@ void add_training_options(CLI::App& command, RunConfig& c) {
       ->capture_default_str()
       ->group("Training");
   command.add_option("--seed", c.seed, "of weights and dropout")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number)
       ->capture_default_str()
       ->group("Training");
   command.add_option("--metric", c.metric, "auto, accuracy, micro_f1 or roc_auc")

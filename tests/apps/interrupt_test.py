@@ -32,19 +32,18 @@ class Interrupted(cli.CliTest):
                 self.assertEqual(a[key], b[key], f"{key} of epoch {a['epoch']}")
         self.assertFalse([name for name in self.files() if "tmp" in name], "nothing temporary stays behind")
 
-    def unfinished_checkpoint(self, run):
+    def unfinished(self, run):
         folder = self.dir / run
-        return folder.exists() and any(p.name.startswith(".tmp-epoch-") for p in folder.iterdir())
+        return {p.name for p in folder.iterdir() if p.name.startswith(".tmp-epoch-")} if folder.exists() else set()
 
-    def kill_somewhere(self, process, noise, run):
+    def kill_somewhere(self, process, noise, run, before):
         """Half of the time at a random moment, half while a checkpoint is being written. False: it was done before."""
         wait_for_write = noise.random() < 0.5
         deadline = time.monotonic() + noise.uniform(0.0, 0.6)
         patience = time.monotonic() + 20
         while process.poll() is None:
             now = time.monotonic()
-            due = (self.unfinished_checkpoint(run) if wait_for_write else now > deadline) or now > patience
-            if due:
+            if (self.unfinished(run) - before if wait_for_write else now > deadline) or now > patience:
                 process.kill()
                 process.wait()
                 return True
@@ -54,19 +53,23 @@ class Interrupted(cli.CliTest):
         common = ("train", *TWIN, *CASES[name], "--epochs", 40)
         self.ok(*common, "--checkpoint", "alone")
         noise = random.Random(seed)
-        kills = writes = 0
-        while kills < KILLS:
-            run = f"run{kills}"
-            for _ in range(200):
+        kills = writes = runs = 0
+        while kills < KILLS or writes < 2:
+            run = f"run{runs}"
+            runs += 1
+            self.assertLess(runs, 50, "kills keep missing the run")
+            while True:
+                before = self.unfinished(run)
                 process = self.start(*common, "--checkpoint", run, "--checkpoint-every", 1, "--resume")
-                if kills >= KILLS or not self.kill_somewhere(process, noise, run):
+                # The last processes of a case run to the end.
+                enough = kills >= KILLS and writes >= 2
+                if enough or not self.kill_somewhere(process, noise, run, before):
                     break
                 kills += 1
-                writes += self.unfinished_checkpoint(run)
+                writes += bool(self.unfinished(run) - before)
             self.assertEqual(process.wait(timeout=120), 0, self.read("stderr.txt").decode())
             self.same_as_alone(run)
-        self.assertGreater(writes, 0, "no kill met a checkpoint half-way")
-        print(f"{name}: {kills} kills, {writes} while a checkpoint was being written", flush=True)
+        print(f"{name}: {runs} runs, {kills} kills, {writes} while a checkpoint was being written", flush=True)
 
     def test_killed_gcn(self):
         self.check_kills("gcn-adam", 1)

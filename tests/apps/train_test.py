@@ -123,7 +123,7 @@ class Train(cli.CliTest):
         self.assertEqual(len(self.read("m.jsonl").splitlines()), 12)
 
     def test_quiet_says_results_only(self):
-        r = self.ok("train", *TWIN, *GCN, "--no-checkpoint", "-q")
+        r = self.ok("train", *TWIN, *GCN, "--no-checkpoint", "-q", "--threads", 4)
         self.assertEqual(r.err, "")
         self.assertIn("accuracy", r.out)
 

@@ -175,9 +175,9 @@ TEST(Gemm, DeepProductsCrossDepthBlocks) {
 
 TEST(Gemm, EpilogueAddsOldValuesBiasAndActivation) {
   for (const Kind kind : kKinds) {
-    for (const int64_t rows : {1, 12, 29, 600}) {
+    for (const int64_t rows : {1, 12, 29, 100}) {
       for (const int64_t cols : {1, 8, 40, 47, 64}) {
-        for (const int64_t depth : {0, 1, 19, 500}) {
+        for (const int64_t depth : {0, 1, 19, 385}) {
           const Problem problem(kind, rows, cols, depth);
           // Exactly `cols` long, so that an address sanitizer sees a read past the end.
           const std::vector<float> bias(static_cast<size_t>(cols), 0.25f);
@@ -297,7 +297,7 @@ TEST(Gemm, EveryInstructionSetIsRightAndFusedOnesAgreeExactly) {
       EXPECT_LE(worst, 1) << set->name << ", " << describe(Kind::nn, rows, cols, depth);
       if (first.empty()) first = values;
       const bool fused = std::string(set->name).rfind("AVX", 0) == 0;
-      if (fused) EXPECT_EQ(values, first) << set->name << ", " << describe(Kind::nn, rows, cols, depth);
+      EXPECT_TRUE(!fused || values == first) << set->name << ", " << describe(Kind::nn, rows, cols, depth);
     }
   }
 }

@@ -134,6 +134,34 @@ TEST(Spmm, SplitsLongRows) {
   }
 }
 
+// Results beyond the caches are written around them when their rows are aligned; one float further they are not.
+TEST(Spmm, LargeResultsDoNotDependOnAlignment) {
+  const int64_t nodes = 33000, width = 256;
+  const Graph graph = testing::random_graph(nodes, 40000, 8);
+  const auto view = cpu::make_row_view(graph, Direction::by_dst);
+  const auto x = random_floats(nodes * width, 21), weight = random_floats(graph.num_edges() * 4, 22);
+  Buffer<float> out(nodes * width + 16);
+  TestScratch scratch(cpu::spmm_scratch_floats(*view, width, nullptr));
+  for (const int64_t heads : {0, 1, 4}) {
+    std::vector<float> results[2];
+    for (const int64_t shift : {0, 1}) {
+      std::fill(out.begin(), out.end(), std::numeric_limits<float>::quiet_NaN());
+      SpmmArgs args;
+      args.view = view.get();
+      args.x = x.data();
+      args.weight = heads == 0 ? nullptr : weight.data();
+      args.width = width;
+      args.heads = std::max<int64_t>(1, heads);
+      args.out = out.data() + shift;
+      args.scratch = scratch.scratch();
+      spmm(args);
+      results[shift].assign(args.out, args.out + nodes * width);
+    }
+    EXPECT_TRUE(testing::same_bytes(results[0], results[1])) << heads << " heads";
+    for (const float v : results[0]) ASSERT_FALSE(std::isnan(v));
+  }
+}
+
 TEST(RowView, ChunksCoverEveryRowAndEntryOnce) {
   auto graphs = awkward_graphs();
   graphs.push_back({"hub", testing::hub_graph()});

@@ -190,9 +190,13 @@ TEST(Safetensors, EveryTruncationIsRefused) {
 TEST(Safetensors, FlippedBytesNeverCrash) {
   const TempDir dir;
   write_safetensors(dir.path("a"), some_tensors(), {{"k", "v"}});
-  for_each_flip(read_bytes(dir.path("a")), [&](const std::string& bytes, size_t i) {
+  const std::string whole = read_bytes(dir.path("a"));
+  constexpr unsigned char masks[] = {0x01, 0x20, 0x80, 0xFF};
+  for (size_t i = 0; i < whole.size(); ++i) {
+    std::string bytes = whole;
+    bytes[i] = static_cast<char>(static_cast<unsigned char>(bytes[i]) ^ masks[i % 4]);
     survives([&] { read_safetensors(dir.write("flip", bytes)); }, "byte " + std::to_string(i));
-  });
+  }
 }
 
 TEST(Safetensors, LiesAreRefusedWithoutTakingMemory) {

@@ -79,7 +79,7 @@ std::string human_seconds(double s) {
   return fmt::format("{:.1f} h", s / 3600);
 }
 
-std::string human_count(long long count) {
+std::string human_count(int64_t count) {
   std::string digits = std::to_string(count);
   for (int i = static_cast<int>(digits.size()) - 3; i > (count < 0 ? 1 : 0); i -= 3) digits.insert(i, ",");
   return digits;

@@ -1,6 +1,7 @@
 // What the program tells people while it works. Everything goes to stderr; stdout belongs to results.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace nacre {
@@ -34,7 +35,7 @@ class Progress {
 // "1.2 GiB", "310.0 ms", "1,166,243": numbers as people read them.
 std::string human_bytes(double bytes);
 std::string human_seconds(double seconds);
-std::string human_count(long long count);
+std::string human_count(int64_t count);
 
 // Seconds on a monotonic clock.
 double now_seconds();

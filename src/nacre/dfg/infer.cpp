@@ -174,7 +174,7 @@ class Inference {
             "gates must be v[4H]");
     const int64_t hidden = in(z).dims[0] / 4;
     require(w.space == Space::param() && w.dims == Dims{hidden, 4 * hidden}, "the weight must be p[H,4H]");
-    const ValueType state{Space::vertex(in(z).space.layer + 1), {hidden}};
+    ValueType state{Space::vertex(in(z).space.layer + 1), {hidden}};
     if (node_.op == Op::lstm) return state;
     require(in(0) == state, "the gradient must be v[H] at the destinations");
     return node_.op == Op::lstm_grad_z ? in(1) : w;
@@ -268,7 +268,7 @@ class Inference {
   ValueType across_rows() const {
     const ValueType& x = in(0);
     require(x.dtype == DType::f32, "needs f32 values");
-    const ValueType scalar{Space::param(), {}};
+    ValueType scalar{Space::param(), {}};
     switch (node_.op) {
       case Op::column_sum:
         return {Space::param(), x.dims};

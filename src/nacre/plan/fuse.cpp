@@ -100,7 +100,8 @@ class Chooser {
     for (const NodeRef reader : an_.consumers(i)) {
       const Node& r = an_.dfg()[reader];
       if (r.op == Op::mul && r.type.dims.size() > node.type.dims.size()) return true;
-      if (an_.constant(i) && !an_.constant(reader)) return true;
+      // A coefficient of the graph, computed once. Wider constants would be copies of features for every edge.
+      if (an_.constant(i) && !an_.constant(reader) && node.type.row_size() == 1) return true;
     }
     return false;
   }

@@ -1,6 +1,7 @@
 #include "nacre/plan/lower.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
@@ -41,6 +42,7 @@ class Lowering {
       if (!an_.bound(i) && !inlined(i)) place(i);
     }
     for (Kernel& k : plan_.kernels) build_programs(k);
+    drop_unread();
     find_stored();
     for (Kernel& k : plan_.kernels) finish(k);
   }
@@ -58,13 +60,20 @@ class Lowering {
     return node.op == Op::reshape || (own_rows && an_.same_rows(node.type.space, dfg_[node.inputs[0]].type.space));
   }
 
+  // Whether the kernel has a register for the node. A shared constant (below) only has the memory of its twin.
+  bool computed_by(int kernel, NodeRef i) const {
+    if (kernel < 0) return false;
+    const std::vector<NodeRef>& nodes = plan_.kernels[static_cast<size_t>(kernel)].nodes;
+    return std::find(nodes.begin(), nodes.end(), i) != nodes.end();
+  }
+
   // ---- grouping
   void place(NodeRef i) {
     const Node& node = dfg_[i];
     if (same_memory(i)) {
       plan_.alias[static_cast<size_t>(i)] = owner(node.inputs[0]);
       kernel_of_[static_cast<size_t>(i)] = kernel_of(node.inputs[0]);
-      if (kernel_of(i) >= 0) plan_.kernels[kernel_of(i)].nodes.push_back(i);
+      if (computed_by(kernel_of(i), node.inputs[0])) plan_.kernels[kernel_of(i)].nodes.push_back(i);
       return;
     }
     if (share_constant(i) || join_pair(i)) return;
@@ -133,9 +142,10 @@ class Lowering {
     if (!takes_tail(k.kind) || k.once != an_.constant(i) || k.nodes.size() >= kMaxTail) return false;
     if (!an_.same_rows(dfg_[k.root].type.space, node.type.space)) return false;
     for (const NodeRef in : node.inputs) {
+      if (kernel_of(in) != last) continue;
       // A value of this very kernel is only known row by row: it must not be read as a whole (a parameter-space
-      // operand).
-      if (kernel_of(in) == last && !an_.same_rows(dfg_[in].type.space, node.type.space)) return false;
+      // operand), nor from memory.
+      if (!an_.same_rows(dfg_[in].type.space, node.type.space) || !computed_by(last, in)) return false;
     }
     // Moments are read from memory, also by a program over parameters.
     if (node.op == Op::standardize && kernel_of(node.inputs[1]) == last) return false;
@@ -329,6 +339,21 @@ class Lowering {
     // Inlined nodes belong to the kernels that recompute them; list them once for reports.
     for (const NodeRef v : k.nodes) reads.erase(v);
     k.reads.assign(reads.begin(), reads.end());
+  }
+
+  // A matched kernel may reach through a value to what that was made of, and leave it without a reader.
+  void drop_unread() {
+    std::set<NodeRef> needed;
+    for (NodeRef i = 0; i < dfg_.size(); ++i) {
+      if (an_.is_result(i)) needed.insert(owner(i));
+    }
+    std::vector<Kernel> kept;
+    for (auto k = plan_.kernels.rbegin(); k != plan_.kernels.rend(); ++k) {
+      if (std::none_of(k->nodes.begin(), k->nodes.end(), [&](NodeRef v) { return needed.contains(v); })) continue;
+      needed.insert(k->reads.begin(), k->reads.end());
+      kept.push_back(std::move(*k));
+    }
+    plan_.kernels.assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));
   }
 
   void find_stored() {

@@ -46,7 +46,8 @@ void check_optimizer(const OptimizerOptions& options) {
   if (!(options.weight_decay >= 0) || !std::isfinite(options.weight_decay))
     throw UserError("--weight-decay", "must not be negative");
   if (!in_unit(options.momentum)) throw UserError("--momentum", "must lie in [0, 1)");
-  if (!in_unit(options.beta1) || !in_unit(options.beta2)) throw UserError("--betas", "must lie in [0, 1)");
+  if (!in_unit(options.beta1)) throw UserError("--beta1", "must lie in [0, 1)");
+  if (!in_unit(options.beta2)) throw UserError("--beta2", "must lie in [0, 1)");
   if (!(options.epsilon > 0) || !std::isfinite(options.epsilon)) throw UserError("--eps", "must be positive");
 }
 

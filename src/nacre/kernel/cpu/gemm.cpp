@@ -6,6 +6,7 @@
 #include "nacre/base/parallel.h"
 #include "nacre/kernel/cpu/gemm_kernels.h"
 
+// NOLINTBEGIN(readability-function-size): the argument lists of BLAS, which every caller knows by heart
 namespace nacre::cpu {
 namespace {
 
@@ -168,3 +169,4 @@ void gemm_warm_up() {
 std::string gemm_library() { return std::string("own register-tile kernel, ") + gemm_kernels().name; }
 
 }  // namespace nacre::cpu
+// NOLINTEND(readability-function-size)

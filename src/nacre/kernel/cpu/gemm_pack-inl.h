@@ -1,10 +1,10 @@
 // The packed form of B, compiled once per instruction set (included inside foreach_target): column panels one after the
 // other, each holding its whole depth row by row, filled up with zeros to a width that the register tiles have.
-#if defined(NACRE_KERNEL_CPU_GEMM_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef NACRE_KERNEL_CPU_GEMM_PACK_INL_H_
-#undef NACRE_KERNEL_CPU_GEMM_PACK_INL_H_
+#if defined(NACRE_KERNEL_CPU_GEMM_PACK_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef NACRE_KERNEL_CPU_GEMM_PACK_INL_H
+#undef NACRE_KERNEL_CPU_GEMM_PACK_INL_H
 #else
-#define NACRE_KERNEL_CPU_GEMM_PACK_INL_H_
+#define NACRE_KERNEL_CPU_GEMM_PACK_INL_H
 #endif
 
 #include <hwy/highway.h>

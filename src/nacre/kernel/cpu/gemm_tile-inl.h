@@ -3,11 +3,11 @@
 // A tile is a few rows by up to three vectors of C, held in registers while one walk over the depth adds the outer
 // products of a column of A (broadcast element by element) and a row of B (vectors). Widths count half vectors, because
 // layer widths such as 40 are two and a half AVX-512 vectors and a half vector costs half the time.
-#if defined(NACRE_KERNEL_CPU_GEMM_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef NACRE_KERNEL_CPU_GEMM_TILE_INL_H_
-#undef NACRE_KERNEL_CPU_GEMM_TILE_INL_H_
+#if defined(NACRE_KERNEL_CPU_GEMM_TILE_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef NACRE_KERNEL_CPU_GEMM_TILE_INL_H
+#undef NACRE_KERNEL_CPU_GEMM_TILE_INL_H
 #else
-#define NACRE_KERNEL_CPU_GEMM_TILE_INL_H_
+#define NACRE_KERNEL_CPU_GEMM_TILE_INL_H
 #endif
 
 #include <hwy/cache_control.h>

@@ -1,0 +1,164 @@
+// Structure of gradients and of pruning; their values are checked against central differences in tests/kernel.
+#include <gtest/gtest.h>
+
+#include "model/cases.h"
+#include "nacre/base/error.h"
+#include "nacre/dfg/dfg.h"
+#include "support/op_cases.h"
+#include "support/random_dfg.h"
+
+namespace nacre::test {
+namespace {
+
+int count_ops(const Dfg& dfg, Op op) {
+  int n = 0;
+  for (const Node& node : dfg.nodes()) n += node.op == op ? 1 : 0;
+  return n;
+}
+
+// Which nodes depend on a trained parameter.
+std::vector<char> trained(const Dfg& dfg) {
+  std::vector<char> depends(static_cast<size_t>(dfg.size()), 0);
+  for (NodeRef i = 0; i < dfg.size(); ++i) {
+    bool any = dfg[i].op == Op::param && !dfg[i].state;
+    for (const NodeRef in : dfg[i].inputs) any |= depends[static_cast<size_t>(in)] != 0;
+    depends[static_cast<size_t>(i)] = any ? 1 : 0;
+  }
+  return depends;
+}
+
+std::vector<Dfg> forward_dfgs() {
+  std::vector<Dfg> all;
+  const Blocks blocks = Blocks::full(random_graphs(1)[3].graph, 3);
+  for (const ModelCase& c : model_cases()) all.push_back(build_model(options_for(c.options, blocks)));
+  for (const OpCase& c : op_cases()) all.push_back(case_dfg(c.build, false));
+  for (uint64_t seed = 0; seed < 30; ++seed) all.push_back(random_dfg(seed, 30));
+  return all;
+}
+
+TEST(Differentiate, GivesEveryTrainedParameterOneGradientOfItsType) {
+  for (const Dfg& forward : forward_dfgs()) {
+    Dfg dfg = forward;
+    differentiate(dfg);
+    dfg.validate();
+    // The forward pass stands unchanged at the front.
+    for (NodeRef i = 0; i < forward.size(); ++i) ASSERT_EQ(dfg[i], forward[i]) << forward.name();
+    const Dfg needed = [&] {
+      Dfg only_loss = forward;
+      Dfg out(only_loss.name());
+      return prune(only_loss);
+    }();
+    for (const auto& [name, node] : dfg.outputs()) {
+      if (!name.starts_with("grad:")) continue;
+      const NodeRef leaf = dfg.find_leaf(name.substr(5));
+      ASSERT_GE(leaf, 0) << name;
+      EXPECT_TRUE(dfg[leaf].op == Op::param && !dfg[leaf].state) << name;
+      EXPECT_EQ(dfg[leaf].type, dfg[node].type) << name;
+    }
+    EXPECT_EQ(dfg.updates(), forward.updates());
+    EXPECT_LE(needed.size(), forward.size());
+  }
+}
+
+TEST(Differentiate, ModelsTrainEveryParameter) {
+  const Blocks blocks = Blocks::full(random_graphs(1)[3].graph, 3);
+  for (const ModelCase& c : model_cases()) {
+    Dfg dfg = build_model(options_for(c.options, blocks));
+    differentiate(dfg);
+    for (const Node& node : dfg.nodes()) {
+      if (node.op != Op::param) continue;
+      EXPECT_EQ(dfg.find_output("grad:" + node.name) >= 0, !node.state) << c.name << ": " << node.name;
+    }
+  }
+}
+
+// Everything the backward pass adds is needed for a gradient, and nothing in it is the gradient of a constant.
+TEST(Differentiate, ComputesNothingForValuesThatAreNotTrained) {
+  const Blocks blocks = Blocks::full(random_graphs(1)[3].graph, 3);
+  for (const ModelCase& c : model_cases()) {
+    const Dfg forward = build_model(options_for(c.options, blocks));
+    Dfg dfg = forward;
+    differentiate(dfg);
+    EXPECT_EQ(prune(dfg).size(), prune(forward).size() + (dfg.size() - forward.size())) << c.name;
+  }
+}
+
+TEST(Differentiate, WithoutParametersAddsNothing) {
+  for (const OpCase& c : op_cases()) {
+    Net net(false);
+    net.finish(c.build(net));
+    const int size = net.dfg.size();
+    differentiate(net.dfg);
+    EXPECT_EQ(net.dfg.size(), size) << c.name;
+    EXPECT_EQ(net.dfg.outputs().size(), 1U) << c.name;
+  }
+}
+
+TEST(Differentiate, AddsGradientsOfSharedValues) {
+  Net net;
+  const NodeRef x = net.param(v(0, {3}));
+  const NodeRef y = net.op(Op::tanh, {x});
+  net.finish(net.op(Op::add, {net.op(Op::sigmoid, {y}), net.op(Op::mul, {y, x})}));
+  differentiate(net.dfg);
+  EXPECT_EQ(count_ops(net.dfg, Op::tanh_grad), 1) << "one gradient of y, summed before it goes on";
+}
+
+TEST(Differentiate, StopsAtStateAndInputs) {
+  Net net;
+  const NodeRef state = net.dfg.add({.op = Op::param, .type = v(0, {3}), .name = "state", .state = true});
+  const NodeRef expensive = net.linear(net.op(Op::tanh, {state}), 4);
+  net.finish(expensive);
+  differentiate(net.dfg);
+  EXPECT_EQ(count_ops(net.dfg, Op::tanh_grad), 0);
+  EXPECT_EQ(count_ops(net.dfg, Op::matmul_t), 0);
+  EXPECT_EQ(count_ops(net.dfg, Op::weight_grad), 1);
+  EXPECT_EQ(net.dfg.find_output("grad:state"), -1);
+}
+
+TEST(Differentiate, NeedsAScalarLoss) {
+  Net net;
+  net.dfg.set_output("loss", net.param(v(0, {3})));
+  EXPECT_THROW(differentiate(net.dfg), InternalError);
+  Dfg empty;
+  EXPECT_THROW(differentiate(empty), InternalError);
+}
+
+TEST(Prune, KeepsOutputsUpdatesAndTheirOrder) {
+  for (const Dfg& forward : forward_dfgs()) {
+    Dfg dfg = forward;
+    differentiate(dfg);
+    const Dfg small = prune(dfg);
+    small.validate();
+    ASSERT_EQ(small.outputs().size(), dfg.outputs().size());
+    for (size_t i = 0; i < dfg.outputs().size(); ++i) {
+      EXPECT_EQ(small.outputs()[i].first, dfg.outputs()[i].first);
+      EXPECT_EQ(small[small.outputs()[i].second].op, dfg[dfg.outputs()[i].second].op);
+    }
+    ASSERT_EQ(small.updates().size(), dfg.updates().size());
+    for (const auto& [name, node] : small.updates()) EXPECT_GE(small.find_leaf(name), 0);
+    EXPECT_EQ(prune(small), small);
+  }
+}
+
+TEST(Prune, DropsWhatNobodyNeeds) {
+  Net net;
+  const NodeRef x = net.param(v(0, {3}));
+  const NodeRef wasted = net.op(Op::tanh, {net.param(v(0, {3}))});
+  net.op(Op::add, {wasted, x});
+  net.finish(net.op(Op::sigmoid, {x}));
+  const Dfg small = prune(net.dfg);
+  EXPECT_EQ(count_ops(small, Op::tanh), 0);
+  EXPECT_EQ(small.find_leaf("leaf1"), -1) << "not even its leaf";
+  EXPECT_EQ(count_ops(small, Op::sigmoid), 1);
+  Dfg nothing;
+  EXPECT_EQ(prune(nothing).size(), 0);
+}
+
+TEST(Validate, NoticesTypesThatDoNotFollow) {
+  for (const Dfg& dfg : forward_dfgs()) EXPECT_NO_THROW(dfg.validate());
+  const std::vector<char> depends = trained(forward_dfgs().front());
+  EXPECT_NE(std::count(depends.begin(), depends.end(), 1), 0);
+}
+
+}  // namespace
+}  // namespace nacre::test

@@ -1,0 +1,273 @@
+// What the planner promises: where fusing must happen, where it must not, and that a plan says why.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "plan/plans.h"
+#include "support/op_cases.h"
+#include "support/random_dfg.h"
+
+namespace nacre::test {
+namespace {
+
+bool reads_layer(const Plan& plan, const Kernel& k, const std::string& prefix) {
+  return std::any_of(k.args.begin(), k.args.end(),
+                     [&](NodeRef a) { return a >= 0 && plan.dfg[a].name.starts_with(prefix); });
+}
+
+TEST(Fusion, SumsOfNeighboursAreSparseProducts) {
+  for (const char* model : {"gcn", "gin"}) {
+    const Plan plan = plan_model(usual(model)).plan;
+    // Two layers forward; backward only the second, since nothing before the first is trained.
+    EXPECT_EQ(kernels_of(plan, KernelKind::spmm).size(), 3U) << model;
+    EXPECT_TRUE(kernels_of(plan, KernelKind::reduce).empty()) << model;
+    EXPECT_LE(widest_stored_edge_value(plan), 1) << model;
+  }
+  for (const char* aggregator : {"mean", "sum"}) {
+    ModelOptions options = usual("sage");
+    options.aggregator = aggregator;
+    for (const bool weighted : {false, true}) {
+      options.edge_weighted = weighted;
+      const Plan plan = plan_model(options).plan;
+      EXPECT_EQ(kernels_of(plan, KernelKind::spmm).size(), 3U) << aggregator << weighted;
+      EXPECT_LE(widest_stored_edge_value(plan), 1) << aggregator << weighted;
+      for (const Kernel* k : kernels_of(plan, KernelKind::reduce)) {
+        EXPECT_TRUE(k->once && plan.dfg[k->root].type.row_size() == 1) << "only sums of the weights themselves";
+      }
+    }
+  }
+}
+
+TEST(Fusion, EdgeCoefficientsAreInlinedOrComputedOnce) {
+  ModelOptions options = usual("gcn");
+  options.edge_weighted = true;
+  const Plan plan = plan_model(options).plan;
+  EXPECT_TRUE(count_kernels(plan, KernelKind::map_edges, false) == 0) << plan_text(plan, plan_model(options).blocks);
+  for (const Kernel* k : kernels_of(plan, KernelKind::spmm))
+    EXPECT_GE(k->args[1], 0) << "the norm is the product's weight";
+}
+
+TEST(Fusion, AttentionKeepsOneNumberPerHead) {
+  for (const char* model : {"gat", "gatv2"}) {
+    for (const int heads : {1, 4, 8}) {
+      ModelOptions options = usual(model);
+      options.heads = heads;
+      options.attention_dropout = heads == 8 ? 0.5 : 0;
+      const Plan plan = plan_model(options).plan;
+      EXPECT_EQ(kernels_of(plan, KernelKind::softmax).size(), 2U);
+      EXPECT_EQ(kernels_of(plan, KernelKind::softmax_grad).size(), 2U);
+      // Σ α·z forward, and its gradient for z, in both layers.
+      EXPECT_EQ(kernels_of(plan, KernelKind::spmm).size(), 4U);
+      EXPECT_LE(widest_stored_edge_value(plan), heads) << model;
+      for (const Kernel* k : kernels_of(plan, KernelKind::spmm)) {
+        EXPECT_TRUE(k->heads == heads || k->heads == 1) << "heads of the hidden layer, one in the last";
+        EXPECT_GE(k->args[1], 0);
+      }
+    }
+  }
+}
+
+TEST(Fusion, RelationsAreMultipliedPerType) {
+  for (const int64_t hidden : {64, 1}) {
+    for (const int64_t in : {48, 32, 1}) {
+      ModelOptions options = usual("rgcn");
+      options.hidden = hidden;
+      options.in_dim = in;
+      const PlannedModel m = plan_model(options);
+      SCOPED_TRACE(plan_text(m.plan, m.blocks));
+      EXPECT_EQ(kernels_of(m.plan, KernelKind::typed_reduce).size(), 3U);
+      EXPECT_EQ(kernels_of(m.plan, KernelKind::typed_weight_grad).size(), 2U);
+      EXPECT_LE(widest_stored_edge_value(m.plan), 1);
+      EXPECT_EQ(count_kernels(m.plan, KernelKind::map_edges, false), 0);
+    }
+  }
+}
+
+TEST(Fusion, MaximumAndItsPositionAreOnePass) {
+  ModelOptions options = usual("sage");
+  options.aggregator = "max";
+  const Plan plan = plan_model(options).plan;
+  int pairs = 0;
+  for (const Kernel* k : kernels_of(plan, KernelKind::reduce)) {
+    if (k->reduce_op != cpu::Reduce::max) continue;
+    EXPECT_NE(k->why.find("maximum"), std::string::npos) << k->why;
+    pairs += k->second >= 0 ? 1 : 0;
+  }
+  EXPECT_EQ(pairs, 1) << "the first layer's maximum has no gradient, the second's has";
+  EXPECT_LE(widest_stored_edge_value(plan), 1);
+}
+
+TEST(Fusion, BothGradientsOfAnLstmAreOnePass) {
+  const Plan plan = plan_model(usual("sage-lstm")).plan;
+  EXPECT_EQ(kernels_of(plan, KernelKind::lstm).size(), 2U);
+  ASSERT_EQ(kernels_of(plan, KernelKind::lstm_grad).size(), 2U);
+  for (const Kernel* k : kernels_of(plan, KernelKind::lstm_grad)) EXPECT_GE(k->second, 0);
+}
+
+TEST(Fusion, TheFirstLayerHasNoInputGradient) {
+  for (const char* model : {"gcn", "sage", "gat", "gatv2", "rgcn", "mlp"}) {
+    const Plan plan = plan_model(usual(model)).plan;
+    for (const Kernel& k : plan.kernels) {
+      EXPECT_FALSE(k.transpose && reads_layer(plan, k, "layers.0.")) << model << ", kernel of %" << k.root;
+    }
+    for (NodeRef i = 0; i < plan.dfg.size(); ++i) {
+      const Node& node = plan.dfg[i];
+      EXPECT_FALSE(node.op == Op::matmul_t && node.type.row_size() == 48) << model << " %" << i;
+    }
+  }
+}
+
+TEST(Fusion, RowWiseWorkRunsWithItsKernel) {
+  ModelOptions options = usual("gcn");
+  options.dropout = 0.5;
+  options.norm = "layer";
+  const Plan plan = plan_model(options).plan;
+  for (const Op op : {Op::relu, Op::row_normalize, Op::relu_grad, Op::row_normalize_grad, Op::log_softmax}) {
+    for (const Kernel& k : plan.kernels) {
+      EXPECT_FALSE(plan.dfg[k.root].op == op && k.kind == KernelKind::map) << op_info(op).name << " runs alone";
+    }
+  }
+}
+
+TEST(Fusion, DropoutFoldsIntoTheReluGradient) {
+  ModelOptions options = usual("gcn", 3);
+  options.dropout = 0.5;
+  const PlannedModel relu = plan_model(options);
+  EXPECT_EQ(count_ops(relu.plan.dfg, Op::dropout), 2) << "forward only";
+  EXPECT_EQ(count_ops(relu.dfg, Op::dropout), 4);
+  for (NodeRef i = 0; i < relu.plan.dfg.size(); ++i) {
+    EXPECT_FALSE(relu.plan.dfg[i].op == Op::relu && relu.plan.stored[static_cast<size_t>(i)])
+        << "its sign is in the dropout";
+  }
+  options.activation = "elu";
+  EXPECT_EQ(count_ops(plan_model(options).plan.dfg, Op::dropout), 4) << "elu's gradient needs more than a sign";
+}
+
+// ---- once
+
+TEST(Hoisting, TheFirstAggregationOverFeaturesIsConstantWhenItDoesNotWiden) {
+  for (const char* model : {"gcn", "sage", "gin"}) {
+    ModelOptions options = usual(model);
+    EXPECT_EQ(count_kernels(plan_model(options).plan, KernelKind::spmm, true), 1) << model;
+    options.in_dim = 100;
+    EXPECT_EQ(count_kernels(plan_model(options).plan, KernelKind::spmm, true), 0) << model << " narrows first";
+    options = usual(model);
+    options.input_dropout = 0.5;
+    EXPECT_EQ(count_kernels(plan_model(options).plan, KernelKind::spmm, true), 0) << model << " draws new features";
+  }
+}
+
+TEST(Hoisting, LayersShareTheNormalisation) {
+  for (const bool weighted : {false, true}) {
+    ModelOptions options = usual("gcn", 4);
+    options.edge_weighted = weighted;
+    const Plan plan = plan_model(options).plan;
+    int edge_values = 0;
+    for (const Kernel& k : plan.kernels) {
+      for (const NodeRef w : k.writes) edge_values += plan.dfg[w].type.space.kind == SpaceKind::edge ? 1 : 0;
+    }
+    EXPECT_EQ(edge_values, 1) << "one coefficient per edge for all layers";
+  }
+  const Plan rgcn = plan_model(usual("rgcn", 3)).plan;
+  EXPECT_EQ(count_kernels(rgcn, KernelKind::map_edges, true), 1);
+}
+
+TEST(Hoisting, BlocksOfTheirOwnShareNothing) {
+  const Blocks blocks(random_blocks(4, 3).front().layers);
+  const PlannedModel m = plan_on(blocks, usual("gcn", 3));
+  for (NodeRef i = 0; i < m.plan.dfg.size(); ++i) {
+    const NodeRef owner = m.plan.alias[static_cast<size_t>(i)];
+    EXPECT_EQ(m.plan.dfg[i].type.space, m.plan.dfg[owner].type.space) << "%" << i;
+  }
+}
+
+TEST(Hoisting, OffMeansNothingIsOnce) {
+  for (const ModelCase& c : model_cases()) {
+    const Plan plan = plan_model(c.options, {.fuse = true, .hoist = false}).plan;
+    EXPECT_TRUE(std::none_of(plan.kernels.begin(), plan.kernels.end(), [](const Kernel& k) { return k.once; }))
+        << c.name;
+  }
+}
+
+// ---- every plan
+
+TEST(EveryPlan, RunsNoReferenceKernelInAStep) {
+  std::set<std::string> seen;
+  for (const ModelCase& c : model_cases()) {
+    seen.insert(c.options.model);
+    const PlannedModel m = plan_model(c.options);
+    EXPECT_EQ(count_kernels(m.plan, KernelKind::reference, false), 0) << c.name << "\n" << plan_text(m.plan, m.blocks);
+  }
+  for (const ModelInfo* info : model_list())
+    EXPECT_TRUE(seen.contains(info->name)) << info->name << " is not among the cases";
+}
+
+void expect_sound(const Plan& plan, const std::string& name) {
+  std::set<NodeRef> used;
+  for (const Kernel& k : plan.kernels) used.insert(k.reads.begin(), k.reads.end());
+  for (const auto& [output, node] : plan.dfg.outputs()) used.insert(plan.alias[static_cast<size_t>(node)]);
+  for (const auto& [state, node] : plan.dfg.updates()) used.insert(plan.alias[static_cast<size_t>(node)]);
+  for (const Kernel& k : plan.kernels) {
+    EXPECT_TRUE(std::any_of(k.writes.begin(), k.writes.end(), [&](NodeRef w) { return used.contains(w); }))
+        << name << ": nobody needs kernel of %" << k.root;
+    const bool fallback = k.kind == KernelKind::reference || k.kind == KernelKind::reduce;
+    EXPECT_EQ(k.why.empty(), !fallback) << name << ": %" << k.root << " " << k.why;
+    EXPECT_GT(k.floor_bytes, 0) << name << ": %" << k.root;
+    for (const RowProgram* program : {&k.program, &k.tail}) EXPECT_LE(program->widths.size(), 128U) << name;
+  }
+}
+
+TEST(EveryPlan, NeedsAllItsKernelsAndExplainsFallbacks) {
+  for (const ModelCase& c : model_cases()) {
+    for (const BlocksInput& input : block_inputs(5, c.options.layers)) {
+      for (const bool fuse : {true, false}) {
+        if (input.blocks.layer(0).num_edges() == 0) continue;  // nothing to move: floors of 0 bytes
+        expect_sound(plan_on(input.blocks, c.options, {fuse, fuse}).plan, c.name + " on " + input.name);
+      }
+    }
+  }
+  const Blocks blocks = Blocks::full(random_graphs(6).front().graph, 2);
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    Dfg dfg = random_dfg(seed, 25);
+    differentiate(dfg);
+    expect_sound(make_plan(dfg, blocks, {}), "random DFG " + std::to_string(seed));
+  }
+}
+
+// Another view of the same bytes: no work at all.
+bool is_view(const Node& node) {
+  return node.op == Op::reshape || ((node.op == Op::index || node.op == Op::index_add) && node.attr == Attr::self);
+}
+
+TEST(EveryPlan, OpByOpStoresEverything) {
+  for (const ModelCase& c : model_cases()) {
+    const Plan plan = plan_model(c.options, {.fuse = false, .hoist = false}).plan;
+    int computed = 0;
+    for (NodeRef i = 0; i < plan.dfg.size(); ++i) {
+      const Node& node = plan.dfg[i];
+      if (node.op == Op::input || node.op == Op::param) continue;
+      const NodeRef owner = plan.alias[static_cast<size_t>(i)];
+      const bool leaf = plan.dfg[owner].op == Op::input || plan.dfg[owner].op == Op::param;
+      EXPECT_TRUE(leaf || plan.stored[static_cast<size_t>(owner)]) << c.name << " %" << i;
+      EXPECT_TRUE(owner == i || is_view(node)) << c.name << " %" << i;
+      computed += is_view(node) ? 0 : 1;
+    }
+    EXPECT_EQ(static_cast<int>(plan.kernels.size()), computed) << c.name << ": one kernel per node";
+    for (const Kernel& k : plan.kernels) {
+      EXPECT_EQ(k.second, -1);
+      for (const NodeRef v : k.nodes) EXPECT_TRUE(v == k.root || is_view(plan.dfg[v]));
+    }
+  }
+}
+
+// Nothing that was planned depends on anything but the DFG, the graph and the options.
+TEST(EveryPlan, IsTheSameTwice) {
+  for (const ModelCase& c : model_cases()) {
+    const PlannedModel a = plan_model(c.options);
+    const PlannedModel b = plan_model(c.options);
+    EXPECT_EQ(plan_text(a.plan, a.blocks), plan_text(b.plan, b.blocks)) << c.name;
+  }
+}
+
+}  // namespace
+}  // namespace nacre::test

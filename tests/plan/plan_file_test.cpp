@@ -1,0 +1,123 @@
+// Plans as text and as files.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "nacre/base/error.h"
+#include "plan/plans.h"
+#include "support/rng.h"
+
+namespace nacre::test {
+namespace {
+
+using nlohmann::json;
+
+TEST(PlanText, ShowsWhatRunsOnceWhatRunsEveryStepAndWhy) {
+  ModelOptions options = usual("sage");
+  options.aggregator = "max";
+  const PlannedModel m = plan_model(options);
+  const std::string text = plan_text(m.plan, m.blocks);
+  for (const char* part : {"plan auto", "fuse=true", "computed once, before training", "every step", "matmul", "GFLOP",
+                           "not faster: reduces by maximum",
+                           "edge values recomputed instead of stored: ", "%0 = input : v0[48] name=x", "output loss"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+  EXPECT_NE(plan_text(plan_model(options, {.fuse = false}).plan, m.blocks).find("plan tensor"), std::string::npos);
+}
+
+TEST(PlanText, EveryPassIsNamedAndTimed) {
+  const Plan plan = plan_model(usual("gcn")).plan;
+  ASSERT_GE(plan.passes.size(), 4U);
+  EXPECT_EQ(plan.passes.front().pass, "merge_equal_nodes");
+  EXPECT_EQ(plan.passes.back().pass, "validate");
+  for (const PassTime& pass : plan.passes) EXPECT_GE(pass.seconds, 0);
+}
+
+TEST(PlanFile, LoadsBackAsTheSamePlan) {
+  for (const ModelCase& c : model_cases()) {
+    for (const PlanOptions how :
+         {PlanOptions{}, PlanOptions{.fuse = true, .hoist = false}, PlanOptions{false, false}}) {
+      const PlannedModel m = plan_model(c.options, how);
+      Plan loaded = load_plan(plan_json(m.plan), "my.plan", m.dfg, m.blocks);
+      EXPECT_EQ(loaded.name, "my.plan");
+      loaded.name = m.plan.name;
+      EXPECT_EQ(plan_text(loaded, m.blocks), plan_text(m.plan, m.blocks)) << c.name;
+      EXPECT_EQ(plan_json(loaded), plan_json(m.plan)) << c.name;
+    }
+  }
+}
+
+TEST(PlanFile, OfAnotherModelOrSizeIsRefused) {
+  const PlannedModel m = plan_model(usual("gcn"));
+  const std::string file = plan_json(m.plan);
+  for (const char* other : {"gin", "mlp"}) {
+    EXPECT_THROW(load_plan(file, "f", plan_model(usual(other)).dfg, m.blocks), UserError) << other;
+  }
+  ModelOptions wider = usual("gcn");
+  wider.hidden = 65;
+  EXPECT_THROW(load_plan(file, "f", plan_model(wider).dfg, m.blocks), UserError);
+}
+
+TEST(PlanFile, DamageIsTheUsersError) {
+  const PlannedModel m = plan_model(usual("gcn"));
+  const json good = json::parse(plan_json(m.plan));
+  const auto expect_refused = [&](const std::string& text, const char* what) {
+    try {
+      load_plan(text, "some.plan", m.dfg, m.blocks);
+      ADD_FAILURE() << what << " was accepted";
+    } catch (const UserError& error) {
+      EXPECT_EQ(std::string(error.what()).rfind("some.plan: ", 0), 0U) << error.what();
+    }
+  };
+  expect_refused("", "nothing");
+  expect_refused("[1, 2]", "an array");
+  expect_refused("null", "null");
+  expect_refused("{}", "an empty object");
+  expect_refused(good.dump().substr(0, good.dump().size() / 2), "half a file");
+  const std::vector<json> junk = {json(), json(7), json(2.5), json("x"), json::array({1}), json::object()};
+  for (const char* key : {"format", "version", "dfg"}) {
+    json broken = good;
+    broken.erase(key);
+    expect_refused(broken.dump(), key);
+    for (const json& value : junk) {
+      broken[key] = value;
+      expect_refused(broken.dump(), key);
+    }
+  }
+  for (const char* key : {"fuse", "hoist"}) {
+    for (const json& value : junk) {
+      json broken = good;
+      broken["options"][key] = value;
+      expect_refused(broken.dump(), key);
+    }
+  }
+  json broken = good;
+  broken["options"] = 3;
+  expect_refused(broken.dump(), "options");
+}
+
+// Bytes flipped at random: refused, or without consequence, but never a crash or another kind of error.
+TEST(PlanFile, SurvivesRandomDamage) {
+  const PlannedModel m = plan_model(usual("gcn"));
+  const std::string good = plan_json(m.plan);
+  Rng rng(8);
+  for (int round = 0; round < 400; ++round) {
+    std::string text = good;
+    for (int64_t edits = 1 + rng.below(3); edits > 0; --edits) {
+      const auto at = static_cast<size_t>(rng.below(static_cast<int64_t>(text.size())));
+      if (rng.uniform() < 0.5) {
+        text.erase(at, static_cast<size_t>(1 + rng.below(20)));
+      } else {
+        text[at] = static_cast<char>(rng.below(256));
+      }
+    }
+    try {
+      load_plan(text, "f", m.dfg, m.blocks);
+    } catch (const UserError&) {
+      continue;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nacre::test
