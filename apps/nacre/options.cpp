@@ -156,7 +156,7 @@ void add_training_options(CLI::App& command, RunConfig& c) {
   command.add_option("--patience", c.patience, "stop after this many evaluations without improvement; 0 = never")
       ->capture_default_str()
       ->group("Training");
-  command.add_option("--select", c.select, "weights kept: best (by validation) or last")
+  command.add_option("--select", c.select, "weights kept: best validation score (best) or loss (loss), or the last")
       ->capture_default_str()
       ->group("Training");
 }

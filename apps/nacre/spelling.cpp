@@ -19,7 +19,7 @@ std::vector<std::string> spelled_our_way(std::vector<std::string> arguments) {
     std::replace(name.begin() + 2, name.end(), '_', '-');
     const auto known = same.find(name);
     if (known != same.end()) name = known->second;
-    word = equals == std::string::npos ? name : name + word.substr(equals);
+    word.replace(0, equals, name);
   }
   return arguments;
 }

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,15 @@ struct Options {
   std::string only;
 };
 
-std::vector<float> random_values(int64_t count, uint64_t seed) {
-  std::vector<float> values(static_cast<size_t>(count));
+struct Free {
+  void operator()(float* p) const { std::free(p); }
+};
+using Floats = std::unique_ptr<float[], Free>;
+
+// Aligned to cache lines, as the engine's arena is.
+Floats random_values(int64_t count, uint64_t seed) {
+  const auto bytes = (static_cast<size_t>(count) * sizeof(float) + 63) / 64 * 64;
+  Floats values(static_cast<float*>(std::aligned_alloc(64, bytes)));
   parallel_for(count, 1 << 16, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       values[static_cast<size_t>(i)] = uniform01(philox(seed, 0, static_cast<uint64_t>(i))[0]) - 0.5f;
@@ -42,8 +50,8 @@ struct Data {
   explicit Data(Product product, int64_t M, int64_t N, int64_t K)
       : a(random_values(M * K, 1)),
         b(random_values(product == Product::tn ? M * N : K * N, 2)),
-        c(static_cast<size_t>(product == Product::tn ? K * N : M * N)),
-        problem{product, M, N, K, a.data(), b.data(), c.data()} {}
+        c(random_values(product == Product::tn ? K * N : M * N, 3)),
+        problem{product, M, N, K, a.get(), b.get(), c.get()} {}
 
   // Compares a few elements with a double sum: a wrong product is never timed.
   bool right() const {
@@ -63,7 +71,7 @@ struct Data {
     return true;
   }
 
-  std::vector<float> a, b, c;
+  Floats a, b, c;
   Problem problem;
 };
 
@@ -72,7 +80,7 @@ void report(const std::string& library, Data& data, void (*multiply)(const Probl
   const Problem& p = data.problem;
   std::printf("%-13s %s %7lld %4lld %4lld  ", library.c_str(), name_of(p.product), static_cast<long long>(p.M),
               static_cast<long long>(p.K), static_cast<long long>(p.N));
-  std::fill(data.c.begin(), data.c.end(), -1.0f);
+  std::fill_n(p.C, p.N * (p.product == Product::tn ? p.K : p.M), -1.0f);
   multiply(p);
   if (!data.right()) {
     std::printf("wrong or not offered\n");

@@ -10,9 +10,9 @@ namespace {
 
 struct Rule {
   const char* name;
-  Node node;                      // without inputs
+  Node node;  // without inputs
   std::vector<ValueType> inputs;
-  const char* result;             // type text, or the words of the refusal after '!'
+  const char* result;  // type text, or the words of the refusal after '!'
 };
 
 class Infer : public testing::TestWithParam<Rule> {};

@@ -37,7 +37,7 @@ class BigModel : public testing::TestWithParam<BigCase> {
 };
 
 TEST_P(BigModel, AgreesWithTheInterpreterOnAnyNumberOfThreads) {
-  const Graph graph = typed_weighted_graph({.vertices = 3000, .edges = 12000, .hub_edges = GetParam().hub_edges});
+  const Graph graph = typed_weighted_graph({.vertices = 3000, .edges = 8000, .hub_edges = GetParam().hub_edges});
   const Blocks blocks = Blocks::full(graph, 2);
   Dfg dfg = build_model(options(blocks));
   differentiate(dfg);

@@ -84,7 +84,7 @@ TEST_P(WideOp, AgreesWithTheInterpreter) {
 }
 
 TEST_P(WideOp, ThreadsDoNotChangeABit) {
-  const Graph graph = typed_weighted_graph({.vertices = 1500, .edges = 3000, .hub_edges = 2000, .seed = 4});
+  const Graph graph = typed_weighted_graph({.vertices = 900, .edges = 1500, .hub_edges = 1200, .seed = 4});
   const Blocks blocks = Blocks::full(graph, 1);
   for (const OpCase& c : op_cases(GetParam())) {
     const Dfg dfg = case_dfg(c.build, true);

@@ -140,6 +140,7 @@ TEST_F(CheckpointTest, BringsEverythingBack) {
     EXPECT_EQ(loaded->seed, state.seed);
     EXPECT_EQ(loaded->best_val, state.best_val) << "doubles must come back to the last bit";
     EXPECT_EQ(loaded->best_test, state.best_test);
+    EXPECT_EQ(loaded->best_loss, state.best_loss);
     EXPECT_EQ(loaded->best_epoch, state.best_epoch);
     EXPECT_EQ(loaded->since_best, state.since_best);
     EXPECT_EQ(loaded->config_json, state.config_json);

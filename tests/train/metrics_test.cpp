@@ -147,6 +147,43 @@ TEST(Metrics, NanScoresAreNeverRight) {
   EXPECT_TRUE(std::isnan(roc_auc(scores.data(), targets.data(), 2, nodes)));
 }
 
+TEST(Metrics, LossIsTheMeanNegativeLogLikelihood) {
+  const Sample s = random_sample(8, 23, 4);
+  Dataset d;
+  d.num_classes = 4;
+  d.labels = s.labels;
+  double want = 0;
+  int counted = 0;
+  for (const NodeId v : s.nodes) {
+    if (s.labels[v] < 0) continue;
+    double sum = 0;
+    for (int c = 0; c < 4; ++c) sum += std::exp(s.scores[v * 4 + static_cast<size_t>(c)]);
+    want -= std::log(std::exp(s.scores[v * 4 + static_cast<size_t>(s.labels[v])]) / sum);
+    ++counted;
+  }
+  EXPECT_NEAR(mean_loss(d, s.scores.data(), s.nodes), want / counted, 1e-12);
+  EXPECT_TRUE(std::isnan(mean_loss(d, s.scores.data(), {})));
+  d.labels = {};
+  EXPECT_TRUE(std::isnan(mean_loss(d, s.scores.data(), s.nodes)));
+
+  d.targets = Tensor(DType::u8, {23, 4});
+  std::copy(s.targets.begin(), s.targets.end(), d.targets.data<uint8_t>());
+  want = 0;
+  for (const NodeId v : s.nodes) {
+    for (size_t i = v * 4; i < v * 4 + 4; ++i) {
+      const double p = 1 / (1 + std::exp(-s.scores[i]));
+      want -= std::log(s.targets[i] != 0 ? p : 1 - p);
+    }
+  }
+  EXPECT_NEAR(mean_loss(d, s.scores.data(), s.nodes), want / (4.0 * static_cast<double>(s.nodes.size())), 1e-7);
+
+  const std::vector<float> large = {1000, -1000};
+  Dataset two;
+  two.num_classes = 2;
+  two.labels = std::vector<int32_t>{1};
+  EXPECT_NEAR(mean_loss(two, large.data(), std::vector<NodeId>{0}), 2000, 1e-9) << "no overflow";
+}
+
 Dataset labelled(bool multilabel) {
   Dataset d;
   d.num_classes = 2;

@@ -141,6 +141,23 @@ TEST_F(TrainerTest, KeepsTheBestOrTheLastWeights) {
   EXPECT_EQ(again.train_score, last.train_score);
 }
 
+TEST_F(TrainerTest, CanChooseByValidationLoss) {
+  RunConfig config = small_run("gcn", 30);
+  config.select = "loss";
+  Session session(small_data(), config);
+  session.start();
+  const TrainResult r = train(session, {.run_folder = dir_.path("a"), .checkpoint_every = 1, .keep = 100});
+  std::vector<double> losses;
+  for (const std::string& line : metric_lines("a"))
+    losses.push_back(std::stod(line.substr(line.find("\"val_loss\":") + 11)));
+  ASSERT_EQ(losses.size(), 30u);
+  EXPECT_EQ(r.best_epoch, 1 + std::min_element(losses.begin(), losses.end()) - losses.begin());
+  rewind("a", "b", 7);
+  const TrainResult resumed = run(config, "b", true);
+  EXPECT_EQ(model("b"), model("a"));
+  EXPECT_EQ(resumed.best_epoch, r.best_epoch);
+}
+
 TEST_F(TrainerTest, StopsEarlyAndStaysStopped) {
   RunConfig config = small_run("gcn", 500);
   config.patience = 3;

@@ -44,17 +44,16 @@ Executor::Executor(Plan plan, Blocks blocks, std::shared_ptr<GraphViews> views)
   constants_.resize(n);
   times_.resize(plan_.kernels.size());
   pooled_.assign(plan_.kernels.size(), 0);
-  for (size_t k = 0; k < plan_.kernels.size(); ++k) {
-    const Kernel& kernel = plan_.kernels[k];
+  for (const Kernel& kernel : plan_.kernels) {
     names_.push_back(trace_name(
         fmt::format("{} %{} {}", kernel_name(kernel.kind), kernel.root, op_info(plan_.dfg[kernel.root].op).name)));
   }
   plan_memory();
 }
 
-int64_t Executor::bytes_of(NodeRef i) const {
-  const Node& node = plan_.dfg[i];
-  return blocks_.rows(node.type.space) * node.type.row_size() * dtype_size(node.type.dtype);
+int64_t Executor::bytes_of(NodeRef node) const {
+  const ValueType& type = plan_.dfg[node].type;
+  return blocks_.rows(type.space) * type.row_size() * dtype_size(type.dtype);
 }
 
 // Per node: the last kernel that reads it; past the end for results, which must outlive the step.

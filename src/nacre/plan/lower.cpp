@@ -1,7 +1,6 @@
 #include "nacre/plan/lower.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
@@ -347,13 +346,14 @@ class Lowering {
     for (NodeRef i = 0; i < dfg_.size(); ++i) {
       if (an_.is_result(i)) needed.insert(owner(i));
     }
-    std::vector<Kernel> kept;
-    for (auto k = plan_.kernels.rbegin(); k != plan_.kernels.rend(); ++k) {
-      if (std::none_of(k->nodes.begin(), k->nodes.end(), [&](NodeRef v) { return needed.contains(v); })) continue;
-      needed.insert(k->reads.begin(), k->reads.end());
-      kept.push_back(std::move(*k));
+    for (size_t k = plan_.kernels.size(); k-- > 0;) {  // readers first
+      Kernel& kernel = plan_.kernels[k];
+      if (std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [&](NodeRef v) { return needed.contains(v); })) {
+        needed.insert(kernel.reads.begin(), kernel.reads.end());
+      } else {
+        plan_.kernels.erase(plan_.kernels.begin() + static_cast<std::ptrdiff_t>(k));
+      }
     }
-    plan_.kernels.assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));
   }
 
   void find_stored() {

@@ -88,6 +88,6 @@ void validate(const Plan& plan, const Blocks& blocks);
 std::string plan_text(const Plan& plan, const Blocks& blocks);
 std::string plan_json(const Plan& plan);
 // Reads a plan file made for the same model; throws UserError when the DFG in it is not what the model builds.
-Plan load_plan(const std::string& json, const std::string& where, const Dfg& dfg, const Blocks& blocks);
+Plan load_plan(const std::string& text, const std::string& where, const Dfg& dfg, const Blocks& blocks);
 
 }  // namespace nacre

@@ -150,6 +150,7 @@ TrainState parse_state(const json& j) {
   s.step = j.at("random").at("step").get<int64_t>();
   s.seed = j.at("random").at("seed").get<uint64_t>();
   s.best_val = j.at("best_val").get<double>();
+  s.best_loss = j.at("best_loss").get<double>();
   s.best_epoch = j.at("best_epoch").get<int>();
   s.best_test = j.at("best_test").get<double>();
   s.since_best = j.at("since_best").get<int>();
@@ -197,6 +198,7 @@ void save_checkpoint(const std::string& folder, const TrainState& state, const P
       {"epoch", state.epoch},
       {"random", {{"seed", state.seed}, {"step", state.step}}},
       {"best_val", state.best_val},
+      {"best_loss", state.best_loss},
       {"best_epoch", state.best_epoch},
       {"best_test", state.best_test},
       {"since_best", state.since_best},

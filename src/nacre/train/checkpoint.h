@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -18,7 +19,8 @@ struct TrainState {
   int epoch = 0;     // epochs done
   int64_t step = 0;  // training steps done
   uint64_t seed = 0;
-  double best_val = -1;  // best validation score so far (-1: none yet)
+  double best_val = -1;                                   // best validation score so far (-1: none yet)
+  double best_loss = std::numeric_limits<double>::max();  // validation loss at the best epoch, where that decides
   int best_epoch = -1;
   double best_test = -1;    // test score at that epoch
   int since_best = 0;       // evaluations since then, for early stopping

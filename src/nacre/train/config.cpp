@@ -105,7 +105,8 @@ std::string result_settings_json(const RunConfig& c) {
   return text_of(j, -1);
 }
 
-void apply_config_json(const std::string& text, const std::string& where, RunConfig& c) {
+void apply_config_json(const std::string& text, const std::string& where, RunConfig& config) {
+  RunConfig& c = config;
   try {
     const json j = json::parse(text);
     for (const char* part : {"model", "data", "training"}) {

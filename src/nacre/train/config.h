@@ -27,7 +27,7 @@ struct RunConfig {
   std::string metric = "auto";
   int eval_every = 1;
   int patience = 0;             // evaluations without improvement before stopping; 0 = never
-  std::string select = "best";  // weights kept at the end: best (by validation) or last
+  std::string select = "best";  // weights kept at the end: best (validation score), loss (validation loss) or last
   // execution
   std::string device = "auto";  // auto, cpu
   std::string precision = "f32";
@@ -44,6 +44,6 @@ std::string config_json(const RunConfig& config);
 std::string weights_config_json(const RunConfig& config);
 std::string result_settings_json(const RunConfig& config);
 // The model and data settings a checkpoint was trained with, applied to `config`. Throws UserError naming `where`.
-void apply_config_json(const std::string& json, const std::string& where, RunConfig& config);
+void apply_config_json(const std::string& text, const std::string& where, RunConfig& config);
 
 }  // namespace nacre

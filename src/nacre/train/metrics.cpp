@@ -95,8 +95,46 @@ double score(const std::string& metric, const Dataset& dataset, const float* sco
   return roc_auc(scores, targets, dataset.num_classes, nodes);
 }
 
+namespace {
+
+double cross_entropy(const float* row, int64_t classes, int32_t label) {
+  const double top = *std::max_element(row, row + classes);
+  double sum = 0;
+  for (int64_t c = 0; c < classes; ++c) sum += std::exp(row[c] - top);
+  return std::log(sum) + top - row[label];
+}
+
+double binary_cross_entropy(const float* row, int64_t classes, const uint8_t* targets) {
+  double sum = 0;
+  for (int64_t c = 0; c < classes; ++c) {
+    const double z = row[c];
+    sum += std::log1p(std::exp(-std::abs(z))) + std::max(z, 0.0) - (targets[c] != 0 ? z : 0);
+  }
+  return sum / static_cast<double>(classes);
+}
+
+}  // namespace
+
+double mean_loss(const Dataset& dataset, const float* scores, std::span<const NodeId> nodes) {
+  const int64_t classes = dataset.num_classes;
+  double sum = 0;
+  int64_t counted = 0;
+  for (const NodeId v : nodes) {
+    const int64_t row = static_cast<int64_t>(v) * classes;
+    if (dataset.multilabel()) {
+      sum += binary_cross_entropy(scores + row, classes, dataset.targets.data<uint8_t>() + row);
+    } else if (!dataset.labels.empty() && dataset.labels[v] >= 0) {
+      sum += cross_entropy(scores + row, classes, dataset.labels[v]);
+    } else {
+      continue;
+    }
+    ++counted;
+  }
+  return counted == 0 ? NAN : sum / static_cast<double>(counted);
+}
+
 std::string resolve_metric(const std::string& metric, const Dataset& dataset) {
-  const std::string name = metric == "auto" ? (dataset.multilabel() ? "micro_f1" : "accuracy") : metric;
+  std::string name = metric == "auto" ? (dataset.multilabel() ? "micro_f1" : "accuracy") : metric;
   if (name != "accuracy" && name != "micro_f1" && name != "roc_auc") {
     throw UserError("--metric", "unknown metric '" + metric + "'", "use auto, accuracy, micro_f1 or roc_auc");
   }

@@ -19,6 +19,9 @@ double roc_auc(const float* scores, const uint8_t* targets, int64_t classes, std
 
 // The metric of a data set: accuracy for single labels; micro_f1 or roc_auc for multi-label sets. NaN without labels.
 double score(const std::string& metric, const Dataset& dataset, const float* scores, std::span<const NodeId> nodes);
+// The loss of the model's predictions, mean over the labelled vertices of `nodes` (and classes, for multi-label sets).
+// NaN if there is none.
+double mean_loss(const Dataset& dataset, const float* scores, std::span<const NodeId> nodes);
 // `metric` "auto" resolved; throws UserError when the metric does not fit the labels.
 std::string resolve_metric(const std::string& metric, const Dataset& dataset);
 

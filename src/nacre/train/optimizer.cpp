@@ -17,7 +17,16 @@ struct StepFactors {
   bool first_step;
 };
 
-void adam_chunk(const StepFactors& f, int64_t b, int64_t e, float* w, const float* g, float* m, float* v) {
+// One parameter: weights, gradient, moments (null where not used).
+struct Slices {
+  float* w;
+  const float* g;
+  float* m;
+  float* v;
+};
+
+void adam_chunk(const StepFactors& f, const Slices& s, int64_t b, int64_t e) {
+  const auto [w, g, m, v] = s;
   for (int64_t i = b; i < e; ++i) {
     const float grad = g[i] + f.decay * w[i];
     m[i] = f.beta1 * m[i] + f.rest1 * grad;
@@ -27,7 +36,8 @@ void adam_chunk(const StepFactors& f, int64_t b, int64_t e, float* w, const floa
   }
 }
 
-void sgd_chunk(const StepFactors& f, int64_t b, int64_t e, float* w, const float* g, float* m) {
+void sgd_chunk(const StepFactors& f, const Slices& s, int64_t b, int64_t e) {
+  const auto [w, g, m, v] = s;
   for (int64_t i = b; i < e; ++i) {
     float grad = g[i] + f.decay * w[i];
     if (m != nullptr) grad = m[i] = f.first_step ? grad : f.momentum * m[i] + grad;
@@ -79,14 +89,13 @@ void Optimizer::step(Parameters& parameters, const std::vector<const float*>& gr
   for (size_t k = 0; k < gradients.size(); ++k) {
     const Parameter& p = parameters.list()[k];
     if (!p.trained || gradients[k] == nullptr) continue;
-    float* w = parameters.data(p);
-    float* m = first_.defined() ? first_.data<float>() + p.offset : nullptr;
-    float* v = second_.defined() ? second_.data<float>() + p.offset : nullptr;
+    const Slices slices{parameters.data(p), gradients[k], first_.defined() ? first_.data<float>() + p.offset : nullptr,
+                        second_.defined() ? second_.data<float>() + p.offset : nullptr};
     parallel_for(p.size, kChunk, [&](int64_t b, int64_t e) {
       if (sgd) {
-        sgd_chunk(f, b, e, w, gradients[k], m);
+        sgd_chunk(f, slices, b, e);
       } else {
-        adam_chunk(f, b, e, w, gradients[k], m, v);
+        adam_chunk(f, slices, b, e);
       }
     });
   }

@@ -99,8 +99,9 @@ void write_safetensors(const std::string& path, const NamedTensors& tensors, con
   for (const auto& [key, value] : metadata) header["__metadata__"][key] = value;
   int64_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
-    const auto type = std::find_if(std::begin(kTypes), std::end(kTypes),
-                                   [&](const TypeName& t) { return t.dtype == tensor.dtype(); });
+    const DType dtype = tensor.dtype();
+    const auto type =
+        std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeName& t) { return t.dtype == dtype; });
     header[name] = {
         {"dtype", type->name}, {"shape", tensor.shape()}, {"data_offsets", {offset, offset + tensor.bytes()}}};
     offset += tensor.bytes();

@@ -31,7 +31,7 @@ bool looks_like_word_counts(const Tensor& x) {
     if (v[i] < 0) return false;
     zeros += v[i] == 0 ? 1 : 0;
   }
-  return x.size() > 0 && zeros * 10 > sample * 9;
+  return !x.empty() && zeros * 10 > sample * 9;
 }
 
 Tensor rows_divided_by_sum(const Tensor& x) {
@@ -117,7 +117,7 @@ void Session::prepare_features() {
   }
   if (how == "none" || (how == "auto" && !looks_like_word_counts(dataset_.features))) return;
   if (how == "auto")
-    notes_.push_back(
+    notes_.emplace_back(
         "features look like word counts: rows divided by their sums (--normalize-features none turns this off)");
   dataset_.features = rows_divided_by_sum(dataset_.features);
 }

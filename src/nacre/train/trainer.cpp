@@ -85,7 +85,7 @@ class MetricsFile {
 double quantile(std::vector<double> values, double q) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+  return values[static_cast<size_t>(std::lround(q * static_cast<double>(values.size() - 1)))];
 }
 
 json number(double x) { return std::isfinite(x) ? json(x) : json(nullptr); }
@@ -124,6 +124,7 @@ class Loop {
   }
 
  private:
+  bool by_loss() const { return config_.select == "loss"; }
   bool stop_early() const { return config_.patience > 0 && state_.since_best >= config_.patience; }
   void keep_best() { std::copy_n(session_.parameters().data(), session_.parameters().size(), best_.data<float>()); }
 
@@ -185,6 +186,7 @@ class Loop {
       line["train"] = number(train_);
       line["val"] = number(val_);
       line["test"] = number(test_);
+      if (by_loss()) line["val_loss"] = number(val_loss_);
       note += fmt::format("  val {:.4f}", val_);
     }
     metrics.add(line);
@@ -200,12 +202,14 @@ class Loop {
     train_ = score(session_.metric(), d, scores, d.splits.train.span());
     val_ = score(session_.metric(), d, scores, d.splits.val.span());
     test_ = score(session_.metric(), d, scores, d.splits.test.span());
+    if (by_loss()) val_loss_ = mean_loss(d, scores, d.splits.val.span());
   }
 
   void evaluate() {
     measure();
     // Without a validation split every epoch is the best so far.
-    if (std::isnan(val_) || val_ > state_.best_val) {
+    if (std::isnan(val_) || (by_loss() ? val_loss_ < state_.best_loss : val_ > state_.best_val)) {
+      if (by_loss() && !std::isnan(val_loss_)) state_.best_loss = val_loss_;
       state_.best_val = std::isnan(val_) ? -1 : val_;
       state_.best_test = std::isnan(test_) ? -1 : test_;
       state_.best_epoch = state_.epoch;
@@ -267,6 +271,7 @@ class Loop {
   Tensor best_;
   double train_ = NAN;
   double val_ = NAN;
+  double val_loss_ = NAN;
   double test_ = NAN;
   std::vector<double> epoch_seconds_;
   std::vector<double> eval_seconds_;
@@ -282,8 +287,8 @@ void check_training(const RunConfig& c) {
   if (c.epochs < 1) throw UserError("--epochs", "must be at least 1");
   if (c.eval_every < 1) throw UserError("--eval-every", "must be at least 1");
   if (c.patience < 0) throw UserError("--patience", "must not be negative");
-  if (c.select != "best" && c.select != "last")
-    throw UserError("--select", "unknown choice '" + c.select + "'", "use best or last");
+  if (c.select != "best" && c.select != "loss" && c.select != "last")
+    throw UserError("--select", "unknown choice '" + c.select + "'", "use best, loss or last");
 }
 
 TrainResult train(Session& session, const TrainerOptions& options) {

@@ -63,7 +63,9 @@ void gemm_rows(Layout layout, int64_t M, int64_t N, int64_t K, GemmOperand A, Ge
   const SharedPack pack(kernels.packed_size(N, K));
   float* packed = pack.get();
   if (packed != nullptr) (layout == Layout::nn ? kernels.pack_nn : kernels.pack_nt)(N, K, B, packed);
-  parallel_for(M, rows_per_block(N, K), [&](int64_t begin, int64_t end) {
+  // Without the shared copy each block packs B for itself, which only many rows pay for.
+  const int64_t block = packed != nullptr ? rows_per_block(N, K) : 16 * kGemmBlockRows;
+  parallel_for(M, block, [&](int64_t begin, int64_t end) {
     const GemmOperand a = {A.data + begin * A.ld, A.ld};
     float* c = C + begin * ldc;
     if (packed != nullptr) {

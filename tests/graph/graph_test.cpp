@@ -1,0 +1,162 @@
+// Graph: its other orders, its fingerprint, and arrays that are no graph.
+#include "nacre/graph/graph.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <thread>
+
+#include "graph/edges.h"
+#include "nacre/base/error.h"
+
+namespace nacre::test {
+namespace {
+
+TEST(Graph, OutgoingEdgesAreThoseOfABruteForceSearch) {
+  for (const EdgeList& list : all_lists()) {
+    const Graph graph = build_graph(list, "test");
+    EXPECT_FALSE(graph.has_out());
+    const OutCsc& out = graph.out();
+    EXPECT_TRUE(graph.has_out());
+    std::vector<Edge> edges = edges_of(graph);
+    // By source; within it by destination, then by position.
+    std::stable_sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.src < b.src; });
+    ASSERT_EQ(out.dst.size(), graph.num_edges());
+    ASSERT_EQ(out.row_ptr.size(), graph.num_src() + 1);
+    for (size_t i = 0; i < edges.size(); ++i) {
+      const auto at = static_cast<int64_t>(i);
+      ASSERT_EQ(out.dst[at], edges[i].dst);
+      ASSERT_EQ(out.edge_id[at], edges[i].order);
+      ASSERT_LE(out.row_ptr[edges[i].src], at);
+      ASSERT_GT(out.row_ptr[edges[i].src + 1], at);
+    }
+    EXPECT_EQ(graph.out_bytes(),
+              out.row_ptr.size() * 8 + out.dst.size() * 4 + out.edge_id.size() * 4 + out.dst.size() * 4);
+  }
+}
+
+TEST(Graph, DestinationOfEveryEdge) {
+  for (const EdgeList& list : all_lists()) {
+    const Graph graph = build_graph(list, "test");
+    ASSERT_EQ(graph.edge_dst().size(), graph.num_edges());
+    int64_t i = 0;
+    for (const Edge& edge : edges_of(graph)) ASSERT_EQ(graph.edge_dst()[i++], edge.dst);
+  }
+}
+
+TEST(Graph, CopiesShareWhatIsBuiltLater) {
+  const Graph graph = build_graph(random_list({}), "test");
+  const Graph copy = graph;
+  const OutCsc& out = graph.out();
+  EXPECT_TRUE(copy.has_out());
+  EXPECT_EQ(copy.out().dst.data(), out.dst.data());
+}
+
+TEST(Graph, SeveralThreadsMayAskAtOnce) {
+  const Graph graph = build_graph(random_list({2000, 40000, false, false, true, 3}), "test");
+  std::vector<const void*> seen(8);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < seen.size(); ++i) {
+    threads.emplace_back([&, i] {
+      graph.fingerprint();
+      graph.edge_dst();
+      seen[i] = graph.out().dst.data();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const void* p : seen) EXPECT_EQ(p, seen[0]);
+}
+
+TEST(Fingerprint, IsThatOfTheContents) {
+  const EdgeList list = random_list({200, 3000, true, true, false, 5});
+  const uint64_t print = build_graph(list, "a").fingerprint();
+  EXPECT_EQ(build_graph(list, "b").fingerprint(), print);
+  EdgeList shuffled = list;
+  std::reverse(shuffled.src.begin(), shuffled.src.end());
+  std::reverse(shuffled.dst.begin(), shuffled.dst.end());
+  std::reverse(shuffled.weight.begin(), shuffled.weight.end());
+  std::reverse(shuffled.type.begin(), shuffled.type.end());
+  // Input order only matters between copies of one edge.
+  EdgeList unique = list;
+  unique.weight.assign(unique.weight.size(), 1);
+  unique.type.assign(unique.type.size(), 0);
+  shuffled.weight = unique.weight;
+  shuffled.type = unique.type;
+  EXPECT_EQ(build_graph(shuffled, "c").fingerprint(), build_graph(unique, "d").fingerprint());
+}
+
+TEST(Fingerprint, ChangesWithEveryPart) {
+  const EdgeList list = random_list({200, 3000, true, true, false, 5});
+  const uint64_t print = build_graph(list, "a").fingerprint();
+  const std::vector<std::function<void(EdgeList&)>> changes = {
+      [](EdgeList& l) { l.num_nodes += 1; },
+      [](EdgeList& l) { l.src[7] = (l.src[7] + 1) % 200; },
+      [](EdgeList& l) { l.dst[7] = (l.dst[7] + 1) % 200; },
+      [](EdgeList& l) { l.weight[7] *= 1.0001F; },
+      [](EdgeList& l) { l.type[7] = static_cast<uint16_t>((l.type[7] + 1) % 6); },
+      [](EdgeList& l) { l.weight.clear(); },
+      [](EdgeList& l) { l.type.clear(); },
+      [](EdgeList& l) {
+        l.src.pop_back();
+        l.dst.pop_back();
+        l.weight.pop_back();
+        l.type.pop_back();
+      },
+  };
+  for (size_t i = 0; i < changes.size(); ++i) {
+    EdgeList other = list;
+    changes[i](other);
+    EXPECT_NE(build_graph(other, "b").fingerprint(), print) << "change " << i;
+  }
+}
+
+TEST(GraphArrays, DamageIsNoticed) {
+  const Graph good = build_graph(random_list({10, 40, true, true, false, 6}), "test");
+  const auto replaced = [](const auto& array, int64_t at, auto value) {
+    std::vector<std::decay_t<decltype(array[0])>> copy(array.begin(), array.end());
+    copy[static_cast<size_t>(at)] = value;
+    return copy;
+  };
+  const auto shorter = [](const auto& array) {
+    return std::vector<std::decay_t<decltype(array[0])>>(array.begin(), array.end() - 1);
+  };
+  const std::vector<std::pair<const char*, std::function<void(GraphArrays&)>>> damages = {
+      {"more destinations", [](GraphArrays& a) { a.num_src = a.num_dst - 1; }},
+      {"negative", [](GraphArrays& a) { a.num_dst = -1, a.row_ptr = {}; }},
+      {"no offsets", [](GraphArrays& a) { a.row_ptr = {}; }},
+      {"few offsets", [&](GraphArrays& a) { a.row_ptr = shorter(good.row_ptr()); }},
+      {"first offset", [&](GraphArrays& a) { a.row_ptr = replaced(good.row_ptr(), 0, 1); }},
+      {"last offset", [&](GraphArrays& a) { a.row_ptr = replaced(good.row_ptr(), 10, 39); }},
+      {"decreasing", [&](GraphArrays& a) { a.row_ptr = replaced(good.row_ptr(), 4, 1000); }},
+      {"negative offset", [&](GraphArrays& a) { a.row_ptr = replaced(good.row_ptr(), 4, -1); }},
+      {"source", [&](GraphArrays& a) { a.col_idx = replaced(good.col_idx(), 20, NodeId{10}); }},
+      {"few sources", [&](GraphArrays& a) { a.col_idx = shorter(good.col_idx()); }},
+      {"few weights", [&](GraphArrays& a) { a.edge_weight = shorter(good.edge_weight()); }},
+      {"few types", [&](GraphArrays& a) { a.edge_type = shorter(good.edge_type()); }},
+      {"type", [&](GraphArrays& a) { a.edge_type = replaced(good.edge_type(), 39, uint16_t{6}); }},
+      {"vertices", [](GraphArrays& a) { a.num_src = INT64_C(0x100000000); }},
+  };
+  EXPECT_NO_THROW(Graph(good.arrays(), "good"));
+  for (const auto& [what, damage] : damages) {
+    GraphArrays arrays = good.arrays();
+    damage(arrays);
+    try {
+      const Graph graph(arrays, "some.nacre");
+      ADD_FAILURE() << what << " was accepted";
+    } catch (const UserError& error) {
+      EXPECT_EQ(std::string(error.what()).rfind("some.nacre: ", 0), 0U) << error.what();
+    }
+  }
+}
+
+TEST(Graph, AnEmptyOneHasNothing) {
+  const Graph graph;
+  EXPECT_EQ(graph.num_nodes(), 0);
+  EXPECT_EQ(graph.num_edges(), 0);
+  EXPECT_EQ(graph.out().row_ptr.size(), 1);
+  EXPECT_EQ(graph.edge_dst().size(), 0);
+  EXPECT_EQ(graph.fingerprint(), Graph().fingerprint());
+}
+
+}  // namespace
+}  // namespace nacre::test
