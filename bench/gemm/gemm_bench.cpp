@@ -2,6 +2,8 @@
 // (median), and the latter as a share of a core's multiply-add peak, for each library and shape. Processor time is what
 // to compare on a machine that is not idle.
 // Usage: gemm_bench [--threads N] [--repeats N] [--only LIBRARY] [--rows N] [--shapes N]
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -138,7 +140,11 @@ void run(const Options& options) {
 }  // namespace nacre::bench
 
 int main(int argc, char** argv) {
-  setenv("OMP_NUM_THREADS", "1", 1);
+  // oneDNN's OpenMP reads this when the program is loaded, so the program starts itself again with it.
+  if (std::getenv("OMP_NUM_THREADS") == nullptr) {
+    setenv("OMP_NUM_THREADS", "1", 1);
+    execv("/proc/self/exe", argv);
+  }
   nacre::bench::Options options;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--threads") == 0) options.threads = std::atoi(argv[i + 1]);

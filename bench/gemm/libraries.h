@@ -20,8 +20,8 @@ struct Problem {
 
 struct Library {
   std::string name;
-  void (*whole)(const Problem& problem);  // on all threads
-  void (*tile)(const Problem& problem);   // on the calling thread; null if the library has nothing for it
+  void (*whole)(const Problem& problem);  // on all threads; null for variants that only concern tiles
+  void (*tile)(const Problem& problem);   // on the calling thread
 };
 
 std::vector<Library> libraries();
