@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -173,6 +175,11 @@ TEST_F(CheckpointTest, KeepsAsManyAsAsked) {
   EXPECT_EQ(names(), (std::vector<std::string>{"epoch-000006"}));
 }
 
+bool same_json(const std::string& a, const std::string& b) {
+  const auto parsed = nlohmann::json::parse(a, nullptr, false);
+  return !parsed.is_discarded() && parsed == nlohmann::json::parse(b, nullptr, false);
+}
+
 TEST_F(CheckpointTest, EveryDamagedFileIsNoticedAndSkipped) {
   for (const std::string file : {"model.safetensors", "optimizer.safetensors", "state.json"}) {
     save(1);
@@ -190,6 +197,7 @@ TEST_F(CheckpointTest, EveryDamagedFileIsNoticedAndSkipped) {
       if (std::isspace(static_cast<unsigned char>(whole[n])) != 0) continue;  // layout of the JSON
       std::string damaged = whole;
       damaged[n] = static_cast<char>(damaged[n] ^ 1);
+      if (same_json(whole, damaged)) continue;  // a digit beyond the precision of its number
       dir_.write("run/epoch-000002/" + file, damaged);
       ASSERT_EQ(load(), 1) << file << " changed at " << n << ": " << whole.substr(n < 20 ? 0 : n - 20, 40);
     }

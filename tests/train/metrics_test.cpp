@@ -157,8 +157,8 @@ TEST(Metrics, LossIsTheMeanNegativeLogLikelihood) {
   for (const NodeId v : s.nodes) {
     if (s.labels[v] < 0) continue;
     double sum = 0;
-    for (int c = 0; c < 4; ++c) sum += std::exp(s.scores[v * 4 + static_cast<size_t>(c)]);
-    want -= std::log(std::exp(s.scores[v * 4 + static_cast<size_t>(s.labels[v])]) / sum);
+    for (int c = 0; c < 4; ++c) sum += std::exp(double{s.scores[v * 4 + static_cast<size_t>(c)]});
+    want -= std::log(std::exp(double{s.scores[v * 4 + static_cast<size_t>(s.labels[v])]}) / sum);
     ++counted;
   }
   EXPECT_NEAR(mean_loss(d, s.scores.data(), s.nodes), want / counted, 1e-12);

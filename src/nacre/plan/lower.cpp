@@ -40,6 +40,7 @@ class Lowering {
     for (NodeRef i = 0; i < dfg_.size(); ++i) {
       if (!an_.bound(i) && !inlined(i)) place(i);
     }
+    if (plan_.options.fuse) sink_tails();
     for (Kernel& k : plan_.kernels) build_programs(k);
     drop_unread();
     find_stored();
@@ -151,6 +152,91 @@ class Lowering {
     k.nodes.push_back(i);
     kernel_of_[static_cast<size_t>(i)] = last;
     return true;
+  }
+
+  // ---- sinking
+  // A tail node that only one later kernel's tail reads moves there, if what it needs is in memory anyway: one value
+  // less to write, to read and to keep. Readers first, so that chains move as a whole.
+  void sink_tails() {
+    for (NodeRef i = dfg_.size() - 1; i >= 0; --i) {
+      const int to = sink_target(i);
+      std::vector<NodeRef> moved;
+      std::set<NodeRef> wide_operands;
+      if (to < 0 || !sinkable(i, moved, wide_operands) || wide_operands.size() > 1) continue;
+      move_nodes(moved, kernel_of(i), to);
+    }
+  }
+
+  // Who reads a node's memory, looking through other views of it.
+  void add_readers(NodeRef i, std::vector<NodeRef>& readers) const {
+    for (const NodeRef c : an_.consumers(i)) {
+      const bool same_bytes = !inlined(c) && owner(c) == owner(i);
+      if (same_bytes) add_readers(c, readers);
+      if (!same_bytes || an_.is_result(c)) {
+        readers.push_back(c);
+      }
+    }
+  }
+  std::vector<NodeRef> readers(NodeRef i) const {
+    std::vector<NodeRef> list;
+    add_readers(i, list);
+    return list;
+  }
+
+  // The kernel a tail node could move to, or -1.
+  int sink_target(NodeRef i) const {
+    const int from = kernel_of(i);
+    if (from < 0 || inlined(i) || owner(i) != i || !an_.row_local(i) || an_.is_result(i)) return -1;
+    const Kernel& k = plan_.kernels[static_cast<size_t>(from)];
+    if (!takes_tail(k.kind) || i == k.root || i == k.second || dfg_[i].type.space == Space::param()) return -1;
+    int to = -1;
+    for (const NodeRef c : readers(i)) {
+      const int at = inlined(c) ? -1 : kernel_of(c);
+      if (at < 0 || at == from || (to >= 0 && at != to)) return -1;
+      const Kernel& reader = plan_.kernels[static_cast<size_t>(at)];
+      const bool in_tail =
+          takes_tail(reader.kind) && c != reader.second && (c != reader.root || reader.kind == KernelKind::map);
+      if (!in_tail || reader.once != k.once || !an_.same_rows(dfg_[reader.root].type.space, dfg_[i].type.space))
+        return -1;
+      to = at;
+    }
+    return to;
+  }
+
+  // Whether the node's operands are in memory whatever happens to it; operands only it reads move along.
+  bool sinkable(NodeRef i, std::vector<NodeRef>& moved, std::set<NodeRef>& wide_operands) const {
+    const int from = kernel_of(i);
+    for (const NodeRef in : dfg_[i].inputs) {
+      const NodeRef o = owner(in);
+      bool in_memory = an_.bound(o) || kernel_of(o) != from || an_.is_result(o);
+      bool only_here = true;
+      for (const NodeRef c : readers(o)) {
+        in_memory |= inlined(c) || kernel_of(c) != from;
+        only_here &= c == i;
+      }
+      if (in_memory) {
+        const bool wide = dfg_[o].type.space != Space::param() && dfg_[o].type.row_size() >= dfg_[i].type.row_size();
+        if (wide) wide_operands.insert(o);
+      } else if (!only_here || o == plan_.kernels[static_cast<size_t>(from)].root ||
+                 !sinkable(o, moved, wide_operands)) {
+        return false;
+      }
+    }
+    moved.push_back(i);
+    return true;
+  }
+
+  void move_nodes(const std::vector<NodeRef>& moved, int from, int to) {
+    auto& source = plan_.kernels[static_cast<size_t>(from)].nodes;
+    auto& target = plan_.kernels[static_cast<size_t>(to)].nodes;
+    const auto moves = [&](NodeRef v) { return std::find(moved.begin(), moved.end(), owner(v)) != moved.end(); };
+    for (const NodeRef v : source) {
+      if (!moves(v)) continue;
+      target.push_back(v);
+      kernel_of_[static_cast<size_t>(v)] = to;
+    }
+    source.erase(std::remove_if(source.begin(), source.end(), moves), source.end());
+    std::sort(target.begin(), target.end());  // operands before their readers
   }
 
   // ---- implementation lists
