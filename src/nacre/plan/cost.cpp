@@ -11,7 +11,6 @@ double node_flops(const Analysis& an, NodeRef i) {
   switch (node.op) {
     case Op::matmul:
     case Op::typed_matmul:
-      return 2 * in * static_cast<double>(node.type.dims[0]);
     case Op::matmul_t:
     case Op::typed_matmul_t:
       return 2 * in * static_cast<double>(node.type.dims[0]);

@@ -130,8 +130,8 @@ int ProgramBuilder::compute_row_sum(const Node& node) {
   return emit({.op = MicroOp::row_sum, .a = value(x)}, w);
 }
 
-int ProgramBuilder::compute(NodeRef i) {
-  const Node& node = an_.dfg()[i];
+int ProgramBuilder::compute(NodeRef computed) {
+  const Node& node = an_.dfg()[computed];
   const int64_t w = node.type.row_size();
   switch (node.op) {
     case Op::index: {

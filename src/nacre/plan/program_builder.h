@@ -28,7 +28,7 @@ class ProgramBuilder {
   int emit(Micro micro, int64_t width);
   int operand(NodeRef node);
   int load(MicroOp op, NodeRef node);
-  int compute(NodeRef node);
+  int compute(NodeRef computed);
   int binary(const Node& node, MicroOp op);
   int compute_row_sum(const Node& node);
   int64_t width(int reg) const { return program_.widths[static_cast<size_t>(reg)]; }

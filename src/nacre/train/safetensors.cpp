@@ -69,6 +69,7 @@ Entry parse_entry(const std::string& path, const std::string& name, const ordere
 // The format wants the values of all entries to fill the data without gap or overlap.
 void check_places(const std::string& path, const std::vector<Entry>& entries, uint64_t data_bytes) {
   std::vector<std::pair<uint64_t, uint64_t>> places;
+  places.reserve(entries.size());
   for (const Entry& e : entries) places.emplace_back(e.begin, e.end);
   std::sort(places.begin(), places.end());
   uint64_t filled = 0;
