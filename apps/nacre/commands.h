@@ -2,7 +2,7 @@
 // exceptions.
 #pragma once
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): as CLI11 calls it
 class App;
 }
 

@@ -32,7 +32,7 @@ struct EvalCommand {
 std::string weights_file(const std::string& checkpoint) {
   namespace fs = std::filesystem;
   if (fs::is_regular_file(checkpoint)) return checkpoint;
-  const std::string final_weights = checkpoint + "/model.safetensors";
+  std::string final_weights = checkpoint + "/model.safetensors";
   if (fs::exists(final_weights)) return final_weights;
   throw UserError("--checkpoint", "there are no weights in '" + checkpoint + "'",
                   "name a run folder of a finished training, or a .safetensors file");
@@ -120,7 +120,7 @@ void run_predict(EvalCommand& c) {
 }
 
 std::shared_ptr<EvalCommand> add_common(CLI::App& command) {
-  const auto c = std::make_shared<EvalCommand>();
+  auto c = std::make_shared<EvalCommand>();
   add_data_options(command, c->config, false);
   add_execution_options(command, c->config);
   add_talk_options(command);

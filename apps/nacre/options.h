@@ -6,7 +6,7 @@
 #include "nacre/train/session.h"
 #include "nacre/train/trainer.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): as CLI11 calls it
 class App;
 }
 
