@@ -67,7 +67,12 @@ void* operator new(size_t size, std::align_val_t alignment) {
   if (void* p = __real_aligned_alloc(a, (size + a - 1) / a * a)) return p;
   throw std::bad_alloc();
 }
+void* operator new(size_t size, const std::nothrow_t& /*tag*/) noexcept {
+  count();
+  return __real_malloc(size == 0 ? 1 : size);
+}
 void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, const std::nothrow_t& /*tag*/) noexcept { std::free(p); }
 void operator delete(void* p, size_t /*size*/) noexcept { std::free(p); }
 void operator delete(void* p, std::align_val_t /*alignment*/) noexcept { std::free(p); }
 void operator delete(void* p, size_t /*size*/, std::align_val_t /*alignment*/) noexcept { std::free(p); }

@@ -42,7 +42,7 @@ std::string zip_header(const Member& m, bool central) {
   put(h, m.name.size(), 2);
   put(h, central ? 28 : 20, 2);
   if (central) {
-    put(h, 0, 2 + 2 + 2 + 4);  // comment, disk, attributes
+    h.append(2 + 2 + 2 + 4, '\0');  // comment, disk, attributes
     put(h, kSeeZip64, 4);
   }
   h += m.name;
