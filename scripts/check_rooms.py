@@ -26,7 +26,7 @@ MAY_USE = {
     "place": ("sample", "cost"),
     "cluster": ("graph", "cost"),
     "schedule": ("cost", "sample"),
-    "plan": ("data", "model", "gtask", "kernel", "place", "cluster", "schedule"),
+    "plan": ("data", "model", "cost", "gtask", "kernel", "place", "cluster", "schedule"),
     "engine": ("kernel", "plan"),
     "train": ("engine",),
     "report": ("train",),

@@ -18,6 +18,7 @@
 #include "nacre/base/pending_file.h"
 #include "nacre/kernel/cpu/gemm.h"
 #include "options.h"
+#include "statistics.h"
 
 namespace nacre::cli {
 namespace {
@@ -39,11 +40,6 @@ RunConfig reference_config(const BenchCommand& c, const std::string& model) {
   config.model.model = model;
   if (model == "gat" || model == "gatv2") config.model.heads = config.model.heads > 0 ? config.model.heads : 4;
   return config;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 // Time over the floor: the larger of bytes at the measured bandwidth and operations at the measured rate.
@@ -129,6 +125,7 @@ void run_cpu(BenchCommand& c) {
 void add_bench(CLI::App& app) {
   CLI::App& bench = *app.add_subcommand("bench", "measurements");
   bench.require_subcommand(1);
+  add_bench_wisegraph(bench);
   CLI::App& command =
       *bench.add_subcommand("cpu", "epoch time of the reference models on the CPU, and time over the floor per kernel");
   const auto c = std::make_shared<BenchCommand>();

@@ -31,7 +31,9 @@ int run(int argc, char** argv) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   nacre::cli::add_devices(app);
   nacre::cli::add_data(app);
+  nacre::cli::add_profile(app);
   nacre::cli::add_plan(app);
+  nacre::cli::add_explain(app);
   nacre::cli::add_train(app);
   nacre::cli::add_eval(app);
   nacre::cli::add_predict(app);

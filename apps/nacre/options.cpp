@@ -168,13 +168,26 @@ void add_execution_options(CLI::App& command, RunConfig& c) {
   command.add_option("--mode", c.mode, "full: every epoch is one step over the whole graph")
       ->capture_default_str()
       ->group("Execution");
-  command.add_option("--plan", c.plan, "auto, tensor (every operation by itself), or a plan file")
+  command
+      .add_option("--plan", c.plan,
+                  "auto (searched), off (rules only), vertex, edge, tensor, a partition table such as\n"
+                  "dst-id=1,edge-id=32, or a plan file")
       ->capture_default_str()
       ->group("Execution");
+  command.add_flag("--deterministic", c.deterministic, "the same bits on any machine: plans by rules, not by timing")
+      ->group("Execution");
+  command.add_flag("!--no-plan-cache", c.plan_cache, "search anew, and do not keep the plan")->group("Execution");
   command
       .add_option_function<std::string>(
           "--memory-limit", [&c](const std::string& text) { c.memory_limit = parse_size(text); },
           "most memory a run may use, e.g. 6G; default: what is free")
+      ->group("Execution");
+}
+
+void add_planned_epochs(CLI::App& command, RunConfig& c) {
+  command.add_option("--epochs", c.epochs, "length of the run: what a search may cost")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
       ->group("Execution");
 }
 
@@ -194,6 +207,7 @@ void apply_execution(const RunConfig& c) {
   }
   if (c.precision != "f32")
     throw UserError("--precision", "'" + c.precision + "' is not available in this build", "use f32");
+  check_plan(c.plan);
   if (c.mode != "full") throw UserError("--mode", "'" + c.mode + "' is not available in this build", "use full");
 }
 
@@ -209,9 +223,28 @@ Dataset open_data(const RunConfig& c) {
 
 void show_session(const Session& session) {
   for (const std::string& note : session.notes()) log_info("note: " + note);
+  if (!session.planning().source.empty()) log_info("plan " + how_found(session.planning()));
   std::string bill = memory_text(session.memory());
   bill.pop_back();
   log_info("memory:\n" + bill);
+}
+
+Dfg written_dfg(const Session& session) {
+  ModelOptions options = session.config().model;
+  options.training = true;
+  Dfg dfg = build_model(options);
+  differentiate(dfg);
+  return dfg;
+}
+
+std::string how_found(const PlanAnswer& answer) {
+  if (answer.source == "searched") {
+    return fmt::format("searched in {}, {} kernels timed", human_seconds(answer.search.seconds),
+                       answer.search.samples.size());
+  }
+  if (answer.source == "cached") return "from the cache";
+  if (answer.source == "rules") return "found by rules";
+  return answer.source == "file" ? "from a file" : "as asked";
 }
 
 std::string json_number(double value) {

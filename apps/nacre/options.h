@@ -17,6 +17,8 @@ void add_data_options(CLI::App& command, RunConfig& config, bool required);
 void add_model_options(CLI::App& command, RunConfig& config);
 void add_training_options(CLI::App& command, RunConfig& config);
 void add_execution_options(CLI::App& command, RunConfig& config);
+// --epochs for commands that plan and do not train: how long a run the search may reckon with.
+void add_planned_epochs(CLI::App& command, RunConfig& config);
 
 // --quiet, --verbose
 void add_talk_options(CLI::App& command);
@@ -27,6 +29,10 @@ Dataset open_data(const RunConfig& config);
 void apply_execution(const RunConfig& config);
 // The notes of a session and its bill, for people.
 void show_session(const Session& session);
+// The model of a session with its gradient, before any planning.
+Dfg written_dfg(const Session& session);
+// "searched in 1.2 s, 14 kernels timed", "from the cache", …
+std::string how_found(const PlanAnswer& answer);
 // NaN and -1 (no such split) become null.
 std::string json_number(double value);
 

@@ -47,6 +47,7 @@ std::string result_json(const Session& session, const TrainResult& r, const std:
                                     {"planned_mb", static_cast<double>(total_bytes(session.memory())) / (1 << 20)},
                                     {"device", "cpu"},
                                     {"plan", session.plan().name},
+                                    {"plan_source", session.planning().source},
                                     {"model", session.config().model.model},
                                     {"data", session.dataset().name},
                                     {"seed", session.config().seed},
@@ -88,7 +89,10 @@ void run(TrainCommand& c) {
     if (!file.empty()) const PendingFile probe(file);
   }
   if (!c.trace.empty()) trace_start();
-  Session session(open_data(c.config), c.config);
+  SessionNeeds needs;
+  const std::string last_plan = c.trainer.run_folder + "/plan.json";
+  if (c.trainer.resume && std::filesystem::exists(last_plan)) needs.resumed_plan = last_plan;
+  Session session(open_data(c.config), c.config, needs);
   show_session(session);
   session.start();
   if (!c.no_checkpoint && c.trainer.run_folder.empty()) {

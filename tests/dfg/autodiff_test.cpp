@@ -86,6 +86,40 @@ TEST(Differentiate, AddsGradientsOfSharedValues) {
   EXPECT_EQ(count_ops(net.dfg, Op::tanh_grad), 1) << "one gradient of y, summed before it goes on";
 }
 
+// The gradient of reading pairs is the sum over them, and the other way round: through the same pairs.
+TEST(Differentiate, GoesBackThroughPairs) {
+  for (const bool src : {true, false}) {
+    Net net;
+    const Attr end = src ? Attr::src : Attr::dst;
+    const Attr pairs = src ? Attr::pair_src : Attr::pair_dst;
+    const SpaceKind space = src ? SpaceKind::pair_src : SpaceKind::pair_dst;
+    const NodeRef x = net.param(src ? v(0, {3}) : v(1, {3}));
+    const NodeRef rows = net.dfg.add({.op = Op::index, .inputs = {x}, .attr = end, .ints = {1}});
+    const NodeRef product = net.op(Op::typed_matmul, {rows, net.param(t({3, 2}))});
+    const NodeRef on_edges = net.op(Op::index, {product}, pairs);
+    net.finish(net.op(Op::index_add, {on_edges}, pairs));
+    differentiate(net.dfg);
+    net.dfg.validate();
+    const Dfg& dfg = net.dfg;
+    const Node& grad_x = dfg[dfg.output("grad:leaf0")];
+    EXPECT_EQ(grad_x.op, Op::index_add);
+    EXPECT_EQ(grad_x.attr, end);
+    EXPECT_EQ(dfg[grad_x.inputs[0]].op, Op::typed_matmul_t);
+    EXPECT_EQ(dfg[grad_x.inputs[0]].type.space.kind, space);
+    const Node& grad_w = dfg[dfg.output("grad:leaf1")];
+    EXPECT_EQ(grad_w.op, Op::typed_weight_grad);
+    EXPECT_EQ(dfg[grad_w.inputs[0]].type.space.kind, space);
+  }
+}
+
+TEST(Differentiate, ASequenceOfEdgesHasGradientsOnEdges) {
+  Net net;
+  const NodeRef z = net.param(e(0, {8}));
+  net.finish(net.op(Op::lstm, {z, net.param(p({2, 8}))}, Attr::dst));
+  differentiate(net.dfg);
+  EXPECT_EQ(net.dfg[net.dfg.output("grad:leaf0")].type, e(0, {8}));
+}
+
 TEST(Differentiate, StopsAtStateAndInputs) {
   Net net;
   const NodeRef state = net.dfg.add({.op = Op::param, .type = v(0, {3}), .name = "state", .state = true});

@@ -67,7 +67,7 @@ const std::vector<Rule> kIndexing = {
     {"type", op(Op::index, Attr::type, {1}), {t({2})}, "e1[2]"},
     {"dst_of_v0", op(Op::index, Attr::dst), {v(0, {2})}, "!v0 is nobody's destination"},
     {"src_of_edges", op(Op::index, Attr::src), {e(0, {2})}, "!starts at vertices"},
-    {"no_attr", op(Op::index), {v(0, {2})}, "!follows src, dst, type or self"},
+    {"no_attr", op(Op::index), {v(0, {2})}, "!follows an edge attribute"},
     {"type_without_layer", op(Op::index, Attr::type), {t({2})}, "!names a layer"},
     {"type_layer", op(Op::index, Attr::type, {-1}), {t({2})}, "!no such layer"},
     {"of_labels", op(Op::index, Attr::src), {as(DType::i32, v(0))}, "!needs f32"},
@@ -76,7 +76,7 @@ const std::vector<Rule> kIndexing = {
     {"add_type", op(Op::index_add, Attr::type), {e(1, {2})}, "t[2]"},
     {"add_self", op(Op::index_add, Attr::self), {v(1, {2})}, "v0[2]"},
     {"add_self_v0", op(Op::index_add, Attr::self), {v(0, {2})}, "!starts at destinations"},
-    {"add_of_vertices", op(Op::index_add, Attr::dst), {v(0, {2})}, "!needs a value on edges"},
+    {"add_of_vertices", op(Op::index_add, Attr::dst), {v(0, {2})}, "!starts at edges or pairs"},
     {"add_no_attr", op(Op::index_add), {e(0, {2})}, "!index_add follows"},
     {"mean_src", op(Op::index_mean, Attr::src), {e(0, {2})}, "!along dst only"},
     {"max", op(Op::index_max, Attr::dst), {e(0, {2})}, "v1[2]"},
@@ -92,6 +92,47 @@ const std::vector<Rule> kIndexing = {
     {"lstm_grad_z", op(Op::lstm_grad_z), {v(1, {2}), v(0, {8}), p({2, 8})}, "v0[8]"},
     {"lstm_grad_w", op(Op::lstm_grad_w), {v(1, {2}), v(0, {8}), p({2, 8})}, "p[2,8]"},
     {"lstm_grad_space", op(Op::lstm_grad_w), {v(0, {2}), v(0, {8}), p({2, 8})}, "!at the destinations"},
+};
+
+const std::vector<Rule> kPairs = {
+    {"src", op(Op::index, Attr::src, {1}), {v(1, {2})}, "s1[2]"},
+    {"dst", op(Op::index, Attr::dst, {1}), {v(2, {2})}, "d1[2]"},
+    {"dst_of_v0", op(Op::index, Attr::dst, {1}), {v(0, {2})}, "!v0 is nobody's destination"},
+    {"src_ints", op(Op::index, Attr::src, {2}), {v(0, {2})}, "!with ints=1 to pairs"},
+    {"src_many_ints", op(Op::index, Attr::src, {1, 1}), {v(0, {2})}, "!with ints=1 to pairs"},
+    {"src_of_pairs", op(Op::index, Attr::src, {1}), {s(0, {2})}, "!starts at vertices"},
+    {"type_src", op(Op::index, Attr::type, {1, 1}), {t({2, 3})}, "s1[2,3]"},
+    {"type_dst", op(Op::index, Attr::type, {1, 2}), {t()}, "d1[]"},
+    {"type_neither", op(Op::index, Attr::type, {1, 3}), {t()}, "!sources (1) or destinations (2)"},
+    {"type_zero", op(Op::index, Attr::type, {1, 0}), {t()}, "!sources (1) or destinations (2)"},
+    {"type_three_ints", op(Op::index, Attr::type, {1, 1, 1}), {t()}, "!names a layer"},
+    {"type_layer", op(Op::index, Attr::type, {-1, 1}), {t()}, "!no such layer"},
+    {"pair_src", op(Op::index, Attr::pair_src), {s(1, {2})}, "e1[2]"},
+    {"pair_dst", op(Op::index, Attr::pair_dst), {d(0, {2})}, "e0[2]"},
+    {"pair_src_of_dst", op(Op::index, Attr::pair_src), {d(0, {2})}, "!starts at the pairs it names"},
+    {"pair_dst_of_vertices", op(Op::index, Attr::pair_dst), {v(1, {2})}, "!starts at the pairs it names"},
+    {"add_pair_src", op(Op::index_add, Attr::pair_src), {e(1, {2})}, "s1[2]"},
+    {"add_pair_dst", op(Op::index_add, Attr::pair_dst), {e(1, {2})}, "d1[2]"},
+    {"add_pair_src_of_pairs", op(Op::index_add, Attr::pair_src), {s(1, {2})}, "!starts at edges"},
+    {"add_src_of_pairs", op(Op::index_add, Attr::src), {s(1, {2})}, "v1[2]"},
+    {"add_dst_of_pairs", op(Op::index_add, Attr::dst), {d(1, {2})}, "v2[2]"},
+    {"add_src_of_dst_pairs", op(Op::index_add, Attr::src), {d(1, {2})}, "!starts at edges or pairs"},
+    {"add_dst_of_src_pairs", op(Op::index_add, Attr::dst), {s(1, {2})}, "!starts at edges or pairs"},
+    {"add_type_of_pairs", op(Op::index_add, Attr::type), {d(1, {2})}, "t[2]"},
+    {"mean_of_pairs", op(Op::index_mean, Attr::dst), {d(0, {2})}, "!needs a value on edges"},
+    {"softmax_of_pairs", op(Op::edge_softmax, Attr::dst), {d(0, {2})}, "!needs a value on edges"},
+    {"typed_matmul", op(Op::typed_matmul), {s(1, {3}), t({3, 5})}, "s1[5]"},
+    {"typed_matmul_t", op(Op::typed_matmul_t), {d(1, {5}), t({3, 5})}, "d1[3]"},
+    {"typed_weight_grad", op(Op::typed_weight_grad), {s(1, {3}), s(1, {5})}, "t[3,5]"},
+    {"typed_weight_grad_spaces", op(Op::typed_weight_grad), {s(1, {3}), d(1, {5})}, "!in the same space"},
+    {"typed_weight_grad_layers", op(Op::typed_weight_grad), {s(1, {3}), s(0, {5})}, "!in the same space"},
+    {"add", op(Op::add), {s(0, {3}), s(0, {3})}, "s0[3]"},
+    {"add_ends", op(Op::add), {s(0, {3}), d(0, {3})}, "!different spaces"},
+    {"add_edges", op(Op::add), {s(0, {3}), e(0, {3})}, "!different spaces"},
+    {"lstm_edges", op(Op::lstm, Attr::dst), {e(0, {8}), p({2, 8})}, "v1[2]"},
+    {"lstm_pairs", op(Op::lstm, Attr::dst), {s(0, {8}), p({2, 8})}, "!gates must be v[4H] or e[4H]"},
+    {"lstm_grad_z_edges", op(Op::lstm_grad_z), {v(1, {2}), e(0, {8}), p({2, 8})}, "e0[8]"},
+    {"lstm_grad_w_edges", op(Op::lstm_grad_w), {v(1, {2}), e(0, {8}), p({2, 8})}, "p[2,8]"},
 };
 
 const std::vector<Rule> kMatrices = {
@@ -176,6 +217,7 @@ const std::vector<Rule> kAcrossRows = {
 std::string rule_name(const testing::TestParamInfo<Rule>& c) { return c.param.name; }
 INSTANTIATE_TEST_SUITE_P(Leaves, Infer, testing::ValuesIn(kLeaves), rule_name);
 INSTANTIATE_TEST_SUITE_P(Indexing, Infer, testing::ValuesIn(kIndexing), rule_name);
+INSTANTIATE_TEST_SUITE_P(Pairs, Infer, testing::ValuesIn(kPairs), rule_name);
 INSTANTIATE_TEST_SUITE_P(Matrices, Infer, testing::ValuesIn(kMatrices), rule_name);
 INSTANTIATE_TEST_SUITE_P(Elementwise, Infer, testing::ValuesIn(kElementwise), rule_name);
 INSTANTIATE_TEST_SUITE_P(Shapes, Infer, testing::ValuesIn(kShapes), rule_name);
@@ -187,7 +229,7 @@ TEST(OpTable, NamesAreUniqueAndReadBack) {
     EXPECT_FALSE(op_info(which).name.empty());
     EXPECT_EQ(parse_op(op_info(which).name), which);
   }
-  for (const Attr attr : {Attr::none, Attr::src, Attr::dst, Attr::type, Attr::self}) {
+  for (const Attr attr : {Attr::none, Attr::src, Attr::dst, Attr::type, Attr::self, Attr::pair_src, Attr::pair_dst}) {
     EXPECT_EQ(parse_attr(attr_name(attr)), attr);
   }
   EXPECT_THROW(parse_op("count_"), UserError);

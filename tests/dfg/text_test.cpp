@@ -49,6 +49,26 @@ TEST(DfgText, KeepsEveryDigit) {
   for (int i = 0; i < back.size(); ++i) EXPECT_EQ(back[i].alpha, net.dfg[i].alpha);
 }
 
+TEST(DfgText, NamesPairs) {
+  EXPECT_EQ(space_text(Space::pair_src(2)), "s2");
+  EXPECT_EQ(space_text(Space::pair_dst(0)), "d0");
+  const Dfg dfg = parse_dfg(
+      "dfg pairs\n"
+      "%0 = input : v0[3] name=x\n"
+      "%1 = index(%0) : s0[3] attr=src ints=1\n"
+      "%2 = param : t[3,2] name=w\n"
+      "%3 = typed_matmul(%1, %2) : s0[2]\n"
+      "%4 = index(%3) : e0[2] attr=pair_src\n"
+      "%5 = index_add(%4) : d0[2] attr=pair_dst\n"
+      "%6 = index_add(%5) : v1[2] attr=dst\n"
+      "output y %6\n");
+  EXPECT_EQ(dfg[3].type.space, Space::pair_src(0));
+  EXPECT_EQ(dfg[5].type.space, Space::pair_dst(0));
+  EXPECT_EQ(dfg[4].attr, Attr::pair_src);
+  EXPECT_EQ(dfg.num_layers(), 1);
+  EXPECT_EQ(parse_dfg(print_dfg(dfg)), dfg);
+}
+
 constexpr const char* kGood =
     "dfg small  # a name\n"
     "\n"
@@ -86,6 +106,10 @@ TEST(DfgText, ErrorsNameTheLine) {
       {"%2 = relu(%0) : v1[3]", "the type should be v0[3]"},
       {"%2 = relu(%0) : w0[3]", "unknown space 'w0'"},
       {"%2 = relu(%0) : v[3]", "bad number"},
+      {"%2 = input : s[3] name=y", "bad number"},
+      {"%2 = input : d-1[3] name=y", "negative layer"},
+      {"%2 = index(%0) : d0[3] attr=src ints=1", "the type should be s0[3]"},
+      {"%2 = index(%0) : e0[3] attr=pair_src", "starts at the pairs it names"},
       {"%2 = relu(%0) : v-1[3]", "negative layer"},
       {"%2 = relu(%0) : v0[3", "expected ']'"},
       {"%2 = relu(%0) : v0[3]:f16", "unknown element type 'f16'"},

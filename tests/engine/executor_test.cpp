@@ -30,7 +30,8 @@ TEST_F(EngineTest, EveryModelAgreesWithTheInterpreter) {
     for (const BlocksInput& input : block_inputs(11, model.options.layers)) {
       SCOPED_TRACE(model.name + " on " + input.name);
       const Dfg dfg = training_dfg(options_for(model.options, input.blocks));
-      expect_plans_agree(dfg, input.blocks, rounded_to_float(model_bindings(dfg, input.blocks, 23)), kStep);
+      // Batch norm of nearly equal rows (hubs) magnifies the rounding of what it is given.
+      expect_plans_agree(dfg, input.blocks, rounded_to_float(model_bindings(dfg, input.blocks, 23)), kStep, 4e-5);
     }
   }
 }

@@ -89,7 +89,7 @@ TEST_P(WideOp, ThreadsDoNotChangeABit) {
   for (const OpCase& c : op_cases(GetParam())) {
     const Dfg dfg = case_dfg(c.build, true);
     const ref::Bindings bindings = bindings_for(dfg, blocks, 45);
-    for (const PlanOptions options : {PlanOptions{true, true}, PlanOptions{false, false}}) {
+    for (const PlanOptions& options : {PlanOptions{true, true}, PlanOptions{false, false}}) {
       set_num_threads(1);
       const Outputs first = run_plan(dfg, blocks, bindings, kStep, options);
       set_num_threads(4);

@@ -29,8 +29,10 @@ using Row = std::vector<double>;
 // One sequence at a time, all states kept.
 class Reference {
  public:
-  Reference(const Graph& graph, int64_t hidden, const std::vector<float>& z, const std::vector<float>& w)
+  Reference(const Graph& graph, int64_t hidden, const std::vector<float>& z, const std::vector<float>& w,
+            bool on_edges = false)
       : graph_(graph),
+        on_edges_(on_edges),
         h_(static_cast<size_t>(hidden)),
         z_(z),
         w_(w),
@@ -50,8 +52,10 @@ class Reference {
   struct State {
     Row gates, c, h;
   };
+  // Row of z.
   size_t source(int64_t v, size_t step) const {
-    return graph_.col_idx()[graph_.row_ptr()[v] + static_cast<int64_t>(step)];
+    const int64_t edge = graph_.row_ptr()[v] + static_cast<int64_t>(step);
+    return on_edges_ ? static_cast<size_t>(edge) : graph_.col_idx()[edge];
   }
 
   Row forward(int64_t v) {
@@ -103,6 +107,7 @@ class Reference {
   }
 
   const Graph& graph_;
+  bool on_edges_;
   size_t h_;
   const std::vector<float>& z_;
   const std::vector<float>& w_;
@@ -128,12 +133,12 @@ struct Problem {
   std::vector<float> z, w, g;
   std::shared_ptr<const LstmView> view;
 
-  Problem(const Graph& from, int64_t h, uint64_t seed) : graph(from), hidden(h) {
+  Problem(const Graph& from, int64_t h, uint64_t seed, const LstmOptions& options = {}) : graph(from), hidden(h) {
     test::Rng rng(seed);
-    z = normal_values(rng, graph.num_src() * 4 * hidden, 1);
+    view = make_lstm_view(make_row_view(graph, Direction::by_dst), options);
+    z = normal_values(rng, view->z_rows() * 4 * hidden, 1);
     w = normal_values(rng, hidden * 4 * hidden, 1 / std::sqrt(static_cast<double>(hidden)));
     g = normal_values(rng, graph.num_dst() * hidden, 1);
-    view = make_lstm_view(make_row_view(graph, Direction::by_dst));
   }
 
   std::vector<float> forward(bool packed = true) const {
@@ -166,7 +171,7 @@ struct Problem {
   }
 
   void check(const std::string& name) const {
-    Reference want(graph, hidden, z, w);
+    Reference want(graph, hidden, z, w, view->options.on_edges);
     want.run(g);
     const Gradients grad = backward();
     expect_close(forward(), want.out, 4e-6, name + " forward");
@@ -220,6 +225,63 @@ TEST(Lstm, VeryLongRowInBoundedMemory) {
   const auto floats = lstm_grad_workspace(*problem.view, 4);
   EXPECT_LT(floats, 1 << 19);
   problem.check("very long row");
+}
+
+std::string options_text(const LstmOptions& options) {
+  return " in batches of " + std::to_string(options.batch_rows) + (options.on_edges ? ", z on edges" : "") +
+         (options.pad ? ", padded" : "");
+}
+
+TEST(Lstm, EveryWayOfRunning) {
+  auto graphs = test::random_graphs(7, 40);
+  graphs.push_back({"skewed", skewed_graph()});
+  for (const int64_t batch_rows : {1, 7, 128, 1000}) {
+    for (const bool on_edges : {false, true}) {
+      for (const bool pad : {false, true}) {
+        const LstmOptions options = {batch_rows, on_edges, pad};
+        for (const auto& [name, graph] : graphs) {
+          const Problem problem(graph, 9, 11, options);
+          for (const auto& batch : problem.view->batches) ASSERT_LE(batch.end - batch.begin, batch_rows);
+          problem.check(name + options_text(options));
+        }
+      }
+    }
+  }
+}
+
+// Padding computes more and changes nothing; gathering z by edge is gathering it by source.
+TEST(Lstm, WaysOfRunningAgreeExactly) {
+  const Graph graph = skewed_graph();
+  const Problem plain(graph, 16, 12);
+  const Problem padded(graph, 16, 12, {128, false, true});
+  EXPECT_EQ(padded.forward(), plain.forward());
+  EXPECT_TRUE(padded.backward() == plain.backward());
+  Problem on_edges(graph, 16, 12, {128, true, false});
+  for (int64_t e = 0; e < graph.num_edges(); ++e) {
+    std::copy_n(plain.z.begin() + graph.col_idx()[e] * int64_t{64}, 64, on_edges.z.begin() + e * 64);
+  }
+  on_edges.w = plain.w;
+  on_edges.g = plain.g;
+  EXPECT_EQ(on_edges.forward(), plain.forward());
+  EXPECT_EQ(on_edges.backward().dw, plain.backward().dw);
+  const Problem alone(graph, 16, 12, {1, false, false});
+  EXPECT_EQ(alone.forward(), plain.forward());
+}
+
+TEST(Lstm, EveryWaySameBitsOnAnyThreadCount) {
+  const int before = num_threads();
+  for (const LstmOptions& options : {LstmOptions{1, true, false}, LstmOptions{40, false, true}}) {
+    const Problem problem(skewed_graph(), 17, 13, options);
+    set_num_threads(1);
+    const auto out = problem.forward();
+    const auto grad = problem.backward();
+    for (const int threads : {2, 4}) {
+      set_num_threads(threads);
+      EXPECT_EQ(problem.forward(), out) << options_text(options);
+      EXPECT_TRUE(problem.backward() == grad) << options_text(options);
+    }
+  }
+  set_num_threads(before);
 }
 
 TEST(Lstm, OneGradientOnly) {

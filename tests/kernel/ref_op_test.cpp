@@ -46,6 +46,8 @@ struct OpCase {
 ValueType v0(Dims dims = {}) { return {Space::vertex(0), std::move(dims)}; }
 ValueType v1(Dims dims = {}) { return {Space::vertex(1), std::move(dims)}; }
 ValueType e0(Dims dims = {}) { return {Space::edge(0), std::move(dims)}; }
+ValueType s0(Dims dims = {}) { return {Space::pair_src(0), std::move(dims)}; }
+ValueType d0(Dims dims = {}) { return {Space::pair_dst(0), std::move(dims)}; }
 ValueType ty(Dims dims = {}) { return {Space::type(), std::move(dims)}; }
 ValueType pa(Dims dims = {}) { return {Space::param(), std::move(dims)}; }
 ValueType as(DType dtype, ValueType type) {
@@ -107,6 +109,40 @@ void index_cases(std::vector<OpCase>& out) {
                {-0.1875, 0.1875, -1.75, -0.75, 2.5}}});
 }
 
+// Source pairs by (type, vertex): (0, 1), (0, 3), (1, 2); destination pairs: (0, 0), (0, 2), (1, 0), (1, 2).
+void pair_cases(std::vector<OpCase>& out) {
+  const auto index = [](Attr attr, std::vector<int64_t> ints) {
+    return Node{.op = Op::index, .attr = attr, .ints = std::move(ints)};
+  };
+  const Values edges = {1, 2, 4, 8, 16};
+  const Operand x{s0({2}), {1, 1, 2, 0, 1, 3}};
+  const Operand w{ty({2, 1}), {1, 2, 10, 20, 100, 200}};
+  out.insert(out.end(),
+             {{"index_src_to_pairs", index(Attr::src, {1}), {{v0(), ramp(4)}}, "s0[]", {2, 4, 3}},
+              {"index_dst_to_pairs", index(Attr::dst, {1}), {{v1(), {7, 8, 9}}}, "d0[]", {7, 9, 7, 9}},
+              {"index_type_to_src_pairs", index(Attr::type, {0, 1}), {{ty(), {5, 6, 7}}}, "s0[]", {5, 5, 6}},
+              {"index_type_to_dst_pairs", index(Attr::type, {0, 2}), {{ty(), {5, 6, 7}}}, "d0[]", {5, 5, 6, 6}},
+              {"index_pair_src", index(Attr::pair_src, {}), {{s0(), ramp(3)}}, "e0[]", {1, 3, 3, 3, 2}},
+              {"index_pair_dst", index(Attr::pair_dst, {}), {{d0(), ramp(4)}}, "e0[]", {1, 3, 4, 4, 2}},
+              {"index_add_pair_src", op(Op::index_add, Attr::pair_src), {{e0(), edges}}, "s0[]", {1, 16, 14}},
+              {"index_add_pair_dst", op(Op::index_add, Attr::pair_dst), {{e0(), edges}}, "d0[]", {1, 16, 2, 12}},
+              {"index_add_of_src_pairs", op(Op::index_add, Attr::src), {{s0(), ramp(3)}}, "v0[]", {0, 1, 3, 2}},
+              {"index_add_of_dst_pairs", op(Op::index_add, Attr::dst), {{d0(), ramp(4)}}, "v1[]", {4, 0, 6}},
+              {"index_add_type_of_src_pairs", op(Op::index_add, Attr::type), {{s0(), ramp(3)}}, "t[]", {3, 3, 0}},
+              {"index_add_type_of_dst_pairs", op(Op::index_add, Attr::type), {{d0(), ramp(4)}}, "t[]", {3, 7, 0}},
+              {"typed_matmul_on_pairs", op(Op::typed_matmul), {x, w}, "s0[1]", {3, 2, 70}},
+              {"typed_matmul_t_on_pairs",
+               op(Op::typed_matmul_t),
+               {{d0({1}), ramp(4)}, w},
+               "d0[2]",
+               {1, 2, 2, 4, 30, 60, 40, 80}},
+              {"typed_weight_grad_on_pairs",
+               op(Op::typed_weight_grad),
+               {x, {s0({1}), ramp(3)}},
+               "t[2,1]",
+               {5, 1, 3, 9, 0, 0}}});
+}
+
 // H = 1. All gates but g are ½ unless w moves them; g is ½, ¼ and 0.8 at sources 1, 2 and 3.
 void lstm_cases(std::vector<OpCase>& out) {
   Values z(16, 0);
@@ -131,6 +167,17 @@ void lstm_cases(std::vector<OpCase>& out) {
                  "v1[1]",
                  {0.5 * std::tanh(c0), 0, 0.5 * std::tanh(c2)}});
 
+  // The same gates, one row per edge.
+  Values at_edges;
+  for (const size_t src : {1, 2, 2, 2, 3}) {
+    for (size_t j = 0; j < 4; ++j) at_edges.push_back(z[4 * src + j]);
+  }
+  out.push_back({"lstm_of_edges",
+                 op(Op::lstm, Attr::dst),
+                 {{e0({4}), at_edges}, {pa({1, 4}), {1, 0, 0, 0}}},
+                 "v1[1]",
+                 {0.5 * std::tanh(c0), 0, 0.5 * std::tanh(c2)}});
+
   // Gradient of destination 0's state only, with w = 0: c1 = c2 = ¼ and d = ∂h/∂c2.
   const double t = std::tanh(0.25);
   const double d = 0.5 * (1 - t * t);
@@ -146,6 +193,12 @@ void lstm_cases(std::vector<OpCase>& out) {
   const std::vector<Operand> operands = {{v1({1}), {1, 0, 0}}, {v0({4}), z}, {pa({1, 4}), still}};
   out.push_back({"lstm_grad_z", op(Op::lstm_grad_z), operands, "v0[4]", dz});
   out.push_back({"lstm_grad_w", op(Op::lstm_grad_w), operands, "p[1,4]", dw});
+  Values dz_edges(20, 0);
+  std::copy(step1.begin(), step1.end(), dz_edges.begin());
+  std::copy(step2.begin(), step2.end(), dz_edges.begin() + 4);
+  const std::vector<Operand> on_edges = {{v1({1}), {1, 0, 0}}, {e0({4}), at_edges}, {pa({1, 4}), still}};
+  out.push_back({"lstm_grad_z_of_edges", op(Op::lstm_grad_z), on_edges, "e0[4]", dz_edges});
+  out.push_back({"lstm_grad_w_of_edges", op(Op::lstm_grad_w), on_edges, "p[1,4]", dw});
 }
 
 void matrix_cases(std::vector<OpCase>& out) {
@@ -281,6 +334,7 @@ void loss_cases(std::vector<OpCase>& out) {
 std::vector<OpCase> op_cases() {
   std::vector<OpCase> cases;
   index_cases(cases);
+  pair_cases(cases);
   lstm_cases(cases);
   matrix_cases(cases);
   elementwise_cases(cases);
@@ -292,10 +346,10 @@ std::vector<OpCase> op_cases() {
 
 class RefOp : public testing::TestWithParam<OpCase> {};
 
-// Runs the case with all its vertex and edge spaces moved `up` layers.
+// Runs the case with all its vertex, edge and pair spaces moved `up` layers.
 void expect_values(const OpCase& c, const Blocks& blocks, int up) {
   const auto moved = [up](ValueType type) {
-    if (type.space.kind == SpaceKind::vertex || type.space.kind == SpaceKind::edge) type.space.layer += up;
+    if (type.space.kind == SpaceKind::vertex || type.space.is_typed()) type.space.layer += up;
     return type;
   };
   Dfg dfg;

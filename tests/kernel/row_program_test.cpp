@@ -306,6 +306,93 @@ TEST(MapRows, Normalisation) {
   }
 }
 
+// ---- matrix products
+// out[r] = Σ over k of in[r, k] · element(r, k, n).
+template <class F>
+std::vector<double> product(const std::vector<double>& in, int64_t rows, int64_t k, int64_t n, const F& element) {
+  std::vector<double> out(static_cast<size_t>(rows * n));
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t j = 0; j < n; ++j) {
+      double sum = 0;
+      for (int64_t i = 0; i < k; ++i) sum += in[static_cast<size_t>(r * k + i)] * element(r, i, j);
+      out[static_cast<size_t>(r * n + j)] = sum;
+    }
+  }
+  return out;
+}
+
+// relu(x + p)·W, then relu of it times Wᵀ: products in a row, of rows read in place and of rows in slots.
+TEST(MapRows, MatrixProducts) {
+  for (const auto& [k, n] : std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {3, 40}, {64, 7}, {100, 100}, {33, 257}}) {
+    for (const int64_t rows : {0, 1, 5, 700}) {
+      const auto x = random_floats(rows * k, 1), w = random_floats(k * n, 2), p = random_floats(k, 3);
+      std::vector<float> direct = testing::unset(rows * n), there = testing::unset(rows * n),
+                         back = testing::unset(rows * k), one = testing::unset(rows * n);
+      Program program(Space::vertex(0));
+      const int rx = program.load(MicroOp::load, x.data(), k), rp = program.load(MicroOp::load_row0, p.data(), k);
+      program.store(program.apply_with(MicroOp::gemm, n, rx, w.data()), direct.data());
+      const int sum = program.apply(MicroOp::relu, k, program.apply(MicroOp::add, k, rx, rp));
+      const int rt = program.apply_with(MicroOp::gemm, n, sum, w.data());
+      program.store(rt, there.data());
+      program.store(program.apply_with(MicroOp::gemm_t, k, program.apply(MicroOp::relu, n, rt), w.data()), back.data());
+      program.store(program.apply_with(MicroOp::gemm, n, rp, w.data()), one.data());
+      run_rows(program, rows, back);
+      const auto weight = [&, n = n](int64_t, int64_t i, int64_t j) {
+        return double{w[static_cast<size_t>(i * n + j)]};
+      };
+      const auto weight_t = [&, n = n](int64_t, int64_t j, int64_t i) {
+        return double{w[static_cast<size_t>(i * n + j)]};
+      };
+      std::vector<double> in(x.begin(), x.end()), ps;
+      testing::expect_close(direct, product(in, rows, k, n, weight), 1e-5, "gemm of rows in place");
+      for (size_t i = 0; i < in.size(); ++i) {
+        ps.push_back(p[i % p.size()]);
+        in[i] = std::max(0.0, in[i] + ps[i]);
+      }
+      auto middle = product(in, rows, k, n, weight);
+      testing::expect_close(there, middle, 1e-5, "gemm");
+      for (double& v : middle) v = std::max(0.0, v);
+      testing::expect_close(back, product(middle, rows, n, k, weight_t), 4e-5, "gemm_t");
+      testing::expect_close(one, product(ps, rows, k, n, weight), 1e-5, "gemm of a parameter");
+    }
+  }
+}
+
+TEST(MapEdges, TypedProductsInBothDirections) {
+  for (const auto& [name, graph] : testing::awkward_graphs()) {
+    for (const auto& [k, n] : std::vector<std::pair<int64_t, int64_t>>{{1, 4}, {17, 9}, {40, 64}}) {
+      const auto x = random_floats(graph.num_src() * k, 1), w = random_floats(3 * k * n, 2);
+      std::vector<float> there = testing::unset(graph.num_edges() * n), back = testing::unset(graph.num_edges() * k);
+      Program program(Space::edge(0));
+      const int rt = program.apply_with(MicroOp::typed_gemm, n, program.load(MicroOp::load_src, x.data(), k), w.data());
+      program.store(rt, there.data());
+      program.store(program.apply_with(MicroOp::typed_gemm_t, k, rt, w.data()), back.data());
+      std::vector<double> in;
+      for (const NodeId u : graph.col_idx()) in.insert(in.end(), x.begin() + u * k, x.begin() + (u + 1) * k);
+      const auto weight = [&, graph = graph, k = k, n = n](int64_t e, int64_t i, int64_t j) {
+        return double{w[static_cast<size_t>((graph.edge_type()[e] * k + i) * n + j)]};
+      };
+      const auto weight_t = [&](int64_t e, int64_t j, int64_t i) { return weight(e, i, j); };
+      const auto want = product(in, graph.num_edges(), k, n, weight);
+      TestScratch scratch(cpu::scratch_floats(program.program()));
+      const auto bound = program.bound();
+      for (const auto direction : {Direction::by_dst, Direction::by_src}) {
+        const auto view = cpu::make_row_view(graph, direction);
+        std::fill(there.begin(), there.end(), std::numeric_limits<float>::quiet_NaN());
+        testing::run_on_threads(back, [&] { cpu::map_edges(bound, *view, scratch.scratch()); });
+        testing::expect_close(there, want, 1e-5, name + " typed_gemm");
+        testing::expect_close(back, product(want, graph.num_edges(), n, k, weight_t), 4e-5, name + " typed_gemm_t");
+      }
+    }
+  }
+}
+
+TEST(ProgramText, NamesProducts) {
+  Program program(Space::edge(0));
+  program.apply_with(MicroOp::typed_gemm_t, 8, program.load(MicroOp::load_src, nullptr, 16), nullptr);
+  EXPECT_EQ(program_text(program.program()), "program over e0\n  r0[16] = load_src %0\n  r1[8] = typed_gemm_t %1 r0\n");
+}
+
 // ---- edges
 // edge value = (x[src] + y[dst]) · t[type] + e[edge] + p, dropped; positions name edges in both directions.
 TEST(MapEdges, GathersFromEverySpaceInBothDirections) {

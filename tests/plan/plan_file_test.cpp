@@ -35,16 +35,82 @@ TEST(PlanText, EveryPassIsNamedAndTimed) {
 
 TEST(PlanFile, LoadsBackAsTheSamePlan) {
   for (const ModelCase& c : model_cases()) {
-    for (const PlanOptions how :
-         {PlanOptions{}, PlanOptions{.fuse = true, .hoist = false}, PlanOptions{false, false}}) {
+    std::vector<PlanOptions> all = {{}, {.hoist = false}, {.fuse = false, .hoist = false}, {.rewrite = false}};
+    all.push_back({.table = PartitionTable::parse("src-id=3,edge-type=1"), .differentiate = false});
+    for (const char* option : {"combine", "src", "dst"}) all.push_back(choosing(plan_model(c.options), option));
+    for (const PlanOptions& how : all) {
       const PlannedModel m = plan_model(c.options, how);
       Plan loaded = load_plan(plan_json(m.plan), "my.plan", m.dfg, m.blocks);
       EXPECT_EQ(loaded.name, "my.plan");
+      EXPECT_EQ(loaded.options, how);
       loaded.name = m.plan.name;
       EXPECT_EQ(plan_text(loaded, m.blocks), plan_text(m.plan, m.blocks)) << c.name;
       EXPECT_EQ(plan_json(loaded), plan_json(m.plan)) << c.name;
     }
   }
+}
+
+PlanOptions full_options() {
+  PlanOptions how;
+  how.fuse = false;
+  how.hoist = false;
+  how.rewrite = false;
+  how.differentiate = false;
+  how.choices = {{"typed_matmul@layers.0.weight", "src"}, {"typed_weight_grad@layers.1.weight", "dst"}};
+  how.table = PartitionTable::parse("dst-id=16,dst-degree=min");
+  how.tables = {{"typed_matmul@layers.1.weight", "src-id=64,edge-type=1"}, {"with \"quotes\" and \\", "edge-id=1"}};
+  return how;
+}
+
+TEST(PlanOptionsText, ReadsBackWhatItWrites) {
+  for (const PlanOptions& how : {PlanOptions{}, full_options()}) {
+    EXPECT_EQ(parse_options(options_json(how), "f"), how) << options_json(how);
+  }
+  EXPECT_EQ(parse_options("{}", "f"), PlanOptions{}) << "what is missing is as usual";
+}
+
+TEST(PlanOptionsText, DamageIsTheUsersError) {
+  const json good = json::parse(options_json(full_options()));
+  const auto expect_refused = [](const std::string& text, const std::string& what) {
+    EXPECT_THROW(parse_options(text, "some.plan"), UserError) << what << ": " << text;
+  };
+  for (const char* text : {"", "nonsense", "[]", "7", "null", "{\"fuse\": tru", "\"fuse\""})
+    expect_refused(text, "text");
+  const std::vector<json> junk = {json(7), json(2.5), json("x"), json::array({1}), json(), json::object({{"a", 1}})};
+  for (const char* key : {"fuse", "hoist", "rewrite", "differentiate", "choices", "table", "tables"}) {
+    for (const json& value : junk) {
+      json broken = good;
+      broken[key] = value;
+      expect_refused(broken.dump(), key);
+    }
+  }
+  for (const char* table : {"dst-id", "dst-id=0", "dst-id=-1", "dst-id=x", "edge-degree=1", "dst-id=1,dst-id=2", "=",
+                            "dst-id=99999999999999999999"}) {
+    json broken = good;
+    broken["table"] = table;
+    expect_refused(broken.dump(), table);
+    broken = good;
+    broken["tables"]["typed_matmul@layers.1.weight"] = table;
+    expect_refused(broken.dump(), table);
+  }
+}
+
+TEST(PlanFile, KeepsChoicesAndTables) {
+  PlanOptions how = full_options();
+  how.fuse = how.rewrite = true;
+  how.tables.erase("with \"quotes\" and \\");
+  const PlannedModel m = plan_model(usual("rgcn"), how);
+  const Plan loaded = load_plan(plan_json(m.plan), "f", m.dfg, m.blocks);
+  EXPECT_EQ(loaded.options, how);
+  EXPECT_EQ(count_ops(loaded.dfg, Op::typed_matmul, SpaceKind::pair_src), 1);
+  ASSERT_EQ(loaded.kernels.size(), m.plan.kernels.size());
+  for (size_t k = 0; k < loaded.kernels.size(); ++k) EXPECT_EQ(loaded.kernels[k].table, m.plan.kernels[k].table);
+  // The DFG in the file is the one after the choices: a file whose choices were edited no longer fits itself.
+  json edited = json::parse(plan_json(m.plan));
+  edited["options"]["choices"]["typed_matmul@layers.0.weight"] = "dst";
+  EXPECT_THROW(load_plan(edited.dump(), "f", m.dfg, m.blocks), UserError);
+  edited["options"]["choices"]["typed_matmul@layers.0.weight"] = "sideways";
+  EXPECT_THROW(load_plan(edited.dump(), "f", m.dfg, m.blocks), UserError);
 }
 
 TEST(PlanFile, OfAnotherModelOrSizeIsRefused) {
@@ -84,7 +150,7 @@ TEST(PlanFile, DamageIsTheUsersError) {
       expect_refused(broken.dump(), key);
     }
   }
-  for (const char* key : {"fuse", "hoist"}) {
+  for (const char* key : {"fuse", "hoist", "rewrite", "differentiate", "table"}) {
     for (const json& value : junk) {
       json broken = good;
       broken["options"][key] = value;

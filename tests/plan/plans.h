@@ -58,6 +58,26 @@ inline int count_ops(const Dfg& dfg, Op op) {
       std::count_if(dfg.nodes().begin(), dfg.nodes().end(), [&](const Node& n) { return n.op == op; }));
 }
 
+// Operations of a kind whose values live in spaces of a kind.
+inline int count_ops(const Dfg& dfg, Op op, SpaceKind space) {
+  return static_cast<int>(std::count_if(dfg.nodes().begin(), dfg.nodes().end(),
+                                        [&](const Node& n) { return n.op == op && n.type.space.kind == space; }));
+}
+
+inline std::vector<Site> sites_of(const PlannedModel& m, const PlanOptions& how = {}) {
+  return find_sites(prepare_dfg(m.dfg, m.blocks, how));
+}
+
+// Takes `option` at every site that has it and whose operation is `op` (empty: any).
+inline PlanOptions choosing(const PlannedModel& m, const std::string& option, const std::string& op = "") {
+  PlanOptions how;
+  for (const Site& site : sites_of(m)) {
+    const bool has = std::find(site.options.begin(), site.options.end(), option) != site.options.end();
+    if (has && (op.empty() || site.key.starts_with(op + "@"))) how.choices[site.key] = option;
+  }
+  return how;
+}
+
 // Elements per edge of the widest edge value in memory; leaves aside.
 inline int64_t widest_stored_edge_value(const Plan& plan) {
   int64_t widest = 0;

@@ -62,6 +62,72 @@ void index_cases(const OpSizes& s, std::vector<OpCase>& out) {
                  }});
 }
 
+// Rows of (vertex, type) pairs: to them, from them, sums over them, products on them.
+void pair_cases(const OpSizes& sizes, std::vector<OpCase>& out) {
+  const int64_t wide = sizes.wide;
+  const int64_t other = sizes.other;
+  const auto index = [&](const char* name, const ValueType& from, Attr attr, const std::vector<int64_t>& ints) {
+    out.push_back({{Op::index}, name, [=](Net& n) {
+                     return n.dfg.add({.op = Op::index, .inputs = {n.param(from)}, .attr = attr, .ints = ints});
+                   }});
+  };
+  index("index_src_to_pairs", v(0, {wide}), Attr::src, {1});
+  index("index_dst_to_pairs", v(1, {other}), Attr::dst, {1});
+  index("index_type_to_src_pairs", t({other}), Attr::type, {0, 1});
+  index("index_type_to_dst_pairs", t({other}), Attr::type, {0, 2});
+  index("index_pair_src", s(0, {other}), Attr::pair_src, {});
+  index("index_pair_dst", d(0, {wide}), Attr::pair_dst, {});
+  const auto sum = [&](const char* name, const ValueType& from, Attr attr) {
+    out.push_back({{Op::index_add}, name, [=](Net& n) { return n.op(Op::index_add, {n.param(from)}, attr); }});
+  };
+  sum("index_add_pair_src", e(0, {wide}), Attr::pair_src);
+  sum("index_add_pair_dst", e(0, {sizes.heads, sizes.depth}), Attr::pair_dst);
+  sum("index_add_of_src_pairs", s(0, {other}), Attr::src);
+  sum("index_add_of_dst_pairs", d(0, {wide}), Attr::dst);
+  sum("index_add_type_of_src_pairs", s(0, {other}), Attr::type);
+  sum("index_add_type_of_dst_pairs", d(0, {other}), Attr::type);
+  for (const bool src : {true, false}) {
+    const auto pairs = [src](Dims dims) { return src ? s(0, std::move(dims)) : d(0, std::move(dims)); };
+    const std::string end = src ? "_on_src_pairs" : "_on_dst_pairs";
+    const auto two = [&](Op op, const ValueType& a, const ValueType& b) {
+      out.push_back({{op}, std::string(op_info(op).name) + end, [=](Net& n) {
+                       const NodeRef x = n.param(a);
+                       return n.op(op, {x, n.param(b)});
+                     }});
+    };
+    two(Op::typed_matmul, pairs({wide}), t({wide, other}));
+    two(Op::typed_matmul_t, pairs({other}), t({wide, other}));
+    two(Op::typed_weight_grad, pairs({wide}), pairs({other}));
+    two(Op::matmul, pairs({wide}), p({wide, other}));
+    two(Op::mul, pairs({wide}), pairs({}));
+    out.push_back({{Op::tanh}, "tanh" + end, [=](Net& n) { return n.op(Op::tanh, {n.param(pairs({wide}))}); }});
+    out.push_back({{Op::column_sum}, "column_sum" + end, [=](Net& n) {
+                     return n.op(Op::column_sum, {n.op(Op::sigmoid, {n.param(pairs({other}))})});
+                   }});
+  }
+  // The whole way of a typed product through either end's pairs, forward and backward.
+  for (const bool first : {true, false}) {
+    out.push_back({{Op::typed_matmul}, first ? "products_of_pairs_summed" : "sums_of_pairs_multiplied", [=](Net& n) {
+                     const NodeRef x = n.param(v(0, {wide}));
+                     const NodeRef w = n.param(t({wide, other}));
+                     const NodeRef factor = n.param(e(0));
+                     if (first) {
+                       const NodeRef rows = n.dfg.add({.op = Op::index, .inputs = {x}, .attr = Attr::src, .ints = {1}});
+                       const NodeRef products = n.op(Op::typed_matmul, {rows, w});
+                       const NodeRef edges = n.op(Op::index, {products}, Attr::pair_src);
+                       return n.op(Op::index_add, {n.op(Op::mul, {edges, factor})}, Attr::dst);
+                     }
+                     const NodeRef edges = n.op(Op::mul, {n.op(Op::index, {x}, Attr::src), factor});
+                     const NodeRef sums = n.op(Op::index_add, {edges}, Attr::pair_dst);
+                     return n.op(Op::index_add, {n.op(Op::typed_matmul, {sums, w})}, Attr::dst);
+                   }});
+  }
+  out.push_back({{Op::lstm}, "lstm_of_edges", [sizes](Net& n) {
+                   const NodeRef z = n.param(e(0, {4 * sizes.hidden}));
+                   return n.op(Op::lstm, {z, n.param(p({sizes.hidden, 4 * sizes.hidden}))}, Attr::dst);
+                 }});
+}
+
 void binary_cases(const OpSizes& s, std::vector<OpCase>& out) {
   const auto two = [&](Op op, const std::string& name, const ValueType& a, const ValueType& b) {
     out.push_back({{op}, name, [=](Net& n) {
@@ -228,6 +294,7 @@ NodeRef sage_layer(Net& n, NodeRef x, int /*layer*/) {
 std::vector<OpCase> op_cases(const OpSizes& sizes) {
   std::vector<OpCase> cases;
   index_cases(sizes, cases);
+  pair_cases(sizes, cases);
   binary_cases(sizes, cases);
   unary_cases(sizes, cases);
   shape_cases(sizes, cases);

@@ -48,6 +48,9 @@ using Build = std::function<NodeRef(Net&)>;
 
 inline ValueType v(int layer, Dims dims = {}) { return {Space::vertex(layer), std::move(dims)}; }
 inline ValueType e(int layer, Dims dims = {}) { return {Space::edge(layer), std::move(dims)}; }
+// Pairs of sources and of destinations with edge types.
+inline ValueType s(int layer, Dims dims = {}) { return {Space::pair_src(layer), std::move(dims)}; }
+inline ValueType d(int layer, Dims dims = {}) { return {Space::pair_dst(layer), std::move(dims)}; }
 inline ValueType t(Dims dims = {}) { return {Space::type(), std::move(dims)}; }
 inline ValueType p(Dims dims = {}) { return {Space::param(), std::move(dims)}; }
 inline ValueType as(DType dtype, ValueType type) {

@@ -44,13 +44,19 @@ class BoundPlan {
 Outputs run_plan(const Dfg& dfg, const Blocks& blocks, const ref::Bindings& bindings, const StepContext& step,
                  const PlanOptions& options, int runs = 1);
 
-// The plans a DFG must give the same values under: fused and hoisted, fused, op by op.
+// The plans a DFG must give the same values under.
 struct NamedOptions {
   const char* name;
   PlanOptions options;
 };
-inline constexpr NamedOptions kAllPlans[] = {
-    {"fused, hoisted", {true, true}}, {"fused", {true, false}}, {"op by op", {false, false}}};
+inline const NamedOptions kAllPlans[] = {
+    {"fused, hoisted", {}},
+    {"fused", {.hoist = false}},
+    {"as written", {.rewrite = false}},
+    {"over split rows", {.table = PartitionTable::parse("src-id=3,edge-id=5")}},
+    {"op by op", {.fuse = false, .hoist = false}},
+    {"op by op, as written", {.fuse = false, .hoist = false, .rewrite = false}},
+};
 
 // Every output and update of every plan against the interpreter of the untransformed DFG.
 void expect_plans_agree(const Dfg& dfg, const Blocks& blocks, const ref::Bindings& bindings, const StepContext& step,

@@ -93,7 +93,9 @@ class Differentiator {
         return give(x, add(Op::index_add, {g}, node.attr));
       case Op::index_add: {
         Node back{.op = Op::index, .inputs = {g}, .attr = node.attr};
-        if (node.attr == Attr::type) back.ints = {dfg_[x].type.space.layer};
+        const Space from = dfg_[x].type.space;
+        if (node.attr == Attr::type) back.ints = {from.layer};
+        if (from.is_pair()) back.ints.push_back(node.attr != Attr::type || from.kind == SpaceKind::pair_src ? 1 : 2);
         return give(x, dfg_.add(back));
       }
       case Op::index_mean: {

@@ -12,6 +12,10 @@ std::string space_text(Space space) {
       return "v" + std::to_string(space.layer);
     case SpaceKind::edge:
       return "e" + std::to_string(space.layer);
+    case SpaceKind::pair_src:
+      return "s" + std::to_string(space.layer);
+    case SpaceKind::pair_dst:
+      return "d" + std::to_string(space.layer);
     case SpaceKind::type:
       return "t";
     case SpaceKind::param:
@@ -87,7 +91,7 @@ int Dfg::num_layers() const {
   int layers = 0;
   for (const Node& n : nodes_) {
     if (n.type.space.kind == SpaceKind::vertex) layers = std::max(layers, n.type.space.layer);
-    if (n.type.space.kind == SpaceKind::edge) layers = std::max(layers, n.type.space.layer + 1);
+    if (n.type.space.is_typed()) layers = std::max(layers, n.type.space.layer + 1);
   }
   return layers;
 }

@@ -14,10 +14,11 @@
 
 namespace nacre {
 
-enum class SpaceKind : uint8_t { vertex, edge, type, param };
+enum class SpaceKind : uint8_t { vertex, edge, type, param, pair_src, pair_dst };
 
 // Block l carries messages from vertex(l) over edge(l) to vertex(l+1). In full-graph training all vertex spaces are the
-// same vertices and all edge spaces the same edges.
+// same vertices and all edge spaces the same edges. pair_src(l) and pair_dst(l) are the distinct (source, type) and
+// (destination, type) pairs of block l's edges: the unique values that rewriting extracts (WG5).
 struct Space {
   SpaceKind kind = SpaceKind::param;
   int layer = 0;  // 0 for type and param
@@ -26,9 +27,14 @@ struct Space {
   static Space edge(int layer) { return {SpaceKind::edge, layer}; }
   static Space type() { return {SpaceKind::type, 0}; }
   static Space param() { return {SpaceKind::param, 0}; }
+  static Space pair_src(int layer) { return {SpaceKind::pair_src, layer}; }
+  static Space pair_dst(int layer) { return {SpaceKind::pair_dst, layer}; }
+  bool is_pair() const { return kind == SpaceKind::pair_src || kind == SpaceKind::pair_dst; }
+  // Its rows have an edge type.
+  bool is_typed() const { return kind == SpaceKind::edge || is_pair(); }
   friend auto operator<=>(const Space&, const Space&) = default;
 };
-std::string space_text(Space space);  // "v0", "e2", "t", "p"
+std::string space_text(Space space);  // "v0", "e2", "s0" and "d0" (pairs), "t", "p"
 
 using Dims = std::vector<int64_t>;
 
@@ -53,6 +59,8 @@ struct Node {
   Attr attr = Attr::none;     // indexing operations and degree
   double alpha = 0;           // scale, slope, dropout share, epsilon, constant initial value
   std::vector<int64_t> ints;  // row_sum {rank}; slice {begin, len}; pad {begin, total}; index along type {layer}
+                              // or {layer, 1}, {layer, 2} to pairs of sources, destinations; index along src or dst to
+                              // the pairs of that end {1}
   std::string name;           // leaves
   uint64_t salt = 0;          // dropout
   Init init = Init::zeros;    // param

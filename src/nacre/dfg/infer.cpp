@@ -115,32 +115,10 @@ class Inference {
     const Space from = out.space;
     switch (node_.op) {
       case Op::index:
-        if (node_.attr == Attr::type) {
-          require(from == Space::type() && node_.ints.size() == 1, "indexing by type starts in t and names a layer");
-          require(node_.ints[0] >= 0 && node_.ints[0] <= kMaxLayer, "no such layer");
-          out.space = Space::edge(static_cast<int>(node_.ints[0]));
-        } else {
-          require(from.kind == SpaceKind::vertex, "indexing starts at vertices");
-          if (node_.attr == Attr::src) {
-            out.space = Space::edge(from.layer);
-          } else if (node_.attr == Attr::dst) {
-            require(from.layer > 0, "v0 is nobody's destination");
-            out.space = Space::edge(from.layer - 1);
-          } else {
-            require(node_.attr == Attr::self, "index follows src, dst, type or self");
-            out.space = Space::vertex(from.layer + 1);
-          }
-        }
+        out.space = index_target(from);
         return out;
       case Op::index_add:
-        if (node_.attr == Attr::self) {
-          require(from.kind == SpaceKind::vertex && from.layer > 0, "starts at destinations");
-          out.space = Space::vertex(from.layer - 1);
-        } else {
-          const int l = layer_of_edge(0);
-          require(node_.attr != Attr::none, "index_add follows src, dst, type or self");
-          out.space = node_.attr == Attr::type ? Space::type() : Space::vertex(node_.attr == Attr::dst ? l + 1 : l);
-        }
+        out.space = index_add_target(from);
         return out;
       case Op::index_mean:
       case Op::index_max:
@@ -166,12 +144,72 @@ class Inference {
     }
   }
 
+  Space index_target(Space from) const {
+    const bool to_pairs = node_.ints == std::vector<int64_t>{1};
+    switch (node_.attr) {
+      case Attr::type: {
+        require(from == Space::type() && !node_.ints.empty() && node_.ints.size() <= 2,
+                "indexing by type starts in t and names a layer");
+        require(node_.ints[0] >= 0 && node_.ints[0] <= kMaxLayer, "no such layer");
+        const int layer = static_cast<int>(node_.ints[0]);
+        if (node_.ints.size() == 1) return Space::edge(layer);
+        require(node_.ints[1] == 1 || node_.ints[1] == 2, "pairs are those of sources (1) or destinations (2)");
+        return node_.ints[1] == 1 ? Space::pair_src(layer) : Space::pair_dst(layer);
+      }
+      case Attr::src:
+      case Attr::dst: {
+        const bool dst = node_.attr == Attr::dst;
+        require(from.kind == SpaceKind::vertex, "indexing starts at vertices");
+        require(!dst || from.layer > 0, "v0 is nobody's destination");
+        require(node_.ints.empty() || to_pairs, "goes to edges, or with ints=1 to pairs");
+        const int layer = dst ? from.layer - 1 : from.layer;
+        if (!to_pairs) return Space::edge(layer);
+        return dst ? Space::pair_dst(layer) : Space::pair_src(layer);
+      }
+      case Attr::self:
+        require(from.kind == SpaceKind::vertex, "indexing starts at vertices");
+        return Space::vertex(from.layer + 1);
+      case Attr::pair_src:
+      case Attr::pair_dst:
+        require(from.kind == pair_kind(node_.attr), "starts at the pairs it names");
+        return Space::edge(from.layer);
+      default:
+        fail("index follows an edge attribute");
+    }
+  }
+
+  static SpaceKind pair_kind(Attr attr) {
+    return attr == Attr::src || attr == Attr::pair_src ? SpaceKind::pair_src : SpaceKind::pair_dst;
+  }
+
+  Space index_add_target(Space from) const {
+    switch (node_.attr) {
+      case Attr::self:
+        require(from.kind == SpaceKind::vertex && from.layer > 0, "starts at destinations");
+        return Space::vertex(from.layer - 1);
+      case Attr::type:
+        require(from.is_typed(), "starts at edges or pairs");
+        return Space::type();
+      case Attr::src:
+      case Attr::dst:
+        require(from.kind == SpaceKind::edge || from.kind == pair_kind(node_.attr), "starts at edges or pairs");
+        return Space::vertex(node_.attr == Attr::dst ? from.layer + 1 : from.layer);
+      case Attr::pair_src:
+      case Attr::pair_dst:
+        require(from.kind == SpaceKind::edge, "starts at edges");
+        return {pair_kind(node_.attr), from.layer};
+      default:
+        fail("index_add follows an edge attribute");
+    }
+  }
+
   ValueType lstm() const {
     require_f32();
     const size_t z = node_.op == Op::lstm ? 0 : 1;
     const ValueType& w = in(z + 1);
-    require(in(z).space.kind == SpaceKind::vertex && in(z).dims.size() == 1 && in(z).dims[0] % 4 == 0,
-            "gates must be v[4H]");
+    const SpaceKind home = in(z).space.kind;
+    require((home == SpaceKind::vertex || home == SpaceKind::edge) && in(z).dims.size() == 1 && in(z).dims[0] % 4 == 0,
+            "gates must be v[4H] or e[4H]");
     const int64_t hidden = in(z).dims[0] / 4;
     require(w.space == Space::param() && w.dims == Dims{hidden, 4 * hidden}, "the weight must be p[H,4H]");
     ValueType state{Space::vertex(in(z).space.layer + 1), {hidden}};
@@ -184,7 +222,7 @@ class Inference {
     require_f32();
     const bool typed =
         node_.op == Op::typed_matmul || node_.op == Op::typed_matmul_t || node_.op == Op::typed_weight_grad;
-    if (typed) layer_of_edge(0);
+    if (typed) require(in(0).space.is_typed(), "needs a value on edges or pairs");
     require(in(0).dims.size() == 1, "rows must be one-dimensional");
     const Space home = typed ? Space::type() : Space::param();
     if (node_.op == Op::weight_grad || node_.op == Op::typed_weight_grad) {

@@ -74,7 +74,7 @@ constexpr std::array<OpInfo, static_cast<size_t>(Op::count_)> kOps = {{
     {"l2", kNeural, 1, false},
 }};
 
-constexpr std::array<std::string_view, 5> kAttrs = {"none", "src", "dst", "type", "self"};
+constexpr std::array<std::string_view, 7> kAttrs = {"none", "src", "dst", "type", "self", "pair_src", "pair_dst"};
 
 }  // namespace
 
@@ -93,7 +93,8 @@ Attr parse_attr(std::string_view name) {
   for (size_t i = 0; i < kAttrs.size(); ++i) {
     if (kAttrs[i] == name) return static_cast<Attr>(i);
   }
-  throw UserError("dfg", "unknown edge attribute '" + std::string(name) + "'", "use src, dst, type or self");
+  throw UserError("dfg", "unknown edge attribute '" + std::string(name) + "'",
+                  "use src, dst, type, self, pair_src or pair_dst");
 }
 
 }  // namespace nacre

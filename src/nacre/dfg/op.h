@@ -3,7 +3,8 @@
 // gradients and every back end follow it.
 //
 // Spaces (see dfg.h): v0, v1, … vertices of block 0's sources, of block 0's destinations (= block 1's sources), …;
-// e0, e1, … edges of a block; t edge types; p parameters (one row). Rows are written x[i]; `…` stands for the row dims.
+// e0, e1, … edges of a block; s0, d0, … distinct (source, type) and (destination, type) pairs of a block's edges; t
+// edge types; p parameters (one row). Rows are written x[i]; `…` stands for the row dims.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +21,28 @@ enum class Op : uint8_t {
   constant,      // alpha in every element
 
   // ---- indexing
-  index,  // y[r] = x[attr(r)].  src: v(l)→e(l); dst: v(l+1)→e(l); type: t→e(l); self: v(l)→v(l+1) (first rows)
-  index_add,          // y[i] = Σ x[r] over attr(r) = i, the transpose of index. Rows nothing points at are 0.
+  index,      // y[r] = x[attr(r)].  src: v(l)→e(l) or s(l); dst: v(l+1)→e(l) or d(l); type: t→e(l), s(l) or d(l);
+              // self: v(l)→v(l+1) (first rows); pair_src: s(l)→e(l); pair_dst: d(l)→e(l)
+  index_add,  // y[i] = Σ x[r] over attr(r) = i, the transpose of index. Rows nothing points at are 0.
   index_mean,         // attr dst: mean over the edges of each destination, 0 when it has none
   index_max,          // attr dst: elementwise maximum over the edges of each destination, 0 when it has none
   index_argmax,       // attr dst: position (i32) of the first edge that attains index_max; -1 when there is none
   index_take_max,     // (g: v(l+1)[…], argmax) → e(l)[…]: g[dst(r)] where argmax[dst(r)] = r, else 0
   edge_softmax,       // attr dst: softmax over the edges of each destination, each row element apart
   edge_softmax_grad,  // (g, y) → y · (g − Σ y·g over the edges of the same destination)
-  lstm,  // (z: v(l)[4H], w: p[H,4H]) → v(l+1)[H]: last hidden state of an LSTM run over the in-neighbours in edge
-         // order; gates (i, f, g, o) of step t = z[src(t)] + h·w; h = c = 0 at first; 0 for no neighbours
-  lstm_grad_z,  // (g: v(l+1)[H], z, w) → v(l)[4H]
+  lstm,  // (z: v(l)[4H] or e(l)[4H], w: p[H,4H]) → v(l+1)[H]: last hidden state of an LSTM run over the in-neighbours
+         // in
+         // edge order; gates (i, f, g, o) of step t = z[src(t)] (z[t] on edges) + h·w; h = c = 0 at first; 0 for no
+         // neighbours
+  lstm_grad_z,  // (g: v(l+1)[H], z, w) → like z
   lstm_grad_w,  // (g, z, w) → p[H,4H]
 
   // ---- neural: matrices
-  matmul,             // (x: s[K], w: p[K,N]) → s[N]: x[r]·w
-  matmul_t,           // (g: s[N], w: p[K,N]) → s[K]: g[r]·wᵀ
-  weight_grad,        // (x: s[K], g: s[N]) → p[K,N]: Σ x[r]ᵀ·g[r]
-  typed_matmul,       // (x: e[K], w: t[K,N]) → e[N]: x[r]·w[type(r)]
-  typed_matmul_t,     // (g: e[N], w: t[K,N]) → e[K]: g[r]·w[type(r)]ᵀ
+  matmul,          // (x: s[K], w: p[K,N]) → s[N]: x[r]·w
+  matmul_t,        // (g: s[N], w: p[K,N]) → s[K]: g[r]·wᵀ
+  weight_grad,     // (x: s[K], g: s[N]) → p[K,N]: Σ x[r]ᵀ·g[r]
+  typed_matmul,    // (x: e[K], w: t[K,N]) → e[N]: x[r]·w[type(r)]; likewise on s and d, whose rows have a type too
+  typed_matmul_t,  // (g: e[N], w: t[K,N]) → e[K]: g[r]·w[type(r)]ᵀ
   typed_weight_grad,  // (x: e[K], g: e[N]) → t[K,N]: Σ x[r]ᵀ·g[r] over the edges of each type
 
   // ---- neural: elementwise. add, sub, mul broadcast: an operand in p stands for every row; an operand whose dims are
@@ -89,7 +93,7 @@ enum class Op : uint8_t {
 };
 
 // What an indexing operation follows.
-enum class Attr : uint8_t { none, src, dst, type, self };
+enum class Attr : uint8_t { none, src, dst, type, self, pair_src, pair_dst };
 
 enum class OpClass : uint8_t { leaf, indexing, neural };
 

@@ -120,6 +120,10 @@ class Line {
       t.space = Space::vertex(number<int>(space.substr(1)));
     } else if (space[0] == 'e') {
       t.space = Space::edge(number<int>(space.substr(1)));
+    } else if (space[0] == 's') {
+      t.space = Space::pair_src(number<int>(space.substr(1)));
+    } else if (space[0] == 'd') {
+      t.space = Space::pair_dst(number<int>(space.substr(1)));
     } else {
       fail("unknown space '" + std::string(space) + "'");
     }

@@ -29,15 +29,44 @@ int Binder::layer(const Kernel& k) const {
   if (root.op == Op::lstm) return root.type.space.layer - 1;
   if (root.op == Op::lstm_grad_z || root.op == Op::lstm_grad_w) return node(root.inputs[1]).type.space.layer;
   for (const NodeRef in : root.inputs) {
-    if (node(in).type.space.kind == SpaceKind::edge) return node(in).type.space.layer;
+    if (node(in).type.space.is_typed()) return node(in).type.space.layer;
   }
   return root.type.space.layer;
 }
 
 const Graph& Binder::graph(const Kernel& k) const { return ex_.blocks_.layer(layer(k)); }
 
+std::shared_ptr<const cpu::LstmView> Binder::lstm_view(const Kernel& k) const {
+  cpu::LstmOptions options;
+  const Restriction& batch = k.table.at(Location::dst, Attribute::id);
+  if (batch.kind == Restriction::exact) options.batch_rows = batch.k;
+  options.on_edges = node(k.args[k.kind == KernelKind::lstm ? 0 : 1]).type.space.kind == SpaceKind::edge;
+  options.pad = !ex_.plan_.options.differentiate;
+  return ex_.views_->lstm(graph(k), options);
+}
+
+std::shared_ptr<const cpu::GTaskView> Binder::gtask_view(const Kernel& k) const {
+  const cpu::GTaskOptions options{k.direction, k.kind == KernelKind::gtask ? width(k.root) : 1,
+                                  ex_.plan_.options.differentiate};
+  return ex_.views_->gtasks(graph(k), k.table, options);
+}
+
+std::shared_ptr<const cpu::RowsByType> Binder::by_type(const Kernel& k) const {
+  const Space space =
+      k.kind == KernelKind::typed_rows ? node(k.root).type.space : node(node(k.root).inputs[0]).type.space;
+  return ex_.views_->by_type(graph(k), space.kind);
+}
+
+// Vertex rows that a kernel over pairs reads are gathered by the pairs' vertices.
+const uint32_t* Binder::pair_gather(const Kernel& k, NodeRef arg) const {
+  if (node(arg).type.space.kind != SpaceKind::vertex) return nullptr;
+  const Space pairs =
+      k.kind == KernelKind::typed_rows ? node(k.root).type.space : node(node(k.root).inputs[0]).type.space;
+  return graph(k).pairs(pairs.kind == SpaceKind::pair_src ? End::src : End::dst).vertex.data();
+}
+
 std::shared_ptr<const cpu::RowView> Binder::rows_view(const Kernel& k) const {
-  return ex_.views_->rows(graph(k), k.direction);
+  return ex_.views_->rows(graph(k), k.direction, ex_.plan_.options.differentiate);
 }
 
 cpu::BoundProgram Binder::bound(const RowProgram& program) const {
@@ -89,13 +118,31 @@ KernelNeeds Binder::needs(const Kernel& k) const {
                                     : cpu::typed_weight_grad_workspace(*view, w[0], w[1]);
       return {cpu::typed_scratch_floats(w[0], w[1]), workspace * kFloat};
     }
+    case KernelKind::typed_rows: {
+      const Dims& w = node(k.args[1]).type.dims;
+      return {cpu::typed_rows_scratch(w[0], w[1]), cpu::typed_rows_workspace(*by_type(k), w[0], w[1]) * kFloat};
+    }
+    case KernelKind::typed_rows_grad: {
+      const Dims& w = root.type.dims;
+      return {cpu::typed_rows_scratch(w[0], w[1]), by_type(k)->num_partials * w[0] * w[1] * kFloat};
+    }
+    case KernelKind::gtask: {
+      const auto view = gtask_view(k);
+      const bool stored = root.op != Op::index_argmax && ex_.plan_.stored[static_cast<size_t>(k.root)];
+      return {cpu::gtask_scratch_floats(k.program, tail),
+              cpu::gtask_workspace(*view, k.program, k.value, k.reduce_op, stored)};
+    }
+    case KernelKind::gtask_grad:
+      return {cpu::gtask_scratch_floats(k.program, nullptr),
+              cpu::gtask_weight_grad_workspace(*gtask_view(k), k.program, k.value, k.second_value,
+                                               root.op == Op::typed_weight_grad)};
     case KernelKind::lstm: {
-      const auto view = ex_.views_->lstm(graph(k));
+      const auto view = lstm_view(k);
       const int64_t hidden = width(k.root);
       return {cpu::lstm_scratch_floats(*view, hidden), cpu::lstm_forward_workspace(hidden) * kFloat};
     }
     case KernelKind::lstm_grad: {
-      const auto view = ex_.views_->lstm(graph(k));
+      const auto view = lstm_view(k);
       return {0, cpu::lstm_grad_workspace(*view, width(k.args[0])) * kFloat};
     }
     case KernelKind::loss:
@@ -145,6 +192,12 @@ std::function<void()> Binder::bind(const Kernel& k, const cpu::Scratch& scratch,
     case KernelKind::typed_reduce:
     case KernelKind::typed_weight_grad:
       return bind_typed(k, scratch, workspace);
+    case KernelKind::typed_rows:
+    case KernelKind::typed_rows_grad:
+      return bind_typed_rows(k, scratch, workspace);
+    case KernelKind::gtask:
+    case KernelKind::gtask_grad:
+      return bind_gtask(k, scratch, workspace);
     case KernelKind::lstm:
     case KernelKind::lstm_grad:
       return bind_lstm(k, scratch, workspace);
@@ -190,6 +243,11 @@ std::function<void()> Binder::bind_edges(const Kernel& k, const cpu::Scratch& sc
       cpu::SpmmArgs a;
       a.view = view.get();
       a.x = f32(k.args[0]);
+      const Space from = node(k.args[0]).type.space;
+      const bool edges = k.direction == Direction::by_dst || k.direction == Direction::by_src;
+      if (edges && from.is_pair()) {
+        a.col = ex_.views_->pair_columns(graph(k), k.direction, from.kind == SpaceKind::pair_src ? End::src : End::dst);
+      }
       a.weight = f32(k.args[1]);
       a.width = width(k.root);
       a.heads = k.heads;
@@ -263,8 +321,66 @@ std::function<void()> Binder::bind_typed(const Kernel& k, const cpu::Scratch& sc
   return [a, view] { cpu::typed_weight_grad(a); };
 }
 
+std::function<void()> Binder::bind_typed_rows(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const {
+  const auto rows_of = by_type(k);
+  if (k.kind == KernelKind::typed_rows) {
+    cpu::TypedRowsArgs a;
+    a.rows = rows_of.get();
+    a.x = f32(k.args[0]);
+    a.gather = pair_gather(k, k.args[0]);
+    a.w = f32(k.args[1]);
+    a.k = node(k.args[1]).type.dims[0];
+    a.n = node(k.args[1]).type.dims[1];
+    a.transpose = k.transpose;
+    a.out = f32(k.root);
+    a.workspace = static_cast<float*>(workspace);
+    a.scratch = scratch;
+    return [a, rows_of] { cpu::typed_rows(a); };
+  }
+  cpu::TypedRowsGradArgs a;
+  a.rows = rows_of.get();
+  a.x = f32(k.args[0]);
+  a.gather_x = pair_gather(k, k.args[0]);
+  a.g = f32(k.args[1]);
+  a.gather_g = pair_gather(k, k.args[1]);
+  a.k = node(k.root).type.dims[0];
+  a.n = node(k.root).type.dims[1];
+  a.dw = f32(k.root);
+  a.workspace = static_cast<float*>(workspace);
+  a.scratch = scratch;
+  return [a, rows_of] { cpu::typed_rows_grad(a); };
+}
+
+std::function<void()> Binder::bind_gtask(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const {
+  const auto view = gtask_view(k);
+  if (k.kind == KernelKind::gtask_grad) {
+    cpu::GTaskWeightGradArgs a;
+    a.view = view.get();
+    a.program = bound(k.program);
+    a.x = k.value;
+    a.g = k.second_value;
+    a.typed = node(k.root).op == Op::typed_weight_grad;
+    a.dw = f32(k.root);
+    a.workspace = workspace;
+    a.scratch = scratch;
+    return [a, view] { cpu::gtask_weight_grad(a); };
+  }
+  cpu::GTaskArgs a;
+  a.view = view.get();
+  a.program = bound(k.program);
+  a.value = k.value;
+  a.reduce = k.reduce_op;
+  const bool argmax_only = node(k.root).op == Op::index_argmax;
+  a.out = argmax_only ? nullptr : stored_root(k);
+  a.argmax = static_cast<int32_t*>(argmax_only ? ex_.pointer(k.root) : ex_.pointer(k.second));
+  if (!k.tail.empty()) a.post = bound(k.tail);
+  a.workspace = workspace;
+  a.scratch = scratch;
+  return [a, view] { cpu::run_gtasks(a); };
+}
+
 std::function<void()> Binder::bind_lstm(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const {
-  const auto view = ex_.views_->lstm(graph(k));
+  const auto view = lstm_view(k);
   if (k.kind == KernelKind::lstm) {
     cpu::LstmArgs a;
     a.view = view.get();

@@ -29,11 +29,17 @@ class Binder {
   const Graph& graph(const Kernel& k) const;
   int layer(const Kernel& k) const;
   std::shared_ptr<const cpu::RowView> rows_view(const Kernel& k) const;
+  std::shared_ptr<const cpu::LstmView> lstm_view(const Kernel& k) const;
+  std::shared_ptr<const cpu::GTaskView> gtask_view(const Kernel& k) const;
+  std::shared_ptr<const cpu::RowsByType> by_type(const Kernel& k) const;
+  const uint32_t* pair_gather(const Kernel& k, NodeRef arg) const;
   cpu::BoundProgram bound(const RowProgram& program) const;
 
   std::function<void()> bind_matmul(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
   std::function<void()> bind_edges(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
   std::function<void()> bind_typed(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
+  std::function<void()> bind_typed_rows(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
+  std::function<void()> bind_gtask(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
   std::function<void()> bind_lstm(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
   std::function<void()> bind_loss(const Kernel& k, void* workspace) const;
   std::function<void()> bind_moments(const Kernel& k, void* workspace) const;

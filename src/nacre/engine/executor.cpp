@@ -235,6 +235,12 @@ void Executor::run(const StepContext& step) {
   }
 }
 
+double Executor::time_kernel(size_t kernel) {
+  const double start = now_seconds();
+  steps_[kernel]();
+  return now_seconds() - start;
+}
+
 const float* Executor::value(NodeRef node) const { return static_cast<const float*>(pointer(node)); }
 
 const float* Executor::output(std::string_view name) const { return value(plan_.dfg.output(name)); }

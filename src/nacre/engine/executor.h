@@ -45,6 +45,8 @@ class Executor {
   // Computes the constants. Must be called again if inputs change.
   void prepare();
   void run(const StepContext& step);
+  // Runs one kernel by itself, on whatever its operands hold; seconds.
+  double time_kernel(size_t kernel);
 
   // Memory of a named output, valid after run() until the next run of anything in the same arena.
   const float* output(std::string_view name) const;

@@ -1,14 +1,19 @@
 #include "nacre/engine/views.h"
 
+#include <fmt/format.h>
+
+#include <set>
+
+#include "nacre/base/parallel.h"
 #include "nacre/base/trace.h"
 
 namespace nacre {
 
-std::shared_ptr<const cpu::RowView> GraphViews::rows(const Graph& graph, cpu::Direction direction) {
-  auto& slot = rows_[key(graph, direction)];
+std::shared_ptr<const cpu::RowView> GraphViews::rows(const Graph& graph, cpu::Direction direction, bool differentiate) {
+  auto& slot = rows_[key(graph, fmt::format("{} {}", static_cast<int>(direction), differentiate))];
   if (!slot) {
-    const TraceSpan span("prepare", direction == cpu::Direction::by_dst ? "rows by destination" : "rows by source");
-    slot = cpu::make_row_view(graph, direction);
+    const TraceSpan span("prepare", "rows of edges");
+    slot = cpu::make_row_view(graph, direction, differentiate);
   }
   return slot;
 }
@@ -22,12 +27,57 @@ std::shared_ptr<const cpu::TypedView> GraphViews::typed(const Graph& graph, cpu:
   return slot;
 }
 
-std::shared_ptr<const cpu::LstmView> GraphViews::lstm(const Graph& graph) {
-  auto& slot = lstm_[key(graph, cpu::Direction::by_dst)];
+std::shared_ptr<const cpu::LstmView> GraphViews::lstm(const Graph& graph, const cpu::LstmOptions& options) {
+  auto& slot = lstm_[key(graph, fmt::format("{} {} {}", options.batch_rows, options.on_edges, options.pad))];
   if (!slot) {
     const TraceSpan span("prepare", "sequences by length");
-    slot = cpu::make_lstm_view(rows(graph, cpu::Direction::by_dst));
+    slot = cpu::make_lstm_view(rows(graph, cpu::Direction::by_dst), options);
   }
+  return slot;
+}
+
+std::shared_ptr<const cpu::RowsByType> GraphViews::by_type(const Graph& graph, SpaceKind space) {
+  auto& slot = by_type_[key(graph, std::to_string(static_cast<int>(space)))];
+  if (!slot) {
+    const TraceSpan span("prepare", "rows by type");
+    slot = space == SpaceKind::edge ? cpu::edges_by_type(graph)
+                                    : cpu::pairs_by_type(graph, space == SpaceKind::pair_src ? End::src : End::dst);
+  }
+  return slot;
+}
+
+const NodeId* GraphViews::pair_columns(const Graph& graph, cpu::Direction direction, End end) {
+  const Array<EdgeId>& of_edge = graph.pairs(end).of_edge;
+  const auto view = rows(graph, direction);
+  if (view->edge_id == nullptr) return of_edge.data();
+  Array<NodeId>& slot =
+      pair_columns_[key(graph, fmt::format("{} {}", static_cast<int>(direction), static_cast<int>(end)))];
+  if (slot.empty()) {
+    Buffer<NodeId> columns(graph.num_edges());
+    parallel_for(graph.num_edges(), 1 << 16, [&](int64_t b, int64_t e) {
+      for (int64_t i = b; i < e; ++i) columns[i] = of_edge[view->edge_id[i]];
+    });
+    slot = std::move(columns).freeze();
+  }
+  return slot.data();
+}
+
+std::shared_ptr<const GTasks> GraphViews::tasks(const Graph& graph, const PartitionTable& table) {
+  auto& slot = tasks_[key(graph, table.text())];
+  if (!slot) {
+    const TraceSpan span("prepare", "gTasks");
+    auto& orders = orders_[graph_key(graph)];
+    if (!orders) orders = make_sort_orders(graph);
+    slot = std::make_shared<GTasks>(partition(graph, table, orders.get()));
+  }
+  return slot;
+}
+
+std::shared_ptr<const cpu::GTaskView> GraphViews::gtasks(const Graph& graph, const PartitionTable& table,
+                                                         const cpu::GTaskOptions& options) {
+  auto& slot = gtasks_[key(graph, fmt::format("{} {} {} {}", table.text(), static_cast<int>(options.direction),
+                                              options.width, options.differentiate))];
+  if (!slot) slot = cpu::make_gtask_view(tasks(graph, table), options);
   return slot;
 }
 
@@ -37,8 +87,18 @@ int64_t GraphViews::bytes() const {
     sum += static_cast<int64_t>(view->chunks.size() * sizeof(cpu::RowChunk));
     if (view->direction == cpu::Direction::by_src) sum += view->graph.out_bytes();
   }
+  std::set<std::pair<const void*, End>> pairs;
+  for (const auto& [k, view] : rows_) {
+    for (const End end : {End::src, End::dst}) {
+      if (!view->graph.has_pairs(end) || !pairs.emplace(view->graph.row_ptr().data(), end).second) continue;
+      sum += view->graph.pairs(end).bytes();
+    }
+  }
   for (const auto& [k, view] : typed_) sum += view->bytes();
-  for (const auto& [k, view] : lstm_) sum += view->row_order.size() * static_cast<int64_t>(sizeof(NodeId));
+  for (const auto& [k, view] : lstm_) sum += view->bytes();
+  for (const auto& [k, columns] : pair_columns_) sum += columns.size() * static_cast<int64_t>(sizeof(NodeId));
+  for (const auto& [k, tasks] : tasks_) sum += tasks->bytes();
+  for (const auto& [k, view] : gtasks_) sum += cpu::gtask_view_bytes(*view);
   return sum;
 }
 

@@ -1,33 +1,54 @@
-// The prepared forms of a graph that kernels walk. Built once per graph and direction and shared by all executors.
+// The prepared forms of a graph that kernels walk. Built once per graph and form and shared by all executors.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <string>
 #include <tuple>
 
+#include "nacre/gtask/partition.h"
+#include "nacre/kernel/cpu/gtask.h"
 #include "nacre/kernel/cpu/lstm.h"
 #include "nacre/kernel/cpu/sparse.h"
 #include "nacre/kernel/cpu/typed.h"
+#include "nacre/kernel/cpu/typed_rows.h"
 
 namespace nacre {
 
 class GraphViews {
  public:
-  std::shared_ptr<const cpu::RowView> rows(const Graph& graph, cpu::Direction direction);
+  std::shared_ptr<const cpu::RowView> rows(const Graph& graph, cpu::Direction direction, bool differentiate = true);
   std::shared_ptr<const cpu::TypedView> typed(const Graph& graph, cpu::Direction direction);
-  std::shared_ptr<const cpu::LstmView> lstm(const Graph& graph);
+  std::shared_ptr<const cpu::LstmView> lstm(const Graph& graph, const cpu::LstmOptions& options);
+  // Rows of a space of edges or pairs, by type.
+  std::shared_ptr<const cpu::RowsByType> by_type(const Graph& graph, SpaceKind space);
+  // The pair at `end` of every entry of a view of edges.
+  const NodeId* pair_columns(const Graph& graph, cpu::Direction direction, End end);
+  std::shared_ptr<const GTasks> tasks(const Graph& graph, const PartitionTable& table);
+  std::shared_ptr<const cpu::GTaskView> gtasks(const Graph& graph, const PartitionTable& table,
+                                               const cpu::GTaskOptions& options);
   int64_t bytes() const;
 
  private:
   // Graphs that share arrays are the same graph.
-  using Key = std::tuple<const void*, const void*, const void*, cpu::Direction>;
+  using GraphKey = std::tuple<const void*, const void*, const void*>;
+  using Key = std::tuple<GraphKey, std::string>;
+  static GraphKey graph_key(const Graph& graph) {
+    return {graph.row_ptr().data(), graph.col_idx().data(), graph.edge_type().data()};
+  }
+  static Key key(const Graph& graph, const std::string& form) { return {graph_key(graph), form}; }
   static Key key(const Graph& graph, cpu::Direction direction) {
-    return {graph.row_ptr().data(), graph.col_idx().data(), graph.edge_type().data(), direction};
+    return key(graph, std::to_string(static_cast<int>(direction)));
   }
 
   std::map<Key, std::shared_ptr<const cpu::RowView>> rows_;
   std::map<Key, std::shared_ptr<const cpu::TypedView>> typed_;
   std::map<Key, std::shared_ptr<const cpu::LstmView>> lstm_;
+  std::map<Key, std::shared_ptr<const cpu::RowsByType>> by_type_;
+  std::map<Key, Array<NodeId>> pair_columns_;
+  std::map<Key, std::shared_ptr<const GTasks>> tasks_;
+  std::map<Key, std::shared_ptr<const cpu::GTaskView>> gtasks_;
+  std::map<GraphKey, std::shared_ptr<SortOrders>> orders_;
 };
 
 }  // namespace nacre

@@ -8,6 +8,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/philox.h"
+#include "nacre/graph/pairs.h"
 #include "nacre/graph/radix.h"
 
 namespace nacre {
@@ -16,9 +17,14 @@ struct Graph::Lazy {
   std::once_flag out_once;
   std::once_flag dst_once;
   std::once_flag hash_once;
+  std::once_flag pairs_once[2];
   OutCsc out;
   bool has_out = false;
   Array<NodeId> edge_dst;
+  PairIndex pairs[2];
+  std::atomic<bool> has_pairs[2] = {false, false};
+  std::once_flag count_once[2];
+  int64_t pair_count[2] = {0, 0};
   uint64_t fingerprint = 0;
 };
 
@@ -89,6 +95,24 @@ const Array<NodeId>& Graph::edge_dst() const {
     lazy_->edge_dst = std::move(dst).freeze();
   });
   return lazy_->edge_dst;
+}
+
+const PairIndex& Graph::pairs(End end) const {
+  const auto which = static_cast<size_t>(end);
+  std::call_once(lazy_->pairs_once[which], [&] {
+    lazy_->pairs[which] = make_pairs(*this, end);
+    lazy_->has_pairs[which] = true;
+  });
+  return lazy_->pairs[which];
+}
+
+bool Graph::has_pairs(End end) const { return lazy_->has_pairs[static_cast<size_t>(end)]; }
+
+int64_t Graph::count_pairs(End end) const {
+  const auto which = static_cast<size_t>(end);
+  if (has_pairs(end)) return lazy_->pairs[which].num_pairs;
+  std::call_once(lazy_->count_once[which], [&] { lazy_->pair_count[which] = nacre::count_pairs(*this, end); });
+  return lazy_->pair_count[which];
 }
 
 int64_t Graph::bytes() const {

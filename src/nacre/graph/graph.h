@@ -26,6 +26,23 @@ struct OutCsc {
   Array<EdgeId> edge_id;   // num_edges
 };
 
+// The distinct (vertex, edge type) pairs at one end of the edges: what typed work is shared by. Ordered by (type,
+// vertex); an untyped graph has one type.
+struct PairIndex {
+  int64_t num_pairs = 0;
+  Array<int64_t> type_ptr;    // num_edge_types + 1: pairs of each type
+  Array<NodeId> vertex;       // of each pair
+  Array<uint16_t> type;       // of each pair
+  Array<EdgeId> of_edge;      // pair of every edge, in-CSR order
+  Array<int64_t> edge_ptr;    // num_pairs + 1
+  Array<EdgeId> edge;         // in-CSR positions of each pair's edges, ascending
+  Array<NodeId> other;        // the other end of those edges
+  Array<int64_t> vertex_ptr;  // vertices + 1
+  Array<EdgeId> pair;         // pairs of each vertex, by type
+  int64_t bytes() const;
+};
+enum class End : uint8_t { src, dst };
+
 struct GraphArrays {
   int64_t num_src = 0;
   int64_t num_dst = 0;
@@ -61,6 +78,12 @@ class Graph {
   bool has_out() const;
   // Destination of every edge, in-CSR order (built on first use).
   const Array<NodeId>& edge_dst() const;
+
+  // Pairs of the edges' sources or destinations with their types (built on first use).
+  const PairIndex& pairs(End end) const;
+  bool has_pairs(End end) const;
+  // Their number, counted without building them.
+  int64_t count_pairs(End end) const;
 
   // Bytes held now / after out() has been built.
   int64_t bytes() const;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -51,6 +52,10 @@ constexpr std::array kMicroInfo = {
     MicroInfo{MicroOp::log_softmax, "log_softmax"},
     MicroInfo{MicroOp::log_softmax_grad, "log_softmax_grad"},
     MicroInfo{MicroOp::standardize, "standardize"},
+    MicroInfo{MicroOp::gemm, "gemm"},
+    MicroInfo{MicroOp::gemm_t, "gemm_t"},
+    MicroInfo{MicroOp::typed_gemm, "typed_gemm"},
+    MicroInfo{MicroOp::typed_gemm_t, "typed_gemm_t"},
     MicroInfo{MicroOp::store, "store"},
 };
 
@@ -96,6 +101,10 @@ std::string micro_text(const RowProgram& program, const Micro& m) {
 }
 
 }  // namespace
+
+bool has_products(const RowProgram& program) {
+  return std::any_of(program.code.begin(), program.code.end(), [](const Micro& m) { return is_product(m.op); });
+}
 
 // One micro-op a line: "r2[256] = mul r0 r1*64". Operands read %N, the DFG node behind the pointer; r1*64 is register 1
 // with every element repeated 64 times.

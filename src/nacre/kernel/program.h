@@ -50,7 +50,11 @@ enum class MicroOp : uint8_t {
   log_softmax,
   log_softmax_grad,  // a = g, b = y
   standardize,       // a = x; operand = moments p[2,F]; alpha = epsilon
-  store,             // operand[position] = a
+  gemm,              // out = a · operand, one matrix [K,N]: a has width K, out width N
+  gemm_t,            // out = a · operandᵀ: a has width N, out width K
+  typed_gemm,        // the same with the matrix of each row's type: operand holds one [K,N] per type
+  typed_gemm_t,
+  store,  // operand[position] = a
 };
 
 struct Micro {
@@ -75,6 +79,12 @@ struct RowProgram {
   std::vector<NodeRef> operands;  // the DFG value behind each pointer
   bool empty() const { return code.empty(); }
 };
+
+inline bool is_product(MicroOp op) { return op >= MicroOp::gemm && op <= MicroOp::typed_gemm_t; }
+inline bool is_typed_product(MicroOp op) { return op == MicroOp::typed_gemm || op == MicroOp::typed_gemm_t; }
+inline bool is_transposed_product(MicroOp op) { return op == MicroOp::gemm_t || op == MicroOp::typed_gemm_t; }
+// Whether the program multiplies by matrices.
+bool has_products(const RowProgram& program);
 
 std::string program_text(const RowProgram& program);
 

@@ -122,19 +122,13 @@ Value Napa::pull(Value x, Aggregate aggregate, Value weighting) {
 }
 
 Value Napa::pull_linear(Value x, const std::string& name, int64_t out, const PullOptions& how) {
-  const bool commutes = how.aggregate != Aggregate::max && (!how.weighting || how.weighting.dims().empty());
-  Value y;
-  if (commutes && out < x.width()) {
-    y = pull(linear(x, name, out, false), how.aggregate, how.weighting);
-  } else {
-    y = linear(pull(x, how.aggregate, how.weighting), name, out, false);
-  }
+  const Value y = linear(pull(x, how.aggregate, how.weighting), name, out, false);
   return how.bias ? add_bias(y, name + ".bias") : y;
 }
 
 Value Napa::pull_lstm(Value x, const std::string& name, int64_t hidden) {
   const Value gates =
-      add_bias(matmul(x, param(name + ".weight_ih", {x.width(), 4 * hidden}, Init::glorot)), name + ".bias");
+      add_bias(matmul(src(x), param(name + ".weight_ih", {x.width(), 4 * hidden}, Init::glorot)), name + ".bias");
   return add(Op::lstm, {gates, param(name + ".weight_hh", {hidden, 4 * hidden}, Init::uniform_fan_in)});
 }
 

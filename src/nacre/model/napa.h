@@ -104,11 +104,10 @@ class Napa {
   // ---- Pull. x is a vertex value (its rows travel along the edges) or an edge value (the messages themselves).
   // A weighting multiplies every message; the mean is then Σ w·x / Σ w.
   Value pull(Value x, Aggregate aggregate, Value weighting = {});
-  // pull followed by linear (or the reverse, the same map with narrower messages, where `out` is smaller and the
-  // aggregation is linear). Aggregating first has a merit of its own: over constant features it is done once for all
-  // epochs. The bias always comes last.
+  // pull followed by linear. Where the aggregation is linear the planner may run it the other way round (the same map,
+  // maybe with narrower messages). The bias always comes last.
   Value pull_linear(Value x, const std::string& name, int64_t out, const PullOptions& how = {});
-  // Last hidden state of an LSTM over the in-neighbours; the gates' input half is computed once per vertex.
+  // Last hidden state of an LSTM over the messages; the planner computes the gates' input half once per vertex.
   Value pull_lstm(Value x, const std::string& name, int64_t hidden);
 
   // ---- Apply

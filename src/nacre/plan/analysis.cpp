@@ -54,23 +54,29 @@ void Analysis::number_values() {
                                               std::to_string(node.salt)};
     std::string key;
     for (const std::string& part : parts) key += part + "/";
-    if (node.op != Op::index || node.attr != Attr::type || !full_) {  // there `ints` is a layer
-      for (const int64_t v : node.ints) key += "," + std::to_string(v);
-    }
+    const bool names_layer = node.op == Op::index && node.attr == Attr::type && full_;
+    for (size_t k = names_layer ? 1 : 0; k < node.ints.size(); ++k) key += "," + std::to_string(node.ints[k]);
     for (const NodeRef in : node.inputs) key += "(" + std::to_string(value_number(in)) + ")";
     number_.push_back(known.try_emplace(key, i).first->second);
   }
 }
 
 bool Analysis::same_rows(Space a, Space b) const {
-  return a == b || (full_ && a.kind == b.kind && (a.kind == SpaceKind::vertex || a.kind == SpaceKind::edge));
+  return a == b || (full_ && a.kind == b.kind && (a.kind == SpaceKind::vertex || a.is_typed()));
+}
+
+bool Analysis::matrix_on_edges(NodeRef i) const {
+  const Node& node = dfg_[i];
+  return node.type.space.kind == SpaceKind::edge && (node.op == Op::matmul || node.op == Op::matmul_t ||
+                                                     node.op == Op::typed_matmul || node.op == Op::typed_matmul_t);
 }
 
 bool Analysis::row_local(NodeRef i) const {
   const Node& node = dfg_[i];
   if (op_info(node.op).elementwise) return true;
   switch (node.op) {
-    case Op::index:
+    case Op::index:  // pairs have no loads of their own: they are gathered by kernels that know them, or plainly
+      return !node.type.space.is_pair() && node.attr != Attr::pair_src && node.attr != Attr::pair_dst;
     case Op::index_take_max:
     case Op::row_sum:
     case Op::expand:

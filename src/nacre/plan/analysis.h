@@ -21,6 +21,8 @@ class Analysis {
   bool bound(NodeRef i) const { return dfg_[i].op == Op::input || dfg_[i].op == Op::param; }
   // Row r of the result needs only row r of the operands (or rows they are indexed by): expressible as a micro-op.
   bool row_local(NodeRef i) const;
+  // A product of edge rows with a matrix (or one per type): a micro-op of gTask programs.
+  bool matrix_on_edges(NodeRef i) const;
   // Row r of one space is row r of the other.
   bool same_rows(Space a, Space b) const;
   // Equal numbers mean equal values, also across layers where those are the same rows.

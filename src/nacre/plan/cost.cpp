@@ -65,6 +65,8 @@ bool walks_edges(KernelKind kind) {
     case KernelKind::softmax_grad:
     case KernelKind::lstm:
     case KernelKind::lstm_grad:
+    case KernelKind::gtask:
+    case KernelKind::gtask_grad:
       return true;
     default:
       return false;
@@ -78,11 +80,11 @@ void estimate_cost(Kernel& k, const Plan& plan, const Analysis& an) {
   for (const NodeRef w : k.writes) k.floor_bytes += static_cast<double>(an.bytes(w));
   for (const NodeRef v : k.nodes) k.flops += node_flops(an, v);
   if (!walks_edges(k.kind)) return;
-  // The edge space of this kernel: of its root, or of the value it reduces.
+  // The block whose edges it walks: that of its root, or of the edges or pairs it reduces.
   const Node& root = plan.dfg[k.root];
   int layer = root.type.space.layer;
   for (const NodeRef in : root.inputs) {
-    if (plan.dfg[in].type.space.kind == SpaceKind::edge) layer = plan.dfg[in].type.space.layer;
+    if (plan.dfg[in].type.space.is_typed()) layer = plan.dfg[in].type.space.layer;
   }
   if (root.op == Op::lstm) layer = root.type.space.layer - 1;
   if (root.type.space.kind == SpaceKind::param || root.type.space.kind == SpaceKind::type) {
@@ -93,16 +95,18 @@ void estimate_cost(Kernel& k, const Plan& plan, const Analysis& an) {
   if (k.kind == KernelKind::spmm && k.args[1] >= 0) {
     k.flops += edges * static_cast<double>(root.type.row_size());
   } else if (k.kind == KernelKind::typed_reduce) {
-    // Rows of equal (row, type) are summed before the product; the exact number of pairs is the engine's knowledge, so
-    // the floor uses the edges, which bound it.
+    // Rows of equal (row, type) are summed before the product: one product per pair.
     const Node& w = plan.dfg[k.args[1]];
-    k.flops += 2 * edges * static_cast<double>(w.type.dims[0] * w.type.dims[1]);
+    const auto pairs = static_cast<double>(an.rows(plan.dfg[root.inputs[0]].type.space));
+    k.flops += 2 * pairs * static_cast<double>(w.type.dims[0] * w.type.dims[1]);
   } else if (!k.program.empty()) {
     for (size_t c = 0; c < k.program.code.size(); ++c) {
       const Micro& m = k.program.code[c];
-      if (m.a >= 0 && m.op != MicroOp::store) {
-        k.flops += edges * static_cast<double>(k.program.widths[static_cast<size_t>(m.a)]);
-      }
+      if (m.a < 0 || m.op == MicroOp::store) continue;
+      const bool product = m.op == MicroOp::gemm || m.op == MicroOp::gemm_t || m.op == MicroOp::typed_gemm ||
+                           m.op == MicroOp::typed_gemm_t;
+      const double per_element = product ? 2 * static_cast<double>(k.program.widths[static_cast<size_t>(m.out)]) : 1;
+      k.flops += edges * per_element * static_cast<double>(k.program.widths[static_cast<size_t>(m.a)]);
     }
   }
 }

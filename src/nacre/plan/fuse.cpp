@@ -30,7 +30,7 @@ class Chooser {
     std::vector<int> registers(n, 1);
     for (NodeRef i = 0; i < an_.dfg().size(); ++i) {
       const Node& node = an_.dfg()[i];
-      if (node.type.space.kind != SpaceKind::edge || !an_.row_local(i)) continue;
+      if (node.type.space.kind != SpaceKind::edge || (!an_.row_local(i) && !an_.matrix_on_edges(i))) continue;
       int sum = 1;
       for (const NodeRef in : node.inputs) sum += registers[static_cast<size_t>(in)];
       cut_[static_cast<size_t>(i)] = sum > kMaxInlined ? 1 : 0;
@@ -41,13 +41,16 @@ class Chooser {
   bool choose(NodeRef i) const {
     const Node& node = an_.dfg()[i];
     if (cut_[static_cast<size_t>(i)] != 0) return false;
-    if (node.type.space.kind != SpaceKind::edge || node.type.dtype != DType::f32 || an_.is_result(i)) return false;
-    const bool typed = node.op == Op::typed_matmul || node.op == Op::typed_matmul_t;
-    if (!typed && !an_.row_local(i)) return false;
+    if (!node.type.space.is_typed() || node.type.dtype != DType::f32 || an_.is_result(i)) return false;
+    if (node.type.space.is_pair()) return choose_on_pairs(i);
+    if (node.op == Op::index && (node.attr == Attr::pair_src || node.attr == Attr::pair_dst)) return feeds_sums(i, i);
+    const bool matrix = an_.matrix_on_edges(i);
+    if (!matrix && !an_.row_local(i)) return false;
     for (const NodeRef reader : an_.consumers(i)) {
       if (!can_absorb(reader, i)) return false;
     }
-    if (typed) return typed_readers_match(i, i);
+    // A product is not worth repeating, and only gTask programs have it.
+    if (matrix) return one_kernel(i) && ends_in_gtasks(i);
     return !better_stored(i);
   }
 
@@ -55,7 +58,7 @@ class Chooser {
     const Node& r = an_.dfg()[reader];
     switch (r.op) {
       case Op::index_add:
-        return r.attr == Attr::src || r.attr == Attr::dst;
+        return r.attr != Attr::type && r.attr != Attr::self;
       case Op::index_mean:
       case Op::index_max:
       case Op::index_argmax:
@@ -64,29 +67,70 @@ class Chooser {
         return true;
       case Op::edge_softmax_grad:
         return r.inputs[1] != value;
+      case Op::matmul:
+      case Op::matmul_t:
       case Op::typed_matmul:
       case Op::typed_matmul_t:
-        return inlined_[static_cast<size_t>(reader)] != 0;
-      case Op::typed_weight_grad: {
-        std::string why;
-        return match_typed_grad(an_, reader, &why).has_value();
-      }
+        return r.inputs[0] == value && inlined_[static_cast<size_t>(reader)] != 0;
+      case Op::weight_grad:
+      case Op::typed_weight_grad:
+        return true;
       default:
         return an_.row_local(reader) && r.type.space.kind == SpaceKind::edge;
     }
   }
 
-  // Every path from a typed product leads through scalar factors into a sum at the other end.
-  bool typed_readers_match(NodeRef typed, NodeRef at) const {
+  // All readers end up in the same kernel: there is one, or they are a maximum and its position.
+  bool one_kernel(NodeRef i) const {
+    const auto& readers = an_.consumers(i);
+    if (readers.size() == 1) return true;
+    return readers.size() == 2 && an_.dfg()[readers[0]].op == Op::index_max &&
+           an_.dfg()[readers[1]].op == Op::index_argmax;
+  }
+
+  // Whatever reads the value, directly or through inlined ones, runs as a program over gTasks.
+  bool ends_in_gtasks(NodeRef i) const {
+    for (const NodeRef reader : an_.consumers(i)) {
+      const Node& r = an_.dfg()[reader];
+      const bool sum = (r.op == Op::index_add && (r.attr == Attr::src || r.attr == Attr::dst)) ||
+                       r.op == Op::index_mean || r.op == Op::index_max || r.op == Op::index_argmax;
+      if (sum || r.op == Op::weight_grad || r.op == Op::typed_weight_grad) continue;
+      if (inlined_[static_cast<size_t>(reader)] == 0 || !ends_in_gtasks(reader)) return false;
+    }
+    return true;
+  }
+
+  // Rows read, and sums taken, by pair inside the kernels that know pairs.
+  bool choose_on_pairs(NodeRef i) const {
+    const Node& node = an_.dfg()[i];
+    std::string why;
+    for (const NodeRef reader : an_.consumers(i)) {
+      const Op op = an_.dfg()[reader].op;
+      const bool product = op == Op::typed_matmul || op == Op::typed_matmul_t;
+      bool fits = false;
+      if (node.op == Op::index && node.attr != Attr::type) {
+        fits = (product && an_.dfg()[reader].inputs[0] == i) || op == Op::typed_weight_grad;
+      } else if (node.op == Op::index_add) {
+        fits = (product && inlined_[static_cast<size_t>(reader)] != 0) ||
+               (op == Op::typed_weight_grad && match_pair_grad(an_.dfg(), reader, &why));
+      } else if (node.op == Op::typed_matmul || node.op == Op::typed_matmul_t) {
+        fits = op == Op::index_add && an_.consumers(i).size() == 1 && match_pair_sum(an_.dfg(), reader, &why);
+      }
+      if (!fits) return false;
+    }
+    return true;
+  }
+
+  // Every path from a gather of pair rows leads, through at most one scalar factor, into a sum over the other end.
+  bool feeds_sums(NodeRef gather, NodeRef at) const {
     for (const NodeRef reader : an_.consumers(at)) {
       const Node& r = an_.dfg()[reader];
-      if (r.op == Op::index_add) {
+      if (r.op == Op::index_add && (r.attr == Attr::src || r.attr == Attr::dst)) {
         std::string why;
-        const auto match = match_typed(an_, at, &why);
-        if (!match || match->typed != typed || r.attr != opposite(match->gather.end) || match->factors.size() > 1) {
-          return false;
-        }
-      } else if (r.op != Op::mul || inlined_[static_cast<size_t>(reader)] == 0 || !typed_readers_match(typed, reader)) {
+        const auto match = match_gather(an_.dfg(), at, &why);
+        if (!match || match->factors.size() > 1 || match->end == r.attr) return false;
+      } else if (at != gather || r.op != Op::mul || inlined_[static_cast<size_t>(reader)] == 0 ||
+                 !feeds_sums(gather, reader)) {
         return false;
       }
     }

@@ -10,14 +10,11 @@
 #include "nacre/plan/analysis.h"
 #include "nacre/plan/cost.h"
 #include "nacre/plan/fuse.h"
-#include "nacre/plan/match.h"
+#include "nacre/plan/implement.h"
 #include "nacre/plan/program_builder.h"
 
 namespace nacre {
 namespace {
-
-using cpu::Direction;
-using cpu::Reduce;
 
 // Nodes of one kernel besides inlined ones: each takes a register and may load two more.
 constexpr size_t kMaxTail = 40;
@@ -29,8 +26,9 @@ class Lowering {
       : plan_(plan),
         dfg_(plan.dfg),
         an_(plan.dfg, blocks, plan.options.hoist),
-        n_(static_cast<size_t>(plan.dfg.size())) {
-    inlined_ = plan.options.fuse ? choose_inlined(an_) : std::vector<char>(n_, 0);
+        n_(static_cast<size_t>(plan.dfg.size())),
+        inlined_(plan.options.fuse ? choose_inlined(an_) : std::vector<char>(n_, 0)),
+        implement_(plan, an_, inlined_) {
     kernel_of_.assign(n_, -1);
     plan_.alias.resize(n_);
     std::iota(plan_.alias.begin(), plan_.alias.end(), 0);
@@ -79,9 +77,10 @@ class Lowering {
     if (share_constant(i) || join_pair(i)) return;
     if (an_.row_local(i)) {
       if (plan_.options.fuse && join_tail(i)) return;
-      return start(i, node.type.space.kind == SpaceKind::edge ? KernelKind::map_edges : KernelKind::map);
+      return add(
+          implement_.start(i, node.type.space.kind == SpaceKind::edge ? KernelKind::map_edges : KernelKind::map));
     }
-    start_root(i);
+    add(implement_.root(i));
   }
 
   // In a full graph every layer's degrees and normalisations are the same values: layers share the first one's memory.
@@ -94,17 +93,10 @@ class Lowering {
     return true;
   }
 
-  void start(NodeRef i, KernelKind kind, std::string why = "") {
-    Kernel k;
-    k.kind = kind;
-    k.root = i;
-    k.nodes = {i};
-    k.once = an_.constant(i);
-    k.why = std::move(why);
-    kernel_of_[static_cast<size_t>(i)] = static_cast<int>(plan_.kernels.size());
+  void add(Kernel k) {
+    kernel_of_[static_cast<size_t>(k.root)] = static_cast<int>(plan_.kernels.size());
     plan_.kernels.push_back(std::move(k));
   }
-  Kernel& latest() { return plan_.kernels.back(); }
 
   // Two results of one pass: max and argmax, the two gradients of an LSTM.
   bool join_pair(NodeRef i) {
@@ -128,7 +120,7 @@ class Lowering {
 
   static bool takes_tail(KernelKind kind) {
     return kind == KernelKind::map || kind == KernelKind::reduce || kind == KernelKind::spmm ||
-           kind == KernelKind::matmul;
+           kind == KernelKind::matmul || kind == KernelKind::gtask;
   }
 
   // A row-wise node joins the last kernel among those that compute its operands: all others are ready by then.
@@ -239,131 +231,6 @@ class Lowering {
     std::sort(target.begin(), target.end());  // operands before their readers
   }
 
-  // ---- implementation lists
-  void start_root(NodeRef i) {
-    const Node& node = dfg_[i];
-    switch (node.op) {
-      case Op::index_add:
-        return start_sum(i);
-      case Op::index_mean:
-      case Op::index_max:
-      case Op::index_argmax:
-        return start_reduce(i);
-      case Op::edge_softmax:
-        return start(i, KernelKind::softmax);
-      case Op::edge_softmax_grad:
-        start(i, KernelKind::softmax_grad);
-        latest().args = {node.inputs[1]};
-        return;
-      case Op::matmul:
-      case Op::matmul_t:
-        start(i, KernelKind::matmul);
-        latest().transpose = node.op == Op::matmul_t;
-        latest().args = node.inputs;
-        return;
-      case Op::weight_grad:
-        start(i, KernelKind::weight_grad);
-        latest().args = node.inputs;
-        return;
-      case Op::typed_weight_grad:
-        return start_typed_grad(i);
-      case Op::column_sum:
-        return start(i, KernelKind::column_sum);
-      case Op::lstm:
-        start(i, KernelKind::lstm);
-        latest().args = node.inputs;
-        return;
-      case Op::lstm_grad_z:
-      case Op::lstm_grad_w:
-        start(i, KernelKind::lstm_grad);
-        latest().args = node.inputs;
-        return;
-      case Op::nll:
-      case Op::nll_grad:
-      case Op::bce:
-      case Op::bce_grad:
-        start(i, KernelKind::loss);
-        latest().args = node.inputs;
-        return;
-      case Op::column_moments:
-      case Op::standardize_grad:
-        start(i, KernelKind::moments);
-        latest().args = node.inputs;
-        return;
-      default:
-        start(i, KernelKind::reference, "no faster implementation of " + std::string(op_info(node.op).name));
-        latest().args = node.inputs;
-    }
-  }
-
-  void start_sum(NodeRef i) {
-    const Node& node = dfg_[i];
-    if (node.attr == Attr::type || node.attr == Attr::self) {
-      start(i, KernelKind::reference, "sums by " + std::string(attr_name(node.attr)) + " have only the plain version");
-      latest().args = node.inputs;
-      return;
-    }
-    std::string why;
-    if (plan_.options.fuse && start_typed_sum(i, &why)) return;
-    start_reduce(i);
-  }
-
-  bool start_typed_sum(NodeRef i, std::string* why) {
-    const Node& node = dfg_[i];
-    const auto match = match_typed(an_, node.inputs[0], why);
-    if (!match || !inlined(match->typed)) return false;
-    start(i, KernelKind::typed_reduce);
-    Kernel& k = latest();
-    k.direction = node.attr == Attr::dst ? Direction::by_dst : Direction::by_src;
-    k.transpose = dfg_[match->typed].op == Op::typed_matmul_t;
-    k.args = {match->gather.x, dfg_[match->typed].inputs[1], match->factors.empty() ? -1 : match->factors[0]};
-    return true;
-  }
-
-  // Weighted sums of gathered rows have a kernel of their own; everything else is reduced by its program.
-  void start_reduce(NodeRef i) {
-    const Node& node = dfg_[i];
-    const bool sums = node.op == Op::index_add || node.op == Op::index_mean;
-    std::string why = "reduces by maximum";
-    if (sums && plan_.options.fuse && inlined(node.inputs[0])) {
-      const auto match = match_gather(an_, node.inputs[0], &why);
-      if (match && match->end == node.attr) {
-        why = "gathers the end it reduces to";
-      } else if (match && match->factors.size() > 1) {
-        why = "has several edge factors";
-      } else if (match && !match->factors.empty() && inlined(match->factors[0])) {
-        why = "the edge factor is not in memory";
-      } else if (match) {
-        start(i, KernelKind::spmm);
-        Kernel& k = latest();
-        set_reduction(k, node);
-        k.args = {match->x, match->factors.empty() ? -1 : match->factors[0]};
-        k.heads = match->factors.empty() ? 1 : dfg_[match->factors[0]].type.row_size();
-        return;
-      }
-    }
-    start(i, KernelKind::reduce, sums && !plan_.options.fuse ? "fusion is off" : why);
-    set_reduction(latest(), node);
-  }
-
-  static void set_reduction(Kernel& k, const Node& node) {
-    k.direction = node.attr == Attr::dst ? Direction::by_dst : Direction::by_src;
-    k.reduce_op = node.op == Op::index_mean ? Reduce::mean : node.op == Op::index_add ? Reduce::sum : Reduce::max;
-  }
-
-  void start_typed_grad(NodeRef i) {
-    std::string why = "fusion is off";
-    const auto match = plan_.options.fuse ? match_typed_grad(an_, i, &why) : std::nullopt;
-    if (!match) {
-      start(i, KernelKind::reference, why);
-      latest().args = dfg_[i].inputs;
-      return;
-    }
-    start(i, KernelKind::typed_weight_grad);
-    const auto& factors = match->x.factors.empty() ? match->g.factors : match->x.factors;
-    latest().args = {match->x.x, match->g.x, factors.empty() ? -1 : factors[0]};
-  }
-
   // ---- programs
   // What a program over edges recomputes: inlined nodes, and the kernel's own root if that is row-local.
   void build_programs(Kernel& k) {
@@ -378,6 +245,8 @@ class Lowering {
         value = k.root;
         break;
       case KernelKind::reduce:
+      case KernelKind::gtask:
+      case KernelKind::gtask_grad:
       case KernelKind::softmax:
       case KernelKind::softmax_grad:
       case KernelKind::column_sum:
@@ -391,6 +260,7 @@ class Lowering {
     if (value >= 0) {
       ProgramBuilder builder(an_, plan_.alias, domain, inside);
       k.value = builder.value(value);
+      if (k.kind == KernelKind::gtask_grad) k.second_value = builder.value(root.inputs[1]);
       if (map) {
         for (const NodeRef v : k.nodes) builder.value(v);
       }
@@ -482,6 +352,7 @@ class Lowering {
   Analysis an_;
   size_t n_;
   std::vector<char> inlined_;
+  Implementer implement_;
   std::vector<int> kernel_of_;
   std::map<int, NodeRef> constants_;  // value number → the node that computes it
 };

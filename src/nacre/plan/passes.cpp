@@ -7,8 +7,14 @@
 #include "nacre/plan/order.h"
 #include "nacre/plan/plan.h"
 #include "nacre/plan/rewrite.h"
+#include "nacre/plan/swap.h"
 
 namespace nacre {
+
+Dfg prepare_dfg(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options) {
+  const Dfg merged = fold_dropout_into_relu_grad(merge_equal_nodes(dfg));
+  return options.rewrite ? swap_indexing(merged, blocks) : merged;
+}
 
 Plan make_plan(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options) {
   Plan plan;
@@ -24,6 +30,14 @@ Plan make_plan(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options)
       {"merge_equal_nodes", [&] { plan.dfg = merge_equal_nodes(plan.dfg); }},
       // Before fusing, because it decides which activations must be kept for the backward pass.
       {"fold_dropout_into_relu_grad", [&] { plan.dfg = fold_dropout_into_relu_grad(plan.dfg); }},
+      // Work on edges that a vertex's edges share is done at the vertex.
+      {"swap_indexing",
+       [&] {
+         if (options.rewrite) plan.dfg = swap_indexing(plan.dfg, blocks);
+       }},
+      // The options chosen where there is more than one order: after swapping, which brings sites into their plain
+      // form.
+      {"apply_choices", [&] { plan.dfg = apply_choices(plan.dfg, options.choices, false); }},
       // Groups nodes into kernels.
       {"lower", [&] { lower(plan, blocks); }},
       // What is stored is known now; which order keeps least of it alive?

@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "nacre/dfg/dfg.h"
+#include "nacre/gtask/table.h"
 #include "nacre/kernel/blocks.h"
 #include "nacre/kernel/cpu/sparse.h"
 #include "nacre/kernel/program.h"
+#include "nacre/plan/sites.h"
 
 namespace nacre {
 
@@ -26,6 +28,10 @@ enum class KernelKind : uint8_t {
   weight_grad,        // xᵀ·g
   typed_reduce,       // Σ scale · x·W[type] over neighbours
   typed_weight_grad,  // Σ scale · xᵀ·g per type
+  typed_rows,         // rows·W[type] on pairs or edges
+  typed_rows_grad,    // Σ xᵀ·g per type on pairs or edges
+  gtask,              // any program over the edges of gTasks, reduced to rows or stored
+  gtask_grad,         // Σ xᵀ·g over edges, both sides from a program over gTasks
   softmax,            // edge softmax
   softmax_grad,
   column_sum,
@@ -36,6 +42,9 @@ enum class KernelKind : uint8_t {
   reference,  // the plain implementation of one node
 };
 std::string_view kernel_name(KernelKind kind);
+// How a plan file or a search names the table of a kernel: "lstm@layers.0.lstm.weight_hh".
+struct Kernel;
+std::string kernel_key(const Dfg& dfg, const Kernel& kernel);
 
 struct Kernel {
   KernelKind kind = KernelKind::reference;
@@ -51,6 +60,8 @@ struct Kernel {
   bool transpose = false;  // matmul_t, typed_matmul_t
   RowProgram program;      // row programs; `value` is the register that is reduced or stored
   int value = -1;
+  int second_value = -1;  // gtask_grad: the register of g (`value` is that of x)
+  PartitionTable table;   // gtask, gtask_grad, lstm: how the edges are cut
   RowProgram tail;
   bool once = false;       // depends on no parameter: computed once before training
   double floor_bytes = 0;  // fewest bytes the work must move: each stored operand read once, each result written once
@@ -59,8 +70,14 @@ struct Kernel {
 };
 
 struct PlanOptions {
-  bool fuse = true;   // false: one kernel per node, every value stored (the tensor-centric style)
-  bool hoist = true;  // compute parameter-independent values once
+  bool fuse = true;      // false: one kernel per node, every value stored (the tensor-centric style)
+  bool hoist = true;     // compute parameter-independent values once
+  bool rewrite = true;   // swap indexing (swap.h); false: the DFG as the model wrote it
+  Choices choices;       // options of the sites (sites.h); sites not named: as written
+  PartitionTable table;  // of every kernel over edges that can follow it; empty: each kernel's own
+  std::map<std::string, std::string> tables;  // kernel key (kernel_key) → its own table
+  bool differentiate = true;                  // outlier gTasks run apart (WG8)
+  friend bool operator==(const PlanOptions&, const PlanOptions&) = default;
 };
 
 struct PassTime {
@@ -69,7 +86,7 @@ struct PassTime {
 };
 
 struct Plan {
-  std::string name = "auto";
+  std::string name = "auto";  // how it was asked for
   PlanOptions options;
   Dfg dfg;                      // after the passes
   std::vector<Kernel> kernels;  // in execution order; `once` kernels first run before the loop
@@ -78,11 +95,18 @@ struct Plan {
   std::vector<PassTime> passes;
 };
 
+// The DFG as the passes before the choices leave it: where sites are found.
+Dfg prepare_dfg(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options);
+
 // Runs the passes (passes.cpp holds the list) on the model's DFG for the graph in `blocks`.
 Plan make_plan(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options);
 
 // Checks that kernels cover every needed node, read only what was written before, and write each stored value once.
 void validate(const Plan& plan, const Blocks& blocks);
+
+// Options as JSON: what a plan file and the plan cache hold. Throws UserError naming `where`.
+std::string options_json(const PlanOptions& options);
+PlanOptions parse_options(const std::string& json, const std::string& where);
 
 // For people: the DFG, then one line per kernel. For files: JSON that load_plan reads back.
 std::string plan_text(const Plan& plan, const Blocks& blocks);

@@ -138,6 +138,7 @@ int ProgramBuilder::compute(NodeRef computed) {
       const NodeRef x = node.inputs[0];
       // Destinations are the first sources: the same row.
       if (node.attr == Attr::self) return x == root_ || inside_(x) ? value(x) : load(MicroOp::load, x);
+      NACRE_CHECK(an_.row_local(computed), "programs have no loads by pair");
       return load(node.attr == Attr::src   ? MicroOp::load_src
                   : node.attr == Attr::dst ? MicroOp::load_dst
                                            : MicroOp::load_type,
@@ -175,6 +176,17 @@ int ProgramBuilder::compute(NodeRef computed) {
                    .b_part = static_cast<int>(node.type.dims.back()),
                    .begin = static_cast<int>(node.ints[0])},
                   w);
+    }
+    case Op::matmul:
+    case Op::matmul_t:
+    case Op::typed_matmul:
+    case Op::typed_matmul_t: {
+      const int a = value(node.inputs[0]);
+      const MicroOp op = node.op == Op::matmul         ? MicroOp::gemm
+                         : node.op == Op::matmul_t     ? MicroOp::gemm_t
+                         : node.op == Op::typed_matmul ? MicroOp::typed_gemm
+                                                       : MicroOp::typed_gemm_t;
+      return emit({.op = op, .a = a, .operand = operand(node.inputs[1])}, w);
     }
     case Op::standardize: {
       const int a = value(node.inputs[0]);

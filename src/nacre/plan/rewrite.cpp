@@ -2,28 +2,12 @@
 
 #include <algorithm>
 
+#include "nacre/plan/copy_dfg.h"
+
 namespace nacre {
-namespace {
-
-// Copies `dfg` node by node through `edit`, which returns the new node's reference for each (already renumbered) node.
-template <class Edit>
-Dfg copy_with(const Dfg& dfg, Edit edit) {
-  Dfg out(dfg.name());
-  std::vector<NodeRef> moved(static_cast<size_t>(dfg.size()), -1);
-  for (int i = 0; i < dfg.size(); ++i) {
-    Node node = dfg[i];
-    for (NodeRef& in : node.inputs) in = moved[in];
-    moved[i] = edit(out, std::move(node));
-  }
-  for (const auto& [name, node] : dfg.outputs()) out.set_output(name, moved[node]);
-  for (const auto& [name, node] : dfg.updates()) out.set_update(name, moved[node]);
-  return prune(out);
-}
-
-}  // namespace
 
 Dfg merge_equal_nodes(const Dfg& dfg) {
-  return copy_with(dfg, [](Dfg& out, Node node) {
+  return copy_dfg(dfg, [](Dfg& out, NodeRef, Node node, const std::vector<NodeRef>&) {
     node.type = infer_type(out, node);
     const auto same = std::find(out.nodes().begin(), out.nodes().end(), node);
     if (same != out.nodes().end()) return static_cast<NodeRef>(same - out.nodes().begin());
@@ -32,7 +16,7 @@ Dfg merge_equal_nodes(const Dfg& dfg) {
 }
 
 Dfg fold_dropout_into_relu_grad(const Dfg& dfg) {
-  return copy_with(dfg, [](Dfg& out, Node node) {
+  return copy_dfg(dfg, [](Dfg& out, NodeRef, Node node, const std::vector<NodeRef>&) {
     if (node.op != Op::relu_grad) return out.add(std::move(node));
     const Node g = out[node.inputs[0]];
     const NodeRef y = node.inputs[1];

@@ -12,9 +12,16 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kNames[] = {
-    "map",     "map_edges",    "reduce",     "spmm", "matmul",    "weight_grad", "typed_reduce", "typed_weight_grad",
-    "softmax", "softmax_grad", "column_sum", "lstm", "lstm_grad", "loss",        "moments",      "reference"};
+constexpr std::string_view kNames[] = {"map",          "map_edges",
+                                       "reduce",       "spmm",
+                                       "matmul",       "weight_grad",
+                                       "typed_reduce", "typed_weight_grad",
+                                       "typed_rows",   "typed_rows_grad",
+                                       "gtask",        "gtask_grad",
+                                       "softmax",      "softmax_grad",
+                                       "column_sum",   "lstm",
+                                       "lstm_grad",    "loss",
+                                       "moments",      "reference"};
 
 std::string node_list(const Dfg& dfg, const std::vector<NodeRef>& nodes) {
   std::string text;
@@ -33,8 +40,10 @@ std::string refs(const std::vector<NodeRef>& nodes) {
 std::string_view kernel_name(KernelKind kind) { return kNames[static_cast<size_t>(kind)]; }
 
 std::string plan_text(const Plan& plan, const Blocks& blocks) {
-  std::string text = fmt::format("plan {} ({} kernels, fuse={}, hoist={})\n\n{}\n", plan.name, plan.kernels.size(),
-                                 plan.options.fuse, plan.options.hoist, print_dfg(plan.dfg));
+  std::string text = fmt::format("plan {} ({} kernels, fuse={}, hoist={})\n", plan.name, plan.kernels.size(),
+                                 plan.options.fuse, plan.options.hoist);
+  for (const auto& [site, option] : plan.options.choices) text += fmt::format("  {} by {}\n", site, option);
+  text += "\n" + print_dfg(plan.dfg) + "\n";
   for (const bool once : {true, false}) {
     text += once ? "computed once, before training\n" : "every step\n";
     for (size_t i = 0; i < plan.kernels.size(); ++i) {
@@ -42,6 +51,7 @@ std::string plan_text(const Plan& plan, const Blocks& blocks) {
       if (k.once != once) continue;
       text += fmt::format("  [{:>2}] {:<18} {} -> {}   {}, {:.3g} GFLOP  ({})\n", i, kernel_name(k.kind), refs(k.reads),
                           refs(k.writes), human_bytes(k.floor_bytes), k.flops / 1e9, node_list(plan.dfg, k.nodes));
+      if (!k.table.empty()) text += fmt::format("       gTasks: {}\n", k.table.text());
       if (!k.why.empty()) text += fmt::format("       not faster: {}\n", k.why);
     }
   }
@@ -57,6 +67,47 @@ std::string plan_text(const Plan& plan, const Blocks& blocks) {
   return text;
 }
 
+namespace {
+
+json options_object(const PlanOptions& o) {
+  return {{"fuse", o.fuse},
+          {"hoist", o.hoist},
+          {"rewrite", o.rewrite},
+          {"choices", o.choices},
+          {"table", o.table.text()},
+          {"tables", o.tables},
+          {"differentiate", o.differentiate}};
+}
+
+PlanOptions options_of(const json& j, const std::string& where) {
+  PlanOptions o;
+  try {
+    o.fuse = j.value("fuse", true);
+    o.hoist = j.value("hoist", true);
+    o.rewrite = j.value("rewrite", true);
+    o.choices = j.value("choices", Choices());
+    o.table = PartitionTable::parse(j.value("table", ""));
+    o.tables = j.value("tables", std::map<std::string, std::string>());
+    o.differentiate = j.value("differentiate", true);
+    for (const auto& [kernel, table] : o.tables) PartitionTable::parse(table);
+  } catch (const json::exception&) {
+    throw UserError(where, "has damaged options", "write the plan again with nacre plan --output FILE");
+  } catch (const UserError& error) {
+    throw UserError(where, std::string("holds a bad table: ") + error.what());
+  }
+  return o;
+}
+
+}  // namespace
+
+std::string options_json(const PlanOptions& options) { return options_object(options).dump(); }
+
+PlanOptions parse_options(const std::string& text, const std::string& where) {
+  const json j = json::parse(text, nullptr, false);
+  if (!j.is_object()) throw UserError(where, "has damaged options");
+  return options_of(j, where);
+}
+
 std::string plan_json(const Plan& plan) {
   json kernels = json::array();
   for (const Kernel& k : plan.kernels) {
@@ -68,11 +119,12 @@ std::string plan_json(const Plan& plan) {
                   {"once", k.once},
                   {"floor_bytes", k.floor_bytes},
                   {"flops", k.flops}};
+    if (!k.table.empty()) entry["table"] = k.table.text();
     if (!k.why.empty()) entry["why"] = k.why;
     kernels.push_back(std::move(entry));
   }
   return json{{"format", "nacre-plan"},     {"version", 1},
-              {"name", plan.name},          {"options", {{"fuse", plan.options.fuse}, {"hoist", plan.options.hoist}}},
+              {"name", plan.name},          {"options", options_object(plan.options)},
               {"dfg", print_dfg(plan.dfg)}, {"kernels", std::move(kernels)}}
       .dump(2);
 }
@@ -84,11 +136,10 @@ Plan load_plan(const std::string& text, const std::string& where, const Dfg& dfg
   }
   if (file.value("version", json()) != 1) throw UserError(where, "has a plan version this program does not know");
   const json options = file.value("options", json::object());
-  if (!options.is_object() || !options.value("fuse", json(true)).is_boolean() ||
-      !options.value("hoist", json(true)).is_boolean() || !file.contains("dfg") || !file["dfg"].is_string()) {
+  if (!options.is_object() || !file.contains("dfg") || !file["dfg"].is_string()) {
     throw UserError(where, "has damaged options or no DFG");
   }
-  Plan plan = make_plan(dfg, blocks, {options.value("fuse", true), options.value("hoist", true)});
+  Plan plan = make_plan(dfg, blocks, options_of(options, where));
   const auto same_dfg = [&] {
     try {
       return parse_dfg(file["dfg"].get<std::string>()) == plan.dfg;

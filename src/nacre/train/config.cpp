@@ -86,8 +86,13 @@ std::string text_of(const json& j, int indent) { return j.dump(indent, ' ', fals
 
 std::string config_json(const RunConfig& c) {
   json j = result_settings(c);
-  j["execution"] = {{"device", c.device},   {"precision", c.precision}, {"mode", c.mode},
-                    {"threads", c.threads}, {"plan", c.plan},           {"memory_limit", c.memory_limit}};
+  j["execution"] = {{"device", c.device},
+                    {"precision", c.precision},
+                    {"mode", c.mode},
+                    {"threads", c.threads},
+                    {"plan", c.plan},
+                    {"deterministic", c.deterministic},
+                    {"memory_limit", c.memory_limit}};
   return text_of(j, 2);
 }
 

@@ -32,9 +32,11 @@ struct RunConfig {
   std::string device = "auto";  // auto, cpu
   std::string precision = "f32";
   std::string mode = "full";
-  int threads = 0;            // 0 = all
-  std::string plan = "auto";  // auto, tensor, or a plan file
-  int64_t memory_limit = 0;   // bytes; 0 = what the machine has free
+  int threads = 0;             // 0 = all
+  std::string plan = "auto";   // see planner.h
+  bool deterministic = false;  // the same weights, to the bit, on any machine and number of threads
+  bool plan_cache = true;
+  int64_t memory_limit = 0;  // bytes; 0 = what the machine has free
 };
 
 // Settings as JSON: everything, for config.json; without how it was executed, for the weights file (the same weights

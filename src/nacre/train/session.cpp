@@ -78,7 +78,7 @@ Session::Session(Dataset dataset, RunConfig config, SessionNeeds needs)
     blocks_ = std::make_unique<Blocks>(Blocks::full(dataset_.graph, std::max(1, dfg.num_layers())));
     parameters_ = std::make_unique<Parameters>(dfg, *blocks_, config_.seed);
     optimizer_ = std::make_unique<Optimizer>(config_.optimizer, *parameters_);
-    train_ = std::make_unique<Executor>(plan_for(dfg, true), *blocks_, views_);
+    train_ = std::make_unique<Executor>(training_plan(dfg, needs.resumed_plan), *blocks_, views_);
   }
   if (needs.evaluation || !needs.training) {
     options.training = false;
@@ -86,7 +86,9 @@ Session::Session(Dataset dataset, RunConfig config, SessionNeeds needs)
     const Dfg dfg = build_model(options);
     if (!blocks_) blocks_ = std::make_unique<Blocks>(Blocks::full(dataset_.graph, std::max(1, dfg.num_layers())));
     if (!parameters_) parameters_ = std::make_unique<Parameters>(dfg, *blocks_, config_.seed);
-    eval_ = std::make_unique<Executor>(plan_for(dfg, false), *blocks_, views_);
+    // Evaluation follows the training plan's options; alone, it is planned by rules.
+    const PlanOptions how = train_ ? train_->plan().options : search_plan(dfg, *blocks_, {}, {}).options;
+    eval_ = std::make_unique<Executor>(make_plan(dfg, *blocks_, how), *blocks_, views_);
   }
   plan_seconds_ = now_seconds() - start;
 }
@@ -146,12 +148,29 @@ void Session::complete_model(bool training) {
   m = complete_options(m);
 }
 
-Plan Session::plan_for(const Dfg& dfg, bool training) const {
-  if (config_.plan == "auto") return make_plan(dfg, *blocks_, {});
-  if (config_.plan == "tensor") return make_plan(dfg, *blocks_, {.fuse = false, .hoist = false});
-  // A plan file describes the training step; evaluation follows its options.
-  if (training) return load_plan(read_file(config_.plan), config_.plan, dfg, *blocks_);
-  return make_plan(dfg, *blocks_, train_ ? train_->plan().options : PlanOptions{});
+Plan Session::training_plan(const Dfg& dfg, const std::string& resumed_plan) {
+  make_targets();
+  PlanRequest request;
+  request.plan = config_.plan;
+  request.deterministic = config_.deterministic;
+  request.epochs = config_.epochs;
+  request.memory_limit = config_.memory_limit;
+  request.use_cache = config_.plan_cache;
+  const auto bind_leaves = [this](Executor& executor) { bind(executor); };
+  if (!resumed_plan.empty()) {
+    // A resumed run continues bit for bit, so it keeps its plan, whatever a new search would find.
+    try {
+      request.plan = resumed_plan;
+      planning_ = plan_training(dfg, *blocks_, views_, request, bind_leaves);
+      planning_.plan.name = config_.plan;
+      return planning_.plan;
+    } catch (const UserError& error) {
+      log_warning(std::string(error.what()) + "; planning afresh");
+      request.plan = config_.plan;
+    }
+  }
+  planning_ = plan_training(dfg, *blocks_, views_, request, bind_leaves);
+  return planning_.plan;
 }
 
 std::vector<MemoryItem> Session::memory() const {
@@ -195,20 +214,7 @@ void Session::start() {
                        parameters_->bytes() + (optimizer_ ? optimizer_->bytes() : 0);
   require_fit(items, config_.memory_limit > 0 ? config_.memory_limit : available_memory() + held);
 
-  const int64_t n = dataset_.num_nodes();
-  labels_ = Tensor(DType::i32, {n});
-  std::fill_n(labels_.data<int32_t>(), n, -1);
-  if (!dataset_.multilabel()) std::copy(dataset_.labels.begin(), dataset_.labels.end(), labels_.data<int32_t>());
-  loss_weight_ = Tensor::zeros(DType::f32, {n});
-  int64_t counted = 0;
-  for (const NodeId v : dataset_.splits.train) counted += dataset_.multilabel() || dataset_.labels[v] >= 0 ? 1 : 0;
-  const double per_vertex = static_cast<double>(std::max<int64_t>(1, counted)) *
-                            static_cast<double>(dataset_.multilabel() ? dataset_.num_classes : 1);
-  for (const NodeId v : dataset_.splits.train) {
-    if (dataset_.multilabel() || dataset_.labels[v] >= 0)
-      loss_weight_.data<float>()[v] = static_cast<float>(1 / per_vertex);
-  }
-
+  if (!labels_.defined()) make_targets();
   const int64_t arena_bytes = std::max(train_ ? train_->arena_bytes() : 0, eval_ ? eval_->arena_bytes() : 0);
   const std::shared_ptr<void> arena = allocate_bytes(arena_bytes);
   for (Executor* executor : {train_.get(), eval_.get()}) {
@@ -222,6 +228,22 @@ void Session::start() {
   for (const Parameter& p : parameters_->list()) {
     const NodeRef grad = train_->plan().dfg.find_output("grad:" + p.name);
     gradients_.push_back(grad < 0 ? nullptr : train_->value(grad));
+  }
+}
+
+void Session::make_targets() {
+  const int64_t n = dataset_.num_nodes();
+  labels_ = Tensor(DType::i32, {n});
+  std::fill_n(labels_.data<int32_t>(), n, -1);
+  if (!dataset_.multilabel()) std::copy(dataset_.labels.begin(), dataset_.labels.end(), labels_.data<int32_t>());
+  loss_weight_ = Tensor::zeros(DType::f32, {n});
+  int64_t counted = 0;
+  for (const NodeId v : dataset_.splits.train) counted += dataset_.multilabel() || dataset_.labels[v] >= 0 ? 1 : 0;
+  const double per_vertex = static_cast<double>(std::max<int64_t>(1, counted)) *
+                            static_cast<double>(dataset_.multilabel() ? dataset_.num_classes : 1);
+  for (const NodeId v : dataset_.splits.train) {
+    if (dataset_.multilabel() || dataset_.labels[v] >= 0)
+      loss_weight_.data<float>()[v] = static_cast<float>(1 / per_vertex);
   }
 }
 

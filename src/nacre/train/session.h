@@ -10,12 +10,14 @@
 #include "nacre/engine/executor.h"
 #include "nacre/train/config.h"
 #include "nacre/train/parameters.h"
+#include "nacre/train/planner.h"
 
 namespace nacre {
 
 struct SessionNeeds {
-  bool training = true;    // false: forward pass only (eval, predict)
-  bool evaluation = true;  // false: training step only (benchmarks)
+  bool training = true;      // false: forward pass only (eval, predict)
+  bool evaluation = true;    // false: training step only (benchmarks)
+  std::string resumed_plan;  // plan file of the run that is continued
 };
 
 class Session {
@@ -28,7 +30,10 @@ class Session {
   const std::vector<std::string>& notes() const { return notes_; }
   const std::string& metric() const { return metric_; }
   const Blocks& blocks() const { return *blocks_; }
+  const std::shared_ptr<GraphViews>& views() const { return views_; }
   double plan_seconds() const { return plan_seconds_; }
+  // How the training plan was found; without one (evaluation only) empty.
+  const PlanAnswer& planning() const { return planning_; }
 
   std::vector<MemoryItem> memory() const;
   // Refuses (UserError) when memory() does not fit; otherwise allocates and computes the constants.
@@ -44,6 +49,8 @@ class Session {
   Executor& trainer() { return *train_; }
   Executor& predictor() { return *eval_; }
   const Plan& plan() const { return (train_ ? train_ : eval_)->plan(); }
+  // Gives an executor of any plan of this model its leaves.
+  void bind(Executor& executor);
   // Identifies data and settings that determine the result.
   std::string fingerprint() const;
 
@@ -51,8 +58,8 @@ class Session {
   void prepare_graph();
   void prepare_features();
   void complete_model(bool training);
-  Plan plan_for(const Dfg& dfg, bool training) const;
-  void bind(Executor& executor);
+  Plan training_plan(const Dfg& dfg, const std::string& resumed_plan);
+  void make_targets();
 
   RunConfig config_;
   Dataset dataset_;  // graph and features as the model sees them
@@ -69,6 +76,7 @@ class Session {
   Tensor labels_;
   ConstantPool constants_;
   std::vector<const float*> gradients_;
+  PlanAnswer planning_;  // its plan has moved to the executor
   double plan_seconds_ = 0;
 };
 

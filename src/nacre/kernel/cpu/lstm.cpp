@@ -17,8 +17,11 @@ void lstm_gates(const LstmStep& at, const LstmWeights& weights, const float* z, 
   const int64_t entry = at.entry();
   const Array<NodeId>& col = at.view->col;
   gather_copy({col.data() + entry, rows, col.size() - entry - rows}, z, 4 * hidden, gates);
-  if (at.step == 0) return;
-  const GemmEpilogue add = {nullptr, Activation::none, 1.0f};
+  if (at.step > 0) lstm_multiply(weights, rows, hidden, h, gates, 1.0f);
+}
+
+void lstm_multiply(const LstmWeights& weights, int64_t rows, int64_t hidden, const float* h, float* gates, float beta) {
+  const GemmEpilogue add = {nullptr, Activation::none, beta};
   if (weights.packed != nullptr) {
     gemm_tile_packed(rows, 4 * hidden, hidden, h, hidden, weights.packed, gates, 4 * hidden, add);
   } else {
@@ -38,6 +41,10 @@ void run_batch(const LstmArgs& args, const LstmView::Batch& batch, const LstmWei
   for (; at.step < batch.steps; ++at.step) {
     const int64_t rows = at.rows();
     lstm_gates(at, weights, args.z, h, gates);
+    // The states of ended sequences stay as they are.
+    if (at.padding() > 0) {
+      lstm_multiply(weights, at.padding(), hidden, h + rows * hidden, gates + rows * 4 * hidden, 0.0f);
+    }
     lstm_cell_forward({rows, hidden, gates, at.step == 0 ? nullptr : c}, {c, h, rows, false});
     for (int64_t r = at.rows_after(); r < rows; ++r) {
       std::copy_n(h + r * hidden, hidden, args.out + view.row_order[batch.begin + r] * hidden);

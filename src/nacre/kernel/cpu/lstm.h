@@ -16,9 +16,21 @@
 
 namespace nacre::cpu {
 
+struct LstmOptions {
+  // Destinations of a batch, at most: the k of the table dst-id=k,dst-degree=min. Long sequences may be run in smaller
+  // batches, whose states fit the workspace.
+  int64_t batch_rows = 128;
+  // z has a row for every edge (in-CSR position) instead of one for every source.
+  bool on_edges = false;
+  // Sequences that have ended take part in the batch's products until its longest one ends, without effect: what a
+  // batch costs when its sequences are not told apart.
+  bool pad = false;
+};
+
 // Destinations in descending degree order, cut into batches. Prepared once.
 struct LstmView {
   std::shared_ptr<const RowView> by_dst;
+  LstmOptions options;
   Array<NodeId> row_order;  // destinations with at least one neighbour, longest first
   struct Batch {
     int64_t begin, end;         // into row_order
@@ -34,14 +46,15 @@ struct LstmView {
   std::vector<Batch> batches;
   std::vector<Segment> segments;
   Array<int64_t> step_ptr;    // Σ steps + 1: entries of each batch's steps
-  Array<NodeId> col;          // source of each entry, in step order
+  Array<NodeId> col;          // row of z of each entry, in step order
   int64_t max_rows = 0;       // of a batch
   int64_t max_kept_rows = 0;  // of a batch
   int64_t max_entries = 0;    // of a segment
 
   int64_t lanes = 0;
   std::vector<int64_t> schedule;  // rounds × lanes: segment, or -1
-  // What a round adds to dz: sums of workspace rows (lane · max_entries + entry of the segment), one per vertex.
+  // What a round adds to dz: sums of workspace rows (lane · max_entries + entry of the segment), one per vertex. With a
+  // row of dz for every edge there is nothing to add: each is one entry's.
   struct Round {
     int64_t sum_begin, sum_end;
   };
@@ -50,17 +63,18 @@ struct LstmView {
   Array<int64_t> sum_ptr;  // number of sums + 1
   Array<NodeId> sum_slot;  // workspace rows, as many as edges
 
+  int64_t z_rows() const { return options.on_edges ? by_dst->graph.num_edges() : by_dst->graph.num_src(); }
   int64_t step_rows(const Batch& batch, int64_t step) const {
     return step_ptr[batch.first_step + step + 1] - step_ptr[batch.first_step + step];
   }
   int64_t bytes() const;
 };
-std::shared_ptr<const LstmView> make_lstm_view(std::shared_ptr<const RowView> by_dst);
+std::shared_ptr<const LstmView> make_lstm_view(std::shared_ptr<const RowView> by_dst, const LstmOptions& options = {});
 
 struct LstmArgs {
   const LstmView* view = nullptr;
   int64_t hidden = 0;
-  const float* z = nullptr;  // num_src × 4H
+  const float* z = nullptr;  // view->z_rows() × 4H
   const float* w = nullptr;  // [H, 4H]
   float* out = nullptr;      // num_dst × H (rows without neighbours become 0)
   Scratch scratch;           // per_thread >= lstm_scratch_floats(view, hidden)
@@ -77,7 +91,7 @@ struct LstmGradArgs {
   const float* z = nullptr;
   const float* w = nullptr;
   const float* g = nullptr;    // num_dst × H: gradient of out
-  float* dz = nullptr;         // num_src × 4H, overwritten; null: not wanted
+  float* dz = nullptr;         // view->z_rows() × 4H, overwritten; null: not wanted
   float* dw = nullptr;         // [H, 4H], overwritten; null: not wanted
   float* workspace = nullptr;  // lstm_grad_workspace(view, hidden) floats
 };

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "nacre/base/parallel.h"
+#include "nacre/kernel/cpu/carve.h"
 #include "nacre/kernel/cpu/gather_rows.h"
 #include "nacre/kernel/cpu/gemm.h"
 #include "nacre/kernel/cpu/lstm.h"
@@ -9,22 +10,6 @@
 
 namespace nacre::cpu {
 namespace {
-
-// Hands out consecutive parts of a workspace; with a null base it only counts.
-class Carve {
- public:
-  explicit Carve(float* base) : base_(base) {}
-  float* take(int64_t floats) {
-    float* part = base_ == nullptr ? nullptr : base_ + used_;
-    used_ += floats;
-    return part;
-  }
-  int64_t used() const { return used_; }
-
- private:
-  float* base_;
-  int64_t used_ = 0;
-};
 
 // All lanes' buffers: arrays of `lanes` equal parts.
 struct Workspace {
@@ -39,7 +24,9 @@ struct Workspace {
   float* running_c;
   float* dh;  // max_rows × H
   float* dc;
-  float* dw;  // [H, 4H]: the lane's partial sum
+  float* dw;         // [H, 4H]: the lane's partial sum
+  float* pad_gates;  // max_rows × 4H, where sequences are padded
+  float* pad_h;      // max_rows × H
 };
 
 Workspace carve(const LstmView& view, int64_t hidden, Carve& memory) {
@@ -57,6 +44,10 @@ Workspace carve(const LstmView& view, int64_t hidden, Carve& memory) {
   ws.dh = memory.take(lanes * view.max_rows * hidden);
   ws.dc = memory.take(lanes * view.max_rows * hidden);
   ws.dw = memory.take(lanes * hidden * 4 * hidden);
+  if (view.options.pad) {
+    ws.pad_gates = memory.take(lanes * view.max_rows * 4 * hidden);
+    ws.pad_h = memory.take(lanes * view.max_rows * hidden);
+  }
   return ws;
 }
 
@@ -76,6 +67,9 @@ class Lane {
     for (float** part : {&my_.kept_h, &my_.kept_c}) *part += lane * view_.max_kept_rows * hidden_;
     for (float** part : {&my_.h, &my_.running_c, &my_.dh, &my_.dc}) *part += lane * view_.max_rows * hidden_;
     my_.dw += lane * hidden_ * 4 * hidden_;
+    if (!view_.options.pad) return;
+    my_.pad_gates += lane * view_.max_rows * 4 * hidden_;
+    my_.pad_h += lane * view_.max_rows * hidden_;
   }
 
   void run() {
@@ -83,6 +77,7 @@ class Lane {
     forward();
     backward();
     if (args_.dw != nullptr) add_weight_grad();
+    if (args_.dz != nullptr && view_.options.on_edges) scatter_gates();
   }
 
  private:
@@ -100,6 +95,7 @@ class Lane {
     for (int64_t step = 0; step < segment_.step_begin; ++step) {
       const int64_t rows = at(step).rows();
       lstm_gates(at(step), weights_, args_.z, my_.h, my_.gates);
+      pad_forward(step);
       lstm_cell_forward({rows, hidden_, my_.gates, step == 0 ? nullptr : my_.running_c},
                         {my_.running_c, my_.h, at(step).rows_after(), false});
       if (step + 1 == border->step_end) {
@@ -123,6 +119,7 @@ class Lane {
       const int64_t here = offset(step);
       const bool last = step + 1 == segment_.step_end;
       lstm_gates(at(step), weights_, args_.z, my_.h_before + here, my_.gates + 4 * here);
+      pad_forward(step);
       lstm_cell_forward(
           {at(step).rows(), hidden_, my_.gates + 4 * here, c_before(step)},
           {my_.c + here, last ? nullptr : my_.h_before + offset(step + 1), last ? 0 : at(step).rows_after(), true});
@@ -137,6 +134,24 @@ class Lane {
       lstm_cell_backward({rows, hidden_, gates, c_before(step)}, {my_.c + here, my_.dh, my_.dc});
       if (step == 0) continue;
       gemm_tile_packed(rows, hidden_, 4 * hidden_, gates, 4 * hidden_, weights_.packed_t, my_.dh, hidden_);
+      if (const int64_t more = at(step).padding(); more > 0) {
+        gemm_tile_packed(more, hidden_, 4 * hidden_, my_.pad_gates, 4 * hidden_, weights_.packed_t, my_.pad_h, hidden_);
+      }
+    }
+  }
+
+  // The products of ended sequences, whose result nobody reads.
+  void pad_forward(int64_t step) {
+    const int64_t more = at(step).padding();
+    if (more > 0) lstm_multiply(weights_, more, hidden_, my_.pad_h, my_.pad_gates, 0.0f);
+  }
+
+  // Every entry is one row of dz.
+  void scatter_gates() {
+    const int64_t first = at(segment_.step_begin).entry();
+    const int64_t entries = at(segment_.step_end).entry() - first;
+    for (int64_t i = 0; i < entries; ++i) {
+      std::copy_n(my_.gates + i * 4 * hidden_, 4 * hidden_, args_.dz + int64_t{view_.col[first + i]} * 4 * hidden_);
     }
   }
 
@@ -186,14 +201,19 @@ void lstm_backward(const LstmGradArgs& args) {
   gemm_pack_nn(4 * hidden, hidden, args.w, 4 * hidden, ws.packed);
   gemm_pack_nt(hidden, 4 * hidden, args.w, 4 * hidden, ws.packed_t);
   const int64_t dw_size = hidden * 4 * hidden;
-  if (args.dz != nullptr) zero(args.dz, view.by_dst->graph.num_src() * 4 * hidden);
+  const bool add_up = args.dz != nullptr && !view.options.on_edges;
+  if (add_up) zero(args.dz, view.z_rows() * 4 * hidden);
+  if (view.options.pad) {
+    zero(ws.pad_gates, view.lanes * view.max_rows * 4 * hidden);
+    zero(ws.pad_h, view.lanes * view.max_rows * hidden);
+  }
   if (args.dw != nullptr) zero(ws.dw, view.lanes * dw_size);
   for (size_t r = 0; r < view.rounds.size(); ++r) {
     parallel_tasks(view.lanes, [&](int64_t lane) {
       const int64_t s = view.schedule[r * static_cast<size_t>(view.lanes) + static_cast<size_t>(lane)];
       if (s >= 0) Lane(args, ws, lane, view.segments[static_cast<size_t>(s)]).run();
     });
-    if (args.dz != nullptr) add_round(args, view.rounds[r], ws.gates);
+    if (add_up) add_round(args, view.rounds[r], ws.gates);
   }
   if (args.dw == nullptr) return;
   parallel_for(dw_size, 2048, [&](int64_t begin, int64_t end) {

@@ -11,7 +11,7 @@
 namespace nacre::cpu {
 namespace {
 
-constexpr int64_t kMaxBatchRows = 128;
+constexpr int64_t kMostBatchRows = 2048;
 // Fewer rows are worth it down to this many if the batch then fits one segment and nothing is computed twice.
 constexpr int64_t kFewBatchRows = 24;
 // Entries of a segment, at most; a step with few rows counts as kStepCost entries, as reading w costs as much.
@@ -69,11 +69,12 @@ int64_t cut_segments(const Lengths& length, int64_t begin, int64_t end, std::vec
 }
 
 void cut_batches(LstmView& view, const Lengths& length) {
+  const int64_t most = std::clamp<int64_t>(view.options.batch_rows, 1, kMostBatchRows);
   std::vector<LstmView::Segment> segments;
   int64_t first_step = 0;
   for (int64_t begin = 0; begin < view.row_order.size();) {
     const int64_t fit = kSegmentEntries / length[begin];
-    int64_t rows = fit >= kFewBatchRows ? std::min(fit, kMaxBatchRows) : kMaxBatchRows;
+    int64_t rows = fit >= kFewBatchRows ? std::min(fit, most) : most;
     rows = std::min(rows, view.row_order.size() - begin);
     int64_t kept = cut_segments(length, begin, begin + rows, segments);
     while (kept > kKeptRows && rows > 1) {
@@ -92,7 +93,7 @@ void cut_batches(LstmView& view, const Lengths& length) {
   }
 }
 
-// Entries step by step: step_ptr first, then the sources.
+// Entries step by step: step_ptr first, then the rows of z.
 void fill_steps(LstmView& view, const Lengths& length) {
   const RowView& rows = *view.by_dst;
   const int64_t steps = view.batches.empty() ? 0 : view.batches.back().first_step + view.batches.back().steps;
@@ -112,9 +113,11 @@ void fill_steps(LstmView& view, const Lengths& length) {
   parallel_tasks(static_cast<int64_t>(view.batches.size()), [&](int64_t b) {
     const LstmView::Batch& batch = view.batches[static_cast<size_t>(b)];
     for (int64_t i = batch.begin; i < batch.end; ++i) {
-      const NodeId* sequence = rows.col + rows.row_ptr[view.row_order[i]];
+      const int64_t first = rows.row_ptr[view.row_order[i]];
       for (int64_t step = 0; step < length[i]; ++step) {
-        col[view.step_ptr[batch.first_step + step] + i - batch.begin] = sequence[step];
+        const int64_t edge = first + step;
+        col[view.step_ptr[batch.first_step + step] + i - batch.begin] =
+            view.options.on_edges ? static_cast<NodeId>(edge) : rows.col[edge];
       }
     }
   });
@@ -207,16 +210,21 @@ void plan_rounds(LstmView& view) {
 
 }  // namespace
 
-std::shared_ptr<const LstmView> make_lstm_view(std::shared_ptr<const RowView> by_dst) {
+std::shared_ptr<const LstmView> make_lstm_view(std::shared_ptr<const RowView> by_dst, const LstmOptions& options) {
   NACRE_CHECK(by_dst->direction == Direction::by_dst, "LSTM runs over destinations");
   auto view = std::make_shared<LstmView>();
   view->by_dst = std::move(by_dst);
+  view->options = options;
   view->row_order = sort_rows(*view->by_dst);
   const Lengths length(*view->by_dst, view->row_order);
   cut_batches(*view, length);
   fill_steps(*view, length);
   make_schedule(*view);
-  plan_rounds(*view);
+  if (options.on_edges) {
+    view->rounds.resize(view->lanes == 0 ? 0 : view->schedule.size() / static_cast<size_t>(view->lanes));
+  } else {
+    plan_rounds(*view);
+  }
   return view;
 }
 

@@ -50,24 +50,66 @@ void cut_chunks(RowView& view) {
   close(view.rows);
 }
 
+// About as many chunks as cut_chunks makes, of equally many rows.
+void cut_alike(RowView& view) {
+  const int64_t total = view.row_ptr[view.rows] + kRowWork * view.rows;
+  const int64_t target = std::clamp(total / kWantedChunks, kMinChunkWork, kMaxChunkWork);
+  const int64_t step = std::max<int64_t>(1, view.rows / std::max<int64_t>(1, total / target));
+  for (int64_t b = 0; b < view.rows; b += step) {
+    const int64_t e = std::min(view.rows, b + step);
+    view.chunks.push_back({b, e, view.row_ptr[b], view.row_ptr[e], -1});
+  }
+  for (int64_t r = 0; r < view.rows; ++r)
+    view.longest_row = std::max(view.longest_row, view.row_ptr[r + 1] - view.row_ptr[r]);
+}
+
+void set_rows(RowView& view) {
+  const Graph& graph = view.graph;
+  switch (view.direction) {
+    case Direction::by_dst:
+      view.rows = graph.num_dst();
+      view.row_ptr = graph.row_ptr().data();
+      view.col = graph.col_idx().data();
+      return;
+    case Direction::by_src: {
+      const OutCsc& out = graph.out();
+      view.rows = graph.num_src();
+      view.row_ptr = out.row_ptr.data();
+      view.col = out.dst.data();
+      view.edge_id = out.edge_id.data();
+      return;
+    }
+    case Direction::by_dst_pair:
+    case Direction::by_src_pair: {
+      const PairIndex& pairs = graph.pairs(view.direction == Direction::by_dst_pair ? End::dst : End::src);
+      view.rows = pairs.num_pairs;
+      view.row_ptr = pairs.edge_ptr.data();
+      view.col = pairs.other.data();
+      view.edge_id = pairs.edge.data();
+      view.row_vertex = pairs.vertex.data();
+      return;
+    }
+    case Direction::pairs_of_dst:
+    case Direction::pairs_of_src: {
+      const bool dst = view.direction == Direction::pairs_of_dst;
+      const PairIndex& pairs = graph.pairs(dst ? End::dst : End::src);
+      view.rows = dst ? graph.num_dst() : graph.num_src();
+      view.row_ptr = pairs.vertex_ptr.data();
+      view.col = pairs.pair.data();
+      return;
+    }
+  }
+}
+
 }  // namespace
 
-std::shared_ptr<const RowView> make_row_view(const Graph& graph, Direction direction) {
+std::shared_ptr<const RowView> make_row_view(const Graph& graph, Direction direction, bool differentiate) {
   auto view = std::make_shared<RowView>();
   view->graph = graph;
   view->direction = direction;
-  if (direction == Direction::by_dst) {
-    view->rows = graph.num_dst();
-    view->row_ptr = view->graph.row_ptr().data();
-    view->col = view->graph.col_idx().data();
-  } else {
-    const OutCsc& out = view->graph.out();
-    view->rows = graph.num_src();
-    view->row_ptr = out.row_ptr.data();
-    view->col = out.dst.data();
-    view->edge_id = out.edge_id.data();
-  }
-  if (view->rows > 0) cut_chunks(*view);
+  set_rows(*view);
+  if (view->rows > 0 && differentiate) cut_chunks(*view);
+  if (view->rows > 0 && !differentiate) cut_alike(*view);
   return view;
 }
 

@@ -12,8 +12,11 @@
 
 namespace nacre::cpu {
 
-// Rows grouped by destination (in-CSR) or by source (out-CSC): one view for both directions.
-enum class Direction : uint8_t { by_dst, by_src };
+// What the rows of a view are and what their entries: edges grouped by destination (in-CSR) or by source (out-CSC),
+// edges grouped by the (vertex, type) pairs of an end, or the pairs of each vertex (their columns are pairs).
+enum class Direction : uint8_t { by_dst, by_src, by_dst_pair, by_src_pair, pairs_of_dst, pairs_of_src };
+// Edges are grouped by their destination, or a pair of it.
+inline bool rows_at_dst(Direction d) { return d == Direction::by_dst || d == Direction::by_dst_pair; }
 
 // A run of rows (or a piece of one long row) of about equal work.
 struct RowChunk {
@@ -33,15 +36,18 @@ struct RowView {
   Graph graph;
   Direction direction;
   int64_t rows = 0;
-  const int64_t* row_ptr = nullptr;  // entries of each row
-  const NodeId* col = nullptr;       // the other end of each entry
-  const EdgeId* edge_id = nullptr;   // in-CSR position of each entry; null when it is the entry's own number
-  std::vector<RowChunk> chunks;      // cover every row; a chunk with partial >= 0 covers nothing else
+  const int64_t* row_ptr = nullptr;    // entries of each row
+  const NodeId* col = nullptr;         // the other end of each entry
+  const EdgeId* edge_id = nullptr;     // in-CSR position of each entry; null when it is the entry's own number
+  const NodeId* row_vertex = nullptr;  // vertex of each row; null when it is the row's own number
+  std::vector<RowChunk> chunks;        // cover every row; a chunk with partial >= 0 covers nothing else
   std::vector<SplitRow> split_rows;
   int num_partials = 0;
   int64_t longest_row = 0;
 };
-std::shared_ptr<const RowView> make_row_view(const Graph& graph, Direction direction);
+// `differentiate`: chunks of equal work, long rows cut into pieces (WG8); otherwise chunks of equally many rows, none
+// cut: every row treated alike.
+std::shared_ptr<const RowView> make_row_view(const Graph& graph, Direction direction, bool differentiate = true);
 
 // A program with its operands bound and the step's random state. Loads may read an operand in place when a register is
 // used, and stores may write as soon as a register is computed: the memory of a stored operand must either be exactly
@@ -94,6 +100,7 @@ void reduce_rows(const ReduceArgs& args);
 // length.
 struct SpmmArgs {
   const RowView* view = nullptr;
+  const NodeId* col = nullptr;  // row of x for each entry; null: the view's
   const float* x = nullptr;
   const float* weight = nullptr;  // edges × heads
   int64_t width = 0;              // H·D

@@ -13,7 +13,7 @@ constexpr int64_t kStreamFloats = 8 << 20;  // 32 MiB
 
 SpmmRows rows_of(const SpmmArgs& args, const RowChunk& chunk) {
   SpmmRows s;
-  s.col = args.view->col;
+  s.col = args.col != nullptr ? args.col : args.view->col;
   s.edge_id = args.view->edge_id;
   s.x = args.x;
   s.weight = args.weight;

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "nacre/base/error.h"
+#include "nacre/base/parallel.h"
+#include "nacre/kernel/cpu/gemm.h"
 
 namespace nacre::cpu {
 namespace {
@@ -10,7 +12,10 @@ namespace {
 constexpr int64_t kTileFloats = 16 << 10;  // 64 KiB: slots and indices of a tile
 constexpr int64_t kMaxTileRows = 1024;
 constexpr int64_t kMinTileRows = 4;
-constexpr int64_t kIndexFloats = 2;  // per row: the row's own end of each edge, and the type
+// With matrix products: more rows for each read of a matrix, half of a second-level cache beside the matrix.
+constexpr int64_t kProductTileFloats = 64 << 10;
+constexpr int64_t kProductStep = 48;  // whole register tiles of the GEMM, and a multiple of 16
+constexpr int64_t kIndexFloats = 2;   // per row: the row's own end of each edge, and the type
 // Gathered rows narrower than this are copied together, so that elementwise micro-ops run over the whole tile at once.
 constexpr int64_t kCopyWidth = 16;
 
@@ -34,8 +39,12 @@ class Planner {
         reread += width(m.out);
     }
     const int64_t per_row = plan_.row_floats + reread + kIndexFloats;
-    int64_t rows = std::clamp(kTileFloats / per_row, kMinTileRows, kMaxTileRows);
-    plan_.rows = rows >= 16 ? rows / 16 * 16 : rows;  // multiples of 16 keep every slot aligned
+    plan_.products = plan_.options.packed || has_products(*bound_.program);
+    const int64_t fit = (plan_.products ? kProductTileFloats : kTileFloats) / per_row;
+    const int64_t rows = std::clamp(fit, kMinTileRows, plan_.products ? kMaxProductRows : kMaxTileRows);
+    // multiples of 16 keep every slot aligned
+    const int64_t step = plan_.products && rows >= kProductStep ? kProductStep : 16;
+    plan_.rows = rows >= step ? rows / step * step : rows;
   }
 
  private:
@@ -47,6 +56,7 @@ class Planner {
   void count_uses() {
     uses_.fill(0);
     last_use_.fill(-1);
+    multiplied_.fill(false);
     const auto use = [&](int r, int at) {
       if (r < 0) return;
       ++uses_[r];
@@ -55,14 +65,18 @@ class Planner {
     for (size_t i = 0; i < code_.size(); ++i) {
       use(code_[i].a, static_cast<int>(i));
       use(code_[i].b, static_cast<int>(i));
+      if (is_product(code_[i].op)) multiplied_[code_[i].a] = true;
     }
-    use(plan_.options.keep, static_cast<int>(code_.size()));
+    for (const int kept : {plan_.options.keep, plan_.options.also_keep}) {
+      use(kept, static_cast<int>(code_.size()));
+      if (kept >= 0 && plan_.options.packed) multiplied_[kept] = true;
+    }
   }
 
   void note_inputs(const Micro& m) {
     plan_.uses_src |= m.op == MicroOp::load_src;
     plan_.uses_dst |= m.op == MicroOp::load_dst || m.op == MicroOp::take_max;
-    plan_.uses_type |= m.op == MicroOp::load_type;
+    plan_.uses_type |= m.op == MicroOp::load_type || is_typed_product(m.op);
   }
 
   void place(size_t at) {
@@ -87,12 +101,12 @@ class Planner {
   bool loads_in_place(const Micro& m) const {
     switch (m.op) {
       case MicroOp::load:
-        if (!plan_.options.consecutive) return width(m.out) >= kCopyWidth;
+        if (!plan_.options.consecutive) return width(m.out) >= kCopyWidth && !multiplied_[m.out];
         return bound_.operands.empty() || !is_stored(memory(m));
       case MicroOp::root:
         return true;
       default:
-        return width(m.out) >= kCopyWidth;
+        return width(m.out) >= kCopyWidth && !multiplied_[m.out];
     }
   }
 
@@ -148,7 +162,8 @@ class Planner {
   const std::vector<Micro>& code_;
   TilePlan& plan_;
   std::array<int, kMaxRegisters> uses_, last_use_;
-  std::array<int, kMaxRegisters> in_slots_;  // registers with a slot, in the order of the code
+  std::array<bool, kMaxRegisters> multiplied_;  // must be packed rows
+  std::array<int, kMaxRegisters> in_slots_;     // registers with a slot, in the order of the code
   int num_slots_ = 0;
 };
 
@@ -169,14 +184,63 @@ int64_t tile_rows(const RowProgram& program) {
   return make_tile_plan(bound).rows;
 }
 
+namespace {
+
 // Enough for any choice of slots and tile size, whatever the operands are: at worst every register has a slot.
-int64_t scratch_floats(const RowProgram& program) {
+int64_t floats_for(const RowProgram& program, int64_t tile_floats) {
   int64_t all = kIndexFloats, widest = 0;
   for (const int64_t w : program.widths) {
     all += w;
     widest = std::max(widest, w);
   }
-  return std::max(kTileFloats, kMinTileRows * all) + 2 * widest + 16;
+  return std::max(tile_floats, kMinTileRows * all) + 2 * widest + 16;
+}
+
+struct Matrix {
+  int64_t k, n;  // of the product: `a` has k columns, `out` n
+  int64_t count;
+};
+Matrix matrix_of(const RowProgram& program, const Micro& m, int types) {
+  return {program.widths[static_cast<size_t>(m.a)], program.widths[static_cast<size_t>(m.out)],
+          is_typed_product(m.op) ? types : 1};
+}
+
+}  // namespace
+
+int64_t scratch_floats(const RowProgram& program) {
+  return floats_for(program, has_products(program) ? kProductTileFloats : kTileFloats);
+}
+
+int64_t product_scratch_floats(const RowProgram& program) { return floats_for(program, kProductTileFloats); }
+
+int64_t packed_floats(const RowProgram& program, int types) {
+  int64_t floats = 0;
+  for (const Micro& m : program.code) {
+    if (!is_product(m.op)) continue;
+    const Matrix matrix = matrix_of(program, m, types);
+    floats += matrix.count * gemm_packed_size(matrix.n, matrix.k);
+  }
+  return floats;
+}
+
+void pack_matrices(TilePlan& plan, int types, float* to) {
+  for (const Micro& m : plan.program->program->code) {
+    if (!is_product(m.op)) continue;
+    const Matrix matrix = matrix_of(*plan.program->program, m, types);
+    const auto* from = static_cast<const float*>(plan.program->operands[static_cast<size_t>(m.operand)]);
+    const int64_t size = gemm_packed_size(matrix.n, matrix.k);
+    const bool transposed = is_transposed_product(m.op);
+    parallel_tasks(matrix.count, [&](int64_t t) {
+      const float* w = from + t * matrix.k * matrix.n;
+      if (transposed) {
+        gemm_pack_nt(matrix.n, matrix.k, w, matrix.k, to + t * size);
+      } else {
+        gemm_pack_nn(matrix.n, matrix.k, w, matrix.n, to + t * size);
+      }
+    });
+    plan.packed[m.out] = to;
+    to += matrix.count * size;
+  }
 }
 
 }  // namespace nacre::cpu

@@ -11,10 +11,13 @@
 namespace nacre::cpu {
 
 inline constexpr int kMaxRegisters = 128;
+inline constexpr int64_t kMaxProductRows = 384;  // of a tile that is multiplied by matrices
 
 // What a kernel wants from a program besides its stores.
 struct PlanOptions {
-  int keep = -1;             // register read after each tile
+  int keep = -1;  // registers read after each tile
+  int also_keep = -1;
+  bool packed = false;       // the kept ones are wanted as packed rows, to multiply them
   float* keep_to = nullptr;  // where `keep` is wanted (packed rows by position), or null: wherever it lies
   bool consecutive = true;   // positions of a tile are consecutive (not so for edges by source)
 };
@@ -27,11 +30,21 @@ struct TilePlan {
   int64_t rows = 0;        // of a tile
   int64_t row_floats = 0;  // of all slots, per row
   bool uses_src = false, uses_dst = false, uses_type = false;
+  bool products = false;  // rows of a tile are multiplied by matrices
   std::array<Place, kMaxRegisters> place;
   std::array<int32_t, kMaxRegisters> offset;  // slot: floats per row before it
   std::array<float*, kMaxRegisters> target;   // direct: row 0 of the memory it is stored to
+  // products: the matrices in the GEMM's order, one after another by type; null: read as they are, slower, same bits
+  std::array<const float*, kMaxRegisters> packed{};
 };
 
 TilePlan make_tile_plan(const BoundProgram& program, const PlanOptions& options = {});
+
+// As scratch_floats, for plans whose kept registers are multiplied, too.
+int64_t product_scratch_floats(const RowProgram& program);
+
+// Rearranges the matrices the program multiplies by into `to`, packed_floats(program, types) floats.
+int64_t packed_floats(const RowProgram& program, int types);
+void pack_matrices(TilePlan& plan, int types, float* to);
 
 }  // namespace nacre::cpu

@@ -5,6 +5,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
 #include "nacre/dfg/random.h"
+#include "nacre/kernel/cpu/gemm.h"
 
 namespace nacre::cpu {
 
@@ -22,6 +23,8 @@ void TileRunner::run(const Tile& tile) {
       load(m, tile);
     } else if (m.op == MicroOp::store) {
       store(m, tile);
+    } else if (is_product(m.op)) {
+      multiply(m, tile);
     } else {
       compute(m, tile);
     }
@@ -113,6 +116,34 @@ void TileRunner::compute(const Micro& m, const Tile& tile) {
   registers_[static_cast<size_t>(m.out)] = {call.out, nullptr, call.out_width, call.out_width};
 }
 
+// Runs of equal type are one product each.
+void TileRunner::multiply(const Micro& m, const Tile& tile) {
+  const Rows& a = registers_[static_cast<size_t>(m.a)];
+  NACRE_CHECK(a.packed(), "a product reads packed rows");
+  const int64_t k = a.width;
+  const int64_t n = program_.widths[static_cast<size_t>(m.out)];
+  const auto* matrices = static_cast<const float*>(plan_.program->operands[static_cast<size_t>(m.operand)]);
+  const float* packed = plan_.packed[m.out];
+  const int64_t packed_size = packed == nullptr ? 0 : gemm_packed_size(n, k);
+  float* out = output(m.out, tile);
+  const uint32_t* type = is_typed_product(m.op) ? tile.type : nullptr;
+  for (int64_t r = 0; r < tile.rows;) {
+    const int64_t t = type == nullptr ? 0 : type[r];
+    int64_t end = type == nullptr ? tile.rows : r + 1;
+    while (end < tile.rows && type[end] == t) ++end;
+    const float* in = a.base + r * k;
+    if (packed != nullptr) {
+      gemm_tile_packed(end - r, n, k, in, k, packed + t * packed_size, out + r * n, n);
+    } else if (is_transposed_product(m.op)) {
+      gemm_tile_nt(end - r, n, k, in, k, matrices + t * k * n, k, out + r * n, n);
+    } else {
+      gemm_tile_nn(end - r, n, k, in, k, matrices + t * k * n, n, out + r * n, n);
+    }
+    r = end;
+  }
+  registers_[static_cast<size_t>(m.out)] = {out, nullptr, n, n};
+}
+
 float* TileRunner::output(int reg, const Tile& tile) {
   if (plan_.place[reg] == TilePlan::direct) {
     return plan_.target[reg] + tile.first * program_.widths[static_cast<size_t>(reg)];
@@ -129,7 +160,7 @@ int64_t root_width(const RowProgram& program) {
 
 Tile EdgeTiles::tile(int64_t begin, int64_t end) {
   const TilePlan& plan = runner_.plan();
-  const bool by_dst = view_.direction == Direction::by_dst;
+  const bool by_dst = rows_at_dst(view_.direction);
   Tile tile;
   tile.first = begin;
   tile.rows = end - begin;
@@ -140,7 +171,8 @@ Tile EdgeTiles::tile(int64_t begin, int64_t end) {
     for (int64_t e = begin; e < end;) {
       while (view_.row_ptr[row_ + 1] <= e) ++row_;
       const int64_t stop = std::min(end, view_.row_ptr[row_ + 1]);
-      std::fill(index + (e - begin), index + (stop - begin), static_cast<uint32_t>(row_));
+      const auto vertex = view_.row_vertex != nullptr ? view_.row_vertex[row_] : static_cast<uint32_t>(row_);
+      std::fill(index + (e - begin), index + (stop - begin), vertex);
       e = stop;
     }
     (by_dst ? tile.dst : tile.src) = index;

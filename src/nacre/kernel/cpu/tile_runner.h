@@ -42,6 +42,7 @@ class TileRunner {
   void load(const Micro& m, const Tile& tile);
   void store(const Micro& m, const Tile& tile);
   void compute(const Micro& m, const Tile& tile);
+  void multiply(const Micro& m, const Tile& tile);
   float* output(int reg, const Tile& tile);
 
   const TilePlan& plan_;

@@ -98,6 +98,13 @@ inline size_t count(int64_t n) { return static_cast<size_t>(n); }
 
 inline int64_t edge_type_of(const Graph& graph, int64_t edge) { return graph.typed() ? graph.edge_type()[edge] : 0; }
 
+// The type of row r of a space of edges or pairs.
+inline int64_t type_of(const Blocks& blocks, Space space, int64_t r) {
+  const Graph& graph = blocks.layer(space.layer);
+  if (space.kind == SpaceKind::edge) return edge_type_of(graph, r);
+  return graph.pairs(space.kind == SpaceKind::pair_src ? End::src : End::dst).type[r];
+}
+
 // Each family computes `call` and returns true if the operation is one of its own.
 template <class T>
 bool run_index(const Call<T>& call);

@@ -9,15 +9,22 @@
 namespace nacre::ref {
 namespace {
 
-// attr(r): the row that edge r (for self: destination r) points at.
+// attr(r): the row that edge or pair r (for self: destination r) points at.
 int64_t follow(const Blocks& blocks, Space from, Attr attr, int64_t r) {
+  if (from.is_pair() && attr != Attr::type) {
+    return blocks.layer(from.layer).pairs(from.kind == SpaceKind::pair_src ? End::src : End::dst).vertex[r];
+  }
   switch (attr) {
     case Attr::src:
       return blocks.layer(from.layer).col_idx()[r];
     case Attr::dst:
       return blocks.layer(from.layer).edge_dst()[r];
     case Attr::type:
-      return edge_type_of(blocks.layer(from.layer), r);
+      return type_of(blocks, from, r);
+    case Attr::pair_src:
+      return blocks.layer(from.layer).pairs(End::src).of_edge[r];
+    case Attr::pair_dst:
+      return blocks.layer(from.layer).pairs(End::dst).of_edge[r];
     case Attr::self:
       return r;
     case Attr::none:
@@ -47,14 +54,13 @@ template <class T>
 void typed_degree(const Call<T>& c) {
   const auto out = c.out();
   const Graph& graph = c.blocks.layer(c.out_type().space.layer);
+  std::vector<int64_t> of_type(count(graph.num_edge_types()), 0);
   for (int64_t v = 0; v < graph.num_dst(); ++v) {
-    for (int64_t e = graph.row_ptr()[v]; e < graph.row_ptr()[v + 1]; ++e) {
-      int64_t same = 0;
-      for (int64_t other = graph.row_ptr()[v]; other < graph.row_ptr()[v + 1]; ++other) {
-        same += edge_type_of(graph, other) == edge_type_of(graph, e) ? 1 : 0;
-      }
-      out(e, 0, static_cast<double>(same));
-    }
+    const int64_t begin = graph.row_ptr()[v];
+    const int64_t end = graph.row_ptr()[v + 1];
+    for (int64_t e = begin; e < end; ++e) ++of_type[count(edge_type_of(graph, e))];
+    for (int64_t e = begin; e < end; ++e) out(e, 0, static_cast<double>(of_type[count(edge_type_of(graph, e))]));
+    for (int64_t e = begin; e < end; ++e) of_type[count(edge_type_of(graph, e))] = 0;
   }
 }
 

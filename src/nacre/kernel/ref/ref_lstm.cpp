@@ -24,8 +24,15 @@ struct Trace {
   double& h_at(int64_t t, int64_t j) { return h[count(t * hidden + j)]; }
 };
 
+// The row of z that edge e reads: its source's, or its own where z lives on edges.
+int64_t gate_row(const Graph& graph, bool on_edges, int64_t e) { return on_edges ? e : graph.col_idx()[e]; }
+
 template <class T>
-Trace trace(const Graph& graph, const Reader<T>& z, const Reader<T>& w, int64_t v) {
+Trace trace(const Call<T>& call, size_t operand, int64_t v) {
+  const Graph& graph = call.blocks.layer(call.in_type(operand).space.layer);
+  const bool on_edges = call.in_type(operand).space.kind == SpaceKind::edge;
+  const auto z = call.in(operand);
+  const auto w = call.in(operand + 1);
   const int64_t hidden = z.row_size() / 4;
   const int64_t steps = graph.in_degree(v);
   Trace run{.hidden = hidden, .steps = steps, .gates = {}, .c = {}, .h = {}};
@@ -33,9 +40,9 @@ Trace trace(const Graph& graph, const Reader<T>& z, const Reader<T>& w, int64_t 
   run.c.resize(count((steps + 1) * hidden));
   run.h.resize(count((steps + 1) * hidden));
   for (int64_t t = 0; t < steps; ++t) {
-    const int64_t src = graph.col_idx()[graph.row_ptr()[v] + t];
+    const int64_t row = gate_row(graph, on_edges, graph.row_ptr()[v] + t);
     for (int64_t column = 0; column < 4 * hidden; ++column) {
-      double sum = z(src, column);
+      double sum = z(row, column);
       for (int64_t k = 0; k < hidden; ++k) sum += run.h_at(t, k) * w(0, k * 4 * hidden + column);
       run.gates[count(t * 4 * hidden + column)] = column / hidden == 2 ? std::tanh(sum) : sigmoid(sum);
     }
@@ -50,12 +57,10 @@ Trace trace(const Graph& graph, const Reader<T>& z, const Reader<T>& w, int64_t 
 
 template <class T>
 void lstm(const Call<T>& call) {
-  const auto z = call.in(0);
-  const auto w = call.in(1);
   const auto out = call.out();
   const Graph& graph = call.blocks.layer(call.in_type(0).space.layer);
   for (int64_t v = 0; v < graph.num_dst(); ++v) {
-    Trace run = trace(graph, z, w, v);
+    Trace run = trace(call, 0, v);
     for (int64_t j = 0; j < run.hidden; ++j) out(v, j, run.h_at(run.steps, j));
   }
 }
@@ -86,18 +91,19 @@ void lstm_grad(const Call<T>& call, bool want_z) {
   const auto z = call.in(1);
   const auto w = call.in(2);
   const Graph& graph = call.blocks.layer(call.in_type(1).space.layer);
+  const bool on_edges = call.in_type(1).space.kind == SpaceKind::edge;
   const int64_t width = z.row_size();
   std::vector<double> dz(count(z.rows() * width), 0);
   std::vector<double> dw(count(w.row_size()), 0);
   for (int64_t v = 0; v < graph.num_dst(); ++v) {
-    Trace run = trace(graph, z, w, v);
+    Trace run = trace(call, 1, v);
     std::vector<double> dc(count(run.hidden), 0);
     std::vector<double> dh(count(run.hidden));
     for (int64_t j = 0; j < run.hidden; ++j) dh[count(j)] = g(v, j);
     for (int64_t t = run.steps - 1; t >= 0; --t) {
       const std::vector<double> grad = gate_gradient(run, t, dh, dc);
-      const int64_t src = graph.col_idx()[graph.row_ptr()[v] + t];
-      for (int64_t column = 0; column < width; ++column) dz[count(src * width + column)] += grad[count(column)];
+      const int64_t row = gate_row(graph, on_edges, graph.row_ptr()[v] + t);
+      for (int64_t column = 0; column < width; ++column) dz[count(row * width + column)] += grad[count(column)];
       for (int64_t k = 0; k < run.hidden; ++k) {
         double sum = 0;
         for (int64_t column = 0; column < width; ++column) {

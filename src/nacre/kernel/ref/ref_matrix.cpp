@@ -6,14 +6,16 @@
 namespace nacre::ref {
 namespace {
 
-// The row of the weight operand that row r of `space` uses: 0, or the type of edge r.
+// The row of the weight operand that row r of `space` uses: 0, or the type of row r.
 class WeightRow {
  public:
-  WeightRow(const Blocks& blocks, Space space, bool typed) : graph_(typed ? &blocks.layer(space.layer) : nullptr) {}
-  int64_t operator()(int64_t r) const { return graph_ == nullptr ? 0 : edge_type_of(*graph_, r); }
+  WeightRow(const Blocks& blocks, Space space, bool typed) : blocks_(blocks), space_(space), typed_(typed) {}
+  int64_t operator()(int64_t r) const { return typed_ ? type_of(blocks_, space_, r) : 0; }
 
  private:
-  const Graph* graph_;
+  const Blocks& blocks_;
+  Space space_;
+  bool typed_;
 };
 
 // Element (k, n) of weight row t stands at w(t, k·N + n).

@@ -1,0 +1,180 @@
+#include "bench_wisegraph.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <memory>
+#include <sstream>
+
+#include "commands.h"
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/base/parallel.h"
+#include "nacre/base/pending_file.h"
+#include "options.h"
+
+namespace nacre::cli {
+namespace {
+
+struct Figure {
+  const char* name;
+  void (*run)(WiseBench&);
+};
+constexpr Figure kFigures[] = {
+    {"13", bench_epochs},     {"15", bench_pictures},        {"16", bench_stages},   {"17", bench_duplication},
+    {"18", bench_batches},    {"19", bench_outliers},        {"t3", bench_overhead}, {"cost-model", bench_cost_model},
+    {"dkp", bench_placement}, {"partition", bench_partition}};
+
+struct WiseCommand {
+  WiseOptions options;
+  std::string graphs, models, figures;
+  bool cost_model = false, outliers = false, dkp = false, partition = false;
+};
+
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> parts;
+  std::istringstream stream(list);
+  for (std::string part; std::getline(stream, part, ',');) {
+    if (!part.empty()) parts.push_back(part);
+  }
+  return parts;
+}
+
+// twin:arxiv@0.5 scaled by 0.1 is twin:arxiv@0.05; files stay as they are.
+std::string scaled(const std::string& spec, double factor) {
+  if (factor == 1 || !spec.starts_with("twin:")) return spec;
+  const size_t at = spec.find('@');
+  double scale = 1;
+  if (at != std::string::npos) {
+    const char* end = spec.data() + spec.size();
+    const auto parsed = std::from_chars(spec.data() + at + 1, end, scale);
+    if (parsed.ec != std::errc() || parsed.ptr != end) return spec;  // whoever loads it complains
+  }
+  return fmt::format("{}@{:.6g}", spec.substr(0, at), scale * factor);
+}
+
+void run(WiseCommand& c) {
+  WiseOptions& o = c.options;
+  if (!c.graphs.empty()) o.graphs = split(c.graphs);
+  if (!c.models.empty()) o.models = split(c.models);
+  o.figures = split(c.figures);
+  if (c.outliers) o.figures.emplace_back("19");
+  if (c.cost_model) o.figures.emplace_back("cost-model");
+  if (c.dkp) o.figures.emplace_back("dkp");
+  if (c.partition) o.figures.emplace_back("partition");
+  if (o.figures.empty()) o.figures = {"13", "15", "16", "17", "18", "19", "t3"};
+  for (const std::string& figure : o.figures) {
+    if (std::none_of(std::begin(kFigures), std::end(kFigures), [&](const Figure& f) { return figure == f.name; })) {
+      throw UserError("--figures", "'" + figure + "' is not among them", "use 13, 15, 16, 17, 18, 19, t3");
+    }
+  }
+  for (const std::string& model : o.models) model_info(model);
+  apply_execution(o.config);
+  std::error_code failure;
+  std::filesystem::create_directories(o.out, failure);
+  if (failure) throw UserError(o.out, "cannot be made: " + failure.message());
+  WiseBench bench(o);
+  for (const Figure& figure : kFigures) {
+    if (std::find(o.figures.begin(), o.figures.end(), figure.name) != o.figures.end()) figure.run(bench);
+  }
+  fmt::print("\nfiles:");
+  for (const std::string& file : bench.files()) fmt::print(" {}", file);
+  fmt::print("\n");
+}
+
+}  // namespace
+
+WiseBench::WiseBench(const WiseOptions& options) : options_(options) { options_.config.epochs = 100; }
+
+const DeviceProfile& WiseBench::profile() {
+  if (!profile_) profile_ = machine_profile();
+  return *profile_;
+}
+
+TimingOptions WiseBench::timing() const {
+  TimingOptions how;
+  how.rounds = std::min(3, options_.epochs);
+  how.steps = (options_.epochs + how.rounds - 1) / how.rounds;
+  how.limit = options_.limit;
+  return how;
+}
+
+std::string WiseBench::graph_for(const std::string& graph, const std::string& model) const {
+  return scaled(graph, options_.scale * (model == "sage-lstm" ? options_.lstm_scale : 1));
+}
+
+const Dataset& WiseBench::data(const std::string& spec) {
+  if (data_spec_ != spec) {
+    data_.reset();
+    RunConfig config = options_.config;
+    config.data = spec;
+    const double start = now_seconds();
+    data_ = open_data(config);
+    load_seconds_ = now_seconds() - start;
+    data_spec_ = spec;
+  }
+  return *data_;
+}
+
+RunConfig WiseBench::config_for(const std::string& model) const {
+  RunConfig config = options_.config;
+  config.model.model = model;
+  if (model == "gat" && config.model.heads == 0) config.model.heads = 4;
+  return config;
+}
+
+Workbench WiseBench::open(const std::string& graph, const std::string& model) {
+  return {data(graph_for(graph, model)), config_for(model)};
+}
+
+void WiseBench::say(const std::string& line) const { log_info(line); }
+
+void WiseBench::keep(const std::string& name, const std::string& title, const Report& report) {
+  files_.push_back(options_.out + "/" + name + ".csv");
+  write_file(files_.back(), report.csv());
+  if (!title.empty()) fmt::print("\n{}\n{}", title, report.text());
+  std::fflush(stdout);
+}
+
+void WiseBench::keep_svg(const std::string& name, const std::string& svg) {
+  files_.push_back(options_.out + "/" + name + ".svg");
+  write_file(files_.back(), svg);
+}
+
+void add_bench_wisegraph(CLI::App& bench) {
+  CLI::App& command =
+      *bench.add_subcommand("wisegraph", "the planner beside plans written by hand: figures of the paper");
+  const auto c = std::make_shared<WiseCommand>();
+  WiseOptions& o = c->options;
+  o.config.model.layers = 3;
+  o.config.model.hidden = 256;
+  o.config.model.dropout = 0.5;
+  add_execution_options(command, o.config);
+  add_talk_options(command);
+  command.add_option("--graphs", c->graphs, "comma-separated; default twin:arxiv and three more");
+  command.add_option("--models", c->models, "comma-separated; default gcn,sage,gat,rgcn,sage-lstm");
+  command.add_option("--figures", c->figures, "of 13,15,16,17,18,19,t3; default all, or none beside the flags below");
+  command.add_option("--hidden", o.config.model.hidden)->capture_default_str()->check(CLI::PositiveNumber);
+  command.add_option("--layers", o.config.model.layers)->capture_default_str()->check(CLI::PositiveNumber);
+  command.add_option("--heads", o.config.model.heads, "of gat; default 4");
+  command.add_option("--relations", o.config.relations)->capture_default_str();
+  command.add_option("--epochs", o.epochs, "timed per plan")->capture_default_str()->check(CLI::PositiveNumber);
+  command.add_option("--scale", o.scale, "of every twin")->capture_default_str()->check(CLI::PositiveNumber);
+  command.add_option("--lstm-scale", o.lstm_scale, "of twins for sage-lstm, on top")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command.add_option("--limit-s", o.limit, "seconds of a step; slower plans are given up")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command.add_option("--out", o.out, "folder for CSV and SVG files")->capture_default_str();
+  command.add_flag("--cost-model", c->cost_model, "how well the cost model ranks plans and predicts kernels");
+  command.add_flag("--outliers", c->outliers, "Fig. 19: outliers run apart, or like the rest");
+  command.add_flag("--dkp", c->dkp, "GCN's order of sum and product, chosen and measured, over sizes");
+  command.add_flag("--partition", c->partition, "time to partition twin:reddit, by size and table");
+  command.callback([c] { run(*c); });
+}
+
+}  // namespace nacre::cli

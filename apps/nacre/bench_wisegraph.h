@@ -1,0 +1,67 @@
+// nacre bench wisegraph: the figures of the WiseGraph paper on twins, and what the planner promises. One file per
+// figure or question; each writes CSV and SVG into one folder.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report.h"
+#include "workbench.h"
+
+namespace nacre::cli {
+
+struct WiseOptions {
+  RunConfig config;
+  std::vector<std::string> graphs = {"twin:arxiv", "twin:products@0.1", "twin:reddit@0.1", "twin:proteins@0.25"};
+  std::vector<std::string> models = {"gcn", "sage", "gat", "rgcn", "sage-lstm"};
+  std::vector<std::string> figures;
+  int epochs = 6;           // timed
+  double scale = 1;         // of every graph
+  double lstm_scale = 0.1;  // and on top of that for models that read sequences
+  double limit = 60;        // seconds of one training step
+  std::string out = "bench-wisegraph";
+};
+
+class WiseBench {
+ public:
+  explicit WiseBench(const WiseOptions& options);
+
+  const WiseOptions& options() const { return options_; }
+  const DeviceProfile& profile();
+  TimingOptions timing() const;
+
+  // The graph a model is run on, scaled; loaded once.
+  std::string graph_for(const std::string& graph, const std::string& model) const;
+  const Dataset& data(const std::string& spec);
+  double load_seconds() const { return load_seconds_; }  // of the data loaded last
+  RunConfig config_for(const std::string& model) const;
+  Workbench open(const std::string& graph, const std::string& model);
+
+  void say(const std::string& line) const;  // progress
+  // Without a title it is only written.
+  void keep(const std::string& name, const std::string& title, const Report& report);
+  void keep_svg(const std::string& name, const std::string& svg);
+  const std::vector<std::string>& files() const { return files_; }
+
+ private:
+  WiseOptions options_;
+  std::optional<DeviceProfile> profile_;
+  std::optional<Dataset> data_;
+  std::string data_spec_;
+  double load_seconds_ = 0;
+  std::vector<std::string> files_;
+};
+
+void bench_epochs(WiseBench& bench);       // Fig. 13
+void bench_pictures(WiseBench& bench);     // Fig. 15
+void bench_stages(WiseBench& bench);       // Fig. 16
+void bench_duplication(WiseBench& bench);  // Fig. 17
+void bench_batches(WiseBench& bench);      // Fig. 18
+void bench_outliers(WiseBench& bench);     // Fig. 19
+void bench_overhead(WiseBench& bench);     // Table 3
+void bench_cost_model(WiseBench& bench);
+void bench_placement(WiseBench& bench);  // --dkp
+void bench_partition(WiseBench& bench);
+
+}  // namespace nacre::cli

@@ -1,0 +1,187 @@
+// nacre explain: why the plan of a run is what it is, with every kernel predicted and measured.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "commands.h"
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/base/pending_file.h"
+#include "nacre/engine/calibrate.h"
+#include "nacre/engine/measure.h"
+#include "nacre/plan/explain.h"
+#include "options.h"
+#include "statistics.h"
+
+namespace nacre::cli {
+namespace {
+
+struct ExplainCommand {
+  RunConfig config;
+  std::string run;
+  int steps = 3;
+  double budget = 2;
+  bool json = false;
+  bool all = false;
+};
+
+// The settings a run was started with, dropout included, which decides what its DFG looks like.
+void apply_run(ExplainCommand& c) {
+  const std::string file = c.run + "/config.json";
+  const std::string text = read_file(file);
+  apply_config_json(text, file, c.config);
+  const auto model = nlohmann::json::parse(text, nullptr, false).value("model", nlohmann::json::object());
+  try {
+    c.config.model.dropout = model.value("dropout", c.config.model.dropout);
+    c.config.model.input_dropout = model.value("input_dropout", c.config.model.input_dropout);
+    c.config.model.attention_dropout = model.value("attention_dropout", c.config.model.attention_dropout);
+  } catch (const nlohmann::json::exception&) {
+    throw UserError(file, "holds no usable configuration");
+  }
+  c.config.plan = c.run + "/plan.json";
+}
+
+// Medians over some steps of every kernel's time.
+std::vector<double> measure_kernels(Session& session, int steps) {
+  std::vector<double> medians(session.plan().kernels.size(), -1);
+  if (steps == 0) return medians;
+  session.start();
+  std::vector<std::vector<double>> times(medians.size());
+  for (int step = 0; step <= steps; ++step) {  // the first one warms up
+    session.trainer().reset_times();
+    session.train_step(step, session.config().optimizer.lr);
+    for (size_t k = 0; step > 0 && k < times.size(); ++k) {
+      if (session.trainer().times()[k].runs > 0) times[k].push_back(session.trainer().times()[k].seconds);
+    }
+  }
+  for (size_t k = 0; k < times.size(); ++k) {
+    if (!times[k].empty()) medians[k] = median(times[k]);
+  }
+  return medians;
+}
+
+std::vector<KernelReport> report_kernels(const Plan& plan, const Blocks& blocks, const DeviceProfile& profile,
+                                         const std::vector<double>& measured) {
+  std::vector<KernelReport> reports;
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    const Work work = kernel_work(plan.kernels[k], plan, blocks, profile.cache_bytes);
+    const double floor =
+        std::max(plan.kernels[k].floor_bytes / profile.stream_bytes, work[Feature::flops] / profile.gemm_flops);
+    reports.push_back({profile.model.predict(work), measured[k], floor});
+  }
+  return reports;
+}
+
+std::vector<TableReport> report_tables(const Session& session) {
+  std::vector<TableReport> reports;
+  const Plan& plan = session.plan();
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    const PartitionTable table = table_in_use(plan.kernels[k]);
+    if (table.empty()) continue;
+    auto same = std::find_if(reports.begin(), reports.end(), [&](const TableReport& r) { return r.table == table; });
+    if (same == reports.end()) {
+      const auto tasks = session.views()->tasks(session.dataset().graph, table);
+      same = reports.insert(reports.end(), {table, "", find_patterns(*tasks).patterns});
+    }
+    same->kernels += (same->kernels.empty() ? "" : " ") + std::to_string(k);
+  }
+  return reports;
+}
+
+// Whether the plan has what the candidate stands for.
+bool has_chosen(const Explanation& e, const Candidate& c) {
+  if (c.group.starts_with("lstm ")) {
+    return std::any_of(e.plan.kernels.begin(), e.plan.kernels.end(), [&](const Kernel& k) {
+      const bool lstm = k.kind == KernelKind::lstm || k.kind == KernelKind::lstm_grad;
+      return lstm && c.group == "lstm " + type_text(e.plan.dfg[k.args.back()].type) && k.table.text() == c.what;
+    });
+  }
+  std::map<std::string, int> seen;
+  std::istringstream words(c.what);
+  for (std::string word; words >> word;) {
+    const size_t equals = word.find('=');
+    const std::string op = word.substr(0, equals);
+    std::string key = c.group.find('@') != std::string::npos ? c.group : op + "@" + c.group;
+    if (++seen[op] > 1) key += "#" + std::to_string(seen[op]);
+    std::string taken;
+    for (const Site& site : e.sites) {
+      if (site.key == key) taken = site.written;
+    }
+    const auto choice = e.plan.options.choices.find(key);
+    if (choice != e.plan.options.choices.end()) taken = choice->second;
+    if (taken != word.substr(equals + 1)) return false;
+  }
+  return true;
+}
+
+// What was compared when the plan was searched; otherwise the search is run for its comparisons alone.
+std::vector<Candidate> compare(Session& session, const DeviceProfile& profile, const Explanation& e, double budget) {
+  const PlanAnswer& planning = session.planning();
+  if (planning.source == "searched") return planning.search.candidates;
+  KernelTimer timer(session.blocks(), session.views(), [&](Executor& executor) { session.bind(executor); });
+  SearchOptions how;
+  how.model = &profile.model;
+  how.cache_bytes = profile.cache_bytes;
+  how.epochs = std::max(1, session.config().epochs);
+  how.budget_seconds = budget;
+  how.measure = [&](const Plan& plan, size_t kernel) { return timer(plan, kernel); };
+  std::vector<Candidate> candidates = search_plan(e.written, session.blocks(), {}, how).candidates;
+  for (Candidate& c : candidates) c.chosen = has_chosen(e, c);
+  return candidates;
+}
+
+void run(ExplainCommand& c) {
+  apply_execution(c.config);
+  if (!c.run.empty()) apply_run(c);
+  if (c.config.data.empty()) throw UserError("--data", "is required", "or name a run folder with --run");
+  Session session(open_data(c.config), c.config, {.evaluation = false});
+  for (const std::string& note : session.notes()) log_info("note: " + note);
+  const DeviceProfile profile = machine_profile();
+  Explanation e;
+  e.data = session.dataset().name;
+  e.model = session.config().model.model;
+  e.source = session.planning().source;
+  e.search_seconds = session.planning().search.seconds;
+  e.written = written_dfg(session);
+  e.plan = session.plan();
+  e.work_before = count_dfg_work(e.written, session.blocks());
+  e.work_after = count_dfg_work(e.plan.dfg, session.blocks());
+  e.sites = find_sites(prepare_dfg(e.written, session.blocks(), e.plan.options));
+  for (const MemoryItem& item : session.memory()) e.memory.emplace_back(item.what, static_cast<double>(item.bytes));
+  e.candidates = compare(session, profile, e, c.budget);
+  e.kernels = report_kernels(e.plan, session.blocks(), profile, measure_kernels(session, c.steps));
+  e.tables = report_tables(session);
+  fmt::print("{}\n", c.json ? explain_json(e) : explain_text(e, c.all));
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app) {
+  CLI::App& command =
+      *app.add_subcommand("explain", "why the plan of a run is what it is: predicted, measured, and what lost");
+  const auto c = std::make_shared<ExplainCommand>();
+  add_data_options(command, c->config, false);
+  add_model_options(command, c->config);
+  add_execution_options(command, c->config);
+  add_planned_epochs(command, c->config);
+  add_talk_options(command);
+  command.add_option("--run", c->run, "explain the plan of this run folder");
+  command.add_option("--steps", c->steps, "training steps measured; 0: predictions only")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1000));
+  command.add_option("--budget", c->budget, "seconds for timing alternatives of a plan that was not searched just now")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command.add_flag("--json", c->json, "print JSON instead of text");
+  command.callback([c, &command] {
+    c->all = command.get_option("--verbose")->count() > 0;
+    run(*c);
+  });
+}
+
+}  // namespace nacre::cli

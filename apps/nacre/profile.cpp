@@ -1,0 +1,99 @@
+// nacre profile: measures what this machine's kernels take, and keeps it for the planner.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "nacre/base/log.h"
+#include "nacre/base/parallel.h"
+#include "nacre/engine/calibrate.h"
+#include "options.h"
+
+namespace nacre::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct ProfileCommand {
+  double seconds = CalibrateOptions{}.seconds;
+  int threads = 0;
+  bool json = false;
+};
+
+struct KindError {
+  size_t samples = 0;
+  double median_error = 0;
+};
+
+std::map<std::string, KindError> errors_by_kind(const CostModel& model, const std::vector<Sample>& samples) {
+  std::map<std::string, std::vector<Sample>> kinds;
+  for (const Sample& s : samples) kinds[s.work.kind].push_back(s);
+  std::map<std::string, KindError> errors;
+  for (const auto& [kind, list] : kinds) errors[kind] = {list.size(), model.median_error(list)};
+  return errors;
+}
+
+void say(const DeviceProfile& p, const std::map<std::string, KindError>& errors, double all, bool kept) {
+  fmt::print("{}\n", p.machine);
+  fmt::print("  {:>9.1f} GFLOP/s    large matrix products\n", p.gemm_flops / 1e9);
+  fmt::print("  {:>9.1f} GB/s       rows in order\n", p.stream_bytes / 1e9);
+  fmt::print("  {:>9.1f} GB/s       rows gathered from the last-level cache ({})\n", p.near_gather_bytes / 1e9,
+             human_bytes(static_cast<double>(p.cache_bytes)));
+  fmt::print("  {:>9.1f} GB/s       rows gathered from memory\n", p.far_gather_bytes / 1e9);
+  fmt::print("  {:>9.1f} us         an empty parallel loop\n\n", p.launch_seconds * 1e6);
+  fmt::print("  {:<18} {:>8} {:>13}\n", "kernel", "samples", "median error");
+  for (const auto& [kind, e] : errors) {
+    fmt::print("  {:<18} {:>8} {:>11.1f} %\n", kind, e.samples, e.median_error * 100);
+  }
+  fmt::print("  {:<18} {:>8} {:>11.1f} %\n\n", "all", "", all * 100);
+  fmt::print("{}\n", kept ? "kept in " + cache_folder() : "not kept: set NACRE_CACHE to a folder that can be written");
+}
+
+void run(const ProfileCommand& c) {
+  RunConfig execution;
+  execution.threads = c.threads;
+  apply_execution(execution);
+  log_info(fmt::format("measuring for about {:.0f} s", c.seconds));
+  // Rates first, then the kernels: their timings are needed here to say how well the model fits them.
+  DeviceProfile profile = measure_profile({.seconds = 0});
+  const std::vector<Sample> samples = calibration_samples(profile.cache_bytes, {.seconds = c.seconds});
+  profile.model = CostModel::fitted(samples);
+  save_profile(profile);
+  const bool kept = load_profile(profile.machine, profile.version).has_value();
+  const auto errors = errors_by_kind(profile.model, samples);
+  const double all = profile.model.median_error(samples);
+  if (!c.json) return say(profile, errors, all, kept);
+  ordered_json kinds = ordered_json::object();
+  for (const auto& [kind, e] : errors) kinds[kind] = {{"samples", e.samples}, {"median_error", e.median_error}};
+  const ordered_json j = {{"machine", profile.machine},
+                          {"version", profile.version},
+                          {"folder", kept ? ordered_json(cache_folder()) : ordered_json()},
+                          {"cache_bytes", profile.cache_bytes},
+                          {"gemm_flops", profile.gemm_flops},
+                          {"stream_bytes", profile.stream_bytes},
+                          {"near_gather_bytes", profile.near_gather_bytes},
+                          {"far_gather_bytes", profile.far_gather_bytes},
+                          {"launch_seconds", profile.launch_seconds},
+                          {"median_error", all},
+                          {"kernels", kinds}};
+  fmt::print("{}\n", j.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
+}
+
+}  // namespace
+
+void add_profile(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("profile", "measure this machine for the planner, and keep the figures");
+  const auto c = std::make_shared<ProfileCommand>();
+  add_talk_options(command);
+  command.add_option("--seconds", c->seconds, "about how long kernels are timed")
+      ->capture_default_str()
+      ->check(CLI::Range(0.05, 3600.0));
+  command.add_option("--threads", c->threads, "0 = all; a profile is for one number of threads");
+  command.add_flag("--json", c->json, "print JSON instead of text");
+  command.callback([c] { run(*c); });
+}
+
+}  // namespace nacre::cli

@@ -1,0 +1,43 @@
+// Tables of results, for people and as CSV, and plots of them as SVG.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace nacre::cli {
+
+class Report {
+ public:
+  explicit Report(std::vector<std::string> columns) { rows_.push_back(std::move(columns)); }
+
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  std::string csv() const;
+  std::string text() const;  // columns aligned
+
+ private:
+  std::vector<std::vector<std::string>> rows_;  // the first one has the names
+};
+
+// A number as short as it can be without losing what was measured; "" for negative ones (not measured).
+std::string cell(double value);
+
+// Groups of bars, one of each series; negative values are left out.
+struct BarPlot {
+  std::string title, unit;
+  std::vector<std::string> groups, series;
+  std::vector<std::vector<double>> values;  // [group][series]
+};
+std::string plot_svg(const BarPlot& plot);
+
+struct LinePlot {
+  struct Series {
+    std::string name;
+    std::vector<double> x, y;
+  };
+  std::string title, x_name, y_name;
+  bool log_x = false;
+  std::vector<Series> series;
+};
+std::string plot_svg(const LinePlot& plot);
+
+}  // namespace nacre::cli

@@ -1,0 +1,99 @@
+// A file: magic (8 bytes), size of the key, size of the value, key, value, checksum of all before; numbers are 8 bytes
+// in the machine's order.
+#include "nacre/base/file_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/base/pending_file.h"
+#include "nacre/base/philox.h"
+
+namespace nacre {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kMagic = "nacreKV1";
+constexpr size_t kNumber = sizeof(uint64_t);
+constexpr size_t kHeader = 3 * kNumber;
+
+// Word by word. mix_key is a bijection of either argument while the other stays, so no single damaged word goes
+// unnoticed. Not a cryptographic hash.
+uint64_t hash_text(std::string_view text, uint64_t seed) {
+  uint64_t h = mix_key(seed, text.size());
+  for (size_t at = 0; at < text.size(); at += kNumber) {
+    uint64_t word = 0;
+    std::memcpy(&word, text.data() + at, std::min(kNumber, text.size() - at));
+    h = mix_key(h, word);
+  }
+  return h;
+}
+
+std::string file_of(const std::string& folder, std::string_view key) {
+  return (fs::path(folder) / fmt::format("{:016x}{:016x}", hash_text(key, 1), hash_text(key, 2))).string();
+}
+
+void append_number(std::string& text, uint64_t number) {
+  char bytes[kNumber];
+  std::memcpy(bytes, &number, kNumber);
+  text.append(bytes, kNumber);
+}
+
+uint64_t number_at(std::string_view text, size_t at) {
+  uint64_t number = 0;
+  std::memcpy(&number, text.data() + at, kNumber);
+  return number;
+}
+
+}  // namespace
+
+std::optional<std::string> read_cached(const std::string& folder, std::string_view key) {
+  if (folder.empty()) return std::nullopt;
+  try {
+    const std::string path = file_of(folder, key);
+    if (!fs::is_regular_file(path)) return std::nullopt;
+    const std::string text = read_file(path);
+    const size_t frame = kHeader + key.size() + kNumber;  // all but the value
+    if (text.size() < frame || !text.starts_with(kMagic)) return std::nullopt;
+    if (number_at(text, kNumber) != key.size() || number_at(text, 2 * kNumber) != text.size() - frame) {
+      return std::nullopt;
+    }
+    const std::string_view content = std::string_view(text).substr(0, text.size() - kNumber);
+    if (hash_text(content, 0) != number_at(text, content.size())) return std::nullopt;
+    if (content.substr(kHeader, key.size()) != key) return std::nullopt;
+    return std::string(content.substr(kHeader + key.size()));
+  } catch (const std::exception& error) {
+    log_verbose(fmt::format("cache not read: {}", error.what()));
+    return std::nullopt;
+  }
+}
+
+void write_cached(const std::string& folder, std::string_view key, std::string_view value) {
+  // Files being written are told apart by process only.
+  static std::mutex one_writer;
+  try {
+    if (folder.empty()) throw UserError("cache folder", "is not known");
+    std::string text;
+    text.reserve(kHeader + key.size() + value.size() + kNumber);
+    text += kMagic;
+    append_number(text, key.size());
+    append_number(text, value.size());
+    text += key;
+    text += value;
+    append_number(text, hash_text(text, 0));
+    const std::lock_guard lock(one_writer);
+    fs::create_directories(folder);
+    write_file(file_of(folder, key), text);
+  } catch (const std::exception& error) {
+    log_warning(fmt::format("cache not written: {}", error.what()));
+  }
+}
+
+}  // namespace nacre

@@ -1,0 +1,183 @@
+// Non-negative least squares by the active-set method of Lawson and Hanson (Solving Least Squares Problems, ch. 23).
+//
+// A row of the system is a sample's amounts over its time and every right side is 1, so residuals are relative errors.
+// Columns are scaled to length 1: amounts reach from 1 to 1e12. The least squares problems inside are solved by
+// orthogonalising the columns themselves; the normal equations would square a condition number that is bad already,
+// since features such as rows, edges and bytes grow together. A column that is a combination of those in use brings
+// nothing new and keeps coefficient 0.
+#include "nacre/cost/fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "nacre/base/log.h"
+
+namespace nacre {
+namespace {
+
+using Column = std::vector<double>;
+
+// A column of length 1 with less than this outside the span of others is a combination of them.
+constexpr double kDependent = 1e-9;
+// A column along which the squared error falls slower than this (relative to the right side) is not worth a
+// coefficient.
+constexpr double kFlat = 1e-12;
+
+double dot(const Column& a, const Column& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+void subtract(Column& a, double factor, const Column& b) {
+  for (size_t i = 0; i < a.size(); ++i) a[i] -= factor * b[i];
+}
+
+// The z that minimises |Σ z_k · columns[used[k]] − 1|, by modified Gram–Schmidt; empty when a column is a combination
+// of those used before it.
+std::vector<double> least_squares(const std::vector<Column>& columns, const std::vector<size_t>& used) {
+  const size_t n = used.size();
+  std::vector<Column> basis;
+  std::vector<std::vector<double>> r(n, std::vector<double>(n));  // r[i][k]: part of column k along basis i
+  std::vector<double> z(n);
+  Column rest(columns.front().size(), 1.0);
+  for (size_t k = 0; k < n; ++k) {
+    Column v = columns[used[k]];
+    for (size_t i = 0; i < k; ++i) {
+      r[i][k] = dot(basis[i], v);
+      subtract(v, r[i][k], basis[i]);
+    }
+    r[k][k] = std::sqrt(dot(v, v));
+    if (r[k][k] < kDependent) return {};
+    for (double& value : v) value /= r[k][k];
+    z[k] = dot(v, rest);
+    subtract(rest, z[k], v);
+    basis.push_back(std::move(v));
+  }
+  for (size_t k = n; k-- > 0;) {
+    for (size_t j = k + 1; j < n; ++j) z[k] -= r[k][j] * z[j];
+    z[k] /= r[k][k];
+  }
+  return z;
+}
+
+// Moves x to z, the best values of the columns in use. Where a value would turn negative the way ends at zero: that
+// column is put out of use and the others are solved for again.
+void settle(const std::vector<Column>& columns, std::vector<size_t>& used, std::vector<double> z,
+            std::vector<double>& x) {
+  while (!z.empty()) {
+    double step = 1;
+    size_t first = used.size();  // to reach zero
+    for (size_t k = 0; k < used.size(); ++k) {
+      if (z[k] > 0) continue;
+      const double at = x[used[k]];
+      const double reach = at > 0 ? at / (at - z[k]) : 0;
+      if (first == used.size() || reach < step) {
+        first = k;
+        step = reach;
+      }
+    }
+    if (first == used.size()) {
+      for (size_t k = 0; k < used.size(); ++k) x[used[k]] = z[k];
+      return;
+    }
+    for (size_t k = 0; k < used.size(); ++k) x[used[k]] += step * (z[k] - x[used[k]]);
+    x[used[first]] = 0;
+    for (const size_t j : used) x[j] = std::max(x[j], 0.0);
+    std::erase_if(used, [&](size_t j) { return x[j] == 0; });
+    z = least_squares(columns, used);
+  }
+}
+
+// The x ≥ 0 that minimises |Σ x_j · columns[j] − 1|.
+std::vector<double> non_negative_least_squares(const std::vector<Column>& columns) {
+  const size_t n = columns.size();
+  const size_t rows = columns.front().size();
+  std::vector<double> x(n, 0.0);
+  std::vector<size_t> used;            // in the order they came
+  std::vector<bool> closed(n, false);  // in use, or tried in vain since x last moved
+  Column rest(rows, 1.0);
+  const double flat = kFlat * std::sqrt(static_cast<double>(rows));
+  // Every move lowers the error, so that no set of columns comes twice; the limit is for rounding.
+  for (size_t round = 0; round < 100 * n; ++round) {
+    size_t steepest = n;
+    double slope = flat;
+    for (size_t j = 0; j < n; ++j) {
+      if (closed[j]) continue;
+      if (const double d = dot(columns[j], rest); d > slope) {
+        slope = d;
+        steepest = j;
+      }
+    }
+    if (steepest == n) break;
+    closed[steepest] = true;
+    used.push_back(steepest);
+    std::vector<double> z = least_squares(columns, used);
+    if (z.empty() || z.back() <= 0) {
+      used.pop_back();
+      continue;
+    }
+    settle(columns, used, std::move(z), x);
+    std::fill(rest.begin(), rest.end(), 1.0);
+    std::fill(closed.begin(), closed.end(), false);
+    for (const size_t j : used) {
+      subtract(rest, x[j], columns[j]);
+      closed[j] = true;
+    }
+  }
+  return x;
+}
+
+}  // namespace
+
+std::vector<Sample> usable_samples(const std::vector<Sample>& samples) {
+  std::vector<Sample> usable;
+  int64_t bad_time = 0;
+  int64_t bad_amount = 0;
+  for (const Sample& s : samples) {
+    // The quotient is what fit() works with: it must not overflow either.
+    const auto bad = [&](double amount) { return !(amount >= 0) || !std::isfinite(amount / s.seconds); };
+    if (!(s.seconds > 0) || !std::isfinite(s.seconds)) {
+      ++bad_time;
+    } else if (std::any_of(s.work.amount.begin(), s.work.amount.end(), bad)) {
+      ++bad_amount;
+    } else {
+      usable.push_back(s);
+    }
+  }
+  if (bad_time + bad_amount > 0) {
+    log_warning(fmt::format(
+        "cost model: {} of {} timings ignored: {} without a positive time, {} with an amount negative or not finite",
+        bad_time + bad_amount, samples.size(), bad_time, bad_amount));
+  }
+  return usable;
+}
+
+Coefficients fit(const std::vector<Sample>& samples) {
+  const std::vector<Sample> usable = usable_samples(samples);
+  std::vector<Column> columns;
+  std::vector<size_t> features;
+  std::vector<double> lengths;
+  for (size_t f = 0; f < kFeatures; ++f) {
+    double most = 0;  // taken out first: squares of the largest amounts must not overflow
+    for (const Sample& s : usable) most = std::max(most, s.work.amount[f] / s.seconds);
+    if (most == 0) continue;
+    Column column;
+    column.reserve(usable.size());
+    for (const Sample& s : usable) column.push_back(s.work.amount[f] / s.seconds / most);
+    const double length = std::sqrt(dot(column, column));
+    for (double& value : column) value /= length;
+    columns.push_back(std::move(column));
+    features.push_back(f);
+    lengths.push_back(length * most);
+  }
+  Coefficients coefficients{};
+  if (columns.empty()) return coefficients;
+  const std::vector<double> x = non_negative_least_squares(columns);
+  for (size_t i = 0; i < x.size(); ++i) coefficients[features[i]] = x[i] / lengths[i];
+  return coefficients;
+}
+
+}  // namespace nacre

@@ -1,0 +1,13 @@
+// Which timings a model can learn from.
+#pragma once
+
+#include <vector>
+
+#include "nacre/cost/model.h"
+
+namespace nacre {
+
+// Those with a positive, finite time and finite amounts that are not negative. A warning counts the others by reason.
+std::vector<Sample> usable_samples(const std::vector<Sample>& samples);
+
+}  // namespace nacre

@@ -1,0 +1,33 @@
+// Times single kernels of plans on the real graph, for the planner's search: memory is planned and taken as in
+// training, inputs are bound, and the kernel runs by itself on whatever its operands hold.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "nacre/engine/executor.h"
+
+namespace nacre {
+
+class KernelTimer {
+ public:
+  // `bind` gives an executor its leaves.
+  KernelTimer(const Blocks& blocks, std::shared_ptr<GraphViews> views, std::function<void(Executor&)> bind)
+      : blocks_(blocks), views_(std::move(views)), bind_(std::move(bind)) {}
+
+  // Seconds of one run; -1 when the plan does not fit into memory.
+  double operator()(const Plan& plan, size_t kernel);
+
+ private:
+  bool load(const Plan& plan);
+
+  const Blocks& blocks_;
+  std::shared_ptr<GraphViews> views_;
+  std::function<void(Executor&)> bind_;
+  std::unique_ptr<Executor> executor_;
+  ConstantPool constants_;
+  std::shared_ptr<void> arena_;
+  int64_t arena_bytes_ = 0;
+};
+
+}  // namespace nacre

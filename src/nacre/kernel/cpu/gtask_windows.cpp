@@ -1,0 +1,177 @@
+// Preparation of the kernels over gTasks: windows, and where each unit's sums go.
+#include <algorithm>
+#include <utility>
+
+#include "nacre/base/parallel.h"
+#include "nacre/kernel/cpu/gtask_view.h"
+
+namespace nacre::cpu {
+namespace {
+
+// A window is closed when its partial rows have this many floats, and this many units are there to run together.
+constexpr int64_t kWindowFloats = 512 << 10;
+constexpr int64_t kWindowUnits = 8;
+
+// Cuts windows and finds out where the runs of their units go.
+class WindowPlanner {
+ public:
+  WindowPlanner(GTaskView& view, const NodeId* row)
+      : view_(view),
+        row_(row),
+        wanted_slots_(std::max<int64_t>(1, kWindowFloats / std::max<int64_t>(1, view.options.width))),
+        in_unit_(view.rows),
+        again_(view.rows),
+        in_window_(view.rows),
+        state_(static_cast<size_t>(view.rows)) {}
+
+  void run() {
+    const auto units = static_cast<int64_t>(view_.units.size());
+    slot_ptr_.assign(1, 0);
+    for (int64_t begin = 0; begin < units;) {
+      const int64_t end = window_end(begin);
+      const int64_t first_slot = slot_ptr_.back();
+      for (int64_t u = begin; u < end; ++u) {
+        view_.units[static_cast<size_t>(u)].slot = slot_ptr_.back() - first_slot;
+        add_runs(u);
+      }
+      view_.windows.push_back({begin, end, 0, 0});
+      view_.max_slots = std::max(view_.max_slots, slot_ptr_.back() - first_slot);
+      begin = end;
+    }
+    view_.runs = std::move(runs_);
+  }
+
+  // Of each partial row, unit by unit: its row, and whether no earlier window touched that.
+  const std::vector<NodeId>& slot_row() const { return slot_row_; }
+  const std::vector<uint8_t>& slot_fresh() const { return slot_fresh_; }
+  // The units' borders in them.
+  const std::vector<int64_t>& slot_ptr() const { return slot_ptr_; }
+
+ private:
+  struct RowState {
+    int64_t last_in_unit = -1;  // position met last
+    int64_t last = -1;          // greatest position met
+    uint32_t slot = 0;          // of the unit
+    bool shared = false;        // units of the window touch it
+    bool touched = false;       // an earlier window has
+    bool touched_now = false;
+  };
+  int64_t entries(int64_t u) const { return view_.entry_end(view_.units[static_cast<size_t>(u)]); }
+
+  // Takes units while their partial rows fit, and leaves the window's `shared` in the rows' states.
+  int64_t window_end(int64_t begin) {
+    const auto window = static_cast<uint32_t>(view_.windows.size());
+    int64_t slots = 0;
+    int64_t u = begin;
+    for (; u < static_cast<int64_t>(view_.units.size()); ++u) {
+      if (slots >= wanted_slots_ && u - begin >= kWindowUnits) break;
+      for (int64_t i = view_.entry_begin(view_.units[static_cast<size_t>(u)]); i < entries(u); ++i) {
+        if (!in_unit_.first(row_[i], static_cast<uint32_t>(u))) continue;
+        RowState& state = state_[row_[i]];
+        if (in_window_.first(row_[i], window)) {
+          state.shared = false;
+          state.touched = state.touched_now;
+          state.touched_now = true;
+        } else {
+          slots += state.shared ? 1 : 2;
+          state.shared = true;
+        }
+      }
+    }
+    return u;
+  }
+
+  void add_runs(int64_t u) {
+    GTaskView::Unit& unit = view_.units[static_cast<size_t>(u)];
+    const int64_t begin = view_.entry_begin(unit);
+    unit.run_begin = static_cast<int64_t>(runs_.size());
+    for (int64_t i = begin; i < entries(u); ++i) {
+      const NodeId r = row_[i];
+      RowState& state = state_[r];
+      const bool first = again_.first(r, static_cast<uint32_t>(u));
+      if (first && state.shared) {
+        state.slot = static_cast<uint32_t>(static_cast<int64_t>(slot_row_.size()) - slot_ptr_.back());
+        slot_row_.push_back(r);
+        slot_fresh_.push_back(state.touched ? 0 : 1);
+      }
+      note_position(i, first, state);
+      if (i > begin && r == row_[i - 1]) continue;
+      const bool fresh = first && (state.shared || !state.touched);
+      runs_.push_back({static_cast<uint32_t>(i - begin), state.shared, fresh, state.shared ? state.slot : r});
+    }
+    unit.run_end = static_cast<int64_t>(runs_.size());
+    slot_ptr_.push_back(static_cast<int64_t>(slot_row_.size()));
+  }
+
+  void note_position(int64_t i, bool first, RowState& state) {
+    const int64_t position = view_.edge.empty() ? i : view_.edge[i];
+    const int64_t before = !state.shared ? state.last : first ? -1 : state.last_in_unit;
+    view_.ascending &= position > before;
+    state.last_in_unit = position;
+    state.last = std::max(state.last, position);
+  }
+
+  GTaskView& view_;
+  const NodeId* row_;
+  int64_t wanted_slots_;
+  Marks in_unit_, again_, in_window_;
+  std::vector<RowState> state_;
+  std::vector<GTaskView::Run> runs_;
+  std::vector<NodeId> slot_row_;
+  std::vector<uint8_t> slot_fresh_;
+  std::vector<int64_t> slot_ptr_;
+};
+
+// Every window's partial rows, grouped by row.
+void plan_sums(GTaskView& view, const WindowPlanner& slots) {
+  const std::vector<int64_t>& slot_ptr = slots.slot_ptr();
+  Buffer<NodeId> sum_slot(slot_ptr.back());
+  std::vector<std::vector<int64_t>> begin(view.windows.size());
+  std::vector<NodeId> row_at(static_cast<size_t>(slot_ptr.back()));  // of sum_slot
+  parallel_tasks(static_cast<int64_t>(view.windows.size()), [&](int64_t w) {
+    const GTaskView::Window& window = view.windows[static_cast<size_t>(w)];
+    const int64_t first = slot_ptr[static_cast<size_t>(window.unit_begin)];
+    const int64_t last = slot_ptr[static_cast<size_t>(window.unit_end)];
+    std::vector<uint64_t> sorted;
+    for (int64_t s = first; s < last; ++s) {
+      sorted.push_back(uint64_t{slots.slot_row()[static_cast<size_t>(s)]} << 32 | static_cast<uint64_t>(s - first));
+    }
+    std::sort(sorted.begin(), sorted.end());
+    for (int64_t s = first; s < last; ++s) {
+      const uint64_t slot = sorted[static_cast<size_t>(s - first)];
+      const auto r = static_cast<NodeId>(slot >> 32);
+      if (s == first || r != row_at[static_cast<size_t>(s - 1)]) begin[static_cast<size_t>(w)].push_back(s);
+      row_at[static_cast<size_t>(s)] = r;
+      sum_slot[s] = static_cast<NodeId>(slot);
+    }
+  });
+  std::vector<NodeId> sum_row;
+  std::vector<int64_t> sum_ptr;
+  std::vector<uint8_t> fresh;
+  for (size_t w = 0; w < begin.size(); ++w) {
+    GTaskView::Window& window = view.windows[w];
+    const int64_t first = slot_ptr[static_cast<size_t>(window.unit_begin)];
+    window.sum_begin = static_cast<int64_t>(sum_row.size());
+    for (const int64_t s : begin[w]) {
+      sum_row.push_back(row_at[static_cast<size_t>(s)]);
+      sum_ptr.push_back(s);
+      fresh.push_back(slots.slot_fresh()[static_cast<size_t>(first + sum_slot[s])]);
+    }
+    window.sum_end = static_cast<int64_t>(sum_row.size());
+  }
+  sum_ptr.push_back(slot_ptr.back());
+  view.sum_row = std::move(sum_row);
+  view.sum_ptr = std::move(sum_ptr);
+  view.sum_slot = std::move(sum_slot).freeze();
+  view.sum_fresh = std::move(fresh);
+}
+
+}  // namespace
+
+void plan_windows(GTaskView& view, const NodeId* row) {
+  WindowPlanner planner(view, row);
+  planner.run();
+  plan_sums(view, planner);
+}
+
+}  // namespace nacre::cpu

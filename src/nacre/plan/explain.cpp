@@ -1,0 +1,106 @@
+#include "nacre/plan/explain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace nacre {
+namespace {
+
+// Rows of 32-bit floats that an operation reads or writes one by one, in elements.
+double elements(const Dfg& dfg, const Blocks& blocks, NodeRef i) {
+  return static_cast<double>(blocks.rows(dfg[i].type.space) * dfg[i].type.row_size());
+}
+
+// Operations of the recurrent products of an LSTM; its gates' elementwise work is left out.
+double lstm_flops(const Dfg& dfg, const Blocks& blocks, const Node& node) {
+  const NodeRef z = node.inputs[node.op == Op::lstm ? 0 : 1];
+  const auto gates = static_cast<double>(dfg[z].type.dims[0]);
+  const auto edges = static_cast<double>(blocks.rows(Space::edge(dfg[z].type.space.layer)));
+  // The gradients run the forward pass again.
+  return edges * gates * gates / 2 * (node.op == Op::lstm_grad_z ? 2 : 1);
+}
+
+}  // namespace
+
+DfgWork count_dfg_work(const Dfg& dfg, const Blocks& blocks) {
+  DfgWork work;
+  for (NodeRef i = 0; i < dfg.size(); ++i) {
+    const Node& node = dfg[i];
+    const double out = elements(dfg, blocks, i);
+    const double in = node.inputs.empty() ? 0 : elements(dfg, blocks, node.inputs[0]);
+    switch (node.op) {
+      case Op::matmul:
+      case Op::matmul_t:
+      case Op::typed_matmul:
+      case Op::typed_matmul_t:
+        work.product_flops += 2 * in * static_cast<double>(node.type.dims[0]);
+        break;
+      case Op::weight_grad:
+      case Op::typed_weight_grad:
+        work.product_flops += 2 * in * static_cast<double>(node.type.dims[1]);
+        break;
+      case Op::lstm:
+      case Op::lstm_grad_z:
+      case Op::lstm_grad_w:
+        work.product_flops += lstm_flops(dfg, blocks, node);
+        break;
+      case Op::reshape:
+      case Op::expand:
+      case Op::slice:
+      case Op::pad:
+      case Op::concat:
+        break;  // no arithmetic
+      default:
+        if (op_info(node.op).op_class == OpClass::neural) work.neural_flops += std::max(in, out);
+        // Read and written.
+        if (op_info(node.op).op_class == OpClass::indexing) work.index_bytes += 4 * (in + out);
+    }
+  }
+  work.neural_flops += work.product_flops;
+  return work;
+}
+
+double neural_removed(const DfgWork& before, const DfgWork& after) {
+  return before.neural_flops > 0 ? 100 * (1 - after.neural_flops / before.neural_flops) : 0;
+}
+
+PartitionTable table_in_use(const Kernel& kernel) {
+  if (!kernel.table.empty()) return kernel.table;
+  PartitionTable table;
+  switch (kernel.kind) {
+    case KernelKind::spmm:
+    case KernelKind::reduce:
+    case KernelKind::softmax:
+    case KernelKind::softmax_grad:
+      if (kernel.direction == cpu::Direction::pairs_of_dst || kernel.direction == cpu::Direction::pairs_of_src) {
+        return table;
+      }
+      table = PartitionTable::parse("dst-id=1");
+      if (kernel.direction == cpu::Direction::by_dst_pair || kernel.direction == cpu::Direction::by_src_pair) {
+        table = PartitionTable::parse("dst-id=1,edge-type=1");
+      }
+      break;
+    case KernelKind::typed_reduce:
+    case KernelKind::typed_weight_grad:
+      table = PartitionTable::parse("dst-id=256,edge-type=1");
+      break;
+    default:
+      return table;
+  }
+  return rows_at_dst(kernel.direction) ? table : table.mirrored();
+}
+
+PartitionTable main_table(const Plan& plan, const Blocks& blocks) {
+  std::map<std::string, double> seconds;
+  for (const Kernel& k : plan.kernels) {
+    const PartitionTable table = table_in_use(k);
+    if (table.empty() || k.once) continue;
+    seconds[table.text()] += nominal_model().predict(kernel_work(k, plan, blocks, kNominalCache));
+  }
+  const auto most = std::max_element(seconds.begin(), seconds.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  return PartitionTable::parse(most == seconds.end() ? "dst-id=1" : most->first);
+}
+
+}  // namespace nacre

@@ -1,0 +1,38 @@
+// Implementation lists: which kernel computes a root. Hand-written kernels come first where the expression has their
+// shape, then programs over gTasks or rows, the plain reference last; a kernel says why a faster one declined.
+#pragma once
+
+#include "nacre/plan/analysis.h"
+#include "nacre/plan/plan.h"
+
+namespace nacre {
+
+class Implementer {
+ public:
+  Implementer(const Plan& plan, const Analysis& analysis, const std::vector<char>& inlined)
+      : options_(plan.options), dfg_(analysis.dfg()), an_(analysis), inlined_(inlined) {}
+
+  Kernel start(NodeRef i, KernelKind kind, std::string why = "") const;
+  Kernel root(NodeRef i) const;
+
+ private:
+  bool inlined(NodeRef i) const { return inlined_[static_cast<size_t>(i)] != 0; }
+  Kernel with_inputs(NodeRef i, KernelKind kind, std::string why = "") const;
+  Kernel sum(NodeRef i) const;
+  Kernel sum_of_pairs(NodeRef i) const;
+  Kernel reduction(NodeRef i) const;
+  Kernel gtasks(NodeRef i, std::string why) const;
+  Kernel weight_grad(NodeRef i) const;
+  Kernel typed_grad(NodeRef i) const;
+  Kernel sequence(NodeRef i, KernelKind kind) const;
+  bool has_product(NodeRef edge_value) const;
+  bool reads_pairs(NodeRef edge_value) const;
+  PartitionTable table_of(const Kernel& kernel, const PartitionTable& standard) const;
+
+  const PlanOptions& options_;
+  const Dfg& dfg_;
+  const Analysis& an_;
+  const std::vector<char>& inlined_;
+};
+
+}  // namespace nacre

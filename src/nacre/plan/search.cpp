@@ -1,0 +1,258 @@
+#include "nacre/plan/search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "nacre/base/log.h"
+#include "nacre/base/trace.h"
+#include "nacre/plan/order.h"
+
+namespace nacre {
+namespace {
+
+constexpr size_t kMaxCombinations = 64;
+constexpr size_t kTimed = 4;          // candidates of a group that are told apart by timing
+constexpr double kWorthTiming = 1.4;  // of the best one's own time: predictions further apart are believed
+constexpr double kDoesNotFit = 1e6;   // seconds
+constexpr int64_t kBatchRows[] = {32, 64, 128, 256};
+
+// Kernels of equal kind and equal work take equally long.
+std::string signature(const Work& work) {
+  std::string text = work.kind;
+  for (const double a : work.amount) text += fmt::format(" {}", a);
+  return text;
+}
+
+struct Estimate {
+  size_t option = 0;  // of its group
+  Plan plan;
+  std::vector<Work> work;  // of each kernel
+  std::vector<std::string> signatures;
+  double seconds = 0;    // timings where there are any, predictions elsewhere
+  double predicted = 0;  // predictions alone
+};
+
+class Search {
+ public:
+  Search(const Dfg& dfg, const Blocks& blocks, const SearchOptions& how)
+      : dfg_(dfg), blocks_(blocks), how_(how), model_(*how.model) {}
+
+  SearchResult run(const PlanOptions& base) {
+    const double start = now_seconds();
+    result_.options = base;
+    const auto groups = site_groups();
+    for (const auto& [name, sites] : groups) choose_sites(name, sites);
+    choose_batches();
+    deadline_ = now_seconds() + how_.budget_seconds;
+    if (how_.measure && how_.budget_seconds > 0) tell_apart();
+    for (Group& group : groups_) report(group);
+    result_.predicted = estimate(result_.options).seconds;
+    result_.seconds = now_seconds() - start;
+    return std::move(result_);
+  }
+
+ private:
+  struct Option {
+    PlanOptions options;
+    std::string what;
+    double predicted = 0;
+    double measured = -1;
+  };
+  struct Group {
+    std::string name;
+    std::vector<Option> options;                                 // best first
+    std::function<void(PlanOptions&, const PlanOptions&)> take;  // copies this group's choice
+  };
+
+  double seconds_of(const Work& work) const {
+    const auto timed = timed_.find(signature(work));
+    return timed != timed_.end() ? timed->second : model_.predict(work);
+  }
+
+  Estimate estimate(const PlanOptions& options) const {
+    Estimate e;
+    e.plan = make_plan(dfg_, blocks_, options);
+    for (const Kernel& k : e.plan.kernels) {
+      e.work.push_back(kernel_work(k, e.plan, blocks_, how_.cache_bytes));
+      e.signatures.push_back(signature(e.work.back()));
+      const double epochs = k.once ? how_.epochs : 1;
+      e.seconds += seconds_of(e.work.back()) / epochs;
+      e.predicted += how_.model->predict(e.work.back()) / epochs;
+    }
+    // A plan that does not fit loses to every plan that does.
+    if (how_.memory_limit > 0) {
+      const int64_t over = peak_live_bytes(e.plan, blocks_) - how_.memory_limit;
+      if (over > 0) e.seconds += kDoesNotFit + static_cast<double>(over);
+    }
+    return e;
+  }
+
+  // Sites of one parameter share values (A·x, Aᵀ·g), so they are chosen together.
+  std::vector<std::pair<std::string, std::vector<Site>>> site_groups() const {
+    std::vector<std::pair<std::string, std::vector<Site>>> groups;
+    for (Site& site : find_sites(prepare_dfg(dfg_, blocks_, result_.options))) {
+      const std::string name = site.key.substr(site.key.find('@') + 1);
+      const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == name; });
+      if (same == groups.end()) {
+        groups.emplace_back(name, std::vector<Site>{std::move(site)});
+      } else {
+        same->second.push_back(std::move(site));
+      }
+    }
+    return groups;
+  }
+
+  void choose_sites(const std::string& name, const std::vector<Site>& sites) {
+    size_t combinations = 1;
+    for (const Site& site : sites) combinations *= site.options.size();
+    if (combinations > kMaxCombinations) {
+      for (const Site& site : sites) choose_sites(site.key, {site});
+      return;
+    }
+    Group group;
+    group.name = name;
+    for (size_t c = 0; c < combinations; ++c) {
+      Option option{result_.options, "", 0, -1};
+      size_t rest = c;
+      for (const Site& site : sites) {
+        const std::string& choice = site.options[rest % site.options.size()];
+        rest /= site.options.size();
+        option.options.choices[site.key] = choice;
+        option.what +=
+            fmt::format("{}{}={}", option.what.empty() ? "" : " ", site.key.substr(0, site.key.find('@')), choice);
+      }
+      group.options.push_back(std::move(option));
+    }
+    group.take = [sites](PlanOptions& to, const PlanOptions& from) {
+      for (const Site& site : sites) to.choices[site.key] = from.choices.at(site.key);
+    };
+    add_group(std::move(group));
+  }
+
+  // How many sequences an LSTM runs together; layers of equal width get the same.
+  void choose_batches() {
+    const Plan plan = make_plan(dfg_, blocks_, result_.options);
+    std::map<std::string, std::vector<std::string>> by_width;
+    for (const Kernel& k : plan.kernels) {
+      if (k.kind != KernelKind::lstm && k.kind != KernelKind::lstm_grad) continue;
+      auto& keys = by_width[type_text(plan.dfg[k.args.back()].type)];
+      const std::string key = kernel_key(plan.dfg, k);
+      if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+    }
+    for (const auto& [width, keys] : by_width) {
+      Group group;
+      group.name = "lstm " + width;
+      for (const int64_t rows : kBatchRows) {
+        Option option{result_.options, fmt::format("dst-id={},dst-degree=min", rows), 0, -1};
+        for (const std::string& key : keys) option.options.tables[key] = option.what;
+        group.options.push_back(std::move(option));
+      }
+      group.take = [list = keys](PlanOptions& to, const PlanOptions& from) {
+        for (const std::string& key : list) to.tables[key] = from.tables.at(key);
+      };
+      add_group(std::move(group));
+    }
+  }
+
+  void add_group(Group group) {
+    for (Option& option : group.options) option.predicted = estimate(option.options).seconds;
+    // Equal predictions: the order of the options decides, so that the choice does not depend on rounding.
+    std::stable_sort(group.options.begin(), group.options.end(),
+                     [](const Option& a, const Option& b) { return a.predicted < b.predicted; });
+    group.take(result_.options, group.options.front().options);
+    groups_.push_back(std::move(group));
+  }
+
+  // Groups whose decision weighs most come first.
+  void tell_apart() {
+    for (Group& group : groups_) {
+      std::vector<Estimate> rivals;
+      for (size_t o = 0; o < std::min(kTimed, group.options.size()); ++o) {
+        PlanOptions options = result_.options;
+        group.take(options, group.options[o].options);
+        rivals.push_back(estimate(options));
+        rivals.back().option = o;
+      }
+      drop_hopeless(rivals);
+      if (rivals.size() < 2) continue;
+      std::set<std::string> common(rivals[0].signatures.begin(), rivals[0].signatures.end());
+      for (const Estimate& e : rivals) {
+        const std::set<std::string> own(e.signatures.begin(), e.signatures.end());
+        std::erase_if(common, [&](const std::string& s) { return !own.contains(s); });
+      }
+      if (!time_kernels(rivals, common)) return;
+      // What was timed also corrects the predictions of what was not (GT3).
+      model_.correct(result_.samples);
+      const Option* best = nullptr;
+      for (const Estimate& rival : rivals) {
+        Option& option = group.options[rival.option];
+        option.measured = estimate(rival.plan.options).seconds;
+        if (best == nullptr || option.measured < best->measured) best = &option;
+      }
+      group.take(result_.options, best->options);
+    }
+  }
+
+  // Those predicted much slower than the best. Not by timings: a plan of which some kernels were timed for another
+  // group must not look slower, or faster, than one that is still all prediction.
+  static void drop_hopeless(std::vector<Estimate>& rivals) {
+    const auto best = std::min_element(rivals.begin(), rivals.end(),
+                                       [](const Estimate& a, const Estimate& b) { return a.predicted < b.predicted; });
+    const double slowest = best->predicted * kWorthTiming;
+    std::erase_if(rivals, [&](const Estimate& e) { return e.predicted > slowest; });
+  }
+
+  // False when the budget is spent.
+  bool time_kernels(const std::vector<Estimate>& rivals, const std::set<std::string>& common) {
+    for (const Estimate& e : rivals) {
+      for (size_t k = 0; k < e.work.size(); ++k) {
+        if (e.plan.kernels[k].once || common.contains(e.signatures[k]) || timed_.contains(e.signatures[k])) continue;
+        // A warm-up and a run.
+        if (now_seconds() + 2 * seconds_of(e.work[k]) > deadline_) return false;
+        const double seconds = how_.measure(e.plan, k);
+        if (seconds <= 0) return false;
+        timed_[e.signatures[k]] = seconds;
+        result_.samples.push_back({e.work[k], seconds});
+      }
+    }
+    return true;
+  }
+
+  void report(const Group& group) {
+    PlanOptions chosen = result_.options;
+    for (const Option& option : group.options) {
+      PlanOptions with = result_.options;
+      group.take(with, option.options);
+      const bool is_chosen = with.choices == chosen.choices && with.tables == chosen.tables;
+      result_.candidates.push_back({group.name, option.what, option.predicted, option.measured, is_chosen});
+    }
+  }
+
+  const Dfg& dfg_;
+  const Blocks& blocks_;
+  const SearchOptions& how_;
+  SearchResult result_;
+  std::vector<Group> groups_;
+  std::map<std::string, double> timed_;
+  CostModel model_;
+  double deadline_ = 0;
+};
+
+}  // namespace
+
+SearchResult search_plan(const Dfg& dfg, const Blocks& blocks, const PlanOptions& base, const SearchOptions& how) {
+  const TraceSpan span("plan", "search");
+  return Search(dfg, blocks, how).run(base);
+}
+
+double predict_plan(const Plan& plan, const Blocks& blocks, const SearchOptions& how) {
+  double seconds = 0;
+  for (const Kernel& k : plan.kernels) {
+    seconds += how.model->predict(kernel_work(k, plan, blocks, how.cache_bytes)) / (k.once ? how.epochs : 1);
+  }
+  return seconds;
+}
+
+}  // namespace nacre

@@ -1,0 +1,259 @@
+#include "nacre/plan/sites.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "nacre/base/error.h"
+#include "nacre/plan/copy_dfg.h"
+#include "nacre/plan/match.h"
+#include "nacre/plan/rewrite.h"
+
+namespace nacre {
+namespace {
+
+bool is_product(Op op) { return op == Op::matmul || op == Op::matmul_t; }
+bool on_vertices(const Dfg& dfg, NodeRef i) { return dfg[i].type.space.kind == SpaceKind::vertex; }
+
+bool all_scalars(const Dfg& dfg, const std::vector<NodeRef>& factors) {
+  return std::all_of(factors.begin(), factors.end(), [&](NodeRef f) { return dfg[f].type.row_size() == 1; });
+}
+
+// rows · Σ over edges of factors · x[gather]: a weighted sum of neighbours, whichever way it points.
+struct Aggregation {
+  NodeRef x = -1;
+  Attr gather = Attr::none, reduce = Attr::none;
+  bool mean = false;
+  std::vector<NodeRef> factors;      // scalars on edges
+  std::vector<NodeRef> row_factors;  // scalars at the vertices reduced to
+};
+
+std::optional<Aggregation> match_aggregation(const Dfg& dfg, NodeRef node) {
+  Aggregation a;
+  NodeRef at = node;
+  while (dfg[at].op == Op::mul && on_vertices(dfg, at)) {
+    const bool first = dfg[dfg[at].inputs[1]].type.dims.empty();
+    const NodeRef factor = dfg[at].inputs[first ? 1 : 0];
+    const NodeRef value = dfg[at].inputs[first ? 0 : 1];
+    if (!dfg[factor].type.dims.empty() || dfg[value].type.dims.size() != 1 || !on_vertices(dfg, factor)) break;
+    a.row_factors.push_back(factor);
+    at = value;
+  }
+  const Node& sum = dfg[at];
+  a.mean = sum.op == Op::index_mean;
+  if ((sum.op != Op::index_add && !a.mean) || (sum.attr != Attr::src && sum.attr != Attr::dst)) return std::nullopt;
+  if (dfg[sum.inputs[0]].type.space.kind != SpaceKind::edge) return std::nullopt;
+  std::string why;
+  const auto gather = match_gather(dfg, sum.inputs[0], &why);
+  if (!gather || gather->pair || gather->end == sum.attr || !all_scalars(dfg, gather->factors)) return std::nullopt;
+  if (dfg[gather->x].type.dims != dfg[node].type.dims || dfg[node].type.dims.size() != 1) return std::nullopt;
+  a.x = gather->x;
+  a.gather = gather->end;
+  a.reduce = sum.attr;
+  a.factors = gather->factors;
+  return a;
+}
+
+// Builds expressions in the new DFG from operands of the old one.
+class Builder {
+ public:
+  Builder(Dfg& out, const std::vector<NodeRef>& moved) : out_(out), moved_(moved) {}
+
+  NodeRef at(NodeRef old) const { return moved_[static_cast<size_t>(old)]; }
+  NodeRef add(Op op, std::vector<NodeRef> inputs, Attr attr = Attr::none, std::vector<int64_t> ints = {}) {
+    return out_.add({.op = op, .inputs = std::move(inputs), .attr = attr, .ints = std::move(ints)});
+  }
+  // x (new) times old scalar factors, which are multiplied with each other first: they are narrow, x is wide.
+  NodeRef scaled(NodeRef x, const std::vector<NodeRef>& factors) {
+    if (factors.empty()) return x;
+    NodeRef product = at(factors[0]);
+    for (size_t i = 1; i < factors.size(); ++i) product = add(Op::mul, {product, at(factors[i])});
+    return add(Op::mul, {x, product});
+  }
+  NodeRef aggregate(const Aggregation& a, NodeRef x) {
+    const NodeRef e = scaled(add(Op::index, {x}, a.gather), a.factors);
+    return scaled(add(a.mean ? Op::index_mean : Op::index_add, {e}, a.reduce), a.row_factors);
+  }
+  // The transpose: from the vertices reduced to back to those gathered from.
+  NodeRef spread(const Aggregation& a, NodeRef g) {
+    g = scaled(g, a.row_factors);
+    if (a.mean) {
+      const NodeRef degree = out_.add({.op = Op::degree, .type = {out_[g].type.space, {}}, .attr = a.reduce});
+      g = add(Op::mul, {g, add(Op::inv, {degree})});
+    }
+    return add(Op::index_add, {scaled(add(Op::index, {g}, a.reduce), a.factors)}, a.gather);
+  }
+
+ private:
+  Dfg& out_;
+  const std::vector<NodeRef>& moved_;
+};
+
+Attr pair_of(Attr end) { return end == Attr::src ? Attr::pair_src : Attr::pair_dst; }
+
+// One kind of site: how to recognise it at a node, and how to build each option there.
+class Finder {
+ public:
+  explicit Finder(const Dfg& dfg) : dfg_(dfg), consumers_(count_consumers(dfg)) {}
+
+  std::optional<Site> find(NodeRef i) {
+    const Node& node = dfg_[i];
+    std::string why;
+    if (node.op == Op::index_add && (node.attr == Attr::src || node.attr == Attr::dst)) {
+      const auto typed = match_typed_sum(i);
+      if (typed) return site(i, op_info(dfg_[typed->typed].op).name, dfg_[typed->typed].inputs[1], "edge");
+    }
+    if (node.op == Op::typed_weight_grad && match_typed_grad(dfg_, i, &why)) {
+      return site(i, "typed_weight_grad", i, "edge");
+    }
+    if (is_product(node.op) && on_vertices(dfg_, i) && match_aggregation(dfg_, node.inputs[0])) {
+      return site(i, op_info(node.op).name, node.inputs[1], "aggregate");
+    }
+    if (const auto a = match_sum_of_product(i)) {
+      return site(i, op_info(dfg_[a->x].op).name, dfg_[a->x].inputs[1], "combine");
+    }
+    if (node.op == Op::weight_grad && on_vertices(dfg_, node.inputs[0])) {
+      if (match_aggregation(dfg_, node.inputs[0])) return site(i, "weight_grad", i, "aggregate");
+      if (match_aggregation(dfg_, node.inputs[1])) return site(i, "weight_grad", i, "combine");
+    }
+    return std::nullopt;
+  }
+
+  // Node i in the new DFG by another option than the written one.
+  NodeRef build(NodeRef i, const std::string& option, Builder& b) const {
+    const Node& node = dfg_[i];
+    std::string why;
+    if (node.op == Op::typed_weight_grad) return build_typed_grad(*match_typed_grad(dfg_, i, &why), option, b);
+    if (node.op == Op::weight_grad) return build_weight_grad(node, b);
+    if (is_product(node.op)) {
+      const Aggregation a = *match_aggregation(dfg_, node.inputs[0]);
+      return b.aggregate(a, b.add(node.op, {b.at(a.x), b.at(node.inputs[1])}));
+    }
+    if (const auto typed = match_typed_sum(i)) return build_typed_sum(*typed, node.attr, option, b);
+    const Aggregation a = *match_sum_of_product(i);
+    const Node& product = dfg_[a.x];
+    return b.add(product.op, {b.aggregate(a, b.at(product.inputs[0])), b.at(product.inputs[1])});
+  }
+
+ private:
+  Site site(NodeRef i, std::string_view op, NodeRef weight, const std::string& written) {
+    Site s;
+    s.node = i;
+    s.written = written;
+    s.options = written == "edge" ? std::vector<std::string>{"edge", "src", "dst"}
+                                  : std::vector<std::string>{"aggregate", "combine"};
+    s.key = std::string(op) + "@" + name_of(weight);
+    const int seen = ++keys_[s.key];
+    if (seen > 1) s.key += "#" + std::to_string(seen);
+    return s;
+  }
+
+  // The parameter a weight comes from (through reshapes and bases), or the one a gradient is of.
+  std::string name_of(NodeRef i) const {
+    for (const auto& [name, node] : dfg_.outputs()) {
+      if (node == i && name.starts_with("grad:")) return name.substr(5);
+    }
+    for (NodeRef at = i; at >= 0;) {
+      if (dfg_[at].op == Op::param) return dfg_[at].name;
+      const auto& inputs = dfg_[at].inputs;
+      const bool product = op_info(dfg_[at].op).name.find("weight_grad") != std::string_view::npos;
+      at = inputs.empty() || product ? -1 : inputs[0];
+    }
+    return "derived";
+  }
+
+  // A sum at the other end of a typed product with scalar factors that nobody else reads.
+  std::optional<TypedProduct> match_typed_sum(NodeRef i) const {
+    const Node& node = dfg_[i];
+    if (dfg_[node.inputs[0]].type.space.kind != SpaceKind::edge) return std::nullopt;
+    std::string why;
+    auto match = match_typed(dfg_, node.inputs[0], &why);
+    if (!match || node.attr == match->gather.end || node.op != Op::index_add) return std::nullopt;
+    if (consumers_[static_cast<size_t>(match->typed)] != 1) return std::nullopt;
+    return match;
+  }
+
+  std::optional<Aggregation> match_sum_of_product(NodeRef i) const {
+    const Node& node = dfg_[i];
+    if (node.op != Op::index_add && node.op != Op::index_mean) return std::nullopt;
+    const auto a = match_aggregation(dfg_, i);
+    if (!a || !is_product(dfg_[a->x].op) || consumers_[static_cast<size_t>(a->x)] != 1) return std::nullopt;
+    return a;
+  }
+
+  NodeRef build_weight_grad(const Node& node, Builder& b) const {
+    if (const auto a = match_aggregation(dfg_, node.inputs[0])) {
+      return b.add(Op::weight_grad, {b.at(a->x), b.spread(*a, b.at(node.inputs[1]))});
+    }
+    const auto a = match_aggregation(dfg_, node.inputs[1]);
+    return b.add(Op::weight_grad, {b.spread(*a, b.at(node.inputs[0])), b.at(a->x)});
+  }
+
+  NodeRef build_typed_sum(const TypedProduct& m, Attr reduce, const std::string& option, Builder& b) const {
+    const Node& typed = dfg_[m.typed];
+    const Attr end = option == "src" ? Attr::src : Attr::dst;
+    const NodeRef x = b.at(m.gather.x);
+    const NodeRef w = b.at(typed.inputs[1]);
+    if (end == reduce) {
+      const NodeRef messages = b.scaled(b.add(Op::index, {x}, m.gather.end), m.factors);
+      const NodeRef sums = b.add(Op::index_add, {messages}, pair_of(end));
+      return b.add(Op::index_add, {b.add(typed.op, {sums, w})}, end);
+    }
+    const NodeRef products = b.add(typed.op, {b.add(Op::index, {x}, end, {1}), w});
+    const NodeRef messages = b.scaled(b.add(Op::index, {products}, pair_of(end)), m.factors);
+    return b.add(Op::index_add, {messages}, reduce);
+  }
+
+  static NodeRef build_typed_grad(const TypedGrad& m, const std::string& option, Builder& b) {
+    const bool src = option == "src";
+    const GatherProduct& kept = src ? m.x : m.g;
+    const GatherProduct& summed = src ? m.g : m.x;
+    std::vector<NodeRef> factors = summed.factors;
+    factors.insert(factors.end(), kept.factors.begin(), kept.factors.end());
+    const NodeRef messages = b.scaled(b.add(Op::index, {b.at(summed.x)}, summed.end), factors);
+    const NodeRef sums = b.add(Op::index_add, {messages}, pair_of(kept.end));
+    const NodeRef rows = b.add(Op::index, {b.at(kept.x)}, kept.end, {1});
+    return src ? b.add(Op::typed_weight_grad, {rows, sums}) : b.add(Op::typed_weight_grad, {sums, rows});
+  }
+
+  const Dfg& dfg_;
+  std::vector<int> consumers_;
+  std::map<std::string, int> keys_;
+};
+
+}  // namespace
+
+std::vector<Site> find_sites(const Dfg& dfg) {
+  Finder finder(dfg);
+  std::vector<Site> sites;
+  for (NodeRef i = 0; i < dfg.size(); ++i) {
+    if (auto site = finder.find(i)) sites.push_back(std::move(*site));
+  }
+  return sites;
+}
+
+Dfg apply_choices(const Dfg& dfg, const Choices& choices, bool all) {
+  std::map<NodeRef, std::string> change;
+  size_t found = 0;
+  for (const Site& site : find_sites(dfg)) {
+    const auto choice = choices.find(site.key);
+    if (choice == choices.end()) continue;
+    ++found;
+    if (std::find(site.options.begin(), site.options.end(), choice->second) == site.options.end()) {
+      std::string known;
+      for (const std::string& option : site.options) known += (known.empty() ? "" : ", ") + option;
+      throw UserError("plan", "'" + site.key + "' has no option '" + choice->second + "'", "use one of " + known);
+    }
+    if (choice->second != site.written) change[site.node] = choice->second;
+  }
+  if (all && found < choices.size()) throw UserError("plan", "names places this model does not have", "plan it again");
+  const Finder finder(dfg);
+  const Dfg chosen = copy_dfg(dfg, [&](Dfg& out, NodeRef i, Node node, const std::vector<NodeRef>& moved) {
+    const auto found_change = change.find(i);
+    if (found_change == change.end()) return out.add(std::move(node));
+    Builder builder(out, moved);
+    return finder.build(i, found_change->second, builder);
+  });
+  return merge_equal_nodes(chosen);
+}
+
+}  // namespace nacre

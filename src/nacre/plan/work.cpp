@@ -1,0 +1,251 @@
+#include "nacre/plan/work.h"
+
+#include <algorithm>
+
+namespace nacre {
+namespace {
+
+class Counter {
+ public:
+  Counter(const Kernel& k, const Plan& plan, const Blocks& blocks, int64_t cache)
+      : k_(k), dfg_(plan.dfg), plan_(plan), blocks_(blocks), cache_(static_cast<double>(cache)) {}
+
+  Work run() {
+    w_.kind = kernel_name(k_.kind);
+    w_[Feature::constant] = 1;
+    count_kind();
+    for (const RowProgram* p : {&k_.program, &k_.tail}) count_program(*p);
+    for (const NodeRef v : k_.writes) w_[Feature::stream_bytes] += bytes(v);
+    return w_;
+  }
+
+ private:
+  double rows(NodeRef i) const { return static_cast<double>(blocks_.rows(dfg_[i].type.space)); }
+  double width(NodeRef i) const { return static_cast<double>(dfg_[i].type.row_size()); }
+  double bytes(NodeRef i) const { return rows(i) * width(i) * static_cast<double>(dtype_size(dfg_[i].type.dtype)); }
+
+  void stream(NodeRef i) {
+    if (i >= 0) w_[Feature::stream_bytes] += bytes(i);
+  }
+  // `count` rows of node i's memory read in no order.
+  void gather(NodeRef i, double count) {
+    const double total = count * width(i) * 4;
+    const double near = std::min(1.0, cache_ / std::max(1.0, bytes(i)));
+    w_[Feature::near_bytes] += total * near;
+    w_[Feature::far_bytes] += total * (1 - near);
+  }
+  void product(double count, const Dims& w) {
+    w_[Feature::flops] += 2 * count * static_cast<double>(w[0]) * static_cast<double>(w[1]);
+  }
+
+  int layer() const {
+    const Node& root = dfg_[k_.root];
+    if (root.op == Op::lstm) return root.type.space.layer - 1;
+    for (const NodeRef in : root.inputs) {
+      if (dfg_[in].type.space.is_typed()) return dfg_[in].type.space.layer;
+    }
+    if (root.op == Op::lstm_grad_z || root.op == Op::lstm_grad_w) return dfg_[root.inputs[1]].type.space.layer;
+    return root.type.space.layer;
+  }
+  const Graph& graph() const { return blocks_.layer(layer()); }
+  double edges() const { return static_cast<double>(graph().num_edges()); }
+  double pairs() const {
+    const bool dst = k_.direction == cpu::Direction::by_dst;
+    return static_cast<double>(graph().count_pairs(dst ? End::dst : End::src));
+  }
+  void walk_edges() {
+    w_[Feature::edges] += edges();
+    w_[Feature::stream_bytes] += edges() * 4;
+  }
+
+  void count_kind() {
+    const Node& root = dfg_[k_.root];
+    w_[Feature::rows] += rows(k_.root);
+    switch (k_.kind) {
+      case KernelKind::spmm: {
+        const bool of_pairs =
+            k_.direction == cpu::Direction::pairs_of_dst || k_.direction == cpu::Direction::pairs_of_src;
+        const double entries = of_pairs ? rows(k_.args[0]) : edges();
+        w_[Feature::edges] += entries;
+        w_[Feature::stream_bytes] += entries * 4;
+        gather(k_.args[0], entries);
+        stream(k_.args[1]);
+        w_[Feature::vector_flops] += entries * width(k_.root);
+        return;
+      }
+      case KernelKind::matmul:
+        stream(k_.args[0]);
+        product(rows(k_.args[0]), dfg_[k_.args[1]].type.dims);
+        return;
+      case KernelKind::weight_grad:
+        stream(k_.args[0]);
+        stream(k_.args[1]);
+        product(rows(k_.args[0]), root.type.dims);
+        return;
+      case KernelKind::typed_reduce:
+        walk_edges();
+        gather(k_.args[0], edges());
+        stream(k_.args[2]);
+        product(pairs(), dfg_[k_.args[1]].type.dims);
+        w_[Feature::tasks] += pairs();
+        return;
+      case KernelKind::typed_weight_grad: {
+        walk_edges();
+        const bool dst = k_.direction == cpu::Direction::by_dst;
+        gather(k_.args[dst ? 0 : 1], edges());
+        gather(k_.args[dst ? 1 : 0], pairs());
+        stream(k_.args[2]);
+        product(pairs(), root.type.dims);
+        return;
+      }
+      case KernelKind::typed_rows:
+        read_rows(k_.args[0], rows(k_.root));
+        product(rows(k_.root), dfg_[k_.args[1]].type.dims);
+        return;
+      case KernelKind::typed_rows_grad: {
+        const double count = rows(root.inputs[0]);
+        read_rows(k_.args[0], count);
+        read_rows(k_.args[1], count);
+        product(count, root.type.dims);
+        return;
+      }
+      case KernelKind::lstm:
+      case KernelKind::lstm_grad:
+        return count_sequences();
+      case KernelKind::gtask_grad:
+        walk_edges();
+        product(edges(), root.type.dims);
+        w_[Feature::tasks] += tasks();
+        return;
+      case KernelKind::gtask:
+        walk_edges();
+        w_[Feature::tasks] += tasks();
+        w_[Feature::near_bytes] += 2 * edges() * width(k_.root) * 4;  // partial rows, written and read again
+        return;
+      case KernelKind::softmax_grad:
+        stream(k_.args[0]);
+        [[fallthrough]];
+      case KernelKind::softmax:
+        w_[Feature::vector_flops] += 6 * edges() * width(k_.root);
+        return walk_edges();
+      case KernelKind::reduce:
+      case KernelKind::map_edges:
+        return walk_edges();
+      case KernelKind::column_sum:
+        if (k_.program.domain.kind == SpaceKind::edge) walk_edges();
+        return;
+      default:
+        for (const NodeRef a : k_.args) stream(a);
+    }
+  }
+
+  // Rows of a vertex value read by pair are gathered; rows of the pairs themselves come in order.
+  void read_rows(NodeRef i, double count) {
+    if (dfg_[i].type.space.kind == SpaceKind::vertex) {
+      gather(i, count);
+    } else {
+      stream(i);
+    }
+  }
+
+  // gTasks of a table, guessed without partitioning: exact entries cut what they restrict.
+  double tasks() const {
+    const Graph& g = graph();
+    const auto cut = [&](Location l, Attribute a, double values) {
+      const Restriction& r = k_.table.at(l, a);
+      return r.kind == Restriction::exact ? values / static_cast<double>(r.k) : 1.0;
+    };
+    const double by_type = cut(Location::edge, Attribute::type, g.num_edge_types());
+    const double by_dst = cut(Location::dst, Attribute::id, static_cast<double>(g.num_dst()));
+    const double by_src = cut(Location::src, Attribute::id, static_cast<double>(g.num_src()));
+    const double by_edge = cut(Location::edge, Attribute::id, edges());
+    return std::min(edges(), std::max(by_edge, by_type * by_dst * by_src));
+  }
+
+  void count_sequences() {
+    const bool grad = k_.kind == KernelKind::lstm_grad;
+    const NodeRef z = k_.args[grad ? 1 : 0];
+    const Dims& w = dfg_[k_.args[grad ? 2 : 1]].type.dims;
+    walk_edges();
+    product((grad ? 3.0 : 1.0) * edges(), w);
+    if (dfg_[z].type.space.kind == SpaceKind::vertex) {
+      gather(z, (grad ? 3.0 : 1.0) * edges());
+    } else {
+      w_[Feature::stream_bytes] += (grad ? 3.0 : 1.0) * bytes(z);
+    }
+    w_[Feature::vector_flops] += (grad ? 40.0 : 16.0) * edges() * static_cast<double>(w[0]);
+    const Restriction& batch = k_.table.at(Location::dst, Attribute::id);
+    w_[Feature::steps] += edges() / static_cast<double>(batch.kind == Restriction::exact ? batch.k : 128);
+  }
+
+  void count_program(const RowProgram& p) {
+    if (p.empty()) return;
+    const double count = static_cast<double>(blocks_.rows(p.domain));
+    for (const Micro& m : p.code) {
+      const double out = m.out < 0 ? 0 : static_cast<double>(p.widths[static_cast<size_t>(m.out)]);
+      const NodeRef operand = m.operand < 0 ? -1 : p.operands[static_cast<size_t>(m.operand)];
+      switch (m.op) {
+        case MicroOp::load:
+          w_[Feature::stream_bytes] += count * out * 4;
+          break;
+        case MicroOp::load_src:
+        case MicroOp::load_dst:
+          // The rows' own end repeats: it is read once per row.
+          if ((m.op == MicroOp::load_dst) == rows_at_dst(k_.direction)) {
+            stream(operand);
+          } else {
+            gather(operand, count);
+          }
+          break;
+        case MicroOp::gemm:
+        case MicroOp::gemm_t:
+        case MicroOp::typed_gemm:
+        case MicroOp::typed_gemm_t:
+          product(count, dfg_[operand].type.dims);
+          break;
+        case MicroOp::store:
+        case MicroOp::root:
+        case MicroOp::load_row0:
+        case MicroOp::load_type:
+          break;
+        default:
+          w_[Feature::vector_flops] +=
+              count * std::max(out, m.a < 0 ? 0.0 : static_cast<double>(p.widths[static_cast<size_t>(m.a)]));
+      }
+    }
+  }
+
+  const Kernel& k_;
+  const Dfg& dfg_;
+  const Plan& plan_;
+  const Blocks& blocks_;
+  double cache_;
+  Work w_;
+};
+
+}  // namespace
+
+Work kernel_work(const Kernel& kernel, const Plan& plan, const Blocks& blocks, int64_t cache_bytes) {
+  return Counter(kernel, plan, blocks, cache_bytes).run();
+}
+
+const CostModel& nominal_model() {
+  static const CostModel model = [] {
+    Coefficients c{};
+    const auto set = [&](Feature f, double seconds) { c[static_cast<size_t>(f)] = seconds; };
+    set(Feature::constant, 5e-6);
+    set(Feature::flops, 1 / 100e9);
+    set(Feature::vector_flops, 1 / 20e9);
+    set(Feature::stream_bytes, 1 / 15e9);
+    set(Feature::near_bytes, 1 / 40e9);
+    set(Feature::far_bytes, 1 / 12e9);
+    set(Feature::rows, 2e-9);
+    set(Feature::edges, 1e-9);
+    set(Feature::tasks, 20e-9);
+    set(Feature::steps, 0.5e-6);
+    return CostModel::uniform(c);
+  }();
+  return model;
+}
+
+}  // namespace nacre

@@ -1,0 +1,120 @@
+#include "nacre/train/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "nacre/base/error.h"
+#include "nacre/base/file_cache.h"
+#include "nacre/base/log.h"
+#include "nacre/base/machine.h"
+#include "nacre/base/parallel.h"
+#include "nacre/base/pending_file.h"
+#include "nacre/engine/calibrate.h"
+#include "nacre/engine/measure.h"
+
+namespace nacre {
+namespace {
+
+// Below this predicted time of a whole run, searching and measuring could not pay for themselves.
+constexpr double kWorthSearching = 5.0;
+
+std::optional<PartitionTable> as_table(const std::string& text) {
+  if (text.find('=') == std::string::npos || std::filesystem::exists(text)) return std::nullopt;
+  return PartitionTable::parse(text);
+}
+
+std::optional<PlanOptions> named_options(const std::string& plan) {
+  PlanOptions options;
+  if (plan == "tensor") {
+    options.fuse = options.rewrite = false;
+    return options;
+  }
+  if (plan == "vertex" || plan == "edge") {
+    options.rewrite = false;
+    options.table = PartitionTable::parse(plan == "vertex" ? "dst-id=1" : "edge-id=1");
+    return options;
+  }
+  if (const auto table = as_table(plan)) {
+    options.table = *table;
+    return options;
+  }
+  return std::nullopt;
+}
+
+std::string cache_key(const Dfg& dfg, const Blocks& blocks) {
+  std::string key =
+      fmt::format("plan {} {} layers {}\n", kProfileVersion, machine_name(num_threads()), blocks.num_layers());
+  for (int l = 0; l < blocks.num_layers(); ++l) key += fmt::format("{:016x} ", blocks.layer(l).fingerprint());
+  return key + "\n" + print_dfg(dfg);
+}
+
+PlanAnswer search(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<GraphViews>& views,
+                  const PlanRequest& request, const std::function<void(Executor&)>& bind) {
+  PlanAnswer answer;
+  SearchOptions rules;
+  rules.epochs = std::max(1, request.epochs);
+  answer.search = search_plan(dfg, blocks, {}, rules);
+  answer.source = "rules";
+  const bool measure = request.plan == "auto" && !request.deterministic;
+  if (measure && answer.search.predicted * rules.epochs >= kWorthSearching) {
+    const std::string key = cache_key(dfg, blocks);
+    const std::string folder = cache_folder() + "/plans";
+    if (request.use_cache) {
+      if (const auto cached = read_cached(folder, key)) {
+        answer.search = {};
+        answer.search.options = parse_options(*cached, "the plan cache");
+        answer.source = "cached";
+      }
+    }
+    if (answer.source != "cached") {
+      const DeviceProfile profile = machine_profile();
+      KernelTimer timer(blocks, views, bind);
+      SearchOptions how = rules;
+      how.model = &profile.model;
+      how.cache_bytes = profile.cache_bytes;
+      const double epoch = predict_plan(make_plan(dfg, blocks, answer.search.options), blocks, how);
+      how.memory_limit = request.memory_limit > 0 ? request.memory_limit : available_memory() / 10 * 9;
+      how.budget_seconds = request.budget_share * epoch * rules.epochs;
+      how.measure = [&](const Plan& plan, size_t kernel) { return timer(plan, kernel); };
+      answer.search = search_plan(dfg, blocks, {}, how);
+      answer.source = "searched";
+      if (request.use_cache) write_cached(folder, key, options_json(answer.search.options));
+    }
+  }
+  answer.plan = make_plan(dfg, blocks, answer.search.options);
+  return answer;
+}
+
+}  // namespace
+
+bool is_plan_name(const std::string& text) {
+  return text == "auto" || text == "off" || named_options(text).has_value();
+}
+
+void check_plan(const std::string& text) {
+  if (is_plan_name(text) || std::filesystem::is_regular_file(text)) return;
+  throw UserError("--plan", "'" + text + "' is neither a plan nor a file",
+                  "use auto, off, vertex, edge, tensor, a table such as dst-id=1,edge-id=32, or a plan file");
+}
+
+PlanAnswer plan_training(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<GraphViews>& views,
+                         const PlanRequest& request, const std::function<void(Executor&)>& bind) {
+  PlanAnswer answer;
+  if (request.plan == "auto" || request.plan == "off") {
+    answer = search(dfg, blocks, views, request, bind);
+    answer.plan.name = request.plan;
+  } else if (const auto options = named_options(request.plan)) {
+    answer.plan = make_plan(dfg, blocks, *options);
+    answer.plan.name = request.plan;
+    answer.source = "given";
+  } else {
+    answer.plan = load_plan(read_file(request.plan), request.plan, dfg, blocks);
+    answer.source = "file";
+  }
+  return answer;
+}
+
+}  // namespace nacre

@@ -1,0 +1,43 @@
+// From what a user asks for (--plan) to a plan.
+//   auto           searched: predicted by this machine's profile, timed on the graph, kept in the plan cache
+//   off            by rules alone: least counted work on an ordinary machine, nothing measured, the same anywhere
+//   vertex, edge   the model as written, its edges cut by destination, or one by one
+//   tensor         the model as written, every operation by itself
+//   TABLE          a partition table (gtask/table.h) for every kernel over edges that can follow it
+//   FILE           a plan file
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "nacre/engine/executor.h"
+#include "nacre/plan/search.h"
+
+namespace nacre {
+
+struct PlanRequest {
+  std::string plan = "auto";
+  bool deterministic = false;  // auto by rules, so that the machine's speed does not show in the rounding
+  int epochs = 200;
+  int64_t memory_limit = 0;  // bytes; 0 = what the machine has free
+  bool use_cache = true;
+  double budget_share = 0.02;  // of the predicted time of the epochs, for timing
+};
+
+struct PlanAnswer {
+  Plan plan;
+  SearchResult search;  // empty unless searched now
+  std::string source;   // searched, cached, rules, file, given
+};
+
+// `bind` gives an executor its leaves, for timing.
+PlanAnswer plan_training(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<GraphViews>& views,
+                         const PlanRequest& request, const std::function<void(Executor&)>& bind);
+
+// What --plan may say besides a file; throws UserError when `text` is a table that means nothing.
+bool is_plan_name(const std::string& text);
+// Throws UserError when `text` is neither that nor a file, so that a program can ask before it reads the data.
+void check_plan(const std::string& text);
+
+}  // namespace nacre

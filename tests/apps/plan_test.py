@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Plans as people meet them: asked for by name, table or file, searched and remembered, explained, drawn, measured."""
+import csv
+import json
+import os
+import shutil
+import tempfile
+import xml.etree.ElementTree as xml
+
+import cli
+
+TWIN = ("--data", "twin:cora@0.3")
+SMALL = ("--hidden", 8, "--layers", 2)
+MODELS = ("gcn", "sage", "gat", "rgcn", "gin", "sage-lstm")
+PLANS = ("off", "vertex", "edge", "tensor", "dst-id=1,edge-id=32", "src-id=64,edge-type=1", "dst-id=16,dst-degree=min")
+
+
+class PlanTest(cli.CliTest):
+    """All tests share one profile, measured in a moment."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cache = tempfile.mkdtemp(prefix="nacre-cache-")
+        cls.addClassCleanup(shutil.rmtree, cls.cache, ignore_errors=True)
+        before = os.environ.get("NACRE_CACHE")
+        cls.addClassCleanup(lambda: os.environ.pop("NACRE_CACHE") if before is None
+                            else os.environ.update(NACRE_CACHE=before))
+        os.environ["NACRE_CACHE"] = cls.cache
+        cls.profile = cli.subprocess.run([cli.PROGRAM, "profile", "--json", "--seconds", "0.5", "-q"],
+                                         stdout=cli.subprocess.PIPE, stderr=cli.subprocess.PIPE, timeout=300)
+
+
+class Profile(PlanTest):
+    def test_is_kept_and_says_how_well_it_fits(self):
+        self.assertEqual(self.profile.returncode, 0, self.profile.stderr)
+        j = json.loads(self.profile.stdout)
+        self.assertEqual(j["folder"], self.cache)
+        self.assertTrue([f for f in os.listdir(self.cache) if f.startswith("profile")])
+        self.assertGreater(j["gemm_flops"], 1e8)
+        self.assertGreater(j["stream_bytes"], 1e7)
+        self.assertGreater(j["kernels"]["matmul"]["samples"], 0)
+        self.assertGreaterEqual(j["kernels"]["matmul"]["median_error"], 0)
+
+    def test_text_says_where_it_is(self):
+        out = self.ok("profile", "--seconds", 0.1, "-q").out
+        for word in ("GFLOP/s", "median error", "kept in " + self.cache):
+            self.assertIn(word, out)
+        self.refused("profile", "--seconds", -1, says="--seconds")
+
+
+class Plans(PlanTest):
+    def test_every_plan_computes_the_same(self):
+        for model in MODELS:
+            losses = {}
+            for plan in ("auto", *PLANS):
+                r = self.ok("train", *TWIN, *SMALL, "--model", model, "--dropout", 0.3, "--epochs", 3, "--plan", plan,
+                            "--no-checkpoint", "--json", "-q").last_json()
+                self.assertEqual(r["plan"], plan)
+                self.assertEqual(r["plan_source"], "rules" if plan in ("auto", "off") else "given")
+                losses[plan] = r["loss"]
+            for plan, loss in losses.items():
+                self.assertLess(abs(loss - losses["auto"]), 1e-4 * abs(losses["auto"]), f"{model} {losses}")
+
+    def test_files_keep_tables_and_choices(self):
+        rgcn = (*TWIN, *SMALL, "--model", "rgcn")
+        self.ok("plan", *rgcn, "-o", "plan.json")
+        j = json.loads(self.read("plan.json"))
+        self.assertTrue(j["options"]["choices"])
+        j["options"]["table"] = "dst-id=16,edge-type=1"
+        self.write("table.json", json.dumps(j))
+        again = json.loads(self.ok("plan", *rgcn, "--plan", "table.json", "--json").out)
+        self.assertEqual(again["options"], j["options"])
+        self.assertEqual(again["dfg"], j["dfg"])
+        common = ("train", *rgcn, "--epochs", 3, "--no-checkpoint", "--json", "-q")
+        want = self.ok(*common).last_json()
+        got = self.ok(*common, "--plan", "table.json").last_json()
+        self.assertEqual(got["plan_source"], "file")
+        self.assertAlmostEqual(got["loss"], want["loss"], delta=1e-4 * want["loss"])
+
+    def test_wrong_plans_are_refused(self):
+        for command in ("train", "plan", "explain"):
+            for plan, says in (("dst-id=0", "dst-id=0"), ("dst-idd=3", "dst-idd"), ("vertx", "neither a plan nor"),
+                               ("absent/plan.json", "neither a plan nor"), ("dst-id=1,dst-id=2", "dst-id"),
+                               ("edge-degree=1", "edge-degree"), (".", "neither a plan nor")):
+                self.refused(command, *TWIN, "--plan", plan, says=says)
+        self.refused("plan", *TWIN, "--picture", "p.svg", "--table", "dst-id=x", says="dst-id=x")
+        self.refused("plan", *TWIN, "--table", "dst-id=1", says="--picture")
+        self.refused("plan", *TWIN, "--picture", "absent/p.svg", says="absent/p.svg")
+        self.refused("plan", *TWIN, "--picture", "p.svg", "--vertices", 0, says="vertices")
+        self.refused("explain", says="--data")
+        self.refused("explain", "--run", "absent", says="absent")
+
+    def test_pictures_are_xml(self):
+        self.ok("plan", *TWIN, *SMALL, "--model", "rgcn", "--picture", "chosen.svg")
+        self.ok("plan", *TWIN, *SMALL, "--model", "gcn", "--emit-svg", "2d.svg", "--table", "src-id=64,dst-id=64")
+        for name in ("chosen.svg", "2d.svg"):
+            root = xml.fromstring(self.read(name))
+            self.assertTrue(root.tag.endswith("svg"))
+            self.assertGreater(len(root.findall(".//{*}path")), 1)
+        self.assertIn(b"src-id=64", self.read("2d.svg"))
+
+    def test_searched_plans_are_remembered(self):
+        # So many epochs that a search would pay; training stops early.
+        run = (*TWIN, *SMALL, "--model", "gcn", "--epochs", 200000)
+        self.assertIn("searched in", self.ok("plan", *run).out)
+        self.assertIn("from the cache", self.ok("plan", *run).out)
+        self.assertIn("searched in", self.ok("plan", *run, "--no-plan-cache").out)
+        self.assertIn("by rules", self.ok("plan", *run, "--deterministic").out)
+        r = self.ok("train", *run, "--patience", 2, "--no-checkpoint", "--json")
+        self.assertIn("from the cache", r.err)
+        self.assertEqual(r.last_json()["plan_source"], "cached")
+
+
+class Explain(PlanTest):
+    def test_text(self):
+        out = self.ok("explain", *TWIN, *SMALL, "--model", "rgcn").out
+        for word in ("attributes of the edges", "edge-type", "% removed", "choices", "typed_matmul@layers.0.weight",
+                     "predicted", "measured", "over", "gTasks", "outliers", "alternatives", "chosen", "memory", "total"):
+            self.assertIn(word, out)
+        self.assertNotIn("as written\ndfg", out)
+        self.assertIn("as written\ndfg", self.ok("explain", *TWIN, *SMALL, "--model", "rgcn", "--verbose").out)
+
+    def test_json(self):
+        for model, plan in (("rgcn", "auto"), ("sage-lstm", "auto"), ("gcn", "vertex"), ("mlp", "auto")):
+            with self.subTest(model):
+                j = json.loads(self.ok("explain", *TWIN, *SMALL, "--model", model, "--plan", plan, "--json").out)
+                steps = [k for k in j["kernels"] if not k["once"]]
+                self.assertTrue(steps)
+                for k in steps:
+                    self.assertGreater(k["predicted_ms"], 0)
+                    self.assertGreater(k["measured_ms"], 0)
+                self.assertEqual(j["source"], "given" if plan == "vertex" else "rules")
+                for t in j["tables"]:
+                    self.assertGreater(t["tasks"], 0)
+                    self.assertGreater(t["edges"], 3000)
+                for group in {c["group"] for c in j["candidates"]}:
+                    self.assertEqual(sum(c["chosen"] for c in j["candidates"] if c["group"] == group), 1, group)
+        self.assertFalse(j["tables"], "an MLP walks no edges")
+
+    def test_rewriting_removes_duplicated_products(self):
+        j = json.loads(self.ok("explain", *TWIN, "--model", "rgcn", "--relations", 1, "--hidden", 32, "--steps", 0,
+                               "--json").out)
+        self.assertGreater(j["dfg"]["neural_removed_percent"], 20)
+        self.assertLess(j["dfg"]["product_flops"][1], j["dfg"]["product_flops"][0])
+        self.assertIsNone(j["kernels"][0]["measured_ms"])
+
+    def test_run_folder(self):
+        self.ok("train", *TWIN, "--model", "gat", "--hidden", 16, "--dropout", 0.4, "--input-dropout", 0.2, "--epochs",
+                2, "--plan", "dst-id=1,edge-id=32", "--checkpoint", "run")
+        j = json.loads(self.ok("explain", "--run", "run", "--steps", 1, "--json").out)
+        self.assertEqual((j["model"], j["source"]), ("gat", "file"))
+        self.assertIn("dst-id=1,edge-id=32", {k["table"] for k in j["kernels"]})
+        self.write("run/config.json", "[]")
+        self.refused("explain", "--run", "run", says="config.json")
+
+
+class Bench(PlanTest):
+    def rows(self, name):
+        with open(self.dir / name, newline="") as file:
+            return list(csv.DictReader(file))
+
+    def test_figures(self):
+        self.ok("bench", "wisegraph", "--graphs", "twin:cora@0.2", "--models", "rgcn,sage-lstm", "--hidden", 8,
+                "--layers", 2, "--epochs", 1, "--lstm-scale", 0.5, "--out", "b", "-q")
+        plans = self.rows("b/fig13.csv")
+        self.assertEqual([r["plan"] for r in plans], ["vertex", "edge", "tensor", "off", "auto"] * 2)
+        self.assertTrue(all(r["state"] == "ok" and float(r["ms"]) > 0 for r in plans))
+        self.assertEqual([r["model"] for r in self.rows("b/fig13-speedup.csv")], ["rgcn", "sage-lstm", "all"])
+        removed = [float(r["neural_removed_percent"]) for r in self.rows("b/fig17.csv") if r["dfg"] == "rewritten"]
+        self.assertEqual(len(removed), 2)
+        self.assertEqual(len(self.rows("b/fig16.csv")), 8)
+        self.assertEqual([r["k"] for r in self.rows("b/fig18.csv")], ["1", "4", "16", "64", "256", "1024", "inf"] * 2)
+        self.assertEqual(len(self.rows("b/fig19.csv")), 2)
+        self.assertEqual(len(self.rows("b/table3.csv")), 2)
+        drawn = [p for p in self.files() if p.endswith(".svg")]
+        self.assertGreaterEqual(len(drawn), 7)
+        for name in drawn:
+            xml.fromstring(self.read(name))
+
+    def test_questions(self):
+        out = self.ok("bench", "wisegraph", "--graphs", "twin:cora@0.2", "--models", "gcn", "--hidden", 8, "--layers", 2,
+                      "--scale", 0.5, "--out", "b", "-q", "--cost-model", "--dkp").out
+        self.assertIn("among the predicted top 5", out)
+        self.assertIn("measured best or within 3 %", out)
+        self.assertGreaterEqual(len(self.rows("b/cost-model-groups.csv")), 2)
+        sizes = {(r["features"], r["hidden"]) for r in self.rows("b/dkp.csv")}
+        self.assertEqual(len(sizes), 9)
+        out = self.ok("bench", "wisegraph", "--partition", "--scale", 0.05, "--out", "b", "-q").out
+        self.assertIn("r2", out)
+        self.assertEqual(len(self.rows("b/partition.csv")), 30)
+
+    def test_limits_and_mistakes(self):
+        self.ok("bench", "wisegraph", "--graphs", "twin:cora@0.2", "--models", "gcn", "--hidden", 8, "--epochs", 1,
+                "--limit-s", 1e-9, "--figures", 13, "--out", "b", "-q")
+        self.assertEqual({r["state"] for r in self.rows("b/fig13.csv")}, {"slow"})
+        self.ok("bench", "wisegraph", "--graphs", "twin:cora@0.2", "--models", "gcn", "--hidden", 8, "--epochs", 1,
+                "--memory-limit", 1000, "--figures", 13, "--out", "b", "-q")
+        self.assertEqual({r["state"] for r in self.rows("b/fig13.csv")}, {"memory"})
+        self.refused("bench", "wisegraph", "--figures", "14", says="14")
+        self.refused("bench", "wisegraph", "--models", "gnc", says="gnc")
+
+
+if __name__ == "__main__":
+    cli.main()

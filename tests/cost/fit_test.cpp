@@ -1,0 +1,188 @@
+// Coefficients from timings.
+#include "nacre/cost/fit.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "cost/synthetic.h"
+
+namespace nacre {
+namespace {
+
+using test::kMachine;
+using test::random_samples;
+using test::random_work;
+using test::Rng;
+using test::seconds_of;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Sample sample(std::initializer_list<std::pair<Feature, double>> amounts, double seconds) {
+  Sample s{.work = {.kind = "k"}, .seconds = seconds};
+  for (const auto& [feature, amount] : amounts) s.work[feature] = amount;
+  return s;
+}
+
+double squared_error(const std::vector<Sample>& samples, const Coefficients& coefficients) {
+  double sum = 0;
+  for (const Sample& s : samples) sum += std::pow(seconds_of(coefficients, s.work) / s.seconds - 1, 2);
+  return sum;
+}
+
+// Of the squared error along each feature: none may point down, and none up where there is something to take away.
+void expect_optimal(const std::vector<Sample>& samples, const Coefficients& coefficients) {
+  for (size_t f = 0; f < kFeatures; ++f) {
+    double slope = 0;
+    double length = 0;
+    for (const Sample& s : samples) {
+      const double a = s.work.amount[f] / s.seconds;
+      slope += a * (seconds_of(coefficients, s.work) / s.seconds - 1);
+      length += a * a;
+    }
+    if (length == 0) continue;
+    slope /= std::sqrt(length * static_cast<double>(samples.size()));
+    EXPECT_GE(coefficients[f], 0) << feature_name(static_cast<Feature>(f));
+    EXPECT_GT(slope, -1e-8) << feature_name(static_cast<Feature>(f));
+    if (coefficients[f] > 0) {
+      EXPECT_LT(slope, 1e-8) << feature_name(static_cast<Feature>(f));
+    }
+  }
+}
+
+TEST(Fit, FindsExactCoefficients) {
+  Rng rng(1);
+  const auto samples = random_samples(rng, "k", 60, kMachine, 0);
+  const Coefficients found = fit(samples);
+  for (size_t f = 0; f < kFeatures; ++f) {
+    EXPECT_NEAR(found[f] / kMachine[f], 1, 1e-6) << feature_name(static_cast<Feature>(f));
+  }
+}
+
+TEST(Fit, PredictsThroughNoise) {
+  // Few samples leave some features without a kernel they dominate: rare work is then off further, most is not.
+  for (const auto& [count, within] : {std::pair(1000, 1.0), std::pair(100, 0.99)}) {
+    int close = 0;
+    int all = 0;
+    for (uint64_t seed = 1; seed <= 20; ++seed) {
+      Rng rng(seed);
+      const Coefficients found = fit(random_samples(rng, "k", count, kMachine, 0.03));
+      for (int i = 0; i < 200; ++i, ++all) {
+        const Work work = random_work(rng, "k");
+        close += std::abs(seconds_of(found, work) / seconds_of(kMachine, work) - 1) < 0.05 ? 1 : 0;
+      }
+    }
+    EXPECT_GE(close, within * all) << count << " samples";
+  }
+}
+
+TEST(Fit, IsOptimalOnAnyData) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Rng rng(seed);
+    std::vector<Sample> samples;
+    const auto count = 1 + rng.below(40);
+    for (int64_t i = 0; i < count; ++i) {
+      Sample s{.work = {.kind = "k"}, .seconds = std::pow(10, rng.uniform(-7, 1))};
+      for (double& amount : s.work.amount) {
+        amount = rng.uniform() < 0.3 ? 0 : std::floor(std::pow(10, rng.uniform(0, 12)));
+      }
+      samples.push_back(s);
+    }
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    expect_optimal(samples, fit(samples));
+  }
+}
+
+TEST(Fit, NeverNegativeWhereTheDataAsksForIt) {
+  // Time falls with the rows: 3e-6 · edges − 1e-6 · rows.
+  std::vector<Sample> samples;
+  for (const double edges : {100.0, 200.0, 400.0}) {
+    for (const double rows : {10.0, 50.0, 90.0}) {
+      samples.push_back(sample({{Feature::edges, edges}, {Feature::rows, rows}}, 3e-6 * edges - 1e-6 * rows));
+    }
+  }
+  const Coefficients found = fit(samples);
+  EXPECT_EQ(found[static_cast<size_t>(Feature::rows)], 0);
+  EXPECT_GT(found[static_cast<size_t>(Feature::edges)], 2e-6);
+  EXPECT_LT(found[static_cast<size_t>(Feature::edges)], 3e-6);
+  expect_optimal(samples, found);
+}
+
+TEST(Fit, RelativeErrorsCountAlike) {
+  // One huge kernel must not drown a small one: both lie 10 % off, in opposite directions.
+  const std::vector<Sample> samples = {sample({{Feature::flops, 1e3}}, 0.9e-6),
+                                       sample({{Feature::flops, 1e12}}, 1.1e3)};
+  const double c = fit(samples)[static_cast<size_t>(Feature::flops)];
+  EXPECT_NEAR(c, 1e-9, 0.02e-9);
+}
+
+TEST(Fit, FeaturesThatGrowTogetherShareTheTime) {
+  // Edges are always 8 · rows, so the two columns are the same; near bytes are so but for rounding.
+  std::vector<Sample> samples;
+  for (int i = 1; i <= 30; ++i) {
+    samples.push_back(
+        sample({{Feature::rows, i}, {Feature::edges, 8.0 * i}, {Feature::near_bytes, i / 3.0}}, 1e-6 * i));
+  }
+  const Coefficients found = fit(samples);
+  for (const Sample& s : samples) EXPECT_NEAR(seconds_of(found, s.work) / s.seconds, 1, 1e-9);
+  EXPECT_EQ(std::count_if(found.begin(), found.end(), [](double c) { return c > 0; }), 1);
+}
+
+TEST(Fit, FewSamplesStillGiveAnAnswer) {
+  EXPECT_EQ(fit({}), Coefficients{});
+  EXPECT_EQ(fit({sample({}, 1.0)}), Coefficients{}) << "work of nothing";
+  Rng rng(3);
+  for (const int count : {1, 2, 5, 9}) {
+    const auto samples = random_samples(rng, "k", count, kMachine, 0);
+    const Coefficients found = fit(samples);
+    EXPECT_LT(squared_error(samples, found), 1e-3) << count;
+    expect_optimal(samples, found);
+  }
+}
+
+TEST(Fit, FeaturesThatNeverOccurGetNothing) {
+  const Coefficients found = fit({sample({{Feature::steps, 4}}, 2.0), sample({{Feature::steps, 8}}, 4.0)});
+  for (size_t f = 0; f < kFeatures; ++f) {
+    if (f == static_cast<size_t>(Feature::steps)) {
+      EXPECT_DOUBLE_EQ(found[f], 0.5);
+    } else {
+      EXPECT_EQ(found[f], 0);
+    }
+  }
+}
+
+TEST(Fit, TheSameEveryTime) {
+  Rng rng(4);
+  const auto samples = random_samples(rng, "k", 100, kMachine, 0.1);
+  EXPECT_EQ(fit(samples), fit(samples));
+}
+
+TEST(Fit, BadTimingsAreIgnoredWithAReason) {
+  Rng rng(5);
+  const auto good = random_samples(rng, "k", 30, kMachine, 0.02);
+  auto samples = good;
+  for (const double seconds : {0.0, -0.0, -1.0, kNan, kInfinity, -kInfinity}) {
+    samples.insert(samples.begin() + 7, sample({{Feature::rows, 5}}, seconds));
+  }
+  for (const double amount : {-1.0, kNan, kInfinity, 1e308}) {
+    samples.push_back(sample({{Feature::constant, 1}, {Feature::rows, amount}}, 1e-6));
+  }
+  testing::internal::CaptureStderr();
+  const auto usable = usable_samples(samples);
+  EXPECT_EQ(
+      testing::internal::GetCapturedStderr(),
+      "warning: cost model: 10 of 40 timings ignored: 6 without a positive time, 4 with an amount negative or not "
+      "finite\n");
+  EXPECT_EQ(usable.size(), good.size());
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(fit(samples), fit(good));
+  EXPECT_NE(testing::internal::GetCapturedStderr(), "");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(fit({sample({{Feature::rows, 1}}, kNan)}), Coefficients{});
+  EXPECT_NE(testing::internal::GetCapturedStderr(), "");
+}
+
+}  // namespace
+}  // namespace nacre

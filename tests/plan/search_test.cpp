@@ -1,0 +1,270 @@
+// The joint search with made-up machines, on which the best plan is known.
+#include "nacre/plan/search.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "plan/plans.h"
+
+namespace nacre::test {
+namespace {
+
+// A machine on which only these things take time.
+CostModel machine(const std::vector<std::pair<Feature, double>>& costs) {
+  Coefficients c{};
+  for (const auto& [feature, seconds] : costs) c[static_cast<size_t>(feature)] = seconds;
+  return CostModel::uniform(c);
+}
+const CostModel kGathers = machine({{Feature::near_bytes, 1e-9}, {Feature::far_bytes, 1e-9}});
+const CostModel kProducts = machine({{Feature::flops, 1e-9}});
+
+SearchResult search_on(const PlannedModel& m, const CostModel& model, const Measure& measure = nullptr,
+                       double budget = 0) {
+  SearchOptions how;
+  how.model = &model;
+  how.budget_seconds = budget;
+  how.measure = measure;
+  return search_plan(m.dfg, m.blocks, {}, how);
+}
+
+ModelOptions sized(const std::string& model, int64_t in, int64_t hidden, int64_t out, int layers = 2) {
+  ModelOptions o = usual(model, layers);
+  o.in_dim = in;
+  o.hidden = hidden;
+  o.out_dim = out;
+  return o;
+}
+
+std::string choice(const SearchResult& result, const std::string& key) {
+  const auto found = result.options.choices.find(key);
+  return found == result.options.choices.end() ? "" : found->second;
+}
+
+TEST(Search, AggregatesTheNarrowSide) {
+  const SearchResult widens = search_on(plan_model(sized("gcn", 8, 8, 64)), kGathers);
+  EXPECT_EQ(choice(widens, "matmul@layers.1.lin.weight"), "aggregate");
+  EXPECT_EQ(choice(widens, "weight_grad@layers.1.lin.weight"), "aggregate") << "takes A·x from the forward pass";
+  EXPECT_EQ(choice(widens, "matmul_t@layers.1.lin.weight"), "combine");
+  const SearchResult narrows = search_on(plan_model(sized("gcn", 8, 64, 8)), kGathers);
+  EXPECT_EQ(choice(narrows, "matmul@layers.1.lin.weight"), "combine");
+  EXPECT_EQ(choice(narrows, "matmul_t@layers.1.lin.weight"), "aggregate");
+  EXPECT_EQ(choice(narrows, "weight_grad@layers.1.lin.weight"), "combine") << "takes Aᵀ·g from the input gradient";
+}
+
+// 100 → 64 with an input gradient moves 64 twice; without it, 100 once is less.
+TEST(Search, CountsTheMissingInputGradientOfTheFirstLayer) {
+  ModelOptions first = sized("gcn", 100, 32, 64, 1);
+  first.input_dropout = 0.5;  // or the sum of features would be computed once
+  const SearchResult without = search_on(plan_model(first), kGathers);
+  EXPECT_EQ(choice(without, "matmul@layers.0.lin.weight"), "aggregate");
+  EXPECT_EQ(choice(without, "weight_grad@layers.0.lin.weight"), "aggregate");
+  const SearchResult with = search_on(plan_model(sized("gcn", 32, 100, 64)), kGathers);
+  EXPECT_EQ(choice(with, "matmul@layers.1.lin.weight"), "combine");
+  EXPECT_EQ(choice(with, "weight_grad@layers.1.lin.weight"), "combine");
+}
+
+TEST(Search, SumsOfFeaturesComputedOnceCostAlmostNothing) {
+  const SearchResult narrows = search_on(plan_model(sized("gcn", 600, 16, 8)), kGathers);
+  EXPECT_EQ(choice(narrows, "matmul@layers.0.lin.weight"), "aggregate") << "600 wide, but once in 100 epochs";
+  PlannedModel m = plan_model(sized("gcn", 600, 16, 8));
+  SearchOptions one;
+  one.model = &kGathers;
+  one.epochs = 1;
+  EXPECT_EQ(choice(search_plan(m.dfg, m.blocks, {}, one), "matmul@layers.0.lin.weight"), "combine")
+      << "for a single epoch it does not pay";
+}
+
+// Two vertices send along two types, to everybody.
+Graph few_senders(bool reversed) {
+  EdgeList list;
+  list.num_nodes = 40;
+  list.num_types = 2;
+  for (NodeId v = 0; v < 40; ++v) {
+    for (NodeId hub = 0; hub < 2; ++hub) {
+      for (uint16_t type = 0; type < 2; ++type) {
+        list.src.push_back(reversed ? v : hub);
+        list.dst.push_back(reversed ? hub : v);
+        list.type.push_back(type);
+      }
+    }
+  }
+  return build_graph(std::move(list), "few senders");
+}
+
+TEST(Search, MultipliesWherePairsAreFew) {
+  for (const bool reversed : {false, true}) {
+    const Graph graph = few_senders(reversed);
+    EXPECT_EQ(graph.pairs(reversed ? End::dst : End::src).num_pairs, 4);
+    const PlannedModel m = plan_on(Blocks::full(graph, 2), usual("rgcn"));
+    const SearchResult result = search_on(m, kProducts);
+    ASSERT_EQ(result.options.choices.size(), 5U);
+    for (const auto& [site, option] : result.options.choices) EXPECT_EQ(option, reversed ? "dst" : "src") << site;
+  }
+}
+
+TEST(Search, PredictsWhatItChose) {
+  for (const char* model : {"gcn", "rgcn", "sage", "sage-lstm", "gat"}) {
+    const PlannedModel m = plan_model(usual(model));
+    SearchOptions how;
+    const SearchResult result = search_plan(m.dfg, m.blocks, {}, how);
+    const Plan plan = make_plan(m.dfg, m.blocks, result.options);
+    EXPECT_DOUBLE_EQ(result.predicted, predict_plan(plan, m.blocks, how)) << model;
+    EXPECT_LE(result.predicted, predict_plan(m.plan, m.blocks, how) * (1 + 1e-12)) << model << ": as written";
+    EXPECT_TRUE(result.samples.empty());
+    // One choice per group, and it is the candidate predicted best.
+    std::map<std::string, std::vector<Candidate>> groups;
+    for (const Candidate& c : result.candidates) groups[c.group].push_back(c);
+    for (const auto& [name, candidates] : groups) {
+      EXPECT_EQ(std::count_if(candidates.begin(), candidates.end(), [](const Candidate& c) { return c.chosen; }), 1)
+          << model << " " << name;
+      for (const Candidate& c : candidates) {
+        EXPECT_GE(c.predicted, candidates.front().predicted) << "best first";
+        EXPECT_LT(c.measured, 0);
+      }
+    }
+    EXPECT_EQ(result.candidates.empty(), std::string(model) == "gat") << "no choice, no candidates";
+  }
+}
+
+TEST(Search, KeepsWhatItWasGiven) {
+  const PlannedModel m = plan_model(usual("rgcn"));
+  PlanOptions base;
+  base.hoist = false;
+  base.table = PartitionTable::parse("dst-id=9");
+  const SearchResult result = search_plan(m.dfg, m.blocks, base, {});
+  EXPECT_FALSE(result.options.hoist);
+  EXPECT_EQ(result.options.table, base.table);
+}
+
+TEST(Search, ChoosesBatchesOfSequences) {
+  const PlannedModel m = plan_model(usual("sage-lstm"));
+  const CostModel steps = machine({{Feature::steps, 1e-6}});
+  const SearchResult result = search_on(m, steps);
+  ASSERT_EQ(result.options.tables.size(), 2U);
+  for (const auto& [kernel, table] : result.options.tables) {
+    EXPECT_TRUE(kernel.starts_with("lstm@")) << kernel;
+    EXPECT_EQ(table, "dst-id=256,dst-degree=min") << "fewest steps";
+  }
+}
+
+// ---- timing
+
+// Nearly equal predictions; on the "real" machine, sums as wide as the classes are terribly slow.
+class Timing : public testing::Test {
+ protected:
+  Timing() : m_(plan_model(sized("gcn", 48, 64, 60))) {}
+
+  double measure(const Plan& plan, size_t k) {
+    ++calls_;
+    const Kernel& kernel = plan.kernels[k];
+    return kernel.kind == KernelKind::spmm && plan.dfg[kernel.root].type.row_size() == 60 ? 10 : 1e-3;
+  }
+  Measure measuring() {
+    return [this](const Plan& plan, size_t k) { return measure(plan, k); };
+  }
+
+  PlannedModel m_;
+  int calls_ = 0;
+};
+
+TEST_F(Timing, DecidesAgainstThePrediction) {
+  const SearchResult predicted = search_on(m_, nominal_model());
+  EXPECT_EQ(choice(predicted, "matmul@layers.1.lin.weight"), "combine") << "60 is narrower than 64";
+  const SearchResult timed = search_on(m_, nominal_model(), measuring(), 60);
+  EXPECT_GT(calls_, 0);
+  EXPECT_EQ(choice(timed, "matmul@layers.1.lin.weight"), "aggregate");
+  const Plan plan = make_plan(m_.dfg, m_.blocks, timed.options);
+  for (const Kernel* k : kernels_of(plan, KernelKind::spmm)) EXPECT_NE(plan.dfg[k->root].type.row_size(), 60);
+  EXPECT_EQ(static_cast<int>(timed.samples.size()), calls_) << "every timing is reported";
+  int measured = 0;
+  for (const Candidate& c : timed.candidates) {
+    measured += c.measured >= 0 ? 1 : 0;
+    if (!c.chosen || c.group != "layers.1.lin.weight") continue;
+    for (const Candidate& other : timed.candidates) {
+      if (other.group == c.group && other.measured >= 0) {
+        EXPECT_LE(c.measured, other.measured);
+      }
+    }
+  }
+  EXPECT_GE(measured, 2);
+}
+
+TEST_F(Timing, WithoutBudgetMeasuresNothing) {
+  const SearchResult none = search_on(m_, nominal_model(), measuring(), 0);
+  EXPECT_EQ(calls_, 0);
+  EXPECT_TRUE(none.samples.empty());
+  EXPECT_EQ(none.options, search_on(m_, nominal_model()).options);
+  search_on(m_, nominal_model(), nullptr, 60);  // nothing to measure with
+}
+
+TEST_F(Timing, StopsWhenTheBudgetIsSpent) {
+  int calls = 0;
+  const Measure slow = [&](const Plan&, size_t) {
+    ++calls;
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    return 0.03;
+  };
+  const SearchResult result = search_on(m_, nominal_model(), slow, 0.02);
+  EXPECT_LE(calls, 1);
+  EXPECT_EQ(result.options, search_on(m_, nominal_model()).options) << "half a comparison decides nothing";
+}
+
+TEST_F(Timing, WhatCannotBeMeasuredStaysPredicted) {
+  const SearchResult result = search_on(
+      m_, nominal_model(), [](const Plan&, size_t) { return -1.0; }, 60);
+  EXPECT_TRUE(result.samples.empty());
+  EXPECT_EQ(result.options, search_on(m_, nominal_model()).options);
+}
+
+TEST_F(Timing, KernelsOfEqualWorkAreTimedOnce) {
+  std::map<std::string, int> seen;
+  search_on(
+      m_, nominal_model(),
+      [&](const Plan& plan, size_t k) {
+        const Work work = kernel_work(plan.kernels[k], plan, m_.blocks, kNominalCache);
+        std::string key = work.kind;
+        for (const double amount : work.amount) key += " " + std::to_string(amount);
+        ++seen[key];
+        EXPECT_FALSE(plan.kernels[k].once) << "what runs once hardly matters";
+        return 1e-3;
+      },
+      60);
+  EXPECT_FALSE(seen.empty());
+  for (const auto& [key, times] : seen) EXPECT_EQ(times, 1) << key;
+}
+
+// ---- the same search twice
+
+TEST(Search, IsTheSameTwice) {
+  const CostModel free = machine({});  // all predictions are equal
+  for (const char* model : {"gcn", "rgcn", "sage", "sage-lstm"}) {
+    const PlannedModel m = plan_model(usual(model));
+    for (const CostModel* with : {&free, &nominal_model(), &kGathers}) {
+      const SearchResult a = search_on(m, *with);
+      const SearchResult b = search_on(m, *with);
+      EXPECT_EQ(a.options, b.options) << model;
+      ASSERT_EQ(a.candidates.size(), b.candidates.size());
+      for (size_t i = 0; i < a.candidates.size(); ++i) {
+        EXPECT_EQ(a.candidates[i].what, b.candidates[i].what);
+        EXPECT_EQ(a.candidates[i].predicted, b.candidates[i].predicted);
+      }
+    }
+  }
+}
+
+TEST(Search, TakesAwkwardGraphs) {
+  for (const char* model : {"gcn", "rgcn", "sage-lstm"}) {
+    for (const BlocksInput& input : block_inputs(20, 2)) {
+      const PlannedModel m = plan_on(input.blocks, usual(model));
+      const SearchResult result = search_plan(m.dfg, m.blocks, {}, {});
+      EXPECT_NO_THROW(make_plan(m.dfg, m.blocks, result.options)) << model << " on " << input.name;
+      EXPECT_TRUE(std::isfinite(result.predicted));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nacre::test
