@@ -133,15 +133,18 @@ Workbench WiseBench::open(const std::string& graph, const std::string& model) {
 void WiseBench::say(const std::string& line) const { log_info(line); }
 
 void WiseBench::keep(const std::string& name, const std::string& title, const Report& report) {
-  files_.push_back(options_.out + "/" + name + ".csv");
-  write_file(files_.back(), report.csv());
+  write(options_.out + "/" + name + ".csv", report.csv());
   if (!title.empty()) fmt::print("\n{}\n{}", title, report.text());
   std::fflush(stdout);
 }
 
 void WiseBench::keep_svg(const std::string& name, const std::string& svg) {
-  files_.push_back(options_.out + "/" + name + ".svg");
-  write_file(files_.back(), svg);
+  write(options_.out + "/" + name + ".svg", svg);
+}
+
+void WiseBench::write(const std::string& file, const std::string& content) {
+  write_file(file, content);
+  if (std::find(files_.begin(), files_.end(), file) == files_.end()) files_.push_back(file);
 }
 
 void add_bench_wisegraph(CLI::App& bench) {

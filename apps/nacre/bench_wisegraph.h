@@ -39,12 +39,14 @@ class WiseBench {
   Workbench open(const std::string& graph, const std::string& model);
 
   void say(const std::string& line) const;  // progress
-  // Without a title it is only written.
+  // Without a title it is only written: what has been measured so far, lest an interrupted run loses it.
   void keep(const std::string& name, const std::string& title, const Report& report);
   void keep_svg(const std::string& name, const std::string& svg);
   const std::vector<std::string>& files() const { return files_; }
 
  private:
+  void write(const std::string& file, const std::string& content);
+
   WiseOptions options_;
   std::optional<DeviceProfile> profile_;
   std::optional<Dataset> data_;

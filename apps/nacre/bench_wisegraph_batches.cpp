@@ -163,6 +163,7 @@ void bench_outliers(WiseBench& bench) {
     plot.values.push_back({before.all * 1e3, before.outliers * 1e3, after.all * 1e3, after.outliers * 1e3});
     bench.say(fmt::format("fig. 19: {}: kernels over gTasks {} -> {}", model, human_seconds(before.all),
                           human_seconds(after.all)));
+    bench.keep("fig19", "", report);
   }
   bench.keep("fig19", "Fig. 19: outliers", report);
   bench.keep_svg("fig19", plot_svg(plot));

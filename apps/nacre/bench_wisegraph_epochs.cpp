@@ -111,6 +111,7 @@ void bench_epochs(WiseBench& bench) {
                             timings[p].steps.empty() ? timings[p].state : human_seconds(timings[p].seconds()));
       }
       bench.say(line);
+      bench.keep("fig13", "", report);
     }
     std::string name = graph.substr(graph.find(':') + 1);
     std::replace_if(
@@ -148,6 +149,7 @@ void bench_overhead(WiseBench& bench) {
                   again.source, cell(100 * epoch), cell(cold / epoch)});
       bench.say(fmt::format("table 3: {} on {}: search {}, 100 epochs {}", model, bench.graph_for(graph, model),
                             human_seconds(cold), human_seconds(100 * epoch)));
+      bench.keep("table3", "", report);
     }
   }
   bench.keep("table3", "Table 3: what planning costs beside loading and 100 epochs", report);

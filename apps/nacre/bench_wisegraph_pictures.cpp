@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include "bench_wisegraph.h"
-#include "busy_square.h"
 #include "nacre/gtask/picture.h"
 #include "nacre/plan/explain.h"
+#include "neighbourhood.h"
 
 namespace nacre::cli {
 
@@ -17,9 +17,9 @@ void bench_pictures(WiseBench& bench) {
     const Patterns p = find_patterns(tasks).patterns;
     PictureOptions options;
     options.title =
-        fmt::format("{}: {}, the busiest vertices", plan == "vertex" ? "vertex-centric" : model, table.text());
+        fmt::format("{}: {}, vertices around the busiest", plan == "vertex" ? "vertex-centric" : model, table.text());
     bench.keep_svg("fig15-" + (plan == "vertex" ? plan : model),
-                   partition_svg(among_busiest(tasks, options.vertices), options));
+                   partition_svg(among_neighbours(tasks, options.vertices), options));
     report.add({bench.graph_for(graph, model), model, plan, table.text(), std::to_string(p.tasks),
                 cell(p.edge_id.unique_mean), std::to_string(p.underfill), std::to_string(p.overfill),
                 std::to_string(p.frequent)});

@@ -109,6 +109,7 @@ void bench_stages(WiseBench& bench) {
       plot.values.back().push_back(rate < 0 ? -1 : rate / 1e6);
     }
     bench.say("fig. 16: " + model + " done");
+    bench.keep("fig16", "", report);
   }
   bench.keep("fig16", "Fig. 16: throughput by stage", report);
   bench.keep_svg("fig16", plot_svg(plot));
@@ -143,6 +144,7 @@ void bench_duplication(WiseBench& bench) {
       plot.values.back().push_back(known ? indexing * 1e3 : -1);
     }
     bench.say("fig. 17: " + model + " done");
+    bench.keep("fig17", "", report);
   }
   bench.keep("fig17", "Fig. 17: work and time as written and rewritten", report);
   bench.keep_svg("fig17", plot_svg(plot));

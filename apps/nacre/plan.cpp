@@ -4,13 +4,13 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "busy_square.h"
 #include "commands.h"
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/gtask/picture.h"
 #include "nacre/plan/explain.h"
+#include "neighbourhood.h"
 #include "options.h"
 
 namespace nacre::cli {
@@ -34,8 +34,8 @@ void draw(const PlanCommand& c, const Session& session) {
   const auto tasks = session.views()->tasks(session.dataset().graph, table);
   if (c.square.first < 0) {
     options.first = 0;
-    options.title += fmt::format(", its {} busiest vertices", options.vertices);
-    write_file(c.picture, partition_svg(among_busiest(*tasks, options.vertices), options));
+    options.title += fmt::format(", {} vertices around the busiest", options.vertices);
+    write_file(c.picture, partition_svg(among_neighbours(*tasks, options.vertices), options));
   } else {
     write_file(c.picture, partition_svg(*tasks, options));
   }
@@ -85,7 +85,8 @@ void add_plan(CLI::App& app) {
       ->capture_default_str()
       ->group("Picture");
   c->square.first = -1;
-  command.add_option("--first", c->square.first, "its first vertex; default: the vertices with most edges are shown")
+  command
+      .add_option("--first", c->square.first, "its first vertex; default: vertices around the busiest one are shown")
       ->check(CLI::NonNegativeNumber)
       ->group("Picture");
   command.add_flag("--json", c->json, "print JSON instead of text");

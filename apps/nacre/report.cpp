@@ -78,7 +78,10 @@ bool needs_quotes(const std::string& text) { return text.find_first_of(",\"\n") 
 
 }  // namespace
 
-std::string cell(double value) { return value < 0 || !std::isfinite(value) ? "" : fmt::format("{:.4g}", value); }
+std::string cell(double value) {
+  if (value < 0 || !std::isfinite(value)) return "";
+  return value >= 1e3 && value < 1e15 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
+}
 
 std::string Report::csv() const {
   std::string out;

@@ -1,13 +1,13 @@
 #include "nacre/engine/calibrate.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <span>
 
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
@@ -41,8 +41,21 @@ Graph sample_graph(int64_t vertices, int64_t edges) {
 
 struct Trial {
   const char* model;
-  int64_t width;
+  int64_t in, hidden, out;
+  int layers;
 };
+
+// Small graphs whose values stay in cache with products of every width, and a larger one whose gathered rows do not,
+// with narrow products, so that neither kind of work hides the other.
+constexpr Trial kSmall[] = {{"gcn", 64, 128, 16, 3},   {"rgcn", 32, 64, 16, 3},      {"gat", 32, 64, 16, 3},
+                            {"sage", 128, 256, 16, 3}, {"sage-lstm", 16, 32, 16, 3}, {"gin", 32, 64, 16, 3},
+                            {"gcn", 16, 32, 16, 3},    {"rgcn", 64, 128, 16, 3},     {"gat", 128, 256, 16, 3},
+                            {"sage", 602, 64, 40, 3},  {"sage-lstm", 64, 128, 16, 2}};
+constexpr Trial kLarge[] = {{"gcn", 16, 256, 8, 2},
+                            {"rgcn", 16, 128, 8, 2},
+                            {"sage", 16, 128, 40, 2},
+                            {"gat", 16, 128, 8, 2},
+                            {"gcn", 32, 64, 64, 3}};
 
 // Leaves of a plan, filled with values that make no kernel faster than real ones would.
 class Leaves {
@@ -96,11 +109,6 @@ std::vector<PlanOptions> both_ways(const Dfg& dfg, const Blocks& blocks) {
   return ways;
 }
 
-int64_t last_level_cache() {
-  const int64_t bytes = std::max<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE));
-  return bytes > 0 ? bytes : kNominalCache;
-}
-
 template <class Run>
 double best_seconds(int repeats, Run run) {
   double best = std::numeric_limits<double>::infinity();
@@ -124,7 +132,7 @@ double gemm_rate() {
 // Rows of 1 KiB copied from a table of `rows`, in a scattered order (or in order).
 double row_rate(int64_t rows, bool scattered) {
   constexpr int64_t width = 256, tile = 64;
-  const int64_t reads = std::max<int64_t>(rows, 1 << 15);
+  const int64_t reads = std::max<int64_t>(rows, 1 << 16);
   Buffer<float> table(rows * width);
   parallel_for(rows * width, 1 << 18,
                [&](int64_t b, int64_t e) { std::fill(table.data() + b, table.data() + e, 1.0F); });
@@ -149,23 +157,24 @@ double row_rate(int64_t rows, bool scattered) {
 }  // namespace
 
 std::vector<Sample> calibration_samples(int64_t cache_bytes, const CalibrateOptions& options) {
-  const double deadline = now_seconds() + options.seconds;
-  const std::pair<int64_t, int64_t> sizes[] = {{3000, 30000}, {60000, 400000}, {12000, 240000}};
-  const Trial trials[] = {{"gcn", 128}, {"rgcn", 64},  {"gat", 64},  {"sage", 256}, {"sage-lstm", 32}, {"gin", 64},
-                          {"gcn", 32},  {"rgcn", 128}, {"gat", 256}, {"sage", 64},  {"sage-lstm", 128}};
+  const double start = now_seconds();
+  struct Round {
+    int64_t vertices, edges;
+    std::span<const Trial> trials;
+    double until;  // share of the time
+  };
+  const Round rounds[] = {{3000, 30000, kSmall, 0.3}, {160000, 800000, kLarge, 0.7}, {20000, 300000, kSmall, 1.0}};
   std::vector<Sample> samples;
-  for (const auto& [vertices, edges] : sizes) {
-    const Graph graph = sample_graph(vertices, edges);
-    for (const Trial& trial : trials) {
-      if (now_seconds() > deadline) return samples;
-      const bool lstm = std::string(trial.model) == "sage-lstm";
-      if (lstm && vertices > 20000) continue;
+  for (const Round& round : rounds) {
+    const Graph graph = sample_graph(round.vertices, round.edges);
+    for (const Trial& trial : round.trials) {
+      if (now_seconds() - start > round.until * options.seconds) break;
       ModelOptions model;
       model.model = trial.model;
-      model.layers = 3;
-      model.in_dim = trial.width / 2;
-      model.hidden = trial.width;
-      model.out_dim = 16;
+      model.layers = trial.layers;
+      model.in_dim = trial.in;
+      model.hidden = trial.hidden;
+      model.out_dim = trial.out;
       model.num_edge_types = kTypes;
       model.dropout = 0.5;
       Dfg dfg = build_model(complete_options(model));
@@ -183,12 +192,17 @@ DeviceProfile measure_profile(const CalibrateOptions& options) {
   DeviceProfile p;
   p.machine = machine_name(num_threads());
   p.version = kProfileVersion;
-  p.cache_bytes = last_level_cache();
   cpu::gemm_warm_up();
   p.gemm_flops = gemm_rate();
   p.stream_bytes = row_rate(256 << 10, false);
-  p.near_gather_bytes = row_rate(std::max<int64_t>(256, p.cache_bytes / 4096), true);
-  p.far_gather_bytes = row_rate(256 << 10, true);
+  // The cache that counts is the one this process feels: what machines report may be shared, or not theirs to give.
+  std::vector<double> rates;  // of tables of 1, 2, 4, … MiB
+  for (int64_t rows = 1 << 10; rows <= 256 << 10; rows *= 2) rates.push_back(row_rate(rows, true));
+  p.near_gather_bytes = *std::max_element(rates.begin(), rates.end());
+  p.far_gather_bytes = rates.back();
+  size_t fits = 0;
+  while (fits + 1 < rates.size() && rates[fits + 1] > std::sqrt(p.near_gather_bytes * p.far_gather_bytes)) ++fits;
+  p.cache_bytes = int64_t{1} << (20 + fits);
   p.launch_seconds = best_seconds(20, [] { parallel_tasks(64, [](int64_t) {}); });
   p.model = CostModel::fitted(calibration_samples(p.cache_bytes, options));
   return p;

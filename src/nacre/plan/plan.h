@@ -106,7 +106,7 @@ void validate(const Plan& plan, const Blocks& blocks);
 
 // Options as JSON: what a plan file and the plan cache hold. Throws UserError naming `where`.
 std::string options_json(const PlanOptions& options);
-PlanOptions parse_options(const std::string& json, const std::string& where);
+PlanOptions parse_options(const std::string& text, const std::string& where);
 
 // For people: the DFG, then one line per kernel. For files: JSON that load_plan reads back.
 std::string plan_text(const Plan& plan, const Blocks& blocks);

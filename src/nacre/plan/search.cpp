@@ -165,7 +165,6 @@ class Search {
     groups_.push_back(std::move(group));
   }
 
-  // Groups whose decision weighs most come first.
   void tell_apart() {
     for (Group& group : groups_) {
       std::vector<Estimate> rivals;

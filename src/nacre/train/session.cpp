@@ -52,7 +52,7 @@ Tensor rows_divided_by_sum(const Tensor& x) {
 
 }  // namespace
 
-Session::Session(Dataset dataset, RunConfig config, SessionNeeds needs)
+Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
     : config_(std::move(config)),
       dataset_(std::move(dataset)),
       notes_(dataset_.notes),

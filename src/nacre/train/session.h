@@ -23,7 +23,7 @@ struct SessionNeeds {
 class Session {
  public:
   // Completes `config` (sizes, defaults). Throws UserError when data and model do not fit together.
-  Session(Dataset dataset, RunConfig config, SessionNeeds needs = {});
+  Session(Dataset dataset, RunConfig config, const SessionNeeds& needs = {});
 
   const RunConfig& config() const { return config_; }
   const Dataset& dataset() const { return dataset_; }
