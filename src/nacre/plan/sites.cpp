@@ -27,16 +27,23 @@ struct Aggregation {
   std::vector<NodeRef> row_factors;  // scalars at the vertices reduced to
 };
 
+// If `at` is a row times a scalar of its vertex: notes the scalar and moves on to the row.
+bool peel_row_factor(const Dfg& dfg, NodeRef& at, std::vector<NodeRef>& factors) {
+  const Node& node = dfg[at];
+  if (node.op != Op::mul || !on_vertices(dfg, at)) return false;
+  const bool second = dfg[node.inputs[1]].type.dims.empty();
+  const NodeRef factor = node.inputs[second ? 1 : 0];
+  const NodeRef value = node.inputs[second ? 0 : 1];
+  if (!dfg[factor].type.dims.empty() || dfg[value].type.dims.size() != 1 || !on_vertices(dfg, factor)) return false;
+  factors.push_back(factor);
+  at = value;
+  return true;
+}
+
 std::optional<Aggregation> match_aggregation(const Dfg& dfg, NodeRef node) {
   Aggregation a;
   NodeRef at = node;
-  while (dfg[at].op == Op::mul && on_vertices(dfg, at)) {
-    const bool first = dfg[dfg[at].inputs[1]].type.dims.empty();
-    const NodeRef factor = dfg[at].inputs[first ? 1 : 0];
-    const NodeRef value = dfg[at].inputs[first ? 0 : 1];
-    if (!dfg[factor].type.dims.empty() || dfg[value].type.dims.size() != 1 || !on_vertices(dfg, factor)) break;
-    a.row_factors.push_back(factor);
-    at = value;
+  while (peel_row_factor(dfg, at, a.row_factors)) {
   }
   const Node& sum = dfg[at];
   a.mean = sum.op == Op::index_mean;
@@ -108,8 +115,9 @@ class Finder {
     if (is_product(node.op) && on_vertices(dfg_, i) && match_aggregation(dfg_, node.inputs[0])) {
       return site(i, op_info(node.op).name, node.inputs[1], "aggregate");
     }
-    if (const auto a = match_sum_of_product(i)) {
-      return site(i, op_info(dfg_[a->x].op).name, dfg_[a->x].inputs[1], "combine");
+    if (const auto sum = match_sum_of_product(i)) {
+      const Node& product = dfg_[sum->product];
+      return site(i, op_info(product.op).name, product.inputs[1], "combine");
     }
     if (node.op == Op::weight_grad && on_vertices(dfg_, node.inputs[0])) {
       if (match_aggregation(dfg_, node.inputs[0])) return site(i, "weight_grad", i, "aggregate");
@@ -129,9 +137,10 @@ class Finder {
       return b.aggregate(a, b.add(node.op, {b.at(a.x), b.at(node.inputs[1])}));
     }
     if (const auto typed = match_typed_sum(i)) return build_typed_sum(*typed, node.attr, option, b);
-    const Aggregation a = *match_sum_of_product(i);
-    const Node& product = dfg_[a.x];
-    return b.add(product.op, {b.aggregate(a, b.at(product.inputs[0])), b.at(product.inputs[1])});
+    const SumOfProduct sum = *match_sum_of_product(i);
+    const Node& product = dfg_[sum.product];
+    const NodeRef x = b.scaled(b.at(product.inputs[0]), sum.scales);
+    return b.add(product.op, {b.aggregate(sum.aggregation, x), b.at(product.inputs[1])});
   }
 
  private:
@@ -172,12 +181,24 @@ class Finder {
     return match;
   }
 
-  std::optional<Aggregation> match_sum_of_product(NodeRef i) const {
+  // A weighted sum of neighbours of a product that nobody else reads, maybe scaled row by row in between (a mean's
+  // gradient is).
+  struct SumOfProduct {
+    Aggregation aggregation;
+    NodeRef product = -1;
+    std::vector<NodeRef> scales;  // scalars at the vertices gathered from
+  };
+  std::optional<SumOfProduct> match_sum_of_product(NodeRef i) const {
     const Node& node = dfg_[i];
     if (node.op != Op::index_add && node.op != Op::index_mean) return std::nullopt;
     const auto a = match_aggregation(dfg_, i);
-    if (!a || !is_product(dfg_[a->x].op) || consumers_[static_cast<size_t>(a->x)] != 1) return std::nullopt;
-    return a;
+    if (!a) return std::nullopt;
+    SumOfProduct sum{*a, a->x, {}};
+    const auto read_once = [&] { return consumers_[static_cast<size_t>(sum.product)] == 1; };
+    while (read_once() && peel_row_factor(dfg_, sum.product, sum.scales)) {
+    }
+    if (!is_product(dfg_[sum.product].op) || !read_once()) return std::nullopt;
+    return sum;
   }
 
   NodeRef build_weight_grad(const Node& node, Builder& b) const {

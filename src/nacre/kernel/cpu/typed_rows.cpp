@@ -29,18 +29,23 @@ void cut(RowsByType& rows, const int64_t* type_ptr) {
   }
 }
 
+struct Operand {
+  const float* x;
+  const uint32_t* gather;  // row of x for each row, or null
+  int64_t width;
+};
+
 // Rows [begin, end) of an operand as a packed tile: in place when they already lie together.
-const float* tile_of(const RowsByType& rows, int64_t begin, int64_t end, const float* x, const uint32_t* gather,
-                     int64_t width, float* tile) {
-  if (rows.order == nullptr && gather == nullptr) return x + begin * width;
-  if (rows.order == nullptr || gather == nullptr) {
-    const uint32_t* index = (rows.order == nullptr ? gather : rows.order) + begin;
-    gather_copy({index, end - begin, std::min<int64_t>(rows.rows - end, kTileRows)}, x, width, tile);
+const float* tile_of(const RowsByType& rows, int64_t begin, int64_t end, const Operand& from, float* tile) {
+  if (rows.order == nullptr && from.gather == nullptr) return from.x + begin * from.width;
+  if (rows.order == nullptr || from.gather == nullptr) {
+    const uint32_t* index = (rows.order == nullptr ? from.gather : rows.order) + begin;
+    gather_copy({index, end - begin, std::min<int64_t>(rows.rows - end, kTileRows)}, from.x, from.width, tile);
     return tile;
   }
   uint32_t index[kTileRows];
-  for (int64_t i = begin; i < end; ++i) index[i - begin] = gather[rows.order[i]];
-  gather_copy({index, end - begin, 0}, x, width, tile);
+  for (int64_t i = begin; i < end; ++i) index[i - begin] = from.gather[rows.order[i]];
+  gather_copy({index, end - begin, 0}, from.x, from.width, tile);
   return tile;
 }
 
@@ -52,7 +57,7 @@ void multiply_run(const TypedRowsArgs& a, const RowsByType::Run& run, const floa
   float* product = scratch + kTileRows * inner;
   for (int64_t b = run.begin; b < run.end; b += kTileRows) {
     const int64_t e = std::min(run.end, b + kTileRows);
-    const float* x = tile_of(rows, b, e, a.x, a.gather, inner, gathered);
+    const float* x = tile_of(rows, b, e, {a.x, a.gather, inner}, gathered);
     float* out = rows.order == nullptr ? a.out + b * outer : product;
     gemm_tile_packed(e - b, outer, inner, x, inner, packed, out, outer);
     if (rows.order == nullptr) continue;
@@ -117,8 +122,8 @@ void typed_rows_grad(const TypedRowsGradArgs& args) {
     float* dw = run.partial < 0 ? args.dw + run.type * size : args.workspace + run.partial * size;
     for (int64_t b = run.begin; b < run.end; b += kTileRows) {
       const int64_t e = std::min(run.end, b + kTileRows);
-      const float* x = tile_of(rows, b, e, args.x, args.gather_x, args.k, scratch);
-      const float* g = tile_of(rows, b, e, args.g, args.gather_g, args.n, scratch + kTileRows * args.k);
+      const float* x = tile_of(rows, b, e, {args.x, args.gather_x, args.k}, scratch);
+      const float* g = tile_of(rows, b, e, {args.g, args.gather_g, args.n}, scratch + kTileRows * args.k);
       gemm_tile_tn(e - b, args.n, args.k, x, args.k, g, args.n, dw, args.n, b == run.begin ? 0.0f : 1.0f);
     }
   });
