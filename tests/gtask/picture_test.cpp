@@ -34,7 +34,7 @@ TEST(Picture, DrawsEveryEdgeInItsPlace) {
   EXPECT_EQ(count(svg, "M0 1h2v1h-2z"), 1U);
   EXPECT_EQ(count(svg, "M3 2h1v1h-1z"), 1U);
   EXPECT_EQ(count(svg, "M5 4h1v1h-1z"), 1U);
-  EXPECT_NE(svg.find("dst-id=1: 3 gTasks over 5 edges; vertices 0 to 5: 3 gTasks, 5 edges"), std::string::npos) << svg;
+  EXPECT_NE(svg.find("dst-id=1: 3 gTasks, 5 edges; here 0 to 5: 3 gTasks, 5 edges"), std::string::npos) << svg;
 }
 
 TEST(Picture, ShowsTheSquareAskedFor) {

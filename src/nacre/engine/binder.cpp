@@ -46,8 +46,16 @@ std::shared_ptr<const cpu::LstmView> Binder::lstm_view(const Kernel& k) const {
 }
 
 std::shared_ptr<const cpu::GTaskView> Binder::gtask_view(const Kernel& k) const {
-  const cpu::GTaskOptions options{k.direction, k.kind == KernelKind::gtask ? width(k.root) : 1,
-                                  ex_.plan_.options.differentiate};
+  const auto& code = k.program.code;
+  const auto has = [&](bool (*what)(MicroOp)) {
+    return std::any_of(code.begin(), code.end(), [&](const Micro& m) { return what(m.op); });
+  };
+  cpu::GTaskOptions options;
+  options.direction = k.direction;
+  options.width = k.kind == KernelKind::gtask ? width(k.root) : 1;
+  // Pooling outliers pays by fuller products; a program without any only loses the order of its rows.
+  options.differentiate = ex_.plan_.options.differentiate && (k.kind == KernelKind::gtask_grad || has(is_product));
+  options.by_type = has(is_typed_product) || node(k.root).op == Op::typed_weight_grad;
   return ex_.views_->gtasks(graph(k), k.table, options);
 }
 

@@ -75,8 +75,8 @@ std::shared_ptr<const GTasks> GraphViews::tasks(const Graph& graph, const Partit
 
 std::shared_ptr<const cpu::GTaskView> GraphViews::gtasks(const Graph& graph, const PartitionTable& table,
                                                          const cpu::GTaskOptions& options) {
-  auto& slot = gtasks_[key(graph, fmt::format("{} {} {} {}", table.text(), static_cast<int>(options.direction),
-                                              options.width, options.differentiate))];
+  auto& slot = gtasks_[key(graph, fmt::format("{} {} {} {} {}", table.text(), static_cast<int>(options.direction),
+                                              options.width, options.differentiate, options.by_type))];
   if (!slot) slot = cpu::make_gtask_view(tasks(graph, table), options);
   return slot;
 }

@@ -113,8 +113,8 @@ std::string partition_svg(const GTasks& tasks, const PictureOptions& options) {
   svg += fmt::format("<title>{0}</title>\n<text x=\"{1}\" y=\"{2}\" font-size=\"18\">{0}</text>\n",
                      escaped(options.title.empty() ? table : options.title), kMargin, kMargin + 14);
   svg += fmt::format(
-      "<text x=\"{}\" y=\"{}\" font-size=\"13\" fill=\"#555555\">{}: {} gTasks over {} edges; vertices {} to {}: {} "
-      "gTasks, {} edges; sources across, destinations down</text>\n",
+      "<text x=\"{}\" y=\"{}\" font-size=\"12\" fill=\"#555555\">{}: {} gTasks, {} edges; here {} to {}: {} gTasks, {} "
+      "edges; sources across, destinations down</text>\n",
       kMargin, kMargin + 38, escaped(table), tasks.num_tasks(), tasks.num_edges(), options.first,
       options.first + side - 1, dots.tasks, dots.edges);
   svg += fmt::format("<g transform=\"translate({} {}) scale({})\" shape-rendering=\"crispEdges\">\n", kMargin,

@@ -8,7 +8,7 @@ namespace {
 class Counter {
  public:
   Counter(const Kernel& k, const Plan& plan, const Blocks& blocks, int64_t cache)
-      : k_(k), dfg_(plan.dfg), plan_(plan), blocks_(blocks), cache_(static_cast<double>(cache)) {}
+      : k_(k), dfg_(plan.dfg), blocks_(blocks), cache_(static_cast<double>(cache)) {}
 
   Work run() {
     w_.kind = kernel_name(k_.kind);
@@ -201,7 +201,8 @@ class Counter {
         case MicroOp::gemm_t:
         case MicroOp::typed_gemm:
         case MicroOp::typed_gemm_t:
-          product(count, dfg_[operand].type.dims);
+          // By the registers' widths: the operand may own the memory under another shape.
+          w_[Feature::flops] += 2 * count * out * static_cast<double>(p.widths[static_cast<size_t>(m.a)]);
           break;
         case MicroOp::store:
         case MicroOp::root:
@@ -217,7 +218,6 @@ class Counter {
 
   const Kernel& k_;
   const Dfg& dfg_;
-  const Plan& plan_;
   const Blocks& blocks_;
   double cache_;
   Work w_;
