@@ -34,6 +34,13 @@ const std::vector<std::string> kTables = {"dst-id=1",                  // vertex
 
 constexpr int kFlags = 16;
 
+// Sanitizers are after other faults, and slow: they see every table on every second input.
+#ifdef __SANITIZE_ADDRESS__
+constexpr size_t kStride = 2;
+#else
+constexpr size_t kStride = 1;
+#endif
+
 PlanOptions flagged(int bits) {
   PlanOptions options;
   options.fuse = (bits & 1) == 0;
@@ -129,7 +136,7 @@ TEST_P(Plans, EveryTableAndEveryChoiceAgreeWithTheInterpreter) {
     const Dfg dfg = training_dfg(options_for(model, blocks));
     const ref::Bindings bindings = rounded_to_float(model_bindings(dfg, blocks, 61));
     const Expected expected = expected_of(dfg, blocks, bindings);
-    for (size_t t = 0; t < kTables.size(); ++t) {
+    for (size_t t = i % kStride; t < kTables.size(); t += kStride) {
       PlanOptions options = flagged(static_cast<int>(i + t) % kFlags);
       options.table = PartitionTable::parse(kTables[t]);
       options.choices = maker.next(find_sites(prepare_dfg(dfg, blocks, options)));
