@@ -150,6 +150,20 @@ TEST(Search, ChoosesBatchesOfSequences) {
   }
 }
 
+TEST(Search, KeepsGatesWhereMemoryAllows) {
+  const PlannedModel m = plan_model(sized("sage-lstm", 256, 256, 8));
+  const auto kept = [&](int64_t keep_limit) {
+    SearchOptions how;
+    how.keep_limit = keep_limit;
+    const SearchResult result = search_plan(m.dfg, m.blocks, {}, how);
+    return std::count_if(result.options.choices.begin(), result.options.choices.end(),
+                         [](const auto& c) { return c.second == "keep"; });
+  };
+  EXPECT_EQ(kept(0), 4);
+  EXPECT_EQ(kept(int64_t{1} << 40), 4);
+  EXPECT_EQ(kept(1), 0);
+}
+
 // ---- timing
 
 // Nearly equal predictions; on the "real" machine, sums as wide as the classes are terribly slow.

@@ -82,11 +82,19 @@ class Search {
       e.predicted += how_.model->predict(e.work.back()) / epochs;
     }
     // A plan that does not fit loses to every plan that does.
-    if (how_.memory_limit > 0) {
-      const int64_t over = peak_live_bytes(e.plan, blocks_) - how_.memory_limit;
+    if (const int64_t limit = memory_limit(e.plan); limit > 0) {
+      const int64_t over = peak_live_bytes(e.plan, blocks_) - limit;
       if (over > 0) e.seconds += kDoesNotFit + static_cast<double>(over);
     }
     return e;
+  }
+
+  int64_t memory_limit(const Plan& plan) const {
+    const auto keeps = [](const Node& node) { return node.op == Op::lstm_gates; };
+    if (how_.keep_limit == 0 || std::none_of(plan.dfg.nodes().begin(), plan.dfg.nodes().end(), keeps)) {
+      return how_.memory_limit;
+    }
+    return how_.memory_limit == 0 ? how_.keep_limit : std::min(how_.memory_limit, how_.keep_limit);
   }
 
   // Sites of one parameter share values (A·x, Aᵀ·g), so they are chosen together.
@@ -136,7 +144,7 @@ class Search {
     const Plan plan = make_plan(dfg_, blocks_, result_.options);
     std::map<std::string, std::vector<std::string>> by_width;
     for (const Kernel& k : plan.kernels) {
-      if (k.kind != KernelKind::lstm && k.kind != KernelKind::lstm_grad) continue;
+      if (!is_sequence(k.kind)) continue;
       auto& keys = by_width[type_text(plan.dfg[k.args.back()].type)];
       const std::string key = kernel_key(plan.dfg, k);
       if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);

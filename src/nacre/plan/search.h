@@ -23,6 +23,7 @@ struct SearchOptions {
   double epochs = 100;        // what is computed once counts as a share of an epoch
   double budget_seconds = 0;  // for timing; 0: predictions alone
   int64_t memory_limit = 0;   // bytes a step's values may take; 0: any
+  int64_t keep_limit = 0;     // the same for plans that keep what could be computed again; 0: any
   Measure measure;
 };
 

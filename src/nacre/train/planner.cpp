@@ -14,9 +14,13 @@
 #include "nacre/base/pending_file.h"
 #include "nacre/engine/calibrate.h"
 #include "nacre/engine/measure.h"
+#include "nacre/plan/order.h"
 
 namespace nacre {
 namespace {
+
+// What plans by rules may keep to save time: the same on every machine that has it.
+constexpr int64_t kKeepByRules = int64_t{8} << 30;
 
 // Below this predicted time of a whole run, searching and measuring could not pay for themselves.
 constexpr double kWorthSearching = 5.0;
@@ -56,6 +60,8 @@ PlanAnswer search(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Gr
   PlanAnswer answer;
   SearchOptions rules;
   rules.epochs = std::max(1, request.epochs);
+  const int64_t memory = request.memory_limit > 0 ? request.memory_limit : available_memory() / 10 * 9;
+  rules.keep_limit = std::min(memory, kKeepByRules);
   answer.search = search_plan(dfg, blocks, {}, rules);
   answer.source = "rules";
   const bool measure = request.plan == "auto" && !request.deterministic;
@@ -64,9 +70,13 @@ PlanAnswer search(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Gr
     const std::string folder = cache_folder() + "/plans";
     if (request.use_cache) {
       if (const auto cached = read_cached(folder, key)) {
-        answer.search = {};
-        answer.search.options = parse_options(*cached, "the plan cache");
-        answer.source = "cached";
+        const PlanOptions options = parse_options(*cached, "the plan cache");
+        // There may have been more memory then.
+        if (peak_live_bytes(make_plan(dfg, blocks, options), blocks) <= memory) {
+          answer.search = {};
+          answer.search.options = options;
+          answer.source = "cached";
+        }
       }
     }
     if (answer.source != "cached") {
@@ -76,7 +86,8 @@ PlanAnswer search(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Gr
       how.model = &profile.model;
       how.cache_bytes = profile.cache_bytes;
       const double epoch = predict_plan(make_plan(dfg, blocks, answer.search.options), blocks, how);
-      how.memory_limit = request.memory_limit > 0 ? request.memory_limit : available_memory() / 10 * 9;
+      how.memory_limit = memory;
+      how.keep_limit = 0;
       how.budget_seconds = request.budget_share * epoch * rules.epochs;
       how.measure = [&](const Plan& plan, size_t kernel) { return timer(plan, kernel); };
       answer.search = search_plan(dfg, blocks, {}, how);
