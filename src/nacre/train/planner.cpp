@@ -90,6 +90,10 @@ PlanAnswer search(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Gr
       how.keep_limit = 0;
       how.budget_seconds = request.budget_share * epoch * rules.epochs;
       how.measure = [&](const Plan& plan, size_t kernel) { return timer(plan, kernel); };
+      const PlanOptions by_rules = answer.search.options;
+      how.rival = &by_rules;
+      how.settle_seconds = request.settle_share * epoch * rules.epochs;
+      how.measure_run = [&](const Plan& plan, const std::vector<size_t>& kernels) { return timer.run(plan, kernels); };
       answer.search = search_plan(dfg, blocks, {}, how);
       answer.source = "searched";
       if (request.use_cache) write_cached(folder, key, options_json(answer.search.options));
