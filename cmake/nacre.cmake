@@ -20,9 +20,9 @@ function(nacre_room name)
 endfunction()
 
 # nacre_test(NAME SOURCES a.cpp … USES room … LABELS fast|slow …): a GoogleTest program registered with CTest.
-# Everything not labelled `slow` also runs under the sanitizers.
+# Everything not labelled `slow` also runs under the sanitizers. BUSY: its own code takes time there, so it is optimised.
 function(nacre_test name)
-  cmake_parse_arguments(arg "" "" "SOURCES;USES;LABELS;LINKS" ${ARGN})
+  cmake_parse_arguments(arg "BUSY" "" "SOURCES;USES;LABELS;LINKS" ${ARGN})
   add_executable(test_${name} ${arg_SOURCES})
   foreach(room ${arg_USES})
     target_link_libraries(test_${name} PRIVATE nacre_${room})
@@ -30,8 +30,21 @@ function(nacre_test name)
   target_link_libraries(test_${name} PRIVATE ${arg_LINKS} GTest::gtest_main)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   nacre_flags(test_${name})
+  if(NOT arg_BUSY)
+    nacre_compile_quickly(test_${name})
+  endif()
+  if(NACRE_SANITIZE AND "slow" IN_LIST arg_LABELS)
+    set_target_properties(test_${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
   add_test(NAME ${name} COMMAND test_${name} --gtest_brief=1)
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600)
+endfunction()
+
+# Sanitized code of templates takes long to optimise: for targets whose own code need not be fast.
+function(nacre_compile_quickly target)
+  if(NACRE_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  endif()
 endfunction()
 
 function(nacre_flags target)

@@ -265,7 +265,7 @@ class Settling : public Timing {
       EXPECT_FALSE(kernels.empty());
       EXPECT_TRUE(std::is_sorted(kernels.begin(), kernels.end()));
       for (const size_t k : kernels) EXPECT_FALSE(plan.kernels[k].once);
-      turns_.push_back(plan.options == rules_ ? "rules" : "found");
+      turns_.emplace_back(plan.options == rules_ ? "rules" : "found");
       return plan.options == rules_ ? 1.0 : found;
     };
     return search_plan(m_.dfg, m_.blocks, {}, how_);
