@@ -5,12 +5,13 @@
 #include <CLI/CLI.hpp>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "commands.h"
-#include "cuda_plugin.h"
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
 #include "nacre/base/parallel.h"
+#include "nacre/device/device.h"
 #include "nacre/engine/memory.h"
 #include "nacre/kernel/cpu/gemm.h"
 
@@ -31,6 +32,23 @@ std::string best_simd() {
   return hwy::TargetName(targets & -targets);  // the lowest bit is the best target
 }
 
+void print_gpus() {
+  std::string why;
+  DevicePlugin* plugin = device_plugin(&why);
+  if (plugin == nullptr) {
+    fmt::print("cuda  none: {}\n", why);
+    return;
+  }
+  const std::vector<DeviceInfo> gpus = plugin->devices();
+  if (gpus.empty()) fmt::print("cuda  none: {}\n", plugin->why_no_devices());
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    const DeviceInfo& d = gpus[i];
+    fmt::print("cuda:{} {}, sm_{}, {} multiprocessors at {} MHz, {} L2, {} of {} free\n", i, d.name, d.arch,
+               d.multiprocessors, d.clock_mhz, human_bytes(static_cast<double>(d.l2_bytes)),
+               human_bytes(static_cast<double>(d.free_bytes)), human_bytes(static_cast<double>(d.memory_bytes)));
+  }
+}
+
 }  // namespace
 
 void add_devices(CLI::App& app) {
@@ -39,16 +57,7 @@ void add_devices(CLI::App& app) {
     fmt::print("cpu   {}, {} threads, {}, {} free\n", cpu_model(), num_threads(), best_simd(),
                human_bytes(static_cast<double>(available_memory())));
     fmt::print("      matrix products: {}\n", cpu::gemm_library());
-    const CudaDevices gpus = find_cuda_devices();
-    if (gpus.list.empty()) fmt::print("cuda  none: {}\n", gpus.reason);
-    for (size_t i = 0; i < gpus.list.size(); ++i) {
-      const NacreCudaDevice& d = gpus.list[i];
-      fmt::print(
-          "cuda:{} {}, compute {}.{}, {} multiprocessors, {} of {} free (training on GPUs is not part of this "
-          "version)\n",
-          i, d.name, d.compute_major, d.compute_minor, d.multiprocessors,
-          human_bytes(static_cast<double>(d.free_bytes)), human_bytes(static_cast<double>(d.memory_bytes)));
-    }
+    print_gpus();
   });
 }
 

@@ -123,7 +123,7 @@ bool has_chosen(const Explanation& e, const Candidate& c) {
 std::vector<Candidate> compare(Session& session, const DeviceProfile& profile, const Explanation& e, double budget) {
   const PlanAnswer& planning = session.planning();
   if (planning.source == "searched") return planning.search.candidates;
-  KernelTimer timer(session.blocks(), session.views(), [&](Executor& executor) { session.bind(executor); });
+  KernelTimer timer(session.blocks(), session.backend(), [&](Executor& executor) { session.bind(executor); });
   SearchOptions how;
   how.model = &profile.model;
   how.cache_bytes = profile.cache_bytes;

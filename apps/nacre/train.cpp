@@ -45,7 +45,7 @@ std::string result_json(const Session& session, const TrainResult& r, const std:
                                     {"plan_s", session.plan_seconds()},
                                     {"peak_mb", static_cast<double>(peak_memory()) / (1 << 20)},
                                     {"planned_mb", static_cast<double>(total_bytes(session.memory())) / (1 << 20)},
-                                    {"device", "cpu"},
+                                    {"device", session.device_name()},
                                     {"plan", session.plan().name},
                                     {"plan_source", session.planning().source},
                                     {"model", session.config().model.model},

@@ -1,10 +1,6 @@
 #include "nacre/engine/measure.h"
 
 #include <algorithm>
-#include <cstring>
-
-#include "nacre/base/machine.h"
-#include "nacre/base/parallel.h"
 
 namespace nacre {
 namespace {
@@ -16,20 +12,19 @@ constexpr int kShortRuns = 4;
 
 bool KernelTimer::load(const Plan& plan) {
   if (executor_ && executor_->plan().options == plan.options && executor_->plan().dfg == plan.dfg) return true;
-  executor_ = std::make_unique<Executor>(plan, blocks_, views_);
+  executor_ = std::make_unique<Executor>(plan, blocks_, backend_);
   const int64_t bytes = executor_->arena_bytes();
   if (bytes > arena_bytes_) {
     arena_.reset();
     arena_bytes_ = 0;
-    if (bytes + executor_->constant_bytes(constants_) > available_memory() / 10 * 9) {
+    if (bytes + executor_->constant_bytes(constants_) > backend_->available_bytes() / 10 * 9) {
       executor_.reset();
       return false;
     }
-    arena_ = allocate_bytes(bytes);
+    arena_ = backend_->allocate(bytes);
     arena_bytes_ = bytes;
     // Pages that were never written all map to one page of zeros, which would be timed as if it were in cache.
-    auto* data = static_cast<char*>(arena_.get());
-    parallel_for(bytes, 1 << 20, [&](int64_t b, int64_t e) { std::memset(data + b, 0, static_cast<size_t>(e - b)); });
+    backend_->clear(arena_.get(), bytes);
   }
   bind_(*executor_);
   executor_->allocate(arena_, constants_);

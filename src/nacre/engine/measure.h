@@ -12,8 +12,8 @@ namespace nacre {
 class KernelTimer {
  public:
   // `bind` gives an executor its leaves.
-  KernelTimer(const Blocks& blocks, std::shared_ptr<GraphViews> views, std::function<void(Executor&)> bind)
-      : blocks_(blocks), views_(std::move(views)), bind_(std::move(bind)) {}
+  KernelTimer(const Blocks& blocks, std::shared_ptr<Backend> backend, std::function<void(Executor&)> bind)
+      : blocks_(blocks), backend_(std::move(backend)), bind_(std::move(bind)) {}
 
   // Seconds of one run; -1 when the plan does not fit into memory.
   double operator()(const Plan& plan, size_t kernel);
@@ -22,7 +22,7 @@ class KernelTimer {
   bool load(const Plan& plan);
 
   const Blocks& blocks_;
-  std::shared_ptr<GraphViews> views_;
+  std::shared_ptr<Backend> backend_;
   std::function<void(Executor&)> bind_;
   std::unique_ptr<Executor> executor_;
   ConstantPool constants_;

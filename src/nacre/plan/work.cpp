@@ -223,6 +223,12 @@ class Counter {
   Work w_;
 };
 
+CostModel uniform_model(std::initializer_list<std::pair<Feature, double>> seconds) {
+  Coefficients c{};
+  for (const auto& [feature, value] : seconds) c[static_cast<size_t>(feature)] = value;
+  return CostModel::uniform(c);
+}
+
 }  // namespace
 
 Work kernel_work(const Kernel& kernel, const Plan& plan, const Blocks& blocks, int64_t cache_bytes) {
@@ -230,21 +236,30 @@ Work kernel_work(const Kernel& kernel, const Plan& plan, const Blocks& blocks, i
 }
 
 const CostModel& nominal_model() {
-  static const CostModel model = [] {
-    Coefficients c{};
-    const auto set = [&](Feature f, double seconds) { c[static_cast<size_t>(f)] = seconds; };
-    set(Feature::constant, 5e-6);
-    set(Feature::flops, 1 / 100e9);
-    set(Feature::vector_flops, 1 / 20e9);
-    set(Feature::stream_bytes, 1 / 15e9);
-    set(Feature::near_bytes, 1 / 40e9);
-    set(Feature::far_bytes, 1 / 12e9);
-    set(Feature::rows, 2e-9);
-    set(Feature::edges, 1e-9);
-    set(Feature::tasks, 20e-9);
-    set(Feature::steps, 0.5e-6);
-    return CostModel::uniform(c);
-  }();
+  static const CostModel model = uniform_model({{Feature::constant, 5e-6},
+                                                {Feature::flops, 1 / 100e9},
+                                                {Feature::vector_flops, 1 / 20e9},
+                                                {Feature::stream_bytes, 1 / 15e9},
+                                                {Feature::near_bytes, 1 / 40e9},
+                                                {Feature::far_bytes, 1 / 12e9},
+                                                {Feature::rows, 2e-9},
+                                                {Feature::edges, 1e-9},
+                                                {Feature::tasks, 20e-9},
+                                                {Feature::steps, 0.5e-6}});
+  return model;
+}
+
+const CostModel& nominal_gpu_model() {
+  static const CostModel model = uniform_model({{Feature::constant, 4e-6},
+                                                {Feature::flops, 1 / 150e12},
+                                                {Feature::vector_flops, 1 / 20e12},
+                                                {Feature::stream_bytes, 1 / 2.5e12},
+                                                {Feature::near_bytes, 1 / 4e12},
+                                                {Feature::far_bytes, 1 / 2.5e12},
+                                                {Feature::rows, 5e-12},
+                                                {Feature::edges, 5e-12},
+                                                {Feature::tasks, 0.1e-9},
+                                                {Feature::steps, 2e-6}});
   return model;
 }
 
