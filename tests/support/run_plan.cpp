@@ -40,16 +40,25 @@ ref::Bindings rounded_to_float(ref::Bindings bindings) {
   return bindings;
 }
 
-std::shared_ptr<Backend> test_backend(std::shared_ptr<GraphViews> views) {
+bool testing_gpu() {
   const char* device = std::getenv("NACRE_TEST_DEVICE");
-  if (device == nullptr || std::string(device) != "cuda") return make_cpu_backend(std::move(views));
+  return device != nullptr && std::string(device) == "cuda";
+}
+
+GpuOptions& test_gpu_options() {
+  static GpuOptions options{.tune = false};
+  return options;
+}
+
+std::shared_ptr<Backend> test_backend(std::shared_ptr<GraphViews> views) {
+  if (!testing_gpu()) return make_cpu_backend(std::move(views));
   static const std::shared_ptr<GpuLoader> loader = [] {
     std::string why;
     DevicePlugin* plugin = device_plugin(&why);
     if (plugin == nullptr) throw std::runtime_error(why);
     return GpuLoader::open(*plugin, plugin->open(0, 0));
   }();
-  return make_gpu_backend(std::make_shared<GpuContext>(loader, std::move(views), GpuOptions{.tune = false}));
+  return make_gpu_backend(std::make_shared<GpuContext>(loader, std::move(views), test_gpu_options()));
 }
 
 BoundPlan::BoundPlan(Plan plan, const Blocks& blocks, const ref::Bindings& bindings)

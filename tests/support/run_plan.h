@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nacre/engine/executor.h"
+#include "nacre/engine/gpu/context.h"
 #include "nacre/kernel/ref/interpreter.h"
 
 namespace nacre::test {
@@ -17,6 +18,9 @@ ref::Bindings rounded_to_float(ref::Bindings bindings);
 
 // Where plans are tested: the host, or with NACRE_TEST_DEVICE=cuda the first GPU.
 std::shared_ptr<Backend> test_backend(std::shared_ptr<GraphViews> views);
+bool testing_gpu();
+// Options of the GPU back end that tests of it change.
+GpuOptions& test_gpu_options();
 
 // An executor with leaves of its own, in an arena whose borders are watched.
 class BoundPlan {

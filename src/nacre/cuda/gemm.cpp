@@ -276,8 +276,8 @@ cublasStatus_t Gemm::multiply(Plan& plan, const Algorithm& algorithm, const Gemm
   const GemmShape& s = plan.shape;
   if (has_bias(s) && !plan.own_epilogue) set(plan.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.bias);
   return blaslt().matmul(library_.get(), plan.desc.get(), &s.alpha, args.b, plan.b.get(), args.a, plan.a.get(), &s.beta,
-                         args.c, plan.c.get(), args.c, plan.c.get(), &algorithm.choice, workspace,
-                         static_cast<size_t>(algorithm.workspace), context_.stream());
+                         args.add != nullptr ? args.add : args.c, plan.c.get(), args.c, plan.c.get(), &algorithm.choice,
+                         workspace, static_cast<size_t>(algorithm.workspace), context_.stream());
 }
 
 // The plan's, unless an operand begins at an address that its kernels cannot read from: then one for this alignment,
@@ -285,7 +285,7 @@ cublasStatus_t Gemm::multiply(Plan& plan, const Algorithm& algorithm, const Gemm
 const Gemm::Algorithm& Gemm::algorithm_for(Plan& plan, const GemmArgs& args) {
   const Alignment there{std::min(plan.alignment[0], alignment_of(args.a)),
                         std::min(plan.alignment[1], alignment_of(args.b)),
-                        std::min(plan.alignment[2], alignment_of(args.c))};
+                        std::min({plan.alignment[2], alignment_of(args.c), alignment_of(args.add)})};
   if (there == plan.alignment) return plan.algorithm;
   const auto known = plan.for_other_pointers.find(there);
   if (known != plan.for_other_pointers.end()) return known->second;
@@ -314,6 +314,11 @@ void Gemm::run(int handle, const GemmArgs& args, void* workspace) {
   Plan& plan = *plans_.at(static_cast<size_t>(handle));
   const Current current(context_);
   if (plan.empty) {
+    if (args.add != nullptr && args.add != args.c && plan.shape.m > 0) {
+      const GemmShape& s = plan.shape;
+      NACRE_CUDA(cudaMemcpyAsync(args.c, args.add, static_cast<size_t>(elements(stored_c(s), s.batch) * out_bytes(s)),
+                                 cudaMemcpyDeviceToDevice, context_.stream()));
+    }
     finish(plan, args, plan.shape.beta);
     return;
   }

@@ -49,6 +49,7 @@ struct GemmArgs {
   const void* b = nullptr;
   void* c = nullptr;
   const void* bias = nullptr;
+  const void* add = nullptr;  // what beta applies to, laid out like c; null: c itself
 };
 
 struct LaunchShape {

@@ -1,11 +1,12 @@
-// Dense products on the GPU: the library's kernels, then the tail as a program over the rows.
-#include "nacre/engine/gpu/context.h"
-#include "nacre/kernel/cuda/rows.h"
+// Dense products on the GPU: the library's kernels, which do what they can of the tail; the rest is a program over the
+// rows.
+#include "nacre/engine/gpu/epilogue.h"
+#include "nacre/engine/gpu/rows_parts.h"
 
 namespace nacre {
 namespace {
 
-GemmShape product_shape(const GpuKernel& g) {
+GemmShape product_shape(const GpuKernel& g, const Epilogue& e) {
   const Kernel& k = g.kernel;
   GemmShape s;
   s.type = g.context.options().precision;
@@ -26,57 +27,45 @@ GemmShape product_shape(const GpuKernel& g) {
     s.ldb = g.node(k.args[1]).type.dims[1];
   }
   s.ldc = s.n;
+  s.beta = e.add >= 0 ? 1.0F : 0.0F;
+  if (e.bias >= 0) s.epilogue = e.relu ? GemmEpilogue::relu_bias : GemmEpilogue::bias;
+  if (e.bias < 0 && e.relu) s.epilogue = GemmEpilogue::relu;
   return s;
 }
 
 int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
-// Rows of a product that only its tail reads.
-int64_t hidden_bytes(const GpuKernel& g) {
-  const bool hidden = !g.kernel.tail.empty() && !g.stored(g.kernel.root);
+// Rows of a product that only the rest of its tail reads and that can lie nowhere else.
+int64_t hidden_bytes(const GpuKernel& g, const Epilogue& e) {
+  const bool hidden = !e.rest.empty() && !g.stored(g.kernel.root) && e.landing < 0;
   return hidden ? aligned(g.rows(g.kernel.root) * g.width(g.kernel.root) * 4) : 0;
 }
 
 KernelNeeds needs(const GpuKernel& g) {
+  const Epilogue e = absorb_tail(g.kernel.tail, g.stored(g.kernel.root));
   KernelNeeds n;
-  const int handle = g.context.device().prepare_gemm(product_shape(g), g.context.options().tune);
-  n.workspace_bytes = hidden_bytes(g) + g.context.device().gemm_workspace(handle);
+  const int handle = g.context.device().prepare_gemm(product_shape(g, e), g.context.options().tune);
+  n.workspace_bytes = hidden_bytes(g, e) + g.context.device().gemm_workspace(handle);
   return n;
-}
-
-// The tail reads the product's rows as an operand of its own.
-RowProgram tail_over_memory(const GpuKernel& g, int* root_operand) {
-  RowProgram p = g.kernel.tail;
-  *root_operand = static_cast<int>(p.operands.size());
-  p.operands.push_back(g.kernel.root);
-  for (Micro& m : p.code) {
-    if (m.op != MicroOp::root) continue;
-    m.op = MicroOp::load;
-    m.operand = *root_operand;
-  }
-  return p;
 }
 
 Step bind(const GpuKernel& g, void* workspace) {
   Device& device = g.context.device();
-  const int handle = device.prepare_gemm(product_shape(g), g.context.options().tune);
-  const int64_t hidden = hidden_bytes(g);
+  const Epilogue e = absorb_tail(g.kernel.tail, g.stored(g.kernel.root));
+  const int handle = device.prepare_gemm(product_shape(g, e), g.context.options().tune);
+  const int64_t hidden = hidden_bytes(g, e);
   GemmArgs args;
   args.a = g.pointer(g.kernel.args[0]);
   args.b = g.pointer(g.kernel.args[1]);
-  args.c = hidden > 0 ? workspace : g.pointer(g.kernel.root);
+  args.bias = g.pointer(e.bias);
+  args.add = g.pointer(e.add);
+  args.c = hidden > 0                ? workspace
+           : e.result >= 0           ? g.pointer(e.result)
+           : g.stored(g.kernel.root) ? g.pointer(g.kernel.root)
+                                     : g.pointer(e.landing);
   void* scratch = static_cast<char*>(workspace) + hidden;
   Step product = [&device, handle, args, scratch] { device.run_gemm(handle, args, scratch); };
-  if (g.kernel.tail.empty()) return product;
-  int root = 0;
-  const RowProgram tail = tail_over_memory(g, &root);
-  const cuda::RowSource source = cuda::map_source(tail);
-  const int64_t rows = g.rows(g.kernel.root);
-  LaunchArgs tail_args;
-  tail_args.add(rows).add(g.context.step());
-  for (int i = 0; i < static_cast<int>(tail.operands.size()); ++i)
-    tail_args.add(i == root ? args.c : g.pointer(tail.operands[static_cast<size_t>(i)]));
-  return then(product, g.context.launch(source.source, (rows + source.per_block - 1) / source.per_block, tail_args));
+  return e.rest.empty() ? product : then(product, bind_tail(g, e.rest, args.c));
 }
 
 }  // namespace

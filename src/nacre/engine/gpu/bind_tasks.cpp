@@ -14,12 +14,10 @@ namespace {
 // Pieces a row may leave, summed over all rows: beyond that, neighbouring gTasks are walked as one.
 int64_t most_pieces(int64_t rows) { return 4 * rows + 4096; }
 
-// The runs of equal rows in the gTasks of a table.
+// The runs of equal rows in the gTasks of a table, and their edges in that order.
 struct TaskWalk {
   std::vector<uint32_t> col, edge;
-  std::vector<GpuSegment> segments;
-  std::vector<GpuSplitRow> split;
-  int64_t partials = 0;
+  RowCut cut;
 };
 
 TaskWalk walk_tasks(const GTasks& tasks, bool by_dst, int64_t rows, int64_t window) {
@@ -32,6 +30,7 @@ TaskWalk walk_tasks(const GTasks& tasks, bool by_dst, int64_t rows, int64_t wind
   std::vector<int64_t> order(static_cast<size_t>(edges));
   std::iota(order.begin(), order.end(), 0);
   std::vector<int32_t> pieces(static_cast<size_t>(rows), 0), length(static_cast<size_t>(rows), 0);
+  std::vector<RowSegment>& segments = w.cut.segments;
   for (int64_t t = 0; t < tasks.num_tasks(); t += window) {
     const int64_t begin = tasks.task_ptr[t], end = tasks.task_ptr[std::min(t + window, tasks.num_tasks())];
     // By row, then by position: sums and maxima meet the edges of a row in the same order under any table.
@@ -45,24 +44,24 @@ TaskWalk walk_tasks(const GTasks& tasks, bool by_dst, int64_t rows, int64_t wind
         w.col[static_cast<size_t>(e)] = other[order[static_cast<size_t>(e)]];
         w.edge[static_cast<size_t>(e)] = static_cast<uint32_t>(tasks.edge_at(order[static_cast<size_t>(e)]));
       }
-      w.segments.push_back({row, pieces[row]++, i, e});
+      segments.push_back({row, pieces[row]++, -1, 0, i, e});
       length[row] += static_cast<int32_t>(e - i);
       i = e;
     }
   }
   // Rows in one piece write their result; the others get slots side by side.
-  std::vector<int32_t> first(static_cast<size_t>(rows), -1);
+  std::vector<int32_t> split(static_cast<size_t>(rows), -1);
   for (int64_t r = 0; r < rows; ++r) {
     const int32_t n = pieces[static_cast<size_t>(r)];
-    if (n == 0) w.segments.push_back({static_cast<uint32_t>(r), -1, 0, 0});
+    if (n == 0) segments.push_back({static_cast<uint32_t>(r), -1, -1, 0, 0, 0});
     if (n < 2) continue;
-    first[static_cast<size_t>(r)] = static_cast<int32_t>(w.partials);
-    w.split.push_back({static_cast<uint32_t>(r), static_cast<int32_t>(w.partials), n, length[static_cast<size_t>(r)]});
-    w.partials += n;
+    split[static_cast<size_t>(r)] = static_cast<int32_t>(w.cut.split.size());
+    w.cut.split.push_back({static_cast<int32_t>(w.cut.partials), n, length[static_cast<size_t>(r)], 0});
+    w.cut.partials += n;
   }
-  for (GpuSegment& s : w.segments) {
-    const int32_t at = first[s.row];
-    s.partial = at < 0 ? -1 : at + s.partial;
+  for (RowSegment& s : segments) {
+    s.split = split[s.row];
+    s.partial = s.split < 0 ? -1 : w.cut.split[static_cast<size_t>(s.split)].first + s.partial;
   }
   return w;
 }
@@ -71,27 +70,28 @@ const ReduceRows& task_rows(const GpuKernel& g) {
   const Graph& graph = g.graph();
   const bool by_dst = g.kernel.direction == cpu::Direction::by_dst;
   const auto tasks = g.context.host_views().tasks(graph, g.kernel.table);
-  const std::string key = fmt::format("{} {}", static_cast<const void*>(tasks.get()), by_dst);
-  return g.context.task_rows(key, [&] {
+  const std::string key = fmt::format("gtasks {} {}", static_cast<const void*>(tasks.get()), by_dst);
+  return g.context.reduce_rows(key, [&] {
     const int64_t rows = by_dst ? graph.num_dst() : graph.num_src();
     TaskWalk walk;
     for (int64_t window = 1;; window *= 4) {
       walk = walk_tasks(*tasks, by_dst, rows, window);
-      if (walk.partials <= most_pieces(rows) || window >= tasks->num_tasks()) break;
+      if (walk.cut.partials <= most_pieces(rows) || window >= tasks->num_tasks()) break;
     }
     ReduceRows r;
     r.side.rows_at_dst = by_dst;
     r.side.edge_ids = true;
     r.side.mean_degree = rows == 0 ? 1 : graph.num_edges() / rows;
-    r.segments = g.context.made("task segments " + key, walk.segments);
-    r.num_segments = static_cast<int64_t>(walk.segments.size());
-    r.split_rows = g.context.made("task rows " + key, walk.split);
-    r.num_split_rows = static_cast<int64_t>(walk.split.size());
-    r.num_partials = walk.partials;
-    r.col = g.context.made("task columns " + key, walk.col);
-    r.edge_id = g.context.made("task edges " + key, walk.edge);
+    place_cut(g.context, key, walk.cut, r);
+    r.col = g.context.made("columns " + key, walk.col);
+    r.edge_id = g.context.made("edges " + key, walk.edge);
     return r;
   });
+}
+
+Reduction task_reduction(const GpuKernel& g) {
+  const ReduceRows& rows = task_rows(g);
+  return {g, reduce_spec(g, g.kernel.program, g.kernel.value, rows.side), rows, {}};
 }
 
 // ---- weight gradients: both sides of a chunk of edges into memory, then one product that adds to the result
@@ -149,7 +149,7 @@ void each_chunk(const GpuKernel& g, const GradChunks& c, const F& chunk) {
 KernelNeeds needs(const GpuKernel& g) {
   KernelNeeds n;
   if (g.kernel.kind == KernelKind::gtask) {
-    n.workspace_bytes = reduce_workspace(g, task_rows(g).num_partials);
+    n.workspace_bytes = reduce_workspace(task_reduction(g));
     return n;
   }
   const GradChunks c = grad_chunks(g);
@@ -213,7 +213,7 @@ Step bind_grad(const GpuKernel& g, void* workspace) {
 
 Step bind(const GpuKernel& g, void* workspace) {
   if (g.kernel.kind == KernelKind::gtask_grad) return bind_grad(g, workspace);
-  return bind_reduce(g, g.kernel.program, g.kernel.value, task_rows(g), workspace);
+  return bind_reduce(task_reduction(g), workspace);
 }
 
 }  // namespace

@@ -8,44 +8,6 @@
 #include "nacre/engine/gpu/rows_parts.h"
 
 namespace nacre {
-namespace {
-
-// Rows longer than this are cut into pieces, so that no group of threads works long after all others have ended: with
-// this many pieces every multiprocessor has its warps full several times over.
-int64_t longest_piece(int64_t entries, int multiprocessors) {
-  return std::clamp<int64_t>(entries / (int64_t{128} * multiprocessors), 256, 8192);
-}
-
-struct Cut {
-  std::vector<GpuSegment> segments;
-  std::vector<GpuSplitRow> split;
-  int64_t partials = 0;
-};
-
-// Pieces of long rows first: they take longest.
-Cut cut_rows(const cpu::RowView& view, int64_t longest) {
-  Cut cut;
-  for (int64_t r = 0; r < view.rows; ++r) {
-    const int64_t begin = view.row_ptr[r], length = view.row_ptr[r + 1] - begin;
-    if (length <= longest) continue;
-    const int64_t pieces = (length + longest - 1) / longest;
-    cut.split.push_back({static_cast<uint32_t>(r), static_cast<int32_t>(cut.partials), static_cast<int32_t>(pieces),
-                         static_cast<int32_t>(length)});
-    for (int64_t p = 0; p < pieces; ++p) {
-      cut.segments.push_back({static_cast<uint32_t>(r), static_cast<int32_t>(cut.partials + p),
-                              begin + length * p / pieces, begin + length * (p + 1) / pieces});
-    }
-    cut.partials += pieces;
-  }
-  for (int64_t r = 0; r < view.rows; ++r) {
-    const int64_t begin = view.row_ptr[r], end = view.row_ptr[r + 1];
-    if (end - begin <= longest) cut.segments.push_back({static_cast<uint32_t>(r), -1, begin, end});
-  }
-  return cut;
-}
-
-}  // namespace
-
 GpuLoader::GpuLoader(std::shared_ptr<Device> device, Compile compile)
     : device_(std::move(device)), compile_(std::move(compile)) {}
 
@@ -99,21 +61,18 @@ const GpuRows& GpuContext::rows(const Graph& graph, cpu::Direction direction, bo
   r.col = static_cast<const uint32_t*>(resident(view->col, entries * word));
   r.edge_id = static_cast<const uint32_t*>(resident(view->edge_id, entries * word));
   r.row_vertex = static_cast<const uint32_t*>(resident(view->row_vertex, view->rows * word));
-  // Undifferentiated, every row is one unit of work, however long.
-  const int64_t longest = differentiate ? longest_piece(entries, device_->info().multiprocessors) : INT32_MAX;
-  const Cut cut = cut_rows(*view, longest);
-  r.segments = made("segments " + key, cut.segments);
-  r.num_segments = static_cast<int64_t>(cut.segments.size());
-  r.split_rows = made("split " + key, cut.split);
-  r.num_split_rows = static_cast<int64_t>(cut.split.size());
-  r.num_partials = cut.partials;
   return r;
 }
 
-const ReduceRows& GpuContext::task_rows(const std::string& key, const std::function<ReduceRows()>& make) {
-  std::shared_ptr<const ReduceRows>& slot = task_rows_[key];
+const ReduceRows& GpuContext::reduce_rows(const std::string& key, const std::function<ReduceRows()>& make) {
+  std::shared_ptr<const ReduceRows>& slot = reduce_rows_[key];
   if (!slot) slot = std::make_shared<ReduceRows>(make());
   return *slot;
+}
+
+int GpuContext::choose(const std::string& key, const std::function<int()>& decide) {
+  const auto known = choices_.find(key);
+  return known != choices_.end() ? known->second : choices_[key] = decide();
 }
 
 Step GpuContext::launch(const cuda::Source& source, int64_t blocks, LaunchArgs args) {

@@ -54,11 +54,6 @@ struct GpuRows {
   const uint32_t* col = nullptr;
   const uint32_t* edge_id = nullptr;     // null: an entry's own number
   const uint32_t* row_vertex = nullptr;  // null: a row's own number
-  const GpuSegment* segments = nullptr;  // long rows first, then the others in order
-  int64_t num_segments = 0;
-  const GpuSplitRow* split_rows = nullptr;
-  int64_t num_split_rows = 0;
-  int64_t num_partials = 0;
 };
 
 // What kernels that reduce walk (rows_parts.h).
@@ -66,7 +61,8 @@ struct ReduceRows;
 
 struct GpuOptions {
   GemmType precision = GemmType::f32;
-  bool tune = true;  // time the library's matrix products and keep the fastest
+  bool tune = true;         // time variants of products and sums and keep the fastest
+  int64_t cache_bytes = 0;  // that gathered rows should fit; 0 = the device's second-level cache
 };
 
 // Sources made into functions of a device; shared by everything that runs there. Equal sources are loaded once.
@@ -107,7 +103,9 @@ class GpuContext {
   }
   const GpuRows& rows(const Graph& graph, cpu::Direction direction, bool differentiate);
   // Made by `make` once per key.
-  const ReduceRows& task_rows(const std::string& key, const std::function<ReduceRows()>& make);
+  const ReduceRows& reduce_rows(const std::string& key, const std::function<ReduceRows()>& make);
+  // The answer to a question asked before, or a new one.
+  int choose(const std::string& key, const std::function<int()>& decide);
   int64_t resident_bytes() const { return resident_bytes_; }
 
   // Two words, seed and step, in device memory.
@@ -127,7 +125,8 @@ class GpuContext {
   std::map<std::string, std::shared_ptr<void>> resident_;
   int64_t resident_bytes_ = 0;
   std::map<std::string, GpuRows> rows_;
-  std::map<std::string, std::shared_ptr<const ReduceRows>> task_rows_;
+  std::map<std::string, std::shared_ptr<const ReduceRows>> reduce_rows_;
+  std::map<std::string, int> choices_;
   std::shared_ptr<void> step_;
 };
 

@@ -94,9 +94,28 @@ bool ProgramText::uses_type() const {
   return uses(MicroOp::load_type) || uses(MicroOp::typed_gemm) || uses(MicroOp::typed_gemm_t);
 }
 
-std::string ProgramText::reg(int r, int u) const { return o_.name + number(r) + "_" + number(u); }
+std::string ProgramText::reg(int r, int u) const { return o_.name + number(r) + "_" + number(is_common(r) ? 0 : u); }
+
+bool ProgramText::is_common(int r) const {
+  return o_.common != MicroOp::store && std::any_of(program_.code.begin(), program_.code.end(), [&](const Micro& m) {
+           return m.out == r && (m.op == o_.common || m.op == MicroOp::load_row0);
+         });
+}
+
+std::string ProgramText::prologue() const {
+  std::string text;
+  for (const Micro& m : program_.code) {
+    if (m.out >= 0 && is_common(m.out)) text += declare(m.out, 0) + micro(m, 0, false);
+  }
+  return text;
+}
 
 std::string ProgramText::operand(const Micro& m) const { return o_.operand + number(o_.first_operand + m.operand); }
+
+int64_t ProgramText::stride(const Micro& m, int64_t w) const {
+  const auto i = static_cast<size_t>(m.operand);
+  return i < o_.strides.size() && o_.strides[i] > 0 ? o_.strides[i] : w;
+}
 
 // The load that filled a register, if its rows can be read again where they came from.
 const Micro* ProgramText::load_of(int r) const {
@@ -140,7 +159,8 @@ std::string ProgramText::element(int r, int u, const std::string& j) const {
   if (scalar(r)) return reg(r, u);
   if (o_.lanes == 1) return reg(r, u) + "[" + j + "]";
   if (const Micro* load = load_of(r)) {
-    return "__ldg(" + operand(*load) + " + " + row_of(*load, u) + " * " + number(width(r)) + " + (" + j + "))";
+    return "__ldg(" + operand(*load) + " + " + row_of(*load, u) + " * " + number(stride(*load, width(r))) + " + (" + j +
+           "))";
   }
   const int at = shared_at_[static_cast<size_t>(r)];
   NACRE_CHECK(at >= 0, "a register read across threads is not shared");
@@ -207,7 +227,7 @@ __syncwarp(mask);
 std::string ProgramText::load_text(const Micro& m, int u, bool masked) const {
   const int64_t w = width(m.out);
   const std::string guard = masked && m.op != MicroOp::load_row0 ? "ok" + number(u) : "";
-  const std::string row = operand(m) + " + " + row_of(m, u) + " * " + number(w);
+  const std::string row = operand(m) + " + " + row_of(m, u) + " * " + number(stride(m, w));
   const std::string read = m.op == MicroOp::load ? "*(" : "__ldg(";
   if (w == 1) {
     const std::string value = read + row + ")";
@@ -269,6 +289,7 @@ std::string ProgramText::setup() const {
 std::string ProgramText::body(bool masked) const {
   std::string text;
   for (const Micro& m : program_.code) {
+    if (m.out >= 0 && is_common(m.out)) continue;
     for (int u = 0; u < o_.batch; ++u) {
       if (m.out >= 0) text += declare(m.out, u);
     }

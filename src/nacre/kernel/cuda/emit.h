@@ -26,17 +26,23 @@ class ProgramText {
   struct Options {
     int lanes = 32;
     int batch = 1;
-    std::string name = "r";         // of registers
-    std::string operand = "p";      // of operands
-    int first_operand = 0;          // number of the first one
-    int shared_offset = 0;          // floats of `sh` used before
-    std::string root;               // array (or scalar) behind MicroOp::root
+    std::string name = "r";        // of registers
+    std::string operand = "p";     // of operands
+    int first_operand = 0;         // number of the first one
+    int shared_offset = 0;         // floats of `sh` used before
+    std::string root;              // array (or scalar) behind MicroOp::root
+    std::vector<int64_t> strides;  // floats between rows of each operand; missing or 0: the width read
+    // The load whose row all rows of the kernel's loop have in common (load_src, load_dst): read once, before the loop,
+    // as parameters are. MicroOp::store: there is no loop.
+    MicroOp common = MicroOp::store;
     std::string store_row = "pos";  // stores go to row store_row<u>
   };
   ProgramText(const RowProgram& program, Options options);
 
   // Keys of random streams: once, at the head of the kernel.
   std::string setup() const;
+  // What all rows have in common, before the loop; uses src0 or dst0.
+  std::string prologue() const;
   // Computes every register for the rows of the batch; masked: rows with ok<u> false read nothing and store nothing.
   std::string body(bool masked) const;
   // Slot s of a register of row u.
@@ -51,7 +57,9 @@ class ProgramText {
  private:
   int64_t width(int reg) const { return program_.widths[static_cast<size_t>(reg)]; }
   std::string reg(int r, int u) const;
+  bool is_common(int r) const;
   std::string operand(const Micro& m) const;
+  int64_t stride(const Micro& m, int64_t w) const;
   const Micro* load_of(int reg) const;
   std::string row_of(const Micro& load, int u) const;
   std::string element(int reg, int u, const std::string& j) const;

@@ -22,14 +22,14 @@ int entry_lanes(int64_t mean_degree) {
   return lanes;
 }
 
-int batch_for(const RowProgram& program, int lanes) {
-  int64_t held = 0;
+int batch_for(const RowProgram& program, int lanes, MicroOp common) {
+  int64_t held = 1;
   for (const Micro& m : program.code) {
-    if (m.op >= MicroOp::load && m.op <= MicroOp::load_row0)
+    if (m.op >= MicroOp::load && m.op < MicroOp::load_row0 && m.op != common)
       held += slots_of(program.widths[static_cast<size_t>(m.out)], lanes);
   }
   int batch = 8;
-  while (batch > 1 && (batch * held > 64 || batch > lanes)) batch /= 2;
+  while (batch > 1 && (batch * (held - 1) > 72 || batch > lanes)) batch /= 2;
   return has_products(program) ? 1 : batch;
 }
 

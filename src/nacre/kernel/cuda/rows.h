@@ -26,7 +26,15 @@ struct ReduceSpec {
   bool argmax = false;
   const RowProgram* tail = nullptr;
   EdgeSide side;
+  // Wide rows in column tiles, tile after tile, so that what is gathered at one time fits the cache: the program is one
+  // tile wide, operand 0 and the result have rows of `tiles` times that.
+  int tiles = 1;
+  // Neither changes a bit of the result; 0: by rule.
+  int batch = 0;       // rows in flight
+  int min_blocks = 0;  // blocks a multiprocessor must hold: bounds the registers
 };
+int reduce_batch(const ReduceSpec& spec);  // by rule
+int reduce_lanes(const ReduceSpec& spec);  // threads that share the elements of a row
 
 // A kernel and how many units of work (rows, entries, segments) a block takes.
 struct RowSource {
@@ -40,14 +48,15 @@ RowSource map_source(const RowProgram& program);
 RowSource map_edges_source(const RowProgram& program);
 // (count, order, first, col, edge_dst, edge_type, step, operands): edges order[first …], results in rows 0 …
 RowSource map_listed_edges_source(const RowProgram& program);
-// (segments, count, col, edge_id, edge_type, row_vertex, step, out, argmax, partials, num_partials, operands, tail's)
+// (segments, count, split_rows, counters, col, edge_id, edge_type, row_vertex, step, out, argmax, partials,
+// num_partials, operands, tail's). `count` segments a tile; counters: num_partials ints for each tile, 0 before and
+// after.
 RowSource reduce_source(const ReduceSpec& spec);
-// (split_rows, count, step, out, argmax, partials, num_partials, operands, tail's): adds up the pieces of long rows
-RowSource reduce_pieces_source(const ReduceSpec& spec);
-// (row_ptr, rows, col, edge_type, step, out, operands)
-RowSource softmax_source(const RowProgram& program, int value, int64_t mean_degree);
-// (row_ptr, rows, col, edge_type, step, out, y, operands)
-RowSource softmax_grad_source(const RowProgram& program, int value, int64_t mean_degree);
+// (row_ptr, order, count, col, edge_type, step, out, operands): softmax over the rows order[0 …]; `whole_block`: a
+// block takes a row, for long ones
+RowSource softmax_source(const RowProgram& program, int value, int64_t mean_degree, bool whole_block);
+// (row_ptr, order, count, col, edge_type, step, out, y, operands)
+RowSource softmax_grad_source(const RowProgram& program, int value, int64_t mean_degree, bool whole_block);
 // (count, col, edge_dst, edge_type, step, partials, operands): one row of partials a block, whatever rows there are
 RowSource column_sum_source(const RowProgram& program, int value);
 // (blocks, partials, out), one block a column
