@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -47,7 +49,7 @@ void say(const GpuBench& c, const ordered_json& line) {
 
 double quantile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+  return values[static_cast<size_t>(std::lround(q * static_cast<double>(values.size() - 1)))];
 }
 
 // Every vertex that has a label counts in the loss.
@@ -106,10 +108,11 @@ void run_model(const GpuBench& c, const Dataset& data, const std::string& model)
   config.model.model = model;
   if (model_info(model).heads > 0 && config.model.heads == 0) config.model.heads = 1;
   Session session(data, config, {.evaluation = false});
-  if (session.gpu() == nullptr) throw UserError("--device", "is not a GPU", "use nacre bench cpu");
   Device& device = session.gpu()->device();
   session.start();
+  device.reset_peak();  // what choosing algorithms took is no part of training
   std::vector<double> losses;
+  losses.reserve(3);
   session.trainer().run({config.seed, 0});
   write_tensors(c, session, model);
   for (int e = 0; e < 3; ++e) losses.push_back(session.train_step(e, config.optimizer.lr));
@@ -193,22 +196,46 @@ void run_sums(const GpuBench& c, const Dataset& data, int64_t width, bool weight
   say(c, {{"kind", "spmm"}, {"data", c.name}, {"width", width}, {"weighted", weighted}, {"ms", median(ms)}});
 }
 
+std::vector<std::string> words(const std::string& list) {
+  std::vector<std::string> found;
+  std::istringstream text(list);
+  for (std::string word; std::getline(text, word, ',');) found.push_back(word);
+  return found;
+}
+
+std::vector<int64_t> parse_widths(const std::string& list) {
+  std::vector<int64_t> widths;
+  for (const std::string& word : words(list)) {
+    int64_t width = 0;
+    const char* end = word.data() + word.size();
+    const auto parsed = std::from_chars(word.data(), end, width);
+    if (parsed.ec != std::errc() || parsed.ptr != end || width < 1) {
+      throw UserError("--spmm", "'" + word + "' is no width", "write for instance 16,64,256");
+    }
+    widths.push_back(width);
+  }
+  return widths;
+}
+
 void run_gpu(GpuBench& c) {
+  if (!choose_device(c.config.device, "f32").gpu) {
+    throw UserError("--device", "'" + c.config.device + "' is no GPU here", "nacre bench cpu measures the CPU");
+  }
   apply_execution(c.config);
+  const std::vector<int64_t> widths = parse_widths(c.widths);
+  for (const std::string& model : words(c.models)) model_info(model);  // told before the data are read
   Dataset data = open_data(c.config);
   if (c.name.empty()) c.name = data.name;
   train_on_all(data);
-  std::istringstream names(c.models);
-  for (std::string model; std::getline(names, model, ',');) {
+  for (const std::string& model : words(c.models)) {
     try {
       run_model(c, data, model);
     } catch (const UserError& error) {
       say(c, {{"kind", "epoch"}, {"model", model}, {"data", c.name}, {"error", error.what()}});
     }
   }
-  std::istringstream widths(c.widths);
-  for (std::string width; std::getline(widths, width, ',');) {
-    for (const bool weighted : {false, true}) run_sums(c, data, std::stoll(width), weighted);
+  for (const int64_t width : widths) {
+    for (const bool weighted : {false, true}) run_sums(c, data, width, weighted);
   }
 }
 

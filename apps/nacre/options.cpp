@@ -211,6 +211,12 @@ void apply_execution(const RunConfig& c) {
   if (c.mode != "full") throw UserError("--mode", "'" + c.mode + "' is not available in this build", "use full");
 }
 
+GemmType gemm_precision(const std::string& precision) {
+  if (precision == "f32") return GemmType::f32;
+  if (precision == "tf32") return GemmType::tf32;
+  throw UserError("--precision", "'" + precision + "' is not available in this build", "use f32 or tf32");
+}
+
 Dataset open_data(const RunConfig& c) {
   const double start = now_seconds();
   Dataset dataset = load_dataset(c.data, c.load);
