@@ -46,12 +46,20 @@ TEST(GpuParts, RangesHoldEveryPairOfTheirVerticesOnce) {
       }
     }
     EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), pairs.num_pairs);
-    const auto all = merged(ranges_of(pairs, 0, c.graph.num_dst()));
-    if (pairs.num_pairs > 0) {
-      ASSERT_EQ(all.size(), 1u);
-      EXPECT_EQ(all[0].end, pairs.num_pairs);
-    }
   }
+}
+
+TEST(GpuParts, RunsOfTypesCoverARangeOnce) {
+  const std::vector<int64_t> type_ptr = {0, 3, 3, 10};
+  const std::vector<TypeRun> runs = runs_of_types(type_ptr, 2, 7);
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0].type, 0);
+  EXPECT_EQ(runs[0].begin, 2);
+  EXPECT_EQ(runs[0].end, 3);
+  EXPECT_EQ(runs[1].type, 2);
+  EXPECT_EQ(runs[1].begin, 3);
+  EXPECT_EQ(runs[1].end, 7);
+  EXPECT_TRUE(runs_of_types(type_ptr, 4, 4).empty());
 }
 
 TEST(GpuParts, SlotsNameTheirPairs) {
@@ -70,7 +78,7 @@ TEST(GpuParts, SlotsNameTheirPairs) {
   }
 }
 
-TEST(GpuParts, PiecesCoverLongPairsInOrder) {
+TEST(GpuParts, PackedSumsCoverEveryEdgeOnce) {
   // One destination with 1000 edges of two types by turns, one with a single edge.
   EdgeList edges;
   edges.num_nodes = 1001;
@@ -84,38 +92,69 @@ TEST(GpuParts, PiecesCoverLongPairsInOrder) {
   edges.dst.push_back(5);
   edges.type.push_back(1);
   const Graph graph = build_graph(edges, "test");
-  const PairIndex& pairs = graph.pairs(End::dst);
-  for (const bool slots : {false, true}) {
-    const LongPairs list = long_pairs(pairs, 2, slots, long_pair(graph.num_edges()));
-    ASSERT_EQ(list.rows.size(), 2u);
-    for (size_t i = 0; i < 2; ++i) {
-      const GpuSplitRow& row = list.rows[i];
-      const auto pair = static_cast<int64_t>(i);  // of destination 0, type i
-      EXPECT_EQ(row.row, slots ? i : static_cast<size_t>(pairs.type_ptr[pair]));
-      EXPECT_EQ(row.length, 500);
-      int64_t at = pairs.edge_ptr[pairs.type_ptr[pair]];
-      for (int32_t p = row.first; p < row.first + row.count; ++p) {
-        const GpuSegment& piece = list.pieces[static_cast<size_t>(p)];
-        EXPECT_EQ(piece.row, row.row);
-        EXPECT_EQ(piece.partial, p);
-        EXPECT_EQ(piece.begin, at);
-        at = piece.end;
+  std::vector<std::pair<std::string, Graph>> graphs = {{"two hubs", graph}};
+  for (const GraphCase& c : random_graphs(5, 40)) graphs.emplace_back(c.name, c.graph);
+  for (const auto& [name, g] : graphs) {
+    SCOPED_TRACE(name);
+    const PairIndex& pairs = g.pairs(End::dst);
+    const int types = g.num_edge_types();
+    const std::vector<int64_t> borders = cut_by_pairs(pairs.vertex_ptr, 7);
+    for (const bool slots : {false, true}) {
+      std::vector<int> seen(static_cast<size_t>(g.num_edges()), 0);
+      for (size_t c = 0; c + 1 < borders.size(); ++c) {
+        SumRange range{ranges_of(pairs, borders[c], borders[c + 1])};
+        if (slots) range = SumRange::of_slots(pairs, types, borders[c], borders[c + 1]);
+        const PackedSums packed = pack_sums(pairs, types, range);
+        int64_t pairs_seen = static_cast<int64_t>(packed.rows.size());
+        for (size_t i = 0; i < packed.items.size(); ++i) {
+          const GpuSegment& item = packed.items[i];
+          EXPECT_EQ(item.partial >= 0, static_cast<int64_t>(i) < packed.num_partials);
+          EXPECT_LT(item.begin, item.end);
+          for (int64_t e = item.begin; e < item.end; ++e) ++seen[static_cast<size_t>(e)];
+          if (item.partial >= 0) continue;
+          // Whole pairs.
+          EXPECT_TRUE(std::binary_search(pairs.edge_ptr.begin(), pairs.edge_ptr.end(), item.begin));
+          EXPECT_TRUE(std::binary_search(pairs.edge_ptr.begin(), pairs.edge_ptr.end(), item.end));
+          pairs_seen += std::lower_bound(pairs.edge_ptr.begin(), pairs.edge_ptr.end(), item.end) -
+                        std::lower_bound(pairs.edge_ptr.begin(), pairs.edge_ptr.end(), item.begin);
+        }
+        EXPECT_EQ(pairs_seen, pairs.vertex_ptr[borders[c + 1]] - pairs.vertex_ptr[borders[c]]);
+        EXPECT_EQ(static_cast<int64_t>(packed.zeros.size()), slots ? range.num_slots - pairs_seen : 0);
       }
-      EXPECT_EQ(at, pairs.edge_ptr[pairs.type_ptr[pair] + 1]);
+      EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), g.num_edges());
     }
+  }
+  // The hub's two pairs come in pieces that add up to their rows.
+  const PairIndex& pairs = graph.pairs(End::dst);
+  const PackedSums packed = pack_sums(pairs, 2, SumRange::of_slots(pairs, 2, 0, graph.num_dst()));
+  ASSERT_EQ(packed.rows.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    const GpuSplitRow& row = packed.rows[i];
+    EXPECT_EQ(row.row, i);
+    EXPECT_EQ(row.length, 500);
+    int64_t at = pairs.edge_ptr[pairs.type_ptr[static_cast<int64_t>(i)]];
+    for (int32_t p = row.first; p < row.first + row.count; ++p) {
+      EXPECT_EQ(packed.items[static_cast<size_t>(p)].partial, p);
+      EXPECT_EQ(packed.items[static_cast<size_t>(p)].begin, at);
+      at = packed.items[static_cast<size_t>(p)].end;
+    }
+    EXPECT_EQ(at, pairs.edge_ptr[pairs.type_ptr[static_cast<int64_t>(i)] + 1]);
   }
 }
 
 TEST(GpuParts, RowsAreSplitOverLanesWithoutGaps) {
-  for (int64_t width = 1; width < 2000; ++width) {
-    const cuda::RowSplit r = cuda::split_row(width);
-    ASSERT_EQ(width % r.vector, 0);
-    ASSERT_GE(int64_t{r.tiles} * r.slots * r.lanes * r.vector, width);
-    ASSERT_LT((int64_t{r.tiles} - 1) * r.slots * r.lanes * r.vector, width);
-    ASSERT_LE(r.slots * r.vector, 16);
-    ASSERT_GE(r.lanes, 8);
-    ASSERT_LE(r.lanes, 32);
+  for (const int64_t tiles : {1, 4, 9}) {
+    for (int64_t width = 1; width < 2000; ++width) {
+      const cuda::RowSplit r = cuda::split_row(width, tiles);
+      ASSERT_EQ(width % r.vector, 0);
+      ASSERT_GE(int64_t{r.tiles} * r.slots * r.lanes * r.vector, width);
+      ASSERT_LT((int64_t{r.tiles} - 1) * r.slots * r.lanes * r.vector, width);
+      ASSERT_LE(r.slots * r.vector, 16);
+      ASSERT_GE(r.lanes, 8);
+      ASSERT_LE(r.lanes, 32);
+    }
   }
+  EXPECT_EQ(cuda::split_row(256, 4).tiles, 4);
 }
 
 TEST(GpuParts, SequencesComeLongestFirst) {
@@ -166,6 +205,38 @@ TEST(GpuParts, SumsOfSourcesTakeEveryStepOnce) {
       }
     }
   }
+}
+
+TEST(GpuParts, SumsOfHubsAreCut) {
+  SequenceSums sums;
+  sums.run = {0, 2, 3};
+  sums.source = {4, 9, 4};
+  sums.ptr = {0, 5, 1005, 1500};
+  sums.entry.resize(1500);
+  std::iota(sums.entry.begin(), sums.entry.end(), 0u);
+  const SequenceItems cut = cut_sums(sums);
+  ASSERT_EQ(cut.item_run.size(), 3u);
+  ASSERT_EQ(cut.pieces.size(), 2u);
+  EXPECT_EQ(cut.entry, sums.entry);
+  int64_t at = 0;
+  for (size_t run = 0; run < 2; ++run) {
+    int32_t partials = 0;
+    for (int64_t i = cut.item_run[run]; i < cut.item_run[run + 1]; ++i) {
+      const GpuSegment& item = cut.items[static_cast<size_t>(i)];
+      EXPECT_EQ(item.begin, at);
+      at = item.end;
+      if (item.partial >= 0) {
+        EXPECT_EQ(item.partial, partials++);
+      }
+    }
+    EXPECT_EQ(cut.piece_run[run + 1] - cut.piece_run[run], 1);
+    const GpuSegment& joined = cut.pieces[run];
+    EXPECT_EQ(joined.row, run == 0 ? 9u : 4u);
+    EXPECT_EQ(joined.begin, 0);
+    EXPECT_EQ(joined.end, partials);
+    EXPECT_LE(partials, cut.num_partials);
+  }
+  EXPECT_EQ(at, 1500);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <filesystem>
 #include <optional>
 
@@ -55,12 +56,14 @@ PlanAnswer search(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Ba
   PlanAnswer answer;
   SearchOptions rules;
   rules.epochs = std::max(1, request.epochs);
+  PlanOptions base;
   const bool on_host = backend->name() == "cpu";
   if (!on_host) {
     rules.model = &nominal_gpu_model();
     rules.cache_bytes = kNominalGpuCache;
+    base.keep_sums = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(backend->available_bytes()) / 8));
   }
-  answer.search = search_plan(dfg, blocks, {}, rules);
+  answer.search = search_plan(dfg, blocks, base, rules);
   answer.source = "rules";
   const bool measure = request.plan == "auto" && !request.deterministic;
   if (measure && answer.search.predicted * rules.epochs >= kWorthSearching) {
@@ -86,7 +89,7 @@ PlanAnswer search(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Ba
       how.memory_limit = request.memory_limit > 0 ? request.memory_limit : backend->available_bytes() / 10 * 9;
       how.budget_seconds = request.budget_share * epoch * rules.epochs;
       how.measure = [&](const Plan& plan, size_t kernel) { return timer(plan, kernel); };
-      answer.search = search_plan(dfg, blocks, {}, how);
+      answer.search = search_plan(dfg, blocks, base, how);
       answer.source = "searched";
       if (request.use_cache) write_cached(folder, key, options_json(answer.search.options));
     }

@@ -38,6 +38,10 @@ Lstm lstm_of(const GpuKernel& k, NodeRef z, NodeRef w) {
 
 int64_t blocks_of(int64_t units, int64_t per_block) { return (units + per_block - 1) / per_block; }
 
+const SequenceOrder& order_of(GpuContext& context, const Lstm& l) {
+  return context.once<SequenceOrder>(l.key, [&] { return order_sequences(l.graph); });
+}
+
 // The device's copies of the rows' order.
 struct Rows {
   const uint32_t* order = nullptr;
@@ -76,29 +80,45 @@ void add_forward(StepList& steps, const Lstm& l, const Rows& rows, const Run& ru
 void add_lstm(const GpuKernel& k, StepList& steps) {
   if (steps.sizing()) return;
   const Lstm l = lstm_of(k, k.kernel.args[0], k.kernel.args[1]);
-  const SequenceOrder order = order_sequences(l.graph);
+  const SequenceOrder& order = order_of(k.context, l);
   auto* out = static_cast<float*>(k.pointer(k.kernel.root));
   steps.zero(out, l.graph.num_dst() * l.hidden * kFloat);  // rows without neighbours
   add_forward(steps, l, rows_of(k.context, l, order), {0, static_cast<int64_t>(order.row.size())}, {}, out);
 }
 
-// The sums of all runs' entries by source, on the device.
-struct Sums {
-  std::vector<int64_t> run;
-  const uint32_t* source = nullptr;
-  const int64_t* ptr = nullptr;
-  const uint32_t* entry = nullptr;
-};
+std::string key_of_sums(const Lstm& l, const std::vector<int64_t>& borders) {
+  return fmt::format("{} sums of {}", l.key, borders.size() < 2 ? 0 : borders[1]);
+}
 
-Sums sums_of(GpuContext& context, const Lstm& l, const SequenceOrder& order, const std::vector<int64_t>& borders) {
-  SequenceSums made = sums_of_sources(l.graph, order, borders);
-  const std::string key = fmt::format("{} sums of {}", l.key, borders.size() < 2 ? 0 : borders[1]);
-  Sums sums;
-  sums.source = context.made(key + " source", made.source);
-  sums.ptr = context.made(key + " ptr", made.ptr);
-  sums.entry = context.made(key + " entry", made.entry);
-  sums.run = std::move(made.run);
-  return sums;
+const SequenceItems& sums_of(GpuContext& context, const Lstm& l, const std::vector<int64_t>& borders) {
+  return context.once<SequenceItems>(key_of_sums(l, borders),
+                                     [&] { return cut_sums(sums_of_sources(l.graph, order_of(context, l), borders)); });
+}
+
+// Adds the rows of a run's entries to those of their sources.
+struct AddRows {
+  const SequenceItems* sums;
+  std::string key;
+  const float* gates;
+  float* partials;
+  float* dz;
+  int64_t width;
+};
+void add_to_sources(GpuContext& context, StepList& steps, const AddRows& args, size_t run) {
+  const cuda::Source source = cuda::add_rows(args.width);
+  const auto launch = [&](const std::vector<GpuSegment>& items, const std::vector<int64_t>& run_ptr, bool pieces) {
+    const int64_t first = run_ptr[run], count = run_ptr[run + 1] - first;
+    steps.launch(source, blocks_of(count, cuda::add_rows_of_block()), [&] {
+      LaunchArgs a;
+      a.add(pieces ? args.partials : args.gates);
+      a.add(context.made(args.key + (pieces ? " pieces" : " items"), items) + first);
+      a.add(pieces ? nullptr : context.made(args.key + " entry", args.sums->entry));
+      a.add(args.partials).add(args.dz).add(count);
+      return a;
+    });
+  };
+  launch(args.sums->items, args.sums->item_run, false);
+  launch(args.sums->pieces, args.sums->piece_run, true);
 }
 
 GemmShape product_of(const GpuKernel& k, int64_t hidden) {
@@ -133,14 +153,21 @@ void add_lstm_grad(const GpuKernel& k, StepList& steps) {
   const Lstm l = lstm_of(k, k.kernel.args[1], k.kernel.args[2]);
   const Grads grads = grads_of(k);
   const int64_t h = l.hidden;
-  const SequenceOrder order = order_sequences(l.graph);
-  const int64_t budget = k.context.device().info().memory_bytes / 16;
+  const SequenceOrder& order = order_of(k.context, l);
+  const DeviceInfo& device = k.context.device().info();
+  const int64_t budget = std::min(device.memory_bytes, device.free_bytes) / 8;
   const std::vector<int64_t> borders = cut_sequences(order, std::max<int64_t>(1024, budget / (6 * h * kFloat)));
   const int64_t entries = longest_run(order, borders);
   Kept kept;
   kept.gates = steps.carve.floats(entries * 4 * h);
   kept.h = steps.carve.floats(entries * h);
   kept.c = steps.carve.floats(entries * h);
+  const bool by_source = grads.want_z && !l.shape.on_edges;
+  AddRows sums = {nullptr, key_of_sums(l, borders), kept.gates, nullptr, grads.dz, 4 * h};
+  if (by_source) {
+    sums.sums = &sums_of(k.context, l, borders);
+    sums.partials = steps.carve.floats(sums.sums->num_partials * 4 * h);
+  }
   const float* w = l.w;
   if (cuda::lstm_in_tiles(h)) {
     float* transposed = steps.carve.floats(4 * h * h);
@@ -148,12 +175,10 @@ void add_lstm_grad(const GpuKernel& k, StepList& steps) {
     steps.launch(turn, blocks_of(4 * h * h, turn.threads), [&] { return LaunchArgs().add(l.w).add(transposed); });
     w = transposed;
   }
-  const bool by_source = grads.want_z && !l.shape.on_edges;
   // On edges every row of dz is one entry's.
   if (by_source) steps.zero(grads.dz, l.graph.num_src() * 4 * h * kFloat);
   if (grads.want_w && entries == 0) steps.zero(grads.dw, 4 * h * h * kFloat);
   const Rows rows = steps.sizing() ? Rows{} : rows_of(k.context, l, order);
-  const Sums sums = steps.sizing() || !by_source ? Sums{} : sums_of(k.context, l, order, borders);
   GemmShape product = product_of(k, h);
   cuda::LstmShape shape = l.shape;
   shape.on_edges = l.shape.on_edges && grads.want_z;
@@ -166,14 +191,7 @@ void add_lstm_grad(const GpuKernel& k, StepList& steps) {
       a.add(grads.dz).add(first).add(count);
       return a;
     });
-    if (by_source && !steps.sizing()) {
-      const int64_t sum = sums.run[c], num_sums = sums.run[c + 1] - sum;
-      steps.launch(cuda::add_rows(4 * h), blocks_of(num_sums, cuda::add_rows_of_block()), [&] {
-        LaunchArgs a;
-        a.add(kept.gates).add(sums.source).add(sums.ptr).add(sums.entry).add(grads.dz).add(sum).add(num_sums);
-        return a;
-      });
-    }
+    if (by_source) add_to_sources(k.context, steps, sums, c);
     product.k = order.entry[static_cast<size_t>(borders[c + 1])] - order.entry[static_cast<size_t>(first)];
     product.beta = c == 0 ? 0.0f : 1.0f;
     if (grads.want_w) steps.product(product, {kept.h, kept.gates, grads.dw, nullptr});

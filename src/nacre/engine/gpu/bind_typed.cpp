@@ -1,6 +1,6 @@
 // Typed products over edges on a GPU. The edges of each (row, type) pair are summed first, then multiplied.
 //
-// Where most vertices have edges of most types, the sums of a run of vertices stand side by side as one matrix
+// Where that takes less time, the sums of a run of vertices stand side by side as one matrix
 // [vertices, types · width]: then Σ over types of sums · W[type] is one product with W as it lies, [types · K, N], and
 // all weight gradients are one product too. Otherwise each type's sums are multiplied apart.
 #include "nacre/engine/gpu/bind_typed.h"
@@ -31,6 +31,19 @@ Precision precision_of(const GpuKernel& k) {
 
 // Sums of a run of vertices side by side: leading dimensions of whole 16-byte words.
 int64_t wide_ld(int64_t width, int64_t bytes) { return (width * bytes + 15) / 16 * 16 / bytes; }
+
+SumRange slots_of(const GpuPairs& pairs, int64_t begin, int64_t end) {
+  return SumRange::of_slots(pairs.host(), pairs.types(), begin, end);
+}
+
+// The most that runs of `chunk` vertices have.
+int64_t partials_of_slots(const GpuPairs& pairs, int64_t chunk) {
+  int64_t most = 0;
+  for (int64_t v = 0; v < pairs.vertices(); v += chunk) {
+    most = std::max(most, pairs.num_partials(slots_of(pairs, v, std::min(v + chunk, pairs.vertices()))));
+  }
+  return most;
+}
 
 struct Reduce {
   GpuPairs pairs;
@@ -71,10 +84,9 @@ void reduce_wide(const GpuKernel& k, Reduce& r, StepList& steps) {
   const int64_t ld = wide_ld(inner, r.p.bytes);
   const int64_t vertices = r.pairs.vertices();
   const int64_t chunk = chunk_rows(vertices, rows_budget(k.context) / (ld * r.p.bytes));
-  r.sum.slots = true;
   r.sum.what.out = {r.w.types, ld};
   r.sum.out = steps.carve.take(chunk * ld * r.p.bytes);
-  r.sum.partials = steps.carve.floats(r.pairs.most_pieces(true, chunk * r.w.types) * r.in);
+  r.sum.partials = steps.carve.floats(partials_of_slots(r.pairs, chunk) * r.in);
   // W as it lies is [types · K, N]; its transpose side by side is the transpose of [K, types · N].
   const void* weights = r.weights;
   if (r.transpose || r.p.bf16) {
@@ -92,8 +104,7 @@ void reduce_wide(const GpuKernel& k, Reduce& r, StepList& steps) {
   shape.type = r.p.type;
   for (int64_t v = 0; v < vertices; v += chunk) {
     shape.m = std::min(chunk, vertices - v);
-    r.sum.first = v * r.w.types;
-    r.sum.count = shape.m * r.w.types;
+    r.sum.range = slots_of(r.pairs, v, v + shape.m);
     r.pairs.sum(steps, r.sum);
     steps.product(shape, {r.sum.out, weights, at(r.result, v * r.out), nullptr});
   }
@@ -105,15 +116,19 @@ void reduce_by_type(const GpuKernel& k, Reduce& r, StepList& steps) {
   const int64_t row_bytes = ld * r.p.bytes + r.out * 4;
   const int64_t most = std::max<int64_t>(128, rows_budget(k.context) / row_bytes);
   const std::vector<int64_t> borders = cut_by_pairs(r.pairs.host().vertex_ptr, most);
-  int64_t rows = 0;
+  int64_t rows = 0, partials = 0;
   const Array<int64_t>& vertex_ptr = r.pairs.host().vertex_ptr;
+  std::vector<SumRange> ranges;
   for (size_t c = 0; c + 1 < borders.size(); ++c) {
     rows = std::max(rows, vertex_ptr[borders[c + 1]] - vertex_ptr[borders[c]]);
+    ranges.push_back({ranges_of(r.pairs.host(), borders[c], borders[c + 1])});
+    partials = std::max(partials, r.pairs.num_partials(ranges.back()));
   }
-  char* sums = static_cast<char*>(steps.carve.take(rows * ld * r.p.bytes));
+  r.sum.out = steps.carve.take(rows * ld * r.p.bytes);
   float* products = steps.carve.floats(rows * r.out);
   r.sum.what.out = {1, ld};
-  r.sum.partials = steps.carve.floats(r.pairs.most_pieces(false, rows) * r.in);
+  r.sum.partials = steps.carve.floats(partials * r.in);
+  const char* sums = static_cast<const char*>(r.sum.out);
   const char* weights = reinterpret_cast<const char*>(r.weights);
   if (r.p.bf16) {
     void* arranged = steps.carve.take(r.w.types * r.w.k * r.w.n * r.p.bytes);
@@ -129,21 +144,16 @@ void reduce_by_type(const GpuKernel& k, Reduce& r, StepList& steps) {
   shape.ldc = r.out;
   shape.type = r.p.type;
   for (size_t c = 0; c + 1 < borders.size(); ++c) {
-    const std::vector<PairRange> ranges = ranges_of(r.pairs.host(), borders[c], borders[c + 1]);
-    for (const PairRange& range : merged(ranges)) {
-      r.sum.first = range.begin;
-      r.sum.count = range.end - range.begin;
-      r.sum.out = at(sums, range.offset * ld * r.p.bytes);
-      r.pairs.sum(steps, r.sum);
-    }
-    for (const PairRange& range : ranges) {
+    r.sum.range = ranges[c];
+    r.pairs.sum(steps, r.sum);
+    for (const PairRange& range : ranges[c].ranges) {
       shape.m = range.end - range.begin;
       steps.product(shape,
                     {at(sums, range.offset * ld * r.p.bytes), at(weights, range.type * r.w.k * r.w.n * r.p.bytes),
                      at(products, range.offset * r.out), nullptr});
     }
     r.pairs.sum_of_vertices(steps, {r.out, products, r.result, borders[c], borders[c + 1] - borders[c]},
-                            borders.size() == 2 ? std::vector<PairRange>{} : ranges);
+                            borders.size() == 2 ? std::vector<PairRange>{} : ranges[c].ranges);
   }
 }
 
@@ -185,10 +195,9 @@ void weight_grad_wide(const GpuKernel& k, WeightGrad& g, StepList& steps) {
   const int64_t ld = wide_ld(outer, g.p.bytes);
   const int64_t vertices = g.pairs.vertices();
   const int64_t chunk = chunk_rows(vertices, rows_budget(k.context) / (ld * g.p.bytes));
-  g.sum.slots = true;
   g.sum.what.out = {g.w.types, ld};
   g.sum.out = steps.carve.take(chunk * ld * g.p.bytes);
-  g.sum.partials = steps.carve.floats(g.pairs.most_pieces(true, chunk * g.w.types) * g.summed);
+  g.sum.partials = steps.carve.floats(partials_of_slots(g.pairs, chunk) * g.summed);
   const int64_t row_ld = g.p.bf16 ? wide_ld(g.by_row, 2) : g.by_row;
   void* converted = g.p.bf16 ? steps.carve.take(chunk * row_ld * 2) : nullptr;
   float* result = g.by_dst ? g.dw : steps.carve.floats(g.w.types * g.w.k * g.w.n);
@@ -203,8 +212,7 @@ void weight_grad_wide(const GpuKernel& k, WeightGrad& g, StepList& steps) {
   for (int64_t v = 0; v < vertices; v += chunk) {
     shape.k = std::min(chunk, vertices - v);
     shape.beta = v == 0 ? 0.0f : 1.0f;
-    g.sum.first = v * g.w.types;
-    g.sum.count = shape.k * g.w.types;
+    g.sum.range = slots_of(g.pairs, v, v + shape.k);
     g.pairs.sum(steps, g.sum);
     const void* rows = at(g.rows, v * g.by_row);
     if (g.p.bf16) {
@@ -219,14 +227,16 @@ void weight_grad_wide(const GpuKernel& k, WeightGrad& g, StepList& steps) {
 void weight_grad_by_type(const GpuKernel& k, WeightGrad& g, StepList& steps) {
   const PairIndex& pairs = g.pairs.host();
   const int64_t ld_sum = wide_ld(g.summed, g.p.bytes), ld_row = wide_ld(g.by_row, g.p.bytes);
-  int64_t longest = 0;
-  for (int t = 0; t < g.w.types; ++t) longest = std::max(longest, pairs.type_ptr[t + 1] - pairs.type_ptr[t]);
   const int64_t budget = std::max<int64_t>(128, rows_budget(k.context) / ((ld_sum + ld_row) * g.p.bytes));
-  const int64_t chunk = chunk_rows(longest, budget);
+  const int64_t chunk = chunk_rows(pairs.num_pairs, budget);
   g.sum.what.out = {1, ld_sum};
   g.sum.out = steps.carve.take(chunk * ld_sum * g.p.bytes);
   void* rows = steps.carve.take(chunk * ld_row * g.p.bytes);
-  g.sum.partials = steps.carve.floats(g.pairs.most_pieces(false, chunk) * g.summed);
+  int64_t partials = 0;
+  for (int64_t b = 0; b < pairs.num_pairs; b += chunk) {
+    partials = std::max(partials, g.pairs.num_partials(SumRange::of_pairs(b, std::min(b + chunk, pairs.num_pairs))));
+  }
+  g.sum.partials = steps.carve.floats(partials * g.summed);
   const uint32_t* vertex = steps.sizing() ? nullptr : g.pairs.vertex();
   GemmShape shape;
   shape.m = g.w.k;
@@ -236,24 +246,62 @@ void weight_grad_by_type(const GpuKernel& k, WeightGrad& g, StepList& steps) {
   shape.ldb = g.by_dst ? ld_row : ld_sum;
   shape.ldc = g.w.n;
   shape.type = g.p.type;
-  for (int t = 0; t < g.w.types; ++t) {
-    float* dw = at(g.dw, t * g.w.k * g.w.n);
-    const int64_t end = pairs.type_ptr[t + 1];
-    if (end == pairs.type_ptr[t]) steps.zero(dw, g.w.k * g.w.n * 4);
-    for (int64_t b = pairs.type_ptr[t]; b < end; b += chunk) {
-      shape.k = std::min(chunk, end - b);
-      shape.beta = b == pairs.type_ptr[t] ? 0.0f : 1.0f;
-      g.sum.first = b;
-      g.sum.count = shape.k;
-      g.pairs.sum(steps, g.sum);
-      add_copy(steps, {{g.by_row, g.p.bf16, {}, {1, ld_row}}, g.rows, vertex, b, rows, nullptr, 0, shape.k});
-      steps.product(shape, {g.by_dst ? g.sum.out : rows, g.by_dst ? rows : g.sum.out, dw, nullptr});
+  const std::vector<int64_t> type_ptr(pairs.type_ptr.begin(), pairs.type_ptr.end());
+  zero_unused(steps, type_ptr, g.w, g.dw);
+  for (int64_t b = 0; b < pairs.num_pairs; b += chunk) {
+    const int64_t count = std::min(chunk, pairs.num_pairs - b);
+    g.sum.range = SumRange::of_pairs(b, b + count);
+    g.pairs.sum(steps, g.sum);
+    add_copy(steps, {{g.by_row, g.p.bf16, {}, {1, ld_row}}, g.rows, vertex, b, rows, nullptr, 0, count});
+    for (const TypeRun& run : runs_of_types(type_ptr, b, b + count)) {
+      shape.k = run.end - run.begin;
+      shape.beta = run.begin == type_ptr[static_cast<size_t>(run.type)] ? 0.0f : 1.0f;
+      const void* sums = at(static_cast<const char*>(g.sum.out), (run.begin - b) * ld_sum * g.p.bytes);
+      const void* by_row = at(static_cast<const char*>(rows), (run.begin - b) * ld_row * g.p.bytes);
+      steps.product(shape,
+                    {g.by_dst ? sums : by_row, g.by_dst ? by_row : sums, at(g.dw, run.type * g.w.k * g.w.n), nullptr});
     }
   }
 }
 
+// One place for every slot and one product, or pairs alone and a product for each type.
+bool wide_reduce(const Reduce& r) {
+  const auto in = static_cast<double>(r.in), out = static_cast<double>(r.out);
+  const auto pairs = static_cast<double>(r.pairs.num_pairs()), vertices = static_cast<double>(r.pairs.vertices());
+  const auto types = static_cast<double>(r.w.types);
+  const WayCost wide = {3, 2 * vertices * types * in + vertices * out, 2 * vertices * types * in * out};
+  const WayCost by_type = {types + 2, 2 * pairs * (in + out) + vertices * out, 2 * pairs * in * out};
+  return r.pairs.has_slots() && wide.seconds() < by_type.seconds();
+}
+
+bool wide_weight_grad(const WeightGrad& g) {
+  const auto summed = static_cast<double>(g.summed), by_row = static_cast<double>(g.by_row);
+  const auto pairs = static_cast<double>(g.pairs.num_pairs()), vertices = static_cast<double>(g.pairs.vertices());
+  const auto types = static_cast<double>(g.w.types);
+  const WayCost wide = {3, 2 * vertices * types * summed + vertices * by_row, 2 * vertices * types * summed * by_row};
+  const WayCost by_type = {types + 2, pairs * (2 * summed + 3 * by_row), 2 * pairs * summed * by_row};
+  return g.pairs.has_slots() && wide.seconds() < by_type.seconds();
+}
+
+// Sums over the edges of pairs as a value of its own.
+void add_pair_sums(const GpuKernel& k, StepList& steps) {
+  const bool dst = k.kernel.direction == cpu::Direction::by_dst_pair;
+  const GpuPairs pairs(k.context, k.graph(), dst ? End::dst : End::src);
+  GpuPairs::Sum sum;
+  sum.what.width = k.width(k.kernel.root);
+  sum.what.scaled = k.kernel.args[1] >= 0;
+  sum.range = SumRange::of_pairs(0, pairs.num_pairs());
+  sum.x = static_cast<const float*>(k.pointer(k.kernel.args[0]));
+  sum.scale = static_cast<const float*>(k.pointer(k.kernel.args[1]));
+  sum.partials = steps.carve.floats(pairs.num_partials(sum.range) * sum.what.width);
+  sum.out = k.pointer(k.kernel.root);
+  pairs.sum(steps, sum);
+}
+
 void add_steps(const GpuKernel& k, StepList& steps) {
   switch (k.kernel.kind) {
+    case KernelKind::spmm:
+      return add_pair_sums(k, steps);
     case KernelKind::typed_reduce:
       return add_typed_reduce(k, steps);
     case KernelKind::typed_weight_grad:
@@ -282,15 +330,21 @@ Step bind_typed(const GpuKernel& k, void* workspace) {
 void add_typed_reduce(const GpuKernel& k, StepList& steps) {
   Reduce r = reduce_of(k);
   if (r.pairs.num_pairs() == 0) return steps.zero(r.result, r.pairs.vertices() * r.out * 4);
-  if (r.pairs.full()) return reduce_wide(k, r, steps);
+  if (wide_reduce(r)) return reduce_wide(k, r, steps);
   reduce_by_type(k, r, steps);
 }
 
 void add_typed_weight_grad(const GpuKernel& k, StepList& steps) {
   WeightGrad g = weight_grad_of(k);
   if (g.pairs.num_pairs() == 0) return steps.zero(g.dw, g.w.types * g.w.k * g.w.n * 4);
-  if (g.pairs.full()) return weight_grad_wide(k, g, steps);
+  if (wide_weight_grad(g)) return weight_grad_wide(k, g, steps);
   weight_grad_by_type(k, g, steps);
+}
+
+bool sums_pairs(const Kernel& kernel) {
+  return kernel.kind == KernelKind::spmm && kernel.heads == 1 && kernel.tail.empty() &&
+         kernel.reduce_op == cpu::Reduce::sum &&
+         (kernel.direction == cpu::Direction::by_dst_pair || kernel.direction == cpu::Direction::by_src_pair);
 }
 
 const GpuFamily kGpuTyped = {typed_needs, bind_typed};

@@ -27,11 +27,7 @@ struct TypedSpace {
   std::vector<int64_t> type_ptr;    // positions of each type
   const uint32_t* order = nullptr;  // row of each position; null: the position itself
   int64_t rows() const { return type_ptr.back(); }
-  int64_t longest() const {
-    int64_t most = 0;
-    for (size_t t = 0; t + 1 < type_ptr.size(); ++t) most = std::max(most, type_ptr[t + 1] - type_ptr[t]);
-    return most;
-  }
+  int64_t begin_of(const TypeRun& run) const { return type_ptr[static_cast<size_t>(run.type)]; }
 };
 
 End end_of(Space space) { return space.kind == SpaceKind::pair_src ? End::src : End::dst; }
@@ -57,12 +53,17 @@ Operand operand_of(const GpuKernel& k, NodeRef arg, int64_t width) {
   return {static_cast<const float*>(k.pointer(arg)), width, k.node(arg).type.space.kind == SpaceKind::vertex};
 }
 
-// Bytes of reading the rows by pair into a matrix and multiplying it, against multiplying the vertices' rows by all
-// matrices side by side. `kept`: width of the side that has a row for every pair.
-bool side_by_side(const GpuPairs& pairs, int64_t by_vertex, int64_t kept) {
-  const int64_t slots = pairs.vertices() * pairs.types();
-  return pairs.full() && pairs.vertices() * by_vertex + slots * kept + 2 * pairs.num_pairs() * kept <
-                             pairs.num_pairs() * (3 * by_vertex + kept);
+// Multiplying the vertices' rows by all matrices side by side, against reading them by pair into a matrix and
+// multiplying each type's. `kept`: width of the side that has a row for every pair. `spread`: its rows are read by slot
+// in between, otherwise written.
+bool side_by_side(const GpuPairs& pairs, int64_t by_vertex, int64_t kept, bool spread) {
+  const auto v = static_cast<double>(by_vertex), w = static_cast<double>(kept);
+  const auto rows = static_cast<double>(pairs.num_pairs()), vertices = static_cast<double>(pairs.vertices());
+  const auto types = static_cast<double>(pairs.types());
+  const WayCost side = {3, vertices * v + (spread ? 2 : 1) * vertices * types * w + (spread ? 1 : 2) * rows * w,
+                        2 * vertices * types * v * w};
+  const WayCost by_type = {types + 1, rows * (3 * v + w), 2 * rows * v * w};
+  return pairs.has_slots() && side.seconds() < by_type.seconds();
 }
 
 // Positions of an operand as a matrix: in place where they lie together, otherwise copied.
@@ -91,11 +92,16 @@ class Gathered {
   void reserve(StepList& steps, int64_t rows) {
     if (copied_) copy_ = steps.carve.take(rows * row_bytes());
   }
-  // `count` positions from `begin` on, of the type whose positions start at type_begin.
-  const void* get(StepList& steps, int64_t type_begin, int64_t begin, int64_t count) const {
-    if (!copied_) return at(from_.x, (from_.by_vertex ? begin - type_begin : begin) * from_.width);
+  // Positions [begin, begin + count) are wanted next.
+  void get(StepList& steps, int64_t begin, int64_t count) {
+    begin_ = begin;
+    if (!copied_) return;
     add_copy(steps, {{from_.width, bf16_, {}, {1, ld_}}, from_.x, map_, begin, copy_, nullptr, 0, count});
-    return copy_;
+  }
+  // Those of one type, whose positions start at type_begin.
+  const void* rows(const TypeRun& run, int64_t type_begin) const {
+    if (copied_) return at(static_cast<const char*>(copy_), (run.begin - begin_) * row_bytes());
+    return at(from_.x, (from_.by_vertex ? run.begin - type_begin : run.begin) * from_.width);
   }
 
  private:
@@ -105,7 +111,14 @@ class Gathered {
   int64_t ld_ = 0;
   const uint32_t* map_ = nullptr;
   void* copy_ = nullptr;
+  int64_t begin_ = 0;
 };
+
+// Rows of a chunk, where each takes so many bytes.
+int64_t chunk_of(const GpuKernel& k, const TypedSpace& space, int64_t row_bytes) {
+  if (row_bytes == 0) return std::max<int64_t>(1, space.rows());
+  return chunk_rows(space.rows(), std::max<int64_t>(128, rows_budget(k.context) / row_bytes));
+}
 
 struct Rows {
   TypedSpace space;
@@ -157,9 +170,7 @@ void rows_by_type(const GpuKernel& k, const Rows& r, StepList& steps) {
   const bool bf16 = k.context.options().precision == GemmType::bf16 && (r.x.by_vertex || ordered);
   Gathered x(k, r.space, r.x, bf16);
   const int64_t ld_out = ordered ? words(r.out_width) : r.out_width;
-  const int64_t row_bytes = x.row_bytes() + (ordered ? ld_out * 4 : 0);
-  const int64_t most = row_bytes == 0 ? r.space.longest() : std::max<int64_t>(128, rows_budget(k.context) / row_bytes);
-  const int64_t chunk = chunk_rows(r.space.longest(), most);
+  const int64_t chunk = chunk_of(k, r.space, x.row_bytes() + (ordered ? ld_out * 4 : 0));
   x.reserve(steps, chunk);
   float* product = ordered ? steps.carve.floats(chunk * ld_out) : nullptr;
   const char* weights = reinterpret_cast<const char*>(r.weights);
@@ -176,16 +187,17 @@ void rows_by_type(const GpuKernel& k, const Rows& r, StepList& steps) {
   shape.ldb = r.w.n;
   shape.ldc = ld_out;
   shape.type = bf16 ? GemmType::bf16 : in_memory(k);
-  for (size_t t = 0; t + 1 < r.space.type_ptr.size(); ++t) {
-    const int64_t end = r.space.type_ptr[t + 1];
-    const void* w = at(weights, static_cast<int64_t>(t) * r.w.k * r.w.n * (bf16 ? 2 : 4));
-    for (int64_t b = r.space.type_ptr[t]; b < end; b += chunk) {
-      shape.m = std::min(chunk, end - b);
-      float* to = ordered ? product : at(r.out, b * r.out_width);
-      steps.product(shape, {x.get(steps, r.space.type_ptr[t], b, shape.m), w, to, nullptr});
-      if (!ordered) continue;
-      add_copy(steps, {{r.out_width, false, {1, ld_out}, {}}, product, nullptr, 0, r.out, r.space.order, b, shape.m});
+  for (int64_t b = 0; b < r.space.rows(); b += chunk) {
+    const int64_t count = std::min(chunk, r.space.rows() - b);
+    x.get(steps, b, count);
+    for (const TypeRun& run : runs_of_types(r.space.type_ptr, b, b + count)) {
+      shape.m = run.end - run.begin;
+      float* to = ordered ? at(product, (run.begin - b) * ld_out) : at(r.out, run.begin * r.out_width);
+      const void* w = at(weights, run.type * r.w.k * r.w.n * (bf16 ? 2 : 4));
+      steps.product(shape, {x.rows(run, r.space.begin_of(run)), w, to, nullptr});
     }
+    if (!ordered) continue;
+    add_copy(steps, {{r.out_width, false, {1, ld_out}, {}}, product, nullptr, 0, r.out, r.space.order, b, count});
   }
 }
 
@@ -237,9 +249,7 @@ void grad_by_type(const GpuKernel& k, const RowsGrad& r, StepList& steps) {
   const bool copies = (r.x.by_vertex || ordered) && (r.g.by_vertex || ordered);
   const bool bf16 = k.context.options().precision == GemmType::bf16 && copies;
   Gathered x(k, r.space, r.x, bf16), g(k, r.space, r.g, bf16);
-  const int64_t row_bytes = x.row_bytes() + g.row_bytes();
-  const int64_t most = row_bytes == 0 ? r.space.longest() : std::max<int64_t>(128, rows_budget(k.context) / row_bytes);
-  const int64_t chunk = chunk_rows(r.space.longest(), most);
+  const int64_t chunk = chunk_of(k, r.space, x.row_bytes() + g.row_bytes());
   x.reserve(steps, chunk);
   g.reserve(steps, chunk);
   GemmShape shape;
@@ -250,16 +260,17 @@ void grad_by_type(const GpuKernel& k, const RowsGrad& r, StepList& steps) {
   shape.ldb = g.ld();
   shape.ldc = r.w.n;
   shape.type = bf16 ? GemmType::bf16 : in_memory(k);
-  for (size_t t = 0; t + 1 < r.space.type_ptr.size(); ++t) {
-    const int64_t begin = r.space.type_ptr[t], end = r.space.type_ptr[t + 1];
-    float* dw = at(r.dw, static_cast<int64_t>(t) * r.w.k * r.w.n);
-    if (begin == end) steps.zero(dw, r.w.k * r.w.n * 4);
-    for (int64_t b = begin; b < end; b += chunk) {
-      shape.k = std::min(chunk, end - b);
-      shape.beta = b == begin ? 0.0f : 1.0f;
-      const void* xs = x.get(steps, begin, b, shape.k);
-      const void* gs = g.get(steps, begin, b, shape.k);
-      steps.product(shape, {xs, gs, dw, nullptr});
+  zero_unused(steps, r.space.type_ptr, r.w, r.dw);
+  for (int64_t b = 0; b < r.space.rows(); b += chunk) {
+    const int64_t count = std::min(chunk, r.space.rows() - b);
+    x.get(steps, b, count);
+    g.get(steps, b, count);
+    for (const TypeRun& run : runs_of_types(r.space.type_ptr, b, b + count)) {
+      const int64_t begin = r.space.begin_of(run);
+      shape.k = run.end - run.begin;
+      shape.beta = run.begin == begin ? 0.0f : 1.0f;
+      float* dw = at(r.dw, run.type * r.w.k * r.w.n);
+      steps.product(shape, {x.rows(run, begin), g.rows(run, begin), dw, nullptr});
     }
   }
 }
@@ -280,7 +291,7 @@ void add_typed_rows(const GpuKernel& k, StepList& steps) {
   if (r.space.rows() == 0) return;
   if (r.x.by_vertex && space.is_pair() && !Gathered::every_vertex(k, r.space)) {
     const GpuPairs pairs(k.context, k.graph(), end_of(space));
-    if (side_by_side(pairs, r.x.width, r.out_width)) return rows_side_by_side(k, r, pairs, steps);
+    if (side_by_side(pairs, r.x.width, r.out_width, false)) return rows_side_by_side(k, r, pairs, steps);
   }
   rows_by_type(k, r, steps);
 }
@@ -298,7 +309,7 @@ void add_typed_rows_grad(const GpuKernel& k, StepList& steps) {
     const GpuPairs pairs(k.context, k.graph(), end_of(space));
     const Operand& by_vertex = r.x.by_vertex ? r.x : r.g;
     const Operand& by_pair = r.x.by_vertex ? r.g : r.x;
-    if (side_by_side(pairs, by_vertex.width, by_pair.width)) return grad_side_by_side(k, r, pairs, steps);
+    if (side_by_side(pairs, by_vertex.width, by_pair.width, true)) return grad_side_by_side(k, r, pairs, steps);
   }
   grad_by_type(k, r, steps);
 }

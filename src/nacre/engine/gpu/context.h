@@ -101,6 +101,19 @@ class GpuContext {
   const T* made(const std::string& key, const std::vector<T>& values) {
     return static_cast<const T*>(keep(key, values.data(), static_cast<int64_t>(values.size() * sizeof(T))));
   }
+  // Something of the host's, made by `make` once per key.
+  template <class T, class Make>
+  const T& once(const std::string& key, const Make& make) {
+    std::shared_ptr<const void>& slot = once_[key];
+    if (!slot) slot = std::make_shared<const T>(make());
+    return *static_cast<const T*>(slot.get());
+  }
+  // Its device copy, made once per key too.
+  template <class T, class Make>
+  const T* made_once(const std::string& key, const Make& make) {
+    const auto found = resident_.find(key);
+    return found != resident_.end() ? static_cast<const T*>(found->second.get()) : made<T>(key, make());
+  }
   const GpuRows& rows(const Graph& graph, cpu::Direction direction, bool differentiate);
   // Made by `make` once per key.
   const ReduceRows& reduce_rows(const std::string& key, const std::function<ReduceRows()>& make);
@@ -123,6 +136,7 @@ class GpuContext {
   std::shared_ptr<GraphViews> views_;
   GpuOptions options_;
   std::map<std::string, std::shared_ptr<void>> resident_;
+  std::map<std::string, std::shared_ptr<const void>> once_;
   int64_t resident_bytes_ = 0;
   std::map<std::string, GpuRows> rows_;
   std::map<std::string, std::shared_ptr<const ReduceRows>> reduce_rows_;

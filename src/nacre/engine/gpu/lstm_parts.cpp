@@ -5,6 +5,11 @@
 #include "nacre/base/parallel.h"
 
 namespace nacre {
+namespace {
+
+constexpr int64_t kPiece = 128;  // entries of a hub's sum that a warp adds
+
+}  // namespace
 
 SequenceOrder order_sequences(const Graph& graph) {
   SequenceOrder order;
@@ -89,6 +94,31 @@ SequenceSums sums_of_sources(const Graph& graph, const SequenceOrder& order, con
     list = {};
   }
   return sums;
+}
+
+SequenceItems cut_sums(SequenceSums sums) {
+  SequenceItems cut;
+  cut.entry = std::move(sums.entry);
+  cut.item_run = cut.piece_run = {0};
+  for (size_t run = 0; run + 1 < sums.run.size(); ++run) {
+    int32_t partials = 0;
+    for (auto s = static_cast<size_t>(sums.run[run]); s < static_cast<size_t>(sums.run[run + 1]); ++s) {
+      const int64_t begin = sums.ptr[s], end = sums.ptr[s + 1];
+      if (end - begin <= kPiece * 3 / 2) {
+        cut.items.push_back({sums.source[s], -1, begin, end});
+        continue;
+      }
+      const int32_t first = partials;
+      for (int64_t i = begin; i < end; i += kPiece) {
+        cut.items.push_back({sums.source[s], partials++, i, std::min(end, i + kPiece)});
+      }
+      cut.pieces.push_back({sums.source[s], -1, first, partials});
+    }
+    cut.item_run.push_back(static_cast<int64_t>(cut.items.size()));
+    cut.piece_run.push_back(static_cast<int64_t>(cut.pieces.size()));
+    cut.num_partials = std::max<int64_t>(cut.num_partials, partials);
+  }
+  return cut;
 }
 
 }  // namespace nacre

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "nacre/engine/gpu/context.h"
 #include "nacre/graph/graph.h"
 
 namespace nacre {
@@ -26,6 +27,16 @@ struct SequenceSums {
   std::vector<int64_t> ptr;      // sums + 1
   std::vector<uint32_t> entry;   // as many as edges
 };
+// The same as units of work: pieces of the sums of hubs, and all others; then the sums of those pieces.
+struct SequenceItems {
+  std::vector<uint32_t> entry;     // as in SequenceSums
+  std::vector<GpuSegment> items;   // over `entry`; `partial`: counted from the run's first
+  std::vector<int64_t> item_run;   // runs + 1: first item of each
+  std::vector<GpuSegment> pieces;  // over partials
+  std::vector<int64_t> piece_run;  // runs + 1
+  int64_t num_partials = 0;        // the most of a run
+};
+SequenceItems cut_sums(SequenceSums sums);
 SequenceSums sums_of_sources(const Graph& graph, const SequenceOrder& order, const std::vector<int64_t>& borders);
 
 }  // namespace nacre

@@ -14,7 +14,10 @@ namespace {
 constexpr int64_t kPiecesWanted = 16384;
 constexpr int64_t kShortPiece = 64;
 constexpr int64_t kLongPiece = 512;
-constexpr int64_t kRowsBudget = int64_t{1} << 30;
+// Rows read so often by rows of such tiles are summed tile by tile.
+constexpr int64_t kReadOften = 64;
+constexpr int64_t kTileWidth = 64;
+constexpr int64_t kPack = 32;  // entries of short pairs that a group of threads sums
 
 int64_t piece_edges(int64_t edges) { return std::clamp(edges / kPiecesWanted, kShortPiece, kLongPiece); }
 
@@ -56,39 +59,58 @@ std::vector<PairRange> ranges_of(const PairIndex& pairs, int64_t vertex_begin, i
   return ranges;
 }
 
-std::vector<PairRange> merged(const std::vector<PairRange>& ranges) {
-  std::vector<PairRange> joined;
-  for (const PairRange& r : ranges) {
-    const bool follows = !joined.empty() && joined.back().end == r.begin &&
-                         joined.back().offset + joined.back().end - joined.back().begin == r.offset;
-    if (follows) {
-      joined.back().end = r.end;
-    } else {
-      joined.push_back(r);
-    }
+std::vector<TypeRun> runs_of_types(const std::vector<int64_t>& type_ptr, int64_t begin, int64_t end) {
+  std::vector<TypeRun> runs;
+  for (size_t t = 0; t + 1 < type_ptr.size(); ++t) {
+    const int64_t b = std::max(begin, type_ptr[t]), e = std::min(end, type_ptr[t + 1]);
+    if (b < e) runs.push_back({static_cast<int64_t>(t), b, e});
   }
-  return joined;
+  return runs;
 }
 
 int64_t long_pair(int64_t edges) { return piece_edges(edges) * 3 / 2; }
 
-LongPairs long_pairs(const PairIndex& pairs, int types, bool slots, int64_t longest) {
-  LongPairs list;
-  const int64_t piece = piece_edges(pairs.edge.size());
-  for (int64_t i = 0; i < pairs.num_pairs; ++i) {
-    // By slot the pairs of a vertex follow on each other.
-    const int64_t p = slots ? pairs.pair[i] : i;
-    const int64_t begin = pairs.edge_ptr[p], end = pairs.edge_ptr[p + 1];
-    if (end - begin <= longest) continue;
-    const auto row = static_cast<uint32_t>(slots ? static_cast<int64_t>(pairs.vertex[p]) * types + pairs.type[p] : p);
-    const auto first = static_cast<int32_t>(list.pieces.size());
-    for (int64_t e = begin; e < end; e += piece) {
-      list.pieces.push_back({row, static_cast<int32_t>(list.pieces.size()), e, std::min(end, e + piece)});
+SumRange SumRange::of_slots(const PairIndex& pairs, int types, int64_t vertex_begin, int64_t vertex_end) {
+  return {ranges_of(pairs, vertex_begin, vertex_end), true, vertex_begin * types, (vertex_end - vertex_begin) * types};
+}
+
+PackedSums pack_sums(const PairIndex& pairs, int types, const SumRange& range) {
+  PackedSums packed;
+  const int64_t piece = piece_edges(pairs.edge.size()), longest = long_pair(pairs.edge.size());
+  std::vector<GpuSegment> runs;
+  std::vector<char> present(static_cast<size_t>(range.num_slots), 0);
+  const auto slot_of = [&](int64_t p) {
+    return static_cast<int64_t>(pairs.vertex[p]) * types + pairs.type[p] - range.first_slot;
+  };
+  for (const PairRange& r : range.ranges) {
+    const auto shift = static_cast<uint32_t>(r.begin - r.offset);
+    int64_t from = pairs.edge_ptr[r.begin];
+    const auto close = [&](int64_t to) {
+      if (to > from) runs.push_back({shift, -1, from, to});
+      from = to;
+    };
+    for (int64_t p = r.begin; p < r.end; ++p) {
+      const int64_t begin = pairs.edge_ptr[p], end = pairs.edge_ptr[p + 1];
+      if (range.slots) present[static_cast<size_t>(slot_of(p))] = 1;
+      const bool in_pieces = end - begin > longest;
+      if (in_pieces || end - from > kPack) close(begin);
+      if (!in_pieces) continue;
+      const auto first = static_cast<int32_t>(packed.items.size());
+      for (int64_t e = begin; e < end; e += piece) {
+        packed.items.push_back({0, static_cast<int32_t>(packed.items.size()), e, std::min(end, e + piece)});
+      }
+      packed.rows.push_back({static_cast<uint32_t>(range.slots ? slot_of(p) : p - r.begin + r.offset), first,
+                             static_cast<int32_t>(packed.items.size()) - first, static_cast<int32_t>(end - begin)});
+      from = end;
     }
-    const auto count = static_cast<int32_t>(list.pieces.size()) - first;
-    list.rows.push_back({row, first, count, static_cast<int32_t>(end - begin)});
+    close(pairs.edge_ptr[r.end]);
   }
-  return list;
+  packed.num_partials = static_cast<int64_t>(packed.items.size());
+  packed.items.insert(packed.items.end(), runs.begin(), runs.end());
+  for (size_t s = 0; s < present.size(); ++s) {
+    if (present[s] == 0) packed.zeros.push_back(static_cast<uint32_t>(s));
+  }
+  return packed;
 }
 
 std::vector<uint32_t> pairs_of_slots(const PairIndex& pairs, int64_t vertices, int types) {
@@ -108,6 +130,7 @@ GpuPairs::GpuPairs(GpuContext& context, const Graph& graph, End end)
       graph_(graph.row_ptr().data()),
       end_(end),
       vertices_(end == End::dst ? graph.num_dst() : graph.num_src()),
+      others_(end == End::dst ? graph.num_src() : graph.num_dst()),
       types_(graph.num_edge_types()) {}
 
 std::string GpuPairs::key(const char* what) const {
@@ -115,64 +138,76 @@ std::string GpuPairs::key(const char* what) const {
   return fmt::format("{} {} {} {}", what, graph_, static_cast<const void*>(pairs_), static_cast<int>(end_));
 }
 
-bool GpuPairs::full() const {
-  return num_pairs() > 0 && 2 * num_pairs() >= vertices_ * types_ && vertices_ * types_ < int64_t{cuda::kNoRow};
+std::string GpuPairs::key(const char* what, const SumRange& range) const {
+  std::string text = key(what) + fmt::format(" {} {} {}", range.slots, range.first_slot, range.num_slots);
+  for (const PairRange& r : range.ranges) text += fmt::format(" {}-{}", r.begin, r.end);
+  return text;
 }
 
 const uint32_t* GpuPairs::pair_of_slot() const {
-  if (pair_of_slot_ == nullptr) {
-    pair_of_slot_ = context_.made(key("pair of slot"), pairs_of_slots(*pairs_, vertices_, types_));
-  }
-  return pair_of_slot_;
+  return context_.made_once<uint32_t>(key("pair of slot"), [&] { return pairs_of_slots(*pairs_, vertices_, types_); });
 }
 
-const LongPairs& GpuPairs::long_ones(bool slots) const {
-  auto& list = long_ones_[slots ? 1 : 0];
-  if (!list) list = std::make_unique<LongPairs>(long_pairs(*pairs_, types_, slots, long_pair(pairs_->edge.size())));
-  return *list;
+const PackedSums& GpuPairs::packed(const SumRange& range) const {
+  return context_.once<PackedSums>(key("sums", range), [&] { return pack_sums(*pairs_, types_, range); });
 }
 
-int64_t GpuPairs::most_pieces(bool slots, int64_t count) const {
-  const std::vector<GpuSegment>& pieces = long_ones(slots).pieces;
-  size_t most = 0;
-  for (size_t first = 0, past = 0; past < pieces.size(); ++past) {
-    while (pieces[past].row - pieces[first].row >= count) ++first;
-    most = std::max(most, past + 1 - first);
-  }
-  return static_cast<int64_t>(most);
+const uint32_t* GpuPairs::pair_of_entry() const {
+  return context_.made_once<uint32_t>(key("pair of entry"), [&] {
+    std::vector<uint32_t> pair_of(static_cast<size_t>(pairs_->edge.size()));
+    parallel_for(num_pairs(), 1 << 14, [&](int64_t b, int64_t e) {
+      for (int64_t p = b; p < e; ++p) {
+        std::fill(pair_of.begin() + pairs_->edge_ptr[p], pair_of.begin() + pairs_->edge_ptr[p + 1],
+                  static_cast<uint32_t>(p));
+      }
+    });
+    return pair_of;
+  });
+}
+
+const uint32_t* GpuPairs::slot_of_pair() const {
+  return context_.made_once<uint32_t>(key("slot of pair"), [&] {
+    std::vector<uint32_t> slot(static_cast<size_t>(num_pairs()));
+    for (int64_t p = 0; p < num_pairs(); ++p) {
+      slot[static_cast<size_t>(p)] =
+          static_cast<uint32_t>(static_cast<int64_t>(pairs_->vertex[p]) * types_ + pairs_->type[p]);
+    }
+    return slot;
+  });
+}
+
+int64_t GpuPairs::column_tiles(int64_t width) const {
+  const int64_t edges = pairs_->edge.size();
+  const int64_t cache = context_.options().cache_bytes;
+  const bool fits = others_ * width * 4 <= (cache > 0 ? cache : context_.device().info().l2_bytes);
+  return fits || edges < kReadOften * others_ ? 1 : std::max<int64_t>(1, width / kTileWidth);
 }
 
 void GpuPairs::sum(StepList& steps, Sum args) const {
-  if (steps.sizing() || args.count == 0) return;
-  const LongPairs& list = long_ones(args.slots);
-  args.what.long_row = long_pair(pairs_->edge.size());
-  const auto below = [](const auto& item, int64_t row) { return static_cast<int64_t>(item.row) < row; };
-  const auto find = [&](const auto& items, int64_t row) {
-    return std::lower_bound(items.begin(), items.end(), row, below) - items.begin();
-  };
-  const int64_t piece = find(list.pieces, args.first);
-  const int64_t num_pieces = find(list.pieces, args.first + args.count) - piece;
-  const int64_t row = find(list.rows, args.first);
-  const int64_t num_rows = find(list.rows, args.first + args.count) - row;
-  const GpuSegment* pieces = nullptr;
-  const GpuSplitRow* rows = nullptr;
-  if (!list.pieces.empty()) {
-    pieces = context_.made(key(args.slots ? "pieces of slots" : "pieces of pairs"), list.pieces) + piece;
-    rows = context_.made(key(args.slots ? "long slots" : "long pairs"), list.rows) + row;
-  }
-  const int64_t per_block = cuda::typed_groups_of_block(args.what.width);
-  const int64_t tiles = cuda::split_row(args.what.width).tiles;
-  steps.launch(cuda::typed_sum(args.what), blocks_of((num_pieces + args.count) * tiles, per_block), [&] {
+  if (steps.sizing()) return;
+  args.what.tiles = column_tiles(args.what.width);
+  const PackedSums& list = packed(args.range);
+  const auto items = static_cast<int64_t>(list.items.size()), rows = static_cast<int64_t>(list.rows.size());
+  const auto zeros = static_cast<int64_t>(list.zeros.size());
+  const int64_t per_block = cuda::typed_groups_of_block(args.what.width, args.what.tiles);
+  const int64_t tiles = cuda::split_row(args.what.width, args.what.tiles).tiles;
+  steps.launch(cuda::typed_sum(args.what), blocks_of(items * tiles, per_block), [&] {
     LaunchArgs a;
     a.add(args.x).add(context_.resident(pairs_->other));
     a.add(args.what.scaled ? context_.resident(pairs_->edge) : nullptr).add(args.scale);
-    a.add(context_.resident(pairs_->edge_ptr)).add(args.slots ? pair_of_slot() : nullptr);
-    a.add(pieces).add(num_pieces).add(args.partials).add(args.out).add(args.first).add(args.count);
+    a.add(pair_of_entry()).add(args.range.slots ? slot_of_pair() : nullptr);
+    a.add(context_.made(key("items of sums", args.range), list.items)).add(items);
+    a.add(args.partials).add(args.out).add(args.range.first_slot);
     return a;
   });
-  steps.launch(cuda::typed_join(args.what), blocks_of(num_rows * tiles, per_block), [&] {
+  steps.launch(cuda::typed_join(args.what), blocks_of(rows * tiles, per_block), [&] {
     LaunchArgs a;
-    a.add(args.partials).add(rows).add(num_rows).add(piece).add(args.out).add(args.first);
+    a.add(args.partials).add(context_.made(key("pairs in pieces", args.range), list.rows)).add(rows).add(args.out);
+    return a;
+  });
+  steps.launch(cuda::zero_rows(args.what), blocks_of(zeros * tiles, per_block), [&] {
+    LaunchArgs a;
+    a.add(context_.made(key("slots without a pair", args.range), list.zeros)).add(zeros).add(args.out);
     return a;
   });
 }
@@ -216,6 +251,19 @@ void add_arrange(StepList& steps, cuda::Arrange how, const WeightShape& shape, c
   });
 }
 
-int64_t rows_budget(GpuContext& context) { return std::min(kRowsBudget, context.device().info().memory_bytes / 16); }
+void zero_unused(StepList& steps, const std::vector<int64_t>& type_ptr, const WeightShape& shape, float* dw) {
+  const int64_t size = shape.k * shape.n;
+  for (size_t t = 0; t + 1 < type_ptr.size();) {
+    size_t past = t;
+    while (past + 1 < type_ptr.size() && type_ptr[past] == type_ptr[past + 1]) ++past;
+    if (past > t) steps.zero(at(dw, static_cast<int64_t>(t) * size), static_cast<int64_t>(past - t) * size * 4);
+    t = past + 1;
+  }
+}
+
+int64_t rows_budget(GpuContext& context) {
+  const DeviceInfo& info = context.device().info();
+  return std::min(info.memory_bytes, info.free_bytes) / 8;
+}
 
 }  // namespace nacre

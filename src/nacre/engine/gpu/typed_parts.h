@@ -2,7 +2,6 @@
 // keep workspaces bounded, and matrix products.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,17 +26,34 @@ struct PairRange {
 };
 // The pairs whose vertices lie in a run, by type; types without any are left out.
 std::vector<PairRange> ranges_of(const PairIndex& pairs, int64_t vertex_begin, int64_t vertex_end);
-// Ranges whose pairs and rows both follow on each other, as one (of the first one's type).
-std::vector<PairRange> merged(const std::vector<PairRange>& ranges);
+
+// The rows of one type within a run of rows ordered by type.
+struct TypeRun {
+  int64_t type, begin, end;
+};
+std::vector<TypeRun> runs_of_types(const std::vector<int64_t>& type_ptr, int64_t begin, int64_t end);
 
 // Most edges of a pair that is summed in one go, in a graph of that many edges.
 int64_t long_pair(int64_t edges);
-// The longer ones in pieces. Rows are slots (vertex · types + type) or pair numbers; everything is ordered by row.
-struct LongPairs {
-  std::vector<GpuSegment> pieces;  // `partial`: its own number
-  std::vector<GpuSplitRow> rows;
+
+// Pairs to be summed, and where their sums go: pairs of vertices, by slot (vertex · types + type, from first_slot on;
+// slots without a pair get zeros) or as the ranges say.
+struct SumRange {
+  std::vector<PairRange> ranges;
+  bool slots = false;
+  int64_t first_slot = 0, num_slots = 0;
+
+  static SumRange of_pairs(int64_t begin, int64_t end) { return {{{0, begin, end, 0}}}; }
+  static SumRange of_slots(const PairIndex& pairs, int types, int64_t vertex_begin, int64_t vertex_end);
 };
-LongPairs long_pairs(const PairIndex& pairs, int types, bool slots, int64_t longest);
+// The same as units of work: pieces of long pairs, then runs of short ones.
+struct PackedSums {
+  std::vector<GpuSegment> items;  // `partial` >= 0: a piece; otherwise `row`: pair less row of the result
+  std::vector<GpuSplitRow> rows;  // of pairs in pieces
+  std::vector<uint32_t> zeros;    // rows without a pair
+  int64_t num_partials = 0;
+};
+PackedSums pack_sums(const PairIndex& pairs, int types, const SumRange& range);
 // Pair of every slot; cuda::kNoRow where there is none.
 std::vector<uint32_t> pairs_of_slots(const PairIndex& pairs, int64_t vertices, int types);
 
@@ -52,23 +68,23 @@ class GpuPairs {
   int64_t vertices() const { return vertices_; }
   int types() const { return types_; }
   int64_t num_pairs() const { return pairs_->num_pairs; }
-  // Most slots have a pair: a matrix with a place for each wastes little.
-  bool full() const;
+  // Slots can be numbered.
+  bool has_slots() const { return vertices_ * types_ < int64_t{cuda::kNoRow}; }
   const uint32_t* vertex() const { return context_.resident(pairs_->vertex); }
   const uint32_t* pair_of_slot() const;
+  const uint32_t* slot_of_pair() const;
+  const uint32_t* pair_of_entry() const;  // of the edges in the pairs' order
 
-  // Sums over the edges of slots (or pairs) [first, first + count) of rows of x, into rows 0 … of `out`.
+  // Sums over the edges of pairs of rows of x.
   struct Sum {
     cuda::TypedSum what;
-    bool slots = false;
+    SumRange range;
     const float* x = nullptr;
     const float* scale = nullptr;
-    float* partials = nullptr;  // most_pieces(...) rows
+    float* partials = nullptr;  // num_partials(range) rows
     void* out = nullptr;
-    int64_t first = 0, count = 0;
   };
-  // Pieces that ranges of at most `count` rows have.
-  int64_t most_pieces(bool slots, int64_t count) const;
+  int64_t num_partials(const SumRange& range) const { return packed(range).num_partials; }
   void sum(StepList& steps, Sum args) const;
 
   // out[vertex] = Σ of the rows of p of its pairs, for vertices [first, first + count). `ranges`: where the pairs lie
@@ -83,16 +99,18 @@ class GpuPairs {
 
  private:
   std::string key(const char* what) const;
-  const LongPairs& long_ones(bool slots) const;
+  std::string key(const char* what, const SumRange& range) const;
+  const PackedSums& packed(const SumRange& range) const;
+  // Where rows are read many times over but do not fit the cache together, tiles of their columns do.
+  int64_t column_tiles(int64_t width) const;
 
   GpuContext& context_;
   const PairIndex* pairs_;
   const void* graph_;  // whose pairs they are
   End end_;
   int64_t vertices_;
+  int64_t others_;  // vertices at the other end
   int types_;
-  mutable std::unique_ptr<LongPairs> long_ones_[2];
-  mutable const uint32_t* pair_of_slot_ = nullptr;
 };
 
 // copy_rows (kernel/cuda/typed.h) over a range.
@@ -113,6 +131,17 @@ struct WeightShape {
   int64_t types, k, n;
 };
 void add_arrange(StepList& steps, cuda::Arrange how, const WeightShape& shape, const float* from, void* to, bool bf16);
+
+// Gradients of types without rows become zeros.
+void zero_unused(StepList& steps, const std::vector<int64_t>& type_ptr, const WeightShape& shape, float* dw);
+
+// What a way of doing typed products costs, on an ordinary data-centre GPU, to choose between ways.
+struct WayCost {
+  double launches = 0;
+  double floats = 0;  // read or written
+  double flops = 0;
+  double seconds() const { return launches * 3e-6 + floats * 4 / 3.5e12 + flops / 300e12; }
+};
 
 // Bytes a kernel may use for rows in between.
 int64_t rows_budget(GpuContext& context);

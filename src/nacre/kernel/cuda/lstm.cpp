@@ -361,22 +361,24 @@ extern "C" __global__ void __launch_bounds__(THREADS) lstm_backward(
 )";
 
 constexpr const char* kAddRows = R"(
+struct Segment { u32 row; int partial; i64 begin, end; };
 extern "C" __global__ void __launch_bounds__(THREADS) add_rows(
-    const float* __restrict__ gates, const u32* __restrict__ sum_row, const i64* __restrict__ sum_ptr,
-    const u32* __restrict__ slot, float* __restrict__ dz, i64 first, i64 count) {
+    const float* __restrict__ from, const Segment* __restrict__ items, const u32* __restrict__ slot,
+    float* __restrict__ partials, float* __restrict__ to, i64 count) {
   const i64 s = (i64)blockIdx.x * (THREADS / 32) + threadIdx.x / 32;
   const int lane = threadIdx.x % 32;
   if (s >= count) return;
-  const i64 begin = sum_ptr[first + s], end = sum_ptr[first + s + 1];
-  float* to = dz + (i64)sum_row[first + s] * WIDTH;
+  const Segment item = items[s];
+  float* row_to = item.partial >= 0 ? partials + (i64)item.partial * WIDTH : to + (i64)item.row * WIDTH;
   for (int c = lane * V; c < WIDTH; c += 32 * V) {
     float sum[V];
-    load<V>(to + c, sum);
-    for (i64 i = begin; i < end; i += IN_FLIGHT) {
+    if (item.partial >= 0) zero<V>(sum);
+    else load<V>(row_to + c, sum);
+    for (i64 i = item.begin; i < item.end; i += IN_FLIGHT) {
       float row[IN_FLIGHT][V];
 #pragma unroll
       for (int u = 0; u < IN_FLIGHT; ++u) {
-        if (i + u < end) gather<V>(gates + (i64)slot[i + u] * WIDTH + c, row[u]);
+        if (i + u < item.end) gather<V>(from + (slot ? (i64)slot[i + u] : i + u) * WIDTH + c, row[u]);
         else zero<V>(row[u]);
       }
 #pragma unroll
@@ -385,7 +387,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_rows(
         for (int v = 0; v < V; ++v) sum[v] += row[u][v];
       }
     }
-    store<V>(to + c, sum);
+    store<V>(row_to + c, sum);
   }
 }
 )";

@@ -31,8 +31,8 @@ Source lstm_forward(const LstmShape& shape, bool keep);
 Source lstm_backward(const LstmShape& shape);
 inline bool lstm_in_tiles(int64_t hidden) { return hidden > kLstmGroupHidden; }
 
-// add_rows(gates, sum_row, sum_ptr, slot, dz, first: int64, count: int64): dz[sum_row[s]] += Σ rows slot[i] of gates,
-// sums first …, one a warp. slots and sum_ptr are counted from the beginning of all sums.
+// add_rows(from, items, slot or null, partials, to, count: int64): to[item.row] += Σ rows slot[i] (null: i) of `from`
+// over the item's i; a piece's sum goes to its row of partials instead. An item a warp.
 Source add_rows(int64_t width);
 int64_t add_rows_of_block();
 

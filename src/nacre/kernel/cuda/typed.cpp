@@ -49,41 +49,40 @@ INLINE int column(int tile, int s, int lane) { return ((tile * SLOTS + s) * LANE
 INLINE bool inside(int c) { return FULL || c < WIDTH; }
 )";
 
+// A group walks a run of entries; where a pair ends its sum is written. The rows in flight do not care about pairs, so
+// short ones cost no more waiting than long ones.
 constexpr const char* kTypedSum = R"(
+#define NO_ROW 0xffffffffu
 extern "C" __global__ void __launch_bounds__(THREADS) typed_sum(
     const float* __restrict__ x, const u32* __restrict__ other, const u32* __restrict__ edge,
-    const float* __restrict__ scale, const i64* __restrict__ edge_ptr, const u32* __restrict__ pair_of_slot,
-    const Segment* __restrict__ pieces, i64 num_pieces, float* __restrict__ partials, Out* __restrict__ out, i64 first,
-    i64 count) {
+    const float* __restrict__ scale, const u32* __restrict__ pair_of, const u32* __restrict__ slot_of,
+    const Segment* __restrict__ items, i64 num_items, float* __restrict__ partials, Out* __restrict__ out, i64 first) {
   const i64 group = (i64)blockIdx.x * GROUPS + threadIdx.x / LANES;
   const int lane = threadIdx.x % LANES;
   const u32 mask = group_mask<LANES>();
-  const i64 item = group / TILES;
-  const int tile = (int)(group % TILES);
-  if (item >= num_pieces + count) return;
-  i64 begin = 0, end = 0;
-  if (item < num_pieces) {
-    begin = pieces[item].begin;
-    end = pieces[item].end;
-  } else {
-    const i64 slot = first + item - num_pieces;
-    const i64 pair = pair_of_slot ? (i64)pair_of_slot[slot] : slot;
-    if (!pair_of_slot || pair != 0xffffffffLL) {
-      begin = edge_ptr[pair];
-      end = edge_ptr[pair + 1];
-    }
-    if (end - begin > LONG_ROW) return;
-  }
+  // A tile of columns of all items before the next tile: together the rows' tiles may fit a cache.
+  const i64 tile_number = group / num_items;
+  if (tile_number >= TILES) return;
+  const int tile = (int)tile_number;
+  const Segment item = items[group % num_items];
   float sum[SLOTS][V];
 #pragma unroll
   for (int s = 0; s < SLOTS; ++s) zero<V>(sum[s]);
-  for (i64 base = begin; base < end; base += LANES) {
-    const int n = end - base < LANES ? (int)(end - base) : LANES;
-    u32 from = 0;
+  for (i64 base = item.begin; base < item.end; base += LANES) {
+    const int n = item.end - base < LANES ? (int)(item.end - base) : LANES;
+    u32 from = 0, to = NO_ROW;
     float factor = 0.0f;
     if (lane < n) {
-      from = other[base + lane];
-      factor = SCALED ? scale[edge[base + lane]] : 1.0f;
+      const i64 i = base + lane;
+      from = other[i];
+      factor = SCALED ? scale[edge[i]] : 1.0f;
+      const bool last = i + 1 == item.end;
+      if (item.partial >= 0) {
+        if (last) to = (u32)item.partial;
+      } else {
+        const u32 pair = pair_of[i];
+        if (last || pair_of[i + 1] != pair) to = slot_of ? (u32)(slot_of[pair] - first) : pair - item.row;
+      }
     }
     for (int j = 0; j < n; j += BATCH) {
       float row[BATCH][SLOTS][V];
@@ -100,28 +99,49 @@ extern "C" __global__ void __launch_bounds__(THREADS) typed_sum(
 #pragma unroll
       for (int u = 0; u < BATCH; ++u) {
         const float f = __shfl_sync(mask, factor, j + u, LANES);
+        const u32 done = __shfl_sync(mask, to, j + u, LANES);
 #pragma unroll
         for (int s = 0; s < SLOTS; ++s) {
 #pragma unroll
           for (int v = 0; v < V; ++v) sum[s][v] = SCALED ? fmaf(f, row[u][s][v], sum[s][v]) : sum[s][v] + row[u][s][v];
         }
+        if (j + u >= n || done == NO_ROW) continue;
+#pragma unroll
+        for (int s = 0; s < SLOTS; ++s) {
+          const int c = column(tile, s, lane);
+          if (inside(c)) {
+            if (item.partial >= 0) store<V>(partials + (i64)done * WIDTH + c, sum[s]);
+            else put(out + place((i64)done, OUT_PER_ROW, OUT_LD) + c, sum[s]);
+          }
+          zero<V>(sum[s]);
+        }
       }
     }
   }
+}
+)";
+
+constexpr const char* kZeroRows = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) zero_rows(const u32* __restrict__ rows, i64 count,
+                                                                Out* __restrict__ out) {
+  const i64 group = (i64)blockIdx.x * GROUPS + threadIdx.x / LANES;
+  const int lane = threadIdx.x % LANES;
+  const int tile = (int)(group % TILES);
+  if (group / TILES >= count) return;
+  Out* at = out + place((i64)rows[group / TILES], OUT_PER_ROW, OUT_LD);
+  float none[V];
+  zero<V>(none);
 #pragma unroll
   for (int s = 0; s < SLOTS; ++s) {
     const int c = column(tile, s, lane);
-    if (!inside(c)) continue;
-    if (item < num_pieces) store<V>(partials + item * WIDTH + c, sum[s]);
-    else put(out + place(item - num_pieces, OUT_PER_ROW, OUT_LD) + c, sum[s]);
+    if (inside(c)) put(at + c, none);
   }
 }
 )";
 
 constexpr const char* kTypedJoin = R"(
 extern "C" __global__ void __launch_bounds__(THREADS) typed_join(
-    const float* __restrict__ partials, const SplitRow* __restrict__ rows, i64 num_rows, i64 first_piece,
-    Out* __restrict__ out, i64 first) {
+    const float* __restrict__ partials, const SplitRow* __restrict__ rows, i64 num_rows, Out* __restrict__ out) {
   const i64 group = (i64)blockIdx.x * GROUPS + threadIdx.x / LANES;
   const int lane = threadIdx.x % LANES;
   const int tile = (int)(group % TILES);
@@ -131,7 +151,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) typed_join(
   for (int s = 0; s < SLOTS; ++s) {
     const int c = column(tile, s, lane);
     if (!inside(c)) continue;
-    const float* from = partials + (row.first - first_piece) * WIDTH + c;
+    const float* from = partials + (i64)row.first * WIDTH + c;
     float sum[V];
     zero<V>(sum);
 #pragma unroll 4
@@ -141,7 +161,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) typed_join(
 #pragma unroll
       for (int v = 0; v < V; ++v) sum[v] += part[v];
     }
-    put(out + place(row.row - first, OUT_PER_ROW, OUT_LD) + c, sum);
+    put(out + place((i64)row.row, OUT_PER_ROW, OUT_LD) + c, sum);
   }
 }
 )";
@@ -243,8 +263,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) arrange_weights(const floa
 }
 )";
 
-std::string row_text(int64_t width, bool bf16) {
-  const RowSplit r = split_row(width);
+std::string row_text(int64_t width, bool bf16, int64_t tiles = 1) {
+  const RowSplit r = split_row(width, tiles);
   const int64_t batch = std::clamp(kFloatsInFlight / (r.slots * r.vector), 1, kRowsInFlight);
   return prelude() +
          defines({{"THREADS", kThreads}, {"WIDTH", width}, {"V", r.vector}, {"LANES", r.lanes}, {"SLOTS", r.slots}}) +
@@ -265,13 +285,13 @@ std::string place_text(const char* per_row, const char* ld, const RowPlace& plac
 }
 
 std::string typed_text(const TypedSum& what, const char* body) {
-  return row_text(what.width, what.bf16) + place_text("OUT_PER_ROW", "OUT_LD", what.out, what.width) +
-         defines({{"SCALED", what.scaled ? 1 : 0}, {"LONG_ROW", what.long_row}}) + body;
+  return row_text(what.width, what.bf16, what.tiles) + place_text("OUT_PER_ROW", "OUT_LD", what.out, what.width) +
+         defines({{"SCALED", what.scaled ? 1 : 0}}) + body;
 }
 
 }  // namespace
 
-RowSplit split_row(int64_t width) {
+RowSplit split_row(int64_t width, int64_t tiles) {
   RowSplit r;
   for (const int v : {4, 2}) {
     // Long vectors only where they leave no lane idle.
@@ -281,20 +301,23 @@ RowSplit split_row(int64_t width) {
     }
   }
   const int64_t vectors = std::max<int64_t>(1, width / r.vector);
+  const auto share = [&](int64_t parts) { return (vectors + parts - 1) / parts; };
   r.lanes = static_cast<int>(
-      std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(vectors))), kFewestLanes, 32));
+      std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(share(tiles)))), kFewestLanes, 32));
   const int64_t most = r.lanes * (kMostFloats / r.vector);
-  r.tiles = static_cast<int>((vectors + most - 1) / most);
-  const int64_t of_tile = (vectors + r.tiles - 1) / r.tiles;
+  const int64_t of_tile = share(std::max(tiles, share(most)));
   r.slots = static_cast<int>((of_tile + r.lanes - 1) / r.lanes);
+  r.tiles = static_cast<int>(share(int64_t{r.slots} * r.lanes));
   return r;
 }
 
-int64_t typed_groups_of_block(int64_t width) { return kThreads / split_row(width).lanes; }
+int64_t typed_groups_of_block(int64_t width, int64_t tiles) { return kThreads / split_row(width, tiles).lanes; }
 
 Source typed_sum(const TypedSum& what) { return source("typed_sum", typed_text(what, kTypedSum)); }
 
 Source typed_join(const TypedSum& what) { return source("typed_join", typed_text(what, kTypedJoin)); }
+
+Source zero_rows(const TypedSum& what) { return source("zero_rows", typed_text(what, kZeroRows)); }
 
 Source copy_rows(const CopyRows& what) {
   return source("copy_rows", row_text(what.width, what.bf16) + place_text("IN_PER_ROW", "IN_LD", what.in, what.width) +

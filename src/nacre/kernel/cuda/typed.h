@@ -15,7 +15,8 @@ struct RowSplit {
   int slots = 1;
   int tiles = 1;
 };
-RowSplit split_row(int64_t width);
+// About that many tiles, or as many as a group of threads needs.
+RowSplit split_row(int64_t width, int64_t tiles = 1);
 
 // Where row r of a matrix lies: (r / per_row) · ld + (r % per_row) · width.
 struct RowPlace {
@@ -30,16 +31,19 @@ struct TypedSum {
   bool scaled = false;  // rows times one number of their edge
   bool bf16 = false;    // stored as bf16
   RowPlace out;
-  int64_t long_row = 0;  // pairs of more edges come in pieces
+  int64_t tiles = 1;  // of columns, worked on one after another
 };
-// Σ over the edges of each slot of rows of x. typed_sum(x, other, edge, scale, edge_ptr, pair_of_slot or null, pieces,
-// num_pieces: int64, partials, out, first: int64, count: int64): slots [first, first + count) go to rows 0 … of out; a
-// piece's sum goes to its row of partials. typed_groups_of_block groups a block, (num_pieces + count) · tiles groups.
+// Σ over the edges of pairs of rows of x. typed_sum(x, other, edge, scale, pair_of, slot_of or null, items, num_items:
+// int64, partials, out, first: int64): an item is a run of entries, a piece of a pair, whose sum goes to its row of
+// partials, or whole pairs, whose sums go to rows pair − item.row (with slot_of: slot_of[pair] − first) of out.
+// pair_of: the pair of every entry. num_items · tiles groups, typed_groups_of_block a block.
 Source typed_sum(const TypedSum& what);
-// typed_join(partials, rows, num_rows: int64, first_piece: int64, out, first: int64): adds the pieces of each long row.
-// num_rows · tiles groups.
+// typed_join(partials, rows, num_rows: int64, out): adds the pieces of each pair that came in pieces. num_rows · tiles
+// groups.
 Source typed_join(const TypedSum& what);
-int64_t typed_groups_of_block(int64_t width);
+// zero_rows(rows, count: int64, out): those rows of out become zeros. count · tiles groups.
+Source zero_rows(const TypedSum& what);
+int64_t typed_groups_of_block(int64_t width, int64_t tiles = 1);
 
 struct CopyRows {
   int64_t width = 0;
