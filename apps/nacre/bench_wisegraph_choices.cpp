@@ -71,7 +71,7 @@ Group batch_group(const Workbench& work, const PlanOptions& chosen) {
   const Plan plan = work.plan(chosen);
   std::set<std::string> sequences;
   for (const Kernel& k : plan.kernels) {
-    if (k.kind == KernelKind::lstm || k.kind == KernelKind::lstm_grad) sequences.insert(kernel_key(plan.dfg, k));
+    if (is_sequence(k.kind)) sequences.insert(kernel_key(plan.dfg, k));
   }
   for (const int64_t rows : kBatchRows) {
     if (sequences.empty()) break;

@@ -61,7 +61,8 @@ std::pair<double, double> classes_of(const Kernel& k, const Work& w, const Devic
     case KernelKind::typed_reduce:
     case KernelKind::typed_weight_grad:
     case KernelKind::lstm:
-    case KernelKind::lstm_grad: {
+    case KernelKind::lstm_grad:
+    case KernelKind::lstm_gates_grad: {
       const double neural = w[Feature::flops] / p.gemm_flops;
       const double moved = w[Feature::near_bytes] / p.near_gather_bytes + w[Feature::far_bytes] / p.far_gather_bytes;
       const double share = neural + moved > 0 ? neural / (neural + moved) : 0;

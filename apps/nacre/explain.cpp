@@ -157,8 +157,8 @@ std::vector<TableReport> report_tables(const Session& session) {
 bool has_chosen(const Explanation& e, const Candidate& c) {
   if (c.group.starts_with("lstm ")) {
     return std::any_of(e.plan.kernels.begin(), e.plan.kernels.end(), [&](const Kernel& k) {
-      const bool lstm = k.kind == KernelKind::lstm || k.kind == KernelKind::lstm_grad;
-      return lstm && c.group == "lstm " + type_text(e.plan.dfg[k.args.back()].type) && k.table.text() == c.what;
+      return is_sequence(k.kind) && c.group == "lstm " + type_text(e.plan.dfg[k.args.back()].type) &&
+             k.table.text() == c.what;
     });
   }
   std::map<std::string, int> seen;

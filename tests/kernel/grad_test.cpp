@@ -131,6 +131,9 @@ std::vector<NoGradient> without_gradient() {
   backward_only(Op::edge_softmax_grad, {e(0), e(0)});
   backward_only(Op::lstm_grad_z, {v(1, {1}), v(0, {4}), p({1, 4})});
   backward_only(Op::lstm_grad_w, {v(1, {1}), v(0, {4}), p({1, 4})});
+  backward_only(Op::lstm_gates, {v(0, {4}), p({1, 4})});
+  backward_only(Op::lstm_gates_grad, {v(1, {1}), e(0, {4}), p({1, 4})});
+  backward_only(Op::lstm_states, {e(0, {4})});
   for (const Op op : {Op::relu_grad, Op::leaky_relu_grad, Op::elu_grad, Op::sigmoid_grad, Op::tanh_grad,
                       Op::row_normalize_grad, Op::log_softmax_grad}) {
     backward_only(op, {row, row});

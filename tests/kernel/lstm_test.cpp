@@ -141,7 +141,7 @@ struct Problem {
     g = normal_values(rng, graph.num_dst() * hidden, 1);
   }
 
-  std::vector<float> forward(bool packed = true) const {
+  std::vector<float> forward(bool packed = true, float* gates = nullptr) const {
     std::vector<float> out(static_cast<size_t>(graph.num_dst() * hidden), kNan);
     const int64_t per_thread = lstm_scratch_floats(*view, hidden);
     std::vector<float> memory(static_cast<size_t>(num_threads() * per_thread), kNan);
@@ -152,8 +152,55 @@ struct Problem {
                   w.data(),
                   out.data(),
                   {memory.data(), per_thread},
-                  packed ? space.data() : nullptr});
+                  packed ? space.data() : nullptr,
+                  gates});
     return out;
+  }
+
+  // What the forward pass keeps and the backward pass over it leaves, by edge.
+  struct Kept {
+    std::vector<float> gates, grads, states;
+    bool operator==(const Kept&) const = default;
+  };
+  Kept backward_kept() const {
+    const auto edges = static_cast<size_t>(graph.num_edges());
+    const auto h = static_cast<size_t>(hidden);
+    Kept kept = {std::vector<float>(edges * 4 * h, kNan), std::vector<float>(edges * 4 * h, kNan),
+                 std::vector<float>(edges * h, kNan)};
+    EXPECT_EQ(forward(true, kept.gates.data()), forward());
+    const int64_t per_thread = lstm_gates_grad_scratch(*view, hidden);
+    std::vector<float> memory(static_cast<size_t>(num_threads() * per_thread), kNan);
+    std::vector<float> space(static_cast<size_t>(lstm_gates_grad_workspace(hidden)), kNan);
+    lstm_gates_backward({view.get(),
+                         hidden,
+                         kept.gates.data(),
+                         w.data(),
+                         g.data(),
+                         kept.grads.data(),
+                         kept.states.data(),
+                         space.data(),
+                         {memory.data(), per_thread}});
+    return kept;
+  }
+
+  void check_kept(const std::string& name) const {
+    Reference want(graph, hidden, z, w, view->options.on_edges);
+    want.run(g);
+    const Kept kept = backward_kept();
+    std::vector<double> dz(z.size());
+    std::vector<double> dw(w.size());
+    const auto h = static_cast<size_t>(hidden);
+    for (size_t e = 0; e < static_cast<size_t>(graph.num_edges()); ++e) {
+      const size_t row = view->options.on_edges ? e : graph.col_idx()[static_cast<int64_t>(e)];
+      for (size_t j = 0; j < 4 * h; ++j) {
+        const double d = kept.grads[e * 4 * h + j];
+        dz[row * 4 * h + j] += d;
+        for (size_t i = 0; i < h; ++i) dw[i * 4 * h + j] += kept.states[e * h + i] * d;
+      }
+    }
+    expect_close(forward(), want.out, 4e-6, name + " forward");
+    expect_close({dz.begin(), dz.end()}, want.dz, 1e-5, name + " dz");
+    expect_close({dw.begin(), dw.end()}, want.dw, 1e-5, name + " dw");
   }
 
   struct Gradients {
@@ -205,6 +252,37 @@ TEST(Lstm, AwkwardGraphs) {
     for (const int64_t hidden : {1, 4, 16, 33}) Problem(graph, hidden, 1).check(name);
   }
   for (const auto& [name, layers] : test::random_blocks(6, 1, 30)) Problem(layers[0], 17, 2).check(name);
+}
+
+TEST(Lstm, KeptGates) {
+  for (const auto& [name, graph] : test::random_graphs(5, 40)) {
+    for (const int64_t hidden : {1, 16, 33}) Problem(graph, hidden, 1, {.one_pass = true}).check_kept(name);
+  }
+  for (const auto& [name, layers] : test::random_blocks(6, 1, 30)) {
+    Problem(layers[0], 17, 2, {.one_pass = true}).check_kept(name);
+  }
+  const Graph skewed = skewed_graph();
+  for (const int64_t batch_rows : {7, 1000}) {
+    for (const bool on_edges : {false, true}) {
+      const Problem problem(skewed, 9, 11, {batch_rows, on_edges, on_edges, true});
+      EXPECT_TRUE(problem.view->segments.empty());
+      problem.check_kept("skewed" + std::to_string(batch_rows));
+    }
+  }
+}
+
+TEST(Lstm, KeptGatesSameBitsOnAnyThreadCountAndInAnyBatch) {
+  const int before = num_threads();
+  set_num_threads(1);
+  const Problem problem(skewed_graph(), 17, 13, {.one_pass = true});
+  const auto kept = problem.backward_kept();
+  for (const int threads : {2, 4}) {
+    set_num_threads(threads);
+    EXPECT_TRUE(problem.backward_kept() == kept);
+    EXPECT_TRUE(Problem(problem.graph, 17, 13, {.batch_rows = 5, .one_pass = true}).backward_kept() == kept);
+    EXPECT_TRUE(Problem(problem.graph, 17, 13, {.pad = true, .one_pass = true}).backward_kept() == kept);
+  }
+  set_num_threads(before);
 }
 
 TEST(Lstm, ManyBatchesAndSegments) {

@@ -198,6 +198,21 @@ void lstm_cases(std::vector<OpCase>& out) {
   std::copy(step2.begin(), step2.end(), dz_edges.begin() + 4);
   const std::vector<Operand> on_edges = {{v1({1}), {1, 0, 0}}, {e0({4}), at_edges}, {pa({1, 4}), still}};
   out.push_back({"lstm_grad_z_of_edges", op(Op::lstm_grad_z), on_edges, "e0[4]", dz_edges});
+
+  // Edges 0 and 1 go to destination 0, the others to 2.
+  Values gates;
+  for (const double g : {0.5, 0.25, 0.25, 0.25, 0.8}) gates.insert(gates.end(), {0.5, 0.5, g, 0.5});
+  out.push_back({"lstm_gates", op(Op::lstm_gates), {{v0({4}), z}, {pa({1, 4}), still}}, "e0[4]", gates});
+  out.push_back({"lstm_gates_grad",
+                 op(Op::lstm_gates_grad),
+                 {{v1({1}), {1, 0, 0}}, {e0({4}), gates}, {pa({1, 4}), still}},
+                 "e0[4]",
+                 dz_edges});
+  out.push_back({"lstm_states",
+                 op(Op::lstm_states),
+                 {{e0({4}), gates}},
+                 "e0[1]",
+                 {0, 0.5 * t, 0, 0.5 * std::tanh(0.125), 0.5 * std::tanh(0.1875)}});
   out.push_back({"lstm_grad_w_of_edges", op(Op::lstm_grad_w), on_edges, "p[1,4]", dw});
 }
 

@@ -105,6 +105,29 @@ TEST(Fusion, BothGradientsOfAnLstmAreOnePass) {
   for (const Kernel* k : kernels_of(plan, KernelKind::lstm_grad)) EXPECT_GE(k->second, 0);
 }
 
+TEST(Fusion, KeptGatesOfAnLstmAreWrittenAndReadInOnePassEach) {
+  PlanOptions keep;
+  for (const int layer : {0, 1}) {
+    for (const std::string op : {"lstm_grad_z", "lstm_grad_w"}) {
+      keep.choices[op + "@layers." + std::to_string(layer) + ".lstm.weight_hh"] = "keep";
+    }
+  }
+  const Plan plan = plan_model(usual("sage-lstm"), keep).plan;
+  EXPECT_TRUE(kernels_of(plan, KernelKind::lstm_grad).empty());
+  const Plan written = plan_model(usual("sage-lstm")).plan;
+  EXPECT_EQ(kernels_of(plan, KernelKind::reference).size(), kernels_of(written, KernelKind::reference).size());
+  ASSERT_EQ(kernels_of(plan, KernelKind::lstm).size(), 2U);
+  for (const Kernel* k : kernels_of(plan, KernelKind::lstm)) {
+    ASSERT_GE(k->second, 0);
+    EXPECT_EQ(plan.dfg[k->second].op, Op::lstm_gates);
+  }
+  ASSERT_EQ(kernels_of(plan, KernelKind::lstm_gates_grad).size(), 2U);
+  for (const Kernel* k : kernels_of(plan, KernelKind::lstm_gates_grad)) {
+    ASSERT_GE(k->second, 0);
+    EXPECT_EQ(plan.dfg[k->second].op, Op::lstm_states);
+  }
+}
+
 TEST(Fusion, TheFirstLayerHasNoInputGradient) {
   for (const char* model : {"gcn", "sage", "gat", "gatv2", "rgcn", "mlp"}) {
     const Plan plan = plan_model(usual(model)).plan;

@@ -150,6 +150,20 @@ TEST(Search, ChoosesBatchesOfSequences) {
   }
 }
 
+TEST(Search, KeepsGatesWhereMemoryAllows) {
+  const PlannedModel m = plan_model(sized("sage-lstm", 256, 256, 8));
+  const auto kept = [&](int64_t keep_limit) {
+    SearchOptions how;
+    how.keep_limit = keep_limit;
+    const SearchResult result = search_plan(m.dfg, m.blocks, {}, how);
+    return std::count_if(result.options.choices.begin(), result.options.choices.end(),
+                         [](const auto& c) { return c.second == "keep"; });
+  };
+  EXPECT_EQ(kept(0), 4);
+  EXPECT_EQ(kept(int64_t{1} << 40), 4);
+  EXPECT_EQ(kept(1), 0);
+}
+
 // ---- timing
 
 // Nearly equal predictions; on the "real" machine, sums as wide as the classes are terribly slow.
@@ -234,6 +248,78 @@ TEST_F(Timing, KernelsOfEqualWorkAreTimedOnce) {
       60);
   EXPECT_FALSE(seen.empty());
   for (const auto& [key, times] : seen) EXPECT_EQ(times, 1) << key;
+}
+
+// ---- settling with the plan by rules
+
+class Settling : public Timing {
+ protected:
+  // The search finds another plan than the rules; then the two take turns, in which the plan found needs `found`
+  // seconds and the other one 1.
+  SearchResult search(double found, double settle_seconds = 60) {
+    how_.budget_seconds = 60;
+    how_.settle_seconds = settle_seconds;
+    how_.measure = measuring();
+    how_.rival = &rules_;
+    how_.measure_run = [this, found](const Plan& plan, const std::vector<size_t>& kernels) {
+      EXPECT_FALSE(kernels.empty());
+      EXPECT_TRUE(std::is_sorted(kernels.begin(), kernels.end()));
+      for (const size_t k : kernels) EXPECT_FALSE(plan.kernels[k].once);
+      turns_.push_back(plan.options == rules_ ? "rules" : "found");
+      return plan.options == rules_ ? 1.0 : found;
+    };
+    return search_plan(m_.dfg, m_.blocks, {}, how_);
+  }
+  static std::vector<Candidate> steps(const SearchResult& result) {
+    std::vector<Candidate> list;
+    for (const Candidate& c : result.candidates) {
+      if (c.group == "step") list.push_back(c);
+    }
+    return list;
+  }
+
+  SearchOptions how_;
+  PlanOptions rules_ = search_on(m_, nominal_model()).options;
+  std::vector<std::string> turns_;
+};
+
+TEST_F(Settling, KeepsTheFasterOfTwoPlansThatTakeTurns) {
+  for (const double found : {0.5, 2.0}) {
+    turns_.clear();
+    const SearchResult result = search(found);
+    EXPECT_EQ(result.options == rules_, found > 1);
+    ASSERT_GE(turns_.size(), 4U);
+    for (size_t i = 0; i < turns_.size(); ++i) EXPECT_EQ(turns_[i], i % 2 == 0 ? "found" : "rules");
+    const auto step = steps(result);
+    ASSERT_EQ(step.size(), 2U);
+    EXPECT_EQ(step[0].what, "searched");
+    EXPECT_EQ(step[0].chosen, found < 1);
+    EXPECT_EQ(step[1].chosen, found > 1);
+    EXPECT_EQ(step[0].measured < step[1].measured, found < 1);
+    for (const Candidate& c : result.candidates)
+      EXPECT_TRUE(c.group != "layers.1.lin.weight" || !c.chosen ||
+                  c.what.find(found > 1 ? "combine" : "aggregate") != std::string::npos);
+  }
+}
+
+TEST_F(Settling, EqualPlansHaveNothingToSettle) {
+  rules_ = search_on(m_, nominal_model(), measuring(), 60).options;
+  const SearchResult result = search(2);
+  EXPECT_TRUE(turns_.empty());
+  EXPECT_TRUE(steps(result).empty());
+  EXPECT_EQ(result.options, rules_);
+}
+
+TEST_F(Settling, WhatCannotBeTimedMustBeClearlyBetter) {
+  // By the search's own timings the plan found is ten seconds faster.
+  const SearchResult unknown = search(-1);
+  ASSERT_EQ(steps(unknown).size(), 2U);
+  EXPECT_LT(steps(unknown)[0].measured, 0);
+  EXPECT_FALSE(unknown.options == rules_);
+  how_.model = &nominal_model();
+  const SearchResult no_time = search(2, -1000);
+  EXPECT_LT(steps(no_time)[0].measured, 0);
+  EXPECT_FALSE(no_time.options == rules_);
 }
 
 // ---- the same search twice

@@ -139,6 +139,11 @@ class Inference {
         require(node_.attr == Attr::dst, "goes along dst only");
         if (node_.op == Op::edge_softmax_grad) require_same(0, 1);
         return out;
+      case Op::lstm_states:
+        layer_of_edge(0);
+        require(in(0).dims.size() == 1 && in(0).dims[0] % 4 == 0, "gates must be e[4H]");
+        out.dims[0] /= 4;
+        return out;
       default:
         return lstm();
     }
@@ -205,7 +210,7 @@ class Inference {
 
   ValueType lstm() const {
     require_f32();
-    const size_t z = node_.op == Op::lstm ? 0 : 1;
+    const size_t z = node_.op == Op::lstm || node_.op == Op::lstm_gates ? 0 : 1;
     const ValueType& w = in(z + 1);
     const SpaceKind home = in(z).space.kind;
     require((home == SpaceKind::vertex || home == SpaceKind::edge) && in(z).dims.size() == 1 && in(z).dims[0] % 4 == 0,
@@ -214,8 +219,10 @@ class Inference {
     require(w.space == Space::param() && w.dims == Dims{hidden, 4 * hidden}, "the weight must be p[H,4H]");
     ValueType state{Space::vertex(in(z).space.layer + 1), {hidden}};
     if (node_.op == Op::lstm) return state;
+    if (node_.op == Op::lstm_gates) return {Space::edge(in(z).space.layer), in(z).dims};
+    if (node_.op == Op::lstm_gates_grad) layer_of_edge(1);
     require(in(0) == state, "the gradient must be v[H] at the destinations");
-    return node_.op == Op::lstm_grad_z ? in(1) : w;
+    return node_.op == Op::lstm_grad_w ? w : in(1);
   }
 
   ValueType matrix() const {

@@ -36,6 +36,10 @@ enum class Op : uint8_t {
          // neighbours
   lstm_grad_z,  // (g: v(l+1)[H], z, w) → like z
   lstm_grad_w,  // (g, z, w) → p[H,4H]
+  // The same with the forward pass' gates kept instead of computed again.
+  lstm_gates,       // (z, w) → e(l)[4H]: the gates of every step, after their activations
+  lstm_gates_grad,  // (g: v(l+1)[H], gates: e(l)[4H], w) → e(l)[4H]: gradient of the gates before their activations
+  lstm_states,      // (gates: e(l)[4H]) → e(l)[H]: h before every step
 
   // ---- neural: matrices
   matmul,          // (x: s[K], w: p[K,N]) → s[N]: x[r]·w

@@ -36,11 +36,16 @@ int Binder::layer(const Kernel& k) const {
 
 const Graph& Binder::graph(const Kernel& k) const { return ex_.blocks().layer(layer(k)); }
 
+NodeRef Binder::gates_of(const Kernel& k) const { return node(k.root).op == Op::lstm_gates ? k.root : k.second; }
+
 std::shared_ptr<const cpu::LstmView> Binder::lstm_view(const Kernel& k) const {
   cpu::LstmOptions options;
   const Restriction& batch = k.table.at(Location::dst, Attribute::id);
   if (batch.kind == Restriction::exact) options.batch_rows = batch.k;
-  options.on_edges = node(k.args[k.kind == KernelKind::lstm ? 0 : 1]).type.space.kind == SpaceKind::edge;
+  const bool kept = k.kind == KernelKind::lstm_gates_grad;
+  const NodeRef z = kept ? node(k.args[1]).inputs[0] : k.args[k.kind == KernelKind::lstm ? 0 : 1];
+  options.on_edges = node(z).type.space.kind == SpaceKind::edge;
+  options.one_pass = kept || (k.kind == KernelKind::lstm && gates_of(k) >= 0);
   options.pad = !ex_.plan().options.differentiate;
   return views_.lstm(graph(k), options);
 }
@@ -146,8 +151,12 @@ KernelNeeds Binder::needs(const Kernel& k) const {
                                                root.op == Op::typed_weight_grad)};
     case KernelKind::lstm: {
       const auto view = lstm_view(k);
-      const int64_t hidden = width(k.root);
+      const int64_t hidden = width(k.args[0]) / 4;
       return {cpu::lstm_scratch_floats(*view, hidden), cpu::lstm_forward_workspace(hidden) * kFloat};
+    }
+    case KernelKind::lstm_gates_grad: {
+      const int64_t hidden = width(k.args[0]);
+      return {cpu::lstm_gates_grad_scratch(*lstm_view(k), hidden), cpu::lstm_gates_grad_workspace(hidden) * kFloat};
     }
     case KernelKind::lstm_grad: {
       const auto view = lstm_view(k);
@@ -209,6 +218,8 @@ std::function<void()> Binder::bind(const Kernel& k, const cpu::Scratch& scratch,
     case KernelKind::lstm:
     case KernelKind::lstm_grad:
       return bind_lstm(k, scratch, workspace);
+    case KernelKind::lstm_gates_grad:
+      return bind_lstm_gates_grad(k, scratch, workspace);
     case KernelKind::loss:
       return bind_loss(k, workspace);
     case KernelKind::moments:
@@ -392,10 +403,11 @@ std::function<void()> Binder::bind_lstm(const Kernel& k, const cpu::Scratch& scr
   if (k.kind == KernelKind::lstm) {
     cpu::LstmArgs a;
     a.view = view.get();
-    a.hidden = width(k.root);
+    a.hidden = width(k.args[0]) / 4;
     a.z = f32(k.args[0]);
     a.w = f32(k.args[1]);
-    a.out = f32(k.root);
+    if (const NodeRef gates = gates_of(k); gates >= 0) a.gates = f32(gates);
+    if (node(k.root).op == Op::lstm) a.out = f32(k.root);
     a.scratch = scratch;
     a.workspace = static_cast<float*>(workspace);
     return [a, view] { cpu::lstm_forward(a); };
@@ -411,6 +423,22 @@ std::function<void()> Binder::bind_lstm(const Kernel& k, const cpu::Scratch& scr
   a.dw = f32(root_is_z ? k.second : k.root);
   a.workspace = static_cast<float*>(workspace);
   return [a, view] { cpu::lstm_backward(a); };
+}
+
+std::function<void()> Binder::bind_lstm_gates_grad(const Kernel& k, const cpu::Scratch& scratch,
+                                                   void* workspace) const {
+  const auto view = lstm_view(k);
+  cpu::LstmGatesGradArgs a;
+  a.view = view.get();
+  a.hidden = width(k.args[0]);
+  a.g = f32(k.args[0]);
+  a.gates = f32(k.args[1]);
+  a.w = f32(k.args[2]);
+  a.out = f32(k.root);
+  if (k.second >= 0) a.states = f32(k.second);
+  a.workspace = static_cast<float*>(workspace);
+  a.scratch = scratch;
+  return [a, view] { cpu::lstm_gates_backward(a); };
 }
 
 std::function<void()> Binder::bind_loss(const Kernel& k, void* workspace) const {

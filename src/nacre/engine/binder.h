@@ -37,6 +37,9 @@ class Binder {
   std::function<void()> bind_typed(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
   std::function<void()> bind_typed_rows(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
   std::function<void()> bind_gtask(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
+  // The kept gates a forward kernel writes, or -1.
+  NodeRef gates_of(const Kernel& k) const;
+  std::function<void()> bind_lstm_gates_grad(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
   std::function<void()> bind_lstm(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
   std::function<void()> bind_loss(const Kernel& k, void* workspace) const;
   std::function<void()> bind_moments(const Kernel& k, void* workspace) const;

@@ -20,6 +20,6 @@ DeviceProfile measure_profile(const CalibrateOptions& options = {});
 DeviceProfile machine_profile(bool say = true);
 
 // Changes with the kernels: profiles of other versions are not used.
-inline constexpr const char* kProfileVersion = "cpu-2";
+inline constexpr const char* kProfileVersion = "cpu-3";
 
 }  // namespace nacre

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "nacre/engine/executor.h"
 
@@ -17,14 +18,16 @@ class KernelTimer {
 
   // Seconds of one run; -1 when the plan does not fit into memory.
   double operator()(const Plan& plan, size_t kernel);
+  // Several kernels, one after the other, once. Two plans may take turns.
+  double run(const Plan& plan, const std::vector<size_t>& kernels);
 
  private:
-  bool load(const Plan& plan);
+  Executor* load(const Plan& plan);
 
   const Blocks& blocks_;
   std::shared_ptr<Backend> backend_;
   std::function<void(Executor&)> bind_;
-  std::unique_ptr<Executor> executor_;
+  std::vector<std::unique_ptr<Executor>> executors_;  // the plans used last, at most two; they share the arena
   ConstantPool constants_;
   std::shared_ptr<void> arena_;
   int64_t arena_bytes_ = 0;

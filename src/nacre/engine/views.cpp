@@ -28,7 +28,8 @@ std::shared_ptr<const cpu::TypedView> GraphViews::typed(const Graph& graph, cpu:
 }
 
 std::shared_ptr<const cpu::LstmView> GraphViews::lstm(const Graph& graph, const cpu::LstmOptions& options) {
-  auto& slot = lstm_[key(graph, fmt::format("{} {} {}", options.batch_rows, options.on_edges, options.pad))];
+  auto& slot = lstm_[key(
+      graph, fmt::format("{} {} {} {}", options.batch_rows, options.on_edges, options.pad, options.one_pass))];
   if (!slot) {
     const TraceSpan span("prepare", "sequences by length");
     slot = cpu::make_lstm_view(rows(graph, cpu::Direction::by_dst), options);

@@ -17,9 +17,12 @@ double node_flops(const Analysis& an, NodeRef i) {
     case Op::weight_grad:
     case Op::typed_weight_grad:
       return 2 * in * static_cast<double>(node.type.dims[1]);
+    case Op::lstm_gates:  // computed with the LSTM
+      return 0;
     case Op::lstm:
     case Op::lstm_grad_z:
-    case Op::lstm_grad_w: {
+    case Op::lstm_grad_w:
+    case Op::lstm_gates_grad: {
       const NodeRef z = node.inputs[node.op == Op::lstm ? 0 : 1];
       const int64_t gates = an.dfg()[z].type.dims[0];
       const auto edges = static_cast<double>(an.rows(Space::edge(an.dfg()[z].type.space.layer)));
@@ -65,6 +68,7 @@ bool walks_edges(KernelKind kind) {
     case KernelKind::softmax_grad:
     case KernelKind::lstm:
     case KernelKind::lstm_grad:
+    case KernelKind::lstm_gates_grad:
     case KernelKind::gtask:
     case KernelKind::gtask_grad:
       return true;

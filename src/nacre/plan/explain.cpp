@@ -43,6 +43,7 @@ DfgWork count_dfg_work(const Dfg& dfg, const Blocks& blocks) {
       case Op::lstm:
       case Op::lstm_grad_z:
       case Op::lstm_grad_w:
+      case Op::lstm_gates_grad:
         work.product_flops += lstm_flops(dfg, blocks, node);
         break;
       case Op::reshape:

@@ -35,8 +35,10 @@ std::string parameter_of(const Dfg& dfg, NodeRef i) {
 
 std::string kernel_key(const Dfg& dfg, const Kernel& kernel) {
   const Node& root = dfg[kernel.root];
-  if (root.op == Op::lstm) return "lstm@" + parameter_of(dfg, root.inputs[1]);
-  if (root.op == Op::lstm_grad_z || root.op == Op::lstm_grad_w) return "lstm@" + parameter_of(dfg, root.inputs[2]);
+  if (root.op == Op::lstm || root.op == Op::lstm_gates) return "lstm@" + parameter_of(dfg, root.inputs[1]);
+  if (root.op == Op::lstm_grad_z || root.op == Op::lstm_grad_w || root.op == Op::lstm_gates_grad) {
+    return "lstm@" + parameter_of(dfg, root.inputs[2]);
+  }
   // The first product of the expression that is reduced.
   NodeRef product = -1;
   const std::function<void(NodeRef)> find = [&](NodeRef i) {
@@ -111,10 +113,13 @@ Kernel Implementer::root(NodeRef i) const {
     case Op::column_sum:
       return start(i, KernelKind::column_sum);
     case Op::lstm:
+    case Op::lstm_gates:
       return sequence(i, KernelKind::lstm);
     case Op::lstm_grad_z:
     case Op::lstm_grad_w:
       return sequence(i, KernelKind::lstm_grad);
+    case Op::lstm_gates_grad:
+      return sequence(i, KernelKind::lstm_gates_grad);
     case Op::nll:
     case Op::nll_grad:
     case Op::bce:

@@ -98,18 +98,23 @@ class Lowering {
     plan_.kernels.push_back(std::move(k));
   }
 
-  // Two results of one pass: max and argmax, the two gradients of an LSTM.
+  // Two results of one pass: max and argmax, an LSTM and its gates, its two gradients, those of its gates and the
+  // states before them.
   bool join_pair(NodeRef i) {
     if (!plan_.options.fuse) return false;
     const Node& node = dfg_[i];
     const Op partner = node.op == Op::index_argmax  ? Op::index_max
                        : node.op == Op::lstm_grad_z ? Op::lstm_grad_w
                        : node.op == Op::lstm_grad_w ? Op::lstm_grad_z
+                       : node.op == Op::lstm_gates  ? Op::lstm
+                       : node.op == Op::lstm_states ? Op::lstm_gates_grad
                                                     : Op::input;
     if (partner == Op::input) return false;
     for (size_t k = 0; k < plan_.kernels.size(); ++k) {
       Kernel& kernel = plan_.kernels[k];
-      if (dfg_[kernel.root].op != partner || dfg_[kernel.root].inputs != node.inputs || kernel.second >= 0) continue;
+      const Node& root = dfg_[kernel.root];
+      if (root.op != partner || kernel.second >= 0) continue;
+      if (node.op == Op::lstm_states ? root.inputs[1] != node.inputs[0] : root.inputs != node.inputs) continue;
       kernel.second = i;
       kernel.nodes.push_back(i);
       kernel_of_[static_cast<size_t>(i)] = static_cast<int>(k);

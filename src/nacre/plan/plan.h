@@ -36,12 +36,15 @@ enum class KernelKind : uint8_t {
   softmax_grad,
   column_sum,
   lstm,
-  lstm_grad,  // both gradients in one pass
-  loss,       // nll, bce and their gradients
-  moments,    // column_moments and standardize_grad
-  reference,  // the plain implementation of one node
+  lstm_grad,        // both gradients in one pass
+  lstm_gates_grad,  // gradients of kept gates, and the states before them
+  loss,             // nll, bce and their gradients
+  moments,          // column_moments and standardize_grad
+  reference,        // the plain implementation of one node
 };
 std::string_view kernel_name(KernelKind kind);
+// Runs an LSTM over the edges of each destination, forwards or backwards.
+bool is_sequence(KernelKind kind);
 // How a plan file or a search names the table of a kernel: "lstm@layers.0.lstm.weight_hh".
 struct Kernel;
 std::string kernel_key(const Dfg& dfg, const Kernel& kernel);
@@ -49,7 +52,7 @@ std::string kernel_key(const Dfg& dfg, const Kernel& kernel);
 struct Kernel {
   KernelKind kind = KernelKind::reference;
   NodeRef root = -1;
-  NodeRef second = -1;          // a second root computed in the same pass (argmax; lstm_grad_w), or -1
+  NodeRef second = -1;          // a second root computed in the same pass (argmax; lstm_grad_w; lstm_gates), or -1
   std::vector<NodeRef> nodes;   // every DFG node computed here: roots, inlined nodes, tail
   std::vector<NodeRef> reads;   // stored values read
   std::vector<NodeRef> writes;  // stored values written
@@ -61,7 +64,7 @@ struct Kernel {
   RowProgram program;      // row programs; `value` is the register that is reduced or stored
   int value = -1;
   int second_value = -1;  // gtask_grad: the register of g (`value` is that of x)
-  PartitionTable table;   // gtask, gtask_grad, lstm: how the edges are cut
+  PartitionTable table;   // gtask, gtask_grad, lstm and its gradients: how the edges are cut
   RowProgram tail;
   bool once = false;       // depends on no parameter: computed once before training
   double floor_bytes = 0;  // fewest bytes the work must move: each stored operand read once, each result written once

@@ -16,6 +16,8 @@ constexpr size_t kMaxCombinations = 64;
 constexpr size_t kTimed = 4;          // candidates of a group that are told apart by timing
 constexpr double kWorthTiming = 1.4;  // of the best one's own time: predictions further apart are believed
 constexpr double kDoesNotFit = 1e6;   // seconds
+constexpr int kMaxTurns = 5;
+constexpr double kClearly = 0.97;
 constexpr int64_t kBatchRows[] = {32, 64, 128, 256};
 
 // Kernels of equal kind and equal work take equally long.
@@ -47,6 +49,8 @@ class Search {
     choose_batches();
     deadline_ = now_seconds() + how_.budget_seconds;
     if (how_.measure && how_.budget_seconds > 0) tell_apart();
+    deadline_ += how_.settle_seconds;
+    if (how_.rival != nullptr && how_.measure_run) settle();
     for (Group& group : groups_) report(group);
     result_.predicted = estimate(result_.options).seconds;
     result_.seconds = now_seconds() - start;
@@ -82,11 +86,19 @@ class Search {
       e.predicted += how_.model->predict(e.work.back()) / epochs;
     }
     // A plan that does not fit loses to every plan that does.
-    if (how_.memory_limit > 0) {
-      const int64_t over = peak_live_bytes(e.plan, blocks_) - how_.memory_limit;
+    if (const int64_t limit = memory_limit(e.plan); limit > 0) {
+      const int64_t over = peak_live_bytes(e.plan, blocks_) - limit;
       if (over > 0) e.seconds += kDoesNotFit + static_cast<double>(over);
     }
     return e;
+  }
+
+  int64_t memory_limit(const Plan& plan) const {
+    const auto keeps = [](const Node& node) { return node.op == Op::lstm_gates; };
+    if (how_.keep_limit == 0 || std::none_of(plan.dfg.nodes().begin(), plan.dfg.nodes().end(), keeps)) {
+      return how_.memory_limit;
+    }
+    return how_.memory_limit == 0 ? how_.keep_limit : std::min(how_.memory_limit, how_.keep_limit);
   }
 
   // Sites of one parameter share values (A·x, Aᵀ·g), so they are chosen together.
@@ -136,7 +148,7 @@ class Search {
     const Plan plan = make_plan(dfg_, blocks_, result_.options);
     std::map<std::string, std::vector<std::string>> by_width;
     for (const Kernel& k : plan.kernels) {
-      if (k.kind != KernelKind::lstm && k.kind != KernelKind::lstm_grad) continue;
+      if (!is_sequence(k.kind)) continue;
       auto& keys = by_width[type_text(plan.dfg[k.args.back()].type)];
       const std::string key = kernel_key(plan.dfg, k);
       if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
@@ -217,6 +229,61 @@ class Search {
       }
     }
     return true;
+  }
+
+  // One of two plans of which only the kernels that differ are run, in their order.
+  struct Contender {
+    Estimate estimate;
+    std::vector<size_t> kernels;
+    double own = 0;   // estimated seconds of these
+    double best = 0;  // measured
+    double step() const { return estimate.seconds - own + best; }
+  };
+
+  Contender contender(const PlanOptions& options, const std::vector<std::string>& other) const {
+    Contender c{estimate(options), {}, 0, 0};
+    std::multiset<std::string> shared(other.begin(), other.end());
+    for (size_t k = 0; k < c.estimate.work.size(); ++k) {
+      const auto same = shared.find(c.estimate.signatures[k]);
+      if (same != shared.end()) {
+        shared.erase(same);
+      } else if (!c.estimate.plan.kernels[k].once) {
+        c.kernels.push_back(k);
+        c.own += seconds_of(c.estimate.work[k]);
+      }
+    }
+    return c;
+  }
+
+  void settle() {
+    if (*how_.rival == result_.options) return;
+    const Estimate rules = estimate(*how_.rival);
+    Contender found = contender(result_.options, rules.signatures);
+    Contender rival = contender(*how_.rival, found.estimate.signatures);
+    if (found.kernels.empty() && rival.kernels.empty()) return;
+    const bool timed = take_turns(found, rival);
+    // What could not be timed has to be clearly better.
+    const bool keep = timed ? found.best <= rival.best : found.estimate.seconds < kClearly * rival.estimate.seconds;
+    for (const Contender* c : {&found, &rival}) {
+      result_.candidates.push_back({"step", c == &found ? "searched" : "rules", c->estimate.seconds,
+                                    timed ? c->step() : -1, (c == &found) == keep});
+    }
+    if (!keep) result_.options = *how_.rival;
+  }
+
+  // False when there was no time for a single turn.
+  bool take_turns(Contender& a, Contender& b) {
+    int turns = 0;
+    double turn = a.own + b.own;
+    for (; turns < kMaxTurns && now_seconds() + turn < deadline_; ++turns) {
+      for (Contender* c : {&a, &b}) {
+        const double seconds = c->kernels.empty() ? 0 : how_.measure_run(c->estimate.plan, c->kernels);
+        if (seconds < 0) return false;
+        c->best = turns == 0 ? seconds : std::min(c->best, seconds);
+      }
+      turn = std::max(turn, a.best + b.best);
+    }
+    return turns > 0;
   }
 
   void report(const Group& group) {

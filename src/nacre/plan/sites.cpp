@@ -12,6 +12,7 @@ namespace nacre {
 namespace {
 
 bool is_product(Op op) { return op == Op::matmul || op == Op::matmul_t; }
+bool is_lstm_grad(Op op) { return op == Op::lstm_grad_z || op == Op::lstm_grad_w; }
 bool on_vertices(const Dfg& dfg, NodeRef i) { return dfg[i].type.space.kind == SpaceKind::vertex; }
 
 bool all_scalars(const Dfg& dfg, const std::vector<NodeRef>& factors) {
@@ -115,6 +116,7 @@ class Finder {
     if (is_product(node.op) && on_vertices(dfg_, i) && match_aggregation(dfg_, node.inputs[0])) {
       return site(i, op_info(node.op).name, node.inputs[1], "aggregate");
     }
+    if (is_lstm_grad(node.op)) return site(i, op_info(node.op).name, node.inputs[2], "recompute");
     if (const auto sum = match_sum_of_product(i)) {
       const Node& product = dfg_[sum->product];
       return site(i, op_info(product.op).name, product.inputs[1], "combine");
@@ -132,6 +134,7 @@ class Finder {
     std::string why;
     if (node.op == Op::typed_weight_grad) return build_typed_grad(*match_typed_grad(dfg_, i, &why), option, b);
     if (node.op == Op::weight_grad) return build_weight_grad(node, b);
+    if (is_lstm_grad(node.op)) return build_lstm_grad(node, b);
     if (is_product(node.op)) {
       const Aggregation a = *match_aggregation(dfg_, node.inputs[0]);
       return b.aggregate(a, b.add(node.op, {b.at(a.x), b.at(node.inputs[1])}));
@@ -148,8 +151,9 @@ class Finder {
     Site s;
     s.node = i;
     s.written = written;
-    s.options = written == "edge" ? std::vector<std::string>{"edge", "src", "dst"}
-                                  : std::vector<std::string>{"aggregate", "combine"};
+    s.options = written == "edge"        ? std::vector<std::string>{"edge", "src", "dst"}
+                : written == "recompute" ? std::vector<std::string>{"recompute", "keep"}
+                                         : std::vector<std::string>{"aggregate", "combine"};
     s.key = std::string(op) + "@" + name_of(weight);
     const int seen = ++keys_[s.key];
     if (seen > 1) s.key += "#" + std::to_string(seen);
@@ -207,6 +211,15 @@ class Finder {
     }
     const auto a = match_aggregation(dfg_, node.inputs[1]);
     return b.add(Op::weight_grad, {b.spread(*a, b.at(node.inputs[0])), b.at(a->x)});
+  }
+
+  NodeRef build_lstm_grad(const Node& node, Builder& b) const {
+    const NodeRef z = node.inputs[1];
+    const NodeRef w = b.at(node.inputs[2]);
+    const NodeRef gates = b.add(Op::lstm_gates, {b.at(z), w});
+    const NodeRef grads = b.add(Op::lstm_gates_grad, {b.at(node.inputs[0]), gates, w});
+    if (node.op == Op::lstm_grad_w) return b.add(Op::weight_grad, {b.add(Op::lstm_states, {gates}), grads});
+    return on_vertices(dfg_, z) ? b.add(Op::index_add, {grads}, Attr::src) : grads;
   }
 
   NodeRef build_typed_sum(const TypedProduct& m, Attr reduce, const std::string& option, Builder& b) const {

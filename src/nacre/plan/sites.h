@@ -11,6 +11,10 @@
 // pass apart for the gradient of x and for that of W, which also may use either A·x or Aᵀ·g:
 //   aggregate  the sum over neighbours first
 //   combine    the product first
+//
+// Gradients of an LSTM need the gates of every step:
+//   recompute  the backward pass runs the forward pass again, a piece at a time
+//   keep       the forward pass stores them (edges × 4H), if there is memory
 #pragma once
 
 #include <map>

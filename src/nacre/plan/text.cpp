@@ -12,16 +12,12 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kNames[] = {"map",          "map_edges",
-                                       "reduce",       "spmm",
-                                       "matmul",       "weight_grad",
-                                       "typed_reduce", "typed_weight_grad",
-                                       "typed_rows",   "typed_rows_grad",
-                                       "gtask",        "gtask_grad",
-                                       "softmax",      "softmax_grad",
-                                       "column_sum",   "lstm",
-                                       "lstm_grad",    "loss",
-                                       "moments",      "reference"};
+constexpr std::string_view kNames[] = {"map",        "map_edges",       "reduce",       "spmm",
+                                       "matmul",     "weight_grad",     "typed_reduce", "typed_weight_grad",
+                                       "typed_rows", "typed_rows_grad", "gtask",        "gtask_grad",
+                                       "softmax",    "softmax_grad",    "column_sum",   "lstm",
+                                       "lstm_grad",  "lstm_gates_grad", "loss",         "moments",
+                                       "reference"};
 
 std::string node_list(const Dfg& dfg, const std::vector<NodeRef>& nodes) {
   std::string text;
@@ -36,6 +32,10 @@ std::string refs(const std::vector<NodeRef>& nodes) {
 }
 
 }  // namespace
+
+bool is_sequence(KernelKind kind) {
+  return kind == KernelKind::lstm || kind == KernelKind::lstm_grad || kind == KernelKind::lstm_gates_grad;
+}
 
 std::string_view kernel_name(KernelKind kind) { return kNames[static_cast<size_t>(kind)]; }
 

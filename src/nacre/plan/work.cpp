@@ -112,6 +112,8 @@ class Counter {
       case KernelKind::lstm:
       case KernelKind::lstm_grad:
         return count_sequences();
+      case KernelKind::lstm_gates_grad:
+        return count_kept_sequences();
       case KernelKind::gtask_grad:
         walk_edges();
         product(edges(), root.type.dims);
@@ -174,6 +176,19 @@ class Counter {
       w_[Feature::stream_bytes] += (grad ? 3.0 : 1.0) * bytes(z);
     }
     w_[Feature::vector_flops] += (grad ? 40.0 : 16.0) * edges() * static_cast<double>(w[0]);
+    count_steps();
+  }
+
+  void count_kept_sequences() {
+    const Dims& w = dfg_[k_.args[2]].type.dims;
+    walk_edges();
+    product(edges(), w);
+    stream(k_.args[1]);
+    w_[Feature::vector_flops] += 24.0 * edges() * static_cast<double>(w[0]);
+    count_steps();
+  }
+
+  void count_steps() {
     const Restriction& batch = k_.table.at(Location::dst, Attribute::id);
     w_[Feature::steps] += edges() / static_cast<double>(batch.kind == Restriction::exact ? batch.k : 128);
   }

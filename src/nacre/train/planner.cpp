@@ -14,9 +14,13 @@
 #include "nacre/base/pending_file.h"
 #include "nacre/engine/calibrate.h"
 #include "nacre/engine/measure.h"
+#include "nacre/plan/order.h"
 
 namespace nacre {
 namespace {
+
+// What plans by rules may keep to save time: the same on every machine that has it.
+constexpr int64_t kKeepByRules = int64_t{8} << 30;
 
 // Below this predicted time of a whole run, searching and measuring could not pay for themselves.
 constexpr double kWorthSearching = 5.0;
@@ -63,6 +67,9 @@ PlanAnswer search(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Ba
     rules.cache_bytes = kNominalGpuCache;
     base.keep_sums = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(backend->available_bytes()) / 8));
   }
+  const int64_t memory = request.memory_limit > 0 ? request.memory_limit : backend->available_bytes() / 10 * 9;
+  // A GPU's LSTM computes its gates again.
+  rules.keep_limit = on_host ? std::min(memory, kKeepByRules) : 1;
   answer.search = search_plan(dfg, blocks, base, rules);
   answer.source = "rules";
   const bool measure = request.plan == "auto" && !request.deterministic;
@@ -71,9 +78,13 @@ PlanAnswer search(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Ba
     const std::string folder = cache_folder() + "/plans";
     if (request.use_cache) {
       if (const auto cached = read_cached(folder, key)) {
-        answer.search = {};
-        answer.search.options = parse_options(*cached, "the plan cache");
-        answer.source = "cached";
+        const PlanOptions options = parse_options(*cached, "the plan cache");
+        // There may have been more memory then.
+        if (peak_live_bytes(make_plan(dfg, blocks, options), blocks) <= memory) {
+          answer.search = {};
+          answer.search.options = options;
+          answer.source = "cached";
+        }
       }
     }
     if (answer.source != "cached") {
@@ -86,9 +97,14 @@ PlanAnswer search(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Ba
         how.cache_bytes = profile.cache_bytes;
       }
       const double epoch = predict_plan(make_plan(dfg, blocks, answer.search.options), blocks, how);
-      how.memory_limit = request.memory_limit > 0 ? request.memory_limit : backend->available_bytes() / 10 * 9;
+      how.memory_limit = memory;
+      how.keep_limit = on_host ? 0 : 1;
       how.budget_seconds = request.budget_share * epoch * rules.epochs;
       how.measure = [&](const Plan& plan, size_t kernel) { return timer(plan, kernel); };
+      const PlanOptions by_rules = answer.search.options;
+      how.rival = &by_rules;
+      how.settle_seconds = request.settle_share * epoch * rules.epochs;
+      how.measure_run = [&](const Plan& plan, const std::vector<size_t>& kernels) { return timer.run(plan, kernels); };
       answer.search = search_plan(dfg, blocks, base, how);
       answer.source = "searched";
       if (request.use_cache) write_cached(folder, key, options_json(answer.search.options));

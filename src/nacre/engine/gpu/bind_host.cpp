@@ -16,7 +16,8 @@ struct Mirror {
 
 KernelNeeds host_needs(const GpuKernel&) { return {}; }
 
-Step bind_host(const GpuKernel& k, void*) {
+// One node: operands as the DFG has them.
+Step run_on_host(const GpuKernel& k, NodeRef root) {
   const auto mirror = [&](NodeRef i) {
     const ValueType& type = k.node(i).type;
     return Mirror{Tensor(type.dtype, {k.rows(i) * type.row_size()}), k.pointer(i)};
@@ -30,14 +31,14 @@ Step bind_host(const GpuKernel& k, void*) {
     ref::View out;
   };
   auto call = std::make_shared<Call>();
-  call->node = k.node(k.kernel.root);
+  call->node = k.node(root);
   call->blocks = &k.executor.blocks();
-  for (const NodeRef a : k.kernel.args) {
+  for (const NodeRef a : call->node.inputs) {
     call->operands.push_back(mirror(a));
     call->inputs.push_back({call->operands.back().host.raw(), k.node(a).type, k.rows(a)});
   }
-  call->result = mirror(k.kernel.root);
-  call->out = {call->result.host.raw(), call->node.type, k.rows(k.kernel.root)};
+  call->result = mirror(root);
+  call->out = {call->result.host.raw(), call->node.type, k.rows(root)};
   return [call, &device = k.context.device(), step = k.context.step()] {
     static_assert(sizeof(StepContext) == cuda::kStepBytes);
     StepContext now;
@@ -46,6 +47,11 @@ Step bind_host(const GpuKernel& k, void*) {
     ref::run<float>(call->node, *call->blocks, now, call->inputs, call->out);
     device.upload(call->result.device, call->result.host.raw(), call->result.host.bytes());
   };
+}
+
+Step bind_host(const GpuKernel& k, void*) {
+  const Step first = run_on_host(k, k.kernel.root);
+  return k.kernel.second < 0 ? first : then(first, run_on_host(k, k.kernel.second));
 }
 
 }  // namespace

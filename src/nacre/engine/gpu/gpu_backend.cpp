@@ -1,12 +1,14 @@
 #include "nacre/engine/gpu/gpu_backend.h"
 
 #include "nacre/base/error.h"
+#include "nacre/engine/gpu/bind_host.h"
 #include "nacre/engine/gpu/bind_typed.h"
 
 namespace nacre {
 namespace {
 
-const GpuFamily& family_of(const Kernel& kernel) {
+const GpuFamily& family_of(const Kernel& kernel, const Dfg& dfg) {
+  if (runs_on_host(kernel, dfg)) return kGpuHost;
   if (sums_pairs(kernel)) return kGpuTyped;
   switch (kernel.kind) {
     case KernelKind::map:
@@ -34,6 +36,7 @@ const GpuFamily& family_of(const Kernel& kernel) {
     case KernelKind::loss:
     case KernelKind::moments:
       return kGpuLoss;
+    case KernelKind::lstm_gates_grad:
     case KernelKind::reference:
       return kGpuHost;
   }
@@ -47,11 +50,11 @@ class GpuBackend : public Backend {
 
   std::string name() const override { return "cuda"; }
   KernelNeeds needs(const Executor& executor, const Kernel& kernel) override {
-    return family_of(kernel).needs({*context_, executor, kernel});
+    return family_of(kernel, executor.plan().dfg).needs({*context_, executor, kernel});
   }
   Step bind(const Executor& executor, const Kernel& kernel, const cpu::Scratch&, void* workspace) override {
-    if (kernel.kind == KernelKind::reference && !kernel.once) on_host_ = true;
-    return family_of(kernel).bind({*context_, executor, kernel}, workspace);
+    if (runs_on_host(kernel, executor.plan().dfg) && !kernel.once) on_host_ = true;
+    return family_of(kernel, executor.plan().dfg).bind({*context_, executor, kernel}, workspace);
   }
 
   std::shared_ptr<void> allocate(int64_t bytes) override { return context_->allocate(bytes); }

@@ -45,7 +45,13 @@ void run_batch(const LstmArgs& args, const LstmView::Batch& batch, const LstmWei
     if (at.padding() > 0) {
       lstm_multiply(weights, at.padding(), hidden, h + rows * hidden, gates + rows * 4 * hidden, 0.0f);
     }
-    lstm_cell_forward({rows, hidden, gates, at.step == 0 ? nullptr : c}, {c, h, rows, false});
+    const bool keep = args.gates != nullptr;
+    lstm_cell_forward({rows, hidden, gates, at.step == 0 ? nullptr : c}, {c, h, rows, keep});
+    for (int64_t r = 0; keep && r < rows; ++r) {
+      const int64_t edge = view.first_edge(batch.begin + r) + at.step;
+      std::copy_n(gates + r * 4 * hidden, 4 * hidden, args.gates + edge * 4 * hidden);
+    }
+    if (args.out == nullptr) continue;
     for (int64_t r = at.rows_after(); r < rows; ++r) {
       std::copy_n(h + r * hidden, hidden, args.out + view.row_order[batch.begin + r] * hidden);
     }
@@ -63,7 +69,7 @@ void lstm_forward(const LstmArgs& args) {
   const RowView& rows = *view.by_dst;
   const int64_t hidden = args.hidden;
   NACRE_CHECK(args.scratch.per_thread >= lstm_scratch_floats(view, hidden), "LSTM scratch too small");
-  parallel_for(rows.rows, 1 << 14, [&](int64_t begin, int64_t end) {
+  parallel_for(args.out == nullptr ? 0 : rows.rows, 1 << 14, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       if (rows.row_ptr[row + 1] == rows.row_ptr[row]) std::fill_n(args.out + row * hidden, hidden, 0.0f);
     }

@@ -1,9 +1,9 @@
 // LSTM over neighbour sequences on the CPU (SAGE-LSTM). Destinations are sorted by degree and run in batches of rows of
 // (nearly) equal length, so each time step is one small GEMM for the batch; the input gates z are projected once per
-// vertex, not once per edge. The backward pass recomputes a batch's forward states instead of storing E × H
-// activations.
+// vertex, not once per edge. There are two backward passes. One reads the gates the forward pass kept (E × 4H). The
+// other, where there is no memory for that, recomputes a batch's forward states.
 //
-// Memory of the backward pass does not grow with the longest sequence: a batch's steps are cut into segments of a
+// Memory of the recomputing pass does not grow with the longest sequence: a batch's steps are cut into segments of a
 // bounded number of entries; the states at the segments' borders are kept, those inside are recomputed one segment at a
 // time, last segment first. A fixed number of lanes work through the batches; in each round every lane leaves the gate
 // gradients of one segment in the workspace, then the round's rows are added to dz, grouped by vertex, in order.
@@ -25,6 +25,8 @@ struct LstmOptions {
   // Sequences that have ended take part in the batch's products until its longest one ends, without effect: what a
   // batch costs when its sequences are not told apart.
   bool pad = false;
+  // For the passes that compute nothing twice: batches are as large as asked for, and there are no segments.
+  bool one_pass = false;
 };
 
 // Destinations in descending degree order, cut into batches. Prepared once.
@@ -64,6 +66,8 @@ struct LstmView {
   Array<NodeId> sum_slot;  // workspace rows, as many as edges
 
   int64_t z_rows() const { return options.on_edges ? by_dst->graph.num_edges() : by_dst->graph.num_src(); }
+  // Edge (in-CSR position) of a sequence's first step; the others follow it.
+  int64_t first_edge(int64_t i) const { return by_dst->row_ptr[row_order[i]]; }
   int64_t step_rows(const Batch& batch, int64_t step) const {
     return step_ptr[batch.first_step + step + 1] - step_ptr[batch.first_step + step];
   }
@@ -76,10 +80,11 @@ struct LstmArgs {
   int64_t hidden = 0;
   const float* z = nullptr;  // view->z_rows() × 4H
   const float* w = nullptr;  // [H, 4H]
-  float* out = nullptr;      // num_dst × H (rows without neighbours become 0)
+  float* out = nullptr;      // num_dst × H (rows without neighbours become 0); null: not wanted
   Scratch scratch;           // per_thread >= lstm_scratch_floats(view, hidden)
   // lstm_forward_workspace(hidden) floats for w in the GEMM's order; null: slower, same bits.
   float* workspace = nullptr;
+  float* gates = nullptr;  // E × 4H, by edge: the gates after their activations; null: not kept
 };
 int64_t lstm_scratch_floats(const LstmView& view, int64_t hidden);
 int64_t lstm_forward_workspace(int64_t hidden);
@@ -97,5 +102,22 @@ struct LstmGradArgs {
 };
 int64_t lstm_grad_workspace(const LstmView& view, int64_t hidden);
 void lstm_backward(const LstmGradArgs& args);
+
+// The backward pass over kept gates. It leaves the gradients by edge, so that their sums by source and the gradient of
+// w (statesᵀ · gate gradients) are ordinary sums and products.
+struct LstmGatesGradArgs {
+  const LstmView* view = nullptr;  // one_pass
+  int64_t hidden = 0;
+  const float* gates = nullptr;  // E × 4H
+  const float* w = nullptr;
+  const float* g = nullptr;    // num_dst × H
+  float* out = nullptr;        // E × 4H: gradients of the gates before their activations
+  float* states = nullptr;     // E × H: h before each step; null: not wanted
+  float* workspace = nullptr;  // lstm_gates_grad_workspace(hidden) floats
+  Scratch scratch;             // per_thread >= lstm_gates_grad_scratch(view, hidden)
+};
+int64_t lstm_gates_grad_workspace(int64_t hidden);
+int64_t lstm_gates_grad_scratch(const LstmView& view, int64_t hidden);
+void lstm_gates_backward(const LstmGatesGradArgs& args);
 
 }  // namespace nacre::cpu

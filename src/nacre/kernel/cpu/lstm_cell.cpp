@@ -73,7 +73,26 @@ void forward_impl(const LstmCell& cell, const LstmForward& to) {
   }
 }
 
+template <class D>
+HWY_INLINE void state_columns(D d, const LstmStates& row, int64_t column) {
+  const float* gate = row.kept + column;
+  auto c = hn::Mul(hn::LoadU(d, gate), hn::LoadU(d, gate + 2 * row.hidden));
+  if (row.c_before != nullptr) c = hn::MulAdd(hn::LoadU(d, gate + row.hidden), hn::LoadU(d, row.c_before + column), c);
+  hn::StoreU(c, d, row.c + column);
+  if (row.h == nullptr) return;
+  hn::StoreU(hn::Mul(hn::LoadU(d, gate + 3 * row.hidden), hn::Tanh(d, c)), d, row.h + column);
+}
+
+void states_impl(const LstmStates& row) {
+  const Full d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t c = 0;
+  for (; c + lanes <= row.hidden; c += lanes) state_columns(d, row, c);
+  for (; c < row.hidden; ++c) state_columns(One(), row, c);
+}
+
 struct BackwardRow {
+  const float* kept;
   float* gates;
   int64_t hidden;
   const float* c_before;
@@ -85,11 +104,12 @@ struct BackwardRow {
 template <class D>
 HWY_INLINE void backward_columns(D d, const BackwardRow& row, int64_t column) {
   float* gate = row.gates + column;
+  const float* kept = row.kept + column;
   const auto one = hn::Set(d, 1.0f);
-  const auto i = hn::LoadU(d, gate);
-  const auto f = hn::LoadU(d, gate + row.hidden);
-  const auto g = hn::LoadU(d, gate + 2 * row.hidden);
-  const auto o = hn::LoadU(d, gate + 3 * row.hidden);
+  const auto i = hn::LoadU(d, kept);
+  const auto f = hn::LoadU(d, kept + row.hidden);
+  const auto g = hn::LoadU(d, kept + 2 * row.hidden);
+  const auto o = hn::LoadU(d, kept + 3 * row.hidden);
   const auto th = hn::Tanh(d, hn::LoadU(d, row.c + column));
   const auto before = row.c_before == nullptr ? hn::Zero(d) : hn::LoadU(d, row.c_before + column);
   const auto dh = hn::LoadU(d, row.dh + column);
@@ -106,7 +126,8 @@ void backward_impl(const LstmCell& cell, const LstmBackward& from) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t hidden = cell.hidden;
   for (int64_t r = 0; r < cell.rows; ++r) {
-    const BackwardRow row = {cell.gates + r * 4 * hidden,
+    const BackwardRow row = {(from.kept != nullptr ? from.kept : cell.gates) + r * 4 * hidden,
+                             cell.gates + r * 4 * hidden,
                              hidden,
                              cell.c_before == nullptr ? nullptr : cell.c_before + r * hidden,
                              from.c + r * hidden,
@@ -127,9 +148,12 @@ HWY_AFTER_NAMESPACE();
 namespace nacre::cpu {
 
 HWY_EXPORT(forward_impl);
+HWY_EXPORT(states_impl);
 HWY_EXPORT(backward_impl);
 
 void lstm_cell_forward(const LstmCell& cell, const LstmForward& to) { HWY_DYNAMIC_DISPATCH(forward_impl)(cell, to); }
+
+void lstm_cell_states(const LstmStates& row) { HWY_DYNAMIC_DISPATCH(states_impl)(row); }
 
 void lstm_cell_backward(const LstmCell& cell, const LstmBackward& from) {
   HWY_DYNAMIC_DISPATCH(backward_impl)(cell, from);

@@ -23,12 +23,23 @@ struct LstmForward {
 };
 void lstm_cell_forward(const LstmCell& cell, const LstmForward& to);
 
-// gates holds the kept values and becomes their gradients before the nonlinearity; dh is the gradient of h; dc that of
-// c, and becomes that of c_before.
+// One row's states from kept gates: c = f·c_before + i·g, h = o·tanh(c).
+struct LstmStates {
+  int64_t hidden = 0;
+  const float* kept = nullptr;      // 4H
+  const float* c_before = nullptr;  // null: 0
+  float* c = nullptr;
+  float* h = nullptr;  // null: not wanted
+};
+void lstm_cell_states(const LstmStates& row);
+
+// gates holds the kept values, unless these lie elsewhere (`kept`), and becomes their gradients before the
+// nonlinearity; dh is the gradient of h; dc that of c, and becomes that of c_before.
 struct LstmBackward {
   const float* c = nullptr;
   const float* dh = nullptr;
   float* dc = nullptr;
+  const float* kept = nullptr;
 };
 void lstm_cell_backward(const LstmCell& cell, const LstmBackward& from);
 

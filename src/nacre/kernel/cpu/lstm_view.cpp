@@ -74,9 +74,9 @@ void cut_batches(LstmView& view, const Lengths& length) {
   int64_t first_step = 0;
   for (int64_t begin = 0; begin < view.row_order.size();) {
     const int64_t fit = kSegmentEntries / length[begin];
-    int64_t rows = fit >= kFewBatchRows ? std::min(fit, most) : most;
+    int64_t rows = fit >= kFewBatchRows && !view.options.one_pass ? std::min(fit, most) : most;
     rows = std::min(rows, view.row_order.size() - begin);
-    int64_t kept = cut_segments(length, begin, begin + rows, segments);
+    int64_t kept = view.options.one_pass ? 0 : cut_segments(length, begin, begin + rows, segments);
     while (kept > kKeptRows && rows > 1) {
       rows = (rows + 1) / 2;
       kept = cut_segments(length, begin, begin + rows, segments);
@@ -219,6 +219,7 @@ std::shared_ptr<const LstmView> make_lstm_view(std::shared_ptr<const RowView> by
   const Lengths length(*view->by_dst, view->row_order);
   cut_batches(*view, length);
   fill_steps(*view, length);
+  if (options.one_pass) return view;
   make_schedule(*view);
   if (options.on_edges) {
     view->rounds.resize(view->lanes == 0 ? 0 : view->schedule.size() / static_cast<size_t>(view->lanes));

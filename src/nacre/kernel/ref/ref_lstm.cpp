@@ -1,5 +1,5 @@
-// The LSTM aggregator: forward, and backward through the steps of each destination apart (nothing is kept between the
-// two).
+// The LSTM aggregator: forward, and backward through the steps of each destination apart (only the gates' operations
+// keep anything between the two).
 #include <cmath>
 #include <vector>
 
@@ -22,6 +22,13 @@ struct Trace {
   double& gate(int64_t t, int64_t k, int64_t j) { return gates[count((t * 4 + k) * hidden + j)]; }
   double& c_at(int64_t t, int64_t j) { return c[count(t * hidden + j)]; }
   double& h_at(int64_t t, int64_t j) { return h[count(t * hidden + j)]; }
+  // The states after step t, from its gates.
+  void advance(int64_t t) {
+    for (int64_t j = 0; j < hidden; ++j) {
+      c_at(t + 1, j) = gate(t, 1, j) * c_at(t, j) + gate(t, 0, j) * gate(t, 2, j);
+      h_at(t + 1, j) = gate(t, 3, j) * std::tanh(c_at(t + 1, j));
+    }
+  }
 };
 
 // The row of z that edge e reads: its source's, or its own where z lives on edges.
@@ -46,11 +53,7 @@ Trace trace(const Call<T>& call, size_t operand, int64_t v) {
       for (int64_t k = 0; k < hidden; ++k) sum += run.h_at(t, k) * w(0, k * 4 * hidden + column);
       run.gates[count(t * 4 * hidden + column)] = column / hidden == 2 ? std::tanh(sum) : sigmoid(sum);
     }
-    for (int64_t j = 0; j < hidden; ++j) {
-      const double c = run.gate(t, 1, j) * run.c_at(t, j) + run.gate(t, 0, j) * run.gate(t, 2, j);
-      run.c_at(t + 1, j) = c;
-      run.h_at(t + 1, j) = run.gate(t, 3, j) * std::tanh(c);
-    }
+    run.advance(t);
   }
   return run;
 }
@@ -117,6 +120,75 @@ void lstm_grad(const Call<T>& call, bool want_z) {
   store(call.out(), want_z ? dz : dw);
 }
 
+template <class T>
+void lstm_gates(const Call<T>& call) {
+  const auto out = call.out();
+  const Graph& graph = call.blocks.layer(call.in_type(0).space.layer);
+  for (int64_t v = 0; v < graph.num_dst(); ++v) {
+    const Trace run = trace(call, 0, v);
+    const int64_t width = 4 * run.hidden;
+    for (int64_t i = 0; i < run.steps * width; ++i) {
+      out(graph.row_ptr()[v] + i / width, i % width, run.gates[count(i)]);
+    }
+  }
+}
+
+// The states that kept gates lead to.
+template <class T>
+Trace replay(const Call<T>& call, size_t operand, int64_t v) {
+  const Graph& graph = call.blocks.layer(call.in_type(operand).space.layer);
+  const auto gates = call.in(operand);
+  const int64_t width = gates.row_size();
+  const int64_t hidden = width / 4;
+  const int64_t steps = graph.in_degree(v);
+  Trace run{.hidden = hidden, .steps = steps, .gates = {}, .c = {}, .h = {}};
+  run.gates.resize(count(steps * width));
+  run.c.resize(count((steps + 1) * hidden));
+  run.h.resize(count((steps + 1) * hidden));
+  for (int64_t i = 0; i < steps * width; ++i) {
+    run.gates[count(i)] = gates(graph.row_ptr()[v] + i / width, i % width);
+  }
+  for (int64_t t = 0; t < steps; ++t) run.advance(t);
+  return run;
+}
+
+template <class T>
+void lstm_gates_grad(const Call<T>& call) {
+  const auto g = call.in(0);
+  const auto w = call.in(2);
+  const auto out = call.out();
+  const Graph& graph = call.blocks.layer(call.in_type(1).space.layer);
+  for (int64_t v = 0; v < graph.num_dst(); ++v) {
+    Trace run = replay(call, 1, v);
+    const int64_t width = 4 * run.hidden;
+    std::vector<double> dc(count(run.hidden), 0);
+    std::vector<double> dh(count(run.hidden));
+    for (int64_t j = 0; j < run.hidden; ++j) dh[count(j)] = g(v, j);
+    for (int64_t t = run.steps - 1; t >= 0; --t) {
+      const std::vector<double> grad = gate_gradient(run, t, dh, dc);
+      for (int64_t column = 0; column < width; ++column) out(graph.row_ptr()[v] + t, column, grad[count(column)]);
+      for (int64_t k = 0; k < run.hidden; ++k) {
+        dh[count(k)] = 0;
+        for (int64_t column = 0; column < width; ++column) {
+          dh[count(k)] += grad[count(column)] * w(0, k * width + column);
+        }
+      }
+    }
+  }
+}
+
+template <class T>
+void lstm_states(const Call<T>& call) {
+  const auto out = call.out();
+  const Graph& graph = call.blocks.layer(call.in_type(0).space.layer);
+  for (int64_t v = 0; v < graph.num_dst(); ++v) {
+    Trace run = replay(call, 0, v);
+    for (int64_t i = 0; i < run.steps * run.hidden; ++i) {
+      out(graph.row_ptr()[v] + i / run.hidden, i % run.hidden, run.h[count(i)]);
+    }
+  }
+}
+
 }  // namespace
 
 template <class T>
@@ -128,6 +200,12 @@ bool run_lstm(const Call<T>& call) {
       return lstm_grad(call, true), true;
     case Op::lstm_grad_w:
       return lstm_grad(call, false), true;
+    case Op::lstm_gates:
+      return lstm_gates(call), true;
+    case Op::lstm_gates_grad:
+      return lstm_gates_grad(call), true;
+    case Op::lstm_states:
+      return lstm_states(call), true;
     default:
       return false;
   }
