@@ -119,7 +119,7 @@ Requests requests_of(const Plan& plan, const Blocks& blocks, std::shared_ptr<Gra
   executor.allocate(context->allocate(executor.arena_bytes()), pool);
   all.of_kernel.resize(plan.kernels.size());
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
-    if (!captures(plan.kernels[k])) {
+    if (runs_on_host(plan.kernels[k], plan.dfg)) {
       all.of_kernel[k].push_back({-1, {}, "runs on the host, between copies"});
       continue;
     }
