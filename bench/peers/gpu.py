@@ -27,7 +27,7 @@ FORMS = ("edge_index", "sorted", "sparse")
 PATHS = (*FORMS, "compile", "compile@edge_index", "reduce-overhead", "reduce-overhead@edge_index", "expert", "tuned")
 BY_HAND = {"expert": ("gcn", "sage", "gat"), "tuned": ("gcn", "sage")}
 COMPILED = {"compile": "default", "reduce-overhead": "reduce-overhead"}
-LEFT_MB = 32
+LEFT_MB = 128
 WIDTHS = "16,32,40,64,100,128,256,602"
 
 
