@@ -12,15 +12,26 @@ BENCH ?=
 
 ifneq ($(shell command -v ccache),)
 export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
+export CMAKE_CUDA_COMPILER_LAUNCHER ?= ccache
+endif
+
+# The CUDA toolkit is no Debian package we ask for: where it is not (or older than 13), the plug-in and its tests are left
+# out.
+ifndef NVCC
+NVCC := $(shell for n in "$$CUDA_HOME"/bin/nvcc /usr/local/cuda*/bin/nvcc $$(command -v nvcc); do \
+	"$$n" --version 2>/dev/null | grep -q 'release 1[3-9]' && echo "$$n" && break; done)
 endif
 
 configure = @[ -f build/$(1)/build.ninja ] || cmake --preset $(1)
+# A folder that was configured without the plug-in is configured again.
+configure_cuda = @grep -qs '^NACRE_CUDA:BOOL=ON' build/$(1)/CMakeCache.txt && [ -f build/$(1)/build.ninja ] || \
+	cmake --preset $(1) -DNACRE_CUDA=ON -DCMAKE_CUDA_COMPILER=$(NVCC)
 compile = cmake --build --preset $(1) --parallel $(JOBS)
 
-.PHONY: help deps build demo test bench peers lint format asan tsan fuzz example install clean
+.PHONY: help deps build demo test bench peers lint format asan tsan fuzz gpu-bundle gpu-test example install clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 deps: ## install missing packages
 	@scripts/install_deps.sh
@@ -32,8 +43,13 @@ build: deps ## the program, at build/release/nacre
 demo: build ## train a GCN on the full-size arxiv twin
 	$(NACRE) train $(DEMO)
 
-test: deps ## build everything, run all tests
+test: deps ## build everything (the CUDA plug-in where nvcc is), run all tests
+ifeq ($(NVCC),)
+	@echo "no CUDA 13 toolkit (nvcc): the CUDA plug-in is not built, its tests are skipped"
 	$(call configure,release)
+else
+	$(call configure_cuda,release)
+endif
 	$(call compile,release)
 	ctest --preset release --parallel $(JOBS)
 
@@ -63,6 +79,17 @@ tsan: deps ## fast tests under the thread sanitizer
 
 fuzz: deps ## replay the corpora, then fuzz each reader for FUZZ_SECONDS (60)
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
+
+gpu-bundle: deps ## build/bundle: program, plug-in and GPU tests for a machine with a GPU
+ifeq ($(NVCC),)
+	@echo "gpu-bundle needs the CUDA 13 toolkit (nvcc)"; exit 1
+endif
+	$(call configure_cuda,cuda)
+	$(call compile,cuda) --target nacre nacre_cuda gpu_tests
+	@scripts/gpu_bundle.sh build/cuda
+
+gpu-test: gpu-bundle ## the GPU tests out of the bundle; skipped where there is no GPU
+	@build/bundle/gpu_test.sh
 
 example: build ## install into a temporary folder, build and run examples/find_package against it
 	$(call compile,release)

@@ -19,8 +19,26 @@ function(nacre_room name)
   set(NACRE_ROOMS "${NACRE_ROOMS};nacre_${name}" CACHE INTERNAL "")
 endfunction()
 
+# nacre_plugin(NAME SOURCES a.cpp … USES room … LINKS Lib::Target …): a shared library beside the program, opened at run time.
+# It has its own copies of the rooms; only what the sources mark as visible is seen from outside.
+function(nacre_plugin name)
+  cmake_parse_arguments(arg "" "" "SOURCES;USES;LINKS" ${ARGN})
+  add_library(nacre_${name} MODULE ${arg_SOURCES})
+  foreach(room ${arg_USES})
+    target_link_libraries(nacre_${name} PRIVATE nacre_${room})
+  endforeach()
+  target_link_libraries(nacre_${name} PRIVATE ${arg_LINKS})
+  target_link_options(nacre_${name} PRIVATE -Wl,--exclude-libs,ALL -Wl,--as-needed)
+  set_target_properties(nacre_${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
+    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  nacre_flags(nacre_${name})
+  install(TARGETS nacre_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endfunction()
+
 # nacre_test(NAME SOURCES a.cpp … USES room … LABELS fast|slow …): a GoogleTest program registered with CTest.
-# Everything not labelled `slow` also runs under the sanitizers. BUSY: its own code takes time there, so it is optimised.
+# Everything not labelled `slow` also runs under the sanitizers; what is labelled `gpu` uses a GPU where there is one, and
+# is part of the bundle (make gpu-bundle).
+# BUSY: its own code takes time under the sanitizers, so it is optimised there too.
 function(nacre_test name)
   cmake_parse_arguments(arg "BUSY" "" "SOURCES;USES;LABELS;LINKS" ${ARGN})
   add_executable(test_${name} ${arg_SOURCES})
@@ -38,6 +56,18 @@ function(nacre_test name)
   endif()
   add_test(NAME ${name} COMMAND test_${name} --gtest_brief=1)
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600)
+  if("gpu" IN_LIST arg_LABELS)
+    # beside the plug-in, where it is looked for
+    set_target_properties(test_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+    if(NOT TARGET gpu_tests)
+      add_custom_target(gpu_tests)
+    endif()
+    add_dependencies(gpu_tests test_${name})
+    if(TARGET nacre_cuda)
+      add_dependencies(test_${name} nacre_cuda)
+      target_compile_definitions(test_${name} PRIVATE NACRE_CUDA_BUILT)
+    endif()
+  endif()
 endfunction()
 
 # Sanitized code of templates takes long to optimise: for targets whose own code need not be fast.

@@ -4,7 +4,8 @@
 - A room's CMakeLists.txt may list under USES only rooms that the table below lets it use.
 - A file may include headers of its own room and of rooms its USES reach.
 - Headers include no third-party headers, so that no user of nacre compiles them. Exempt are `*-inl.h` files: they are
-  parts of one .cpp (SIMD code compiled once per instruction set), not interfaces.
+  parts of one .cpp (SIMD code compiled once per instruction set), not interfaces; and the headers of `cuda`, which only
+  the plug-in sees.
 """
 import re
 
@@ -13,13 +14,14 @@ import tree
 # room: rooms it may use directly; what those may use comes with them.
 MAY_USE = {
     "base": (),
-    "cuda": (),
     "tensor": ("base",),
     "graph": ("tensor",),
     "data": ("graph",),
     "dfg": ("tensor",),
     "model": ("dfg",),
     "cost": ("graph", "dfg"),
+    "device": ("cost",),
+    "cuda": ("device",),
     "gtask": ("graph", "dfg"),
     "kernel": ("tensor", "gtask"),
     "sample": ("graph",),
@@ -27,7 +29,7 @@ MAY_USE = {
     "cluster": ("graph", "cost"),
     "schedule": ("cost", "sample"),
     "plan": ("data", "model", "cost", "gtask", "kernel", "place", "cluster", "schedule"),
-    "engine": ("kernel", "plan"),
+    "engine": ("kernel", "plan", "device"),
     "train": ("engine",),
     "report": ("train",),
 }
@@ -77,12 +79,13 @@ def main():
             problems.append(f"src/nacre/{room}: no CMakeLists.txt declares this room")
             continue
         reach = closure(room, uses) | {room}
+        internal = path.name.endswith("-inl.h") or room == "cuda"
         for name in INCLUDE.findall(tree.read(path)):
             if name.startswith("nacre/"):
                 other = name.split("/")[1]
                 if other not in reach:
                     problems.append(f"{path}: includes {name}, but USES of room '{room}' does not reach '{other}'")
-            elif path.suffix == ".h" and not path.name.endswith("-inl.h") and not SYSTEM.fullmatch(name):
+            elif path.suffix == ".h" and not internal and not SYSTEM.fullmatch(name):
                 problems.append(f"{path}: a header may not include <{name}>; use it in the .cpp")
     tree.finish("check_rooms", problems)
 

@@ -54,7 +54,7 @@ def main():
         if not file.is_relative_to(tree.ROOT):
             continue
         path = file.relative_to(tree.ROOT)
-        if path.parts[0] in ("src", "apps") and file.is_file() and MANY_TARGETS not in tree.read(path):
+        if path.parts[0] in ("src", "apps") and path.suffix == ".cpp" and file.is_file() and MANY_TARGETS not in tree.read(path):
             todo[path] = digest(path, entry["command"])
     stale = [path for path, state in todo.items() if not (passed / state).exists()]
     failed = 0

@@ -125,11 +125,13 @@ void run_cpu(BenchCommand& c) {
 void add_bench(CLI::App& app) {
   CLI::App& bench = *app.add_subcommand("bench", "measurements");
   bench.require_subcommand(1);
+  add_bench_gpu(bench);
   add_bench_wisegraph(bench);
   CLI::App& command =
       *bench.add_subcommand("cpu", "epoch time of the reference models on the CPU, and time over the floor per kernel");
   const auto c = std::make_shared<BenchCommand>();
   c->config.data = "twin:arxiv";
+  c->config.device = "cpu";
   c->config.model.layers = 3;
   c->config.model.hidden = 256;
   c->config.model.dropout = 0.5;

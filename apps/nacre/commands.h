@@ -17,6 +17,7 @@ void add_train(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_predict(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_bench_gpu(CLI::App& bench);
 void add_bench_wisegraph(CLI::App& bench);
 
 }  // namespace nacre::cli

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "commands.h"
+#include "gpu_profile.h"
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/pending_file.h"
@@ -54,7 +55,7 @@ std::vector<double> measure_kernels(Session& session, int steps) {
   std::vector<std::vector<double>> times(medians.size());
   for (int step = 0; step <= steps; ++step) {  // the first one warms up
     session.trainer().reset_times();
-    session.train_step(step, session.config().optimizer.lr);
+    session.trainer().run_timed({session.config().seed, static_cast<uint64_t>(step)});
     for (size_t k = 0; step > 0 && k < times.size(); ++k) {
       if (session.trainer().times()[k].runs > 0) times[k].push_back(session.trainer().times()[k].seconds);
     }
@@ -75,6 +76,65 @@ std::vector<KernelReport> report_kernels(const Plan& plan, const Blocks& blocks,
     reports.push_back({profile.model.predict(work), measured[k], floor});
   }
   return reports;
+}
+
+// What this session's kernels are held against.
+DeviceProfile profile_of(const Session& session) {
+  if (session.gpu() == nullptr) return machine_profile();
+  return planning_profile(gpu_profile(*device_plugin(), session.gpu()->device()), session.gpu()->options().precision);
+}
+
+// How fast a measured kernel went.
+struct KernelRate {
+  size_t kernel = 0;
+  double seconds = 0;
+  double bytes = 0;  // per second, of those it must move
+  double flops = 0;  // per second
+};
+
+std::vector<KernelRate> kernel_rates(const Explanation& e) {
+  std::vector<KernelRate> rates;
+  for (size_t k = 0; k < e.kernels.size(); ++k) {
+    const double s = e.kernels[k].measured;
+    if (s > 0) rates.push_back({k, s, e.plan.kernels[k].floor_bytes / s, e.plan.kernels[k].flops / s});
+  }
+  return rates;
+}
+
+std::string short_title(const Plan& plan, const Kernel& k) {
+  return fmt::format("{} {}", kernel_name(k.kind), type_text(plan.dfg[k.root].type));
+}
+
+// Kernels by the time they take beyond their floor.
+std::string rates_text(const Explanation& e, std::vector<KernelRate> rates, const DeviceProfile& profile) {
+  const auto lost = [&](const KernelRate& r) { return r.seconds - e.kernels[r.kernel].floor; };
+  std::stable_sort(rates.begin(), rates.end(),
+                   [&](const KernelRate& a, const KernelRate& b) { return lost(a) > lost(b); });
+  std::string text = fmt::format("distance to the floor on {}: {:.4g} GB/s copied, products at {:.4g} TFLOP/s\n",
+                                 profile.machine, profile.stream_bytes / 1e9, profile.gemm_flops / 1e12);
+  text += fmt::format("  {:>4} {:>9} {:>9} {:>9} {:>9} {:>7} {:>9} {:>7}\n", "", "us", "floor us", "lost us", "GB/s",
+                      "of copy", "TFLOP/s", "of most");
+  for (const KernelRate& r : rates) {
+    text += fmt::format("  [{:>2}] {:>9.1f} {:>9.1f} {:>9.1f} {:>9.1f} {:>5.1f} % {:>9.3f} {:>5.1f} %  {}\n", r.kernel,
+                        r.seconds * 1e6, e.kernels[r.kernel].floor * 1e6, lost(r) * 1e6, r.bytes / 1e9,
+                        100 * r.bytes / profile.stream_bytes, r.flops / 1e12, 100 * r.flops / profile.gemm_flops,
+                        short_title(e.plan, e.plan.kernels[r.kernel]));
+  }
+  return text;
+}
+
+std::string with_rates(const std::string& json, const std::vector<KernelRate>& rates, const DeviceProfile& profile) {
+  if (rates.empty()) return json;
+  auto j = nlohmann::ordered_json::parse(json);
+  j["device"] = {{"name", profile.machine},
+                 {"copy_bytes", profile.stream_bytes},
+                 {"gemm_flops", profile.gemm_flops},
+                 {"l2_bytes", profile.cache_bytes}};
+  for (const KernelRate& r : rates) {
+    j["kernels"][r.kernel]["gb_s"] = r.bytes / 1e9;
+    j["kernels"][r.kernel]["tflop_s"] = r.flops / 1e12;
+  }
+  return j.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 std::vector<TableReport> report_tables(const Session& session) {
@@ -123,7 +183,7 @@ bool has_chosen(const Explanation& e, const Candidate& c) {
 std::vector<Candidate> compare(Session& session, const DeviceProfile& profile, const Explanation& e, double budget) {
   const PlanAnswer& planning = session.planning();
   if (planning.source == "searched") return planning.search.candidates;
-  KernelTimer timer(session.blocks(), session.views(), [&](Executor& executor) { session.bind(executor); });
+  KernelTimer timer(session.blocks(), session.backend(), [&](Executor& executor) { session.bind(executor); });
   SearchOptions how;
   how.model = &profile.model;
   how.cache_bytes = profile.cache_bytes;
@@ -141,7 +201,7 @@ void run(ExplainCommand& c) {
   if (c.config.data.empty()) throw UserError("--data", "is required", "or name a run folder with --run");
   Session session(open_data(c.config), c.config, {.evaluation = false});
   for (const std::string& note : session.notes()) log_info("note: " + note);
-  const DeviceProfile profile = machine_profile();
+  const DeviceProfile profile = profile_of(session);
   Explanation e;
   e.data = session.dataset().name;
   e.model = session.config().model.model;
@@ -156,7 +216,12 @@ void run(ExplainCommand& c) {
   e.candidates = compare(session, profile, e, c.budget);
   e.kernels = report_kernels(e.plan, session.blocks(), profile, measure_kernels(session, c.steps));
   e.tables = report_tables(session);
-  fmt::print("{}\n", c.json ? explain_json(e) : explain_text(e, c.all));
+  const std::vector<KernelRate> rates = session.gpu() == nullptr ? std::vector<KernelRate>{} : kernel_rates(e);
+  if (c.json) {
+    fmt::print("{}\n", with_rates(explain_json(e), rates, profile));
+  } else {
+    fmt::print("{}\n{}", explain_text(e, c.all), rates.empty() ? "" : rates_text(e, rates, profile));
+  }
 }
 
 }  // namespace

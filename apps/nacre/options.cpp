@@ -12,6 +12,7 @@
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
 #include "nacre/data/load.h"
+#include "nacre/train/device.h"
 
 namespace nacre::cli {
 namespace {
@@ -162,9 +163,13 @@ void add_training_options(CLI::App& command, RunConfig& c) {
 }
 
 void add_execution_options(CLI::App& command, RunConfig& c) {
-  command.add_option("--device", c.device, "auto or cpu")->capture_default_str()->group("Execution");
+  command.add_option("--device", c.device, "auto, cpu, cuda, cuda:1 or cuda:0@32 (32 multiprocessors of it)")
+      ->capture_default_str()
+      ->group("Execution");
   command.add_option("--threads", c.threads, "0 = all")->capture_default_str()->group("Execution");
-  command.add_option("--precision", c.precision, "f32")->capture_default_str()->group("Execution");
+  command.add_option("--precision", c.precision, "of matrix products: f32, or tf32 on a GPU")
+      ->capture_default_str()
+      ->group("Execution");
   command.add_option("--mode", c.mode, "full: every epoch is one step over the whole graph")
       ->capture_default_str()
       ->group("Execution");
@@ -201,14 +206,15 @@ void add_talk_options(CLI::App& command) {
 void apply_execution(const RunConfig& c) {
   if (c.threads < 0) throw UserError("--threads", "must not be negative");
   if (c.threads > 0) set_num_threads(c.threads);
-  if (c.device != "auto" && c.device != "cpu") {
-    throw UserError("--device", "'" + c.device + "' is not available in this build",
-                    "use auto or cpu; nacre devices lists what is here");
-  }
-  if (c.precision != "f32")
-    throw UserError("--precision", "'" + c.precision + "' is not available in this build", "use f32");
+  choose_device(c.device, c.precision);
   check_plan(c.plan);
   if (c.mode != "full") throw UserError("--mode", "'" + c.mode + "' is not available in this build", "use full");
+}
+
+GemmType gemm_precision(const std::string& precision) {
+  if (precision == "f32") return GemmType::f32;
+  if (precision == "tf32") return GemmType::tf32;
+  throw UserError("--precision", "'" + precision + "' is not available in this build", "use f32 or tf32");
 }
 
 Dataset open_data(const RunConfig& c) {

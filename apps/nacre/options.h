@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "nacre/device/device.h"
 #include "nacre/train/session.h"
 #include "nacre/train/trainer.h"
 
@@ -27,6 +28,8 @@ void add_talk_options(CLI::App& command);
 Dataset open_data(const RunConfig& config);
 // Applies threads; checks device, precision and mode.
 void apply_execution(const RunConfig& config);
+// --precision as the device layer knows it; throws UserError.
+GemmType gemm_precision(const std::string& precision);
 // The notes of a session and its bill, for people.
 void show_session(const Session& session);
 // The model of a session with its gradient, before any planning.

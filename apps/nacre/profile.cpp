@@ -1,4 +1,4 @@
-// nacre profile: measures what this machine's kernels take, and keeps it for the planner.
+// nacre profile: measures what this machine's kernels take, or what a GPU can do, and keeps it.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -7,9 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "gpu_profile.h"
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
 #include "nacre/engine/calibrate.h"
+#include "nacre/train/device.h"
 #include "options.h"
 
 namespace nacre::cli {
@@ -18,6 +20,7 @@ namespace {
 using nlohmann::ordered_json;
 
 struct ProfileCommand {
+  std::string device = "cpu";
   double seconds = CalibrateOptions{}.seconds;
   int threads = 0;
   bool json = false;
@@ -36,6 +39,10 @@ std::map<std::string, KindError> errors_by_kind(const CostModel& model, const st
   return errors;
 }
 
+std::string where_kept(bool kept) {
+  return kept ? "kept in " + cache_folder() : "not kept: set NACRE_CACHE to a folder that can be written";
+}
+
 void say(const DeviceProfile& p, const std::map<std::string, KindError>& errors, double all, bool kept) {
   fmt::print("{}\n", p.machine);
   fmt::print("  {:>9.1f} GFLOP/s    large matrix products\n", p.gemm_flops / 1e9);
@@ -49,11 +56,30 @@ void say(const DeviceProfile& p, const std::map<std::string, KindError>& errors,
     fmt::print("  {:<18} {:>8} {:>11.1f} %\n", kind, e.samples, e.median_error * 100);
   }
   fmt::print("  {:<18} {:>8} {:>11.1f} %\n\n", "all", "", all * 100);
-  fmt::print("{}\n", kept ? "kept in " + cache_folder() : "not kept: set NACRE_CACHE to a folder that can be written");
+  fmt::print("{}\n", where_kept(kept));
+}
+
+void profile_gpu(const ProfileCommand& c, const DeviceChoice& choice) {
+  DevicePlugin& plugin = *device_plugin();
+  const std::unique_ptr<Device> device = plugin.open(choice.index, choice.multiprocessors);
+  log_info("measuring " + gpu_label(device->info()));
+  const GpuProfile profile = measure_gpu(plugin, *device);
+  const bool kept = save_gpu_profile(profile);
+  if (c.json) {
+    fmt::print("{}\n", gpu_profile_json(profile));
+    return;
+  }
+  fmt::print("{}, {} L2\n", profile.device, human_bytes(static_cast<double>(profile.l2_bytes)));
+  for (const GpuFigure& f : gpu_figures()) {
+    fmt::print("  {:>9.1f} {:<10} {}\n", profile.*f.value * f.factor, f.unit, f.what);
+  }
+  fmt::print("\n{}\n", where_kept(kept));
 }
 
 void run(const ProfileCommand& c) {
+  if (const DeviceChoice choice = choose_device(c.device, "f32"); choice.gpu) return profile_gpu(c, choice);
   RunConfig execution;
+  execution.device = "cpu";
   execution.threads = c.threads;
   apply_execution(execution);
   log_info(fmt::format("measuring for about {:.0f} s", c.seconds));
@@ -85,13 +111,15 @@ void run(const ProfileCommand& c) {
 }  // namespace
 
 void add_profile(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("profile", "measure this machine for the planner, and keep the figures");
+  CLI::App& command =
+      *app.add_subcommand("profile", "measure this machine, or a GPU, for the planner, and keep the figures");
   const auto c = std::make_shared<ProfileCommand>();
   add_talk_options(command);
-  command.add_option("--seconds", c->seconds, "about how long kernels are timed")
+  command.add_option("--device", c->device, "cpu, auto, cuda, cuda:1 or cuda:0@32")->capture_default_str();
+  command.add_option("--seconds", c->seconds, "about how long kernels are timed on the CPU")
       ->capture_default_str()
       ->check(CLI::Range(0.05, 3600.0));
-  command.add_option("--threads", c->threads, "0 = all; a profile is for one number of threads");
+  command.add_option("--threads", c->threads, "0 = all; a profile of the CPU is for one number of threads");
   command.add_flag("--json", c->json, "print JSON instead of text");
   command.callback([c] { run(*c); });
 }

@@ -28,6 +28,11 @@ struct TrainCommand {
 
 nlohmann::json or_null(double value) { return nlohmann::json::parse(json_number(value)); }
 
+// Bytes of a GPU's memory; negative where there is none.
+double device_peak(const Session& session) {
+  return session.gpu() == nullptr ? -1 : static_cast<double>(session.gpu()->device().peak_bytes());
+}
+
 std::string result_json(const Session& session, const TrainResult& r, const std::string& folder) {
   const nlohmann::ordered_json j = {{"test_acc", or_null(r.test_score)},
                                     {"val_acc", or_null(r.val_score)},
@@ -45,7 +50,8 @@ std::string result_json(const Session& session, const TrainResult& r, const std:
                                     {"plan_s", session.plan_seconds()},
                                     {"peak_mb", static_cast<double>(peak_memory()) / (1 << 20)},
                                     {"planned_mb", static_cast<double>(total_bytes(session.memory())) / (1 << 20)},
-                                    {"device", "cpu"},
+                                    {"device_peak_mb", or_null(device_peak(session) / (1 << 20))},
+                                    {"device", session.device_name()},
                                     {"plan", session.plan().name},
                                     {"plan_source", session.planning().source},
                                     {"model", session.config().model.model},
@@ -68,8 +74,9 @@ void say_result(const Session& session, const TrainResult& r, const std::string&
              fmt::format("{:.1f}", r.epoch_ms_median), r.epoch_ms_p10, r.epoch_ms_p90);
   fmt::print("{}: test {}, validation {} (epoch {})\n", session.metric(), json_number(r.test_score),
              json_number(r.val_score), r.best_epoch);
-  fmt::print("memory: {} planned, {} at the peak of the process\n",
+  fmt::print("memory: {} planned, {}{} at the peak of the process\n",
              human_bytes(static_cast<double>(total_bytes(session.memory()))),
+             session.gpu() == nullptr ? "" : human_bytes(device_peak(session)) + " at the peak of the device, ",
              human_bytes(static_cast<double>(peak_memory())));
   if (!folder.empty()) fmt::print("run folder: {}\n", folder);
 }

@@ -17,6 +17,7 @@ namespace {
 
 RunConfig unplanned(RunConfig config) {
   config.plan = "off";
+  config.device = "cpu";
   return config;
 }
 
@@ -41,12 +42,13 @@ PlanAnswer Workbench::answer(const std::string& plan, bool use_cache) {
   request.plan = plan;
   request.epochs = session_.config().epochs;
   request.use_cache = use_cache;
-  return plan_training(dfg_, blocks(), std::make_shared<GraphViews>(), request,
+  return plan_training(dfg_, blocks(), make_cpu_backend(std::make_shared<GraphViews>()), request,
                        [this](Executor& executor) { session_.bind(executor); });
 }
 
 KernelTimer Workbench::timer(const Blocks& on) {
-  return {on, std::make_shared<GraphViews>(), [this](Executor& executor) { session_.bind(executor); }};
+  return {on, make_cpu_backend(std::make_shared<GraphViews>()),
+          [this](Executor& executor) { session_.bind(executor); }};
 }
 
 bool Workbench::turn(const Plan& plan, const TimingOptions& how, PlanTiming& timing,

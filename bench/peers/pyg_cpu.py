@@ -34,37 +34,20 @@ def reset_peak():
         pass  # the peak then includes set-up
 
 
-def load(path, relations):
-    import numpy as np
-    import torch
-
-    with np.load(path) as npz:
-        data = {key: torch.from_numpy(npz[key]) for key in ("edge_index", "x", "y", "train_idx")}
-        if "edge_type" in npz.files:
-            data["edge_type"] = torch.from_numpy(npz["edge_type"]).long()
-    for key in ("edge_index", "y", "train_idx"):
-        data[key] = data[key].long()
-    data["x"] = data["x"].float()
-    if "edge_type" not in data:
-        data["edge_type"] = torch.randint(relations, (data["edge_index"].size(1),))
-    data["num_nodes"], data["num_features"] = data["x"].shape
-    data["num_classes"] = int(data["y"].max()) + 1
-    return data
-
-
 def measure(args, model_name, path):
     import torch
     import torch.nn.functional as F
     import torch_geometric
 
+    import graph_file
     import pyg_models
 
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     base = status_mb("VmRSS")
-    data = load(args.graph, args.relations)
+    data = graph_file.load(args.graph, args.relations)
     model = pyg_models.build(model_name, path, data, args.hidden, args.layers, args.dropout, args.heads)
-    data.pop("edge_index"), data.pop("edge_type")
+    data.pop("edge_index"), data.pop("edge_type", None)
     optimiser = torch.optim.Adam(model.parameters(), lr=args.lr)
     x, train, target = data["x"], data["train_idx"], data["y"][data["train_idx"]]
     reset_peak()
@@ -123,7 +106,7 @@ def main():
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--dropout", type=float, default=0.5)
     parser.add_argument("--lr", type=float, default=0.01)
-    parser.add_argument("--relations", type=int, default=7, help="edge types drawn at random when the file has none")
+    parser.add_argument("--relations", type=int, default=7, help="edge types when the file has none")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--small-pages", action="store_true", help="leave PyTorch's allocator as it is")
     parser.add_argument("--timeout", type=int, default=1800, help="seconds for one measurement")

@@ -13,8 +13,9 @@ import torch.nn.functional as F
 from torch import nn
 from torch_geometric import EdgeIndex
 from torch_geometric.nn import GATConv, GCNConv, GINConv, RGCNConv, SAGEConv
-from torch_geometric.nn.conv.gcn_conv import gcn_norm
-from torch_geometric.utils import add_remaining_self_loops, spmm
+from torch_geometric.utils import spmm
+
+from graph_file import csr, edge_types, gcn_weights, mean_weights, with_self_loops
 
 PATHS = ("edge_index", "sorted", "sparse")
 
@@ -27,18 +28,14 @@ class GraphForm:
         if path == "edge_index":
             self.adj, self.weight = edge_index, weight
             return
-        order = torch.argsort(edge_index[1] * num_nodes + edge_index[0])
-        edge_index = edge_index[:, order]
-        weight = None if weight is None else weight[order]
+        size = (num_nodes, num_nodes)
         if path == "sorted":
-            size = (num_nodes, num_nodes)
-            self.adj = EdgeIndex(edge_index, sparse_size=size, sort_order="col").fill_cache_()
-            self.weight = weight
+            order = torch.argsort(edge_index[1] * num_nodes + edge_index[0])
+            self.adj = EdgeIndex(edge_index[:, order], sparse_size=size, sort_order="col").fill_cache_()
+            self.weight = None if weight is None else weight[order]
             return
-        rows = torch.zeros(num_nodes + 1, dtype=torch.int64)
-        torch.cumsum(torch.bincount(edge_index[1], minlength=num_nodes), 0, out=rows[1:])
-        values = torch.ones(edge_index.size(1)) if weight is None else weight
-        self.adj = torch.sparse_csr_tensor(rows, edge_index[0], values, (num_nodes, num_nodes))
+        values = torch.ones(edge_index.size(1), device=edge_index.device) if weight is None else weight
+        self.adj = torch.sparse_csr_tensor(*csr(edge_index[1], edge_index[0], values, num_nodes), size)
 
 
 class SplitRGCNConv(RGCNConv):
@@ -59,10 +56,11 @@ class SplitRGCNConv(RGCNConv):
 class Net(nn.Module):
     """Convolution, activation, dropout; twice; then the convolution that gives the logits."""
 
-    def __init__(self, convs, call, activation, dropout):
+    def __init__(self, convs, call, activation, dropout, graph):
         super().__init__()
         self.convs = nn.ModuleList(convs)
         self.call, self.activation, self.dropout = call, activation, dropout
+        self.graph = graph  # what `call` holds, in no certain order
 
     def forward(self, x):
         for conv in self.convs[:-1]:
@@ -72,13 +70,15 @@ class Net(nn.Module):
 
 
 def build(model, path, data, hidden=256, layers=3, dropout=0.5, heads=4):
-    """`data` has edge_index, num_nodes, num_features, num_classes, and edge_type for rgcn."""
+    """`data` has edge_index, num_nodes, num_features, num_classes, and relations for rgcn. The model lies on the CPU,
+    the graph it holds where the edges do."""
     n, edges = data["num_nodes"], data["edge_index"]
     dims = [data["num_features"]] + [hidden] * (layers - 1) + [data["num_classes"]]
     pairs = list(zip(dims[:-1], dims[1:]))
     activation = F.relu
     if model == "gcn":
-        g = GraphForm(path, *gcn_edges(edges, n))
+        edges = with_self_loops(edges, n)
+        g = GraphForm(path, edges, n, gcn_weights(edges, n))
         convs = [GCNConv(i, o, normalize=False) for i, o in pairs]
         call = lambda conv, x: conv(x, g.adj, g.weight)
     elif model == "sage":
@@ -91,32 +91,22 @@ def build(model, path, data, hidden=256, layers=3, dropout=0.5, heads=4):
                  for i, o in pairs]
         call = lambda conv, x: conv(x, g.adj)
     elif model == "gat":
-        g = GraphForm(path, add_remaining_self_loops(edges, num_nodes=n)[0], n)
+        g = GraphForm(path, with_self_loops(edges, n), n)
         convs = [GATConv(i, hidden // heads, heads, add_self_loops=False) for i, _ in pairs[:-1]]
         convs.append(GATConv(pairs[-1][0], pairs[-1][1], 1, add_self_loops=False))
         activation = F.elu
         call = lambda conv, x: conv(x, g.adj)
     elif model == "rgcn":
-        kinds = int(data["edge_type"].max()) + 1
+        kinds, kind = data["relations"], edge_types(data)
         if path == "edge_index":
-            kind = data["edge_type"]
+            graph = [edges, kind]
             convs = [RGCNConv(i, o, kinds) for i, o in pairs]
             call = lambda conv, x: conv(x, edges, kind)
         else:
-            parts = [edges[:, data["edge_type"] == r] for r in range(kinds)]
-            adjs = [GraphForm(path, part, n, mean_weights(part[1], n)).adj for part in parts]
+            parts = [edges[:, kind == r] for r in range(kinds)]
+            graph = adjs = [GraphForm(path, part, n, mean_weights(part[1], n)).adj for part in parts]
             convs = [SplitRGCNConv(i, o, kinds) for i, o in pairs]
             call = lambda conv, x: conv(x, adjs)
     else:
         raise SystemExit(f"unknown model '{model}'")
-    return Net(convs, call, activation, dropout)
-
-
-def mean_weights(target, num_nodes):
-    """1 / in-degree for every edge, so that a sum is a mean."""
-    return 1.0 / torch.bincount(target, minlength=num_nodes)[target].float()
-
-
-def gcn_edges(edge_index, num_nodes):
-    edge_index, weight = gcn_norm(edge_index, None, num_nodes)
-    return edge_index, num_nodes, weight
+    return Net(convs, call, activation, dropout, [g.adj, g.weight] if model != "rgcn" else graph)

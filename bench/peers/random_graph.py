@@ -1,48 +1,87 @@
 #!/usr/bin/env python3
-"""Writes an arxiv-shaped random graph (power-law degrees, random features and labels) as .npz, for trying the peer
-scripts without nacre. Timings on it stand for the shape only; accuracies mean nothing."""
+"""Random graphs with the counts of well-known ones: power-law degrees, random features and labels, made on the GPU
+where there is one. Timings on them stand for the shape; accuracies mean nothing.
+
+    random_graph.py OUT.npz --shape arxiv        for nacre and the peer scripts, every vertex in the training split"""
 import argparse
 
-import numpy as np
+import torch
+
+import graph_file
+
+# Counts, exponents and largest degrees as in src/nacre/data/twin_specs.cpp; `out`: those of the out-degrees where the
+# graph is directed.
+SHAPES = {
+    "cora": {"nodes": 2708, "edges": 10556, "features": 1433, "classes": 7, "into": (2.7, 168)},
+    "arxiv": {"nodes": 169343, "edges": 1166243, "features": 128, "classes": 40, "into": (2.4, 13155),
+              "out": (3.5, 436)},
+    "reddit": {"nodes": 232965, "edges": 114615892, "features": 602, "classes": 41, "into": (2.3, 21657)},
+    "products": {"nodes": 2449029, "edges": 123718280, "features": 100, "classes": 47, "into": (2.6, 17481)},
+    "tiny": {"nodes": 500, "edges": 3000, "features": 24, "classes": 5, "into": (2.4, 60), "out": (3.0, 20)},
+}
 
 
-def power_law_ids(rng, num_nodes, count, exponent):
-    """`count` vertex ids; the vertex of rank r is drawn with weight (r + 10)^(-1 / (exponent - 1))."""
-    weight = (np.arange(num_nodes) + 10.0) ** (-1.0 / (exponent - 1.0))
-    cumulative = np.cumsum(weight)
-    ranks = np.searchsorted(cumulative, rng.random(count) * cumulative[-1])
-    return rng.permutation(num_nodes)[ranks]
+def rank_weights(nodes, edges, exponent, largest, device):
+    """Cumulative weights (r + c)^(-1 / (exponent - 1)) of the ranks r, c such that rank 0 expects `largest` edges."""
+    rank = torch.arange(nodes, dtype=torch.float64, device=device)
+    low, high = -6.0, 9.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        weight = (rank + 10.0**middle) ** (-1.0 / (exponent - 1.0))
+        if edges * float(weight[0] / weight.sum()) > largest:
+            low = middle
+        else:
+            high = middle
+    return torch.cumsum(weight, 0)
+
+
+def draw(cumulative, order, count, generator):
+    """`count` vertices; order[r] is the vertex of rank r."""
+    parts = []
+    for first in range(0, count, 1 << 24):
+        size = min(1 << 24, count - first)
+        point = torch.rand(size, dtype=torch.float64, device=cumulative.device, generator=generator) * cumulative[-1]
+        parts.append(order[torch.searchsorted(cumulative, point).clamp_(max=len(order) - 1)])
+    return torch.cat(parts)
+
+
+def make(name, device="cpu", seed=0):
+    """The graph as graph_file.load gives it, on the CPU."""
+    shape = SHAPES[name]
+    nodes, edges = shape["nodes"], shape["edges"]
+    generator = torch.Generator(device).manual_seed(seed)
+    order = torch.randperm(nodes, device=device, generator=generator)
+    into = rank_weights(nodes, edges, *shape["into"], device)
+    if "out" in shape:
+        target = draw(into, order, edges, generator)
+        other = torch.randperm(nodes, device=device, generator=generator)
+        source = draw(rank_weights(nodes, edges, *shape["out"], device), other, edges, generator)
+        source = torch.where(source == target, (source + 1) % nodes, source)
+        edge_index = torch.stack([source, target])
+    else:
+        ends = [draw(into, order, edges // 2, generator) for _ in range(2)]
+        ends[0] = torch.where(ends[0] == ends[1], (ends[0] + 1) % nodes, ends[0])
+        edge_index = torch.stack([torch.cat(ends), torch.cat(ends[::-1])])
+    label = torch.randint(shape["classes"], (nodes,), device=device, generator=generator)
+    label[: shape["classes"]] = torch.arange(shape["classes"], device=device)  # every class is there
+    x = torch.randn(nodes, shape["features"], device=device, generator=generator)
+    data = {"edge_index": edge_index, "x": x, "y": label}
+    return graph_file.with_counts({key: value.cpu() for key, value in data.items()})
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out")
-    parser.add_argument("--nodes", type=int, default=169_343)
-    parser.add_argument("--edges", type=int, default=1_166_243)
-    parser.add_argument("--features", type=int, default=128)
-    parser.add_argument("--classes", type=int, default=40)
-    parser.add_argument("--relations", type=int, default=7)
-    parser.add_argument("--exponent", type=float, default=2.3)
+    parser.add_argument("--shape", choices=SHAPES, default="arxiv")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
 
-    rng = np.random.default_rng(args.seed)
-    source = rng.integers(0, args.nodes, args.edges)
-    target = power_law_ids(rng, args.nodes, args.edges, args.exponent)
-    order = rng.permutation(args.nodes)
-    train, val = int(0.54 * args.nodes), int(0.18 * args.nodes)
-    np.savez(
-        args.out,
-        edge_index=np.stack([source, target]).astype(np.int64),
-        edge_type=rng.integers(0, args.relations, args.edges),
-        x=rng.standard_normal((args.nodes, args.features), dtype=np.float32),
-        y=rng.integers(0, args.classes, args.nodes),
-        train_idx=np.sort(order[:train]),
-        val_idx=np.sort(order[train : train + val]),
-        test_idx=np.sort(order[train + val :]),
-    )
-    degree = np.bincount(target, minlength=args.nodes)
-    print(f"{args.out}: {args.nodes} vertices, {args.edges} edges, largest in-degree {degree.max()}")
+    data = make(args.shape, args.device, args.seed)
+    graph_file.write(args.out, data)
+    out, into = (int(torch.bincount(ends).max()) for ends in data["edge_index"])
+    nodes, edges = data["num_nodes"], data["edge_index"].size(1)
+    print(f"{args.out}: {nodes} vertices, {edges} edges, largest degrees {into} in, {out} out")
 
 
 if __name__ == "__main__":

@@ -194,6 +194,40 @@ class BadUsage(cli.CliTest):
             self.refused_train(option, value, says=hint)
         self.refused_train("--model", "sage", "--aggr", "men", says="mean")
 
+    def test_devices_that_mean_nothing(self):
+        for device in ("gpu", "CUDA", "cuda0", "cuda:", "cuda:x", "cuda:-1", "cuda:1.5", "cuda:99999999999999999999",
+                       "cuda:0@", "cuda:0@x", "cuda@-1", "cuda:0@8@8", "cpu:0", "cuda:typical"):
+            for command in ("train", "explain"):
+                line = self.refused(command, "--data", "small.npz", f"--device={device}", says="means nothing")
+                self.assertIn("cuda:0@32", line)
+        self.refused("plan", "--data", "small.npz", "--device", "cuda:typicle", says="means nothing")
+
+    def test_devices_that_are_not_here(self):
+        commands = (("train", "--data", "small.npz"), ("plan", "--data", "small.npz"), ("explain", "--data", "small.npz"),
+                    ("profile",), ("bench", "gpu"))
+        for command in commands:
+            for device in ("cuda", "cuda:0", "cuda:7", "cuda:0@32"):
+                line = self.refused(*command, "--device", device, says=f"'{device}' is not here")
+                self.assertIn("plug-in", line, "says why")
+                self.assertIn("nacre devices", line, "says what to do")
+        j = json.loads(self.ok("devices", "--json").out)
+        self.assertEqual(j["cuda"], [])
+        self.assertIn("plug-in", j["why_no_cuda"])
+        self.assertGreater(j["cpu"]["threads"], 0)
+
+    def test_precisions(self):
+        for device in ("cpu", "auto"):
+            self.refused_train("--device", device, "--precision", "tf32", says="'tf32' needs a GPU")
+        for precision in ("", "f64", "fp32", "F32", "bf16", "tf"):
+            self.refused_train(f"--precision={precision}", says="--precision")
+            self.refused("plan", "--data", "small.npz", "--device", "cuda:typical", f"--precision={precision}",
+                         says="--precision")
+
+    def test_benchmarks_of_a_gpu(self):
+        for device in ("cpu", "auto"):
+            self.refused("bench", "gpu", "--device", device, says="is no GPU here")
+        self.refused("profile", "--device", "gpu", says="means nothing")
+
     def test_options_that_do_not_fit_the_model(self):
         self.refused_train("--model", "gat", "--hidden", 10, "--heads", 4, says="heads")
         self.refused_train("--model", "gcn", "--heads", 4, says="gat")
@@ -214,7 +248,7 @@ class BadUsage(cli.CliTest):
     def test_commands(self):
         for arguments in ((), ("trian",), ("train",), ("train", "--data"), ("train", "--hiden", 8, "--data", "small.npz"),
                           ("train", "small.npz"), ("data",), ("data", "info"), ("data", "convert", "small.npz"), ("eval",),
-                          ("predict",), ("bench",), ("bench", "gpu"), ("--frobnicate",)):
+                          ("predict",), ("bench",), ("bench", "tpu"), ("--frobnicate",)):
             self.refused(*arguments)
         self.refused_train("--resume", says="--checkpoint")
         self.refused_train("--resume", "--checkpoint", "x", "--no-checkpoint", says="--no-checkpoint")
@@ -244,6 +278,8 @@ class Outputs(cli.CliTest):
         self.refused("data", "convert", "small.npz", "file/out.npz")
         self.refused("predict", "--checkpoint", "run", "--output", "absent/p.csv", says="absent/p.csv")
         self.refused("plan", "--data", "small.npz", "--output", "absent/plan.json", says="absent/plan.json")
+        self.refused("plan", "--data", "small.npz", "--emit-cuda", "file", says="is not a folder")
+        self.refused("plan", "--data", "small.npz", "--emit-cuda", "file/kernels", says="is not a folder")
 
     def test_folders_without_permission(self):
         if os.geteuid() == 0:

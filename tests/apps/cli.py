@@ -45,14 +45,20 @@ def limits(memory, file_size):
 class CliTest(unittest.TestCase):
     """Every test gets an empty folder of its own and runs the program in it."""
 
+    gpu = False  # where there is one: otherwise a run without --device would not be the same everywhere
+
+    def environment(self):
+        return dict(os.environ) if self.gpu else dict(os.environ, NACRE_PLUGIN_PATH="/absent")
+
     def setUp(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="nacre-cli-"))
         self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
 
     def nacre(self, *arguments, timeout=120, memory=None, file_size=None, stdout=subprocess.PIPE):
         start = time.monotonic()
-        done = subprocess.run([PROGRAM, *map(str, arguments)], cwd=self.dir, stdin=subprocess.DEVNULL, stdout=stdout,
-                              stderr=subprocess.PIPE, timeout=timeout, preexec_fn=limits(memory, file_size))
+        done = subprocess.run([PROGRAM, *map(str, arguments)], cwd=self.dir, env=self.environment(),
+                              stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, timeout=timeout,
+                              preexec_fn=limits(memory, file_size))
         text = [(stream or b"").decode(errors="replace") for stream in (done.stdout, done.stderr)]
         return Result(done.returncode, *text, time.monotonic() - start)
 
@@ -65,8 +71,8 @@ class CliTest(unittest.TestCase):
         """The running program, its output in files beside the test's own."""
         self.addCleanup(lambda: process.poll() is None and process.kill())
         with open(self.dir / "stdout.txt", "wb") as out, open(self.dir / "stderr.txt", "wb") as err:
-            process = subprocess.Popen([PROGRAM, *map(str, arguments)], cwd=self.dir, stdin=subprocess.DEVNULL,
-                                       stdout=out, stderr=err)
+            process = subprocess.Popen([PROGRAM, *map(str, arguments)], cwd=self.dir, env=self.environment(),
+                                       stdin=subprocess.DEVNULL, stdout=out, stderr=err)
         return process
 
     def files(self):

@@ -99,6 +99,54 @@ class Plans(PlanTest):
             self.assertGreater(len(root.findall(".//{*}path")), 1)
         self.assertIn(b"src-id=64", self.read("2d.svg"))
 
+    def test_cuda_sources_need_no_gpu(self):
+        for model, device in (("gcn", "cpu"), ("gat", "cuda:typical"), ("rgcn", "cuda:typical"), ("mlp", "auto")):
+            with self.subTest(model):
+                folder = "kernels/" + model
+                out = self.ok("plan", *TWIN, *SMALL, "--model", model, "--dropout", 0.4, "--device", device,
+                              "--emit-cuda", folder).out
+                self.assertIn("memory of a run", out)
+                sources = sorted(f for f in self.files() if f.startswith(folder) and f.endswith(".cu"))
+                self.assertIn(f"CUDA source: {len(sources)} files", out)
+                self.check_sources(folder, sources)
+        self.compile_some([f for f in self.files() if f.endswith(".cu")])
+
+    def check_sources(self, folder, sources):
+        self.assertGreater(len(sources), 5)
+        index = self.read(folder + "/kernels.txt").decode()
+        kernels = index.split("\n\n")[1:]
+        self.assertEqual([int(k.split()[0]) for k in kernels], list(range(len(kernels))))
+        self.assertIn("matrix product of cuBLASLt", index)
+        for name in sources:
+            text = self.read(name).decode()
+            number, kind = name.split("/")[-1][:-3].split("-")[:2]
+            entry = text.split(":")[0].removeprefix("// ")
+            self.assertRegex(text, rf'extern "C" __global__ [^;{{]*\b{entry}\(', name)
+            self.assertIn(f"//   {int(number)} {kind} ", text, "says which kernels use it")
+            self.assertRegex(text, r"//     \d+ blocks? of \d+ threads", "says how it is launched")
+            self.assertIn("  " + name.split("/")[-1] + ": ", kernels[int(number)])
+        texts = [self.read(name).decode().split("\n\n", 1)[1] for name in sources]
+        self.assertEqual(len(set(texts)), len(texts), "one file per distinct source")
+
+    def compile_some(self, sources):
+        nvcc = shutil.which("nvcc")
+        if nvcc is None:
+            return
+        for name in sources[::max(1, len(sources) // 5)]:
+            done = cli.subprocess.run([nvcc, "-cubin", "-arch=sm_90", "-o", self.dir / "image", self.dir / name],
+                                      stdout=cli.subprocess.PIPE, stderr=cli.subprocess.STDOUT, timeout=300)
+            self.assertEqual(done.returncode, 0, done.stdout.decode())
+
+    def test_plans_for_a_gpu_that_is_not_here(self):
+        typical = ("--device", "cuda:typical", "--precision", "tf32")
+        out = self.ok("plan", *TWIN, *SMALL, "--model", "sage-lstm", *typical, "-o", "gpu.json").out
+        self.assertIn("for a typical GPU", out)
+        self.assertIn("graph and work lists", out)
+        j = json.loads(self.ok("plan", *TWIN, *SMALL, "--model", "sage-lstm", *typical, "--json").out)
+        self.assertEqual(j["dfg"], json.loads(self.read("gpu.json"))["dfg"])
+        self.ok("train", *TWIN, *SMALL, "--model", "sage-lstm", "--plan", "gpu.json", "--epochs", 1, "--no-checkpoint")
+        self.assertEqual(self.files(), ["gpu.json"])
+
     def test_searched_plans_are_remembered(self):
         # So many epochs that a search would pay; training stops early.
         run = (*TWIN, *SMALL, "--model", "gcn", "--epochs", 200000)

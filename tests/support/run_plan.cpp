@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <stdexcept>
+
+#include "nacre/engine/gpu/gpu_backend.h"
 
 namespace nacre::test {
 namespace {
@@ -36,43 +40,75 @@ ref::Bindings rounded_to_float(ref::Bindings bindings) {
   return bindings;
 }
 
+bool testing_gpu() {
+  const char* device = std::getenv("NACRE_TEST_DEVICE");
+  return device != nullptr && std::string(device) == "cuda";
+}
+
+GpuOptions& test_gpu_options() {
+  static GpuOptions options{.tune = false};
+  return options;
+}
+
+std::shared_ptr<Backend> test_backend(std::shared_ptr<GraphViews> views) {
+  if (!testing_gpu()) return make_cpu_backend(std::move(views));
+  static const std::shared_ptr<GpuLoader> loader = [] {
+    std::string why;
+    DevicePlugin* plugin = device_plugin(&why);
+    if (plugin == nullptr) throw std::runtime_error(why);
+    return GpuLoader::open(*plugin, plugin->open(0, 0));
+  }();
+  return make_gpu_backend(std::make_shared<GpuContext>(loader, std::move(views), test_gpu_options()));
+}
+
 BoundPlan::BoundPlan(Plan plan, const Blocks& blocks, const ref::Bindings& bindings)
-    : blocks_(blocks), executor_(std::move(plan), blocks, std::make_shared<GraphViews>()) {
+    : blocks_(blocks), executor_(std::move(plan), blocks, test_backend(std::make_shared<GraphViews>())) {
   ConstantPool pool;
   bind(bindings, pool);
 }
 
 BoundPlan::BoundPlan(Plan plan, const Blocks& blocks, const ref::Bindings& bindings, std::shared_ptr<GraphViews> views,
                      ConstantPool& pool)
-    : blocks_(blocks), executor_(std::move(plan), blocks, std::move(views)) {
+    : blocks_(blocks), executor_(std::move(plan), blocks, test_backend(std::move(views))) {
   bind(bindings, pool);
 }
 
+void BoundPlan::write(Leaf& leaf) {
+  if (leaf.device)
+    executor_.backend().write(leaf.device.get(), leaf.bytes.data(), static_cast<int64_t>(leaf.bytes.size()));
+}
+
 void BoundPlan::bind(const ref::Bindings& bindings, ConstantPool& pool) {
+  Backend& backend = executor_.backend();
   for (const Node& node : executor_.plan().dfg.nodes()) {
     if (node.op != Op::input && node.op != Op::param) continue;
-    leaves_[node.name] = leaf_bytes(node, bindings.at(node.name));
-    executor_.bind(node.name, leaves_[node.name].data());
+    Leaf& leaf = leaves_[node.name];
+    leaf.bytes = leaf_bytes(node, bindings.at(node.name));
+    if (backend.name() != "cpu") leaf.device = backend.allocate(static_cast<int64_t>(leaf.bytes.size()));
+    write(leaf);
+    executor_.bind(node.name, leaf.device ? leaf.device.get() : leaf.bytes.data());
   }
   const int64_t bytes = executor_.arena_bytes();
-  memory_ = allocate_bytes(bytes + 2 * kBorder);
-  auto* base = static_cast<char*>(memory_.get());
-  std::memset(base, kBorderByte, static_cast<size_t>(bytes + 2 * kBorder));
+  memory_ = backend.allocate(bytes + 2 * kBorder);
   // Poison: a value nobody wrote must not look right.
-  std::memset(base + kBorder, 0xFF, static_cast<size_t>(bytes));
-  executor_.allocate(std::shared_ptr<void>(memory_, base + kBorder), pool);
+  std::vector<unsigned char> fresh(static_cast<size_t>(bytes + 2 * kBorder), 0xFF);
+  std::fill_n(fresh.begin(), kBorder, kBorderByte);
+  std::fill_n(fresh.end() - kBorder, kBorder, kBorderByte);
+  backend.write(memory_.get(), fresh.data(), static_cast<int64_t>(fresh.size()));
+  executor_.allocate(std::shared_ptr<void>(memory_, static_cast<char*>(memory_.get()) + kBorder), pool);
   executor_.prepare();
 }
 
 void BoundPlan::reset(const ref::Bindings& bindings) {
   const Dfg& dfg = executor_.plan().dfg;
-  for (auto& [name, bytes] : leaves_) {
+  for (auto& [name, leaf] : leaves_) {
     const std::vector<char> fresh = leaf_bytes(dfg[dfg.find_leaf(name)], bindings.at(name));
-    std::copy(fresh.begin(), fresh.end(), bytes.begin());
+    std::copy(fresh.begin(), fresh.end(), leaf.bytes.begin());
+    write(leaf);
   }
 }
 
-Outputs BoundPlan::outputs() const {
+Outputs BoundPlan::outputs() {
   Outputs outputs;
   const Dfg& dfg = executor_.plan().dfg;
   const auto read = [&](const float* values, NodeRef node) {
@@ -81,17 +117,18 @@ Outputs BoundPlan::outputs() const {
   };
   for (const auto& [name, node] : dfg.outputs()) outputs[name] = read(executor_.value(node), node);
   for (const auto& [name, node] : dfg.updates()) {
-    outputs["update:" + name] = read(reinterpret_cast<const float*>(leaves_.at(name).data()), node);
+    outputs["update:" + name] = read(executor_.value(dfg.find_leaf(name)), node);
   }
   return outputs;
 }
 
 bool BoundPlan::borders_intact() const {
-  const auto* base = static_cast<const unsigned char*>(memory_.get());
-  const auto intact = [](const unsigned char* from) {
-    return std::all_of(from, from + kBorder, [](unsigned char c) { return c == kBorderByte; });
+  std::vector<unsigned char> border(kBorder);
+  const auto intact = [&](int64_t at) {
+    executor_.backend().read(border.data(), static_cast<const char*>(memory_.get()) + at, kBorder);
+    return std::all_of(border.begin(), border.end(), [](unsigned char c) { return c == kBorderByte; });
   };
-  return intact(base) && intact(base + kBorder + executor_.arena_bytes());
+  return intact(0) && intact(kBorder + executor_.arena_bytes());
 }
 
 Outputs run_plan(const Dfg& dfg, const Blocks& blocks, const ref::Bindings& bindings, const StepContext& step,

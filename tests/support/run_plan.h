@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nacre/engine/executor.h"
+#include "nacre/engine/gpu/context.h"
 #include "nacre/kernel/ref/interpreter.h"
 
 namespace nacre::test {
@@ -14,6 +15,12 @@ using Outputs = std::map<std::string, std::vector<float>>;
 
 // Bindings as the engine sees them: every value rounded to f32.
 ref::Bindings rounded_to_float(ref::Bindings bindings);
+
+// Where plans are tested: the host, or with NACRE_TEST_DEVICE=cuda the first GPU.
+std::shared_ptr<Backend> test_backend(std::shared_ptr<GraphViews> views);
+bool testing_gpu();
+// Options of the GPU back end that tests of it change.
+GpuOptions& test_gpu_options();
 
 // An executor with leaves of its own, in an arena whose borders are watched.
 class BoundPlan {
@@ -27,16 +34,22 @@ class BoundPlan {
   // All leaves as `bindings` say.
   void reset(const ref::Bindings& bindings);
   // Named outputs, and "update:NAME" for the state parameters, after executor().run().
-  Outputs outputs() const;
+  Outputs outputs();
   // The bytes around the arena are as they were.
   bool borders_intact() const;
 
  private:
   void bind(const ref::Bindings& bindings, ConstantPool& pool);
+  // A leaf's memory: its bytes themselves on the host, so that sanitizers see where it ends.
+  struct Leaf {
+    std::vector<char> bytes;
+    std::shared_ptr<void> device;
+  };
+  void write(Leaf& leaf);
 
   Blocks blocks_;
   Executor executor_;
-  std::map<std::string, std::vector<char>> leaves_;
+  std::map<std::string, Leaf> leaves_;
   std::shared_ptr<void> memory_;
 };
 

@@ -70,6 +70,13 @@ CostModel CostModel::uniform(const Coefficients& coefficients) {
   return model;
 }
 
+CostModel CostModel::of_kinds(std::map<std::string, Coefficients> kinds) {
+  NACRE_CHECK(kinds.contains(""), "a cost model needs coefficients for kinds it does not name");
+  CostModel model;
+  model.kinds_ = std::move(kinds);
+  return model;
+}
+
 CostModel CostModel::fitted(const std::vector<Sample>& samples) {
   CostModel model;
   const std::vector<Sample> usable = usable_samples(samples);

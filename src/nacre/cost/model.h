@@ -54,6 +54,8 @@ class CostModel {
   static CostModel fitted(const std::vector<Sample>& samples);
   // The same coefficients for every kind.
   static CostModel uniform(const Coefficients& coefficients);
+  // Coefficients by kind; those of "" are for all kinds not named.
+  static CostModel of_kinds(std::map<std::string, Coefficients> kinds);
 
   double predict(const Work& work) const;  // seconds; the model must not be empty
   // New timings of the running job: scales each kind's coefficients by the median of measured / predicted. A

@@ -1,48 +1,78 @@
-#include "nacre/cuda/plugin.h"
+// The one door of the plug-in: nacre_cuda_plugin().
+#include "nacre/cuda/compiler.h"
+#include "nacre/cuda/context.h"
+#include "nacre/cuda/cuda_device.h"
+#include "nacre/device/abi.h"
 
-#include <cuda_runtime_api.h>
-
-#include <algorithm>
-#include <cstdio>
-
+namespace nacre::cuda {
 namespace {
 
-int32_t fail(cudaError_t code, char* error) {
-  std::snprintf(error, 256, "%s", cudaGetErrorString(code));
-  return -1;
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-cudaError_t describe(int index, NacreCudaDevice& out) {
-  cudaDeviceProp properties{};
-  if (const cudaError_t e = cudaGetDeviceProperties(&properties, index); e != cudaSuccess) return e;
-  size_t free_bytes = 0;
-  size_t total_bytes = 0;
-  if (const cudaError_t e = cudaSetDevice(index); e != cudaSuccess) return e;
-  if (const cudaError_t e = cudaMemGetInfo(&free_bytes, &total_bytes); e != cudaSuccess) return e;
-  int clock_khz = 0;
-  if (const cudaError_t e = cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, index); e != cudaSuccess) return e;
-  std::snprintf(out.name, sizeof out.name, "%s", properties.name);
-  out.memory_bytes = static_cast<int64_t>(total_bytes);
-  out.free_bytes = static_cast<int64_t>(free_bytes);
-  out.multiprocessors = properties.multiProcessorCount;
-  out.compute_major = properties.major;
-  out.compute_minor = properties.minor;
-  out.clock_mhz = clock_khz / 1000;
-  out.l2_bytes = properties.l2CacheSize;
-  return cudaSuccess;
+// How many devices there are; where none, why.
+int count_devices(std::string& why) {
+  int count = 0;
+  const cudaError_t code = cudaGetDeviceCount(&count);
+  if (code == cudaSuccess && count > 0) return count;
+  cudaGetLastError();
+  int version = 0;
+  if (cudaDriverGetVersion(&version) != cudaSuccess) cudaGetLastError();
+  if (code == cudaSuccess || code == cudaErrorNoDevice) {
+    why = "the driver shows no GPU";
+  } else if (version == 0) {
+    why = "no NVIDIA driver is installed";
+  } else if (code == cudaErrorInsufficientDriver) {
+    why = "the driver knows CUDA " + version_text(version) + ", this program needs " + version_text(CUDART_VERSION);
+  } else {
+    why = describe(code);
+  }
+  return 0;
 }
+
+class Plugin final : public DevicePlugin {
+ public:
+  std::vector<DeviceInfo> devices() override {
+    std::string why;
+    const int count = count_devices(why);
+    std::vector<DeviceInfo> found;
+    found.reserve(static_cast<size_t>(count));
+    for (int i = 0; i < count; ++i) found.push_back(query_device(i));
+    return found;
+  }
+
+  std::string why_no_devices() override {
+    std::string why;
+    count_devices(why);
+    return why;
+  }
+
+  std::unique_ptr<Device> open(int index, int multiprocessors) override {
+    std::string why;
+    const int count = count_devices(why);
+    if (count == 0) throw UserError("cuda", why, "train on the CPU, or see what nacre devices shows");
+    if (index < 0 || index >= count) {
+      throw UserError("cuda:" + std::to_string(index), "there is no such device",
+                      "cuda:0 to cuda:" + std::to_string(count - 1) + " exist");
+    }
+    return open_device(index, multiprocessors);
+  }
+
+  std::string compile(const std::string& source, const std::string& name, int arch) override {
+    return cuda::compile(source, name, arch);
+  }
+
+  std::string compiler() override { return compiler_version(); }
+};
 
 }  // namespace
+}  // namespace nacre::cuda
 
-int32_t nacre_cuda_abi() { return NACRE_CUDA_ABI; }
+extern "C" __attribute__((visibility("default"))) nacre::DevicePlugin* nacre_cuda_plugin(int abi);
 
-int32_t nacre_cuda_devices(NacreCudaDevice* devices, int32_t capacity, char* error) {
-  int count = 0;
-  const cudaError_t found = cudaGetDeviceCount(&count);
-  if (found == cudaErrorNoDevice) return 0;
-  if (found != cudaSuccess) return fail(found, error);
-  for (int i = 0; i < std::min<int>(count, capacity); ++i) {
-    if (const cudaError_t e = describe(i, devices[i]); e != cudaSuccess) return fail(e, error);
-  }
-  return count;
+nacre::DevicePlugin* nacre_cuda_plugin(int abi) {
+  // Never destroyed: devices and exceptions of the plug-in may outlive every static object.
+  static auto* plugin = new nacre::cuda::Plugin;
+  return abi == nacre::kDeviceAbi ? plugin : nullptr;
 }

@@ -21,7 +21,7 @@ int64_t matmul_block_rows(int64_t width) { return std::clamp<int64_t>(65536 / st
 }  // namespace
 
 float* Binder::stored_root(const Kernel& k) const {
-  return ex_.plan_.stored[static_cast<size_t>(k.root)] ? f32(k.root) : nullptr;
+  return ex_.plan().stored[static_cast<size_t>(k.root)] ? f32(k.root) : nullptr;
 }
 
 int Binder::layer(const Kernel& k) const {
@@ -34,7 +34,7 @@ int Binder::layer(const Kernel& k) const {
   return root.type.space.layer;
 }
 
-const Graph& Binder::graph(const Kernel& k) const { return ex_.blocks_.layer(layer(k)); }
+const Graph& Binder::graph(const Kernel& k) const { return ex_.blocks().layer(layer(k)); }
 
 NodeRef Binder::gates_of(const Kernel& k) const { return node(k.root).op == Op::lstm_gates ? k.root : k.second; }
 
@@ -46,8 +46,8 @@ std::shared_ptr<const cpu::LstmView> Binder::lstm_view(const Kernel& k) const {
   const NodeRef z = kept ? node(k.args[1]).inputs[0] : k.args[k.kind == KernelKind::lstm ? 0 : 1];
   options.on_edges = node(z).type.space.kind == SpaceKind::edge;
   options.one_pass = kept || (k.kind == KernelKind::lstm && gates_of(k) >= 0);
-  options.pad = !ex_.plan_.options.differentiate;
-  return ex_.views_->lstm(graph(k), options);
+  options.pad = !ex_.plan().options.differentiate;
+  return views_.lstm(graph(k), options);
 }
 
 std::shared_ptr<const cpu::GTaskView> Binder::gtask_view(const Kernel& k) const {
@@ -59,15 +59,15 @@ std::shared_ptr<const cpu::GTaskView> Binder::gtask_view(const Kernel& k) const 
   options.direction = k.direction;
   options.width = k.kind == KernelKind::gtask ? width(k.root) : 1;
   // Pooling outliers pays by fuller products; a program without any only loses the order of its rows.
-  options.differentiate = ex_.plan_.options.differentiate && (k.kind == KernelKind::gtask_grad || has(is_product));
+  options.differentiate = ex_.plan().options.differentiate && (k.kind == KernelKind::gtask_grad || has(is_product));
   options.by_type = has(is_typed_product) || node(k.root).op == Op::typed_weight_grad;
-  return ex_.views_->gtasks(graph(k), k.table, options);
+  return views_.gtasks(graph(k), k.table, options);
 }
 
 std::shared_ptr<const cpu::RowsByType> Binder::by_type(const Kernel& k) const {
   const Space space =
       k.kind == KernelKind::typed_rows ? node(k.root).type.space : node(node(k.root).inputs[0]).type.space;
-  return ex_.views_->by_type(graph(k), space.kind);
+  return views_.by_type(graph(k), space.kind);
 }
 
 // Vertex rows that a kernel over pairs reads are gathered by the pairs' vertices.
@@ -79,13 +79,13 @@ const uint32_t* Binder::pair_gather(const Kernel& k, NodeRef arg) const {
 }
 
 std::shared_ptr<const cpu::RowView> Binder::rows_view(const Kernel& k) const {
-  return ex_.views_->rows(graph(k), k.direction, ex_.plan_.options.differentiate);
+  return views_.rows(graph(k), k.direction, ex_.plan().options.differentiate);
 }
 
 cpu::BoundProgram Binder::bound(const RowProgram& program) const {
   cpu::BoundProgram b;
   b.program = &program;
-  b.step = &ex_.step_;
+  b.step = &step_;
   for (const NodeRef o : program.operands) b.operands.push_back(ex_.pointer(o));
   return b;
 }
@@ -124,7 +124,7 @@ KernelNeeds Binder::needs(const Kernel& k) const {
       return {0, cpu::gemm_tn_workspace(rows(k.args[0]), width(k.args[0]), width(k.args[1]))};
     case KernelKind::typed_reduce:
     case KernelKind::typed_weight_grad: {
-      const auto view = ex_.views_->typed(graph(k), k.direction);
+      const auto view = views_.typed(graph(k), k.direction);
       const Dims& w = k.kind == KernelKind::typed_reduce ? node(k.args[1]).type.dims : root.type.dims;
       const int64_t workspace = k.kind == KernelKind::typed_reduce
                                     ? cpu::typed_matmul_workspace(*view, w[0], w[1])
@@ -141,7 +141,7 @@ KernelNeeds Binder::needs(const Kernel& k) const {
     }
     case KernelKind::gtask: {
       const auto view = gtask_view(k);
-      const bool stored = root.op != Op::index_argmax && ex_.plan_.stored[static_cast<size_t>(k.root)];
+      const bool stored = root.op != Op::index_argmax && ex_.plan().stored[static_cast<size_t>(k.root)];
       return {cpu::gtask_scratch_floats(k.program, tail),
               cpu::gtask_workspace(*view, k.program, k.value, k.reduce_op, stored)};
     }
@@ -265,7 +265,7 @@ std::function<void()> Binder::bind_edges(const Kernel& k, const cpu::Scratch& sc
       const Space from = node(k.args[0]).type.space;
       const bool edges = k.direction == Direction::by_dst || k.direction == Direction::by_src;
       if (edges && from.is_pair()) {
-        a.col = ex_.views_->pair_columns(graph(k), k.direction, from.kind == SpaceKind::pair_src ? End::src : End::dst);
+        a.col = views_.pair_columns(graph(k), k.direction, from.kind == SpaceKind::pair_src ? End::src : End::dst);
       }
       a.weight = f32(k.args[1]);
       a.width = width(k.root);
@@ -312,7 +312,7 @@ std::function<void()> Binder::bind_matmul(const Kernel& k, const cpu::Scratch& s
 }
 
 std::function<void()> Binder::bind_typed(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const {
-  const auto view = ex_.views_->typed(graph(k), k.direction);
+  const auto view = views_.typed(graph(k), k.direction);
   if (k.kind == KernelKind::typed_reduce) {
     cpu::TypedMatmulArgs a;
     a.view = view.get();
@@ -478,8 +478,8 @@ std::function<void()> Binder::bind_reference(const Kernel& k) const {
   std::vector<ref::ConstView> inputs;
   for (const NodeRef a : k.args) inputs.push_back({ex_.pointer(a), node(a).type, rows(a)});
   const ref::View out{ex_.pointer(k.root), node(k.root).type, rows(k.root)};
-  return [this_node = node(k.root), ex = &ex_, inputs, out] {
-    ref::run<float>(this_node, ex->blocks_, ex->step_, inputs, out);
+  return [this_node = node(k.root), blocks = &ex_.blocks(), step = &step_, inputs, out] {
+    ref::run<float>(this_node, *blocks, *step, inputs, out);
   };
 }
 

@@ -3,27 +3,24 @@
 
 #include <functional>
 
+#include "nacre/engine/backend.h"
 #include "nacre/engine/executor.h"
 
 namespace nacre {
 
-struct KernelNeeds {
-  int64_t scratch_floats = 0;   // per thread
-  int64_t workspace_bytes = 0;  // shared, for the duration of the kernel
-};
-
 class Binder {
  public:
-  explicit Binder(Executor& executor) : ex_(executor) {}
+  Binder(const Executor& executor, GraphViews& views, const StepContext& step)
+      : ex_(executor), views_(views), step_(step) {}
 
   KernelNeeds needs(const Kernel& kernel) const;
   // A call that runs the kernel once. All pointers are resolved now; calling it allocates nothing.
   std::function<void()> bind(const Kernel& kernel, const cpu::Scratch& scratch, void* workspace) const;
 
  private:
-  const Node& node(NodeRef i) const { return ex_.plan_.dfg[i]; }
+  const Node& node(NodeRef i) const { return ex_.plan().dfg[i]; }
   int64_t width(NodeRef i) const { return node(i).type.row_size(); }
-  int64_t rows(NodeRef i) const { return ex_.blocks_.rows(node(i).type.space); }
+  int64_t rows(NodeRef i) const { return ex_.blocks().rows(node(i).type.space); }
   float* f32(NodeRef i) const { return static_cast<float*>(ex_.pointer(i)); }
   float* stored_root(const Kernel& k) const;
   const Graph& graph(const Kernel& k) const;
@@ -48,7 +45,9 @@ class Binder {
   std::function<void()> bind_moments(const Kernel& k, void* workspace) const;
   std::function<void()> bind_reference(const Kernel& k) const;
 
-  Executor& ex_;
+  const Executor& ex_;
+  GraphViews& views_;
+  const StepContext& step_;  // of the back end: bound kernels point at it
 };
 
 }  // namespace nacre

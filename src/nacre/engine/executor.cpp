@@ -8,7 +8,6 @@
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/trace.h"
-#include "nacre/engine/binder.h"
 
 namespace nacre {
 namespace {
@@ -38,7 +37,10 @@ std::string expression_key(const Dfg& dfg, NodeRef node) {
 }
 
 Executor::Executor(Plan plan, Blocks blocks, std::shared_ptr<GraphViews> views)
-    : plan_(std::move(plan)), blocks_(std::move(blocks)), views_(std::move(views)) {
+    : Executor(std::move(plan), std::move(blocks), make_cpu_backend(std::move(views))) {}
+
+Executor::Executor(Plan plan, Blocks blocks, std::shared_ptr<Backend> backend)
+    : plan_(std::move(plan)), blocks_(std::move(blocks)), backend_(std::move(backend)) {
   const auto n = static_cast<size_t>(plan_.dfg.size());
   pointers_.assign(n, nullptr);
   constants_.resize(n);
@@ -115,7 +117,7 @@ void Executor::plan_memory() {
   std::vector<int> last_reader = last_readers();
   for (int k = 0; k < last; ++k) {
     const Kernel& kernel = plan_.kernels[static_cast<size_t>(k)];
-    const KernelNeeds needs = Binder(*this).needs(kernel);
+    const KernelNeeds needs = backend_->needs(*this, kernel);
     scratch_per_thread_ = std::max(scratch_per_thread_, needs.scratch_floats);
     if (needs.workspace_bytes > 0) {
       workspace_request_[static_cast<size_t>(k)] = static_cast<int>(requests_.size());
@@ -148,7 +150,7 @@ void Executor::plan_memory() {
   for (const auto& [name, node] : dfg.outputs()) keep(node);
   for (const auto& [name, node] : dfg.updates()) keep(node);
   // Rounded to whole cache lines so that threads never share one.
-  scratch_per_thread_ = (scratch_per_thread_ + 31) / 16 * 16;
+  if (scratch_per_thread_ > 0) scratch_per_thread_ = (scratch_per_thread_ + 31) / 16 * 16;
   scratch_request_ = static_cast<int>(requests_.size());
   requests_.push_back({scratch_per_thread_ * scratch_threads_ * static_cast<int64_t>(sizeof(float)), 0, last});
   arena_plan_ = plan_arena(requests_);
@@ -192,7 +194,10 @@ void Executor::allocate(std::shared_ptr<void> arena, ConstantPool& pool) {
     for (const NodeRef w : kernel.writes) {
       Tensor& slot = pool[expression_key(dfg, w)];
       all_known &= slot.defined();
-      if (!slot.defined()) slot = Tensor(dfg[w].type.dtype, {bytes_of(w) / dtype_size(dfg[w].type.dtype)});
+      if (!slot.defined()) {
+        const std::shared_ptr<void> memory = backend_->allocate(bytes_of(w));
+        slot = Tensor(dfg[w].type.dtype, {bytes_of(w) / dtype_size(dfg[w].type.dtype)}, memory, memory.get());
+      }
       constants_[static_cast<size_t>(w)] = slot;
       pointers_[static_cast<size_t>(w)] = slot.raw();
     }
@@ -205,7 +210,7 @@ void Executor::allocate(std::shared_ptr<void> arena, ConstantPool& pool) {
   for (size_t k = 0; k < plan_.kernels.size(); ++k) {
     const int request = workspace_request_[k];
     void* workspace = request < 0 ? nullptr : base + arena_plan_.offsets[static_cast<size_t>(request)];
-    steps_.push_back(Binder(*this).bind(plan_.kernels[k], scratch, workspace));
+    steps_.push_back(backend_->bind(*this, plan_.kernels[k], scratch, workspace));
   }
 }
 
@@ -217,32 +222,53 @@ void Executor::prepare() {
   }
 }
 
+// State parameters take their new values after every kernel has read the old ones.
+void Executor::update_state() {
+  for (const auto& [name, node] : plan_.dfg.updates()) {
+    const NodeRef leaf = plan_.dfg.find_leaf(name);
+    backend_->copy(pointer(leaf), pointer(node), bytes_of(leaf));
+  }
+}
+
 void Executor::run(const StepContext& step) {
-  step_ = step;
+  if (!recorded_ && warm_) {
+    // The first step ran kernel by kernel: everything is loaded and warm, nothing in the loop needs the host any more.
+    std::vector<Step> all;
+    for (size_t k = 0; k < steps_.size(); ++k) {
+      if (!plan_.kernels[k].once) all.push_back(steps_[k]);
+    }
+    all.emplace_back([this] { update_state(); });
+    whole_ = backend_->record(all);
+    recorded_ = true;
+  }
+  if (!whole_) return run_timed(step);
+  backend_->begin_step(step);
+  const TraceSpan span("kernel", "step");
+  whole_();
+}
+
+void Executor::run_timed(const StepContext& step) {
+  warm_ = true;
+  backend_->begin_step(step);
   for (size_t k = 0; k < steps_.size(); ++k) {
     if (plan_.kernels[k].once) continue;
     const TraceSpan span("kernel", names_[k]);
-    const double start = now_seconds();
-    steps_[k]();
-    times_[k].seconds += now_seconds() - start;
+    times_[k].seconds += backend_->seconds(steps_[k]);
     ++times_[k].runs;
   }
-  // State parameters take their new values after every kernel has read the old ones.
-  for (const auto& [name, node] : plan_.dfg.updates()) {
-    const NodeRef leaf = plan_.dfg.find_leaf(name);
-    const auto bytes = static_cast<size_t>(bytes_of(leaf));
-    std::copy_n(static_cast<const char*>(pointer(node)), bytes, static_cast<char*>(pointer(leaf)));
-  }
+  update_state();
 }
 
-double Executor::time_kernel(size_t kernel) {
-  const double start = now_seconds();
-  steps_[kernel]();
-  return now_seconds() - start;
+double Executor::time_kernel(size_t kernel) { return backend_->seconds(steps_[kernel]); }
+
+const float* Executor::value(NodeRef node) {
+  if (backend_->name() == "cpu") return static_cast<const float*>(pointer(node));
+  Tensor& host = fetched_[node];
+  if (!host.defined()) host = Tensor(DType::u8, {bytes_of(node)});
+  backend_->read(host.raw(), pointer(node), bytes_of(node));
+  return static_cast<const float*>(host.raw());
 }
 
-const float* Executor::value(NodeRef node) const { return static_cast<const float*>(pointer(node)); }
-
-const float* Executor::output(std::string_view name) const { return value(plan_.dfg.output(name)); }
+const float* Executor::output(std::string_view name) { return value(plan_.dfg.output(name)); }
 
 }  // namespace nacre

@@ -1,4 +1,4 @@
-// Executor: a plan made runnable on the CPU. Building one prepares the graph's views and plans memory exactly;
+// Executor: a plan made runnable on a back end. Building one prepares the graph's views and plans memory exactly;
 // allocate() takes the memory; prepare() computes what never changes; run() is one step and allocates nothing.
 #pragma once
 
@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "nacre/engine/backend.h"
 #include "nacre/engine/memory.h"
-#include "nacre/engine/views.h"
 #include "nacre/plan/plan.h"
 #include "nacre/tensor/tensor.h"
 
@@ -27,11 +27,17 @@ struct KernelTime {
 
 class Executor {
  public:
+  Executor(Plan plan, Blocks blocks, std::shared_ptr<Backend> backend);
+  // On the CPU.
   Executor(Plan plan, Blocks blocks, std::shared_ptr<GraphViews> views);
   Executor(const Executor&) = delete;  // bound kernels point into it
   Executor& operator=(const Executor&) = delete;
 
   const Plan& plan() const { return plan_; }
+  const Blocks& blocks() const { return blocks_; }
+  Backend& backend() const { return *backend_; }
+  // Memory of a value (of the back end); null for -1 and for values that are not stored.
+  void* pointer(NodeRef node) const;
   // What allocate() will take: the arena (shareable with executors that never run at the same time) and the constants
   // that are not in `pool` yet.
   int64_t arena_bytes() const { return arena_plan_.bytes; }
@@ -45,27 +51,28 @@ class Executor {
   // Computes the constants. Must be called again if inputs change.
   void prepare();
   void run(const StepContext& step);
+  // A step kernel by kernel, each one timed, whatever the back end could do at once.
+  void run_timed(const StepContext& step);
   // Runs one kernel by itself, on whatever its operands hold; seconds.
   double time_kernel(size_t kernel);
 
-  // Memory of a named output, valid after run() until the next run of anything in the same arena.
-  const float* output(std::string_view name) const;
-  const float* value(NodeRef node) const;
+  // A named output in host memory, valid after run() until the next run of anything in the same arena.
+  const float* output(std::string_view name);
+  const float* value(NodeRef node);
   const std::vector<KernelTime>& times() const { return times_; }
   void reset_times() { times_.assign(times_.size(), {}); }
 
  private:
-  friend class Binder;
   int64_t bytes_of(NodeRef node) const;
   void plan_memory();
+  void update_state();
   std::vector<int> last_readers() const;
   bool reads_argument(const Kernel& kernel, NodeRef value) const;
   NodeRef reusable_operand(const Kernel& kernel, NodeRef written, const std::vector<int>& last_reader, int k) const;
-  void* pointer(NodeRef node) const;  // null for -1
 
   Plan plan_;
   Blocks blocks_;
-  std::shared_ptr<GraphViews> views_;
+  std::shared_ptr<Backend> backend_;
   ArenaPlan arena_plan_;
   std::vector<int> node_request_;       // per node: its request in the arena, or -1
   std::vector<int> workspace_request_;  // per kernel
@@ -78,11 +85,14 @@ class Executor {
   std::vector<Tensor> constants_;  // per node; keeps pooled memory alive
   std::vector<void*> pointers_;    // per node
   std::map<std::string, void*> bound_;
-  std::vector<std::function<void()>> steps_;  // per kernel
-  std::vector<const char*> names_;            // per kernel, for the trace
-  std::vector<char> pooled_;                  // per kernel: all its results came from the pool
+  std::vector<Step> steps_;  // per kernel
+  Step whole_;               // all kernels of a step at once, where the back end can
+  bool recorded_ = false;
+  bool warm_ = false;
+  std::vector<const char*> names_;  // per kernel, for the trace
+  std::vector<char> pooled_;        // per kernel: all its results came from the pool
   std::vector<KernelTime> times_;
-  StepContext step_;
+  std::map<NodeRef, Tensor> fetched_;  // outputs brought to the host
 };
 
 // The expression that computes a node, as text: equal text means equal value for equal inputs.

@@ -1,10 +1,6 @@
 #include "nacre/engine/measure.h"
 
 #include <algorithm>
-#include <cstring>
-
-#include "nacre/base/machine.h"
-#include "nacre/base/parallel.h"
 
 namespace nacre {
 namespace {
@@ -20,18 +16,17 @@ Executor* KernelTimer::load(const Plan& plan) {
     if (known->plan().options == plan.options && known->plan().dfg == plan.dfg) return known.get();
   }
   if (executors_.size() >= kExecutors) executors_.erase(executors_.begin());
-  auto executor = std::make_unique<Executor>(plan, blocks_, views_);
+  auto executor = std::make_unique<Executor>(plan, blocks_, backend_);
   const int64_t bytes = executor->arena_bytes();
   if (bytes > arena_bytes_) {
     executors_.clear();
     arena_.reset();
     arena_bytes_ = 0;
-    if (bytes + executor->constant_bytes(constants_) > available_memory() / 10 * 9) return nullptr;
-    arena_ = allocate_bytes(bytes);
+    if (bytes + executor->constant_bytes(constants_) > backend_->available_bytes() / 10 * 9) return nullptr;
+    arena_ = backend_->allocate(bytes);
     arena_bytes_ = bytes;
     // Pages that were never written all map to one page of zeros, which would be timed as if it were in cache.
-    auto* data = static_cast<char*>(arena_.get());
-    parallel_for(bytes, 1 << 20, [&](int64_t b, int64_t e) { std::memset(data + b, 0, static_cast<size_t>(e - b)); });
+    backend_->clear(arena_.get(), bytes);
   }
   bind_(*executor);
   executor->allocate(arena_, constants_);

@@ -13,8 +13,8 @@ namespace nacre {
 class KernelTimer {
  public:
   // `bind` gives an executor its leaves.
-  KernelTimer(const Blocks& blocks, std::shared_ptr<GraphViews> views, std::function<void(Executor&)> bind)
-      : blocks_(blocks), views_(std::move(views)), bind_(std::move(bind)) {}
+  KernelTimer(const Blocks& blocks, std::shared_ptr<Backend> backend, std::function<void(Executor&)> bind)
+      : blocks_(blocks), backend_(std::move(backend)), bind_(std::move(bind)) {}
 
   // Seconds of one run; -1 when the plan does not fit into memory.
   double operator()(const Plan& plan, size_t kernel);
@@ -25,7 +25,7 @@ class KernelTimer {
   Executor* load(const Plan& plan);
 
   const Blocks& blocks_;
-  std::shared_ptr<GraphViews> views_;
+  std::shared_ptr<Backend> backend_;
   std::function<void(Executor&)> bind_;
   std::vector<std::unique_ptr<Executor>> executors_;  // the plans used last, at most two; they share the arena
   ConstantPool constants_;

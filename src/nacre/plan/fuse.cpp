@@ -13,7 +13,8 @@ static_assert(2 * kMaxInlined + 1 <= cpu::kMaxRegisters);
 
 class Chooser {
  public:
-  explicit Chooser(const Analysis& an) : an_(an), inlined_(static_cast<size_t>(an.dfg().size()), 0) {}
+  Chooser(const Analysis& an, int64_t keep_sums)
+      : an_(an), keep_sums_(keep_sums), inlined_(static_cast<size_t>(an.dfg().size()), 0) {}
 
   std::vector<char> run() {
     cut_long_expressions();
@@ -100,10 +101,18 @@ class Chooser {
     return true;
   }
 
+  // A sum over the edges of pairs that is better taken once.
+  bool kept_sum(NodeRef i) const {
+    const Node& node = an_.dfg()[i];
+    return node.op == Op::index_add && node.type.space.is_pair() && (an_.constant(i) || an_.consumers(i).size() > 1) &&
+           an_.bytes(i) <= keep_sums_;
+  }
+
   // Rows read, and sums taken, by pair inside the kernels that know pairs.
   bool choose_on_pairs(NodeRef i) const {
     const Node& node = an_.dfg()[i];
     std::string why;
+    if (kept_sum(i)) return false;
     for (const NodeRef reader : an_.consumers(i)) {
       const Op op = an_.dfg()[reader].op;
       const bool product = op == Op::typed_matmul || op == Op::typed_matmul_t;
@@ -114,7 +123,8 @@ class Chooser {
         fits = (product && inlined_[static_cast<size_t>(reader)] != 0) ||
                (op == Op::typed_weight_grad && match_pair_grad(an_.dfg(), reader, &why));
       } else if (node.op == Op::typed_matmul || node.op == Op::typed_matmul_t) {
-        fits = op == Op::index_add && an_.consumers(i).size() == 1 && match_pair_sum(an_.dfg(), reader, &why);
+        fits = op == Op::index_add && an_.consumers(i).size() == 1 && !kept_sum(node.inputs[0]) &&
+               match_pair_sum(an_.dfg(), reader, &why);
       }
       if (!fits) return false;
     }
@@ -151,12 +161,13 @@ class Chooser {
   }
 
   const Analysis& an_;
+  int64_t keep_sums_;
   std::vector<char> inlined_;
   std::vector<char> cut_;
 };
 
 }  // namespace
 
-std::vector<char> choose_inlined(const Analysis& an) { return Chooser(an).run(); }
+std::vector<char> choose_inlined(const Analysis& an, int64_t keep_sums) { return Chooser(an, keep_sums).run(); }
 
 }  // namespace nacre

@@ -2,6 +2,7 @@
 // copies).
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "nacre/plan/analysis.h"
@@ -11,6 +12,7 @@ namespace nacre {
 // Per node: 1 if it is inlined into every reader. Legal only for row-local operations on edges (and typed products that
 // a hand-written kernel absorbs) all of whose readers can recompute it. Values with few elements per row are stored all
 // the same when a wide product reads them, since the fast aggregation kernels want their weights in memory.
-std::vector<char> choose_inlined(const Analysis& an);
+// Sums over the edges of pairs that PlanOptions::keep_sums speaks of are not.
+std::vector<char> choose_inlined(const Analysis& an, int64_t keep_sums);
 
 }  // namespace nacre

@@ -154,6 +154,7 @@ Kernel Implementer::sum_of_pairs(NodeRef i) const {
               match->gather.factors.empty() ? -1 : match->gather.factors[0]};
     return k;
   }
+  if (match && options_.keep_sums > 0) why = "the sums over pairs are in memory";
   Kernel k = start(i, KernelKind::spmm, why);
   set_reduction(k, dfg_);
   k.args = {node.inputs[0], -1};
@@ -236,7 +237,11 @@ Kernel Implementer::weight_grad(NodeRef i) const {
 Kernel Implementer::typed_grad(NodeRef i) const {
   const Node& node = dfg_[i];
   std::string why = "fusion is off";
-  const auto match = options_.fuse ? match_pair_grad(dfg_, i, &why) : std::nullopt;
+  auto match = options_.fuse ? match_pair_grad(dfg_, i, &why) : std::nullopt;
+  if (match && options_.keep_sums > 0 && !inlined(node.inputs[match->row_is_x ? 1 : 0])) {
+    why = "the sums over pairs are in memory";
+    match.reset();
+  }
   if (match) {
     Kernel k = start(i, KernelKind::typed_weight_grad);
     const NodeRef factor = match->summed.factors.empty() ? -1 : match->summed.factors[0];

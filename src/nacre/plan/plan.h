@@ -80,6 +80,9 @@ struct PlanOptions {
   PartitionTable table;  // of every kernel over edges that can follow it; empty: each kernel's own
   std::map<std::string, std::string> tables;  // kernel key (kernel_key) → its own table
   bool differentiate = true;                  // outlier gTasks run apart (WG8)
+  // Sums over the edges of (vertex, type) pairs that are the same in every step, or that several kernels read, are
+  // stored where they take no more bytes than this; others are summed anew by each kernel.
+  int64_t keep_sums = 0;
   friend bool operator==(const PlanOptions&, const PlanOptions&) = default;
 };
 

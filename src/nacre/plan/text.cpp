@@ -76,7 +76,8 @@ json options_object(const PlanOptions& o) {
           {"choices", o.choices},
           {"table", o.table.text()},
           {"tables", o.tables},
-          {"differentiate", o.differentiate}};
+          {"differentiate", o.differentiate},
+          {"keep_sums", o.keep_sums}};
 }
 
 PlanOptions options_of(const json& j, const std::string& where) {
@@ -89,6 +90,7 @@ PlanOptions options_of(const json& j, const std::string& where) {
     o.table = PartitionTable::parse(j.value("table", ""));
     o.tables = j.value("tables", std::map<std::string, std::string>());
     o.differentiate = j.value("differentiate", true);
+    o.keep_sums = j.value("keep_sums", int64_t{0});
     for (const auto& [kernel, table] : o.tables) PartitionTable::parse(table);
   } catch (const json::exception&) {
     throw UserError(where, "has damaged options", "write the plan again with nacre plan --output FILE");

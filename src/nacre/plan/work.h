@@ -14,5 +14,8 @@ Work kernel_work(const Kernel& kernel, const Plan& plan, const Blocks& blocks, i
 // where no profile has been measured.
 const CostModel& nominal_model();
 inline constexpr int64_t kNominalCache = 16 << 20;
+// The same for an imaginary, ordinary data-centre GPU.
+const CostModel& nominal_gpu_model();
+inline constexpr int64_t kNominalGpuCache = 40 << 20;
 
 }  // namespace nacre

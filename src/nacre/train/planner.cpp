@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <filesystem>
 #include <optional>
 
 #include "nacre/base/error.h"
 #include "nacre/base/file_cache.h"
 #include "nacre/base/log.h"
-#include "nacre/base/machine.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/engine/calibrate.h"
@@ -48,25 +48,33 @@ std::optional<PlanOptions> named_options(const std::string& plan) {
   return std::nullopt;
 }
 
-std::string cache_key(const Dfg& dfg, const Blocks& blocks) {
-  std::string key =
-      fmt::format("plan {} {} layers {}\n", kProfileVersion, machine_name(num_threads()), blocks.num_layers());
+std::string cache_key(const Dfg& dfg, const Blocks& blocks, const Backend& backend) {
+  std::string key = fmt::format("plan {} {} {} layers {}\n", kProfileVersion, machine_name(num_threads()),
+                                backend.name(), blocks.num_layers());
   for (int l = 0; l < blocks.num_layers(); ++l) key += fmt::format("{:016x} ", blocks.layer(l).fingerprint());
   return key + "\n" + print_dfg(dfg);
 }
 
-PlanAnswer search(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<GraphViews>& views,
+PlanAnswer search(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Backend>& backend,
                   const PlanRequest& request, const std::function<void(Executor&)>& bind) {
   PlanAnswer answer;
   SearchOptions rules;
   rules.epochs = std::max(1, request.epochs);
-  const int64_t memory = request.memory_limit > 0 ? request.memory_limit : available_memory() / 10 * 9;
-  rules.keep_limit = std::min(memory, kKeepByRules);
-  answer.search = search_plan(dfg, blocks, {}, rules);
+  PlanOptions base;
+  const bool on_host = backend->name() == "cpu";
+  if (!on_host) {
+    rules.model = &nominal_gpu_model();
+    rules.cache_bytes = kNominalGpuCache;
+    base.keep_sums = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(backend->available_bytes()) / 8));
+  }
+  const int64_t memory = request.memory_limit > 0 ? request.memory_limit : backend->available_bytes() / 10 * 9;
+  // A GPU's LSTM computes its gates again.
+  rules.keep_limit = on_host ? std::min(memory, kKeepByRules) : 1;
+  answer.search = search_plan(dfg, blocks, base, rules);
   answer.source = "rules";
   const bool measure = request.plan == "auto" && !request.deterministic;
   if (measure && answer.search.predicted * rules.epochs >= kWorthSearching) {
-    const std::string key = cache_key(dfg, blocks);
+    const std::string key = cache_key(dfg, blocks, *backend);
     const std::string folder = cache_folder() + "/plans";
     if (request.use_cache) {
       if (const auto cached = read_cached(folder, key)) {
@@ -80,21 +88,24 @@ PlanAnswer search(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Gr
       }
     }
     if (answer.source != "cached") {
-      const DeviceProfile profile = machine_profile();
-      KernelTimer timer(blocks, views, bind);
+      DeviceProfile profile;
+      KernelTimer timer(blocks, backend, bind);
       SearchOptions how = rules;
-      how.model = &profile.model;
-      how.cache_bytes = profile.cache_bytes;
+      if (on_host) {
+        profile = machine_profile();
+        how.model = &profile.model;
+        how.cache_bytes = profile.cache_bytes;
+      }
       const double epoch = predict_plan(make_plan(dfg, blocks, answer.search.options), blocks, how);
       how.memory_limit = memory;
-      how.keep_limit = 0;
+      how.keep_limit = on_host ? 0 : 1;
       how.budget_seconds = request.budget_share * epoch * rules.epochs;
       how.measure = [&](const Plan& plan, size_t kernel) { return timer(plan, kernel); };
       const PlanOptions by_rules = answer.search.options;
       how.rival = &by_rules;
       how.settle_seconds = request.settle_share * epoch * rules.epochs;
       how.measure_run = [&](const Plan& plan, const std::vector<size_t>& kernels) { return timer.run(plan, kernels); };
-      answer.search = search_plan(dfg, blocks, {}, how);
+      answer.search = search_plan(dfg, blocks, base, how);
       answer.source = "searched";
       if (request.use_cache) write_cached(folder, key, options_json(answer.search.options));
     }
@@ -115,11 +126,11 @@ void check_plan(const std::string& text) {
                   "use auto, off, vertex, edge, tensor, a table such as dst-id=1,edge-id=32, or a plan file");
 }
 
-PlanAnswer plan_training(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<GraphViews>& views,
+PlanAnswer plan_training(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Backend>& backend,
                          const PlanRequest& request, const std::function<void(Executor&)>& bind) {
   PlanAnswer answer;
   if (request.plan == "auto" || request.plan == "off") {
-    answer = search(dfg, blocks, views, request, bind);
+    answer = search(dfg, blocks, backend, request, bind);
     answer.plan.name = request.plan;
   } else if (const auto options = named_options(request.plan)) {
     answer.plan = make_plan(dfg, blocks, *options);

@@ -34,7 +34,7 @@ struct PlanAnswer {
 };
 
 // `bind` gives an executor its leaves, for timing.
-PlanAnswer plan_training(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<GraphViews>& views,
+PlanAnswer plan_training(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Backend>& backend,
                          const PlanRequest& request, const std::function<void(Executor&)>& bind);
 
 // What --plan may say besides a file; throws UserError when `text` is a table that means nothing.

@@ -58,6 +58,7 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
       notes_(dataset_.notes),
       views_(std::make_shared<GraphViews>()) {
   const double start = now_seconds();
+  device_ = open_device(config_, views_);
   if (!dataset_.features.defined()) {
     throw UserError(config_.data, "has no vertex features", "give them with --features FILE");
   }
@@ -78,7 +79,8 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
     blocks_ = std::make_unique<Blocks>(Blocks::full(dataset_.graph, std::max(1, dfg.num_layers())));
     parameters_ = std::make_unique<Parameters>(dfg, *blocks_, config_.seed);
     optimizer_ = std::make_unique<Optimizer>(config_.optimizer, *parameters_);
-    train_ = std::make_unique<Executor>(training_plan(dfg, needs.resumed_plan), *blocks_, views_);
+    if (device_.gpu) state_ = std::make_unique<DeviceState>(device_.gpu, *parameters_);
+    train_ = std::make_unique<Executor>(training_plan(dfg, needs.resumed_plan), *blocks_, device_.backend);
   }
   if (needs.evaluation || !needs.training) {
     options.training = false;
@@ -86,9 +88,10 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
     const Dfg dfg = build_model(options);
     if (!blocks_) blocks_ = std::make_unique<Blocks>(Blocks::full(dataset_.graph, std::max(1, dfg.num_layers())));
     if (!parameters_) parameters_ = std::make_unique<Parameters>(dfg, *blocks_, config_.seed);
+    if (device_.gpu && !state_) state_ = std::make_unique<DeviceState>(device_.gpu, *parameters_);
     // Evaluation follows the training plan's options; alone, it is planned by rules.
     const PlanOptions how = train_ ? train_->plan().options : search_plan(dfg, *blocks_, {}, {}).options;
-    eval_ = std::make_unique<Executor>(make_plan(dfg, *blocks_, how), *blocks_, views_);
+    eval_ = std::make_unique<Executor>(make_plan(dfg, *blocks_, how), *blocks_, device_.backend);
   }
   plan_seconds_ = now_seconds() - start;
 }
@@ -161,7 +164,7 @@ Plan Session::training_plan(const Dfg& dfg, const std::string& resumed_plan) {
     // A resumed run continues bit for bit, so it keeps its plan, whatever a new search would find.
     try {
       request.plan = resumed_plan;
-      planning_ = plan_training(dfg, *blocks_, views_, request, bind_leaves);
+      planning_ = plan_training(dfg, *blocks_, device_.backend, request, bind_leaves);
       planning_.plan.name = config_.plan;
       return planning_.plan;
     } catch (const UserError& error) {
@@ -169,14 +172,14 @@ Plan Session::training_plan(const Dfg& dfg, const std::string& resumed_plan) {
       request.plan = config_.plan;
     }
   }
-  planning_ = plan_training(dfg, *blocks_, views_, request, bind_leaves);
+  planning_ = plan_training(dfg, *blocks_, device_.backend, request, bind_leaves);
   return planning_.plan;
 }
 
 std::vector<MemoryItem> Session::memory() const {
   std::vector<MemoryItem> items = {
       {"graph", dataset_.graph.bytes()},
-      {"graph by source and work lists", views_->bytes()},
+      {"graph by source and work lists", device_.backend->graph_bytes()},
       {"features", dataset_.features.bytes()},
       {"labels, splits and loss weights", label_bytes(dataset_) + dataset_.num_nodes() * 8},
       {"parameters", parameters_->bytes()}};
@@ -196,27 +199,38 @@ std::vector<MemoryItem> Session::memory() const {
 }
 
 void Session::bind(Executor& executor) {
-  for (const Parameter& p : parameters_->list()) executor.bind(p.name, parameters_->data(p));
+  float* values = state_ ? state_->parameters() : parameters_->data();
+  for (const Parameter& p : parameters_->list()) executor.bind(p.name, values + p.offset);
   // Executors write neither features nor targets.
-  executor.bind("x", dataset_.features.raw());
-  executor.bind("label", labels_.raw());
-  executor.bind("target", dataset_.targets.raw());
-  executor.bind("loss_weight", loss_weight_.raw());
+  const auto leaf = [&](const std::string& name, const void* host, int64_t bytes) {
+    return state_ ? state_->leaf(name, host, bytes) : const_cast<void*>(host);
+  };
+  const auto tensor = [&](const std::string& name, const Tensor& t) { return leaf(name, t.raw(), t.bytes()); };
+  executor.bind("x", tensor("x", dataset_.features));
+  executor.bind("label", tensor("label", labels_));
+  executor.bind("target", tensor("target", dataset_.targets));
+  executor.bind("loss_weight", tensor("loss_weight", loss_weight_));
+  const Array<float>& weight = dataset_.graph.edge_weight();
   for (int l = 0; l < blocks_->num_layers(); ++l) {
-    executor.bind(fmt::format("edge_weight.{}", l), const_cast<float*>(dataset_.graph.edge_weight().data()));
+    executor.bind(fmt::format("edge_weight.{}", l), leaf("edge_weight", weight.data(), weight.size() * 4));
   }
 }
 
 void Session::start() {
   std::vector<MemoryItem> items = memory();
-  // Data and weights are in memory already; what remains must fit into what is left.
-  const int64_t held = dataset_.graph.bytes() + views_->bytes() + dataset_.features.bytes() + label_bytes(dataset_) +
-                       parameters_->bytes() + (optimizer_ ? optimizer_->bytes() : 0);
-  require_fit(items, config_.memory_limit > 0 ? config_.memory_limit : available_memory() + held);
+  // Data and weights are in the host's memory already, the graph's forms in the device's; what remains must fit into
+  // what is left.
+  int64_t held = device_.backend->graph_bytes();
+  if (!state_) {
+    held += dataset_.graph.bytes() + dataset_.features.bytes() + label_bytes(dataset_) + parameters_->bytes() +
+            (optimizer_ ? optimizer_->bytes() : 0);
+  }
+  require_fit(items, config_.memory_limit > 0 ? config_.memory_limit : device_.backend->available_bytes() + held);
 
   if (!labels_.defined()) make_targets();
   const int64_t arena_bytes = std::max(train_ ? train_->arena_bytes() : 0, eval_ ? eval_->arena_bytes() : 0);
-  const std::shared_ptr<void> arena = allocate_bytes(arena_bytes);
+  const std::shared_ptr<void> arena = device_.backend->allocate(arena_bytes);
+  if (state_) state_->push(*parameters_, nullptr);
   for (Executor* executor : {train_.get(), eval_.get()}) {
     if (executor == nullptr) continue;
     bind(*executor);
@@ -227,8 +241,11 @@ void Session::start() {
   gradients_.clear();
   for (const Parameter& p : parameters_->list()) {
     const NodeRef grad = train_->plan().dfg.find_output("grad:" + p.name);
-    gradients_.push_back(grad < 0 ? nullptr : train_->value(grad));
+    gradients_.push_back(grad < 0 ? nullptr : static_cast<const float*>(train_->pointer(grad)));
   }
+  if (!state_) return;
+  state_->start(*optimizer_, *parameters_, gradients_);
+  state_->push(*parameters_, optimizer_.get());
 }
 
 void Session::make_targets() {
@@ -248,11 +265,34 @@ void Session::make_targets() {
 }
 
 double Session::train_step(int64_t step, double lr) {
+  queue_step(step, lr);
+  return *train_->output("loss");
+}
+
+void Session::queue_step(int64_t step, double lr) {
   train_->run({config_.seed, static_cast<uint64_t>(step)});
-  const double loss = *train_->output("loss");
   const TraceSpan span("train", "optimizer");
-  optimizer_->step(*parameters_, gradients_, lr);
-  return loss;
+  if (state_) {
+    state_->update(lr);
+    host_is_old_ = true;
+  } else {
+    optimizer_->step(*parameters_, gradients_, lr);
+  }
+}
+
+Parameters& Session::parameters() {
+  if (host_is_old_) state_->pull(*parameters_, optimizer_.get());
+  host_is_old_ = false;
+  return *parameters_;
+}
+
+Optimizer& Session::optimizer() {
+  parameters();
+  return *optimizer_;
+}
+
+void Session::weights_changed() {
+  if (state_) state_->push(*parameters_, optimizer_.get());
 }
 
 const float* Session::predict() {

@@ -9,6 +9,7 @@
 #include "nacre/data/dataset.h"
 #include "nacre/engine/executor.h"
 #include "nacre/train/config.h"
+#include "nacre/train/device.h"
 #include "nacre/train/parameters.h"
 #include "nacre/train/planner.h"
 
@@ -31,6 +32,9 @@ class Session {
   const std::string& metric() const { return metric_; }
   const Blocks& blocks() const { return *blocks_; }
   const std::shared_ptr<GraphViews>& views() const { return views_; }
+  const std::string& device_name() const { return device_.name; }
+  const std::shared_ptr<Backend>& backend() const { return device_.backend; }
+  GpuContext* gpu() const { return device_.gpu.get(); }
   double plan_seconds() const { return plan_seconds_; }
   // How the training plan was found; without one (evaluation only) empty.
   const PlanAnswer& planning() const { return planning_; }
@@ -39,10 +43,14 @@ class Session {
   // Refuses (UserError) when memory() does not fit; otherwise allocates and computes the constants.
   void start();
 
-  Parameters& parameters() { return *parameters_; }
-  Optimizer& optimizer() { return *optimizer_; }
+  // As they are now, on the host. After changing them from outside (a checkpoint), call weights_changed().
+  Parameters& parameters();
+  Optimizer& optimizer();
+  void weights_changed();
   // One forward and backward pass and the optimiser's update; returns the loss before the update.
   double train_step(int64_t step, double lr);
+  // The same without the loss: nothing waits for the device.
+  void queue_step(int64_t step, double lr);
   // Scores of all vertices with the current weights: [num_nodes, num_classes], valid until the next call.
   const float* predict();
 
@@ -68,6 +76,9 @@ class Session {
   std::string metric_;
   std::unique_ptr<Blocks> blocks_;
   std::shared_ptr<GraphViews> views_;
+  RunDevice device_;
+  std::unique_ptr<DeviceState> state_;  // on a GPU
+  bool host_is_old_ = false;            // the device has newer weights than the host
   std::unique_ptr<Executor> train_;
   std::unique_ptr<Executor> eval_;
   std::unique_ptr<Parameters> parameters_;

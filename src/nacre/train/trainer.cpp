@@ -138,6 +138,7 @@ class Loop {
       const auto found = load_newest_checkpoint(options_.run_folder, state_.fingerprint, session_.parameters(),
                                                 session_.optimizer(), best_);
       if (found) {
+        session_.weights_changed();
         const TrainState fresh = state_;
         state_ = *found;
         state_.config_json = fresh.config_json;

@@ -1,0 +1,41 @@
+// The kernels of a plan as CUDA source, for people. Needs neither a GPU nor the plug-in: the plan is bound to a device
+// that is not there.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nacre/device/device.h"
+#include "nacre/engine/memory.h"
+#include "nacre/engine/views.h"
+#include "nacre/plan/plan.h"
+
+namespace nacre::cli {
+
+struct EmittedFile {
+  std::string name;  // "03-spmm-rows_reduce.cu"
+  std::string text;
+};
+
+// A plan as a GPU would run it.
+struct GpuListing {
+  std::vector<EmittedFile> files;  // one per distinct source, named after the first kernel that launches it
+  std::string index;               // every kernel in order, with what it launches
+  std::vector<MemoryItem> memory;  // of the plan itself: graph, values computed once, arena
+};
+
+struct ListingOptions {
+  DeviceInfo gpu;
+  GemmType precision = GemmType::f32;
+  std::string title;  // "gcn on cora"
+};
+GpuListing list_gpu_kernels(const Plan& plan, const Blocks& blocks, std::shared_ptr<GraphViews> views,
+                            const ListingOptions& options);
+
+// Told before hours of planning: throws UserError where no folder can be.
+void check_folder(const std::string& folder);
+// The files, and the index as kernels.txt.
+void write_listing(const GpuListing& listing, const std::string& folder);
+
+}  // namespace nacre::cli

@@ -1,0 +1,252 @@
+// Measures a GPU through the device layer alone: nothing here knows CUDA but the text of three small kernels.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "gpu_profile.h"
+#include "nacre/base/log.h"
+#include "nacre/base/philox.h"
+#include "nacre/engine/gpu/context.h"
+
+namespace nacre::cli {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+constexpr int kThreads = 128;
+constexpr int kRepeats = 4;
+// Sizes double until one run takes this long, or memory sets an end: slow devices are measured as well as fast ones.
+constexpr double kLongEnough = 2e-3;
+
+constexpr const char* kNothing = R"(extern "C" __global__ void nothing(float* out) {}
+)";
+
+// Numbers in [-0.5, 0.5): as f32, or two bf16 a word. Zeros would let products run faster than real ones.
+constexpr const char* kFillValues = R"(
+__device__ unsigned value_bits(unsigned i) {
+  unsigned h = i * 2654435761u;
+  h = (h ^ (h >> 15)) * 2246822519u;
+  const float x = (float)((h ^ (h >> 13)) >> 8) * 0x1p-24f - 0.5f;
+  union { float f; unsigned u; } bits;
+  bits.f = x;
+  return bits.u;
+}
+extern "C" __global__ void fill_values(unsigned* out, long long words, long long bf16) {
+  const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= words) return;
+  const unsigned low = value_bits((unsigned)i);
+  out[i] = bf16 ? (value_bits((unsigned)i ^ 0x9e3779b9u) & 0xffff0000u) | (low >> 16) : low;
+}
+)";
+
+// A group of LANES threads sums RUN rows of LANES · VECTORS float4, as aggregation does; rows are drawn by 32 random
+// bits each.
+constexpr int kRun = 32;
+constexpr const char* kGatherRows = R"(
+extern "C" __global__ void gather_rows(const float4* table, const unsigned* random, long long rows, float4* out,
+                                       long long groups) {
+  const long long group = ((long long)blockIdx.x * blockDim.x + threadIdx.x) / LANES;
+  const int lane = threadIdx.x % LANES;
+  if (group >= groups) return;
+  float4 sum[VECTORS];
+#pragma unroll
+  for (int v = 0; v < VECTORS; ++v) sum[v] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll 8
+  for (int i = 0; i < RUN; ++i) {
+    const long long row = __umulhi(random[group * RUN + i], (unsigned)rows);
+#pragma unroll
+    for (int v = 0; v < VECTORS; ++v) {
+      const float4 x = __ldg(table + (row * VECTORS + v) * LANES + lane);
+      sum[v].x += x.x; sum[v].y += x.y; sum[v].z += x.z; sum[v].w += x.w;
+    }
+  }
+#pragma unroll
+  for (int v = 0; v < VECTORS; ++v) out[(group * VECTORS + v) * LANES + lane] = sum[v];
+}
+)";
+
+int64_t blocks_for(int64_t threads) { return (threads + kThreads - 1) / kThreads; }
+
+class Bench {
+ public:
+  Bench(DevicePlugin& plugin, Device& device) : plugin_(plugin), device_(device) {}
+
+  GpuProfile run() {
+    GpuProfile p;
+    p.device = gpu_label(device_.info());
+    p.l2_bytes = device_.info().l2_bytes;
+    p.copy = copy_rate();
+    gathers(p);
+    p.f32 = product_rate(GemmType::f32);
+    p.tf32 = product_rate(GemmType::tf32);
+    p.bf16 = product_rate(GemmType::bf16);
+    launches(p);
+    transfers(p);
+    device_.trim();
+    return p;
+  }
+
+ private:
+  using Memory = std::shared_ptr<void>;
+  Memory memory(int64_t bytes) {
+    return {device_.allocate(bytes), [this](void* m) { device_.release(m); }};
+  }
+  DeviceFunction function(const std::string& source, const std::string& name) {
+    return device_.load(compile_cached(plugin_, source, name, device_.info().arch), name);
+  }
+  void launch(DeviceFunction f, int64_t blocks, LaunchArgs args) {
+    device_.launch(f, {blocks, kThreads, 0}, args.pointers());
+  }
+
+  // The best of some runs, by the device's clock.
+  double seconds(const std::function<void()>& work) {
+    double best = std::numeric_limits<double>::infinity();
+    for (int i = 0; i <= kRepeats; ++i) {  // the first one warms up
+      const DeviceEvent from = device_.record();
+      work();
+      const double s = device_.elapsed(from, device_.record());
+      const bool slow = s > 50 * kLongEnough;
+      if (i > 0 || slow) best = std::min(best, s);
+      if (slow) break;
+    }
+    return best;
+  }
+  // Units per second of `work`, at the size where it takes long enough.
+  static double rate(int64_t first, int64_t most, const std::function<double(int64_t)>& seconds_of) {
+    for (int64_t size = std::min(first, most);; size *= 2) {
+      const double s = seconds_of(size);
+      if (s >= kLongEnough || size * 2 > most) return static_cast<double>(size) / std::max(s, 1e-12);
+    }
+  }
+
+  double copy_rate() {
+    const int64_t most = std::min<int64_t>(1024 * kMiB, device_.info().free_bytes / 8);
+    const Memory from = memory(most), to = memory(most);
+    device_.fill(from.get(), 1, most);
+    return 2 *
+           rate(kMiB, most, [&](int64_t bytes) { return seconds([&] { device_.copy(to.get(), from.get(), bytes); }); });
+  }
+
+  void gathers(GpuProfile& p) {
+    constexpr int64_t most_rows = int64_t{1} << 23;
+    const DeviceInfo& info = device_.info();
+    // Of a table so much larger than the cache, few rows are found there.
+    const int64_t cache = std::max(info.l2_bytes, 4 * kMiB);
+    const int64_t far = std::min(20 * cache, info.free_bytes / 5), near = std::min(far, cache / 4);
+    std::vector<uint32_t> drawn(static_cast<size_t>(most_rows));
+    for (size_t i = 0; i < drawn.size(); i += 4) {
+      const auto four = philox(3, 0, i);
+      std::copy(four.begin(), four.end(), drawn.begin() + static_cast<int64_t>(i));
+    }
+    const Memory table = memory(far), random = memory(most_rows * 4), out = memory(most_rows / kRun * 1024);
+    device_.fill(table.get(), 0, far);
+    device_.upload(random.get(), drawn.data(), most_rows * 4);
+    const auto gather = [&](int64_t width, int64_t bytes) {
+      const int64_t lanes = std::min<int64_t>(32, width / 4), rows = bytes / (width * 4);
+      const DeviceFunction f = function(fmt::format("#define LANES {}\n#define VECTORS {}\n#define RUN {}\n{}", lanes,
+                                                    width / 4 / lanes, kRun, kGatherRows),
+                                        "gather_rows");
+      const double rows_per_second = rate(1024, most_rows, [&](int64_t count) {
+        const int64_t groups = count / kRun;
+        LaunchArgs args;
+        args.add(table.get()).add(random.get()).add(rows).add(out.get()).add(groups);
+        return seconds([&] { launch(f, blocks_for(groups * lanes), args); });
+      });
+      return rows_per_second * static_cast<double>(width * 4);
+    };
+    p.far_16 = gather(16, far);
+    p.far_64 = gather(64, far);
+    p.far_256 = gather(256, far);
+    p.near_16 = gather(16, near);
+    p.near_64 = gather(64, near);
+    p.near_256 = gather(256, near);
+  }
+
+  Memory values(int64_t bytes, bool bf16) {
+    Memory m = memory(bytes);
+    const int64_t words = bytes / 4;
+    launch(function(kFillValues, "fill_values"), blocks_for(words),
+           LaunchArgs().add(m.get()).add(words).add(int64_t{bf16 ? 1 : 0}));
+    return m;
+  }
+
+  double product_rate(GemmType type) {
+    double best = 0;
+    for (int64_t n = 256; n <= 8192; n *= 2) {
+      const int64_t bytes = n * n * (type == GemmType::bf16 ? 2 : 4);
+      if (bytes * 4 > device_.info().free_bytes / 4) break;
+      const Memory a = values(bytes, type == GemmType::bf16), b = values(bytes, type == GemmType::bf16);
+      const Memory c = memory(n * n * 4);
+      GemmShape shape;
+      shape.m = shape.n = shape.k = shape.lda = shape.ldb = shape.ldc = n;
+      shape.type = type;
+      const int handle = device_.prepare_gemm(shape, true);
+      const Memory workspace = memory(std::max<int64_t>(16, device_.gemm_workspace(handle)));
+      const double s = seconds([&] {
+        device_.run_gemm(handle, {a.get(), b.get(), c.get(), nullptr}, workspace.get());
+      });
+      best = std::max(best, 2.0 * static_cast<double>(n * n) * static_cast<double>(n) / std::max(s, 1e-12));
+      if (s >= kLongEnough) break;
+    }
+    return best;
+  }
+
+  void launches(GpuProfile& p) {
+    constexpr int count = 500;
+    const DeviceFunction f = function(kNothing, "nothing");
+    const Memory out = memory(16);
+    const auto all = [&] {
+      for (int i = 0; i < count; ++i) launch(f, 1, LaunchArgs().add(out.get()));
+    };
+    p.launch = seconds(all) / count;
+    device_.begin_capture();
+    all();
+    const LaunchGraph graph = device_.end_capture();
+    p.graph_launch = seconds([&] { device_.replay(graph); }) / count;
+  }
+
+  // By the host's clock: copies from ordinary memory keep the host busy.
+  double host_seconds(const std::function<void()>& work) {
+    double best = std::numeric_limits<double>::infinity();
+    for (int i = 0; i <= kRepeats; ++i) {
+      device_.synchronize();
+      const double start = now_seconds();
+      work();
+      device_.synchronize();
+      if (i > 0) best = std::min(best, now_seconds() - start);
+    }
+    return best;
+  }
+
+  void transfers(GpuProfile& p) {
+    const int64_t most = std::min(256 * kMiB, device_.info().free_bytes / 8);
+    const Memory there = memory(most);
+    const Memory pinned(device_.allocate_pinned(most), [this](void* m) { device_.release_pinned(m); });
+    std::vector<char> ordinary(static_cast<size_t>(most), 1);  // every page touched
+    std::fill_n(static_cast<char*>(pinned.get()), most, 1);
+    const auto up = [&](const void* host) {
+      return rate(kMiB, most,
+                  [&](int64_t bytes) { return host_seconds([&] { device_.upload(there.get(), host, bytes); }); });
+    };
+    const auto down = [&](void* host) {
+      return rate(kMiB, most,
+                  [&](int64_t bytes) { return host_seconds([&] { device_.download(host, there.get(), bytes); }); });
+    };
+    p.up_pinned = up(pinned.get());
+    p.up_pageable = up(ordinary.data());
+    p.down_pinned = down(pinned.get());
+    p.down_pageable = down(ordinary.data());
+  }
+
+  DevicePlugin& plugin_;
+  Device& device_;
+};
+
+}  // namespace
+
+GpuProfile measure_gpu(DevicePlugin& plugin, Device& device) { return Bench(plugin, device).run(); }
+
+}  // namespace nacre::cli

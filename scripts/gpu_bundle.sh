@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Gathers in build/bundle what a machine with a GPU needs to run nacre and its GPU tests: program, plug-in, test programs,
+# and the shared libraries they use. There, only the NVIDIA driver and the CUDA libraries (NVRTC, cuBLASLt) must be
+# installed. Takes the build folder, build/cuda when left out.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+build=${1:-build/cuda}
+bundle=build/bundle
+limit_mib=60
+# Beside the tests labelled gpu, which CTest names: programs and files of further use there.
+further=()
+
+[ -f "$build/libnacre_cuda.so" ] || { echo "gpu_bundle: $build has no CUDA plug-in" >&2; exit 1; }
+
+tests=()
+while read -r name; do
+  tests+=("$build/test_$name")
+done < <(ctest --test-dir "$build" --label-regex '^gpu$' --show-only=json-v1 |
+  python3 -c 'import json, sys; [print(t["name"]) for t in json.load(sys.stdin)["tests"]]')
+[ ${#tests[@]} -gt 0 ] || { echo "gpu_bundle: no test is labelled gpu" >&2; exit 1; }
+
+rm -rf "$bundle"
+mkdir -p "$bundle/lib" "$bundle/lib/cxx"
+cp "$build/nacre" "$build/libnacre_cuda.so" "${tests[@]}" ${further[@]+"${further[@]}"} "$bundle/"
+cp scripts/gpu_test.sh scripts/gpu_env.sh "$bundle/"
+printf '%s\n' "${tests[@]##*/}" >"$bundle/tests.txt"
+
+# All but what belongs to the C library, whose parts must fit the loader of the machine they run on.
+for program in "$bundle"/nacre "$bundle"/libnacre_cuda.so "$bundle"/test_*; do ldd "$program"; done |
+  awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
+  grep -vE '/(libc|libm|libdl|libpthread|librt|libresolv|ld-linux[^/]*)\.so' |
+  xargs -r -d '\n' cp -L -t "$bundle/lib"
+
+# For machines with an older one only (gpu_env.sh).
+find "$bundle/lib" -maxdepth 1 \( -name 'libstdc++.so*' -o -name 'libgcc_s.so*' \) -exec mv -t "$bundle/lib/cxx" {} +
+
+find "$bundle" -type f \( -name 'test_*' -o -name nacre -o -name '*.so*' \) -exec strip --strip-unneeded {} +
+size_mib=$(($(du -sk "$bundle" | cut -f1) / 1024))
+echo "bundle: $bundle, ${#tests[@]} test programs, $size_mib MiB"
+[ "$size_mib" -lt "$limit_mib" ] || { echo "gpu_bundle: larger than $limit_mib MiB" >&2; exit 1; }

@@ -1,0 +1,110 @@
+#include "nacre/cuda/allocator.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "nacre/base/log.h"
+
+namespace nacre::cuda {
+namespace {
+
+constexpr int64_t kSmallest = 512;
+constexpr int64_t kPage = int64_t{2} << 20;  // the driver's own granularity for large blocks
+
+// Small blocks come in eight sizes per power of two, so that many requests share few sizes; large ones are whole pages.
+int64_t block_bytes(int64_t bytes) {
+  if (bytes >= kPage / 2) return (bytes + kPage - 1) / kPage * kPage;
+  const auto power = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(bytes, 1))));
+  const int64_t step = std::max(power / 8, kSmallest);
+  return std::max((bytes + step - 1) / step * step, kSmallest);
+}
+
+}  // namespace
+
+Allocator::~Allocator() {
+  try {
+    trim();
+    const Current current(context_);
+    for (const auto& [memory, bytes] : live_) cudaFree(memory);
+  } catch (const std::exception&) {
+    // The driver is already gone, and the memory with it.
+    return;
+  }
+}
+
+void* Allocator::allocate(int64_t bytes) {
+  NACRE_CHECK(bytes >= 0, "a negative number of bytes");
+  // More than any device has; sums of it must not overflow.
+  if (bytes > int64_t{1} << 56) refuse(bytes);
+  const int64_t block = block_bytes(bytes);
+  void* memory = reuse(block);
+  if (memory == nullptr) memory = take(block);
+  if (memory == nullptr) refuse(bytes);
+  return memory;
+}
+
+// The smallest free block that is large enough, unless a quarter of it would lie idle.
+void* Allocator::reuse(int64_t block) {
+  const auto found = free_.lower_bound(block);
+  if (found == free_.end() || found->first > block + block / 4) return nullptr;
+  const auto [size, memory] = *found;
+  live_.emplace(memory, size);
+  free_.erase(found);
+  used_ += size;
+  peak_ = std::max(peak_, used_);
+  return memory;
+}
+
+void* Allocator::take(int64_t block) {
+  void* memory = nullptr;
+  const auto ask = [&] {
+    const Current current(context_);
+    const cudaError_t code = cudaMalloc(&memory, static_cast<size_t>(block));
+    if (code == cudaSuccess) return true;
+    cudaGetLastError();
+    NACRE_CHECK(code == cudaErrorMemoryAllocation, "cudaMalloc: " + describe(code));
+    return false;
+  };
+  if (!ask()) {
+    trim();
+    if (!ask()) return nullptr;
+  }
+  live_.emplace(memory, block);
+  used_ += block;
+  peak_ = std::max(peak_, used_);
+  return memory;
+}
+
+void Allocator::refuse(int64_t bytes) const {
+  size_t free_bytes = 0;
+  size_t total_bytes = 0;
+  {
+    const Current current(context_);
+    if (cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess) cudaGetLastError();
+  }
+  const auto text = [](auto number) { return human_bytes(static_cast<double>(number)); };
+  throw UserError("device memory",
+                  text(bytes) + " wanted, " + text(free_bytes) + " of " + text(total_bytes) + " free, " + text(used_) +
+                      " in use by this run",
+                  "train a smaller model (--hidden, --layers), end other programs on this GPU, or take a larger one");
+}
+
+void Allocator::release(void* memory) {
+  if (memory == nullptr) return;
+  const auto found = live_.find(memory);
+  NACRE_CHECK(found != live_.end(), "released memory that was not allocated here");
+  used_ -= found->second;
+  free_.emplace(found->second, memory);
+  live_.erase(found);
+}
+
+void Allocator::trim() {
+  if (free_.empty()) return;
+  const Current current(context_);
+  cudaStreamSynchronize(context_.stream());  // errors of earlier work are reported by those who wait for it
+  for (const auto& [bytes, memory] : free_) cudaFree(memory);
+  cudaGetLastError();
+  free_.clear();
+}
+
+}  // namespace nacre::cuda

@@ -1,0 +1,59 @@
+// Device memory by blocks that are kept when they are released. All work runs in one stream, so a block may be given
+// out again at once: what used it comes first.
+#pragma once
+
+#include <map>
+#include <unordered_map>
+
+#include "nacre/cuda/context.h"
+
+namespace nacre::cuda {
+
+class Allocator {
+ public:
+  explicit Allocator(const Context& context) : context_(context) {}
+  ~Allocator();
+  Allocator(const Allocator&) = delete;
+  Allocator& operator=(const Allocator&) = delete;
+
+  // Aligned to 256 bytes; never null, not for 0 bytes either. Throws UserError where the device has no room.
+  void* allocate(int64_t bytes);
+  void release(void* memory);  // null: nothing
+  void trim();
+
+  int64_t used_bytes() const { return used_; }
+  int64_t peak_bytes() const { return peak_; }
+  void reset_peak() { peak_ = used_; }
+
+ private:
+  void* reuse(int64_t block);
+  void* take(int64_t block);
+  [[noreturn]] void refuse(int64_t bytes) const;
+
+  const Context& context_;
+  std::unordered_map<void*, int64_t> live_;
+  std::multimap<int64_t, void*> free_;  // by size
+  int64_t used_ = 0;
+  int64_t peak_ = 0;
+};
+
+// Memory for one step of the host's work.
+class Temporary {
+ public:
+  Temporary(Allocator& allocator, int64_t bytes) : allocator_(allocator), memory_(allocator.allocate(bytes)) {}
+  ~Temporary() { allocator_.release(memory_); }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+
+  void* get() const { return memory_; }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(memory_);
+  }
+
+ private:
+  Allocator& allocator_;
+  void* memory_;
+};
+
+}  // namespace nacre::cuda

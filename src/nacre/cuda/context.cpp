@@ -1,0 +1,136 @@
+#include "nacre/cuda/context.h"
+
+#include <map>
+#include <mutex>
+
+namespace nacre::cuda {
+namespace {
+
+int attribute(int index, cudaDeviceAttr name) {
+  int value = 0;
+  NACRE_CUDA(cudaDeviceGetAttribute(&value, name, index));
+  return value;
+}
+
+// The multiprocessors of one device cut into equal partitions, and who has which.
+struct Partitions {
+  std::vector<CUdevResource> parts;
+  std::vector<bool> taken;
+};
+
+std::mutex partitions_mutex;
+std::map<std::pair<int, int>, Partitions>& all_partitions() {  // by device and size
+  static std::map<std::pair<int, int>, Partitions> partitions;
+  return partitions;
+}
+
+Partitions split(int index, int multiprocessors) {
+  CUdevResource whole{};
+  NACRE_CUDA(driver().device_resource(index, &whole, CU_DEV_RESOURCE_TYPE_SM));
+  const auto size = static_cast<unsigned>(multiprocessors);
+  Partitions cut;
+  if (size >= whole.sm.smCount) {
+    cut.parts = {whole};
+  } else {
+    unsigned count = 0;
+    NACRE_CUDA(driver().split_resource(nullptr, &count, &whole, nullptr, 0, size));
+    cut.parts.resize(count);
+    NACRE_CUDA(driver().split_resource(cut.parts.data(), &count, &whole, nullptr, 0, size));
+    cut.parts.resize(count);
+  }
+  cut.taken.assign(cut.parts.size(), false);
+  return cut;
+}
+
+}  // namespace
+
+DeviceInfo query_device(int index) {
+  cudaDeviceProp properties{};
+  NACRE_CUDA(cudaGetDeviceProperties(&properties, index));
+  NACRE_CUDA(cudaSetDevice(index));
+  size_t free_bytes = 0;
+  size_t total_bytes = 0;
+  NACRE_CUDA(cudaMemGetInfo(&free_bytes, &total_bytes));
+  DeviceInfo info;
+  info.name = properties.name;
+  info.memory_bytes = static_cast<int64_t>(total_bytes);
+  info.free_bytes = static_cast<int64_t>(free_bytes);
+  info.multiprocessors = properties.multiProcessorCount;
+  info.arch = properties.major * 10 + properties.minor;
+  info.clock_mhz = attribute(index, cudaDevAttrClockRate) / 1000;
+  info.l2_bytes = properties.l2CacheSize;
+  info.shared_bytes = static_cast<int64_t>(properties.sharedMemPerBlockOptin);
+  return info;
+}
+
+Context::Context(int index, int multiprocessors) : index_(index), info_(query_device(index)) {
+  if (multiprocessors > 0) {
+    open_green(multiprocessors);
+    return;
+  }
+  NACRE_CUDA(driver().context_current(&context_));  // query_device() has made the primary context current
+  const Current current(*this);
+  NACRE_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+}
+
+void Context::open_green(int multiprocessors) {
+  if (driver().green_stream == nullptr) {
+    throw UserError("device", "this driver cannot divide a GPU into virtual devices", "install a newer driver");
+  }
+  if (multiprocessors > info_.multiprocessors) {
+    throw UserError("device", std::to_string(multiprocessors) + " multiprocessors wanted, the GPU has " +
+                                  std::to_string(info_.multiprocessors));
+  }
+  const std::lock_guard lock(partitions_mutex);
+  const std::pair key(index_, multiprocessors);
+  auto found = all_partitions().find(key);
+  if (found == all_partitions().end()) {
+    found = all_partitions().emplace(key, split(index_, multiprocessors)).first;
+  }
+  Partitions& cut = found->second;
+  size_t part = 0;
+  while (part < cut.parts.size() && cut.taken[part]) ++part;
+  if (part == cut.parts.size()) {
+    throw UserError("device",
+                    "no more virtual devices of " + std::to_string(multiprocessors) +
+                        " multiprocessors: " + std::to_string(cut.parts.size()) + " are in use",
+                    "use fewer or smaller ones");
+  }
+  CUdevResourceDesc description{};
+  NACRE_CUDA(driver().describe_resource(&description, &cut.parts[part], 1));
+  NACRE_CUDA(driver().green_create(&green_, description, index_, CU_GREEN_CTX_DEFAULT_STREAM));
+  try {
+    NACRE_CUDA(driver().green_context(&context_, green_));
+    const Current current(*this);
+    CUstream stream = nullptr;
+    NACRE_CUDA(driver().green_stream(&stream, green_, CU_STREAM_NON_BLOCKING, 0));
+    stream_ = stream;
+  } catch (...) {
+    driver().green_destroy(green_);
+    throw;
+  }
+  cut.taken[part] = true;
+  partition_ = static_cast<int>(part);
+  partition_size_ = multiprocessors;
+  info_.multiprocessors = static_cast<int>(cut.parts[part].sm.smCount);
+}
+
+void Context::close_green() {
+  driver().green_destroy(green_);
+  const std::lock_guard lock(partitions_mutex);
+  all_partitions()[{index_, partition_size_}].taken[static_cast<size_t>(partition_)] = false;
+}
+
+Context::~Context() {
+  try {
+    const Current current(*this);
+    cudaStreamSynchronize(stream_);
+    cudaStreamDestroy(stream_);
+  } catch (const std::exception&) {
+    // The driver is already gone: the process ends.
+    return;
+  }
+  if (green_ != nullptr) close_green();
+}
+
+}  // namespace nacre::cuda

@@ -1,0 +1,244 @@
+#include "nacre/cuda/cuda_device.h"
+
+#include "nacre/cuda/allocator.h"
+#include "nacre/cuda/context.h"
+#include "nacre/cuda/gemm.h"
+#include "nacre/cuda/kernels.h"
+#include "nacre/cuda/primitives.h"
+
+namespace nacre::cuda {
+namespace {
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(int index, int multiprocessors)
+      : context_(std::make_shared<Context>(index, multiprocessors)),
+        allocator_(*context_),
+        kernels_(*context_),
+        gemm_(*context_, allocator_) {}
+
+  const DeviceInfo& info() const override { return context_->info(); }
+
+  // ---- memory
+  void* allocate(int64_t bytes) override {
+    forbid_in_capture("allocate");
+    return allocator_.allocate(bytes);
+  }
+  void release(void* memory) override { allocator_.release(memory); }
+  int64_t used_bytes() const override { return allocator_.used_bytes(); }
+  int64_t peak_bytes() const override { return allocator_.peak_bytes(); }
+  void reset_peak() override { allocator_.reset_peak(); }
+  void trim() override {
+    forbid_in_capture("trim");
+    allocator_.trim();
+  }
+  void* allocate_pinned(int64_t bytes) override;
+  void release_pinned(void* memory) override;
+  void upload(void* to, const void* from, int64_t bytes) override;
+  void download(void* to, const void* from, int64_t bytes) override;
+  void copy(void* to, const void* from, int64_t bytes) override;
+  void fill(void* to, int byte, int64_t bytes) override;
+
+  // ---- kernels
+  DeviceFunction load(const std::string& image, const std::string& function) override {
+    forbid_in_capture("load");
+    return kernels_.load(image, function);
+  }
+  void launch(DeviceFunction function, const LaunchShape& shape, const std::vector<void*>& args) override {
+    kernels_.launch(function, shape, args);
+  }
+  int occupancy(DeviceFunction function, int threads, int64_t shared_bytes) override {
+    return kernels_.occupancy(function, threads, shared_bytes);
+  }
+
+  // ---- matrix products
+  int prepare_gemm(const GemmShape& shape, bool tune) override {
+    forbid_in_capture("prepare_gemm");
+    return gemm_.prepare(shape, tune);
+  }
+  int64_t gemm_workspace(int handle) const override { return gemm_.workspace(handle); }
+  void run_gemm(int handle, const GemmArgs& args, void* workspace) override { gemm_.run(handle, args, workspace); }
+
+  // ---- device-wide primitives
+  void sort_pairs(uint64_t* keys, uint32_t* values, int64_t n, int bits) override { sort(keys, values, n, bits); }
+  void sort_pairs(uint32_t* keys, uint32_t* values, int64_t n, int bits) override { sort(keys, values, n, bits); }
+  void exclusive_sum(const uint32_t* in, int64_t* out, int64_t n) override;
+  int64_t positions_of(const uint8_t* flags, uint32_t* out, int64_t n) override;
+
+  // ---- graphs and time
+  void begin_capture() override;
+  LaunchGraph end_capture() override;
+  void replay(const LaunchGraph& graph) override;
+  DeviceEvent record() override;
+  double elapsed(const DeviceEvent& from, const DeviceEvent& to) override;
+  void synchronize() override {
+    forbid_in_capture("synchronize");
+    const Current current(*context_);
+    NACRE_CUDA(cudaStreamSynchronize(context_->stream()));
+  }
+
+ private:
+  void forbid_in_capture(const char* call) const {
+    NACRE_CHECK(!capturing_, std::string(call) + "() while launches are recorded");
+  }
+  void copy_bytes(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind) {
+    if (bytes == 0) return;
+    NACRE_CUDA(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, context_->stream()));
+  }
+  // Asks a CUB algorithm for its need, then runs it.
+  template <class Algorithm>
+  void with_temporary(const Algorithm& algorithm) {
+    TemporaryMemory memory;
+    NACRE_CUDA(algorithm(memory));
+    const Temporary block(allocator_, static_cast<int64_t>(memory.bytes));
+    memory.memory = block.get();
+    NACRE_CUDA(algorithm(memory));
+  }
+  template <class Key>
+  void sort(Key* keys, uint32_t* values, int64_t n, int bits);
+
+  std::shared_ptr<Context> context_;  // graphs and events keep it too
+  Allocator allocator_;
+  Kernels kernels_;
+  Gemm gemm_;
+  bool capturing_ = false;
+};
+
+void* CudaDevice::allocate_pinned(int64_t bytes) {
+  forbid_in_capture("allocate_pinned");
+  const Current current(*context_);
+  void* memory = nullptr;
+  const cudaError_t code = cudaHostAlloc(&memory, static_cast<size_t>(bytes > 0 ? bytes : 1), cudaHostAllocPortable);
+  if (code == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    throw UserError("host memory", std::to_string(bytes) + " bytes of page-locked memory are not to be had",
+                    "end other programs or raise the limit of locked memory (ulimit -l)");
+  }
+  NACRE_CUDA(code);
+  return memory;
+}
+
+void CudaDevice::release_pinned(void* memory) {
+  if (memory == nullptr) return;
+  forbid_in_capture("release_pinned");
+  const Current current(*context_);
+  NACRE_CUDA(cudaFreeHost(memory));
+}
+
+void CudaDevice::upload(void* to, const void* from, int64_t bytes) {
+  forbid_in_capture("upload");
+  const Current current(*context_);
+  // From pageable memory the call returns when the bytes are in a buffer of the driver's.
+  copy_bytes(to, from, bytes, cudaMemcpyHostToDevice);
+}
+
+void CudaDevice::download(void* to, const void* from, int64_t bytes) {
+  forbid_in_capture("download");
+  const Current current(*context_);
+  copy_bytes(to, from, bytes, cudaMemcpyDeviceToHost);
+  NACRE_CUDA(cudaStreamSynchronize(context_->stream()));
+}
+
+void CudaDevice::copy(void* to, const void* from, int64_t bytes) {
+  const Current current(*context_);
+  copy_bytes(to, from, bytes, cudaMemcpyDeviceToDevice);
+}
+
+void CudaDevice::fill(void* to, int byte, int64_t bytes) {
+  if (bytes == 0) return;
+  const Current current(*context_);
+  NACRE_CUDA(cudaMemsetAsync(to, byte, static_cast<size_t>(bytes), context_->stream()));
+}
+
+template <class Key>
+void CudaDevice::sort(Key* keys, uint32_t* values, int64_t n, int bits) {
+  forbid_in_capture("sort_pairs");
+  NACRE_CHECK(bits >= 0 && bits <= static_cast<int>(8 * sizeof(Key)), "more bits to sort by than a key has");
+  if (n <= 1 || bits == 0) return;
+  const Current current(*context_);
+  const Temporary other_keys(allocator_, n * static_cast<int64_t>(sizeof(Key)));
+  const Temporary other_values(allocator_, n * static_cast<int64_t>(sizeof(uint32_t)));
+  SortBuffers<Key> buffers{{keys, other_keys.as<Key>()}, {values, other_values.as<uint32_t>()}};
+  with_temporary(
+      [&](TemporaryMemory& memory) { return cuda::sort_pairs(memory, buffers, n, bits, context_->stream()); });
+  if (buffers.in_first) return;
+  copy_bytes(keys, other_keys.get(), n * static_cast<int64_t>(sizeof(Key)), cudaMemcpyDeviceToDevice);
+  copy_bytes(values, other_values.get(), n * static_cast<int64_t>(sizeof(uint32_t)), cudaMemcpyDeviceToDevice);
+}
+
+void CudaDevice::exclusive_sum(const uint32_t* in, int64_t* out, int64_t n) {
+  forbid_in_capture("exclusive_sum");
+  const Current current(*context_);
+  NACRE_CUDA(cudaMemsetAsync(out, 0, sizeof(int64_t), context_->stream()));
+  if (n == 0) return;
+  with_temporary([&](TemporaryMemory& memory) { return inclusive_sum(memory, in, out + 1, n, context_->stream()); });
+}
+
+int64_t CudaDevice::positions_of(const uint8_t* flags, uint32_t* out, int64_t n) {
+  forbid_in_capture("positions_of");
+  NACRE_CHECK(n <= int64_t{1} << 32, "positions of more than 2^32 flags");
+  if (n == 0) return 0;
+  const Current current(*context_);
+  const Temporary count(allocator_, sizeof(int64_t));
+  with_temporary([&](TemporaryMemory& memory) {
+    return cuda::positions_of(memory, flags, out, count.as<int64_t>(), n, context_->stream());
+  });
+  int64_t found = 0;
+  copy_bytes(&found, count.get(), sizeof found, cudaMemcpyDeviceToHost);
+  NACRE_CUDA(cudaStreamSynchronize(context_->stream()));
+  return found;
+}
+
+void CudaDevice::begin_capture() {
+  forbid_in_capture("begin_capture");
+  const Current current(*context_);
+  NACRE_CUDA(cudaStreamBeginCapture(context_->stream(), cudaStreamCaptureModeThreadLocal));
+  capturing_ = true;
+}
+
+LaunchGraph CudaDevice::end_capture() {
+  NACRE_CHECK(capturing_, "end_capture() without begin_capture()");
+  capturing_ = false;
+  const Current current(*context_);
+  cudaGraph_t graph = nullptr;
+  NACRE_CUDA(cudaStreamEndCapture(context_->stream(), &graph));
+  cudaGraphExec_t made = nullptr;
+  const cudaError_t code = cudaGraphInstantiate(&made, graph, 0);
+  cudaGraphDestroy(graph);
+  NACRE_CHECK(code == cudaSuccess, "cudaGraphInstantiate: " + describe(code));
+  return {made, [keep = context_](void* p) { cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(p)); }};
+}
+
+void CudaDevice::replay(const LaunchGraph& graph) {
+  forbid_in_capture("replay");
+  const Current current(*context_);
+  NACRE_CUDA(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph.get()), context_->stream()));
+}
+
+DeviceEvent CudaDevice::record() {
+  forbid_in_capture("record");
+  const Current current(*context_);
+  cudaEvent_t made = nullptr;
+  NACRE_CUDA(cudaEventCreate(&made));
+  DeviceEvent event(made, [keep = context_](void* p) { cudaEventDestroy(static_cast<cudaEvent_t>(p)); });
+  NACRE_CUDA(cudaEventRecord(made, context_->stream()));
+  return event;
+}
+
+double CudaDevice::elapsed(const DeviceEvent& from, const DeviceEvent& to) {
+  forbid_in_capture("elapsed");
+  const Current current(*context_);
+  NACRE_CUDA(cudaEventSynchronize(static_cast<cudaEvent_t>(to.get())));
+  float milliseconds = 0;
+  NACRE_CUDA(
+      cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(from.get()), static_cast<cudaEvent_t>(to.get())));
+  return milliseconds / 1e3;
+}
+
+}  // namespace
+
+std::unique_ptr<Device> open_device(int index, int multiprocessors) {
+  return std::make_unique<CudaDevice>(index, multiprocessors);
+}
+
+}  // namespace nacre::cuda

@@ -1,0 +1,60 @@
+// Matrix products by cuBLASLt. The library stores columns, the engine rows: out = a · b is computed as outᵀ = bᵀ · aᵀ,
+// which is the same memory with the operands in the other order.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "nacre/cuda/allocator.h"
+#include "nacre/cuda/blaslt.h"
+
+namespace nacre::cuda {
+
+class Gemm {
+ public:
+  Gemm(const Context& context, Allocator& allocator) : context_(context), allocator_(allocator) {}
+  ~Gemm();
+  Gemm(const Gemm&) = delete;
+  Gemm& operator=(const Gemm&) = delete;
+
+  int prepare(GemmShape shape, bool tune);
+  int64_t workspace(int handle) const;
+  void run(int handle, const GemmArgs& args, void* workspace);
+
+ private:
+  struct Algorithm {
+    cublasLtMatmulAlgo_t choice{};
+    int64_t workspace = 0;
+  };
+  // Of a, b and c, in bytes: powers of two, at most 16, since no kernel of the library asks for more.
+  using Alignment = std::array<uint32_t, 3>;
+  struct Plan {
+    GemmShape shape;
+    Alignment alignment{};  // that `algorithm` needs
+    Algorithm algorithm;
+    bool tuned = false;
+    bool empty = false;         // k = 0 or no elements: no product at all
+    bool own_epilogue = false;  // not the library's
+    BlasLtOwner<cublasLtMatmulDesc_t> desc;
+    BlasLtOwner<cublasLtMatrixLayout_t> a, b, c;
+    std::map<Alignment, Algorithm> for_other_pointers;
+  };
+  std::unique_ptr<Plan> make(const GemmShape& shape);
+  std::vector<Algorithm> candidates(const Plan& plan, const Alignment& alignment, int most, int64_t workspace);
+  void choose(Plan& plan, bool tune, int64_t workspace);
+  void tune(Plan& plan, const std::vector<Algorithm>& among, const void* bias);
+  double time(Plan& plan, const Algorithm& algorithm, const GemmArgs& args, void* workspace);
+  cublasStatus_t multiply(Plan& plan, const Algorithm& algorithm, const GemmArgs& args, void* workspace);
+  const Algorithm& algorithm_for(Plan& plan, const GemmArgs& args);
+  void finish(const Plan& plan, const GemmArgs& args, float scale);
+  static Alignment stored_alignment(const GemmShape& shape);
+
+  const Context& context_;
+  Allocator& allocator_;
+  BlasLtOwner<cublasLtHandle_t> library_;
+  std::vector<std::unique_ptr<Plan>> plans_;
+};
+
+}  // namespace nacre::cuda

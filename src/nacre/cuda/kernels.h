@@ -1,0 +1,39 @@
+// Loaded images and launches of their functions.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+
+#include "nacre/cuda/context.h"
+
+namespace nacre::cuda {
+
+class Kernels {
+ public:
+  explicit Kernels(const Context& context) : context_(context) {}
+  ~Kernels();
+  Kernels(const Kernels&) = delete;
+  Kernels& operator=(const Kernels&) = delete;
+
+  // The same image is loaded once, whatever number of its functions is asked for.
+  DeviceFunction load(const std::string& image, const std::string& function);
+  void launch(DeviceFunction function, const LaunchShape& shape, const std::vector<void*>& args);
+  int occupancy(DeviceFunction function, int threads, int64_t shared_bytes);
+
+ private:
+  struct Function {
+    CUkernel kernel = nullptr;
+    int64_t dynamic_limit = 0;  // of shared memory, as set now
+    std::string name;
+  };
+  struct Image {
+    CUlibrary library = nullptr;
+    std::unordered_map<std::string, std::unique_ptr<Function>> functions;
+  };
+  void allow_shared(Function& function, int64_t bytes) const;
+
+  const Context& context_;
+  std::unordered_map<std::string, Image> images_;  // by their bytes
+};
+
+}  // namespace nacre::cuda

@@ -1,0 +1,89 @@
+#include "nacre/cuda/primitives.h"
+
+#include <cuda_bf16.h>
+
+#include <thrust/iterator/counting_iterator.h>
+#include <algorithm>
+#include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_scan.cuh>
+#include <cub/device/device_select.cuh>
+#include <cuda/std/functional>
+
+namespace nacre::cuda {
+namespace {
+
+template <class Key>
+cudaError_t sort(TemporaryMemory& temporary, SortBuffers<Key>& buffers, int64_t n, int bits, cudaStream_t stream) {
+  cub::DoubleBuffer<Key> keys(buffers.keys[0], buffers.keys[1]);
+  cub::DoubleBuffer<uint32_t> values(buffers.values[0], buffers.values[1]);
+  const cudaError_t code =
+      cub::DeviceRadixSort::SortPairs(temporary.memory, temporary.bytes, keys, values, n, 0, bits, stream);
+  buffers.in_first = keys.selector == 0;
+  return code;
+}
+
+struct IsSet {
+  const uint8_t* flags;
+  __device__ bool operator()(uint32_t i) const { return flags[i] != 0; }
+};
+
+__device__ float read(const float* c, int64_t i) { return c[i]; }
+__device__ float read(const __nv_bfloat16* c, int64_t i) { return __bfloat162float(c[i]); }
+__device__ void write(float* c, int64_t i, float value) { c[i] = value; }
+__device__ void write(__nv_bfloat16* c, int64_t i, float value) { c[i] = __float2bfloat16(value); }
+
+template <class Element>
+__global__ void finish(FinishProduct work) {
+  auto* c = static_cast<Element*>(work.c);
+  const int64_t matrix = work.m * work.n;
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < work.batch * matrix; i += step) {
+    const int64_t column = i % work.n;
+    const int64_t at = i / matrix * work.stride + i % matrix / work.n * work.ldc + column;
+    float value = work.scale == 0 ? 0.0F : work.scale * read(c, at);
+    if (work.bias != nullptr) value += work.bias[column];
+    // max() would turn a NaN into 0
+    if (work.relu && value < 0) value = 0;
+    write(c, at, value);
+  }
+}
+
+}  // namespace
+
+cudaError_t sort_pairs(TemporaryMemory& temporary, SortBuffers<uint32_t>& buffers, int64_t n, int bits,
+                       cudaStream_t stream) {
+  return sort(temporary, buffers, n, bits, stream);
+}
+
+cudaError_t sort_pairs(TemporaryMemory& temporary, SortBuffers<uint64_t>& buffers, int64_t n, int bits,
+                       cudaStream_t stream) {
+  return sort(temporary, buffers, n, bits, stream);
+}
+
+cudaError_t inclusive_sum(TemporaryMemory& temporary, const uint32_t* in, int64_t* out, int64_t n,
+                          cudaStream_t stream) {
+  // The sums have the type of the initial value.
+  return cub::DeviceScan::InclusiveScanInit(temporary.memory, temporary.bytes, in, out, ::cuda::std::plus<>{},
+                                            int64_t{0}, n, stream);
+}
+
+cudaError_t positions_of(TemporaryMemory& temporary, const uint8_t* flags, uint32_t* out, int64_t* count, int64_t n,
+                         cudaStream_t stream) {
+  return cub::DeviceSelect::If(temporary.memory, temporary.bytes, thrust::counting_iterator<uint32_t>(0), out, count, n,
+                               IsSet{flags}, stream);
+}
+
+cudaError_t finish_product(const FinishProduct& work, cudaStream_t stream) {
+  const int64_t elements = work.batch * work.m * work.n;
+  if (elements == 0) return cudaSuccess;
+  constexpr int kThreads = 256;
+  const auto blocks = static_cast<unsigned>(std::min<int64_t>((elements + kThreads - 1) / kThreads, 16384));
+  if (work.bf16) {
+    finish<__nv_bfloat16><<<blocks, kThreads, 0, stream>>>(work);
+  } else {
+    finish<float><<<blocks, kThreads, 0, stream>>>(work);
+  }
+  return cudaGetLastError();
+}
+
+}  // namespace nacre::cuda

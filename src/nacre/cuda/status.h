@@ -1,0 +1,27 @@
+// Failures of CUDA calls as exceptions.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include "nacre/base/error.h"
+
+namespace nacre::cuda {
+
+std::string describe(cudaError_t code);
+std::string describe(CUresult code);
+
+inline bool failed(cudaError_t code) { return code != cudaSuccess; }
+inline bool failed(CUresult code) { return code != CUDA_SUCCESS; }
+
+// Throws InternalError naming the call and the reason. The runtime's memory of the error is cleared: a later call must
+// not report it again.
+#define NACRE_CUDA(call)                                                                                               \
+  do {                                                                                                                 \
+    if (const auto nacre_code = (call); ::nacre::cuda::failed(nacre_code)) {                                           \
+      cudaGetLastError();                                                                                              \
+      throw ::nacre::InternalError(__FILE__, __LINE__, std::string(#call ": ") + ::nacre::cuda::describe(nacre_code)); \
+    }                                                                                                                  \
+  } while (0)
+
+}  // namespace nacre::cuda

@@ -1,0 +1,52 @@
+// Backend: where a plan's kernels run and its values live. The executor plans memory and order; a back end knows what a
+// kernel needs, binds it to memory, and moves bytes. Pointers are the back end's own: only read() brings values to the
+// host.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "nacre/engine/views.h"
+#include "nacre/plan/plan.h"
+
+namespace nacre {
+
+class Executor;
+
+struct KernelNeeds {
+  int64_t scratch_floats = 0;   // per thread of the host
+  int64_t workspace_bytes = 0;  // shared, for the duration of the kernel
+};
+
+// Runs one kernel, or a whole step. All pointers are resolved when it is made; calling it allocates nothing.
+using Step = std::function<void()>;
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string name() const = 0;
+  virtual KernelNeeds needs(const Executor& executor, const Kernel& kernel) = 0;
+  virtual Step bind(const Executor& executor, const Kernel& kernel, const cpu::Scratch& scratch, void* workspace) = 0;
+
+  virtual std::shared_ptr<void> allocate(int64_t bytes) = 0;
+  virtual int64_t available_bytes() = 0;
+  virtual void write(void* to, const void* host, int64_t bytes) = 0;
+  virtual void read(void* host, const void* from, int64_t bytes) = 0;  // waits for the steps before it
+  virtual void copy(void* to, const void* from, int64_t bytes) = 0;
+  virtual void clear(void* to, int64_t bytes) = 0;
+  // The graph's forms this back end holds, for the memory bill.
+  virtual int64_t graph_bytes() const = 0;
+
+  // What the random numbers of the following steps depend on.
+  virtual void begin_step(const StepContext& step) = 0;
+  // The steps as one, launched at once; null: they are called one by one.
+  virtual Step record(const std::vector<Step>& steps) = 0;
+  virtual double seconds(const Step& step) = 0;
+};
+
+// The host: values in ordinary memory, kernels on the threads of base/parallel.h.
+std::shared_ptr<Backend> make_cpu_backend(std::shared_ptr<GraphViews> views);
+
+}  // namespace nacre

@@ -1,0 +1,61 @@
+// The plain implementation of a node, run on the host: its operands are brought there, its result is sent back.
+#include "nacre/engine/gpu/bind_host.h"
+
+#include "nacre/engine/gpu/context.h"
+#include "nacre/kernel/ref/ref_op.h"
+#include "nacre/tensor/tensor.h"
+
+namespace nacre {
+namespace {
+
+// A value's bytes on the host, and where they are on the device.
+struct Mirror {
+  Tensor host;
+  void* device;
+};
+
+KernelNeeds host_needs(const GpuKernel&) { return {}; }
+
+// One node: operands as the DFG has them.
+Step run_on_host(const GpuKernel& k, NodeRef root) {
+  const auto mirror = [&](NodeRef i) {
+    const ValueType& type = k.node(i).type;
+    return Mirror{Tensor(type.dtype, {k.rows(i) * type.row_size()}), k.pointer(i)};
+  };
+  struct Call {
+    Node node;
+    const Blocks* blocks;
+    std::vector<Mirror> operands;
+    std::vector<ref::ConstView> inputs;
+    Mirror result;
+    ref::View out;
+  };
+  auto call = std::make_shared<Call>();
+  call->node = k.node(root);
+  call->blocks = &k.executor.blocks();
+  for (const NodeRef a : call->node.inputs) {
+    call->operands.push_back(mirror(a));
+    call->inputs.push_back({call->operands.back().host.raw(), k.node(a).type, k.rows(a)});
+  }
+  call->result = mirror(root);
+  call->out = {call->result.host.raw(), call->node.type, k.rows(root)};
+  return [call, &device = k.context.device(), step = k.context.step()] {
+    static_assert(sizeof(StepContext) == cuda::kStepBytes);
+    StepContext now;
+    device.download(&now, step, sizeof(now));
+    for (Mirror& m : call->operands) device.download(m.host.raw(), m.device, m.host.bytes());
+    ref::run<float>(call->node, *call->blocks, now, call->inputs, call->out);
+    device.upload(call->result.device, call->result.host.raw(), call->result.host.bytes());
+  };
+}
+
+Step bind_host(const GpuKernel& k, void*) {
+  const Step first = run_on_host(k, k.kernel.root);
+  return k.kernel.second < 0 ? first : then(first, run_on_host(k, k.kernel.second));
+}
+
+}  // namespace
+
+const GpuFamily kGpuHost = {host_needs, bind_host};
+
+}  // namespace nacre

@@ -1,0 +1,15 @@
+// Kernels that run on the host between copies.
+#pragma once
+
+#include "nacre/plan/plan.h"
+
+namespace nacre {
+
+// Whether a kernel has no version for the GPU: its operands are brought to the host and its results sent back. Such a
+// step cannot be recorded in a graph of launches.
+inline bool runs_on_host(const Kernel& kernel, const Dfg& dfg) {
+  if (kernel.kind == KernelKind::lstm) return kernel.second >= 0 || dfg[kernel.root].op == Op::lstm_gates;
+  return kernel.kind == KernelKind::reference || kernel.kind == KernelKind::lstm_gates_grad;
+}
+
+}  // namespace nacre

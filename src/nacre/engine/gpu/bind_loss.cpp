@@ -1,0 +1,115 @@
+// Losses and statistics of columns on a GPU.
+#include "nacre/engine/gpu/step_list.h"
+#include "nacre/kernel/cuda/loss.h"
+#include "nacre/kernel/cuda/moments.h"
+
+namespace nacre {
+namespace {
+
+int64_t blocks_of(int64_t elements, int threads) { return (elements + threads - 1) / threads; }
+
+double* doubles(StepList& steps, int64_t count) {
+  return static_cast<double*>(steps.carve.take(count * static_cast<int64_t>(sizeof(double))));
+}
+
+void add_loss(const GpuKernel& k, StepList& steps) {
+  const Op op = k.node(k.kernel.root).op;
+  const bool nll = op == Op::nll || op == Op::nll_grad;
+  const cuda::LossKind kind = nll ? cuda::LossKind::nll : cuda::LossKind::bce;
+  const int64_t rows = k.rows(k.kernel.args[0]), classes = k.width(k.kernel.args[0]);
+  const auto operands = [&] {
+    LaunchArgs a;
+    for (const size_t i : {0, 1, 2}) a.add(k.pointer(k.kernel.args[i]));
+    return a;
+  };
+  if (op == Op::nll_grad || op == Op::bce_grad) {
+    const cuda::Source grad = cuda::loss_grad(kind, classes);
+    steps.launch(grad, blocks_of(rows * classes, grad.threads), [&] {
+      return operands().add(k.pointer(k.kernel.args[3])).add(k.pointer(k.kernel.root)).add(rows * classes);
+    });
+    return;
+  }
+  const int64_t blocks = cuda::loss_blocks(rows);
+  double* slots = doubles(steps, blocks);
+  steps.launch(cuda::loss_sum(kind, classes), blocks,
+               [&] { return operands().add(slots).add(rows).add(cuda::loss_rows_of_block(rows)); });
+  steps.launch(cuda::loss_total(), 1,
+               [&] { return LaunchArgs().add(slots).add(blocks).add(k.pointer(k.kernel.root)); });
+}
+
+// The sums of columns over all rows, left run by run in `slots`.
+struct Columns {
+  int64_t rows, width;
+  const void* x;
+  const void* g;
+  const void* mean;
+  double* slots;
+};
+
+void add_column_sums(StepList& steps, cuda::ColumnSums kind, const Columns& c) {
+  steps.launch(cuda::column_sums(kind, c.width), cuda::moments_tiles(c.width) * cuda::moments_runs(c.rows), [&] {
+    LaunchArgs a;
+    a.add(c.x).add(c.g).add(c.mean).add(c.slots).add(c.rows).add(cuda::moments_rows_of_run(c.rows));
+    return a;
+  });
+}
+
+void add_column_moments(const GpuKernel& k, StepList& steps) {
+  Columns c = {
+      k.rows(k.kernel.args[0]), k.width(k.kernel.args[0]), k.pointer(k.kernel.args[0]), nullptr, nullptr, nullptr};
+  const int64_t runs = cuda::moments_runs(c.rows);
+  c.slots = doubles(steps, runs * c.width);
+  auto* out = static_cast<float*>(k.pointer(k.kernel.root));
+  const auto mean_to = [&](float* to) {
+    steps.launch(cuda::column_mean(c.width), cuda::moments_tiles(c.width),
+                 [&] { return LaunchArgs().add(c.slots).add(runs).add(c.rows).add(to); });
+  };
+  add_column_sums(steps, cuda::ColumnSums::values, c);
+  mean_to(out);
+  c.mean = out;
+  add_column_sums(steps, cuda::ColumnSums::squares, c);
+  mean_to(at(out, c.width));
+}
+
+void add_standardize_grad(const GpuKernel& k, StepList& steps) {
+  const auto& args = k.kernel.args;  // g, x, moments
+  Columns c = {k.rows(args[0]), k.width(args[0]), k.pointer(args[1]), k.pointer(args[0]), k.pointer(args[2]), nullptr};
+  const int64_t runs = cuda::moments_runs(c.rows);
+  c.slots = doubles(steps, runs * 2 * c.width);
+  float* terms = steps.carve.floats(3 * c.width);
+  add_column_sums(steps, cuda::ColumnSums::grads, c);
+  steps.launch(cuda::standardize_grad_terms(c.width), cuda::moments_tiles(c.width), [&] {
+    const auto epsilon = static_cast<float>(k.node(k.kernel.root).alpha);
+    return LaunchArgs().add(c.slots).add(runs).add(c.rows).add(c.mean).add(epsilon).add(terms);
+  });
+  const cuda::Source grad = cuda::standardize_grad(c.width);
+  steps.launch(grad, blocks_of(c.rows * c.width, grad.threads), [&] {
+    LaunchArgs a;
+    a.add(c.g).add(c.x).add(c.mean).add(terms).add(k.pointer(k.kernel.root)).add(c.rows * c.width);
+    return a;
+  });
+}
+
+void add_steps(const GpuKernel& k, StepList& steps) {
+  if (k.kernel.kind == KernelKind::loss) return add_loss(k, steps);
+  if (k.node(k.kernel.root).op == Op::column_moments) return add_column_moments(k, steps);
+  add_standardize_grad(k, steps);
+}
+
+KernelNeeds loss_needs(const GpuKernel& k) {
+  StepList steps(k.context, nullptr, true);
+  add_steps(k, steps);
+  return {0, steps.bytes()};
+}
+
+Step bind_loss(const GpuKernel& k, void* workspace) {
+  StepList steps(k.context, workspace, false);
+  add_steps(k, steps);
+  return steps.finish(workspace);
+}
+
+}  // namespace
+
+const GpuFamily kGpuLoss = {loss_needs, bind_loss};
+
+}  // namespace nacre

@@ -1,0 +1,222 @@
+// LSTMs over neighbours on a GPU. The forward pass is one launch over all rows, longest first. The backward pass takes
+// the rows in runs whose steps fit a workspace: it runs them again keeping gates and states, walks back over them, and
+// from the gates' gradients adds up dz (rows grouped by source) and dw (a matrix product over all steps of the run).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nacre/engine/gpu/lstm_parts.h"
+#include "nacre/engine/gpu/step_list.h"
+#include "nacre/kernel/cuda/lstm.h"
+#include "nacre/kernel/cuda/typed.h"
+
+namespace nacre {
+namespace {
+
+constexpr int64_t kFloat = sizeof(float);
+
+struct Lstm {
+  const Graph& graph;
+  cuda::LstmShape shape;
+  int64_t hidden;
+  const float* z;
+  const float* w;
+  std::string key;  // of what is made for the graph
+};
+
+Lstm lstm_of(const GpuKernel& k, NodeRef z, NodeRef w) {
+  const int64_t hidden = k.width(z) / 4;
+  const bool on_edges = k.node(z).type.space.kind == SpaceKind::edge;
+  return {k.graph(),
+          {hidden, on_edges, k.context.device().info().shared_bytes},
+          hidden,
+          static_cast<const float*>(k.pointer(z)),
+          static_cast<const float*>(k.pointer(w)),
+          fmt::format("sequences {} {}", static_cast<const void*>(k.graph().row_ptr().data()),
+                      static_cast<const void*>(k.graph().col_idx().data()))};
+}
+
+int64_t blocks_of(int64_t units, int64_t per_block) { return (units + per_block - 1) / per_block; }
+
+const SequenceOrder& order_of(GpuContext& context, const Lstm& l) {
+  return context.once<SequenceOrder>(l.key, [&] { return order_sequences(l.graph); });
+}
+
+// The device's copies of the rows' order.
+struct Rows {
+  const uint32_t* order = nullptr;
+  const int64_t* entry = nullptr;
+  const int64_t* row_ptr = nullptr;
+  const uint32_t* col = nullptr;
+};
+
+Rows rows_of(GpuContext& context, const Lstm& l, const SequenceOrder& order) {
+  return {context.made(l.key + " order", order.row), context.made(l.key + " entry", order.entry),
+          context.resident(l.graph.row_ptr()), l.shape.on_edges ? nullptr : context.resident(l.graph.col_idx())};
+}
+
+struct Kept {
+  float* gates = nullptr;
+  float* h = nullptr;
+  float* c = nullptr;
+};
+
+// Rows [first, first + count) of the order.
+struct Run {
+  int64_t first, count;
+};
+
+// `out` null: keeps what a backward pass needs.
+void add_forward(StepList& steps, const Lstm& l, const Rows& rows, const Run& run, const Kept& kept, float* out) {
+  const int64_t blocks = blocks_of(run.count, cuda::lstm_rows_of_block(l.shape, false));
+  steps.launch(cuda::lstm_forward(l.shape, out == nullptr), blocks, [&] {
+    LaunchArgs a;
+    a.add(l.z).add(l.w).add(rows.order).add(rows.row_ptr).add(rows.col).add(rows.entry);
+    a.add(kept.gates).add(kept.h).add(kept.c).add(out).add(run.first).add(run.count);
+    return a;
+  });
+}
+
+void add_lstm(const GpuKernel& k, StepList& steps) {
+  if (steps.sizing()) return;
+  const Lstm l = lstm_of(k, k.kernel.args[0], k.kernel.args[1]);
+  const SequenceOrder& order = order_of(k.context, l);
+  auto* out = static_cast<float*>(k.pointer(k.kernel.root));
+  steps.zero(out, l.graph.num_dst() * l.hidden * kFloat);  // rows without neighbours
+  add_forward(steps, l, rows_of(k.context, l, order), {0, static_cast<int64_t>(order.row.size())}, {}, out);
+}
+
+std::string key_of_sums(const Lstm& l, const std::vector<int64_t>& borders) {
+  return fmt::format("{} sums of {}", l.key, borders.size() < 2 ? 0 : borders[1]);
+}
+
+const SequenceItems& sums_of(GpuContext& context, const Lstm& l, const std::vector<int64_t>& borders) {
+  return context.once<SequenceItems>(key_of_sums(l, borders),
+                                     [&] { return cut_sums(sums_of_sources(l.graph, order_of(context, l), borders)); });
+}
+
+// Adds the rows of a run's entries to those of their sources.
+struct AddRows {
+  const SequenceItems* sums;
+  std::string key;
+  const float* gates;
+  float* partials;
+  float* dz;
+  int64_t width;
+};
+void add_to_sources(GpuContext& context, StepList& steps, const AddRows& args, size_t run) {
+  const cuda::Source source = cuda::add_rows(args.width);
+  const auto launch = [&](const std::vector<GpuSegment>& items, const std::vector<int64_t>& run_ptr, bool pieces) {
+    const int64_t first = run_ptr[run], count = run_ptr[run + 1] - first;
+    steps.launch(source, blocks_of(count, cuda::add_rows_of_block()), [&] {
+      LaunchArgs a;
+      a.add(pieces ? args.partials : args.gates);
+      a.add(context.made(args.key + (pieces ? " pieces" : " items"), items) + first);
+      a.add(pieces ? nullptr : context.made(args.key + " entry", args.sums->entry));
+      a.add(args.partials).add(args.dz).add(count);
+      return a;
+    });
+  };
+  launch(args.sums->items, args.sums->item_run, false);
+  launch(args.sums->pieces, args.sums->piece_run, true);
+}
+
+GemmShape product_of(const GpuKernel& k, int64_t hidden) {
+  GemmShape shape;
+  shape.m = hidden;
+  shape.n = 4 * hidden;
+  shape.transpose_a = true;
+  shape.lda = hidden;
+  shape.ldb = 4 * hidden;
+  shape.ldc = 4 * hidden;
+  const GemmType type = k.context.options().precision;
+  shape.type = type == GemmType::bf16 ? GemmType::tf32 : type;
+  return shape;
+}
+
+struct Grads {
+  const float* g;
+  bool want_z, want_w;
+  float* dz;
+  float* dw;
+};
+
+Grads grads_of(const GpuKernel& k) {
+  const bool root_is_z = k.node(k.kernel.root).op == Op::lstm_grad_z;
+  const NodeRef z = root_is_z ? k.kernel.root : k.kernel.second;
+  const NodeRef w = root_is_z ? k.kernel.second : k.kernel.root;
+  return {static_cast<const float*>(k.pointer(k.kernel.args[0])), z >= 0, w >= 0, static_cast<float*>(k.pointer(z)),
+          static_cast<float*>(k.pointer(w))};
+}
+
+void add_lstm_grad(const GpuKernel& k, StepList& steps) {
+  const Lstm l = lstm_of(k, k.kernel.args[1], k.kernel.args[2]);
+  const Grads grads = grads_of(k);
+  const int64_t h = l.hidden;
+  const SequenceOrder& order = order_of(k.context, l);
+  const DeviceInfo& device = k.context.device().info();
+  const int64_t budget = std::min(device.memory_bytes, device.free_bytes) / 8;
+  const std::vector<int64_t> borders = cut_sequences(order, std::max<int64_t>(1024, budget / (6 * h * kFloat)));
+  const int64_t entries = longest_run(order, borders);
+  Kept kept;
+  kept.gates = steps.carve.floats(entries * 4 * h);
+  kept.h = steps.carve.floats(entries * h);
+  kept.c = steps.carve.floats(entries * h);
+  const bool by_source = grads.want_z && !l.shape.on_edges;
+  AddRows sums = {nullptr, key_of_sums(l, borders), kept.gates, nullptr, grads.dz, 4 * h};
+  if (by_source) {
+    sums.sums = &sums_of(k.context, l, borders);
+    sums.partials = steps.carve.floats(sums.sums->num_partials * 4 * h);
+  }
+  const float* w = l.w;
+  if (cuda::lstm_in_tiles(h)) {
+    float* transposed = steps.carve.floats(4 * h * h);
+    const cuda::Source turn = cuda::arrange_weights(cuda::Arrange::split, h, 4 * h, 1, false);
+    steps.launch(turn, blocks_of(4 * h * h, turn.threads), [&] { return LaunchArgs().add(l.w).add(transposed); });
+    w = transposed;
+  }
+  // On edges every row of dz is one entry's.
+  if (by_source) steps.zero(grads.dz, l.graph.num_src() * 4 * h * kFloat);
+  if (grads.want_w && entries == 0) steps.zero(grads.dw, 4 * h * h * kFloat);
+  const Rows rows = steps.sizing() ? Rows{} : rows_of(k.context, l, order);
+  GemmShape product = product_of(k, h);
+  cuda::LstmShape shape = l.shape;
+  shape.on_edges = l.shape.on_edges && grads.want_z;
+  for (size_t c = 0; c + 1 < borders.size(); ++c) {
+    const int64_t first = borders[c], count = borders[c + 1] - first;
+    add_forward(steps, l, rows, {first, count}, kept, nullptr);
+    steps.launch(cuda::lstm_backward(shape), blocks_of(count, cuda::lstm_rows_of_block(shape, true)), [&] {
+      LaunchArgs a;
+      a.add(grads.g).add(w).add(rows.order).add(rows.row_ptr).add(rows.entry).add(kept.gates).add(kept.c);
+      a.add(grads.dz).add(first).add(count);
+      return a;
+    });
+    if (by_source) add_to_sources(k.context, steps, sums, c);
+    product.k = order.entry[static_cast<size_t>(borders[c + 1])] - order.entry[static_cast<size_t>(first)];
+    product.beta = c == 0 ? 0.0f : 1.0f;
+    if (grads.want_w) steps.product(product, {kept.h, kept.gates, grads.dw, nullptr});
+  }
+}
+
+void add_steps(const GpuKernel& k, StepList& steps) {
+  if (k.kernel.kind == KernelKind::lstm) return add_lstm(k, steps);
+  add_lstm_grad(k, steps);
+}
+
+KernelNeeds lstm_needs(const GpuKernel& k) {
+  StepList steps(k.context, nullptr, true);
+  add_steps(k, steps);
+  return {0, steps.bytes()};
+}
+
+Step bind_lstm(const GpuKernel& k, void* workspace) {
+  StepList steps(k.context, workspace, false);
+  add_steps(k, steps);
+  return steps.finish(workspace);
+}
+
+}  // namespace
+
+const GpuFamily kGpuLstm = {lstm_needs, bind_lstm};
+
+}  // namespace nacre

@@ -1,0 +1,331 @@
+// Row programs on the GPU.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nacre/base/error.h"
+#include "nacre/engine/gpu/rows_parts.h"
+
+namespace nacre {
+namespace {
+
+using cpu::Direction;
+
+const GpuRows& rows_view(const GpuKernel& g) {
+  return g.context.rows(g.graph(), g.kernel.direction, g.executor.plan().options.differentiate);
+}
+
+cuda::EdgeSide side_of(const GpuRows& rows) {
+  cuda::EdgeSide side;
+  side.rows_at_dst = cpu::rows_at_dst(rows.host->direction);
+  side.edge_ids = rows.edge_id != nullptr;
+  side.row_vertex = rows.row_vertex != nullptr;
+  side.mean_degree = rows.host->rows == 0 ? 1 : rows.host->row_ptr[rows.host->rows] / rows.host->rows;
+  return side;
+}
+
+int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+// ---- reductions
+
+// Rows longer than this are cut into pieces, so that no group of threads works long after all others have ended: with
+// this many pieces every multiprocessor has its warps full several times over, and no piece takes a group very long.
+int64_t longest_piece(int64_t entries, int multiprocessors, int lanes) {
+  return std::clamp<int64_t>(entries / (int64_t{128} * multiprocessors), 8 * std::max(lanes, 8), 8192);
+}
+
+// Pieces of long rows first: they take longest.
+RowCut cut_rows(const cpu::RowView& view, int64_t longest) {
+  RowCut cut;
+  const auto length = [&](int64_t r) { return view.row_ptr[r + 1] - view.row_ptr[r]; };
+  for (int64_t r = 0; r < view.rows; ++r) {
+    if (length(r) <= longest) continue;
+    const int64_t begin = view.row_ptr[r], pieces = (length(r) + longest - 1) / longest;
+    for (int64_t p = 0; p < pieces; ++p) {
+      cut.segments.push_back({static_cast<uint32_t>(r), static_cast<int32_t>(cut.partials + p),
+                              static_cast<int32_t>(cut.split.size()), 0, begin + length(r) * p / pieces,
+                              begin + length(r) * (p + 1) / pieces});
+    }
+    cut.split.push_back(
+        {static_cast<int32_t>(cut.partials), static_cast<int32_t>(pieces), static_cast<int32_t>(length(r)), 0});
+    cut.partials += pieces;
+  }
+  for (int64_t r = 0; r < view.rows; ++r) {
+    if (length(r) <= longest)
+      cut.segments.push_back({static_cast<uint32_t>(r), -1, -1, 0, view.row_ptr[r], view.row_ptr[r + 1]});
+  }
+  return cut;
+}
+
+ReduceRows reduce_rows(const GpuKernel& g, int lanes) {
+  const GpuRows& view = rows_view(g);
+  // Undifferentiated, every row is one unit of work, however long.
+  const int64_t longest =
+      g.executor.plan().options.differentiate
+          ? longest_piece(view.host->row_ptr[view.host->rows], g.context.device().info().multiprocessors, lanes)
+          : INT32_MAX;
+  const std::string key = fmt::format("{} {}", static_cast<const void*>(view.host.get()), longest);
+  return g.context.reduce_rows(key, [&] {
+    ReduceRows r;
+    r.side = side_of(view);
+    place_cut(g.context, key, cut_rows(*view.host, longest), r);
+    r.col = view.col;
+    r.edge_id = view.edge_id;
+    r.row_vertex = view.row_vertex;
+    return r;
+  });
+}
+
+// A weighted sum of gathered rows as a program, `width` columns of them: columns stand where a source would.
+RowProgram spmm_program(const GpuKernel& g, int64_t width) {
+  RowProgram p;
+  p.domain = {SpaceKind::edge, g.layer()};
+  p.operands.push_back(g.kernel.args[0]);
+  p.widths.push_back(width);
+  Micro load;
+  load.op = MicroOp::load_src;
+  load.out = 0;
+  load.operand = 0;
+  p.code.push_back(load);
+  if (g.kernel.args[1] < 0) return p;
+  p.operands.push_back(g.kernel.args[1]);
+  p.widths.push_back(g.kernel.heads);
+  p.widths.push_back(width);
+  Micro weight;
+  weight.op = MicroOp::load;
+  weight.out = 1;
+  weight.operand = 1;
+  p.code.push_back(weight);
+  Micro product;
+  product.op = MicroOp::mul;
+  product.out = 2;
+  product.a = 0;
+  product.b = 1;
+  product.b_repeat = static_cast<int>(width / g.kernel.heads);
+  p.code.push_back(product);
+  return p;
+}
+
+// Column tiles of a sum: where rows are read many times over but all of them together do not fit the cache, a tile of
+// them does.
+int column_tiles(const GpuKernel& g) {
+  const int64_t width = g.width(g.kernel.root);
+  const int64_t read = g.rows(g.kernel.args[0]);
+  if (g.kernel.heads > 1 || side_of(rows_view(g)).mean_degree < 64) return 1;
+  const int64_t cache = g.context.options().cache_bytes;
+  if (read * width * 4 <= (cache > 0 ? cache : g.context.device().info().l2_bytes)) return 1;
+  for (int tiles = static_cast<int>(std::max<int64_t>(1, width / 48)); tiles > 1; --tiles) {
+    if (width % tiles == 0 && width / tiles <= 128 && width / tiles % 2 == 0) return tiles;
+  }
+  return 1;
+}
+
+const uint32_t* spmm_columns(const GpuKernel& g) {
+  const Space from = g.node(g.kernel.args[0]).type.space;
+  const Direction d = g.kernel.direction;
+  if (!from.is_pair() || (d != Direction::by_dst && d != Direction::by_src)) return rows_view(g).col;
+  const End end = from.kind == SpaceKind::pair_src ? End::src : End::dst;
+  return static_cast<const uint32_t*>(
+      g.context.resident(g.context.host_views().pair_columns(g.graph(), d, end), g.graph().num_edges() * 4));
+}
+
+// Weights of a sum that walks the edges in another order than theirs are first brought into its order: read one by one
+// where rows are gathered, each would cost a sector of memory in the way of the rows.
+bool weights_in_order(const GpuKernel& g) {
+  return g.kernel.kind == KernelKind::spmm && g.kernel.args[1] >= 0 && rows_view(g).edge_id != nullptr &&
+         g.width(g.kernel.root) >= 16 * g.kernel.heads;
+}
+
+int64_t weight_bytes(const GpuKernel& g) {
+  return weights_in_order(g) ? aligned(g.graph().num_edges() * g.kernel.heads * 4) : 0;
+}
+
+Step order_weights(const GpuKernel& g, void* to) {
+  RowProgram copy;
+  copy.domain = {SpaceKind::edge, g.layer()};
+  copy.operands = {g.kernel.args[1], g.kernel.args[1]};
+  copy.widths = {g.kernel.heads};
+  copy.code.resize(2);
+  copy.code[0].op = MicroOp::load;
+  copy.code[0].out = 0;
+  copy.code[0].operand = 0;
+  copy.code[1].op = MicroOp::store;
+  copy.code[1].a = 0;
+  copy.code[1].operand = 1;
+  const cuda::RowSource source = cuda::map_listed_edges_source(copy);
+  const int64_t edges = g.graph().num_edges();
+  const void* none = nullptr;
+  LaunchArgs args;
+  args.add(edges).add(rows_view(g).edge_id).add(int64_t{0}).add(none).add(none).add(none).add(g.context.step());
+  args.add(g.pointer(g.kernel.args[1])).add(to);
+  return g.context.launch(source.source, blocks_for(edges, source), args);
+}
+
+// Calls `use` with the reduction; its program lives as long as the call.
+template <class F>
+auto with_reduction(const GpuKernel& g, const F& use) {
+  if (g.kernel.kind == KernelKind::reduce) {
+    cuda::ReduceSpec spec = reduce_spec(g, g.kernel.program, g.kernel.value, side_of(rows_view(g)));
+    const ReduceRows rows = reduce_rows(g, cuda::reduce_lanes(spec));
+    return use(Reduction{g, spec, rows, {}});
+  }
+  const int tiles = column_tiles(g);
+  const RowProgram program = spmm_program(g, g.width(g.kernel.root) / tiles);
+  cuda::EdgeSide side = side_of(rows_view(g));
+  // Columns are read through load_src: the row is at the other end, whatever it is called.
+  side.rows_at_dst = true;
+  cuda::ReduceSpec spec = reduce_spec(g, program, static_cast<int>(program.widths.size()) - 1, side);
+  spec.tiles = tiles;
+  if (tiles > 1) {
+    spec.tail = nullptr;  // runs over the finished rows
+    spec.store = true;
+  }
+  ReduceRows rows = reduce_rows(g, cuda::reduce_lanes(spec));
+  rows.col = spmm_columns(g);
+  if (weights_in_order(g)) spec.side.edge_ids = false;
+  return use(Reduction{g, spec, rows, {}});
+}
+
+// Rows of a tiled sum that only its tail reads.
+int64_t hidden_bytes(const Reduction& r) {
+  const GpuKernel& g = r.g;
+  const bool hidden = r.spec.tiles > 1 && !g.kernel.tail.empty() && !g.stored(g.kernel.root);
+  return hidden ? aligned(g.rows(g.kernel.root) * g.width(g.kernel.root) * 4) : 0;
+}
+
+Step bind_rows_reduction(Reduction r, void* workspace) {
+  const int64_t hidden = hidden_bytes(r);
+  char* weights = static_cast<char*>(workspace) + hidden;
+  char* rest = weights + weight_bytes(r.g);
+  Step first;
+  if (weights_in_order(r.g)) {
+    first = order_weights(r.g, weights);
+    r.operands = {r.g.pointer(r.g.kernel.args[0]), weights};
+  }
+  Step sums = then(first, bind_reduce(r, rest, hidden > 0 ? workspace : nullptr));
+  if (r.spec.tiles == 1 || r.g.kernel.tail.empty()) return sums;
+  return then(sums, bind_tail(r.g, r.g.kernel.tail, hidden > 0 ? workspace : r.g.pointer(r.g.kernel.root)));
+}
+
+// ---- softmax
+// Rows longer than this get a block of threads to themselves.
+constexpr int64_t kLongRow = 512;
+
+struct RowOrder {
+  const uint32_t* rows = nullptr;
+  int64_t count = 0;
+};
+
+RowOrder rows_by_length(const GpuKernel& g, const GpuRows& view, bool long_ones) {
+  const bool differentiate = g.executor.plan().options.differentiate;
+  std::vector<uint32_t> list;
+  for (int64_t r = 0; r < view.host->rows; ++r) {
+    const bool is_long = differentiate && view.host->row_ptr[r + 1] - view.host->row_ptr[r] > kLongRow;
+    if (is_long == long_ones) list.push_back(static_cast<uint32_t>(r));
+  }
+  const std::string key =
+      fmt::format("rows {} {} {}", static_cast<const void*>(view.host.get()), long_ones, differentiate);
+  return {g.context.made(key, list), static_cast<int64_t>(list.size())};
+}
+
+Step bind_softmax(const GpuKernel& g) {
+  const GpuRows& rows = rows_view(g);
+  const int64_t degree = side_of(rows).mean_degree;
+  const bool gradient = g.kernel.kind == KernelKind::softmax_grad;
+  Step all;
+  for (const bool long_ones : {true, false}) {
+    const RowOrder order = rows_by_length(g, rows, long_ones);
+    if (order.count == 0) continue;
+    const cuda::RowSource source = gradient
+                                       ? cuda::softmax_grad_source(g.kernel.program, g.kernel.value, degree, long_ones)
+                                       : cuda::softmax_source(g.kernel.program, g.kernel.value, degree, long_ones);
+    LaunchArgs args;
+    args.add(rows.row_ptr).add(order.rows).add(order.count).add(rows.col).add(edge_types(g)).add(g.context.step());
+    args.add(g.pointer(g.kernel.root));
+    if (gradient) args.add(g.pointer(g.kernel.args[0]));
+    add_operands(args, g, g.kernel.program);
+    all = then(all, g.context.launch(source.source, blocks_for(order.count, source), args));
+  }
+  return all ? all : [] {};
+}
+
+// ---- sums over all rows
+// Blocks of a sum over all rows: enough to fill a large device, the same everywhere.
+int64_t sum_blocks(int64_t rows, const cuda::RowSource& source) {
+  return std::clamp<int64_t>(blocks_for(rows, source), 1, 1024);
+}
+
+int64_t summed_rows(const GpuKernel& g) { return g.rows(g.node(g.kernel.root).inputs[0]); }
+
+Step bind_column_sum(const GpuKernel& g, void* workspace) {
+  const cuda::RowSource source = cuda::column_sum_source(g.kernel.program, g.kernel.value);
+  const int64_t rows = summed_rows(g);
+  const int64_t blocks = sum_blocks(rows, source);
+  LaunchArgs args;
+  args.add(rows);
+  add_edges(args, g, g.kernel.program.domain.kind == SpaceKind::edge);
+  args.add(g.context.step()).add(workspace);
+  add_operands(args, g, g.kernel.program);
+  const int64_t width = g.width(g.kernel.root);
+  const cuda::RowSource total = cuda::column_total_source(width);
+  LaunchArgs total_args;
+  total_args.add(blocks).add(workspace).add(g.pointer(g.kernel.root));
+  return then(g.context.launch(source.source, blocks, args), g.context.launch(total.source, width, total_args));
+}
+
+KernelNeeds needs(const GpuKernel& g) {
+  KernelNeeds n;
+  switch (g.kernel.kind) {
+    case KernelKind::map:
+    case KernelKind::map_edges:
+      return n;
+    case KernelKind::column_sum: {
+      const cuda::RowSource source = cuda::column_sum_source(g.kernel.program, g.kernel.value);
+      n.workspace_bytes = sum_blocks(summed_rows(g), source) * g.width(g.kernel.root) * 4;
+      return n;
+    }
+    case KernelKind::reduce:
+    case KernelKind::spmm:
+      n.workspace_bytes = with_reduction(
+          g, [](const Reduction& r) { return hidden_bytes(r) + weight_bytes(r.g) + reduce_workspace(r); });
+      return n;
+    default:
+      rows_view(g);
+      return n;
+  }
+}
+
+Step bind(const GpuKernel& g, void* workspace) {
+  const Kernel& k = g.kernel;
+  switch (k.kind) {
+    case KernelKind::map: {
+      const cuda::RowSource source = cuda::map_source(k.program);
+      LaunchArgs args;
+      args.add(g.rows(k.root)).add(g.context.step());
+      add_operands(args, g, k.program);
+      return g.context.launch(source.source, blocks_for(g.rows(k.root), source), args);
+    }
+    case KernelKind::map_edges: {
+      const cuda::RowSource source = cuda::map_edges_source(k.program);
+      LaunchArgs args;
+      args.add(g.graph().num_edges());
+      add_edges(args, g, true);
+      args.add(g.context.step());
+      add_operands(args, g, k.program);
+      return g.context.launch(source.source, blocks_for(g.graph().num_edges(), source), args);
+    }
+    case KernelKind::reduce:
+    case KernelKind::spmm:
+      return with_reduction(g, [&](const Reduction& r) { return bind_rows_reduction(r, workspace); });
+    case KernelKind::column_sum:
+      return bind_column_sum(g, workspace);
+    default:
+      return bind_softmax(g);
+  }
+}
+
+}  // namespace
+
+const GpuFamily kGpuRows = {needs, bind};
+
+}  // namespace nacre

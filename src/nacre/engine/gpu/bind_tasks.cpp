@@ -1,0 +1,223 @@
+// Programs over gTasks on the GPU. A table decides the order in which edges are walked and how they are cut: the edges
+// of one row in one gTask are a unit of work, rows that several gTasks share are summed from their pieces in order.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "nacre/base/error.h"
+#include "nacre/engine/gpu/rows_parts.h"
+
+namespace nacre {
+namespace {
+
+// Pieces a row may leave, summed over all rows: beyond that, neighbouring gTasks are walked as one.
+int64_t most_pieces(int64_t rows) { return 4 * rows + 4096; }
+
+// The runs of equal rows in the gTasks of a table, and their edges in that order.
+struct TaskWalk {
+  std::vector<uint32_t> col, edge;
+  RowCut cut;
+};
+
+TaskWalk walk_tasks(const GTasks& tasks, bool by_dst, int64_t rows, int64_t window) {
+  const int64_t edges = tasks.num_edges();
+  TaskWalk w;
+  w.col.resize(static_cast<size_t>(edges));
+  w.edge.resize(static_cast<size_t>(edges));
+  const Array<NodeId>& row_of = by_dst ? tasks.dst : tasks.src;
+  const Array<NodeId>& other = by_dst ? tasks.src : tasks.dst;
+  std::vector<int64_t> order(static_cast<size_t>(edges));
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<int32_t> pieces(static_cast<size_t>(rows), 0), length(static_cast<size_t>(rows), 0);
+  std::vector<RowSegment>& segments = w.cut.segments;
+  for (int64_t t = 0; t < tasks.num_tasks(); t += window) {
+    const int64_t begin = tasks.task_ptr[t], end = tasks.task_ptr[std::min(t + window, tasks.num_tasks())];
+    // By row, then by position: sums and maxima meet the edges of a row in the same order under any table.
+    std::sort(order.begin() + begin, order.begin() + end, [&](int64_t a, int64_t b) {
+      return std::pair(row_of[a], tasks.edge_at(a)) < std::pair(row_of[b], tasks.edge_at(b));
+    });
+    for (int64_t i = begin; i < end;) {
+      const NodeId row = row_of[order[static_cast<size_t>(i)]];
+      int64_t e = i;
+      for (; e < end && row_of[order[static_cast<size_t>(e)]] == row; ++e) {
+        w.col[static_cast<size_t>(e)] = other[order[static_cast<size_t>(e)]];
+        w.edge[static_cast<size_t>(e)] = static_cast<uint32_t>(tasks.edge_at(order[static_cast<size_t>(e)]));
+      }
+      segments.push_back({row, pieces[row]++, -1, 0, i, e});
+      length[row] += static_cast<int32_t>(e - i);
+      i = e;
+    }
+  }
+  // Rows in one piece write their result; the others get slots side by side.
+  std::vector<int32_t> split(static_cast<size_t>(rows), -1);
+  for (int64_t r = 0; r < rows; ++r) {
+    const int32_t n = pieces[static_cast<size_t>(r)];
+    if (n == 0) segments.push_back({static_cast<uint32_t>(r), -1, -1, 0, 0, 0});
+    if (n < 2) continue;
+    split[static_cast<size_t>(r)] = static_cast<int32_t>(w.cut.split.size());
+    w.cut.split.push_back({static_cast<int32_t>(w.cut.partials), n, length[static_cast<size_t>(r)], 0});
+    w.cut.partials += n;
+  }
+  for (RowSegment& s : segments) {
+    s.split = split[s.row];
+    s.partial = s.split < 0 ? -1 : w.cut.split[static_cast<size_t>(s.split)].first + s.partial;
+  }
+  return w;
+}
+
+const ReduceRows& task_rows(const GpuKernel& g) {
+  const Graph& graph = g.graph();
+  const bool by_dst = g.kernel.direction == cpu::Direction::by_dst;
+  const auto tasks = g.context.host_views().tasks(graph, g.kernel.table);
+  const std::string key = fmt::format("gtasks {} {}", static_cast<const void*>(tasks.get()), by_dst);
+  return g.context.reduce_rows(key, [&] {
+    const int64_t rows = by_dst ? graph.num_dst() : graph.num_src();
+    TaskWalk walk;
+    for (int64_t window = 1;; window *= 4) {
+      walk = walk_tasks(*tasks, by_dst, rows, window);
+      if (walk.cut.partials <= most_pieces(rows) || window >= tasks->num_tasks()) break;
+    }
+    ReduceRows r;
+    r.side.rows_at_dst = by_dst;
+    r.side.edge_ids = true;
+    r.side.mean_degree = rows == 0 ? 1 : graph.num_edges() / rows;
+    place_cut(g.context, key, walk.cut, r);
+    r.col = g.context.made("columns " + key, walk.col);
+    r.edge_id = g.context.made("edges " + key, walk.edge);
+    return r;
+  });
+}
+
+Reduction task_reduction(const GpuKernel& g) {
+  const ReduceRows& rows = task_rows(g);
+  return {g, reduce_spec(g, g.kernel.program, g.kernel.value, rows.side), rows, {}};
+}
+
+// ---- weight gradients: both sides of a chunk of edges into memory, then one product that adds to the result
+struct GradChunks {
+  int64_t k = 0, n = 0;
+  int64_t rows = 0;  // of a chunk
+  bool typed = false;
+};
+
+GradChunks grad_chunks(const GpuKernel& g) {
+  GradChunks c;
+  c.typed = g.node(g.kernel.root).op == Op::typed_weight_grad;
+  c.k = g.kernel.program.widths[static_cast<size_t>(g.kernel.value)];
+  c.n = g.kernel.program.widths[static_cast<size_t>(g.kernel.second_value)];
+  const int64_t budget = int64_t{256} << 20;
+  c.rows = std::clamp<int64_t>(budget / (4 * (c.k + c.n)), 1024, std::max<int64_t>(1024, g.graph().num_edges()));
+  return c;
+}
+
+GemmShape grad_shape(const GpuKernel& g, const GradChunks& c, int64_t rows, bool add) {
+  GemmShape s;
+  s.m = c.k;
+  s.n = c.n;
+  s.k = rows;
+  s.transpose_a = true;
+  s.lda = c.k;
+  s.ldb = c.n;
+  s.ldc = c.n;
+  s.beta = add ? 1.0F : 0.0F;
+  s.type = g.context.options().precision;
+  return s;
+}
+
+// Calls back for every chunk: its type, its first entry and its length.
+template <class F>
+void each_chunk(const GpuKernel& g, const GradChunks& c, const F& chunk) {
+  const auto by_type = g.context.host_views().by_type(g.graph(), SpaceKind::edge);
+  std::vector<int64_t> begin(static_cast<size_t>(by_type->num_types), 0), end(begin);
+  for (const auto& run : by_type->runs) {
+    int64_t& b = begin[static_cast<size_t>(run.type)];
+    int64_t& e = end[static_cast<size_t>(run.type)];
+    if (e == 0) b = run.begin;
+    e = run.end;
+  }
+  if (!c.typed) {
+    begin = {0};
+    end = {g.graph().num_edges()};
+  }
+  for (size_t t = 0; t < begin.size(); ++t) {
+    for (int64_t b = begin[t]; b < end[t]; b += c.rows)
+      chunk(static_cast<int>(t), b, std::min(c.rows, end[t] - b), b > begin[t]);
+  }
+}
+
+KernelNeeds needs(const GpuKernel& g) {
+  KernelNeeds n;
+  if (g.kernel.kind == KernelKind::gtask) {
+    n.workspace_bytes = reduce_workspace(task_reduction(g));
+    return n;
+  }
+  const GradChunks c = grad_chunks(g);
+  int64_t scratch = 0;
+  each_chunk(g, c, [&](int, int64_t, int64_t rows, bool add) {
+    Device& device = g.context.device();
+    scratch = std::max(scratch, device.gemm_workspace(device.prepare_gemm(grad_shape(g, c, rows, add), false)));
+  });
+  n.workspace_bytes = (c.rows * (c.k + c.n) * 4 + 511) / 256 * 256 + scratch;
+  return n;
+}
+
+Step bind_grad(const GpuKernel& g, void* workspace) {
+  const GradChunks c = grad_chunks(g);
+  Device& device = g.context.device();
+  auto* x = static_cast<float*>(workspace);
+  float* y = x + (c.rows * c.k + 63) / 64 * 64;
+  void* scratch = static_cast<char*>(workspace) + (c.rows * (c.k + c.n) * 4 + 511) / 256 * 256;
+  // The program, and stores of both sides.
+  RowProgram program = g.kernel.program;
+  const auto operands = static_cast<int>(program.operands.size());
+  program.operands.insert(program.operands.end(), {g.kernel.root, g.kernel.root});
+  for (const auto& [value, operand] :
+       {std::pair(g.kernel.value, operands), std::pair(g.kernel.second_value, operands + 1)}) {
+    Micro store;
+    store.op = MicroOp::store;
+    store.a = value;
+    store.operand = operand;
+    program.code.push_back(store);
+  }
+  const cuda::RowSource source = cuda::map_listed_edges_source(program);
+  const auto by_type = g.context.host_views().by_type(g.graph(), SpaceKind::edge);
+  std::vector<uint32_t> own;
+  const uint32_t* order = by_type->order;
+  if (order == nullptr || !c.typed) {
+    own.resize(static_cast<size_t>(g.graph().num_edges()));
+    std::iota(own.begin(), own.end(), 0U);
+    order = nullptr;
+  }
+  const uint32_t* list = order != nullptr
+                             ? static_cast<const uint32_t*>(g.context.resident(order, g.graph().num_edges() * 4))
+                             : g.context.made(fmt::format("edges 0 … {}", own.size()), own);
+  Step all;
+  auto* out = static_cast<float*>(g.pointer(g.kernel.root));
+  const int64_t bytes = g.rows(g.kernel.root) * g.width(g.kernel.root) * 4;
+  all = [&device, out, bytes] { device.fill(out, 0, bytes); };  // types without edges
+  each_chunk(g, c, [&](int type, int64_t first, int64_t rows, bool add) {
+    LaunchArgs args;
+    args.add(rows).add(list).add(first);
+    add_edges(args, g, true);
+    args.add(g.context.step());
+    for (int i = 0; i < operands; ++i) args.add(g.pointer(program.operands[static_cast<size_t>(i)]));
+    args.add(x).add(y);
+    all = then(all, g.context.launch(source.source, blocks_for(rows, source), args));
+    const int handle = device.prepare_gemm(grad_shape(g, c, rows, add), false);
+    const GemmArgs product{x, y, out + (c.typed ? type * c.k * c.n : 0), nullptr};
+    all = then(all, [&device, handle, product, scratch] { device.run_gemm(handle, product, scratch); });
+  });
+  return all;
+}
+
+Step bind(const GpuKernel& g, void* workspace) {
+  if (g.kernel.kind == KernelKind::gtask_grad) return bind_grad(g, workspace);
+  return bind_reduce(task_reduction(g), workspace);
+}
+
+}  // namespace
+
+const GpuFamily kGpuTasks = {needs, bind};
+
+}  // namespace nacre

@@ -1,0 +1,352 @@
+// Typed products over edges on a GPU. The edges of each (row, type) pair are summed first, then multiplied.
+//
+// Where that takes less time, the sums of a run of vertices stand side by side as one matrix
+// [vertices, types · width]: then Σ over types of sums · W[type] is one product with W as it lies, [types · K, N], and
+// all weight gradients are one product too. Otherwise each type's sums are multiplied apart.
+#include "nacre/engine/gpu/bind_typed.h"
+
+#include <algorithm>
+
+#include "nacre/base/error.h"
+
+namespace nacre {
+namespace {
+
+using cuda::Arrange;
+using cuda::RowPlace;
+
+End end_of(const GpuKernel& k) { return k.kernel.direction == cpu::Direction::by_dst ? End::dst : End::src; }
+
+// How summed rows are kept for the products.
+struct Precision {
+  GemmType type;
+  bool bf16;
+  int64_t bytes;  // of an element
+};
+Precision precision_of(const GpuKernel& k) {
+  const GemmType type = k.context.options().precision;
+  const bool bf16 = type == GemmType::bf16;
+  return {type, bf16, bf16 ? 2 : 4};
+}
+
+// Sums of a run of vertices side by side: leading dimensions of whole 16-byte words.
+int64_t wide_ld(int64_t width, int64_t bytes) { return (width * bytes + 15) / 16 * 16 / bytes; }
+
+SumRange slots_of(const GpuPairs& pairs, int64_t begin, int64_t end) {
+  return SumRange::of_slots(pairs.host(), pairs.types(), begin, end);
+}
+
+// The most that runs of `chunk` vertices have.
+int64_t partials_of_slots(const GpuPairs& pairs, int64_t chunk) {
+  int64_t most = 0;
+  for (int64_t v = 0; v < pairs.vertices(); v += chunk) {
+    most = std::max(most, pairs.num_partials(slots_of(pairs, v, std::min(v + chunk, pairs.vertices()))));
+  }
+  return most;
+}
+
+struct Reduce {
+  GpuPairs pairs;
+  WeightShape w;
+  int64_t in, out;
+  bool transpose;
+  Precision p;
+  GpuPairs::Sum sum;
+  const float* weights;
+  float* result;
+};
+
+Reduce reduce_of(const GpuKernel& k) {
+  const Dims& dims = k.node(k.kernel.args[1]).type.dims;
+  Reduce r = {GpuPairs(k.context, k.graph(), end_of(k)),
+              {0, dims[0], dims[1]},
+              0,
+              0,
+              k.kernel.transpose,
+              precision_of(k),
+              {},
+              static_cast<const float*>(k.pointer(k.kernel.args[1])),
+              static_cast<float*>(k.pointer(k.kernel.root))};
+  r.w.types = r.pairs.types();
+  r.in = r.transpose ? r.w.n : r.w.k;
+  r.out = r.transpose ? r.w.k : r.w.n;
+  r.sum.what.width = r.in;
+  r.sum.what.bf16 = r.p.bf16;
+  r.sum.what.scaled = k.kernel.args[2] >= 0;
+  r.sum.x = static_cast<const float*>(k.pointer(k.kernel.args[0]));
+  r.sum.scale = static_cast<const float*>(k.pointer(k.kernel.args[2]));
+  return r;
+}
+
+// All types in one product: [vertices, types · in] · [types · in, out].
+void reduce_wide(const GpuKernel& k, Reduce& r, StepList& steps) {
+  const int64_t inner = r.w.types * r.in;
+  const int64_t ld = wide_ld(inner, r.p.bytes);
+  const int64_t vertices = r.pairs.vertices();
+  const int64_t chunk = chunk_rows(vertices, rows_budget(k.context) / (ld * r.p.bytes));
+  r.sum.what.out = {r.w.types, ld};
+  r.sum.out = steps.carve.take(chunk * ld * r.p.bytes);
+  r.sum.partials = steps.carve.floats(partials_of_slots(r.pairs, chunk) * r.in);
+  // W as it lies is [types · K, N]; its transpose side by side is the transpose of [K, types · N].
+  const void* weights = r.weights;
+  if (r.transpose || r.p.bf16) {
+    void* arranged = steps.carve.take(r.w.types * r.w.k * r.w.n * r.p.bytes);
+    add_arrange(steps, r.transpose ? Arrange::split : Arrange::keep, r.w, r.weights, arranged, r.p.bf16);
+    weights = arranged;
+  }
+  GemmShape shape;
+  shape.n = r.out;
+  shape.k = inner;
+  shape.transpose_b = r.transpose;
+  shape.lda = ld;
+  shape.ldb = r.transpose ? r.w.types * r.w.n : r.w.n;
+  shape.ldc = r.out;
+  shape.type = r.p.type;
+  for (int64_t v = 0; v < vertices; v += chunk) {
+    shape.m = std::min(chunk, vertices - v);
+    r.sum.range = slots_of(r.pairs, v, v + shape.m);
+    r.pairs.sum(steps, r.sum);
+    steps.product(shape, {r.sum.out, weights, at(r.result, v * r.out), nullptr});
+  }
+}
+
+// A product for each type, summed over the pairs of each vertex.
+void reduce_by_type(const GpuKernel& k, Reduce& r, StepList& steps) {
+  const int64_t ld = wide_ld(r.in, r.p.bytes);
+  const int64_t row_bytes = ld * r.p.bytes + r.out * 4;
+  const int64_t most = std::max<int64_t>(128, rows_budget(k.context) / row_bytes);
+  const std::vector<int64_t> borders = cut_by_pairs(r.pairs.host().vertex_ptr, most);
+  int64_t rows = 0, partials = 0;
+  const Array<int64_t>& vertex_ptr = r.pairs.host().vertex_ptr;
+  std::vector<SumRange> ranges;
+  for (size_t c = 0; c + 1 < borders.size(); ++c) {
+    rows = std::max(rows, vertex_ptr[borders[c + 1]] - vertex_ptr[borders[c]]);
+    ranges.push_back({ranges_of(r.pairs.host(), borders[c], borders[c + 1])});
+    partials = std::max(partials, r.pairs.num_partials(ranges.back()));
+  }
+  r.sum.out = steps.carve.take(rows * ld * r.p.bytes);
+  float* products = steps.carve.floats(rows * r.out);
+  r.sum.what.out = {1, ld};
+  r.sum.partials = steps.carve.floats(partials * r.in);
+  const char* sums = static_cast<const char*>(r.sum.out);
+  const char* weights = reinterpret_cast<const char*>(r.weights);
+  if (r.p.bf16) {
+    void* arranged = steps.carve.take(r.w.types * r.w.k * r.w.n * r.p.bytes);
+    add_arrange(steps, Arrange::keep, r.w, r.weights, arranged, true);
+    weights = static_cast<const char*>(arranged);
+  }
+  GemmShape shape;
+  shape.n = r.out;
+  shape.k = r.in;
+  shape.transpose_b = r.transpose;
+  shape.lda = ld;
+  shape.ldb = r.w.n;
+  shape.ldc = r.out;
+  shape.type = r.p.type;
+  for (size_t c = 0; c + 1 < borders.size(); ++c) {
+    r.sum.range = ranges[c];
+    r.pairs.sum(steps, r.sum);
+    for (const PairRange& range : ranges[c].ranges) {
+      shape.m = range.end - range.begin;
+      steps.product(shape,
+                    {at(sums, range.offset * ld * r.p.bytes), at(weights, range.type * r.w.k * r.w.n * r.p.bytes),
+                     at(products, range.offset * r.out), nullptr});
+    }
+    r.pairs.sum_of_vertices(steps, {r.out, products, r.result, borders[c], borders[c + 1] - borders[c]},
+                            borders.size() == 2 ? std::vector<PairRange>{} : ranges[c].ranges);
+  }
+}
+
+struct WeightGrad {
+  GpuPairs pairs;
+  WeightShape w;
+  bool by_dst;  // x is summed over each pair's edges, g read by row; otherwise the other way round
+  Precision p;
+  GpuPairs::Sum sum;
+  int64_t summed, by_row;  // widths
+  const float* rows;       // read by row
+  float* dw;
+};
+
+WeightGrad weight_grad_of(const GpuKernel& k) {
+  const Dims& dims = k.node(k.kernel.root).type.dims;
+  const bool by_dst = end_of(k) == End::dst;
+  WeightGrad g = {GpuPairs(k.context, k.graph(), end_of(k)),
+                  {0, dims[0], dims[1]},
+                  by_dst,
+                  precision_of(k),
+                  {},
+                  by_dst ? dims[0] : dims[1],
+                  by_dst ? dims[1] : dims[0],
+                  static_cast<const float*>(k.pointer(k.kernel.args[by_dst ? 1 : 0])),
+                  static_cast<float*>(k.pointer(k.kernel.root))};
+  g.w.types = g.pairs.types();
+  g.sum.what.width = g.summed;
+  g.sum.what.bf16 = g.p.bf16;
+  g.sum.what.scaled = k.kernel.args[2] >= 0;
+  g.sum.x = static_cast<const float*>(k.pointer(k.kernel.args[by_dst ? 0 : 1]));
+  g.sum.scale = static_cast<const float*>(k.pointer(k.kernel.args[2]));
+  return g;
+}
+
+// sumsᵀ · rows is [types · K, N], the gradient as it lies; rowsᵀ · sums is [K, types · N].
+void weight_grad_wide(const GpuKernel& k, WeightGrad& g, StepList& steps) {
+  const int64_t outer = g.w.types * g.summed;
+  const int64_t ld = wide_ld(outer, g.p.bytes);
+  const int64_t vertices = g.pairs.vertices();
+  const int64_t chunk = chunk_rows(vertices, rows_budget(k.context) / (ld * g.p.bytes));
+  g.sum.what.out = {g.w.types, ld};
+  g.sum.out = steps.carve.take(chunk * ld * g.p.bytes);
+  g.sum.partials = steps.carve.floats(partials_of_slots(g.pairs, chunk) * g.summed);
+  const int64_t row_ld = g.p.bf16 ? wide_ld(g.by_row, 2) : g.by_row;
+  void* converted = g.p.bf16 ? steps.carve.take(chunk * row_ld * 2) : nullptr;
+  float* result = g.by_dst ? g.dw : steps.carve.floats(g.w.types * g.w.k * g.w.n);
+  GemmShape shape;
+  shape.m = g.by_dst ? outer : g.w.k;
+  shape.n = g.by_dst ? g.w.n : outer;
+  shape.transpose_a = true;
+  shape.lda = g.by_dst ? ld : row_ld;
+  shape.ldb = g.by_dst ? row_ld : ld;
+  shape.ldc = shape.n;
+  shape.type = g.p.type;
+  for (int64_t v = 0; v < vertices; v += chunk) {
+    shape.k = std::min(chunk, vertices - v);
+    shape.beta = v == 0 ? 0.0f : 1.0f;
+    g.sum.range = slots_of(g.pairs, v, v + shape.k);
+    g.pairs.sum(steps, g.sum);
+    const void* rows = at(g.rows, v * g.by_row);
+    if (g.p.bf16) {
+      add_copy(steps, {{g.by_row, true, {}, {1, row_ld}}, g.rows, nullptr, v, converted, nullptr, 0, shape.k});
+      rows = converted;
+    }
+    steps.product(shape, {g.by_dst ? g.sum.out : rows, g.by_dst ? rows : g.sum.out, result, nullptr});
+  }
+  if (!g.by_dst) add_arrange(steps, Arrange::join, g.w, result, g.dw, false);
+}
+
+void weight_grad_by_type(const GpuKernel& k, WeightGrad& g, StepList& steps) {
+  const PairIndex& pairs = g.pairs.host();
+  const int64_t ld_sum = wide_ld(g.summed, g.p.bytes), ld_row = wide_ld(g.by_row, g.p.bytes);
+  const int64_t budget = std::max<int64_t>(128, rows_budget(k.context) / ((ld_sum + ld_row) * g.p.bytes));
+  const int64_t chunk = chunk_rows(pairs.num_pairs, budget);
+  g.sum.what.out = {1, ld_sum};
+  g.sum.out = steps.carve.take(chunk * ld_sum * g.p.bytes);
+  void* rows = steps.carve.take(chunk * ld_row * g.p.bytes);
+  int64_t partials = 0;
+  for (int64_t b = 0; b < pairs.num_pairs; b += chunk) {
+    partials = std::max(partials, g.pairs.num_partials(SumRange::of_pairs(b, std::min(b + chunk, pairs.num_pairs))));
+  }
+  g.sum.partials = steps.carve.floats(partials * g.summed);
+  const uint32_t* vertex = steps.sizing() ? nullptr : g.pairs.vertex();
+  GemmShape shape;
+  shape.m = g.w.k;
+  shape.n = g.w.n;
+  shape.transpose_a = true;
+  shape.lda = g.by_dst ? ld_sum : ld_row;
+  shape.ldb = g.by_dst ? ld_row : ld_sum;
+  shape.ldc = g.w.n;
+  shape.type = g.p.type;
+  const std::vector<int64_t> type_ptr(pairs.type_ptr.begin(), pairs.type_ptr.end());
+  zero_unused(steps, type_ptr, g.w, g.dw);
+  for (int64_t b = 0; b < pairs.num_pairs; b += chunk) {
+    const int64_t count = std::min(chunk, pairs.num_pairs - b);
+    g.sum.range = SumRange::of_pairs(b, b + count);
+    g.pairs.sum(steps, g.sum);
+    add_copy(steps, {{g.by_row, g.p.bf16, {}, {1, ld_row}}, g.rows, vertex, b, rows, nullptr, 0, count});
+    for (const TypeRun& run : runs_of_types(type_ptr, b, b + count)) {
+      shape.k = run.end - run.begin;
+      shape.beta = run.begin == type_ptr[static_cast<size_t>(run.type)] ? 0.0f : 1.0f;
+      const void* sums = at(static_cast<const char*>(g.sum.out), (run.begin - b) * ld_sum * g.p.bytes);
+      const void* by_row = at(static_cast<const char*>(rows), (run.begin - b) * ld_row * g.p.bytes);
+      steps.product(shape,
+                    {g.by_dst ? sums : by_row, g.by_dst ? by_row : sums, at(g.dw, run.type * g.w.k * g.w.n), nullptr});
+    }
+  }
+}
+
+// One place for every slot and one product, or pairs alone and a product for each type.
+bool wide_reduce(const Reduce& r) {
+  const auto in = static_cast<double>(r.in), out = static_cast<double>(r.out);
+  const auto pairs = static_cast<double>(r.pairs.num_pairs()), vertices = static_cast<double>(r.pairs.vertices());
+  const auto types = static_cast<double>(r.w.types);
+  const WayCost wide = {3, 2 * vertices * types * in + vertices * out, 2 * vertices * types * in * out};
+  const WayCost by_type = {types + 2, 2 * pairs * (in + out) + vertices * out, 2 * pairs * in * out};
+  return r.pairs.has_slots() && wide.seconds() < by_type.seconds();
+}
+
+bool wide_weight_grad(const WeightGrad& g) {
+  const auto summed = static_cast<double>(g.summed), by_row = static_cast<double>(g.by_row);
+  const auto pairs = static_cast<double>(g.pairs.num_pairs()), vertices = static_cast<double>(g.pairs.vertices());
+  const auto types = static_cast<double>(g.w.types);
+  const WayCost wide = {3, 2 * vertices * types * summed + vertices * by_row, 2 * vertices * types * summed * by_row};
+  const WayCost by_type = {types + 2, pairs * (2 * summed + 3 * by_row), 2 * pairs * summed * by_row};
+  return g.pairs.has_slots() && wide.seconds() < by_type.seconds();
+}
+
+// Sums over the edges of pairs as a value of its own.
+void add_pair_sums(const GpuKernel& k, StepList& steps) {
+  const bool dst = k.kernel.direction == cpu::Direction::by_dst_pair;
+  const GpuPairs pairs(k.context, k.graph(), dst ? End::dst : End::src);
+  GpuPairs::Sum sum;
+  sum.what.width = k.width(k.kernel.root);
+  sum.what.scaled = k.kernel.args[1] >= 0;
+  sum.range = SumRange::of_pairs(0, pairs.num_pairs());
+  sum.x = static_cast<const float*>(k.pointer(k.kernel.args[0]));
+  sum.scale = static_cast<const float*>(k.pointer(k.kernel.args[1]));
+  sum.partials = steps.carve.floats(pairs.num_partials(sum.range) * sum.what.width);
+  sum.out = k.pointer(k.kernel.root);
+  pairs.sum(steps, sum);
+}
+
+void add_steps(const GpuKernel& k, StepList& steps) {
+  switch (k.kernel.kind) {
+    case KernelKind::spmm:
+      return add_pair_sums(k, steps);
+    case KernelKind::typed_reduce:
+      return add_typed_reduce(k, steps);
+    case KernelKind::typed_weight_grad:
+      return add_typed_weight_grad(k, steps);
+    case KernelKind::typed_rows:
+      return add_typed_rows(k, steps);
+    default:
+      return add_typed_rows_grad(k, steps);
+  }
+}
+
+KernelNeeds typed_needs(const GpuKernel& k) {
+  StepList steps(k.context, nullptr, true);
+  add_steps(k, steps);
+  return {0, steps.bytes()};
+}
+
+Step bind_typed(const GpuKernel& k, void* workspace) {
+  StepList steps(k.context, workspace, false);
+  add_steps(k, steps);
+  return steps.finish(workspace);
+}
+
+}  // namespace
+
+void add_typed_reduce(const GpuKernel& k, StepList& steps) {
+  Reduce r = reduce_of(k);
+  if (r.pairs.num_pairs() == 0) return steps.zero(r.result, r.pairs.vertices() * r.out * 4);
+  if (wide_reduce(r)) return reduce_wide(k, r, steps);
+  reduce_by_type(k, r, steps);
+}
+
+void add_typed_weight_grad(const GpuKernel& k, StepList& steps) {
+  WeightGrad g = weight_grad_of(k);
+  if (g.pairs.num_pairs() == 0) return steps.zero(g.dw, g.w.types * g.w.k * g.w.n * 4);
+  if (wide_weight_grad(g)) return weight_grad_wide(k, g, steps);
+  weight_grad_by_type(k, g, steps);
+}
+
+bool sums_pairs(const Kernel& kernel) {
+  return kernel.kind == KernelKind::spmm && kernel.heads == 1 && kernel.tail.empty() &&
+         kernel.reduce_op == cpu::Reduce::sum &&
+         (kernel.direction == cpu::Direction::by_dst_pair || kernel.direction == cpu::Direction::by_src_pair);
+}
+
+const GpuFamily kGpuTyped = {typed_needs, bind_typed};
+
+}  // namespace nacre

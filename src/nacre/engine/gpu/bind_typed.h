@@ -1,0 +1,16 @@
+// The two halves of the typed family; each adds the steps of a kernel to a list.
+#pragma once
+
+#include "nacre/engine/gpu/typed_parts.h"
+
+namespace nacre {
+
+// Whether a kernel of another kind is a sum over the edges of pairs, which this family has.
+bool sums_pairs(const Kernel& kernel);
+
+void add_typed_reduce(const GpuKernel& k, StepList& steps);
+void add_typed_weight_grad(const GpuKernel& k, StepList& steps);
+void add_typed_rows(const GpuKernel& k, StepList& steps);
+void add_typed_rows_grad(const GpuKernel& k, StepList& steps);
+
+}  // namespace nacre

@@ -1,0 +1,317 @@
+// Stored rows times one matrix per type, and its weight gradient, on a GPU.
+//
+// The rows of a type lie together (pairs), or are brought together by the order of the edges. Rows of vertices that are
+// read by pair need not be copied where most vertices have most types: X · [W0 | W1 | …] gives the rows of all types at
+// once, side by side, of which those of pairs are kept; the gradient spreads the pairs' rows the same way.
+#include <algorithm>
+
+#include "nacre/base/error.h"
+#include "nacre/engine/gpu/bind_typed.h"
+
+namespace nacre {
+namespace {
+
+using cuda::Arrange;
+
+// Products of values in memory: f32 as it lies, which bf16 products do not read.
+GemmType in_memory(const GpuKernel& k) {
+  const GemmType type = k.context.options().precision;
+  return type == GemmType::bf16 ? GemmType::tf32 : type;
+}
+
+int64_t words(int64_t width) { return (width + 3) / 4 * 4; }
+
+// The typed rows of a kernel: edges, or pairs of one end.
+struct TypedSpace {
+  Space space;
+  std::vector<int64_t> type_ptr;    // positions of each type
+  const uint32_t* order = nullptr;  // row of each position; null: the position itself
+  int64_t rows() const { return type_ptr.back(); }
+  int64_t begin_of(const TypeRun& run) const { return type_ptr[static_cast<size_t>(run.type)]; }
+};
+
+End end_of(Space space) { return space.kind == SpaceKind::pair_src ? End::src : End::dst; }
+
+TypedSpace space_of(const GpuKernel& k, Space space, bool sizing) {
+  TypedSpace s;
+  s.space = space;
+  // The edges of the destinations' pairs lie by type.
+  const PairIndex& pairs = k.graph().pairs(end_of(space));
+  for (const int64_t p : pairs.type_ptr) s.type_ptr.push_back(space.is_pair() ? p : pairs.edge_ptr[p]);
+  if (!space.is_pair() && !sizing) s.order = k.context.resident(pairs.edge);
+  return s;
+}
+
+// An operand: rows of the space itself, or of vertices, read by pair.
+struct Operand {
+  const float* x;
+  int64_t width;
+  bool by_vertex;
+};
+
+Operand operand_of(const GpuKernel& k, NodeRef arg, int64_t width) {
+  return {static_cast<const float*>(k.pointer(arg)), width, k.node(arg).type.space.kind == SpaceKind::vertex};
+}
+
+// Multiplying the vertices' rows by all matrices side by side, against reading them by pair into a matrix and
+// multiplying each type's. `kept`: width of the side that has a row for every pair. `spread`: its rows are read by slot
+// in between, otherwise written.
+bool side_by_side(const GpuPairs& pairs, int64_t by_vertex, int64_t kept, bool spread) {
+  const auto v = static_cast<double>(by_vertex), w = static_cast<double>(kept);
+  const auto rows = static_cast<double>(pairs.num_pairs()), vertices = static_cast<double>(pairs.vertices());
+  const auto types = static_cast<double>(pairs.types());
+  const WayCost side = {3, vertices * v + (spread ? 2 : 1) * vertices * types * w + (spread ? 1 : 2) * rows * w,
+                        2 * vertices * types * v * w};
+  const WayCost by_type = {types + 1, rows * (3 * v + w), 2 * rows * v * w};
+  return pairs.has_slots() && side.seconds() < by_type.seconds();
+}
+
+// Positions of an operand as a matrix: in place where they lie together, otherwise copied.
+class Gathered {
+ public:
+  Gathered(const GpuKernel& k, const TypedSpace& space, const Operand& from, bool bf16) : from_(from), bf16_(bf16) {
+    NACRE_CHECK(!from.by_vertex || space.space.is_pair(), "rows of vertices are read by pair only");
+    if (from.by_vertex) map_ = k.context.resident(k.graph().pairs(end_of(space.space)).vertex);
+    if (!from.by_vertex) map_ = space.order;
+    copied_ = bf16 || (from.by_vertex ? !every_vertex(k, space) : !space.space.is_pair());
+    ld_ = from.width;
+    if (copied_) ld_ = bf16 ? (from.width + 7) / 8 * 8 : words(from.width);
+  }
+  // Each type has a pair of every vertex or none: its rows are the vertices', in order.
+  static bool every_vertex(const GpuKernel& k, const TypedSpace& space) {
+    const int64_t vertices = end_of(space.space) == End::dst ? k.graph().num_dst() : k.graph().num_src();
+    for (size_t t = 0; t + 1 < space.type_ptr.size(); ++t) {
+      const int64_t rows = space.type_ptr[t + 1] - space.type_ptr[t];
+      if (rows != 0 && rows != vertices) return false;
+    }
+    return true;
+  }
+
+  int64_t ld() const { return ld_; }
+  int64_t row_bytes() const { return copied_ ? ld_ * (bf16_ ? 2 : 4) : 0; }
+  void reserve(StepList& steps, int64_t rows) {
+    if (copied_) copy_ = steps.carve.take(rows * row_bytes());
+  }
+  // Positions [begin, begin + count) are wanted next.
+  void get(StepList& steps, int64_t begin, int64_t count) {
+    begin_ = begin;
+    if (!copied_) return;
+    add_copy(steps, {{from_.width, bf16_, {}, {1, ld_}}, from_.x, map_, begin, copy_, nullptr, 0, count});
+  }
+  // Those of one type, whose positions start at type_begin.
+  const void* rows(const TypeRun& run, int64_t type_begin) const {
+    if (copied_) return at(static_cast<const char*>(copy_), (run.begin - begin_) * row_bytes());
+    return at(from_.x, (from_.by_vertex ? run.begin - type_begin : run.begin) * from_.width);
+  }
+
+ private:
+  Operand from_;
+  bool bf16_;
+  bool copied_ = false;
+  int64_t ld_ = 0;
+  const uint32_t* map_ = nullptr;
+  void* copy_ = nullptr;
+  int64_t begin_ = 0;
+};
+
+// Rows of a chunk, where each takes so many bytes.
+int64_t chunk_of(const GpuKernel& k, const TypedSpace& space, int64_t row_bytes) {
+  if (row_bytes == 0) return std::max<int64_t>(1, space.rows());
+  return chunk_rows(space.rows(), std::max<int64_t>(128, rows_budget(k.context) / row_bytes));
+}
+
+struct Rows {
+  TypedSpace space;
+  WeightShape w;
+  bool transpose;
+  Operand x;
+  const float* weights;
+  float* out;
+  int64_t out_width;
+};
+
+// X · [W0 | W1 | …] for runs of vertices; slots that are pairs are copied to their rows.
+void rows_side_by_side(const GpuKernel& k, const Rows& r, const GpuPairs& pairs, StepList& steps) {
+  const int64_t n = r.w.types * r.out_width;
+  const int64_t ld = words(n);
+  const int64_t chunk = chunk_rows(pairs.vertices(), rows_budget(k.context) / (ld * 4));
+  float* wide = steps.carve.floats(chunk * ld);
+  const float* weights = r.weights;
+  if (!r.transpose) {  // the transposes side by side are the transpose of W as it lies
+    float* split = steps.carve.floats(r.w.types * r.w.k * r.w.n);
+    add_arrange(steps, Arrange::split, r.w, r.weights, split, false);
+    weights = split;
+  }
+  GemmShape shape;
+  shape.n = n;
+  shape.k = r.x.width;
+  shape.transpose_b = r.transpose;
+  shape.lda = r.x.width;
+  shape.ldb = r.transpose ? r.w.n : n;
+  shape.ldc = ld;
+  shape.type = in_memory(k);
+  const uint32_t* pair_of_slot = steps.sizing() ? nullptr : pairs.pair_of_slot();
+  for (int64_t v = 0; v < pairs.vertices(); v += chunk) {
+    shape.m = std::min(chunk, pairs.vertices() - v);
+    steps.product(shape, {at(r.x.x, v * r.x.width), weights, wide, nullptr});
+    add_copy(steps, {{r.out_width, false, {r.w.types, ld}, {}},
+                     wide,
+                     nullptr,
+                     0,
+                     r.out,
+                     pair_of_slot,
+                     v * r.w.types,
+                     shape.m * r.w.types});
+  }
+}
+
+void rows_by_type(const GpuKernel& k, const Rows& r, StepList& steps) {
+  const bool ordered = !r.space.space.is_pair();
+  const bool bf16 = k.context.options().precision == GemmType::bf16 && (r.x.by_vertex || ordered);
+  Gathered x(k, r.space, r.x, bf16);
+  const int64_t ld_out = ordered ? words(r.out_width) : r.out_width;
+  const int64_t chunk = chunk_of(k, r.space, x.row_bytes() + (ordered ? ld_out * 4 : 0));
+  x.reserve(steps, chunk);
+  float* product = ordered ? steps.carve.floats(chunk * ld_out) : nullptr;
+  const char* weights = reinterpret_cast<const char*>(r.weights);
+  if (bf16) {
+    void* converted = steps.carve.take(r.w.types * r.w.k * r.w.n * 2);
+    add_arrange(steps, Arrange::keep, r.w, r.weights, converted, true);
+    weights = static_cast<const char*>(converted);
+  }
+  GemmShape shape;
+  shape.n = r.out_width;
+  shape.k = r.x.width;
+  shape.transpose_b = r.transpose;
+  shape.lda = x.ld();
+  shape.ldb = r.w.n;
+  shape.ldc = ld_out;
+  shape.type = bf16 ? GemmType::bf16 : in_memory(k);
+  for (int64_t b = 0; b < r.space.rows(); b += chunk) {
+    const int64_t count = std::min(chunk, r.space.rows() - b);
+    x.get(steps, b, count);
+    for (const TypeRun& run : runs_of_types(r.space.type_ptr, b, b + count)) {
+      shape.m = run.end - run.begin;
+      float* to = ordered ? at(product, (run.begin - b) * ld_out) : at(r.out, run.begin * r.out_width);
+      const void* w = at(weights, run.type * r.w.k * r.w.n * (bf16 ? 2 : 4));
+      steps.product(shape, {x.rows(run, r.space.begin_of(run)), w, to, nullptr});
+    }
+    if (!ordered) continue;
+    add_copy(steps, {{r.out_width, false, {1, ld_out}, {}}, product, nullptr, 0, r.out, r.space.order, b, count});
+  }
+}
+
+struct RowsGrad {
+  TypedSpace space;
+  WeightShape w;
+  Operand x, g;
+  float* dw;
+};
+
+// The side with a row for every pair is spread over the slots of runs of vertices (zeros where there is no pair), then
+// all types' gradients are one product with the vertices' rows.
+void grad_side_by_side(const GpuKernel& k, const RowsGrad& r, const GpuPairs& pairs, StepList& steps) {
+  const Operand& by_vertex = r.x.by_vertex ? r.x : r.g;
+  const Operand& by_pair = r.x.by_vertex ? r.g : r.x;
+  const int64_t ld = words(r.w.types * by_pair.width);
+  const int64_t chunk = chunk_rows(pairs.vertices(), rows_budget(k.context) / (ld * 4));
+  float* wide = steps.carve.floats(chunk * ld);
+  // [types · K, N] is the gradient as it lies, [K, types · N] is not.
+  float* result = r.x.by_vertex ? steps.carve.floats(r.w.types * r.w.k * r.w.n) : r.dw;
+  GemmShape shape;
+  shape.m = r.x.by_vertex ? r.w.k : r.w.types * r.w.k;
+  shape.n = r.x.by_vertex ? r.w.types * r.w.n : r.w.n;
+  shape.transpose_a = true;
+  shape.lda = r.x.by_vertex ? by_vertex.width : ld;
+  shape.ldb = r.x.by_vertex ? ld : by_vertex.width;
+  shape.ldc = shape.n;
+  shape.type = in_memory(k);
+  const uint32_t* pair_of_slot = steps.sizing() ? nullptr : pairs.pair_of_slot();
+  for (int64_t v = 0; v < pairs.vertices(); v += chunk) {
+    shape.k = std::min(chunk, pairs.vertices() - v);
+    shape.beta = v == 0 ? 0.0f : 1.0f;
+    add_copy(steps, {{by_pair.width, false, {}, {r.w.types, ld}},
+                     by_pair.x,
+                     pair_of_slot,
+                     v * r.w.types,
+                     wide,
+                     nullptr,
+                     0,
+                     shape.k * r.w.types});
+    const float* rows = at(by_vertex.x, v * by_vertex.width);
+    steps.product(shape, {r.x.by_vertex ? rows : wide, r.x.by_vertex ? wide : rows, result, nullptr});
+  }
+  if (r.x.by_vertex) add_arrange(steps, Arrange::join, r.w, result, r.dw, false);
+}
+
+void grad_by_type(const GpuKernel& k, const RowsGrad& r, StepList& steps) {
+  const bool ordered = !r.space.space.is_pair();
+  const bool copies = (r.x.by_vertex || ordered) && (r.g.by_vertex || ordered);
+  const bool bf16 = k.context.options().precision == GemmType::bf16 && copies;
+  Gathered x(k, r.space, r.x, bf16), g(k, r.space, r.g, bf16);
+  const int64_t chunk = chunk_of(k, r.space, x.row_bytes() + g.row_bytes());
+  x.reserve(steps, chunk);
+  g.reserve(steps, chunk);
+  GemmShape shape;
+  shape.m = r.w.k;
+  shape.n = r.w.n;
+  shape.transpose_a = true;
+  shape.lda = x.ld();
+  shape.ldb = g.ld();
+  shape.ldc = r.w.n;
+  shape.type = bf16 ? GemmType::bf16 : in_memory(k);
+  zero_unused(steps, r.space.type_ptr, r.w, r.dw);
+  for (int64_t b = 0; b < r.space.rows(); b += chunk) {
+    const int64_t count = std::min(chunk, r.space.rows() - b);
+    x.get(steps, b, count);
+    g.get(steps, b, count);
+    for (const TypeRun& run : runs_of_types(r.space.type_ptr, b, b + count)) {
+      const int64_t begin = r.space.begin_of(run);
+      shape.k = run.end - run.begin;
+      shape.beta = run.begin == begin ? 0.0f : 1.0f;
+      float* dw = at(r.dw, run.type * r.w.k * r.w.n);
+      steps.product(shape, {x.rows(run, begin), g.rows(run, begin), dw, nullptr});
+    }
+  }
+}
+
+}  // namespace
+
+void add_typed_rows(const GpuKernel& k, StepList& steps) {
+  const Dims& dims = k.node(k.kernel.args[1]).type.dims;
+  const bool transpose = k.kernel.transpose;
+  const Space space = k.node(k.kernel.root).type.space;
+  Rows r = {space_of(k, space, steps.sizing()),
+            {k.graph().num_edge_types(), dims[0], dims[1]},
+            transpose,
+            operand_of(k, k.kernel.args[0], transpose ? dims[1] : dims[0]),
+            static_cast<const float*>(k.pointer(k.kernel.args[1])),
+            static_cast<float*>(k.pointer(k.kernel.root)),
+            transpose ? dims[0] : dims[1]};
+  if (r.space.rows() == 0) return;
+  if (r.x.by_vertex && space.is_pair() && !Gathered::every_vertex(k, r.space)) {
+    const GpuPairs pairs(k.context, k.graph(), end_of(space));
+    if (side_by_side(pairs, r.x.width, r.out_width, false)) return rows_side_by_side(k, r, pairs, steps);
+  }
+  rows_by_type(k, r, steps);
+}
+
+void add_typed_rows_grad(const GpuKernel& k, StepList& steps) {
+  const Dims& dims = k.node(k.kernel.root).type.dims;
+  const Space space = k.node(k.node(k.kernel.root).inputs[0]).type.space;
+  RowsGrad r = {space_of(k, space, steps.sizing()),
+                {k.graph().num_edge_types(), dims[0], dims[1]},
+                operand_of(k, k.kernel.args[0], dims[0]),
+                operand_of(k, k.kernel.args[1], dims[1]),
+                static_cast<float*>(k.pointer(k.kernel.root))};
+  if (r.space.rows() == 0) return steps.zero(r.dw, r.w.types * r.w.k * r.w.n * 4);
+  if (r.x.by_vertex != r.g.by_vertex && space.is_pair() && !Gathered::every_vertex(k, r.space)) {
+    const GpuPairs pairs(k.context, k.graph(), end_of(space));
+    const Operand& by_vertex = r.x.by_vertex ? r.x : r.g;
+    const Operand& by_pair = r.x.by_vertex ? r.g : r.x;
+    if (side_by_side(pairs, by_vertex.width, by_pair.width, true)) return grad_side_by_side(k, r, pairs, steps);
+  }
+  grad_by_type(k, r, steps);
+}
+
+}  // namespace nacre

@@ -1,0 +1,104 @@
+#include "nacre/engine/gpu/context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nacre/base/error.h"
+#include "nacre/engine/gpu/rows_parts.h"
+
+namespace nacre {
+GpuLoader::GpuLoader(std::shared_ptr<Device> device, Compile compile)
+    : device_(std::move(device)), compile_(std::move(compile)) {}
+
+std::shared_ptr<GpuLoader> GpuLoader::open(DevicePlugin& plugin, std::shared_ptr<Device> device) {
+  const int arch = device->info().arch;
+  return std::make_shared<GpuLoader>(std::move(device), [&plugin, arch](const cuda::Source& source) {
+    return compile_cached(plugin, source.text, source.name, arch);
+  });
+}
+
+DeviceFunction GpuLoader::function(const cuda::Source& source) {
+  DeviceFunction& slot = functions_[source.text];
+  if (slot == nullptr) slot = device_->load(compile_(source), source.name);
+  return slot;
+}
+
+GpuContext::GpuContext(std::shared_ptr<GpuLoader> loader, std::shared_ptr<GraphViews> views, const GpuOptions& options)
+    : loader_(std::move(loader)), device_(loader_->device()), views_(std::move(views)), options_(options) {
+  step_ = allocate(cuda::kStepBytes);
+}
+
+std::shared_ptr<void> GpuContext::allocate(int64_t bytes) {
+  return {device_->allocate(std::max<int64_t>(bytes, 16)),
+          [device = device_](void* memory) { device->release(memory); }};
+}
+
+const void* GpuContext::keep(const std::string& key, const void* host, int64_t bytes) {
+  std::shared_ptr<void>& slot = resident_[key];
+  if (!slot) {
+    slot = allocate(bytes);
+    resident_bytes_ += bytes;
+    if (bytes > 0) device_->upload(slot.get(), host, bytes);
+  }
+  return slot.get();
+}
+
+const void* GpuContext::resident(const void* host, int64_t bytes) {
+  return host == nullptr ? nullptr : keep(fmt::format("{} {}", host, bytes), host, bytes);
+}
+
+const GpuRows& GpuContext::rows(const Graph& graph, cpu::Direction direction, bool differentiate) {
+  const auto view = views_->rows(graph, direction, differentiate);
+  const std::string key = fmt::format("{}", static_cast<const void*>(view.get()));
+  const auto [at, fresh] = rows_.try_emplace(key);
+  GpuRows& r = at->second;
+  if (!fresh) return r;
+  r.host = view;
+  const int64_t entries = view->row_ptr[view->rows];
+  const auto word = static_cast<int64_t>(sizeof(uint32_t));
+  r.row_ptr = static_cast<const int64_t*>(resident(view->row_ptr, (view->rows + 1) * 8));
+  r.col = static_cast<const uint32_t*>(resident(view->col, entries * word));
+  r.edge_id = static_cast<const uint32_t*>(resident(view->edge_id, entries * word));
+  r.row_vertex = static_cast<const uint32_t*>(resident(view->row_vertex, view->rows * word));
+  return r;
+}
+
+const ReduceRows& GpuContext::reduce_rows(const std::string& key, const std::function<ReduceRows()>& make) {
+  std::shared_ptr<const ReduceRows>& slot = reduce_rows_[key];
+  if (!slot) slot = std::make_shared<ReduceRows>(make());
+  return *slot;
+}
+
+int GpuContext::choose(const std::string& key, const std::function<int()>& decide) {
+  const auto known = choices_.find(key);
+  return known != choices_.end() ? known->second : choices_[key] = decide();
+}
+
+Step GpuContext::launch(const cuda::Source& source, int64_t blocks, LaunchArgs args) {
+  const DeviceFunction f = loader_->function(source);
+  if (blocks <= 0) return [] {};
+  const LaunchShape shape{blocks, source.threads, source.shared_bytes};
+  return [device = device_.get(), f, shape, args]() mutable { device->launch(f, shape, args.pointers()); };
+}
+
+int GpuKernel::layer() const {
+  const Node& root = node(kernel.root);
+  if (root.op == Op::lstm) return root.type.space.layer - 1;
+  if (root.op == Op::lstm_grad_z || root.op == Op::lstm_grad_w) return node(root.inputs[1]).type.space.layer;
+  for (const NodeRef in : root.inputs) {
+    if (node(in).type.space.is_typed()) return node(in).type.space.layer;
+  }
+  return root.type.space.layer;
+}
+
+Step then(Step first, Step second) {
+  if (!first) return second;
+  if (!second) return first;
+  return [a = std::move(first), b = std::move(second)] {
+    a();
+    b();
+  };
+}
+
+}  // namespace nacre

@@ -1,0 +1,178 @@
+// What binding kernels to a GPU needs: the device, its copies of the graph's arrays, compiled functions, and launches.
+#pragma once
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nacre/device/device.h"
+#include "nacre/engine/executor.h"
+#include "nacre/kernel/cuda/source.h"
+
+namespace nacre {
+
+// Arguments of a launch, kept by value.
+class LaunchArgs {
+ public:
+  template <class T>
+  LaunchArgs& add(const T& value) {
+    static_assert(sizeof(T) <= sizeof(uint64_t));
+    uint64_t word = 0;
+    std::memcpy(&word, &value, sizeof(T));
+    words_.push_back(word);
+    return *this;
+  }
+  std::vector<void*> pointers() {
+    std::vector<void*> list;
+    for (uint64_t& word : words_) list.push_back(&word);
+    return list;
+  }
+
+ private:
+  std::vector<uint64_t> words_;
+};
+
+// A row (or a piece of a long one) of a view: one unit of work of a group of threads.
+struct GpuSegment {
+  uint32_t row;
+  int32_t partial;  // >= 0: a piece; its sum goes to this slot
+  int64_t begin, end;
+};
+struct GpuSplitRow {
+  uint32_t row;
+  int32_t first, count;  // its partial slots
+  int32_t length;        // entries of the whole row
+};
+
+// A RowView in device memory.
+struct GpuRows {
+  std::shared_ptr<const cpu::RowView> host;
+  const int64_t* row_ptr = nullptr;
+  const uint32_t* col = nullptr;
+  const uint32_t* edge_id = nullptr;     // null: an entry's own number
+  const uint32_t* row_vertex = nullptr;  // null: a row's own number
+};
+
+// What kernels that reduce walk (rows_parts.h).
+struct ReduceRows;
+
+struct GpuOptions {
+  GemmType precision = GemmType::f32;
+  bool tune = true;         // time variants of products and sums and keep the fastest
+  int64_t cache_bytes = 0;  // that gathered rows should fit; 0 = the device's second-level cache
+};
+
+// Sources made into functions of a device; shared by everything that runs there. Equal sources are loaded once.
+class GpuLoader {
+ public:
+  // `compile` gives the image of a source: through the plug-in's compiler and the cache on disk, or otherwise.
+  using Compile = std::function<std::string(const cuda::Source&)>;
+  GpuLoader(std::shared_ptr<Device> device, Compile compile);
+  // Compiles for the device, through the cache on disk.
+  static std::shared_ptr<GpuLoader> open(DevicePlugin& plugin, std::shared_ptr<Device> device);
+
+  const std::shared_ptr<Device>& device() const { return device_; }
+  DeviceFunction function(const cuda::Source& source);
+
+ private:
+  std::shared_ptr<Device> device_;
+  Compile compile_;
+  std::map<std::string, DeviceFunction> functions_;  // by source text
+};
+
+class GpuContext {
+ public:
+  GpuContext(std::shared_ptr<GpuLoader> loader, std::shared_ptr<GraphViews> views, const GpuOptions& options);
+
+  Device& device() { return *device_; }
+  const GpuOptions& options() const { return options_; }
+  GraphViews& host_views() { return *views_; }
+  // Device copy of a host array that outlives this object, made once and known by its address.
+  const void* resident(const void* host, int64_t bytes);
+  template <class T>
+  const T* resident(const Array<T>& a) {
+    return static_cast<const T*>(resident(a.data(), a.size() * static_cast<int64_t>(sizeof(T))));
+  }
+  // Device copy of something made here, kept under a name.
+  template <class T>
+  const T* made(const std::string& key, const std::vector<T>& values) {
+    return static_cast<const T*>(keep(key, values.data(), static_cast<int64_t>(values.size() * sizeof(T))));
+  }
+  // Something of the host's, made by `make` once per key.
+  template <class T, class Make>
+  const T& once(const std::string& key, const Make& make) {
+    std::shared_ptr<const void>& slot = once_[key];
+    if (!slot) slot = std::make_shared<const T>(make());
+    return *static_cast<const T*>(slot.get());
+  }
+  // Its device copy, made once per key too.
+  template <class T, class Make>
+  const T* made_once(const std::string& key, const Make& make) {
+    const auto found = resident_.find(key);
+    return found != resident_.end() ? static_cast<const T*>(found->second.get()) : made<T>(key, make());
+  }
+  const GpuRows& rows(const Graph& graph, cpu::Direction direction, bool differentiate);
+  // Made by `make` once per key.
+  const ReduceRows& reduce_rows(const std::string& key, const std::function<ReduceRows()>& make);
+  // The answer to a question asked before, or a new one.
+  int choose(const std::string& key, const std::function<int()>& decide);
+  int64_t resident_bytes() const { return resident_bytes_; }
+
+  // Two words, seed and step, in device memory.
+  const void* step() const { return step_.get(); }
+  std::shared_ptr<void> allocate(int64_t bytes);
+
+  // Nothing to do when there are no blocks.
+  Step launch(const cuda::Source& source, int64_t blocks, LaunchArgs args);
+
+ private:
+  const void* keep(const std::string& key, const void* host, int64_t bytes);
+
+  std::shared_ptr<GpuLoader> loader_;
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<GraphViews> views_;
+  GpuOptions options_;
+  std::map<std::string, std::shared_ptr<void>> resident_;
+  std::map<std::string, std::shared_ptr<const void>> once_;
+  int64_t resident_bytes_ = 0;
+  std::map<std::string, GpuRows> rows_;
+  std::map<std::string, std::shared_ptr<const ReduceRows>> reduce_rows_;
+  std::map<std::string, int> choices_;
+  std::shared_ptr<void> step_;
+};
+
+// One kernel being bound: what the families of binders below are given.
+struct GpuKernel {
+  GpuContext& context;
+  const Executor& executor;
+  const Kernel& kernel;
+
+  const Node& node(NodeRef i) const { return executor.plan().dfg[i]; }
+  int64_t width(NodeRef i) const { return node(i).type.row_size(); }
+  int64_t rows(NodeRef i) const { return executor.blocks().rows(node(i).type.space); }
+  void* pointer(NodeRef i) const { return executor.pointer(i); }
+  bool stored(NodeRef i) const { return executor.plan().stored[static_cast<size_t>(i)] != 0; }
+  int layer() const;
+  const Graph& graph() const { return executor.blocks().layer(layer()); }
+};
+
+// A family of kernel kinds: what it needs and how it is bound. `workspace` holds what needs() asked for.
+struct GpuFamily {
+  KernelNeeds (*needs)(const GpuKernel&);
+  Step (*bind)(const GpuKernel&, void* workspace);
+};
+extern const GpuFamily kGpuRows;    // bind_rows.cpp: map, map_edges, reduce, spmm, softmax(_grad), column_sum
+extern const GpuFamily kGpuMatrix;  // bind_matrix.cpp: matmul, weight_grad
+extern const GpuFamily kGpuTyped;   // bind_typed.cpp: typed_rows(_grad), typed_reduce, typed_weight_grad
+extern const GpuFamily kGpuTasks;   // bind_tasks.cpp: gtask, gtask_grad
+extern const GpuFamily kGpuLstm;    // bind_lstm.cpp: lstm, lstm_grad
+extern const GpuFamily kGpuLoss;    // bind_loss.cpp: loss, moments
+extern const GpuFamily kGpuHost;    // bind_host.cpp: reference, on the host, through copies
+
+// Runs `first`, then `second`; either may be null.
+Step then(Step first, Step second);
+
+}  // namespace nacre

@@ -1,0 +1,125 @@
+#include "nacre/engine/gpu/epilogue.h"
+
+#include <algorithm>
+
+namespace nacre {
+namespace {
+
+class Absorber {
+ public:
+  explicit Absorber(const RowProgram& tail) : program_(tail), dead_(tail.code.size(), 0) {}
+
+  Epilogue run() {
+    Epilogue e;
+    const int root = find_root();
+    if (root < 0) return e;
+    value_ = program_.code[static_cast<size_t>(root)].out;
+    int last = root;
+    while (true) {
+      const int use = only_use(value_);
+      if (use < 0) break;
+      const Micro& m = program_.code[static_cast<size_t>(use)];
+      if (m.op == MicroOp::relu && !e.relu) {
+        e.relu = true;
+      } else if (m.op != MicroOp::add || e.relu || !take_term(m, e)) {
+        break;
+      }
+      dead_[static_cast<size_t>(last)] = 1;
+      last = use;
+      value_ = m.out;
+    }
+    if (e.empty()) return e;
+    dead_[static_cast<size_t>(last)] = 1;
+    finish(e);
+    return e;
+  }
+
+ private:
+  int find_root() const {
+    int found = -1;
+    for (size_t i = 0; i < program_.code.size(); ++i) {
+      if (program_.code[i].op != MicroOp::root) continue;
+      if (found >= 0) return -1;
+      found = static_cast<int>(i);
+    }
+    return found;
+  }
+
+  // The one instruction that reads a register; -1 when there are several.
+  int only_use(int reg) const {
+    int found = -1;
+    for (size_t i = 0; i < program_.code.size(); ++i) {
+      const Micro& m = program_.code[i];
+      if (m.a != reg && m.b != reg) continue;
+      if (found >= 0 || m.a == m.b) return -1;
+      found = static_cast<int>(i);
+    }
+    return found;
+  }
+
+  // The other side of a sum: a row of the same width from memory, or a bias.
+  bool take_term(const Micro& sum, Epilogue& e) {
+    const int other = sum.a == value_ ? sum.b : sum.a;
+    if (sum.a_repeat != 1 || sum.b_repeat != 1) return false;
+    for (size_t i = 0; i < program_.code.size(); ++i) {
+      const Micro& m = program_.code[i];
+      if (m.out != other) continue;
+      const bool alone = only_use(other) >= 0;
+      NodeRef* slot = m.op == MicroOp::load ? &e.add : m.op == MicroOp::load_row0 ? &e.bias : nullptr;
+      if (slot == nullptr || *slot >= 0) return false;
+      *slot = program_.operands[static_cast<size_t>(m.operand)];
+      if (alone) dead_[i] = 1;
+      return true;
+    }
+    return false;
+  }
+
+  void finish(Epilogue& e) const {
+    std::vector<Micro> left;
+    for (size_t i = 0; i < program_.code.size(); ++i) {
+      if (!dead_[i]) left.push_back(program_.code[i]);
+    }
+    if (left.size() == 1 && left[0].op == MicroOp::store && left[0].a == value_) {
+      e.result = program_.operands[static_cast<size_t>(left[0].operand)];
+      return;
+    }
+    e.rest = program_;
+    Micro root;
+    root.op = MicroOp::root;
+    root.out = value_;
+    e.rest.code = {root};
+    e.rest.code.insert(e.rest.code.end(), left.begin(), left.end());
+  }
+
+  const RowProgram& program_;
+  std::vector<char> dead_;
+  int value_ = -1;  // the register that is the product's result so far
+};
+
+// A value of the result's width that the rest stores and whose memory nothing else of the rest can be: the executor may
+// put a stored value where one lay that the tail reads row by row.
+NodeRef find_landing(const RowProgram& rest) {
+  int64_t width = 0;
+  for (const Micro& m : rest.code) {
+    if (m.op == MicroOp::root) width = rest.widths[static_cast<size_t>(m.out)];
+  }
+  NodeRef found = -1;
+  for (const Micro& m : rest.code) {
+    if (m.op == MicroOp::load && rest.widths[static_cast<size_t>(m.out)] == width) return -1;
+    if (m.op == MicroOp::store && rest.widths[static_cast<size_t>(m.a)] == width)
+      found = rest.operands[static_cast<size_t>(m.operand)];
+  }
+  return found;
+}
+
+}  // namespace
+
+Epilogue absorb_tail(const RowProgram& tail, bool root_stored) {
+  Epilogue e;
+  if (!root_stored && !tail.empty()) e = Absorber(tail).run();
+  if (e.empty()) e.rest = tail;
+  if (!root_stored && !e.rest.empty()) e.landing = find_landing(e.rest);
+  return e;
+}
+
+}  // namespace nacre

@@ -1,0 +1,114 @@
+#include "nacre/engine/gpu/gpu_backend.h"
+
+#include "nacre/base/error.h"
+#include "nacre/engine/gpu/bind_host.h"
+#include "nacre/engine/gpu/bind_typed.h"
+
+namespace nacre {
+namespace {
+
+const GpuFamily& family_of(const Kernel& kernel, const Dfg& dfg) {
+  if (runs_on_host(kernel, dfg)) return kGpuHost;
+  if (sums_pairs(kernel)) return kGpuTyped;
+  switch (kernel.kind) {
+    case KernelKind::map:
+    case KernelKind::map_edges:
+    case KernelKind::reduce:
+    case KernelKind::spmm:
+    case KernelKind::softmax:
+    case KernelKind::softmax_grad:
+    case KernelKind::column_sum:
+      return kGpuRows;
+    case KernelKind::matmul:
+    case KernelKind::weight_grad:
+      return kGpuMatrix;
+    case KernelKind::typed_reduce:
+    case KernelKind::typed_weight_grad:
+    case KernelKind::typed_rows:
+    case KernelKind::typed_rows_grad:
+      return kGpuTyped;
+    case KernelKind::gtask:
+    case KernelKind::gtask_grad:
+      return kGpuTasks;
+    case KernelKind::lstm:
+    case KernelKind::lstm_grad:
+      return kGpuLstm;
+    case KernelKind::loss:
+    case KernelKind::moments:
+      return kGpuLoss;
+    case KernelKind::lstm_gates_grad:
+    case KernelKind::reference:
+      return kGpuHost;
+  }
+  NACRE_CHECK(false, "a kernel of no family");
+  return kGpuHost;
+}
+
+class GpuBackend : public Backend {
+ public:
+  explicit GpuBackend(std::shared_ptr<GpuContext> context) : context_(std::move(context)) {}
+
+  std::string name() const override { return "cuda"; }
+  KernelNeeds needs(const Executor& executor, const Kernel& kernel) override {
+    return family_of(kernel, executor.plan().dfg).needs({*context_, executor, kernel});
+  }
+  Step bind(const Executor& executor, const Kernel& kernel, const cpu::Scratch&, void* workspace) override {
+    if (runs_on_host(kernel, executor.plan().dfg) && !kernel.once) on_host_ = true;
+    return family_of(kernel, executor.plan().dfg).bind({*context_, executor, kernel}, workspace);
+  }
+
+  std::shared_ptr<void> allocate(int64_t bytes) override { return context_->allocate(bytes); }
+  int64_t available_bytes() override { return device().info().free_bytes - device().used_bytes(); }
+  void write(void* to, const void* host, int64_t bytes) override {
+    if (bytes > 0) device().upload(to, host, bytes);
+  }
+  void read(void* host, const void* from, int64_t bytes) override {
+    if (bytes > 0) device().download(host, from, bytes);
+  }
+  void copy(void* to, const void* from, int64_t bytes) override {
+    if (bytes > 0) device().copy(to, from, bytes);
+  }
+  void clear(void* to, int64_t bytes) override {
+    if (bytes > 0) device().fill(to, 0, bytes);
+  }
+  int64_t graph_bytes() const override { return context_->resident_bytes(); }
+
+  void begin_step(const StepContext& step) override {
+    if (started_ && step.seed == step_.seed && step.step == step_.step) return;
+    started_ = true;
+    step_ = step;
+    const uint64_t words[2] = {step.seed, step.step};
+    device().upload(const_cast<void*>(context_->step()), words, sizeof words);
+  }
+
+  Step record(const std::vector<Step>& steps) override {
+    if (on_host_) return {};
+    device().begin_capture();
+    for (const Step& step : steps) step();
+    const LaunchGraph graph = device().end_capture();
+    return [context = context_, graph] { context->device().replay(graph); };
+  }
+
+  double seconds(const Step& step) override {
+    const DeviceEvent from = device().record();
+    step();
+    const DeviceEvent to = device().record();
+    return device().elapsed(from, to);
+  }
+
+ private:
+  Device& device() const { return context_->device(); }
+
+  std::shared_ptr<GpuContext> context_;
+  StepContext step_;
+  bool started_ = false;
+  bool on_host_ = false;  // a kernel of the step runs on the host: the step cannot be recorded
+};
+
+}  // namespace
+
+std::shared_ptr<Backend> make_gpu_backend(std::shared_ptr<GpuContext> context) {
+  return std::make_shared<GpuBackend>(std::move(context));
+}
+
+}  // namespace nacre

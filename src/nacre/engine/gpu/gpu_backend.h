@@ -1,0 +1,11 @@
+// The GPU back end: a plan's kernels as generated CUDA on one device.
+#pragma once
+
+#include "nacre/engine/backend.h"
+#include "nacre/engine/gpu/context.h"
+
+namespace nacre {
+
+std::shared_ptr<Backend> make_gpu_backend(std::shared_ptr<GpuContext> context);
+
+}  // namespace nacre

@@ -1,0 +1,73 @@
+#include "nacre/engine/gpu/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "nacre/base/error.h"
+#include "nacre/kernel/cuda/argmax.h"
+#include "nacre/kernel/cuda/optimizer.h"
+
+namespace nacre {
+
+GpuOptimizer::GpuOptimizer(GpuContext& context, const GpuOptimizerOptions& options,
+                           const std::vector<GpuParameter>& parameters, float* values, int64_t trained_size)
+    : context_(context), options_(options) {
+  const bool sgd = options.name == "sgd";
+  NACRE_CHECK(sgd || options.name == "adam" || options.name == "adamw", "unknown optimiser " + options.name);
+  const auto take = [&](int64_t bytes) {
+    bytes_ += bytes;
+    return context.allocate(bytes);
+  };
+  const int64_t moment_bytes = trained_size * static_cast<int64_t>(sizeof(float));
+  const auto zeros = [&] {
+    auto memory = take(moment_bytes);
+    if (moment_bytes > 0) context.device().fill(memory.get(), 0, moment_bytes);
+    return memory;
+  };
+  if (!sgd || options.momentum > 0) first_ = zeros();
+  if (!sgd) second_ = zeros();
+  std::vector<cuda::OptimizerPiece> pieces;
+  for (const GpuParameter& p : parameters) {
+    if (p.gradient == nullptr) continue;
+    for (int64_t b = 0; b < p.size; b += cuda::kOptimizerPiece) {
+      pieces.push_back({p.gradient + b, p.offset + b, std::min(cuda::kOptimizerPiece, p.size - b)});
+    }
+  }
+  numbers_ = take(sizeof(cuda::OptimizerNumbers));
+  const auto piece_bytes = static_cast<int64_t>(pieces.size() * sizeof(cuda::OptimizerPiece));
+  pieces_ = take(std::max<int64_t>(1, piece_bytes));
+  if (piece_bytes > 0) context.device().upload(pieces_.get(), pieces.data(), piece_bytes);
+  LaunchArgs args;
+  args.add(numbers_.get()).add(pieces_.get()).add(values).add(first()).add(second());
+  step_ = context.launch(cuda::optimizer_step(sgd), static_cast<int64_t>(pieces.size()), args);
+}
+
+void GpuOptimizer::begin(double lr) {
+  ++steps_;
+  const bool adamw = options_.name == "adamw";
+  const auto step = static_cast<double>(steps_);
+  cuda::OptimizerNumbers f;
+  f.lr = static_cast<float>(lr);
+  f.decay = adamw ? 0.0F : static_cast<float>(options_.weight_decay);
+  f.decoupled = adamw ? static_cast<float>(1 - lr * options_.weight_decay) : 1.0F;
+  f.beta1 = static_cast<float>(options_.beta1);
+  f.beta2 = static_cast<float>(options_.beta2);
+  // Taken in double: in float 1 - 0.999 is off by 5e-5 of itself.
+  f.rest1 = static_cast<float>(1 - options_.beta1);
+  f.rest2 = static_cast<float>(1 - options_.beta2);
+  f.correction1 = static_cast<float>(1 / (1 - std::pow(options_.beta1, step)));
+  f.correction2 = static_cast<float>(1 / std::sqrt(1 - std::pow(options_.beta2, step)));
+  f.epsilon = static_cast<float>(options_.epsilon);
+  f.momentum = static_cast<float>(options_.momentum);
+  f.first_step = steps_ == 1 ? 1 : 0;
+  context_.device().upload(numbers_.get(), &f, sizeof(f));
+}
+
+Step predictions(GpuContext& context, const float* scores, int64_t rows, int64_t classes, int32_t* out) {
+  const int64_t per_block = cuda::argmax_rows_of_block(classes);
+  LaunchArgs args;
+  args.add(scores).add(out).add(rows);
+  return context.launch(cuda::argmax(classes), (rows + per_block - 1) / per_block, args);
+}
+
+}  // namespace nacre

@@ -1,0 +1,150 @@
+#include "nacre/engine/gpu/rows_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nacre/base/log.h"
+
+namespace nacre {
+namespace {
+
+// Kernels that gather less than this run too short to be worth a choice.
+constexpr double kWorthTuning = 64e6;
+
+Step launch_reduce(const Reduction& r, const cuda::ReduceSpec& spec, void* workspace, void* rows_to) {
+  const GpuKernel& g = r.g;
+  const bool argmax_only = g.node(g.kernel.root).op == Op::index_argmax;
+  void* out = argmax_only ? nullptr : rows_to != nullptr ? rows_to : g.pointer(g.kernel.root);
+  void* argmax = argmax_only ? g.pointer(g.kernel.root) : g.pointer(g.kernel.second);
+  // Zeros, and zeros again after every run.
+  const std::vector<int32_t> zeros(static_cast<size_t>(spec.tiles * r.rows.num_partials));
+  const int32_t* counters = g.context.made(fmt::format("counters {}", zeros.size()), zeros);
+  const cuda::RowSource source = cuda::reduce_source(spec);
+  LaunchArgs args;
+  args.add(r.rows.segments).add(r.rows.num_segments).add(r.rows.split_rows).add(counters).add(r.rows.col);
+  args.add(r.rows.edge_id).add(edge_types(g)).add(r.rows.row_vertex).add(g.context.step()).add(out).add(argmax);
+  args.add(workspace).add(r.rows.num_partials);
+  if (r.operands.empty()) {
+    add_operands(args, g, *spec.program);
+  } else {
+    for (void* operand : r.operands) args.add(operand);
+  }
+  if (spec.tail != nullptr) add_operands(args, g, *spec.tail);
+  return g.context.launch(source.source, blocks_for(r.rows.num_segments * spec.tiles, source), args);
+}
+
+// Rows in flight against warps in flight: which is better depends on the device and the graph, and neither changes a
+// bit. Told apart once for each shape of kernel.
+struct Tuning {
+  int batch, min_blocks;
+};
+
+Tuning tune(const Reduction& r, void* workspace, void* out) {
+  const GpuKernel& g = r.g;
+  const double gathered = static_cast<double>(g.graph().num_edges()) * static_cast<double>(g.width(g.kernel.root));
+  const int batch = cuda::reduce_batch(r.spec);
+  if (!g.context.options().tune || gathered < kWorthTuning || batch < 4) return {0, 0};
+  const std::string key =
+      fmt::format("reduce {} {} {} {} {} {} {}", static_cast<const void*>(r.rows.segments), g.width(g.kernel.root),
+                  r.spec.program->code.size(), r.spec.tail != nullptr, r.spec.tiles, r.spec.side.edge_ids, batch);
+  const int choice = g.context.choose(key, [&] {
+    std::vector<double> seconds;
+    for (const Tuning& t : {Tuning{batch, 0}, Tuning{batch / 2, 8}}) {
+      cuda::ReduceSpec spec = r.spec;
+      spec.batch = t.batch;
+      spec.min_blocks = t.min_blocks;
+      const Step step = launch_reduce(r, spec, workspace, out);
+      step();
+      double best = 1e30;
+      for (int i = 0; i < 3; ++i) {
+        const DeviceEvent from = g.context.device().record();
+        step();
+        best = std::min(best, g.context.device().elapsed(from, g.context.device().record()));
+      }
+      seconds.push_back(best);
+    }
+    log_verbose(fmt::format("reduction of width {}: {:.3f} ms as it is, {:.3f} ms with more warps",
+                            g.width(g.kernel.root), seconds[0] * 1e3, seconds[1] * 1e3));
+    return seconds[1] < seconds[0] ? 1 : 0;
+  });
+  return choice == 0 ? Tuning{0, 0} : Tuning{batch / 2, 8};
+}
+
+}  // namespace
+
+void add_operands(LaunchArgs& args, const GpuKernel& g, const RowProgram& program) {
+  for (const NodeRef o : program.operands) args.add(g.pointer(o));
+}
+
+const uint16_t* edge_types(const GpuKernel& g) {
+  return g.graph().typed() ? g.context.resident(g.graph().edge_type()) : nullptr;
+}
+
+void add_edges(LaunchArgs& args, const GpuKernel& g, bool edges) {
+  const auto& code = g.kernel.program.code;
+  const bool dst = std::any_of(code.begin(), code.end(),
+                               [](const Micro& m) { return m.op == MicroOp::load_dst || m.op == MicroOp::take_max; });
+  args.add(edges ? g.context.resident(g.graph().col_idx()) : nullptr);
+  args.add(edges && dst ? g.context.resident(g.graph().edge_dst()) : nullptr);
+  args.add(edges ? edge_types(g) : nullptr);
+}
+
+void place_cut(GpuContext& context, const std::string& key, const RowCut& cut, ReduceRows& rows) {
+  rows.segments = context.made("segments " + key, cut.segments);
+  rows.num_segments = static_cast<int64_t>(cut.segments.size());
+  rows.split_rows = context.made("pieces " + key, cut.split);
+  rows.num_partials = cut.partials;
+}
+
+cuda::ReduceSpec reduce_spec(const GpuKernel& g, const RowProgram& program, int value, const cuda::EdgeSide& side) {
+  const bool argmax_only = g.node(g.kernel.root).op == Op::index_argmax;
+  cuda::ReduceSpec spec;
+  spec.program = &program;
+  spec.value = value;
+  spec.reduce = g.kernel.reduce_op;
+  spec.store = !argmax_only && g.stored(g.kernel.root);
+  spec.argmax = argmax_only || g.kernel.second >= 0;
+  spec.tail = g.kernel.tail.empty() ? nullptr : &g.kernel.tail;
+  spec.side = side;
+  return spec;
+}
+
+// The sums of pieces. A maximum keeps its position too.
+int64_t reduce_workspace(const Reduction& r) {
+  const int64_t width = r.spec.program->widths[static_cast<size_t>(r.spec.value)];
+  return r.rows.num_partials * r.spec.tiles * width * 4 * (r.spec.reduce == cpu::Reduce::max ? 2 : 1);
+}
+
+Step bind_reduce(const Reduction& r, void* workspace, void* out) {
+  cuda::ReduceSpec spec = r.spec;
+  const Tuning tuning = tune(r, workspace, out);
+  spec.batch = tuning.batch;
+  spec.min_blocks = tuning.min_blocks;
+  return launch_reduce(r, spec, workspace, out);
+}
+
+RowProgram tail_over_memory(const RowProgram& tail, NodeRef root) {
+  RowProgram p = tail;
+  const auto operand = static_cast<int>(p.operands.size());
+  p.operands.push_back(root);
+  for (Micro& m : p.code) {
+    if (m.op != MicroOp::root) continue;
+    m.op = MicroOp::load;
+    m.operand = operand;
+  }
+  return p;
+}
+
+Step bind_tail(const GpuKernel& g, const RowProgram& program, void* rows_at) {
+  const RowProgram tail = tail_over_memory(program, g.kernel.root);
+  const cuda::RowSource source = cuda::map_source(tail);
+  const int64_t rows = g.rows(g.kernel.root);
+  LaunchArgs args;
+  args.add(rows).add(g.context.step());
+  for (size_t i = 0; i + 1 < tail.operands.size(); ++i) args.add(g.pointer(tail.operands[i]));
+  args.add(rows_at);
+  return g.context.launch(source.source, blocks_for(rows, source), args);
+}
+
+}  // namespace nacre

@@ -1,0 +1,269 @@
+#include "nacre/engine/gpu/typed_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nacre/base/error.h"
+#include "nacre/base/parallel.h"
+
+namespace nacre {
+namespace {
+
+// Pieces of long pairs: enough of them to keep a large device busy, long enough to be worth a group of threads.
+constexpr int64_t kPiecesWanted = 16384;
+constexpr int64_t kShortPiece = 64;
+constexpr int64_t kLongPiece = 512;
+// Rows read so often by rows of such tiles are summed tile by tile.
+constexpr int64_t kReadOften = 64;
+constexpr int64_t kTileWidth = 64;
+constexpr int64_t kPack = 32;  // entries of short pairs that a group of threads sums
+
+int64_t piece_edges(int64_t edges) { return std::clamp(edges / kPiecesWanted, kShortPiece, kLongPiece); }
+
+int64_t blocks_of(int64_t groups, int64_t per_block) { return (groups + per_block - 1) / per_block; }
+
+}  // namespace
+
+int64_t chunk_rows(int64_t total, int64_t most) {
+  if (total <= most) return std::max<int64_t>(1, total);
+  const int64_t chunks = (total + most - 1) / std::max<int64_t>(1, most);
+  return ((total + chunks - 1) / chunks + 127) / 128 * 128;
+}
+
+std::vector<int64_t> cut_by_pairs(const Array<int64_t>& vertex_ptr, int64_t most) {
+  const int64_t vertices = vertex_ptr.size() - 1;
+  std::vector<int64_t> borders = {0};
+  while (borders.back() < vertices) {
+    const int64_t from = borders.back();
+    // The last vertex whose pairs still fit.
+    const int64_t* past = std::upper_bound(vertex_ptr.begin() + from + 1, vertex_ptr.end(), vertex_ptr[from] + most);
+    borders.push_back(std::max<int64_t>(from + 1, past - vertex_ptr.begin() - 1));
+  }
+  return borders;
+}
+
+std::vector<PairRange> ranges_of(const PairIndex& pairs, int64_t vertex_begin, int64_t vertex_end) {
+  std::vector<PairRange> ranges;
+  int64_t offset = 0;
+  for (int64_t t = 0; t + 1 < pairs.type_ptr.size(); ++t) {
+    const NodeId* first = pairs.vertex.begin() + pairs.type_ptr[t];
+    const NodeId* last = pairs.vertex.begin() + pairs.type_ptr[t + 1];
+    const auto before = [](NodeId v, int64_t border) { return static_cast<int64_t>(v) < border; };
+    const int64_t b = std::lower_bound(first, last, vertex_begin, before) - pairs.vertex.begin();
+    const int64_t e = std::lower_bound(first, last, vertex_end, before) - pairs.vertex.begin();
+    if (b == e) continue;
+    ranges.push_back({static_cast<int>(t), b, e, offset});
+    offset += e - b;
+  }
+  return ranges;
+}
+
+std::vector<TypeRun> runs_of_types(const std::vector<int64_t>& type_ptr, int64_t begin, int64_t end) {
+  std::vector<TypeRun> runs;
+  for (size_t t = 0; t + 1 < type_ptr.size(); ++t) {
+    const int64_t b = std::max(begin, type_ptr[t]), e = std::min(end, type_ptr[t + 1]);
+    if (b < e) runs.push_back({static_cast<int64_t>(t), b, e});
+  }
+  return runs;
+}
+
+int64_t long_pair(int64_t edges) { return piece_edges(edges) * 3 / 2; }
+
+SumRange SumRange::of_slots(const PairIndex& pairs, int types, int64_t vertex_begin, int64_t vertex_end) {
+  return {ranges_of(pairs, vertex_begin, vertex_end), true, vertex_begin * types, (vertex_end - vertex_begin) * types};
+}
+
+PackedSums pack_sums(const PairIndex& pairs, int types, const SumRange& range) {
+  PackedSums packed;
+  const int64_t piece = piece_edges(pairs.edge.size()), longest = long_pair(pairs.edge.size());
+  std::vector<GpuSegment> runs;
+  std::vector<char> present(static_cast<size_t>(range.num_slots), 0);
+  const auto slot_of = [&](int64_t p) {
+    return static_cast<int64_t>(pairs.vertex[p]) * types + pairs.type[p] - range.first_slot;
+  };
+  for (const PairRange& r : range.ranges) {
+    const auto shift = static_cast<uint32_t>(r.begin - r.offset);
+    int64_t from = pairs.edge_ptr[r.begin];
+    const auto close = [&](int64_t to) {
+      if (to > from) runs.push_back({shift, -1, from, to});
+      from = to;
+    };
+    for (int64_t p = r.begin; p < r.end; ++p) {
+      const int64_t begin = pairs.edge_ptr[p], end = pairs.edge_ptr[p + 1];
+      if (range.slots) present[static_cast<size_t>(slot_of(p))] = 1;
+      const bool in_pieces = end - begin > longest;
+      if (in_pieces || end - from > kPack) close(begin);
+      if (!in_pieces) continue;
+      const auto first = static_cast<int32_t>(packed.items.size());
+      for (int64_t e = begin; e < end; e += piece) {
+        packed.items.push_back({0, static_cast<int32_t>(packed.items.size()), e, std::min(end, e + piece)});
+      }
+      packed.rows.push_back({static_cast<uint32_t>(range.slots ? slot_of(p) : p - r.begin + r.offset), first,
+                             static_cast<int32_t>(packed.items.size()) - first, static_cast<int32_t>(end - begin)});
+      from = end;
+    }
+    close(pairs.edge_ptr[r.end]);
+  }
+  packed.num_partials = static_cast<int64_t>(packed.items.size());
+  packed.items.insert(packed.items.end(), runs.begin(), runs.end());
+  for (size_t s = 0; s < present.size(); ++s) {
+    if (present[s] == 0) packed.zeros.push_back(static_cast<uint32_t>(s));
+  }
+  return packed;
+}
+
+std::vector<uint32_t> pairs_of_slots(const PairIndex& pairs, int64_t vertices, int types) {
+  std::vector<uint32_t> slots(static_cast<size_t>(vertices * types), cuda::kNoRow);
+  parallel_for(pairs.num_pairs, 1 << 16, [&](int64_t b, int64_t e) {
+    for (int64_t p = b; p < e; ++p) {
+      slots[static_cast<size_t>(static_cast<int64_t>(pairs.vertex[p]) * types + pairs.type[p])] =
+          static_cast<uint32_t>(p);
+    }
+  });
+  return slots;
+}
+
+GpuPairs::GpuPairs(GpuContext& context, const Graph& graph, End end)
+    : context_(context),
+      pairs_(&graph.pairs(end)),
+      graph_(graph.row_ptr().data()),
+      end_(end),
+      vertices_(end == End::dst ? graph.num_dst() : graph.num_src()),
+      others_(end == End::dst ? graph.num_src() : graph.num_dst()),
+      types_(graph.num_edge_types()) {}
+
+std::string GpuPairs::key(const char* what) const {
+  // The types of edges tell graphs over the same edges apart: their pairs differ.
+  return fmt::format("{} {} {} {}", what, graph_, static_cast<const void*>(pairs_), static_cast<int>(end_));
+}
+
+std::string GpuPairs::key(const char* what, const SumRange& range) const {
+  std::string text = key(what) + fmt::format(" {} {} {}", range.slots, range.first_slot, range.num_slots);
+  for (const PairRange& r : range.ranges) text += fmt::format(" {}-{}", r.begin, r.end);
+  return text;
+}
+
+const uint32_t* GpuPairs::pair_of_slot() const {
+  return context_.made_once<uint32_t>(key("pair of slot"), [&] { return pairs_of_slots(*pairs_, vertices_, types_); });
+}
+
+const PackedSums& GpuPairs::packed(const SumRange& range) const {
+  return context_.once<PackedSums>(key("sums", range), [&] { return pack_sums(*pairs_, types_, range); });
+}
+
+const uint32_t* GpuPairs::pair_of_entry() const {
+  return context_.made_once<uint32_t>(key("pair of entry"), [&] {
+    std::vector<uint32_t> pair_of(static_cast<size_t>(pairs_->edge.size()));
+    parallel_for(num_pairs(), 1 << 14, [&](int64_t b, int64_t e) {
+      for (int64_t p = b; p < e; ++p) {
+        std::fill(pair_of.begin() + pairs_->edge_ptr[p], pair_of.begin() + pairs_->edge_ptr[p + 1],
+                  static_cast<uint32_t>(p));
+      }
+    });
+    return pair_of;
+  });
+}
+
+const uint32_t* GpuPairs::slot_of_pair() const {
+  return context_.made_once<uint32_t>(key("slot of pair"), [&] {
+    std::vector<uint32_t> slot(static_cast<size_t>(num_pairs()));
+    for (int64_t p = 0; p < num_pairs(); ++p) {
+      slot[static_cast<size_t>(p)] =
+          static_cast<uint32_t>(static_cast<int64_t>(pairs_->vertex[p]) * types_ + pairs_->type[p]);
+    }
+    return slot;
+  });
+}
+
+int64_t GpuPairs::column_tiles(int64_t width) const {
+  const int64_t edges = pairs_->edge.size();
+  const int64_t cache = context_.options().cache_bytes;
+  const bool fits = others_ * width * 4 <= (cache > 0 ? cache : context_.device().info().l2_bytes);
+  return fits || edges < kReadOften * others_ ? 1 : std::max<int64_t>(1, width / kTileWidth);
+}
+
+void GpuPairs::sum(StepList& steps, Sum args) const {
+  if (steps.sizing()) return;
+  args.what.tiles = column_tiles(args.what.width);
+  const PackedSums& list = packed(args.range);
+  const auto items = static_cast<int64_t>(list.items.size()), rows = static_cast<int64_t>(list.rows.size());
+  const auto zeros = static_cast<int64_t>(list.zeros.size());
+  const int64_t per_block = cuda::typed_groups_of_block(args.what.width, args.what.tiles);
+  const int64_t tiles = cuda::split_row(args.what.width, args.what.tiles).tiles;
+  steps.launch(cuda::typed_sum(args.what), blocks_of(items * tiles, per_block), [&] {
+    LaunchArgs a;
+    a.add(args.x).add(context_.resident(pairs_->other));
+    a.add(args.what.scaled ? context_.resident(pairs_->edge) : nullptr).add(args.scale);
+    a.add(pair_of_entry()).add(args.range.slots ? slot_of_pair() : nullptr);
+    a.add(context_.made(key("items of sums", args.range), list.items)).add(items);
+    a.add(args.partials).add(args.out).add(args.range.first_slot);
+    return a;
+  });
+  steps.launch(cuda::typed_join(args.what), blocks_of(rows * tiles, per_block), [&] {
+    LaunchArgs a;
+    a.add(args.partials).add(context_.made(key("pairs in pieces", args.range), list.rows)).add(rows).add(args.out);
+    return a;
+  });
+  steps.launch(cuda::zero_rows(args.what), blocks_of(zeros * tiles, per_block), [&] {
+    LaunchArgs a;
+    a.add(context_.made(key("slots without a pair", args.range), list.zeros)).add(zeros).add(args.out);
+    return a;
+  });
+}
+
+void GpuPairs::sum_of_vertices(StepList& steps, const OfVertices& args, const std::vector<PairRange>& ranges) const {
+  if (steps.sizing() || args.count == 0) return;
+  const int64_t* shift = nullptr;
+  if (!ranges.empty()) {
+    std::vector<int64_t> moved(static_cast<size_t>(types_), 0);
+    for (const PairRange& r : ranges) moved[static_cast<size_t>(r.type)] = r.begin - r.offset;
+    shift = context_.made(key("shift of pairs") + fmt::format(" {} {}", args.first, args.count), moved);
+  }
+  const int64_t tiles = cuda::split_row(args.width).tiles;
+  steps.launch(cuda::sum_pairs(args.width), blocks_of(args.count * tiles, cuda::typed_groups_of_block(args.width)),
+               [&] {
+                 LaunchArgs a;
+                 a.add(args.p).add(context_.resident(pairs_->vertex_ptr)).add(context_.resident(pairs_->pair));
+                 a.add(context_.resident(pairs_->type)).add(shift).add(args.out).add(args.first).add(args.count);
+                 return a;
+               });
+}
+
+void add_copy(StepList& steps, const RowCopy& copy) {
+  if (copy.count == 0) return;
+  const int64_t groups =
+      (copy.count + cuda::kCopyBatch - 1) / cuda::kCopyBatch * cuda::split_row(copy.what.width).tiles;
+  steps.launch(cuda::copy_rows(copy.what), blocks_of(groups, cuda::typed_groups_of_block(copy.what.width)), [&] {
+    LaunchArgs a;
+    a.add(copy.x).add(copy.map_in).add(copy.first_in).add(copy.out).add(copy.map_out).add(copy.first_out);
+    a.add(copy.count);
+    return a;
+  });
+}
+
+void add_arrange(StepList& steps, cuda::Arrange how, const WeightShape& shape, const float* from, void* to, bool bf16) {
+  const cuda::Source source = cuda::arrange_weights(how, shape.types, shape.k, shape.n, bf16);
+  steps.launch(source, blocks_of(shape.types * shape.k * shape.n, source.threads), [&] {
+    LaunchArgs a;
+    a.add(from).add(to);
+    return a;
+  });
+}
+
+void zero_unused(StepList& steps, const std::vector<int64_t>& type_ptr, const WeightShape& shape, float* dw) {
+  const int64_t size = shape.k * shape.n;
+  for (size_t t = 0; t + 1 < type_ptr.size();) {
+    size_t past = t;
+    while (past + 1 < type_ptr.size() && type_ptr[past] == type_ptr[past + 1]) ++past;
+    if (past > t) steps.zero(at(dw, static_cast<int64_t>(t) * size), static_cast<int64_t>(past - t) * size * 4);
+    t = past + 1;
+  }
+}
+
+int64_t rows_budget(GpuContext& context) {
+  const DeviceInfo& info = context.device().info();
+  return std::min(info.memory_bytes, info.free_bytes) / 8;
+}
+
+}  // namespace nacre

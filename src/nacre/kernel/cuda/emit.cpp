@@ -1,0 +1,304 @@
+#include "nacre/kernel/cuda/emit.h"
+
+#include <algorithm>
+
+#include "nacre/base/error.h"
+#include "nacre/kernel/cuda/text.h"
+
+namespace nacre::cuda {
+namespace {
+
+bool is_load(MicroOp op) { return op >= MicroOp::load && op <= MicroOp::load_row0; }
+
+std::string number(int64_t x) { return std::to_string(x); }
+
+}  // namespace
+
+int vector_of(int64_t width) { return width % 4 == 0 ? 4 : width % 2 == 0 ? 2 : 1; }
+
+int slots_of(int64_t width, int lanes) {
+  if (width == 1) return 1;
+  const int v = vector_of(width);
+  const int64_t per_round = static_cast<int64_t>(lanes) * v;
+  return static_cast<int>((width + per_round - 1) / per_round) * v;
+}
+
+int lanes_for(int64_t width) {
+  int lanes = 1;
+  while (lanes < 32 && static_cast<int64_t>(lanes) * vector_of(width) < width) lanes *= 2;
+  return lanes;
+}
+
+ProgramText::ProgramText(const RowProgram& program, Options options) : program_(program), o_(std::move(options)) {
+  find_shared();
+}
+
+// The width of what a row_sum or dot adds up.
+int64_t ProgramText::summed_width(const Micro& m) const { return width(m.a) * m.a_repeat; }
+
+// Whether each group that is summed lies in whole vectors of a power of two of neighbouring threads.
+bool ProgramText::sums_by_shuffle(const Micro& m) const {
+  const int64_t groups = width(m.out);
+  const int64_t size = summed_width(m) / groups;
+  const int v = vector_of(summed_width(m));
+  const int64_t threads = size / v;
+  return groups > 1 && size % v == 0 && threads <= o_.lanes && (threads & (threads - 1)) == 0;
+}
+
+// Whether an operand of a micro-op is read at places other than the thread's own.
+bool ProgramText::reads_across(const Micro& m, bool second) const {
+  const int r = second ? m.b : m.a;
+  if (r < 0 || width(r) == 1) return false;
+  const bool repeated = (second ? m.b_repeat : m.a_repeat) != 1;
+  switch (m.op) {
+    case MicroOp::add:
+    case MicroOp::sub:
+    case MicroOp::mul:
+    case MicroOp::expand:
+      return repeated;
+    case MicroOp::row_sum:
+    case MicroOp::dot:
+      return repeated || (width(m.out) != 1 && !sums_by_shuffle(m));
+    case MicroOp::concat:
+    case MicroOp::slice:
+    case MicroOp::pad:
+      return true;
+    default:
+      return is_product(m.op);
+  }
+}
+
+void ProgramText::find_shared() {
+  shared_at_.assign(program_.widths.size(), -1);
+  if (o_.lanes == 1) return;
+  int used = 0;
+  const auto share = [&](int r) {
+    if (r < 0 || shared_at_[static_cast<size_t>(r)] >= 0 || width(r) == 1 || load_of(r) != nullptr) return;
+    shared_at_[static_cast<size_t>(r)] = used;
+    used += static_cast<int>(width(r)) * o_.batch;
+  };
+  for (const Micro& m : program_.code) {
+    if (reads_across(m, false)) share(m.a);
+    if (reads_across(m, true)) share(m.b);
+    // Sums of several groups are collected there.
+    if ((m.op == MicroOp::row_sum || m.op == MicroOp::dot) && width(m.out) != 1) share(m.out);
+  }
+  shared_ = used;
+}
+
+bool ProgramText::uses(MicroOp op) const {
+  return std::any_of(program_.code.begin(), program_.code.end(), [&](const Micro& m) { return m.op == op; });
+}
+
+bool ProgramText::uses_type() const {
+  return uses(MicroOp::load_type) || uses(MicroOp::typed_gemm) || uses(MicroOp::typed_gemm_t);
+}
+
+std::string ProgramText::reg(int r, int u) const { return o_.name + number(r) + "_" + number(is_common(r) ? 0 : u); }
+
+bool ProgramText::is_common(int r) const {
+  return o_.common != MicroOp::store && std::any_of(program_.code.begin(), program_.code.end(), [&](const Micro& m) {
+           return m.out == r && (m.op == o_.common || m.op == MicroOp::load_row0);
+         });
+}
+
+std::string ProgramText::prologue() const {
+  std::string text;
+  for (const Micro& m : program_.code) {
+    if (m.out >= 0 && is_common(m.out)) text += declare(m.out, 0) + micro(m, 0, false);
+  }
+  return text;
+}
+
+std::string ProgramText::operand(const Micro& m) const { return o_.operand + number(o_.first_operand + m.operand); }
+
+int64_t ProgramText::stride(const Micro& m, int64_t w) const {
+  const auto i = static_cast<size_t>(m.operand);
+  return i < o_.strides.size() && o_.strides[i] > 0 ? o_.strides[i] : w;
+}
+
+// The load that filled a register, if its rows can be read again where they came from.
+const Micro* ProgramText::load_of(int r) const {
+  for (const Micro& m : program_.code) {
+    if (m.out != r) continue;
+    if (!is_load(m.op)) return nullptr;
+    for (const Micro& s : program_.code) {
+      // Memory the program itself writes does not stay as it was loaded.
+      if (s.op == MicroOp::store &&
+          program_.operands[static_cast<size_t>(s.operand)] == program_.operands[static_cast<size_t>(m.operand)])
+        return nullptr;
+    }
+    // An update in place overwrites rows loaded by position through another operand.
+    if (m.op == MicroOp::load && uses(MicroOp::store)) return nullptr;
+    return &m;
+  }
+  return nullptr;
+}
+
+std::string ProgramText::row_of(const Micro& load, int u) const {
+  switch (load.op) {
+    case MicroOp::load:
+      return "(i64)pos" + number(u);
+    case MicroOp::load_src:
+      return "(i64)src" + number(u);
+    case MicroOp::load_dst:
+      return "(i64)dst" + number(u);
+    case MicroOp::load_type:
+      return "(i64)typ" + number(u);
+    default:
+      return "0";
+  }
+}
+
+std::string ProgramText::slot(int r, int u, const std::string& s) const {
+  return scalar(r) ? reg(r, u) : reg(r, u) + "[" + s + "]";
+}
+
+// Element j of a register's row, whoever holds it.
+std::string ProgramText::element(int r, int u, const std::string& j) const {
+  if (scalar(r)) return reg(r, u);
+  if (o_.lanes == 1) return reg(r, u) + "[" + j + "]";
+  if (const Micro* load = load_of(r)) {
+    return "__ldg(" + operand(*load) + " + " + row_of(*load, u) + " * " + number(stride(*load, width(r))) + " + (" + j +
+           "))";
+  }
+  const int at = shared_at_[static_cast<size_t>(r)];
+  NACRE_CHECK(at >= 0, "a register read across threads is not shared");
+  return "sh[" + number(o_.shared_offset + at + u * width(r)) + " + (" + j + ")]";
+}
+
+std::string ProgramText::declare(int r, int u) const {
+  if (scalar(r)) return "float " + reg(r, u) + ";\n";
+  return "float " + reg(r, u) + "[" + number(slots_of(width(r), o_.lanes)) + "];\n";
+}
+
+// Statement over the slots of `out` in which ${s} is the slot.
+std::string ProgramText::per_slot(int out, int u, const std::string& expression) const {
+  if (scalar(out)) return reg(out, u) + " = " + fill(expression, {{"s", "0"}}) + ";\n";
+  return "#pragma unroll\nfor (int s = 0; s < " + number(slots_of(width(out), o_.lanes)) + "; ++s) " + reg(out, u) +
+         "[s] = " + fill(expression, {{"s", "s"}}) + ";\n";
+}
+
+// Statement over the elements of `out` in which ${s} is the slot and ${j} the element's place in the row.
+std::string ProgramText::per_element(int out, int u, const std::string& expression) const {
+  if (scalar(out)) return reg(out, u) + " = " + fill(expression, {{"s", "0"}, {"j", "0"}}) + ";\n";
+  const int v = vector_of(width(out));
+  const bool exact = width(out) % (static_cast<int64_t>(o_.lanes) * v) == 0;
+  const std::string value = fill(expression, {{"s", "s"}, {"j", "j"}});
+  return fill(R"(#pragma unroll
+for (int s = 0; s < ${S}; ++s) {
+  const int j = (s / ${V} * ${L} + ${lane}) * ${V} + s % ${V};
+  ${R}[s] = ${X};
+}
+)",
+              {{"S", slots_of(width(out), o_.lanes)},
+               {"V", v},
+               {"L", o_.lanes},
+               {"lane", o_.lanes == 1 ? "0" : "lane"},
+               {"R", reg(out, u)},
+               {"X", exact ? value : "j < " + number(width(out)) + " ? " + value + " : 0.0f"}});
+}
+
+// Condition that vector c of a value of width w lies inside the row; empty when it always does.
+std::string ProgramText::in_row(int64_t w) const {
+  const int v = vector_of(w);
+  if (w % (static_cast<int64_t>(o_.lanes) * v) == 0) return "";
+  return "(c * " + number(o_.lanes) + " + lane) * " + number(v) + " < " + number(w);
+}
+
+std::string ProgramText::spill(int r, int u) const {
+  if (shared_at_[static_cast<size_t>(r)] < 0) return "";
+  return fill(R"(__syncwarp(mask);
+#pragma unroll
+for (int c = 0; c < ${C}; ++c) {
+  const int j = (c * ${L} + lane) * ${V};
+  for (int v = 0; v < ${V}; ++v) if (j + v < ${W}) sh[${AT} + j + v] = ${R}[c * ${V} + v];
+}
+__syncwarp(mask);
+)",
+              {{"C", slots_of(width(r), o_.lanes) / vector_of(width(r))},
+               {"L", o_.lanes},
+               {"V", vector_of(width(r))},
+               {"W", width(r)},
+               {"AT", o_.shared_offset + shared_at_[static_cast<size_t>(r)] + u * width(r)},
+               {"R", reg(r, u)}});
+}
+
+std::string ProgramText::load_text(const Micro& m, int u, bool masked) const {
+  const int64_t w = width(m.out);
+  const std::string guard = masked && m.op != MicroOp::load_row0 ? "ok" + number(u) : "";
+  const std::string row = operand(m) + " + " + row_of(m, u) + " * " + number(stride(m, w));
+  const std::string read = m.op == MicroOp::load ? "*(" : "__ldg(";
+  if (w == 1) {
+    const std::string value = read + row + ")";
+    return reg(m.out, u) + " = " + (guard.empty() ? value : guard + " ? " + value + " : 0.0f") + ";\n";
+  }
+  std::string when = in_row(w);
+  if (!guard.empty()) when = when.empty() ? guard : guard + " && " + when;
+  const int v = vector_of(w);
+  return fill(
+      R"(#pragma unroll
+for (int c = 0; c < ${C}; ++c) {
+  ${IF}${HOW}<${V}>(${ROW} + (c * ${L} + ${lane}) * ${V}, ${R} + c * ${V});
+${ELSE}}
+)",
+      {{"C", slots_of(w, o_.lanes) / v},
+       {"IF", when.empty() ? "" : "if (" + when + ") "},
+       {"HOW", m.op == MicroOp::load ? "load" : "gather"},
+       {"V", v},
+       {"ROW", row},
+       {"L", o_.lanes},
+       {"lane", o_.lanes == 1 ? "0" : "lane"},
+       {"R", reg(m.out, u)},
+       {"ELSE", when.empty() ? "" : fill("  else zero<${V}>(${R} + c * ${V});\n", {{"V", v}, {"R", reg(m.out, u)}})}});
+}
+
+std::string ProgramText::store_text(const Micro& m, int u, bool masked) const {
+  const int64_t w = width(m.a);
+  const std::string guard = masked ? "ok" + number(u) : "";
+  const std::string row = operand(m) + " + (i64)" + o_.store_row + number(u) + " * " + number(w);
+  if (w == 1) {
+    std::string when = o_.lanes == 1 ? "" : "lane == 0";
+    if (!guard.empty()) when = when.empty() ? guard : guard + " && " + when;
+    return (when.empty() ? "" : "if (" + when + ") ") + "*(" + row + ") = " + reg(m.a, u) + ";\n";
+  }
+  std::string when = in_row(w);
+  if (!guard.empty()) when = when.empty() ? guard : guard + " && " + when;
+  const int v = vector_of(w);
+  return fill(R"(#pragma unroll
+for (int c = 0; c < ${C}; ++c) ${IF}store<${V}>(${ROW} + (c * ${L} + ${lane}) * ${V}, ${R} + c * ${V});
+)",
+              {{"C", slots_of(w, o_.lanes) / v},
+               {"IF", when.empty() ? "" : "if (" + when + ") "},
+               {"V", v},
+               {"ROW", row},
+               {"L", o_.lanes},
+               {"lane", o_.lanes == 1 ? "0" : "lane"},
+               {"R", reg(m.a, u)}});
+}
+
+std::string ProgramText::setup() const {
+  std::string text;
+  for (const Micro& m : program_.code) {
+    if (m.op != MicroOp::dropout) continue;
+    text += "const u64 key_" + o_.name + number(m.out) + " = mix_key(step[0], " + std::to_string(m.salt) + "ull);\n";
+  }
+  return text;
+}
+
+std::string ProgramText::body(bool masked) const {
+  std::string text;
+  for (const Micro& m : program_.code) {
+    if (m.out >= 0 && is_common(m.out)) continue;
+    for (int u = 0; u < o_.batch; ++u) {
+      if (m.out >= 0) text += declare(m.out, u);
+    }
+    for (int u = 0; u < o_.batch; ++u) {
+      text += micro(m, u, masked);
+      if (m.out >= 0) text += spill(m.out, u);
+    }
+  }
+  return text;
+}
+
+}  // namespace nacre::cuda

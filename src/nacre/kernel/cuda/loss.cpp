@@ -1,0 +1,132 @@
+#include "nacre/kernel/cuda/loss.h"
+
+#include <algorithm>
+
+#include "nacre/kernel/cuda/defines.h"
+
+namespace nacre::cuda {
+namespace {
+
+constexpr int64_t kBlockRows = 1024;
+constexpr int64_t kMostBlocks = 1024;
+
+// The sum of one double of each thread, in a fixed order; valid in thread 0.
+constexpr const char* kBlockSum = R"(
+__device__ double block_sum(double value) {
+  __shared__ double sums[THREADS];
+  sums[threadIdx.x] = value;
+  __syncthreads();
+  for (int half = THREADS / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+    __syncthreads();
+  }
+  return sums[0];
+}
+)";
+
+// A label that is no class makes the loss not a number: it cannot pass unseen.
+constexpr const char* kNllTerm = R"(
+typedef int Label;
+__device__ double term(const float* __restrict__ x, const Label* __restrict__ label,
+                       const float* __restrict__ weight, long long r) {
+  const int l = label[r];
+  const float w = weight[r];
+  if (l < 0 || w == 0.0f) return 0.0;
+  if (l >= CLASSES) return __longlong_as_double(0x7ff8000000000000LL);
+  return -((double)w * (double)x[r * CLASSES + l]);
+}
+)";
+
+// log(1 + e^x) - t x, written so that large |x| neither overflows nor cancels.
+constexpr const char* kBceTerm = R"(
+typedef unsigned char Label;
+__device__ double term(const float* __restrict__ x, const Label* __restrict__ target,
+                       const float* __restrict__ weight, long long r) {
+  const float w = weight[r];
+  if (w == 0.0f) return 0.0;
+  double row = 0.0;
+  for (long long i = r * CLASSES; i < (r + 1) * CLASSES; ++i) {
+    const double v = x[i];
+    row += fmax(v, 0.0) + log1p(exp(-fabs(v))) - (target[i] != 0 ? v : 0.0);
+  }
+  return (double)w * row;
+}
+)";
+
+constexpr const char* kSum = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) loss_sum(
+    const float* __restrict__ x, const Label* __restrict__ label, const float* __restrict__ weight,
+    double* __restrict__ slots, long long rows, long long rows_of_block) {
+  const long long begin = blockIdx.x * rows_of_block;
+  const long long end = begin + rows_of_block < rows ? begin + rows_of_block : rows;
+  double sum = 0.0;
+  for (long long r = begin + threadIdx.x; r < end; r += THREADS) sum += term(x, label, weight, r);
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) slots[blockIdx.x] = sum;
+}
+)";
+
+constexpr const char* kTotal = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) loss_total(const double* __restrict__ slots, long long count,
+                                                                 float* __restrict__ out) {
+  double sum = 0.0;
+  for (long long i = threadIdx.x; i < count; i += THREADS) sum += slots[i];
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) *out = (float)sum;
+}
+)";
+
+constexpr const char* kNllGrad = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) loss_grad(
+    const float* __restrict__ x, const int* __restrict__ label, const float* __restrict__ weight,
+    const float* __restrict__ gradient, float* __restrict__ out, long long elements) {
+  const long long i = (long long)blockIdx.x * THREADS + threadIdx.x;
+  if (i >= elements) return;
+  const long long r = i / CLASSES;
+  const int l = label[r];
+  out[i] = l == (int)(i - r * CLASSES) ? -*gradient * weight[r] : 0.0f;
+}
+)";
+
+constexpr const char* kBceGrad = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) loss_grad(
+    const float* __restrict__ x, const unsigned char* __restrict__ target, const float* __restrict__ weight,
+    const float* __restrict__ gradient, float* __restrict__ out, long long elements) {
+  const long long i = (long long)blockIdx.x * THREADS + threadIdx.x;
+  if (i >= elements) return;
+  const float scale = *gradient * weight[i / CLASSES];
+  out[i] = scale == 0.0f ? 0.0f : scale * (1.0f / (1.0f + expf(-x[i])) - (float)target[i]);
+}
+)";
+
+constexpr int kThreads = 256;
+
+Source source(const char* name, int64_t classes, std::initializer_list<const char*> parts) {
+  Source s;
+  s.name = name;
+  s.text = defines({{"THREADS", kThreads}, {"CLASSES", classes}});
+  for (const char* part : parts) s.text += part;
+  s.threads = kThreads;
+  return s;
+}
+
+}  // namespace
+
+int64_t loss_rows_of_block(int64_t rows) { return std::max(kBlockRows, (rows + kMostBlocks - 1) / kMostBlocks); }
+
+int64_t loss_blocks(int64_t rows) {
+  const int64_t each = loss_rows_of_block(rows);
+  return (rows + each - 1) / each;
+}
+
+Source loss_sum(LossKind kind, int64_t classes) {
+  return source("loss_sum", classes, {kBlockSum, kind == LossKind::nll ? kNllTerm : kBceTerm, kSum});
+}
+
+Source loss_total() { return source("loss_total", 1, {kBlockSum, kTotal}); }
+
+Source loss_grad(LossKind kind, int64_t classes) {
+  return source("loss_grad", classes, {kind == LossKind::nll ? kNllGrad : kBceGrad});
+}
+
+}  // namespace nacre::cuda

@@ -1,0 +1,146 @@
+#include "nacre/kernel/cuda/moments.h"
+
+#include <algorithm>
+
+#include "nacre/kernel/cuda/defines.h"
+
+namespace nacre::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int64_t kRunRows = 512;
+constexpr int64_t kMostRuns = 256;
+
+// Threads stand as LANES lanes of 32 columns. Adds the lanes' sums of a column in order; valid in lane 0.
+constexpr const char* kAcrossLanes = R"(
+#define LANES (THREADS / 32)
+__device__ double across_lanes(double value) {
+  __shared__ double sums[THREADS];
+  __syncthreads();
+  sums[threadIdx.x] = value;
+  __syncthreads();
+  double sum = 0.0;
+  if (threadIdx.x < 32) {
+    for (int lane = 0; lane < LANES; ++lane) sum += sums[lane * 32 + threadIdx.x];
+  }
+  return sum;
+}
+)";
+
+constexpr const char* kColumnSums = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) column_sums(
+    const float* __restrict__ x, const float* __restrict__ g, const float* __restrict__ mean,
+    double* __restrict__ slots, long long rows, long long rows_of_run) {
+  const long long run = blockIdx.x / TILES;
+  const int column = (int)(blockIdx.x % TILES) * 32 + (threadIdx.x & 31);
+  const long long begin = run * rows_of_run;
+  const long long end = begin + rows_of_run < rows ? begin + rows_of_run : rows;
+  const bool inside = column < WIDTH;
+  double first = 0.0, second = 0.0;
+  const float center = KIND != 0 && inside ? mean[column] : 0.0f;
+  if (inside) {
+#pragma unroll 4
+    for (long long r = begin + (threadIdx.x >> 5); r < end; r += LANES) {
+      const float v = x[r * WIDTH + column];
+      if (KIND == 0) first += (double)v;
+      if (KIND == 1) {
+        const double d = (double)v - (double)center;
+        first += d * d;
+      }
+      if (KIND == 2) {
+        const double gradient = g[r * WIDTH + column];
+        first += gradient;
+        second += gradient * (double)(v - center);
+      }
+    }
+  }
+  first = across_lanes(first);
+  if (KIND == 2) second = across_lanes(second);
+  if (threadIdx.x < 32 && inside) {
+    double* slot = slots + run * (KIND == 2 ? 2 : 1) * WIDTH;
+    slot[column] = first;
+    if (KIND == 2) slot[WIDTH + column] = second;
+  }
+}
+)";
+
+// The sum of a column's slots, each lane its share.
+constexpr const char* kSlotSum = R"(
+__device__ double slot_sum(const double* __restrict__ slots, long long runs, int stride, int column) {
+  double sum = 0.0;
+  if (column < stride) {
+    for (long long run = threadIdx.x >> 5; run < runs; run += LANES) sum += slots[run * stride + column];
+  }
+  return across_lanes(sum);
+}
+)";
+
+constexpr const char* kColumnMean = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) column_mean(const double* __restrict__ slots, long long runs,
+                                                                  long long rows, float* __restrict__ out) {
+  const int column = (int)blockIdx.x * 32 + (threadIdx.x & 31);
+  const double sum = slot_sum(slots, runs, WIDTH, column);
+  if (threadIdx.x < 32 && column < WIDTH) out[column] = (float)(sum / (rows == 0 ? 1.0 : (double)rows));
+}
+)";
+
+// dx = (g - mean(g) - (x - mean) · slope) / σ with slope = mean(g · (x - mean)) / σ².
+constexpr const char* kGradTerms = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) grad_terms(
+    const double* __restrict__ slots, long long runs, long long rows, const float* __restrict__ moments,
+    float epsilon, float* __restrict__ out) {
+  const int column = (int)blockIdx.x * 32 + (threadIdx.x & 31);
+  const bool inside = column < WIDTH;
+  const double sum_g = slot_sum(slots, runs, 2 * WIDTH, inside ? column : 2 * WIDTH);
+  const double sum_gx = slot_sum(slots, runs, 2 * WIDTH, inside ? WIDTH + column : 2 * WIDTH);
+  if (threadIdx.x >= 32 || !inside) return;
+  const double n = rows == 0 ? 1.0 : (double)rows;
+  const double rstd = 1.0 / sqrt((double)moments[WIDTH + column] + (double)epsilon);
+  out[column] = (float)rstd;
+  out[WIDTH + column] = (float)(sum_g / n);
+  out[2 * WIDTH + column] = (float)(sum_gx * rstd * rstd / n);
+}
+)";
+
+constexpr const char* kStandardizeGrad = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) standardize_grad(
+    const float* __restrict__ g, const float* __restrict__ x, const float* __restrict__ moments,
+    const float* __restrict__ terms, float* __restrict__ out, long long elements) {
+  const long long i = (long long)blockIdx.x * THREADS + threadIdx.x;
+  if (i >= elements) return;
+  const int column = (int)(i % WIDTH);
+  out[i] = terms[column] * (g[i] - terms[WIDTH + column] - (x[i] - moments[column]) * terms[2 * WIDTH + column]);
+}
+)";
+
+Source source(const char* name, int64_t width, int64_t kind, std::initializer_list<const char*> parts) {
+  Source s;
+  s.name = name;
+  s.text = defines({{"THREADS", kThreads}, {"WIDTH", width}, {"TILES", moments_tiles(width)}, {"KIND", kind}});
+  for (const char* part : parts) s.text += part;
+  s.threads = kThreads;
+  return s;
+}
+
+}  // namespace
+
+int64_t moments_rows_of_run(int64_t rows) { return std::max(kRunRows, (rows + kMostRuns - 1) / kMostRuns); }
+
+int64_t moments_runs(int64_t rows) {
+  const int64_t each = moments_rows_of_run(rows);
+  return std::max<int64_t>(1, (rows + each - 1) / each);
+}
+
+Source column_sums(ColumnSums kind, int64_t width) {
+  return source("column_sums", width, static_cast<int64_t>(kind), {kAcrossLanes, kColumnSums});
+}
+
+Source column_mean(int64_t width) { return source("column_mean", width, 0, {kAcrossLanes, kSlotSum, kColumnMean}); }
+
+Source standardize_grad_terms(int64_t width) {
+  return source("grad_terms", width, 0, {kAcrossLanes, kSlotSum, kGradTerms});
+}
+
+Source standardize_grad(int64_t width) { return source("standardize_grad", width, 0, {kStandardizeGrad}); }
+
+}  // namespace nacre::cuda

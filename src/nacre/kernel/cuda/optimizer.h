@@ -1,0 +1,25 @@
+// Source of an optimiser's step over pieces of parameters, one a block.
+#pragma once
+
+#include "nacre/kernel/cuda/source.h"
+
+namespace nacre::cuda {
+
+inline constexpr int64_t kOptimizerPiece = 1024;  // elements, at most
+
+// In device memory, as the kernel reads it.
+struct OptimizerPiece {
+  const float* gradient;
+  int64_t offset;  // of its elements in parameters and moments
+  int64_t size;
+};
+struct OptimizerNumbers {
+  float lr, decay, decoupled, beta1, beta2, rest1, rest2, correction1, correction2, epsilon, momentum;
+  int32_t first_step;
+};
+
+// optimizer_step(numbers, pieces, values, first moments or null, second moments or null): a block for each piece. The
+// second moments are Adam's; SGD uses the first ones for momentum.
+Source optimizer_step(bool sgd);
+
+}  // namespace nacre::cuda

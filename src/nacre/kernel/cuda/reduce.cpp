@@ -1,0 +1,362 @@
+// Programs over the edges of each row, reduced (see rows.h). A group of threads takes a segment: a row, or a piece of a
+// long one. Its threads are `slots` times `lanes`: each slot walks every so many-th edge with `lanes` threads that
+// share a row's elements, and the slots are added up at the end. The last group to finish a piece of a row adds the
+// pieces up, in their order, so the result does not depend on who was last.
+#include "nacre/base/error.h"
+#include "nacre/kernel/cuda/rows_text.h"
+
+namespace nacre::cuda {
+namespace {
+
+using cpu::Reduce;
+
+constexpr int kThreads = 128;
+
+constexpr const char* kStructs = R"(
+struct Segment { u32 row; int partial; int split; int unused; i64 begin, end; };
+struct SplitRow { int first, count, length, unused; };
+)";
+
+// Threads for the elements of a row: as many as there are vectors, or fewer where that leaves many idle.
+int lanes_of_reduction(int64_t width) {
+  const int v = vector_of(width);
+  const int64_t vectors = (width + v - 1) / v;
+  int best = lanes_for(width);
+  const auto padded = [&](int lanes) { return (vectors + lanes - 1) / lanes * lanes; };
+  // A row's share of one load should not fall below 64 bytes.
+  for (int lanes = best / 2; lanes >= 1 && lanes * v >= 16; lanes /= 2) {
+    if (static_cast<double>(padded(lanes)) < 0.87 * static_cast<double>(padded(best))) best = lanes;
+  }
+  return best;
+}
+
+bool is_thin(const ReduceSpec& spec) {
+  return widest(*spec.program) <= kThin && !has_products(*spec.program) &&
+         (spec.tail == nullptr || (widest(*spec.tail) <= 2 * kThin && !has_products(*spec.tail)));
+}
+
+int lanes_of(const ReduceSpec& spec) {
+  if (is_thin(spec)) return 1;
+  const int64_t width = std::max(widest(*spec.program), spec.tail == nullptr ? 1 : widest(*spec.tail));
+  return width == spec.program->widths[static_cast<size_t>(spec.value)] ? lanes_of_reduction(width) : lanes_for(width);
+}
+
+MicroOp common(const ReduceSpec& spec) { return spec.side.rows_at_dst ? MicroOp::load_dst : MicroOp::load_src; }
+
+// Slots that a row of ordinary length keeps busy.
+int slots_for(const ReduceSpec& spec, int lanes, int batch) {
+  int slots = 1;
+  while (lanes * slots < 32 && int64_t{batch} * slots < spec.side.mean_degree) slots *= 2;
+  return slots;
+}
+
+class ReduceText {
+ public:
+  explicit ReduceText(const ReduceSpec& spec)
+      : spec_(spec),
+        width_(spec.program->widths[static_cast<size_t>(spec.value)]),
+        thin_(is_thin(spec)),
+        lanes_(lanes_of(spec)),
+        batch_(spec.batch > 0 ? std::min(spec.batch, reduce_batch(spec)) : reduce_batch(spec)),
+        slots_(thin_ ? entry_lanes(spec.side.mean_degree) : slots_for(spec, lanes_, reduce_batch(spec))),
+        group_(lanes_ * slots_),
+        program_(
+            *spec.program,
+            {.lanes = lanes_, .batch = batch_, .strides = {spec.tiles > 1 ? stride() : 0}, .common = common(spec)}),
+        tail_(spec.tail == nullptr ? empty_ : *spec.tail,
+              {.lanes = lanes_, .name = "t", .operand = "q", .shared_offset = program_.shared_floats(), .root = "acc"}),
+        held_(slots_of(width_, lanes_)) {
+    NACRE_CHECK(spec.tiles == 1 || (spec.tail == nullptr && !spec.argmax && !thin_), "a reduction that has no tiles");
+  }
+
+  RowSource make() const {
+    const std::string name = max() ? "reduce_max" : "reduce_sum";
+    RowSource out;
+    out.per_block = kThreads / group_;
+    const std::string text = fill(R"(
+extern "C" __global__ void __launch_bounds__(${T}${MIN}) ${NAME}(
+    const Segment* __restrict__ segments, i64 count, const SplitRow* __restrict__ split_rows, int* counters,
+    const u32* __restrict__ col, const u32* __restrict__ edge_id, const u16* __restrict__ edge_type,
+    const u32* __restrict__ row_vertex, const u64* __restrict__ step, float* out, int* argmax, float* partials,
+    i64 num_partials${P}${Q}) {
+  const int member = threadIdx.x % ${G};
+  const int lane = member % ${L};
+  const int slot = member / ${L};
+  const u32 group = group_mask<${G}>();
+  const u32 mask = group_mask<${L}>();
+  extern __shared__ float shared[];
+  float* sh = shared + threadIdx.x / ${L} * ${SH};
+  i64 unit = (i64)blockIdx.x * ${PER} + threadIdx.x / ${G};
+${TILE}  if (unit >= count) return;
+  const Segment seg = segments[unit];
+  const i64 row = seg.row;
+  i64 length = seg.end - seg.begin;
+  const u32 vertex = ${VERTEX};
+${SETUP}${ACC}${LOOP}${COMBINE}  if (seg.partial >= 0) {
+${JOIN}  }
+${FINISH}}
+)",
+                                  {{"T", kThreads},
+                                   {"MIN", spec_.min_blocks > 0 ? ", " + std::to_string(spec_.min_blocks) : ""},
+                                   {"NAME", name},
+                                   {"P", operand_params(*spec_.program, "p")},
+                                   {"Q", spec_.tail == nullptr ? "" : operand_params(*spec_.tail, "q")},
+                                   {"G", group_},
+                                   {"L", lanes_},
+                                   {"SH", program_.shared_floats() + tail_.shared_floats()},
+                                   {"PER", out.per_block},
+                                   {"TILE", tile()},
+                                   {"VERTEX", spec_.side.row_vertex ? "row_vertex[row]" : "(u32)row"},
+                                   {"SETUP", indent(program_.setup() + tail_.setup() + before_loop(), 1)},
+                                   {"ACC", indent(start(), 1)},
+                                   {"LOOP", indent(thin_ ? thin_loop() : wide_loop(), 1)},
+                                   {"COMBINE", indent(combine(), 1)},
+                                   {"JOIN", indent(join(), 2)},
+                                   {"FINISH", indent(finish(), 1)}});
+    const int64_t shared = program_.shared_floats() + tail_.shared_floats();
+    out.source = {name, prelude() + kStructs + text, kThreads, int64_t{4} * shared * (kThreads / lanes_)};
+    return out;
+  }
+
+ private:
+  std::string before_loop() const {
+    const std::string text = program_.prologue();
+    if (text.empty()) return "";
+    return std::string("const u32 ") + (spec_.side.rows_at_dst ? "dst0" : "src0") + " = vertex;\n" + text;
+  }
+
+  bool max() const { return spec_.reduce == Reduce::max; }
+  // Floats between rows of the result and, with tiles, of what is gathered.
+  int64_t stride() const { return width_ * spec_.tiles; }
+
+  std::string tile() const {
+    if (spec_.tiles == 1) return "";
+    return fill(R"(  const i64 tile = unit / count;
+  if (tile >= ${N}) return;
+  unit -= tile * count;
+  p0 += tile * ${W};
+  out += tile * ${W};
+  partials += tile * num_partials * ${W};
+  counters += tile * num_partials;
+)",
+                {{"N", spec_.tiles}, {"W", width_}});
+  }
+
+  // One accumulator array (a scalar for values of width 1), and for maxima where each came from.
+  std::string start() const {
+    const std::string zero = max() ? literal(-INFINITY) : "0.0f";
+    std::string text = width_ == 1 ? "float acc = " + zero + ";\n" : array("acc", held_, zero);
+    if (max()) {
+      text += width_ == 1 ? "int best = -1;\n"
+                          : fill("int best[${S}];\n#pragma unroll\nfor (int s = 0; s < ${S}; ++s) best[s] = -1;\n",
+                                 {{"S", held_}});
+    }
+    return text;
+  }
+
+  std::string acc(const char* s) const { return width_ == 1 ? "acc" : std::string("acc[") + s + "]"; }
+  std::string best(const char* s) const { return width_ == 1 ? "best" : std::string("best[") + s + "]"; }
+  std::string loop() const { return "#pragma unroll\nfor (int s = 0; s < " + std::to_string(held_) + "; ++s) "; }
+
+  std::string accumulate(bool masked) const {
+    std::string text;
+    for (int u = 0; u < batch_; ++u) {
+      const std::string value = program_.slot(spec_.value, u, "s");
+      const std::string n = std::to_string(u);
+      if (max()) {
+        // Entries come in the order of their positions: the first of equal ones stays.
+        text += loop() + "if (" + std::string(masked ? "ok" + n + " && " : "") + "(" + value + " > " + acc("s") +
+                " || " + best("s") + " < 0)) { " + acc("s") + " = " + value + "; " + best("s") + " = (int)pos" + n +
+                "; }\n";
+      } else {
+        text += loop() + acc("s") + " += " + (masked ? "ok" + n + " ? " + value + " : 0.0f" : value) + ";\n";
+      }
+    }
+    return text;
+  }
+
+  bool needs_position() const {
+    return max() || program_.uses(MicroOp::load) || program_.uses(MicroOp::take_max) ||
+           program_.uses(MicroOp::dropout) || program_.uses(MicroOp::store);
+  }
+
+  // Indices of batch row u out of what the threads of the group hold.
+  std::string indices(bool masked) const {
+    const EntryNames names(program_, spec_.side.rows_at_dst);
+    std::string text;
+    for (int u = 0; u < batch_; ++u) {
+      const std::string n = std::to_string(u);
+      const std::string at = "at" + n;
+      text += fill("const int ${AT} = k + ${STEP} + slot;\n", {{"AT", at}, {"STEP", u * slots_}});
+      const auto from = [&](const char* held) {
+        return fill("__shfl_sync(group, ${H}, ${AT}, ${G})", {{"H", held}, {"AT", at}, {"G", group_}});
+      };
+      if (masked) text += "const bool ok" + n + " = " + at + " < n;\n";
+      const std::string other = from("my_col");
+      if (names.needs_src) text += "const u32 src" + n + " = " + (spec_.side.rows_at_dst ? other : "vertex") + ";\n";
+      if (names.needs_dst) text += "const u32 dst" + n + " = " + (spec_.side.rows_at_dst ? "vertex" : other) + ";\n";
+      if (needs_position())
+        text += "const i64 pos" + n + " = " + (spec_.side.edge_ids ? from("my_id") : "i0 + " + at) + ";\n";
+      if (names.needs_type) text += "const u32 typ" + n + " = " + from("my_type") + ";\n";
+    }
+    return text;
+  }
+
+  // The threads of a group hold the next entries; a few rows for each slot are then walked together.
+  std::string wide_loop() const {
+    const EntryNames names(program_, spec_.side.rows_at_dst);
+    const bool needs_id = (needs_position() || names.needs_type) && spec_.side.edge_ids;
+    std::string held = "const u32 my_col = member < n ? col[i0 + member] : 0;\n";
+    if (needs_id) held += "const u32 my_id = member < n ? edge_id[i0 + member] : 0;\n";
+    if (names.needs_type)
+      held += std::string("const u32 my_type = edge_type && member < n ? edge_type[") +
+              (needs_id ? "my_id" : "i0 + member") + "] : 0;\n";
+    return fill(R"(for (i64 i0 = seg.begin; i0 < seg.end; i0 += ${G}) {
+  const int n = (int)min((i64)${G}, seg.end - i0);
+${HELD}  int k = 0;
+  for (; k + ${U} <= n; k += ${U}) {
+${FULL}  }
+${REST}}
+)",
+                {{"G", group_},
+                 {"HELD", indent(held, 1)},
+                 {"U", batch_ * slots_},
+                 {"FULL", indent(indices(false) + program_.body(false) + accumulate(false), 2)},
+                 {"REST", batch_ * slots_ == 1
+                              ? ""
+                              : "  if (k < n) {\n" + indent(indices(true) + program_.body(true) + accumulate(true), 2) +
+                                    "  }\n"}});
+  }
+
+  // Every thread walks entries of its own.
+  std::string thin_loop() const {
+    const EntryNames names(program_, spec_.side.rows_at_dst);
+    std::string text = "const u32 other = col[i];\n";
+    text += "const i64 pos0 = " + std::string(spec_.side.edge_ids ? "edge_id[i]" : "i") + ";\n";
+    if (names.needs_src)
+      text += std::string("const u32 src0 = ") + (spec_.side.rows_at_dst ? "other" : "vertex") + ";\n";
+    if (names.needs_dst)
+      text += std::string("const u32 dst0 = ") + (spec_.side.rows_at_dst ? "vertex" : "other") + ";\n";
+    if (names.needs_type) text += "const u32 typ0 = edge_type ? edge_type[pos0] : 0;\n";
+    return fill("for (i64 i = seg.begin + slot; i < seg.end; i += ${S}) {\n${BODY}}\n",
+                {{"S", slots_}, {"BODY", indent(text + program_.body(false) + accumulate(false), 1)}});
+  }
+
+  // The slots of the group; every thread then has the sum.
+  std::string combine() const {
+    if (slots_ == 1) return "";
+    const std::string add = max() ? R"(const float x = __shfl_xor_sync(group, ${A}, d);
+const int at = __shfl_xor_sync(group, ${B}, d);
+if (at >= 0 && (${B} < 0 || x > ${A} || (x == ${A} && at < ${B}))) { ${A} = x; ${B} = at; }
+)"
+                                  : "${A} += __shfl_xor_sync(group, ${A}, d);\n";
+    return fill(
+        "#pragma unroll\nfor (int d = ${L}; d < ${G}; d *= 2) {\n#pragma unroll\n  for (int s = 0; s < ${S}; ++s) "
+        "{\n${X}  }\n}\n",
+        {{"L", lanes_}, {"G", group_}, {"S", held_}, {"X", indent(fill(add, {{"A", acc("s")}, {"B", best("s")}}), 2)}});
+  }
+
+  // Element of slot s, and whether this thread is the one to write it.
+  std::string place() const {
+    if (width_ == 1) return "const int j = 0;\n";
+    return fill("const int j = (s / ${V} * ${L} + ${lane}) * ${V} + s % ${V};\n",
+                {{"V", vector_of(width_)}, {"L", lanes_}, {"lane", lanes_ == 1 ? "0" : "lane"}});
+  }
+  std::string writes() const { return width_ == 1 ? "member == 0" : "slot == 0 && j < " + std::to_string(width_); }
+  std::string each(const std::string& statement) const {
+    return fill("#pragma unroll\nfor (int s = 0; s < ${S}; ++s) {\n${P}${X}}\n",
+                {{"S", held_}, {"P", indent(place(), 1)}, {"X", indent(statement, 1)}});
+  }
+
+  std::string join() const {
+    const std::string w = std::to_string(width_);
+    const std::string at = "[(i64)seg.partial * " + w + " + j]";
+    std::string keep = "partials" + at + " = " + acc("s") + ";";
+    if (max()) keep += " ((int*)partials + num_partials * " + w + ")" + at + " = " + best("s") + ";";
+    const std::string inside = width_ == 1 ? "true" : "j < " + w;
+    const std::string add =
+        !max() ? "if (" + inside + ") " + acc("s") + " += __ldcg(partials + (i64)piece * " + w + " + j);\n"
+               : fill(R"(if (${IN}) {
+  const float x = __ldcg(partials + (i64)piece * ${W} + j);
+  const int at = __ldcg((const int*)partials + (num_partials + piece) * ${W} + j);
+  if (at >= 0 && (${B} < 0 || x > ${A})) { ${A} = x; ${B} = at; }
+}
+)",
+                      {{"IN", inside}, {"W", w}, {"A", acc("s")}, {"B", best("s")}});
+    const std::string clear = loop() + acc("s") + " = " + (max() ? literal(-INFINITY) : "0.0f") + ";\n" +
+                              (max() ? loop() + best("s") + " = -1;\n" : "");
+    return each("if (" + writes() + ") { " + keep + " }\n") +
+           fill(R"(__threadfence();
+__syncwarp(group);
+const SplitRow split = split_rows[seg.split];
+int last = 0;
+if (member == 0) {
+  last = atomicAdd(counters + seg.split, 1) == split.count - 1;
+  if (last) counters[seg.split] = 0;
+}
+if (!__shfl_sync(group, last, 0, ${G})) return;
+__threadfence();
+length = split.length;
+${CLEAR}#pragma unroll 4
+for (int piece = split.first; piece < split.first + split.count; ++piece) {
+${ADD}}
+)",
+                {{"G", group_}, {"CLEAR", clear}, {"ADD", indent(each(add), 1)}});
+  }
+
+  // By the first slot alone: a tail may update rows in place.
+  std::string finish() const {
+    std::string text;
+    if (spec_.reduce == Reduce::mean)
+      text += "const float share = length > 0 ? 1.0f / (float)length : 0.0f;\n" + loop() + acc("s") + " *= share;\n";
+    if (max()) text += loop() + "if (" + best("s") + " < 0) " + acc("s") + " = 0.0f;\n";
+    if (slots_ > 1) text += "if (slot > 0) return;\n";
+    if (spec_.argmax)
+      text += each("if (" + writes() + ") argmax[row * " + std::to_string(width_) + " + j] = " + best("s") + ";\n");
+    if (spec_.store) text += store_rows();
+    if (spec_.tail == nullptr) return text;
+    return text + "const i64 pos0 = row;\n" + tail_.body(false);
+  }
+
+  std::string store_rows() const {
+    if (thin_ || width_ == 1)
+      return each("if (" + writes() + ") out[row * " + std::to_string(stride()) + " + j] = " + acc("s") + ";\n");
+    const int v = vector_of(width_);
+    return fill(R"(#pragma unroll
+for (int c = 0; c < ${C}; ++c) {
+  const int j = (c * ${L} + ${lane}) * ${V};
+  if (j < ${W}) store<${V}>(out + row * ${LD} + j, acc + c * ${V});
+}
+)",
+                {{"C", held_ / v},
+                 {"L", lanes_},
+                 {"lane", lanes_ == 1 ? "0" : "lane"},
+                 {"V", v},
+                 {"W", width_},
+                 {"LD", stride()}});
+  }
+
+  const ReduceSpec& spec_;
+  RowProgram empty_;
+  int64_t width_;
+  bool thin_;
+  int lanes_;  // threads that share a row's elements
+  int batch_;  // rows a slot has in flight
+  int slots_;  // rows walked side by side
+  int group_;  // threads that share a segment
+  ProgramText program_;
+  ProgramText tail_;
+  int held_;  // elements a thread holds
+};
+
+}  // namespace
+
+int reduce_batch(const ReduceSpec& spec) {
+  return is_thin(spec) ? 1 : batch_for(*spec.program, lanes_of(spec), common(spec));
+}
+
+int reduce_lanes(const ReduceSpec& spec) { return lanes_of(spec); }
+
+RowSource reduce_source(const ReduceSpec& spec) { return ReduceText(spec).make(); }
+
+}  // namespace nacre::cuda

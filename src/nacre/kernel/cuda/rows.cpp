@@ -1,0 +1,191 @@
+#include "nacre/kernel/cuda/rows.h"
+
+#include "nacre/kernel/cuda/rows_text.h"
+
+namespace nacre::cuda {
+
+int64_t widest(const RowProgram& program) {
+  int64_t w = 1;
+  for (const int64_t x : program.widths) w = std::max(w, x);
+  return w;
+}
+
+std::string operand_params(const RowProgram& program, const char* name) {
+  std::string text;
+  for (size_t i = 0; i < program.operands.size(); ++i) text += ", float* " + std::string(name) + std::to_string(i);
+  return text;
+}
+
+int entry_lanes(int64_t mean_degree) {
+  int lanes = 4;
+  while (lanes < 32 && lanes < mean_degree) lanes *= 2;
+  return lanes;
+}
+
+int batch_for(const RowProgram& program, int lanes, MicroOp common) {
+  int64_t held = 1;
+  for (const Micro& m : program.code) {
+    if (m.op >= MicroOp::load && m.op < MicroOp::load_row0 && m.op != common)
+      held += slots_of(program.widths[static_cast<size_t>(m.out)], lanes);
+  }
+  int batch = 8;
+  while (batch > 1 && (batch * (held - 1) > 72 || batch > lanes)) batch /= 2;
+  return has_products(program) ? 1 : batch;
+}
+
+EntryNames::EntryNames(const ProgramText& text, bool at_dst)
+    : rows_at_dst(at_dst),
+      needs_src(text.uses(MicroOp::load_src)),
+      needs_dst(text.uses(MicroOp::load_dst) || text.uses(MicroOp::take_max)),
+      needs_type(text.uses_type()) {}
+
+std::string array(const std::string& name, int slots, const std::string& value) {
+  if (slots == 0) return "float " + name + " = " + value + ";\n";
+  return fill("float ${N}[${S}];\n#pragma unroll\nfor (int s = 0; s < ${S}; ++s) ${N}[s] = ${V};\n",
+              {{"N", name}, {"S", slots}, {"V", value}});
+}
+
+namespace {
+
+constexpr int kThreads = 256;
+
+// One row of a space a group; `indices` declares what the program reads besides pos0.
+// A listed row is read at order[first + unit] and written at unit.
+RowSource rowwise(const RowProgram& program, const std::string& name, const std::string& params,
+                  const std::string& indices, bool listed = false) {
+  const int lanes = widest(program) <= kThin && !has_products(program) ? 1 : lanes_for(widest(program));
+  ProgramText text(program, {.lanes = lanes, .store_row = listed ? "unit" : "pos"});
+  const int groups = kThreads / lanes;
+  RowSource out;
+  out.per_block = groups;
+  out.source = {name,
+                prelude() + fill(R"(
+extern "C" __global__ void __launch_bounds__(${T}) ${NAME}(i64 count, ${PARAMS}const u64* step${OPERANDS}) {
+  const int lane = threadIdx.x % ${L};
+  const u32 mask = group_mask<${L}>();
+  extern __shared__ float shared[];
+  float* sh = shared + threadIdx.x / ${L} * ${SH};
+  const i64 unit0 = (i64)blockIdx.x * ${G} + threadIdx.x / ${L};
+  if (unit0 >= count) return;
+  const i64 pos0 = ${POS};
+${INDICES}${SETUP}${BODY}}
+)",
+                                 {{"T", kThreads},
+                                  {"NAME", name},
+                                  {"PARAMS", params},
+                                  {"OPERANDS", operand_params(program, "p")},
+                                  {"L", lanes},
+                                  {"SH", text.shared_floats()},
+                                  {"G", groups},
+                                  {"POS", listed ? "order[first + unit0]" : "unit0"},
+                                  {"INDICES", indent(indices, 1)},
+                                  {"SETUP", indent(text.setup(), 1)},
+                                  {"BODY", indent(text.body(false), 1)}}),
+                kThreads, int64_t{4} * groups * text.shared_floats()};
+  return out;
+}
+
+constexpr const char* kEdgeParams = "const u32* col, const u32* edge_dst, const u16* edge_type, ";
+
+std::string edge_indices(const RowProgram& program) {
+  const EntryNames names(ProgramText(program, {}), true);
+  std::string text;
+  if (names.needs_src) text += "const u32 src0 = col[pos0];\n";
+  if (names.needs_dst) text += "const u32 dst0 = edge_dst[pos0];\n";
+  if (names.needs_type) text += "const u32 typ0 = edge_type ? edge_type[pos0] : 0;\n";
+  return text;
+}
+
+}  // namespace
+
+RowSource map_source(const RowProgram& program) { return rowwise(program, "map_rows", "", ""); }
+
+RowSource map_edges_source(const RowProgram& program) {
+  return rowwise(program, "map_edges", kEdgeParams, edge_indices(program));
+}
+
+RowSource map_listed_edges_source(const RowProgram& program) {
+  return rowwise(program, "map_listed_edges", "const u32* order, i64 first, " + std::string(kEdgeParams),
+                 edge_indices(program), true);
+}
+
+RowSource column_sum_source(const RowProgram& program, int value) {
+  const int64_t width = program.widths[static_cast<size_t>(value)];
+  const int lanes = widest(program) <= kThin && !has_products(program) ? 1 : lanes_for(widest(program));
+  ProgramText text(program, {.lanes = lanes});
+  const int groups = kThreads / lanes;
+  const int slots = slots_of(width, lanes);
+  const int64_t row = std::max<int64_t>(width, text.shared_floats());
+  RowSource out;
+  out.per_block = groups;
+  out.source = {
+      "column_sum",
+      prelude() +
+          fill(R"(
+extern "C" __global__ void __launch_bounds__(${T}) column_sum(i64 count, ${PARAMS}const u64* step, float* partials${OPERANDS}) {
+  const int lane = threadIdx.x % ${L};
+  const u32 mask = group_mask<${L}>();
+  extern __shared__ float shared[];
+  float* sh = shared + threadIdx.x / ${L} * ${SH};
+${SETUP}${ACC}  for (i64 pos0 = (i64)blockIdx.x * ${G} + threadIdx.x / ${L}; pos0 < count; pos0 += (i64)gridDim.x * ${G}) {
+${INDICES}${BODY}#pragma unroll
+    for (int s = 0; s < ${S}; ++s) acc[s] += ${V};
+  }
+  __syncwarp(mask);
+  // The groups of a block in order, then (column_total) the blocks in order.
+#pragma unroll
+  for (int s = 0; s < ${S}; ++s) {
+    const int j = ${AT};
+    if (j < ${W}) sh[j] = acc[s];
+  }
+  __syncthreads();
+  for (int j = threadIdx.x; j < ${W}; j += ${T}) {
+    float sum = 0.0f;
+    for (int g = 0; g < ${G}; ++g) sum += shared[g * ${SH} + j];
+    partials[(i64)blockIdx.x * ${W} + j] = sum;
+  }
+}
+)",
+               {{"T", kThreads},
+                {"PARAMS", kEdgeParams},
+                {"OPERANDS", operand_params(program, "p")},
+                {"L", lanes},
+                {"SH", row},
+                {"SETUP", indent(text.setup(), 1)},
+                {"ACC", indent(array("acc", slots, "0.0f"), 1)},
+                {"G", groups},
+                {"INDICES", program.domain.kind == SpaceKind::edge ? indent(edge_indices(program), 2) : ""},
+                {"BODY", indent(text.body(false), 2)},
+                {"S", slots},
+                {"V", text.slot(value, 0, "s")},
+                {"W", width},
+                {"AT", width == 1
+                           ? std::string(lanes == 1 ? "0" : "lane")
+                           : fill("(s / ${V} * ${L} + ${lane}) * ${V} + s % ${V}",
+                                  {{"V", vector_of(width)}, {"L", lanes}, {"lane", lanes == 1 ? "0" : "lane"}})}}),
+      kThreads, int64_t{4} * groups * row};
+  return out;
+}
+
+RowSource column_total_source(int64_t width) {
+  return {{"column_total",
+           prelude() + fill(R"(
+extern "C" __global__ void __launch_bounds__(256) column_total(i64 blocks, const float* partials, float* out) {
+  __shared__ float warps[8];
+  float sum = 0.0f;
+  for (i64 b = threadIdx.x; b < blocks; b += 256) sum += partials[b * ${W} + blockIdx.x];
+  sum = group_sum<32>(sum, 0xffffffffu);
+  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = sum;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int w = 1; w < 8; ++w) sum += warps[w];
+    out[blockIdx.x] = sum;
+  }
+}
+)",
+                            {{"W", width}}),
+           256, 0},
+          1};
+}
+
+}  // namespace nacre::cuda

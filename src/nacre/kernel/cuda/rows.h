@@ -1,0 +1,65 @@
+// Kernels made of row programs: over vertices, over edges, and reduced over the edges of each row. What a kernel takes
+// is written at each function; operands follow as one pointer each, those of the tail last.
+#pragma once
+
+#include <vector>
+
+#include "nacre/kernel/cpu/sparse.h"
+#include "nacre/kernel/cuda/source.h"
+#include "nacre/kernel/program.h"
+
+namespace nacre::cuda {
+
+// How the entries of a row find the ends of their edge: the row is at one end, the column at the other.
+struct EdgeSide {
+  bool rows_at_dst = true;
+  bool edge_ids = false;    // positions are listed (out-CSC, pairs); otherwise an entry's own number
+  bool row_vertex = false;  // rows are pairs: their vertices are listed
+  int64_t mean_degree = 8;  // sets how many threads share a row of narrow values
+};
+
+struct ReduceSpec {
+  const RowProgram* program = nullptr;
+  int value = -1;
+  cpu::Reduce reduce = cpu::Reduce::sum;
+  bool store = true;  // write the reduced rows
+  bool argmax = false;
+  const RowProgram* tail = nullptr;
+  EdgeSide side;
+  // Wide rows in column tiles, tile after tile, so that what is gathered at one time fits the cache: the program is one
+  // tile wide, operand 0 and the result have rows of `tiles` times that.
+  int tiles = 1;
+  // Neither changes a bit of the result; 0: by rule.
+  int batch = 0;       // rows in flight
+  int min_blocks = 0;  // blocks a multiprocessor must hold: bounds the registers
+};
+int reduce_batch(const ReduceSpec& spec);  // by rule
+int reduce_lanes(const ReduceSpec& spec);  // threads that share the elements of a row
+
+// A kernel and how many units of work (rows, entries, segments) a block takes.
+struct RowSource {
+  Source source;
+  int per_block = 1;
+};
+
+// (rows, step, operands)
+RowSource map_source(const RowProgram& program);
+// (edges, col, edge_dst, edge_type, step, operands): all edges in in-CSR order
+RowSource map_edges_source(const RowProgram& program);
+// (count, order, first, col, edge_dst, edge_type, step, operands): edges order[first …], results in rows 0 …
+RowSource map_listed_edges_source(const RowProgram& program);
+// (segments, count, split_rows, counters, col, edge_id, edge_type, row_vertex, step, out, argmax, partials,
+// num_partials, operands, tail's). `count` segments a tile; counters: num_partials ints for each tile, 0 before and
+// after.
+RowSource reduce_source(const ReduceSpec& spec);
+// (row_ptr, order, count, col, edge_type, step, out, operands): softmax over the rows order[0 …]; `whole_block`: a
+// block takes a row, for long ones
+RowSource softmax_source(const RowProgram& program, int value, int64_t mean_degree, bool whole_block);
+// (row_ptr, order, count, col, edge_type, step, out, y, operands)
+RowSource softmax_grad_source(const RowProgram& program, int value, int64_t mean_degree, bool whole_block);
+// (count, col, edge_dst, edge_type, step, partials, operands): one row of partials a block, whatever rows there are
+RowSource column_sum_source(const RowProgram& program, int value);
+// (blocks, partials, out), one block a column
+RowSource column_total_source(int64_t width);
+
+}  // namespace nacre::cuda

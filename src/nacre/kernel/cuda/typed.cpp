@@ -1,0 +1,335 @@
+#include "nacre/kernel/cuda/typed.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "nacre/kernel/cuda/defines.h"
+
+namespace nacre::cuda {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kFewestLanes = 8;  // the rows in flight must be no more than the lanes, which hold their numbers
+constexpr int kMostFloats = 16;  // of a row, in the registers of a thread
+constexpr int kFloatsInFlight = 64;
+constexpr int kRowsInFlight = 8;
+
+constexpr const char* kRow = R"(
+#define GROUPS (THREADS / LANES)
+#define FULL (VECTORS == TILES * SLOTS * LANES)
+struct Segment { u32 row; int partial; i64 begin, end; };
+struct SplitRow { u32 row; int first, count, length; };
+
+INLINE u16 to_bf16(float x) {
+  const u32 bits = __float_as_uint(x);
+  if (x != x) return 0x7fff;
+  return (u16)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+#if BF16
+typedef u16 Out;
+INLINE void put(Out* p, const float* r) {
+#if V == 4
+  *(uint2*)p = make_uint2((u32)to_bf16(r[0]) | (u32)to_bf16(r[1]) << 16, (u32)to_bf16(r[2]) | (u32)to_bf16(r[3]) << 16);
+#elif V == 2
+  *(u32*)p = (u32)to_bf16(r[0]) | (u32)to_bf16(r[1]) << 16;
+#else
+  *p = to_bf16(r[0]);
+#endif
+}
+#else
+typedef float Out;
+INLINE void put(Out* p, const float* r) { store<V>(p, r); }
+#endif
+
+INLINE i64 place(i64 row, int per_row, i64 ld) {
+  return per_row == 1 ? row * ld : row / per_row * ld + row % per_row * WIDTH;
+}
+// First element of vector s of this thread, and whether the row has it.
+INLINE int column(int tile, int s, int lane) { return ((tile * SLOTS + s) * LANES + lane) * V; }
+INLINE bool inside(int c) { return FULL || c < WIDTH; }
+)";
+
+// A group walks a run of entries; where a pair ends its sum is written. The rows in flight do not care about pairs, so
+// short ones cost no more waiting than long ones.
+constexpr const char* kTypedSum = R"(
+#define NO_ROW 0xffffffffu
+extern "C" __global__ void __launch_bounds__(THREADS) typed_sum(
+    const float* __restrict__ x, const u32* __restrict__ other, const u32* __restrict__ edge,
+    const float* __restrict__ scale, const u32* __restrict__ pair_of, const u32* __restrict__ slot_of,
+    const Segment* __restrict__ items, i64 num_items, float* __restrict__ partials, Out* __restrict__ out, i64 first) {
+  const i64 group = (i64)blockIdx.x * GROUPS + threadIdx.x / LANES;
+  const int lane = threadIdx.x % LANES;
+  const u32 mask = group_mask<LANES>();
+  // A tile of columns of all items before the next tile: together the rows' tiles may fit a cache.
+  const i64 tile_number = group / num_items;
+  if (tile_number >= TILES) return;
+  const int tile = (int)tile_number;
+  const Segment item = items[group % num_items];
+  float sum[SLOTS][V];
+#pragma unroll
+  for (int s = 0; s < SLOTS; ++s) zero<V>(sum[s]);
+  for (i64 base = item.begin; base < item.end; base += LANES) {
+    const int n = item.end - base < LANES ? (int)(item.end - base) : LANES;
+    u32 from = 0, to = NO_ROW;
+    float factor = 0.0f;
+    if (lane < n) {
+      const i64 i = base + lane;
+      from = other[i];
+      factor = SCALED ? scale[edge[i]] : 1.0f;
+      const bool last = i + 1 == item.end;
+      if (item.partial >= 0) {
+        if (last) to = (u32)item.partial;
+      } else {
+        const u32 pair = pair_of[i];
+        if (last || pair_of[i + 1] != pair) to = slot_of ? (u32)(slot_of[pair] - first) : pair - item.row;
+      }
+    }
+    for (int j = 0; j < n; j += BATCH) {
+      float row[BATCH][SLOTS][V];
+#pragma unroll
+      for (int u = 0; u < BATCH; ++u) {
+        const i64 r = (i64)__shfl_sync(mask, from, j + u, LANES) * WIDTH;
+#pragma unroll
+        for (int s = 0; s < SLOTS; ++s) {
+          const int c = column(tile, s, lane);
+          if (j + u < n && inside(c)) gather<V>(x + r + c, row[u][s]);
+          else zero<V>(row[u][s]);
+        }
+      }
+#pragma unroll
+      for (int u = 0; u < BATCH; ++u) {
+        const float f = __shfl_sync(mask, factor, j + u, LANES);
+        const u32 done = __shfl_sync(mask, to, j + u, LANES);
+#pragma unroll
+        for (int s = 0; s < SLOTS; ++s) {
+#pragma unroll
+          for (int v = 0; v < V; ++v) sum[s][v] = SCALED ? fmaf(f, row[u][s][v], sum[s][v]) : sum[s][v] + row[u][s][v];
+        }
+        if (j + u >= n || done == NO_ROW) continue;
+#pragma unroll
+        for (int s = 0; s < SLOTS; ++s) {
+          const int c = column(tile, s, lane);
+          if (inside(c)) {
+            if (item.partial >= 0) store<V>(partials + (i64)done * WIDTH + c, sum[s]);
+            else put(out + place((i64)done, OUT_PER_ROW, OUT_LD) + c, sum[s]);
+          }
+          zero<V>(sum[s]);
+        }
+      }
+    }
+  }
+}
+)";
+
+constexpr const char* kZeroRows = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) zero_rows(const u32* __restrict__ rows, i64 count,
+                                                                Out* __restrict__ out) {
+  const i64 group = (i64)blockIdx.x * GROUPS + threadIdx.x / LANES;
+  const int lane = threadIdx.x % LANES;
+  const int tile = (int)(group % TILES);
+  if (group / TILES >= count) return;
+  Out* at = out + place((i64)rows[group / TILES], OUT_PER_ROW, OUT_LD);
+  float none[V];
+  zero<V>(none);
+#pragma unroll
+  for (int s = 0; s < SLOTS; ++s) {
+    const int c = column(tile, s, lane);
+    if (inside(c)) put(at + c, none);
+  }
+}
+)";
+
+constexpr const char* kTypedJoin = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) typed_join(
+    const float* __restrict__ partials, const SplitRow* __restrict__ rows, i64 num_rows, Out* __restrict__ out) {
+  const i64 group = (i64)blockIdx.x * GROUPS + threadIdx.x / LANES;
+  const int lane = threadIdx.x % LANES;
+  const int tile = (int)(group % TILES);
+  if (group / TILES >= num_rows) return;
+  const SplitRow row = rows[group / TILES];
+#pragma unroll
+  for (int s = 0; s < SLOTS; ++s) {
+    const int c = column(tile, s, lane);
+    if (!inside(c)) continue;
+    const float* from = partials + (i64)row.first * WIDTH + c;
+    float sum[V];
+    zero<V>(sum);
+#pragma unroll 4
+    for (int i = 0; i < row.count; ++i) {
+      float part[V];
+      load<V>(from + (i64)i * WIDTH, part);
+#pragma unroll
+      for (int v = 0; v < V; ++v) sum[v] += part[v];
+    }
+    put(out + place((i64)row.row, OUT_PER_ROW, OUT_LD) + c, sum);
+  }
+}
+)";
+
+constexpr const char* kCopyRows = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) copy_rows(
+    const float* __restrict__ x, const u32* __restrict__ map_in, i64 first_in, Out* __restrict__ out,
+    const u32* __restrict__ map_out, i64 first_out, i64 count) {
+  const i64 group = (i64)blockIdx.x * GROUPS + threadIdx.x / LANES;
+  const int lane = threadIdx.x % LANES;
+  const int tile = (int)(group % TILES);
+  const i64 begin = group / TILES * COPY_BATCH;
+  float row[COPY_BATCH][SLOTS][V];
+#pragma unroll
+  for (int u = 0; u < COPY_BATCH; ++u) {
+    i64 from = first_in + begin + u;
+    bool has = begin + u < count;
+    if (has && map_in) {
+      const u32 mapped = map_in[from];
+      has = mapped != 0xffffffffu;
+      from = mapped;
+    }
+    const float* in = x + place(from, IN_PER_ROW, IN_LD);
+#pragma unroll
+    for (int s = 0; s < SLOTS; ++s) {
+      const int c = column(tile, s, lane);
+      if (has && inside(c)) gather<V>(in + c, row[u][s]);
+      else zero<V>(row[u][s]);
+    }
+  }
+#pragma unroll
+  for (int u = 0; u < COPY_BATCH; ++u) {
+    i64 to = first_out + begin + u;
+    if (begin + u >= count) continue;
+    if (map_out) {
+      const u32 mapped = map_out[to];
+      if (mapped == 0xffffffffu) continue;
+      to = mapped;
+    }
+    Out* at = out + place(to, OUT_PER_ROW, OUT_LD);
+#pragma unroll
+    for (int s = 0; s < SLOTS; ++s) {
+      const int c = column(tile, s, lane);
+      if (inside(c)) put(at + c, row[u][s]);
+    }
+  }
+}
+)";
+
+constexpr const char* kSumPairs = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) sum_pairs(
+    const float* __restrict__ p, const i64* __restrict__ vertex_ptr, const u32* __restrict__ pair,
+    const u16* __restrict__ type, const i64* __restrict__ shift, float* __restrict__ out, i64 first, i64 count) {
+  const i64 group = (i64)blockIdx.x * GROUPS + threadIdx.x / LANES;
+  const int lane = threadIdx.x % LANES;
+  const int tile = (int)(group % TILES);
+  if (group / TILES >= count) return;
+  const i64 vertex = first + group / TILES;
+  const i64 end = vertex_ptr[vertex + 1];
+  float sum[SLOTS][V];
+#pragma unroll
+  for (int s = 0; s < SLOTS; ++s) zero<V>(sum[s]);
+#pragma unroll 4
+  for (i64 i = vertex_ptr[vertex]; i < end; ++i) {
+    const u32 number = pair[i];
+    const i64 r = (i64)number - (shift ? shift[type[number]] : 0);
+#pragma unroll
+    for (int s = 0; s < SLOTS; ++s) {
+      const int c = column(tile, s, lane);
+      float part[V];
+      if (inside(c)) gather<V>(p + r * WIDTH + c, part);
+      else zero<V>(part);
+#pragma unroll
+      for (int v = 0; v < V; ++v) sum[s][v] += part[v];
+    }
+  }
+#pragma unroll
+  for (int s = 0; s < SLOTS; ++s) {
+    const int c = column(tile, s, lane);
+    if (inside(c)) store<V>(out + vertex * WIDTH + c, sum[s]);
+  }
+}
+)";
+
+constexpr const char* kArrange = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) arrange_weights(const float* __restrict__ from,
+                                                                      Out* __restrict__ to) {
+  const i64 i = (i64)blockIdx.x * THREADS + threadIdx.x;
+  if (i >= (i64)TYPES * K * N) return;
+  const i64 n = i % N, t = HOW == 2 ? i / N % TYPES : i / N / K, k = HOW == 2 ? i / N / TYPES : i / N % K;
+  i64 at = i;
+  if (HOW == 1) at = (k * TYPES + t) * N + n;
+  if (HOW == 2) at = (t * K + k) * N + n;
+#if BF16
+  to[at] = to_bf16(from[i]);
+#else
+  to[at] = from[i];
+#endif
+}
+)";
+
+std::string row_text(int64_t width, bool bf16, int64_t tiles = 1) {
+  const RowSplit r = split_row(width, tiles);
+  const int64_t batch = std::clamp(kFloatsInFlight / (r.slots * r.vector), 1, kRowsInFlight);
+  return prelude() +
+         defines({{"THREADS", kThreads}, {"WIDTH", width}, {"V", r.vector}, {"LANES", r.lanes}, {"SLOTS", r.slots}}) +
+         defines({{"TILES", r.tiles}, {"VECTORS", width / r.vector}, {"BATCH", std::bit_floor<uint64_t>(batch)}}) +
+         defines({{"COPY_BATCH", kCopyBatch}, {"BF16", bf16 ? 1 : 0}}) + kRow;
+}
+
+Source source(const char* name, std::string text) {
+  Source s;
+  s.name = name;
+  s.text = std::move(text);
+  s.threads = kThreads;
+  return s;
+}
+
+std::string place_text(const char* per_row, const char* ld, const RowPlace& place, int64_t width) {
+  return defines({{per_row, place.per_row}, {ld, place.ld == 0 ? width : place.ld}});
+}
+
+std::string typed_text(const TypedSum& what, const char* body) {
+  return row_text(what.width, what.bf16, what.tiles) + place_text("OUT_PER_ROW", "OUT_LD", what.out, what.width) +
+         defines({{"SCALED", what.scaled ? 1 : 0}}) + body;
+}
+
+}  // namespace
+
+RowSplit split_row(int64_t width, int64_t tiles) {
+  RowSplit r;
+  for (const int v : {4, 2}) {
+    // Long vectors only where they leave no lane idle.
+    if (width % v == 0 && width / v >= kFewestLanes) {
+      r.vector = v;
+      break;
+    }
+  }
+  const int64_t vectors = std::max<int64_t>(1, width / r.vector);
+  const auto share = [&](int64_t parts) { return (vectors + parts - 1) / parts; };
+  r.lanes = static_cast<int>(
+      std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(share(tiles)))), kFewestLanes, 32));
+  const int64_t most = r.lanes * (kMostFloats / r.vector);
+  const int64_t of_tile = share(std::max(tiles, share(most)));
+  r.slots = static_cast<int>((of_tile + r.lanes - 1) / r.lanes);
+  r.tiles = static_cast<int>(share(int64_t{r.slots} * r.lanes));
+  return r;
+}
+
+int64_t typed_groups_of_block(int64_t width, int64_t tiles) { return kThreads / split_row(width, tiles).lanes; }
+
+Source typed_sum(const TypedSum& what) { return source("typed_sum", typed_text(what, kTypedSum)); }
+
+Source typed_join(const TypedSum& what) { return source("typed_join", typed_text(what, kTypedJoin)); }
+
+Source zero_rows(const TypedSum& what) { return source("zero_rows", typed_text(what, kZeroRows)); }
+
+Source copy_rows(const CopyRows& what) {
+  return source("copy_rows", row_text(what.width, what.bf16) + place_text("IN_PER_ROW", "IN_LD", what.in, what.width) +
+                                 place_text("OUT_PER_ROW", "OUT_LD", what.out, what.width) + kCopyRows);
+}
+
+Source sum_pairs(int64_t width) { return source("sum_pairs", row_text(width, false) + kSumPairs); }
+
+Source arrange_weights(Arrange how, int64_t types, int64_t k, int64_t n, bool bf16) {
+  return source("arrange_weights",
+                row_text(1, bf16) +
+                    defines({{"HOW", static_cast<int64_t>(how)}, {"TYPES", types}, {"K", k}, {"N", n}}) + kArrange);
+}
+
+}  // namespace nacre::cuda

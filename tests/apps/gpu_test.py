@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""The program on a GPU: with NACRE_TEST_DEVICE=cuda, where the plug-in is beside the program or at NACRE_PLUGIN_PATH."""
+import json
+import os
+import tempfile
+
+import cli
+
+TWIN = ("--data", "twin:cora@0.2")
+SMALL = ("--hidden", 8, "--layers", 2)
+GPU = ("--device", "cuda")
+
+
+class Gpu(cli.CliTest):
+    gpu = True
+
+    @classmethod
+    def setUpClass(cls):
+        if os.environ.get("NACRE_TEST_DEVICE") != "cuda":
+            raise cli.unittest.SkipTest("NACRE_TEST_DEVICE is not cuda")
+        cls.cache = tempfile.mkdtemp(prefix="nacre-cache-")
+        cls.addClassCleanup(cli.shutil.rmtree, cls.cache, ignore_errors=True)
+
+    def environment(self):
+        return dict(super().environment(), NACRE_CACHE=self.cache)
+
+    def train(self, *arguments):
+        return self.ok("train", *TWIN, *SMALL, "--epochs", 3, "--json", "-q", *arguments, timeout=600).last_json()
+
+    def test_devices(self):
+        self.assertIn("cuda:0", self.ok("devices").out)
+        gpus = json.loads(self.ok("devices", "--json").out)["cuda"]
+        self.assertGreater(gpus[0]["multiprocessors"], 0)
+        self.refused("train", *TWIN, "--device", f"cuda:{len(gpus)}", says="is not here", memory=None)
+
+    def test_trains_like_the_cpu(self):
+        for model in ("gcn", "sage", "gat", "rgcn"):
+            with self.subTest(model):
+                want = self.train("--model", model, "--device", "cpu", "--no-checkpoint")
+                got = self.train("--model", model, *GPU, "--checkpoint", model)
+                self.assertIsNone(want["device_peak_mb"])
+                self.assertNotEqual(got["device"], "cpu")
+                self.assertAlmostEqual(got["loss"], want["loss"], delta=1e-4 * want["loss"])
+                self.assertGreater(got["device_peak_mb"], 0)
+                self.assertLessEqual(got["device_peak_mb"], 1.1 * got["planned_mb"] + 8)
+                for device in ("cpu", "cuda"):
+                    j = self.ok("eval", "--checkpoint", model, "--device", device, "--json").last_json()
+                    self.assertAlmostEqual(j["test_acc"], got["test_acc"], delta=0.02)
+        self.train("--model", "gcn", *GPU, "--precision", "tf32", "--no-checkpoint")
+
+    def test_runs_repeat_and_resume_bit_for_bit(self):
+        common = ("train", *TWIN, *SMALL, "--dropout", 0.5, *GPU, "--deterministic", "--checkpoint-every", 1, "-q")
+        self.ok(*common, "--epochs", 4, "--checkpoint", "whole", timeout=600)
+        self.ok(*common, "--epochs", 2, "--checkpoint", "part", timeout=600)
+        self.ok(*common, "--epochs", 4, "--checkpoint", "part", "--resume", timeout=600)
+        self.assertEqual(self.read("part/model.safetensors"), self.read("whole/model.safetensors"))
+
+    def test_profile(self):
+        j = json.loads(self.ok("profile", *GPU, "--json", "-q", timeout=600).out)
+        figures = {key: value for key, value in j.items() if isinstance(value, float)}
+        self.assertEqual(len(figures), 16)
+        for key, value in figures.items():
+            self.assertGreater(value, 0, key)
+        kept = [name for name in os.listdir(self.cache) if name.startswith("gpu-")]
+        self.assertEqual(len(kept), 1)
+        with open(os.path.join(self.cache, kept[0])) as file:
+            self.assertEqual(json.load(file), j)
+
+    def test_explain(self):
+        common = ("explain", *TWIN, *SMALL, *GPU, "--steps", 1, "--budget", 0.1)
+        out = self.ok(*common, "--model", "gat", timeout=600).out
+        for word in ("distance to the floor", "lost us", "GB/s", "TFLOP/s", "alternatives", "total"):
+            self.assertIn(word, out)
+        j = json.loads(self.ok(*common, "--model", "gcn", "--json", timeout=600).out)
+        self.assertGreater(j["device"]["copy_bytes"], 0)
+        for kernel in j["kernels"]:
+            if not kernel["once"]:
+                for key in ("predicted_ms", "measured_ms", "floor_ms", "over_floor", "gb_s"):
+                    self.assertGreater(kernel[key], 0, kernel)
+
+    def test_emitted_sources_are_those_of_the_gpu(self):
+        name = json.loads(self.ok("devices", "--json").out)["cuda"][0]["name"]
+        self.ok("plan", *TWIN, *SMALL, *GPU, "--emit-cuda", "kernels", timeout=600)
+        self.assertIn(name, self.read("kernels/kernels.txt").decode().splitlines()[0])
+
+
+if __name__ == "__main__":
+    cli.main()

@@ -1,0 +1,159 @@
+// What the plug-in does without a GPU: it opens, compiles, and says what is missing.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "device/gpu.h"
+#include "nacre/base/error.h"
+
+namespace nacre::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kScale = R"(
+extern "C" __global__ void scale(float* x, float factor, long long n) {
+  long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+  if (i < n) x[i] = factor * x[i];
+}
+)";
+
+bool is_elf(const std::string& image) {
+  return image.starts_with(
+      "\x7f"
+      "ELF");
+}
+
+TEST(Plugin, IsTheSameEveryTimeOrSaysWhy) {
+  std::string why = "unchanged";
+  DevicePlugin* plugin = device_plugin(&why);
+  EXPECT_EQ(device_plugin(), plugin);
+  EXPECT_EQ(why.empty(), plugin != nullptr) << why;
+}
+
+class CompileTest : public PluginTest {};
+
+TEST_F(CompileTest, MakesAnImageForEachArchitecture) {
+  const std::string a100 = plugin_->compile(kScale, "scale", 80);
+  const std::string h100 = plugin_->compile(kScale, "scale", 90);
+  EXPECT_TRUE(is_elf(a100));
+  EXPECT_TRUE(is_elf(h100));
+  EXPECT_NE(a100, h100);
+  EXPECT_NE(h100.find("scale"), std::string::npos) << "the function keeps its name";
+  EXPECT_EQ(plugin_->compile(kScale, "scale", 90), h100) << "the same source gives the same image";
+}
+
+TEST_F(CompileTest, TakesWhatKernelsUse) {
+  EXPECT_TRUE(is_elf(plugin_->compile(R"(
+template <int N> struct Row { float v[N]; };
+extern "C" __global__ void __launch_bounds__(128) all(const float4* in, float* out, unsigned short* bf16, int n) {
+  extern __shared__ float tile[];
+  const float4 x = __ldg(in + threadIdx.x);
+  Row<2> row{{x.x, x.y}};
+  float sum = fmaf(row.v[0], row.v[1], expf(x.z)) + rsqrtf(x.w);
+  for (int o = 16; o > 0; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
+  tile[threadIdx.x] = sum;
+  __syncthreads();
+  unsigned packed;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(x.x), "f"(x.y));
+  if constexpr (sizeof(row) == 8) bf16[threadIdx.x] = packed & 0xffff;
+  if (threadIdx.x == 0) atomicAdd(out, tile[n]);
+}
+)",
+                                      "all", 80)));
+}
+
+TEST_F(CompileTest, AnErrorHasTheCompilersLog) {
+  try {
+    plugin_->compile("extern \"C\" __global__ void bad(float* x) { x[0] = undeclared_thing; }\n", "bad_kernel", 90);
+    FAIL() << "compiled";
+  } catch (const InternalError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("undeclared_thing"), std::string::npos) << text;
+    EXPECT_NE(text.find("bad_kernel.cu(1)"), std::string::npos) << text;
+    EXPECT_NE(text.find("sm_90"), std::string::npos) << text;
+  }
+}
+
+TEST_F(CompileTest, AnUnknownArchitectureIsAnError) {
+  EXPECT_THROW(plugin_->compile(kScale, "scale", 7), InternalError);
+}
+
+TEST_F(CompileTest, NoHeadersOfTheMachineAreFound) {
+  EXPECT_THROW(plugin_->compile("#include <cuda_bf16.h>\n", "header", 90), InternalError)
+      << "where this passes, kernels could come to need a toolkit on every user's machine";
+}
+
+TEST_F(CompileTest, OpeningNoSuchDeviceIsTheUsersError) {
+  const auto devices = plugin_->devices();
+  EXPECT_EQ(plugin_->why_no_devices().empty(), !devices.empty());
+  EXPECT_THROW(plugin_->open(static_cast<int>(devices.size()), 0), UserError);
+  EXPECT_THROW(plugin_->open(-1, 0), UserError);
+}
+
+// Counts what reaches the compiler.
+class CountingPlugin final : public DevicePlugin {
+ public:
+  std::vector<DeviceInfo> devices() override { return {}; }
+  std::string why_no_devices() override { return "none"; }
+  std::unique_ptr<Device> open(int, int) override { return nullptr; }
+  std::string compile(const std::string& source, const std::string&, int arch) override {
+    ++compiled;
+    return "image " + std::to_string(arch) + " of " + source;
+  }
+  std::string compiler() override { return version; }
+
+  int compiled = 0;
+  std::string version = "one";
+};
+
+class KernelCacheTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = (fs::temp_directory_path() / ("nacre_kernels_" + std::to_string(getpid()))).string();
+    fs::remove_all(folder_);
+    if (const char* old = std::getenv("NACRE_CACHE")) old_ = old;
+    setenv("NACRE_CACHE", folder_.c_str(), 1);
+  }
+  void TearDown() override {
+    if (old_.empty()) {
+      unsetenv("NACRE_CACHE");
+    } else {
+      setenv("NACRE_CACHE", old_.c_str(), 1);
+    }
+    fs::remove_all(folder_);
+  }
+
+  std::string folder_;
+  std::string old_;
+};
+
+TEST_F(KernelCacheTest, CompilesOncePerContent) {
+  CountingPlugin plugin;
+  const std::string image = compile_cached(plugin, "source", "name", 90);
+  EXPECT_EQ(image, "image 90 of source");
+  EXPECT_EQ(compile_cached(plugin, "source", "other name", 90), image);
+  EXPECT_EQ(plugin.compiled, 1) << "a hit, whatever the kernel is called";
+  EXPECT_EQ(compile_cached(plugin, "source", "name", 80), "image 80 of source");
+  EXPECT_EQ(compile_cached(plugin, "source 2", "name", 90), "image 90 of source 2");
+  EXPECT_EQ(plugin.compiled, 3);
+  plugin.version = "two";
+  compile_cached(plugin, "source", "name", 90);
+  EXPECT_EQ(plugin.compiled, 4) << "another compiler";
+  plugin.version = "one";
+  EXPECT_EQ(compile_cached(plugin, "source", "name", 90), image);
+  EXPECT_EQ(plugin.compiled, 4);
+}
+
+TEST_F(KernelCacheTest, ADamagedFileIsCompiledAgain) {
+  CountingPlugin plugin;
+  compile_cached(plugin, "source", "name", 90);
+  for (const auto& file : fs::directory_iterator(folder_ + "/kernels")) fs::resize_file(file.path(), 20);
+  EXPECT_EQ(compile_cached(plugin, "source", "name", 90), "image 90 of source");
+  EXPECT_EQ(plugin.compiled, 2);
+}
+
+}  // namespace
+}  // namespace nacre::test

@@ -1,0 +1,99 @@
+// Every kernel the planner can ask of a GPU compiles, for the oldest and the newest architecture we run on. Needs the
+// plug-in (its compiler), no GPU.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "model/cases.h"
+#include "nacre/device/null_device.h"
+#include "nacre/engine/gpu/gpu_backend.h"
+#include "support/big_graphs.h"
+#include "support/op_cases.h"
+#include "support/random_graphs.h"
+#include "support/run_plan.h"
+
+namespace nacre::test {
+namespace {
+
+// Collects the sources of every plan bound to it.
+class Sources {
+ public:
+  void bind(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options) {
+    const auto loader =
+        std::make_shared<GpuLoader>(make_null_device(typical_gpu()), [this](const cuda::Source& source) {
+          texts_.emplace(source.text, source.name);
+          return std::string();
+        });
+    const auto context = std::make_shared<GpuContext>(loader, std::make_shared<GraphViews>(), GpuOptions{});
+    Executor executor(make_plan(dfg, blocks, options), blocks, make_gpu_backend(context));
+    for (const Node& node : executor.plan().dfg.nodes()) {
+      if (node.op == Op::input || node.op == Op::param) executor.bind(node.name, context->allocate(16).get());
+    }
+    ConstantPool pool;
+    executor.allocate(context->allocate(executor.arena_bytes()), pool);
+  }
+
+  // Compiles at most about `most` of them, evenly spread.
+  void expect_compile(size_t most) const {
+    std::string why;
+    DevicePlugin* plugin = device_plugin(&why);
+    if (plugin == nullptr) GTEST_SKIP() << why;
+    const size_t stride = std::max<size_t>(1, texts_.size() / most);
+    size_t i = 0;
+    for (const auto& [text, name] : texts_) {
+      if (i++ % stride != 0) continue;
+      for (const int arch : {80, 90}) {
+        EXPECT_NO_THROW(EXPECT_FALSE(plugin->compile(text, name, arch).empty())) << text;
+        if (testing::Test::HasFailure()) return;
+      }
+    }
+  }
+  size_t size() const { return texts_.size(); }
+
+ private:
+  std::map<std::string, std::string> texts_;
+};
+
+Dfg training_dfg(const ModelOptions& options) {
+  Dfg dfg = build_model(options);
+  differentiate(dfg);
+  return dfg;
+}
+
+size_t limit(size_t quick) {
+  const char* all = std::getenv("NACRE_COMPILE_ALL");
+  return all == nullptr ? quick : 1 << 20;
+}
+
+TEST(GpuSources, OfEveryOperationCompile) {
+  Sources sources;
+  const Graph graph = typed_weighted_graph({.vertices = 60, .edges = 300, .hub_edges = 40, .seed = 5});
+  for (const auto& cases : {op_cases(), layer_cases()}) {
+    for (const OpCase& c : cases) {
+      const Dfg dfg = case_dfg(c.build, true);
+      for (const NamedOptions& plan : kAllPlans) sources.bind(dfg, Blocks::full(graph, 2), plan.options);
+    }
+  }
+  EXPECT_GT(sources.size(), 50U);
+  sources.expect_compile(limit(24));
+}
+
+TEST(GpuSources, OfEveryModelCompile) {
+  Sources sources;
+  for (const ModelCase& model : model_cases()) {
+    const Blocks blocks = Blocks::full(typed_weighted_graph({.vertices = 80, .edges = 400, .hub_edges = 60, .seed = 6}),
+                                       model.options.layers);
+    for (const bool wide : {false, true}) {
+      ModelOptions options = model.options;
+      options.dropout = wide ? 0 : 0.4;
+      if (wide) options.hidden *= 16;
+      const Dfg dfg = training_dfg(options_for(options, blocks));
+      for (const NamedOptions& plan : kAllPlans) sources.bind(dfg, blocks, plan.options);
+    }
+  }
+  EXPECT_GT(sources.size(), 50U);
+  sources.expect_compile(limit(24));
+}
+
+}  // namespace
+}  // namespace nacre::test

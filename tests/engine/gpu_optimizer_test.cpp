@@ -1,0 +1,121 @@
+// Optimiser steps and predictions on a GPU against the host's.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "nacre/engine/gpu/optimizer.h"
+
+namespace nacre::test {
+namespace {
+
+class GpuOptimizerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    DevicePlugin* plugin = device_plugin(&why);
+    if (plugin == nullptr) GTEST_SKIP() << why;
+    if (plugin->devices().empty()) GTEST_SKIP() << "no GPU: " << plugin->why_no_devices();
+    context_ = std::make_unique<GpuContext>(GpuLoader::open(*plugin, plugin->open(0, 0)),
+                                            std::make_shared<GraphViews>(), GpuOptions{});
+  }
+
+  template <class T>
+  std::shared_ptr<void> upload(const std::vector<T>& values) {
+    const auto bytes = static_cast<int64_t>(values.size() * sizeof(T));
+    auto memory = context_->allocate(bytes);
+    context_->device().upload(memory.get(), values.data(), bytes);
+    return memory;
+  }
+  template <class T>
+  std::vector<T> download(const void* from, size_t count) {
+    std::vector<T> values(count);
+    context_->device().download(values.data(), from, static_cast<int64_t>(count * sizeof(T)));
+    return values;
+  }
+
+  std::unique_ptr<GpuContext> context_;
+};
+
+struct Moments {
+  double w, m, v;
+};
+
+// One element, in double, as the formulas say.
+void step(const GpuOptimizerOptions& o, double lr, double g, int64_t t, Moments& x) {
+  const bool adamw = o.name == "adamw";
+  const double grad = g + (adamw ? 0 : o.weight_decay) * x.w;
+  if (o.name == "sgd") {
+    x.m = t == 1 || o.momentum == 0 ? grad : o.momentum * x.m + grad;
+    x.w -= lr * x.m;
+    return;
+  }
+  x.m = o.beta1 * x.m + (1 - o.beta1) * grad;
+  x.v = o.beta2 * x.v + (1 - o.beta2) * grad * grad;
+  const double time = static_cast<double>(t);
+  const double m = x.m / (1 - std::pow(o.beta1, time)), v = x.v / (1 - std::pow(o.beta2, time));
+  x.w = x.w * (adamw ? 1 - lr * o.weight_decay : 1) - lr * m / (std::sqrt(v) + o.epsilon);
+}
+
+TEST_F(GpuOptimizerTest, FollowsTheFormulas) {
+  const std::vector<GpuOptimizerOptions> all = {{.name = "adam", .weight_decay = 0.1},
+                                                {.name = "adamw", .weight_decay = 0.1},
+                                                {.name = "sgd", .weight_decay = 0.1},
+                                                {.name = "sgd", .momentum = 0.9}};
+  // The third parameter has no gradient; the second is longer than a block's piece.
+  const std::vector<int64_t> sizes = {3, 5000, 7, 1024};
+  int64_t total = 0;
+  for (const int64_t s : sizes) total += s;
+  for (const GpuOptimizerOptions& options : all) {
+    SCOPED_TRACE(options.name);
+    std::vector<float> w(static_cast<size_t>(total)), g(w.size());
+    for (size_t i = 0; i < w.size(); ++i) {
+      w[i] = std::sin(static_cast<float>(i));
+      g[i] = std::cos(0.37F * static_cast<float>(i)) * 0.1F;
+    }
+    const auto values = upload(w), gradients = upload(g);
+    std::vector<GpuParameter> parameters;
+    int64_t offset = 0;
+    for (size_t p = 0; p < sizes.size(); ++p) {
+      parameters.push_back({offset, sizes[p], p == 2 ? nullptr : static_cast<const float*>(gradients.get()) + offset});
+      offset += sizes[p];
+    }
+    GpuOptimizer optimizer(*context_, options, parameters, static_cast<float*>(values.get()), total);
+    std::vector<Moments> want;
+    for (const float x : w) want.push_back({x, 0, 0});
+    for (int64_t t = 1; t <= 3; ++t) {
+      const double lr = 0.1 / static_cast<double>(t);
+      optimizer.begin(lr);
+      optimizer.step()();
+      for (size_t i = 0; i < want.size(); ++i) {
+        const bool still = i >= 5003 && i < 5010;
+        if (!still) step(options, lr, g[i], t, want[i]);
+      }
+    }
+    EXPECT_EQ(optimizer.steps(), 3);
+    const std::vector<float> got = download<float>(values.get(), w.size());
+    for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i].w, 2e-5) << i;
+  }
+}
+
+TEST_F(GpuOptimizerTest, PredictsTheFirstLargestClass) {
+  for (const int64_t classes : {1, 2, 7, 32, 47, 100}) {
+    const int64_t rows = 37;
+    std::vector<float> x(static_cast<size_t>(rows * classes));
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>((i * 7919) % 13) - 6;
+    x[static_cast<size_t>(5 * classes)] = NAN;
+    const auto scores = upload(x);
+    const auto out = context_->allocate(rows * 4);
+    predictions(*context_, static_cast<const float*>(scores.get()), rows, classes, static_cast<int32_t*>(out.get()))();
+    const std::vector<int32_t> got = download<int32_t>(out.get(), static_cast<size_t>(rows));
+    for (int64_t r = 0; r < rows; ++r) {
+      const auto row = x.begin() + r * classes;
+      const auto want = r == 5 ? -1 : std::max_element(row, row + classes) - row;
+      ASSERT_EQ(got[static_cast<size_t>(r)], want) << classes << " classes, row " << r;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nacre::test

@@ -1,0 +1,243 @@
+// The index work behind the GPU's typed products and sequences, which needs no GPU.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "nacre/engine/gpu/lstm_parts.h"
+#include "nacre/engine/gpu/typed_parts.h"
+#include "support/random_graphs.h"
+
+namespace nacre::test {
+namespace {
+
+TEST(GpuParts, ChunksCoverAllRowsEvenly) {
+  EXPECT_EQ(chunk_rows(0, 10), 1);
+  EXPECT_EQ(chunk_rows(10, 10), 10);
+  EXPECT_EQ(chunk_rows(1000, 999), 512);
+  EXPECT_EQ(chunk_rows(1000, 0), 128);
+}
+
+TEST(GpuParts, RunsOfVerticesHaveFewPairs) {
+  const Array<int64_t> ptr(std::vector<int64_t>{0, 2, 2, 9, 10, 11, 11});
+  EXPECT_EQ(cut_by_pairs(ptr, 3), (std::vector<int64_t>{0, 2, 3, 6}));
+  EXPECT_EQ(cut_by_pairs(ptr, 100), (std::vector<int64_t>{0, 6}));
+  EXPECT_EQ(cut_by_pairs(Array<int64_t>(std::vector<int64_t>{0}), 1), (std::vector<int64_t>{0}));
+}
+
+TEST(GpuParts, RangesHoldEveryPairOfTheirVerticesOnce) {
+  for (const GraphCase& c : random_graphs(7, 20)) {
+    SCOPED_TRACE(c.name);
+    const PairIndex& pairs = c.graph.pairs(End::dst);
+    const std::vector<int64_t> borders = cut_by_pairs(pairs.vertex_ptr, 5);
+    std::vector<int> seen(static_cast<size_t>(pairs.num_pairs), 0);
+    for (size_t i = 0; i + 1 < borders.size(); ++i) {
+      int64_t offset = 0;
+      for (const PairRange& r : ranges_of(pairs, borders[i], borders[i + 1])) {
+        EXPECT_EQ(r.offset, offset);
+        offset += r.end - r.begin;
+        for (int64_t p = r.begin; p < r.end; ++p) {
+          ++seen[static_cast<size_t>(p)];
+          EXPECT_EQ(pairs.type[p], r.type);
+          EXPECT_GE(pairs.vertex[p], borders[i]);
+          EXPECT_LT(pairs.vertex[p], borders[i + 1]);
+        }
+      }
+    }
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), pairs.num_pairs);
+  }
+}
+
+TEST(GpuParts, RunsOfTypesCoverARangeOnce) {
+  const std::vector<int64_t> type_ptr = {0, 3, 3, 10};
+  const std::vector<TypeRun> runs = runs_of_types(type_ptr, 2, 7);
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0].type, 0);
+  EXPECT_EQ(runs[0].begin, 2);
+  EXPECT_EQ(runs[0].end, 3);
+  EXPECT_EQ(runs[1].type, 2);
+  EXPECT_EQ(runs[1].begin, 3);
+  EXPECT_EQ(runs[1].end, 7);
+  EXPECT_TRUE(runs_of_types(type_ptr, 4, 4).empty());
+}
+
+TEST(GpuParts, SlotsNameTheirPairs) {
+  for (const GraphCase& c : random_graphs(3, 20)) {
+    SCOPED_TRACE(c.name);
+    const PairIndex& pairs = c.graph.pairs(End::src);
+    const int types = c.graph.num_edge_types();
+    const std::vector<uint32_t> slots = pairs_of_slots(pairs, c.graph.num_src(), types);
+    int64_t filled = 0;
+    for (size_t s = 0; s < slots.size(); ++s) {
+      if (slots[s] == cuda::kNoRow) continue;
+      ++filled;
+      EXPECT_EQ(static_cast<size_t>(pairs.vertex[slots[s]]) * static_cast<size_t>(types) + pairs.type[slots[s]], s);
+    }
+    EXPECT_EQ(filled, pairs.num_pairs);
+  }
+}
+
+TEST(GpuParts, PackedSumsCoverEveryEdgeOnce) {
+  // One destination with 1000 edges of two types by turns, one with a single edge.
+  EdgeList edges;
+  edges.num_nodes = 1001;
+  edges.num_types = 2;
+  for (NodeId s = 1; s <= 1000; ++s) {
+    edges.src.push_back(s);
+    edges.dst.push_back(0);
+    edges.type.push_back(static_cast<uint16_t>(s % 2));
+  }
+  edges.src.push_back(0);
+  edges.dst.push_back(5);
+  edges.type.push_back(1);
+  const Graph graph = build_graph(edges, "test");
+  std::vector<std::pair<std::string, Graph>> graphs = {{"two hubs", graph}};
+  for (const GraphCase& c : random_graphs(5, 40)) graphs.emplace_back(c.name, c.graph);
+  for (const auto& [name, g] : graphs) {
+    SCOPED_TRACE(name);
+    const PairIndex& pairs = g.pairs(End::dst);
+    const int types = g.num_edge_types();
+    const std::vector<int64_t> borders = cut_by_pairs(pairs.vertex_ptr, 7);
+    for (const bool slots : {false, true}) {
+      std::vector<int> seen(static_cast<size_t>(g.num_edges()), 0);
+      for (size_t c = 0; c + 1 < borders.size(); ++c) {
+        SumRange range{ranges_of(pairs, borders[c], borders[c + 1])};
+        if (slots) range = SumRange::of_slots(pairs, types, borders[c], borders[c + 1]);
+        const PackedSums packed = pack_sums(pairs, types, range);
+        int64_t pairs_seen = static_cast<int64_t>(packed.rows.size());
+        for (size_t i = 0; i < packed.items.size(); ++i) {
+          const GpuSegment& item = packed.items[i];
+          EXPECT_EQ(item.partial >= 0, static_cast<int64_t>(i) < packed.num_partials);
+          EXPECT_LT(item.begin, item.end);
+          for (int64_t e = item.begin; e < item.end; ++e) ++seen[static_cast<size_t>(e)];
+          if (item.partial >= 0) continue;
+          // Whole pairs.
+          EXPECT_TRUE(std::binary_search(pairs.edge_ptr.begin(), pairs.edge_ptr.end(), item.begin));
+          EXPECT_TRUE(std::binary_search(pairs.edge_ptr.begin(), pairs.edge_ptr.end(), item.end));
+          pairs_seen += std::lower_bound(pairs.edge_ptr.begin(), pairs.edge_ptr.end(), item.end) -
+                        std::lower_bound(pairs.edge_ptr.begin(), pairs.edge_ptr.end(), item.begin);
+        }
+        EXPECT_EQ(pairs_seen, pairs.vertex_ptr[borders[c + 1]] - pairs.vertex_ptr[borders[c]]);
+        EXPECT_EQ(static_cast<int64_t>(packed.zeros.size()), slots ? range.num_slots - pairs_seen : 0);
+      }
+      EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), g.num_edges());
+    }
+  }
+  // The hub's two pairs come in pieces that add up to their rows.
+  const PairIndex& pairs = graph.pairs(End::dst);
+  const PackedSums packed = pack_sums(pairs, 2, SumRange::of_slots(pairs, 2, 0, graph.num_dst()));
+  ASSERT_EQ(packed.rows.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    const GpuSplitRow& row = packed.rows[i];
+    EXPECT_EQ(row.row, i);
+    EXPECT_EQ(row.length, 500);
+    int64_t at = pairs.edge_ptr[pairs.type_ptr[static_cast<int64_t>(i)]];
+    for (int32_t p = row.first; p < row.first + row.count; ++p) {
+      EXPECT_EQ(packed.items[static_cast<size_t>(p)].partial, p);
+      EXPECT_EQ(packed.items[static_cast<size_t>(p)].begin, at);
+      at = packed.items[static_cast<size_t>(p)].end;
+    }
+    EXPECT_EQ(at, pairs.edge_ptr[pairs.type_ptr[static_cast<int64_t>(i)] + 1]);
+  }
+}
+
+TEST(GpuParts, RowsAreSplitOverLanesWithoutGaps) {
+  for (const int64_t tiles : {1, 4, 9}) {
+    for (int64_t width = 1; width < 2000; ++width) {
+      const cuda::RowSplit r = cuda::split_row(width, tiles);
+      ASSERT_EQ(width % r.vector, 0);
+      ASSERT_GE(int64_t{r.tiles} * r.slots * r.lanes * r.vector, width);
+      ASSERT_LT((int64_t{r.tiles} - 1) * r.slots * r.lanes * r.vector, width);
+      ASSERT_LE(r.slots * r.vector, 16);
+      ASSERT_GE(r.lanes, 8);
+      ASSERT_LE(r.lanes, 32);
+    }
+  }
+  EXPECT_EQ(cuda::split_row(256, 4).tiles, 4);
+}
+
+TEST(GpuParts, SequencesComeLongestFirst) {
+  for (const GraphCase& c : random_graphs(11, 30)) {
+    SCOPED_TRACE(c.name);
+    const SequenceOrder order = order_sequences(c.graph);
+    ASSERT_EQ(order.entry.size(), order.row.size() + 1);
+    EXPECT_EQ(order.entry.back(), c.graph.num_edges());
+    for (size_t i = 0; i < order.row.size(); ++i) {
+      EXPECT_EQ(order.entry[i + 1] - order.entry[i], c.graph.in_degree(order.row[i]));
+      if (i > 0) {
+        const int64_t before = c.graph.in_degree(order.row[i - 1]), now = c.graph.in_degree(order.row[i]);
+        EXPECT_TRUE(before > now || (before == now && order.row[i - 1] < order.row[i]));
+      }
+    }
+  }
+}
+
+TEST(GpuParts, SumsOfSourcesTakeEveryStepOnce) {
+  for (const GraphCase& c : random_graphs(13, 30)) {
+    SCOPED_TRACE(c.name);
+    const SequenceOrder order = order_sequences(c.graph);
+    for (const int64_t most : {1, 7, 1000000}) {
+      const std::vector<int64_t> borders = cut_sequences(order, most);
+      const SequenceSums sums = sums_of_sources(c.graph, order, borders);
+      ASSERT_EQ(sums.run.size(), borders.size());
+      ASSERT_EQ(sums.ptr.size(), sums.source.size() + 1);
+      EXPECT_EQ(sums.ptr.back(), c.graph.num_edges());
+      for (size_t run = 0; run + 1 < borders.size(); ++run) {
+        const auto first = static_cast<size_t>(borders[run]);
+        const int64_t entries = order.entry[static_cast<size_t>(borders[run + 1])] - order.entry[first];
+        EXPECT_LE(entries, longest_run(order, borders));
+        // Source of each step of the run, by its entry.
+        std::map<uint32_t, uint32_t> want, got;
+        for (auto p = first; p < static_cast<size_t>(borders[run + 1]); ++p) {
+          for (int64_t t = 0; t < c.graph.in_degree(order.row[p]); ++t) {
+            want[static_cast<uint32_t>(order.entry[p] - order.entry[first] + t)] =
+                c.graph.col_idx()[c.graph.row_ptr()[order.row[p]] + t];
+          }
+        }
+        for (int64_t s = sums.run[run]; s < sums.run[run + 1]; ++s) {
+          const auto sum = static_cast<size_t>(s);
+          for (int64_t i = sums.ptr[sum]; i < sums.ptr[sum + 1]; ++i) {
+            EXPECT_TRUE(got.emplace(sums.entry[static_cast<size_t>(i)], sums.source[sum]).second);
+          }
+        }
+        EXPECT_EQ(got, want);
+      }
+    }
+  }
+}
+
+TEST(GpuParts, SumsOfHubsAreCut) {
+  SequenceSums sums;
+  sums.run = {0, 2, 3};
+  sums.source = {4, 9, 4};
+  sums.ptr = {0, 5, 1005, 1500};
+  sums.entry.resize(1500);
+  std::iota(sums.entry.begin(), sums.entry.end(), 0u);
+  const SequenceItems cut = cut_sums(sums);
+  ASSERT_EQ(cut.item_run.size(), 3u);
+  ASSERT_EQ(cut.pieces.size(), 2u);
+  EXPECT_EQ(cut.entry, sums.entry);
+  int64_t at = 0;
+  for (size_t run = 0; run < 2; ++run) {
+    int32_t partials = 0;
+    for (int64_t i = cut.item_run[run]; i < cut.item_run[run + 1]; ++i) {
+      const GpuSegment& item = cut.items[static_cast<size_t>(i)];
+      EXPECT_EQ(item.begin, at);
+      at = item.end;
+      if (item.partial >= 0) {
+        EXPECT_EQ(item.partial, partials++);
+      }
+    }
+    EXPECT_EQ(cut.piece_run[run + 1] - cut.piece_run[run], 1);
+    const GpuSegment& joined = cut.pieces[run];
+    EXPECT_EQ(joined.row, run == 0 ? 9u : 4u);
+    EXPECT_EQ(joined.begin, 0);
+    EXPECT_EQ(joined.end, partials);
+    EXPECT_LE(partials, cut.num_partials);
+  }
+  EXPECT_EQ(at, 1500);
+}
+
+}  // namespace
+}  // namespace nacre::test

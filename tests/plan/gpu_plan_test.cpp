@@ -1,0 +1,136 @@
+// What plans for GPUs have that plans for hosts have not: stored sums over pairs, and no products inside programs.
+#include <gtest/gtest.h>
+
+#include "nacre/plan/search.h"
+#include "plan/plans.h"
+#include "support/big_graphs.h"
+
+namespace nacre::test {
+namespace {
+
+constexpr int64_t kAny = int64_t{1} << 40;
+
+ModelOptions rgcn(int64_t in, int64_t hidden, int64_t out) {
+  ModelOptions o = usual("rgcn", 3);
+  o.in_dim = in;
+  o.hidden = hidden;
+  o.out_dim = out;
+  return o;
+}
+
+PlanOptions all_dst(const PlannedModel& m, int64_t keep_sums) {
+  PlanOptions how = choosing(m, "dst");
+  how.keep_sums = keep_sums;
+  return how;
+}
+
+int sums_by_pair(const Plan& plan, bool once) {
+  int count = 0;
+  for (const Kernel& k : plan.kernels) {
+    count += k.kind == KernelKind::spmm && k.once == once && plan.dfg[k.root].type.space.is_pair() ? 1 : 0;
+  }
+  return count;
+}
+
+TEST(KeptSums, OfFeaturesAreTakenOnceAndSharedOnesOncePerStep) {
+  const PlannedModel written = plan_model(rgcn(48, 64, 16));
+  const Plan none = plan_model(rgcn(48, 64, 16), all_dst(written, 0)).plan;
+  EXPECT_EQ(sums_by_pair(none, true) + sums_by_pair(none, false), 0);
+  EXPECT_EQ(count_kernels(none, KernelKind::typed_weight_grad, false), 3);
+  EXPECT_EQ(count_kernels(none, KernelKind::typed_reduce, false), 3);
+  const Plan kept = plan_model(rgcn(48, 64, 16), all_dst(written, kAny)).plan;
+  EXPECT_EQ(sums_by_pair(kept, true), 1) << "of the features";
+  EXPECT_EQ(sums_by_pair(kept, false), 2) << "of each further layer, for its result and for its weight gradient";
+  EXPECT_EQ(count_kernels(kept, KernelKind::typed_weight_grad, false), 0);
+  EXPECT_EQ(count_kernels(kept, KernelKind::typed_reduce, false), 0);
+  EXPECT_EQ(count_kernels(kept, KernelKind::typed_rows_grad, false), 3);
+}
+
+TEST(KeptSums, AreNoLargerThanAllowed) {
+  const PlannedModel written = plan_model(rgcn(48, 64, 16));
+  const int64_t pairs = written.blocks.layer(0).count_pairs(End::dst);
+  const Plan plan = plan_model(rgcn(48, 64, 16), all_dst(written, pairs * 48 * 4)).plan;
+  EXPECT_EQ(sums_by_pair(plan, true), 1);
+  EXPECT_EQ(sums_by_pair(plan, false), 0);
+  EXPECT_EQ(sums_by_pair(plan_model(rgcn(48, 64, 16), all_dst(written, pairs * 48 * 4 - 1)).plan, true), 0);
+}
+
+TEST(KeptSums, NeedAReaderBesides) {
+  // The sum for the result is by destination, the one for the weight gradient by source: nothing to share.
+  const PlannedModel written = plan_model(rgcn(48, 64, 16));
+  PlanOptions how = choosing(written, "dst", "typed_matmul");
+  for (const auto& [site, option] : choosing(written, "src", "typed_weight_grad").choices) how.choices[site] = option;
+  for (const auto& [site, option] : choosing(written, "dst", "typed_matmul_t").choices) how.choices[site] = option;
+  how.keep_sums = kAny;
+  const Plan plan = plan_model(rgcn(48, 64, 16), how).plan;
+  EXPECT_EQ(sums_by_pair(plan, false), 0);
+  EXPECT_EQ(sums_by_pair(plan, true), 1);
+}
+
+TEST(KeptSums, AreInPlanFiles) {
+  PlanOptions how;
+  how.keep_sums = 12345;
+  EXPECT_EQ(parse_options(options_json(how), "test"), how);
+  EXPECT_EQ(parse_options("{}", "test").keep_sums, 0);
+}
+
+Plan planned_for_gpu(const Graph& graph, const ModelOptions& model) {
+  const PlannedModel m = plan_on(Blocks::full(graph, model.layers), model);
+  SearchOptions how;
+  how.model = &nominal_gpu_model();
+  how.cache_bytes = kNominalGpuCache;
+  PlanOptions base;
+  base.keep_sums = kAny;
+  return make_plan(m.dfg, m.blocks, search_plan(m.dfg, m.blocks, base, how).options);
+}
+
+TEST(GpuPlan, HasNoTypedProductsInPrograms) {
+  const struct {
+    const char* name;
+    int64_t vertices, edges, in, hidden, out;
+  } shapes[] = {{"small", 2708, 10556, 1433, 64, 7},
+                {"short rows", 4000, 27500, 128, 256, 40},
+                {"long rows", 300, 147000, 602, 256, 41}};
+  for (const auto& s : shapes) {
+    const Graph graph = typed_weighted_graph({.vertices = s.vertices, .edges = s.edges, .hub_edges = 100, .types = 8});
+    const Plan plan = planned_for_gpu(graph, rgcn(s.in, s.hidden, s.out));
+    EXPECT_TRUE(kernels_of(plan, KernelKind::gtask).empty()) << s.name;
+    EXPECT_TRUE(kernels_of(plan, KernelKind::gtask_grad).empty()) << s.name;
+  }
+}
+
+TEST(GpuPlan, SumsEachLayersRowsAtMostTwiceWhereRowsAreLong) {
+  const Graph graph = typed_weighted_graph({.vertices = 300, .edges = 147000, .hub_edges = 100, .types = 8});
+  const Plan plan = planned_for_gpu(graph, rgcn(602, 256, 41));
+  int wide = 0;  // kernels of a step that gather 256 elements for every edge
+  for (const Kernel& k : plan.kernels) {
+    if (k.once) continue;
+    const bool pairs_only = k.direction == cpu::Direction::pairs_of_dst || k.direction == cpu::Direction::pairs_of_src;
+    const bool walks = (k.kind == KernelKind::spmm && !pairs_only) || k.kind == KernelKind::typed_reduce ||
+                       k.kind == KernelKind::typed_weight_grad;
+    if (!walks || k.args.empty()) continue;
+    const bool grad = k.kind == KernelKind::typed_weight_grad;
+    const NodeRef summed = k.args[grad && k.direction != cpu::Direction::by_dst ? 1 : 0];
+    wide += plan.dfg[summed].type.row_size() >= 256 ? 1 : 0;
+  }
+  EXPECT_LE(wide, 2) << "the second layer's result and its input gradient";
+}
+
+TEST(GpuPlan, CostsOfKindsDiffer) {
+  Work work;
+  work[Feature::flops] = 1e12;
+  work.kind = "matmul";
+  const double product = nominal_gpu_model().predict(work);
+  work.kind = "gtask";
+  EXPECT_GT(nominal_gpu_model().predict(work), 50 * product);
+  Coefficients cheap{}, dear{};
+  cheap[static_cast<size_t>(Feature::flops)] = 1e-12;
+  dear[static_cast<size_t>(Feature::flops)] = 1e-10;
+  const CostModel model = CostModel::of_kinds({{"", cheap}, {"gtask", dear}});
+  EXPECT_DOUBLE_EQ(model.predict(work), 100);
+  work.kind = "spmm";
+  EXPECT_DOUBLE_EQ(model.predict(work), 1);
+}
+
+}  // namespace
+}  // namespace nacre::test
