@@ -1,6 +1,6 @@
-// What only large graphs make a GPU do, on small ones: column tiles, rows in pieces, tails after tiles, rows that take a
-// block of threads. Against the double-precision interpreter; without a GPU (NACRE_TEST_DEVICE=cuda) there is nothing to
-// see.
+// What only large graphs make a GPU do, on small ones: column tiles, rows in pieces, tails after tiles, rows that take
+// a block of threads. Against the double-precision interpreter; without a GPU (NACRE_TEST_DEVICE=cuda) there is nothing
+// to see.
 #include <gtest/gtest.h>
 
 #include "model/cases.h"
