@@ -19,9 +19,9 @@ class LaunchArgs {
  public:
   template <class T>
   LaunchArgs& add(const T& value) {
-    static_assert(sizeof(T) <= sizeof(uint64_t));
+    static_assert(sizeof(T) <= sizeof(uint64_t));  // NOLINT(bugprone-sizeof-expression): pointers too
     uint64_t word = 0;
-    std::memcpy(&word, &value, sizeof(T));
+    std::memcpy(&word, &value, sizeof(T));  // NOLINT(bugprone-sizeof-expression)
     words_.push_back(word);
     return *this;
   }

@@ -136,13 +136,13 @@ RowProgram tail_over_memory(const RowProgram& tail, NodeRef root) {
   return p;
 }
 
-Step bind_tail(const GpuKernel& g, const RowProgram& program, void* rows_at) {
-  const RowProgram tail = tail_over_memory(program, g.kernel.root);
-  const cuda::RowSource source = cuda::map_source(tail);
+Step bind_tail(const GpuKernel& g, const RowProgram& tail, void* rows_at) {
+  const RowProgram program = tail_over_memory(tail, g.kernel.root);
+  const cuda::RowSource source = cuda::map_source(program);
   const int64_t rows = g.rows(g.kernel.root);
   LaunchArgs args;
   args.add(rows).add(g.context.step());
-  for (size_t i = 0; i + 1 < tail.operands.size(); ++i) args.add(g.pointer(tail.operands[i]));
+  for (size_t i = 0; i + 1 < program.operands.size(); ++i) args.add(g.pointer(program.operands[i]));
   args.add(rows_at);
   return g.context.launch(source.source, blocks_for(rows, source), args);
 }
