@@ -259,6 +259,18 @@ void Executor::run_timed(const StepContext& step) {
   update_state();
 }
 
+bool Executor::step_reads(const std::string& leaf) const {
+  const NodeRef wanted = plan_.dfg.find_leaf(leaf);
+  const auto among = [&](const std::vector<NodeRef>& list) {
+    return std::any_of(list.begin(), list.end(),
+                       [&](NodeRef i) { return i >= 0 && plan_.alias[static_cast<size_t>(i)] == wanted; });
+  };
+  return wanted >= 0 && std::any_of(plan_.kernels.begin(), plan_.kernels.end(), [&](const Kernel& k) {
+           return !k.once && (among(k.reads) || among(k.args) || among(k.program.operands) || among(k.tail.operands) ||
+                              among(plan_.dfg[k.root].inputs));
+         });
+}
+
 double Executor::time_kernel(size_t kernel) { return backend_->seconds(steps_[kernel]); }
 
 const float* Executor::value(NodeRef node) {

@@ -56,6 +56,9 @@ class Executor {
   // Runs one kernel by itself, on whatever its operands hold; seconds.
   double time_kernel(size_t kernel);
 
+  // Whether a step, not only the constants before it, reads the leaf.
+  bool step_reads(const std::string& leaf) const;
+
   // A named output in host memory, valid after run() until the next run of anything in the same arena.
   const float* output(std::string_view name);
   const float* value(NodeRef node);

@@ -29,7 +29,7 @@ struct RunConfig {
   int patience = 0;             // evaluations without improvement before stopping; 0 = never
   std::string select = "best";  // weights kept at the end: best (validation score), loss (validation loss) or last
   // execution
-  std::string device = "auto";  // auto, cpu
+  std::string device = "auto";  // see device.h
   std::string precision = "f32";
   std::string mode = "full";
   int threads = 0;             // 0 = all

@@ -29,7 +29,7 @@ DeviceChoice choose_device(const std::string& device, const std::string& precisi
     std::string why;
     DevicePlugin* plugin = device_plugin(&why);
     const size_t count = plugin == nullptr ? 0 : plugin->devices().size();
-    if (count == 0 && why.empty()) why = "there is no GPU";
+    if (count == 0 && why.empty()) why = plugin->why_no_devices();
     if (device == "auto") {
       choice.gpu = count > 0;
     } else {
@@ -86,6 +86,10 @@ void* DeviceState::leaf(const std::string& name, const void* host, int64_t bytes
     if (bytes > 0) gpu_->device().upload(slot.get(), host, bytes);
   }
   return slot.get();
+}
+
+void DeviceState::release(const std::string& name) {
+  if (leaves_.erase(name) > 0) gpu_->device().trim();
 }
 
 void DeviceState::start(const Optimizer& optimizer, const Parameters& parameters,

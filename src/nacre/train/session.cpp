@@ -177,13 +177,18 @@ Plan Session::training_plan(const Dfg& dfg, const std::string& resumed_plan) {
 }
 
 std::vector<MemoryItem> Session::memory() const {
-  std::vector<MemoryItem> items = {
-      {"graph", dataset_.graph.bytes()},
-      {"graph by source and work lists", device_.backend->graph_bytes()},
-      {"features", dataset_.features.bytes()},
-      {"labels, splits and loss weights", label_bytes(dataset_) + dataset_.num_nodes() * 8},
-      {"parameters", parameters_->bytes()}};
-  if (optimizer_) items.push_back({"optimiser state and best weights", optimizer_->bytes() + parameters_->bytes()});
+  // On a GPU, of its memory: the host's graph and the best weights kept there are no part of it.
+  std::vector<MemoryItem> items;
+  if (!state_) items.push_back({"graph", dataset_.graph.bytes()});
+  items.insert(items.end(),
+               {{state_ ? "graph and work lists" : "graph by source and work lists", device_.backend->graph_bytes()},
+                {"features", dataset_.features.bytes()},
+                {"labels, splits and loss weights", label_bytes(dataset_) + dataset_.num_nodes() * 8},
+                {"parameters", parameters_->bytes()}});
+  if (optimizer_) {
+    items.push_back({state_ ? "optimiser state" : "optimiser state and best weights",
+                     optimizer_->bytes() + (state_ ? 0 : parameters_->bytes())});
+  }
   ConstantPool none;
   int64_t constants = 0;
   int64_t arena = 0;
@@ -237,6 +242,9 @@ void Session::start() {
     executor->allocate(arena, constants_);
     executor->prepare();
   }
+  // Where layers begin with a sum over raw features, that sum was just computed and the features have served.
+  const auto reads_features = [](const std::unique_ptr<Executor>& e) { return e && e->step_reads("x"); };
+  if (state_ && !reads_features(train_) && !reads_features(eval_)) state_->release("x");
   if (!train_) return;
   gradients_.clear();
   for (const Parameter& p : parameters_->list()) {
