@@ -68,8 +68,9 @@ RunDevice open_device(const RunConfig& config, std::shared_ptr<GraphViews> views
   DevicePlugin& plugin = *device_plugin();
   std::shared_ptr<Device> device = plugin.open(choice.index, choice.multiprocessors);
   run.name = device->info().name;
-  run.gpu = std::make_shared<GpuContext>(GpuLoader::open(plugin, device), std::move(views),
-                                         GpuOptions{.precision = gemm_type(config.precision)});
+  run.gpu =
+      std::make_shared<GpuContext>(GpuLoader::open(plugin, device), std::move(views),
+                                   GpuOptions{.precision = gemm_type(config.precision), .tune = !config.deterministic});
   run.backend = make_gpu_backend(run.gpu);
   return run;
 }
