@@ -17,7 +17,6 @@ constexpr size_t kTimed = 4;          // candidates of a group that are told apa
 constexpr double kWorthTiming = 1.4;  // of the best one's own time: predictions further apart are believed
 constexpr double kDoesNotFit = 1e6;   // seconds
 constexpr int kMaxTurns = 5;
-constexpr double kClearly = 0.97;
 constexpr int64_t kBatchRows[] = {32, 64, 128, 256};
 
 // Kernels of equal kind and equal work take equally long.
@@ -262,8 +261,9 @@ class Search {
     Contender rival = contender(*how_.rival, found.estimate.signatures);
     if (found.kernels.empty() && rival.kernels.empty()) return;
     const bool timed = take_turns(found, rival);
-    // What could not be timed has to be clearly better.
-    const bool keep = timed ? found.best <= rival.best : found.estimate.seconds < kClearly * rival.estimate.seconds;
+    // What could not be timed is not believed, unless the plan by rules does not fit into memory.
+    const bool rival_fits = rival.estimate.seconds < kDoesNotFit;
+    const bool keep = timed ? found.best <= rival.best : !rival_fits && found.estimate.seconds < rival.estimate.seconds;
     for (const Contender* c : {&found, &rival}) {
       result_.candidates.push_back({"step", c == &found ? "searched" : "rules", c->estimate.seconds,
                                     timed ? c->step() : -1, (c == &found) == keep});
