@@ -99,23 +99,5 @@ TEST_F(GpuOptimizerTest, FollowsTheFormulas) {
   }
 }
 
-TEST_F(GpuOptimizerTest, PredictsTheFirstLargestClass) {
-  for (const int64_t classes : {1, 2, 7, 32, 47, 100}) {
-    const int64_t rows = 37;
-    std::vector<float> x(static_cast<size_t>(rows * classes));
-    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>((i * 7919) % 13) - 6;
-    x[static_cast<size_t>(5 * classes)] = NAN;
-    const auto scores = upload(x);
-    const auto out = context_->allocate(rows * 4);
-    predictions(*context_, static_cast<const float*>(scores.get()), rows, classes, static_cast<int32_t*>(out.get()))();
-    const std::vector<int32_t> got = download<int32_t>(out.get(), static_cast<size_t>(rows));
-    for (int64_t r = 0; r < rows; ++r) {
-      const auto row = x.begin() + r * classes;
-      const auto want = r == 5 ? -1 : std::max_element(row, row + classes) - row;
-      ASSERT_EQ(got[static_cast<size_t>(r)], want) << classes << " classes, row " << r;
-    }
-  }
-}
-
 }  // namespace
 }  // namespace nacre::test

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "nacre/base/error.h"
-#include "nacre/kernel/cuda/argmax.h"
 #include "nacre/kernel/cuda/optimizer.h"
 
 namespace nacre {
@@ -61,13 +60,6 @@ void GpuOptimizer::begin(double lr) {
   f.momentum = static_cast<float>(options_.momentum);
   f.first_step = steps_ == 1 ? 1 : 0;
   context_.device().upload(numbers_.get(), &f, sizeof(f));
-}
-
-Step predictions(GpuContext& context, const float* scores, int64_t rows, int64_t classes, int32_t* out) {
-  const int64_t per_block = cuda::argmax_rows_of_block(classes);
-  LaunchArgs args;
-  args.add(scores).add(out).add(rows);
-  return context.launch(cuda::argmax(classes), (rows + per_block - 1) / per_block, args);
 }
 
 }  // namespace nacre

@@ -54,7 +54,4 @@ class GpuOptimizer {
   Step step_;
 };
 
-// out[r]: class of the largest of `classes` scores of row r; -1 where one is not a number.
-Step predictions(GpuContext& context, const float* scores, int64_t rows, int64_t classes, int32_t* out);
-
 }  // namespace nacre
