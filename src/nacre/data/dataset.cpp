@@ -17,12 +17,39 @@ uint64_t hash(const Array<T>& array) {
   return checksum64(array.data(), array.size() * static_cast<int64_t>(sizeof(T)));
 }
 
+uint64_t hash(const std::string& text) { return checksum64(text.data(), static_cast<int64_t>(text.size())); }
+
+uint64_t hash(const HeldOutEdges& edges) {
+  return mix_key(mix_key(hash(edges.src), hash(edges.dst)), hash(edges.type));
+}
+
+uint64_t hash_kinds(const Dataset& data) {
+  uint64_t h = data.node_types.size();
+  for (const std::string& type : data.node_types) h = mix_key(h, hash(type));
+  for (const int64_t offset : data.node_offsets) h = mix_key(h, static_cast<uint64_t>(offset));
+  for (const Relation& r : data.relations) {
+    h = mix_key(h, hash(r.name));
+    h = mix_key(h, static_cast<uint64_t>(r.src_type) << 32 | static_cast<uint32_t>(r.dst_type));
+  }
+  for (const Tensor& tensor : data.type_features) h = mix_key(h, tensor.defined() ? hash(tensor) : 0);
+  return h;
+}
+
+int64_t bytes_of(const Tensor& tensor) { return tensor.defined() ? tensor.bytes() : 0; }
+
+int64_t bytes_of(const HeldOutEdges& edges) {
+  return (edges.src.size() + edges.dst.size()) * static_cast<int64_t>(sizeof(NodeId)) + edges.type.size() * 2;
+}
+
 }  // namespace
 
 int64_t Dataset::bytes() const {
   const int64_t ids = splits.train.size() + splits.val.size() + splits.test.size();
-  return graph.bytes() + (features.defined() ? features.bytes() : 0) + (targets.defined() ? targets.bytes() : 0) +
-         labels.size() * 4 + ids * 4;
+  int64_t bytes = graph.bytes() + bytes_of(features) + bytes_of(targets) + bytes_of(val_edges) + bytes_of(test_edges) +
+                  labels.size() * 4 + ids * 4 + original_ids.size() * 8;
+  for (const Tensor& tensor : type_features) bytes += bytes_of(tensor);
+  for (const std::string& text : node_names) bytes += static_cast<int64_t>(sizeof(text) + text.size());
+  return bytes;
 }
 
 uint64_t Dataset::fingerprint() const {
@@ -30,6 +57,11 @@ uint64_t Dataset::fingerprint() const {
   for (const Tensor* tensor : {&features, &targets}) h = mix_key(h, tensor->defined() ? hash(*tensor) : 0);
   h = mix_key(h, hash(labels));
   for (const Array<NodeId>* part : {&splits.train, &splits.val, &splits.test}) h = mix_key(h, hash(*part));
+  // Mixed in only where present: a set without them has one fingerprint whatever it was read from.
+  if (!node_types.empty()) h = mix_key(h, hash_kinds(*this));
+  for (const HeldOutEdges* edges : {&val_edges, &test_edges}) {
+    if (edges->size() > 0) h = mix_key(h, hash(*edges));
+  }
   return h;
 }
 

@@ -55,6 +55,55 @@ class Validator {
     if (d_.num_classes < 0 || d_.num_classes > kMaxClasses) fail("the number of classes is out of range");
   }
 
+  void check_kinds() const {
+    const size_t kinds = d_.node_types.size();
+    const auto& offsets = d_.node_offsets;
+    if (kinds == 0 && (!offsets.empty() || !d_.relations.empty() || !d_.type_features.empty()))
+      fail("has parts by kind of vertex, but no kinds");
+    if (kinds > 0 && (offsets.size() != kinds + 1 || offsets.front() != 0 || offsets.back() != nodes_ ||
+                      !std::is_sorted(offsets.begin(), offsets.end()))) {
+      fail("the kinds of vertices do not cover the " + human_count(nodes_) + " vertices");
+    }
+    if (!d_.relations.empty() && static_cast<int>(d_.relations.size()) != d_.graph.num_edge_types()) {
+      fail("has " + human_count(static_cast<int64_t>(d_.relations.size())) + " relations for " +
+           human_count(d_.graph.num_edge_types()) + " edge types");
+    }
+    for (const Relation& r : d_.relations) {
+      const auto known = [&](int type) { return type >= 0 && static_cast<size_t>(type) < kinds; };
+      if (!known(r.src_type) || !known(r.dst_type)) fail("relation " + r.name + " names an unknown kind of vertex");
+    }
+    if (!d_.type_features.empty()) check_type_feature_sizes();
+    if (!d_.original_ids.empty() && d_.original_ids.size() != nodes_) fail_rows("ids", d_.original_ids.size());
+    if (!d_.node_names.empty() && static_cast<int64_t>(d_.node_names.size()) != nodes_)
+      fail_rows("names", static_cast<int64_t>(d_.node_names.size()));
+    if (!d_.node_names.empty() && !d_.original_ids.empty()) fail("has both names and ids of its vertices");
+  }
+
+  // Every edge leads from and to what its relation says.
+  void check_relations() const {
+    if (d_.relations.empty() || d_.node_types.size() < 2) return;
+    const Graph& graph = d_.graph;
+    const int64_t* rows = graph.row_ptr().data();
+    const int64_t at = first_bad(nodes_, [&](int64_t v) {
+      for (int64_t e = rows[v]; e < rows[v + 1]; ++e) {
+        if (!fits(graph.typed() ? graph.edge_type()[e] : 0, graph.col_idx()[e], v)) return true;
+      }
+      return false;
+    });
+    if (at != kNone) fail("an edge into vertex " + human_count(at) + " does not lead where its relation says");
+  }
+
+  void check_held_out(const HeldOutEdges& edges, const std::string& name) const {
+    if (edges.src.size() != edges.dst.size() || (!edges.type.empty() && edges.type.size() != edges.src.size()))
+      fail("the " + name + " edges differ in number of sources, destinations and types");
+    const int64_t at = first_bad(edges.size(), [&](int64_t i) {
+      const int type = edges.type.empty() ? 0 : edges.type[i];
+      if (edges.src[i] >= nodes_ || edges.dst[i] >= nodes_ || type >= d_.graph.num_edge_types()) return true;
+      return !d_.relations.empty() && !fits(type, edges.src[i], edges.dst[i]);
+    });
+    if (at != kNone) fail(name + " edge " + human_count(at) + " names a vertex or type that does not fit");
+  }
+
   void check_labels() const {
     const int32_t* labels = d_.labels.data();
     const int64_t at =
@@ -84,15 +133,8 @@ class Validator {
   }
 
   void check_values() const {
-    if (d_.features.defined()) {
-      const auto* x = d_.features.data<float>();
-      const int64_t at = first_bad(d_.features.size(), [&](int64_t i) { return not_finite(x[i]); });
-      if (at != kNone) {
-        const int64_t columns = d_.features.shape()[1];
-        fail("feature " + human_count(at % columns) + " of vertex " + human_count(at / columns) + " is not finite",
-             "replace NaN and infinite values");
-      }
-    }
+    check_finite(d_.features, "vertex ");
+    for (size_t k = 0; k < d_.type_features.size(); ++k) check_finite(d_.type_features[k], d_.node_types[k] + " ");
     if (d_.multilabel()) {
       const auto* y = d_.targets.data<uint8_t>();
       if (first_bad(d_.targets.size(), [&](int64_t i) { return y[i] > 1; }) != kNone)
@@ -104,6 +146,41 @@ class Validator {
   }
 
  private:
+  bool fits(int type, int64_t src, int64_t dst) const {
+    const Relation& r = d_.relations[static_cast<size_t>(type)];
+    const auto within = [&](int64_t v, int kind) {
+      return v >= d_.node_offsets[static_cast<size_t>(kind)] && v < d_.node_offsets[static_cast<size_t>(kind) + 1];
+    };
+    return within(src, r.src_type) && within(dst, r.dst_type);
+  }
+
+  void check_type_feature_sizes() const {
+    if (d_.features.defined()) fail("has both features and features by kind of vertex");
+    if (d_.type_features.size() != d_.node_types.size()) fail("features by kind of vertex do not fit the kinds");
+    for (size_t k = 0; k < d_.type_features.size(); ++k) {
+      const Tensor& x = d_.type_features[k];
+      if (!x.defined()) continue;
+      const int64_t count = d_.node_offsets[k + 1] - d_.node_offsets[k];
+      const std::string& type = d_.node_types[k];
+      if (x.dtype() != DType::f32 || x.shape().size() != 2) fail("features of " + type + " are not an f32 matrix");
+      if (x.shape()[0] != count) {
+        fail("features of " + type + " have " + human_count(x.shape()[0]) + " rows, but there are " +
+             human_count(count) + " such vertices");
+      }
+      if (x.shape()[1] == 0) fail("features of " + type + " have no columns");
+    }
+  }
+
+  void check_finite(const Tensor& features, const std::string& what) const {
+    if (!features.defined()) return;
+    const auto* x = features.data<float>();
+    const int64_t at = first_bad(features.size(), [&](int64_t i) { return not_finite(x[i]); });
+    if (at == kNone) return;
+    const int64_t columns = features.shape()[1];
+    fail("feature " + human_count(at % columns) + " of " + what + human_count(at / columns) + " is not finite",
+         "replace NaN and infinite values");
+  }
+
   void check_target_size() const {
     const Shape& shape = d_.targets.shape();
     if (d_.targets.dtype() != DType::u8 || shape.size() != 2) fail("multi-label targets are not a u8 matrix");
@@ -132,6 +209,10 @@ class Validator {
 void validate_parts(const Dataset& dataset, const std::string& where, Depth depth) {
   const Validator validator(dataset, where);
   validator.check_sizes();
+  validator.check_kinds();
+  validator.check_relations();
+  validator.check_held_out(dataset.val_edges, "validation");
+  validator.check_held_out(dataset.test_edges, "test");
   validator.check_labels();
   validator.check_splits();
   if (depth == Depth::everything) validator.check_values();
