@@ -3,8 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cmath>
+
 #include "data/fixtures.h"
 #include "nacre/data/checksum.h"
+#include "nacre/data/native_floats.h"
 #include "nacre/data/native_layout.h"
 
 namespace nacre {
@@ -83,6 +86,75 @@ TEST(Native, RoundTrip) {
   }
 }
 
+Dataset two_kinds() {
+  Dataset d = sample(true, false);
+  d.features = {};
+  d.node_types = {"user", "item"};
+  d.node_offsets = {0, 3, 5};
+  d.relations = {};
+  d.type_features = {Tensor(DType::f32, {3, 2}), Tensor()};
+  for (int i = 0; i < 6; ++i) d.type_features[0].data<float>()[i] = static_cast<float>(i);
+  d.test_edges = {std::vector<NodeId>{0, 1}, std::vector<NodeId>{3, 4}, {}};
+  d.node_names = {"a", "b", "c", "d", "e e"};
+  return d;
+}
+
+TEST(Native, KindsAndNames) {
+  Dataset d = two_kinds();
+  const Dataset back = load(bytes_of(d), true);
+  EXPECT_EQ(back.fingerprint(), d.fingerprint());
+  EXPECT_EQ(back.node_types, d.node_types);
+  EXPECT_EQ(back.node_offsets, d.node_offsets);
+  EXPECT_EQ(back.node_names, d.node_names);
+  ASSERT_EQ(back.type_features.size(), 2u);
+  EXPECT_FALSE(back.type_features[1].defined());
+  EXPECT_EQ(back.test_edges.size(), 2);
+  d = sample(true, false);
+  d.original_ids = std::vector<int64_t>{50, 40, 30, 20, 10};
+  EXPECT_EQ(load(bytes_of(d), true).original_ids[4], 10);
+}
+
+TEST(Native, NarrowFeatures) {
+  const Dataset d = sample(true, false);
+  for (const auto type : {native::Element::bf16, native::Element::f16}) {
+    const TempDir dir;
+    write_native(d, dir.path("a.nacre"), {.feature_type = type});
+    const Dataset back = read_native(dir.path("a.nacre"), true);
+    EXPECT_EQ(back.fingerprint(), d.fingerprint()) << "quarters are exact";
+    verify_native(MappedFile::open(dir.path("a.nacre")));
+    const NativeContents contents = native_contents(MappedFile::open(dir.path("a.nacre")));
+    EXPECT_EQ(contents.version, 2u);
+    EXPECT_EQ(contents.sections[4].name, "features");
+    EXPECT_EQ(contents.sections[4].bytes, 30);
+    Dataset large = sample(true, false);
+    large.features = Tensor(DType::f32, {5, 3});
+    std::fill_n(large.features.data<float>(), 15, type == native::Element::f16 ? 65520.0F : 3.4e38F);
+    EXPECT_USER_ERROR(write_native(large, dir.path("b.nacre"), {.feature_type = type}),
+                      "feature 0 of vertex 0 is too large");
+    EXPECT_EQ(dir.files(), std::vector<std::string>{"a.nacre"});
+  }
+}
+
+TEST(Native, HalvesRoundToTheNearestEven) {
+  // Every half is its own nearest; the middle of two goes to the even one.
+  for (uint32_t bits = 0; bits < 0x7C00; ++bits) {
+    const auto half = static_cast<uint16_t>(bits);
+    const float value = native::widen(native::Element::f16, half);
+    EXPECT_EQ(native::narrow(native::Element::f16, value), half);
+    EXPECT_EQ(native::narrow(native::Element::f16, -value), half | 0x8000);
+    if (bits + 1 == 0x7C00) break;
+    const float next = native::widen(native::Element::f16, static_cast<uint16_t>(bits + 1));
+    const float middle = value + (next - value) / 2;
+    EXPECT_EQ(native::narrow(native::Element::f16, middle), bits + (bits & 1));
+    EXPECT_EQ(native::narrow(native::Element::f16, std::nextafter(middle, 1e9F)), bits + 1);
+    EXPECT_EQ(native::narrow(native::Element::f16, std::nextafter(middle, -1e9F)), bits);
+  }
+  EXPECT_EQ(native::narrow(native::Element::f16, 65519.0F), 0x7BFF);
+  EXPECT_EQ(native::narrow(native::Element::f16, 65520.0F), 0x7C00);
+  EXPECT_EQ(native::narrow(native::Element::bf16, 1.00390625F), 0x3F80);
+  EXPECT_EQ(native::narrow(native::Element::bf16, 1.01171875F), 0x3F82);
+}
+
 TEST(Native, SameDataSameBytes) { EXPECT_EQ(bytes_of(sample(true, false)), bytes_of(sample(true, false))); }
 
 TEST(Native, SectionsArePageAligned) {
@@ -128,11 +200,16 @@ TEST(Native, DamageIsNamed) {
   EXPECT_USER_ERROR(load(bytes.substr(0, 100), true), "header is cut off");
   EXPECT_USER_ERROR(load(bytes.substr(0, 5000), true), "bytes long");
   std::string newer = bytes;
-  newer[8] = 2;
-  EXPECT_USER_ERROR(load(newer, true), "format version 2");
+  newer[8] = 3;
+  EXPECT_USER_ERROR(load(newer, true), "format version 3");
   std::string last = bytes;
   last.back() = static_cast<char>(last.back() ^ 1);
-  EXPECT_USER_ERROR(load(last, true), "section 'test'");
+  EXPECT_USER_ERROR(load(last, true), "section 'notes'");
+  EXPECT_USER_ERROR(load(last, true), "at offset ");
+  EXPECT_USER_ERROR(verify_native(in_memory(last, "a.nacre")), "section 'notes'");
+  std::string gap = bytes;
+  gap[2 * 4096 - 1] = 1;
+  EXPECT_USER_ERROR(load(gap, true), "are not zero");
   std::string many = bytes;
   many[12] = 100;
   EXPECT_USER_ERROR(load(resealed(many), true), "too many sections");
@@ -191,6 +268,13 @@ TEST(Checksum, NoticesEveryWordAndTheLength) {
     bytes[i] ^= 4;
     EXPECT_NE(checksum64(bytes.data(), static_cast<int64_t>(bytes.size())), sum) << i;
     bytes[i] ^= 4;
+  }
+  for (const int64_t piece : {1000, 1 << 19, 1 << 20, 3 << 19}) {
+    Checksum64 pieces;
+    for (int64_t at = 0; at < static_cast<int64_t>(bytes.size()); at += piece) {
+      pieces.update(bytes.data() + at, std::min(piece, static_cast<int64_t>(bytes.size()) - at));
+    }
+    EXPECT_EQ(pieces.value(), sum) << piece;
   }
   for (int64_t n = 0; n < 300; ++n) {
     EXPECT_NE(checksum64(std::string(n, '\0').data(), n), checksum64(std::string(n + 1, '\0').data(), n + 1));

@@ -1,5 +1,6 @@
 #include "nacre/data/checksum.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -11,7 +12,6 @@
 namespace nacre {
 namespace {
 
-constexpr int64_t kChunk = 1 << 20;
 constexpr int kLanes = 8;
 constexpr uint64_t kMultiplier = 0x9FB21C651E98DF25ull;
 
@@ -41,11 +41,34 @@ uint64_t hash_chunk(const unsigned char* p, int64_t bytes) {
 }  // namespace
 
 uint64_t checksum64(const void* data, int64_t bytes) {
+  Checksum64 sum;
+  sum.update(data, bytes);
+  return sum.value();
+}
+
+void Checksum64::update(const void* data, int64_t bytes) {
   const auto* p = static_cast<const unsigned char*>(data);
-  std::vector<uint64_t> parts(static_cast<size_t>((bytes + kChunk - 1) / kChunk));
-  parallel_for(bytes, kChunk, [&](int64_t b, int64_t e) { parts[b / kChunk] = hash_chunk(p + b, e - b); });
-  auto h = static_cast<uint64_t>(bytes);
-  for (const uint64_t part : parts) h = mix_key(h ^ part, 0);
+  bytes_ += bytes;
+  if (!begun_.empty()) {
+    const int64_t taken = std::min(bytes, kChunk - static_cast<int64_t>(begun_.size()));
+    begun_.insert(begun_.end(), p, p + taken);
+    p += taken;
+    bytes -= taken;
+    if (static_cast<int64_t>(begun_.size()) < kChunk) return;
+    parts_.push_back(hash_chunk(begun_.data(), kChunk));
+    begun_.clear();
+  }
+  const int64_t whole = bytes / kChunk;
+  const size_t first = parts_.size();
+  parts_.resize(first + static_cast<size_t>(whole));
+  parallel_tasks(whole, [&](int64_t i) { parts_[first + i] = hash_chunk(p + i * kChunk, kChunk); });
+  begun_.assign(p + whole * kChunk, p + bytes);
+}
+
+uint64_t Checksum64::value() const {
+  auto h = static_cast<uint64_t>(bytes_);
+  for (const uint64_t part : parts_) h = mix_key(h ^ part, 0);
+  if (!begun_.empty()) h = mix_key(h ^ hash_chunk(begun_.data(), static_cast<int64_t>(begun_.size())), 0);
   return h;
 }
 

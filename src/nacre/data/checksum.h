@@ -6,9 +6,26 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace nacre {
 
 uint64_t checksum64(const void* data, int64_t bytes);
+
+// The same checksum of bytes that arrive piece by piece.
+class Checksum64 {
+ public:
+  void update(const void* data, int64_t bytes);
+  // Of everything so far.
+  uint64_t value() const;
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  static constexpr int64_t kChunk = 1 << 20;
+
+  std::vector<uint64_t> parts_;       // of whole chunks
+  std::vector<unsigned char> begun_;  // bytes of the chunk that is not whole yet
+  int64_t bytes_ = 0;
+};
 
 }  // namespace nacre

@@ -4,8 +4,17 @@
 //   sections    in the order of the table, each at the next multiple of 4096, gaps filled with zeros;
 //               empty sections take no room, their offset is 0
 //
-// Sections: "name" and "notes" (UTF-8, notes one per line), "scalars" (i64: vertices, edge types, classes), "row_ptr",
-// "col_idx", and where present "edge_weight", "edge_type", "features", "labels", "targets", "train", "val", "test".
+// Sections, all but the first, "scalars", "train", "val", "test", "name" and "notes" only where there is something to
+// say:
+//   row_ptr, col_idx, edge_weight, edge_type     the graph, grouped by destination
+//   features (f32, bf16 or f16), features.K      of all vertices, or of those of kind K
+//   labels, targets, train, val, test            what is learnt, and from whom
+//   val_src, val_dst, val_type, test_src, ...    held-out edges
+//   original_ids, node_names                     what the source called the vertices; names one per line
+//   kinds                                        JSON: kinds of vertices, where each begins, relations
+//   scalars                                      i64: vertices, edge types, classes
+//   name, notes, conversion                      UTF-8; notes one per line; JSON of how the file was made
+// Version 1 has them in another order and knows neither narrow features nor what came after "test".
 // Checksums are checksum64 (checksum.h): of the first 4096 bytes with the field itself zero, and of each section's
 // bytes.
 #pragma once
@@ -19,7 +28,7 @@ namespace nacre::native {
 static_assert(std::endian::native == std::endian::little, "the format is mapped, not converted");
 
 constexpr std::string_view kMagic = "\x8FNacre\r\n";  // a text-mode transfer would damage its end
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;                      // of files written; those of version 1 are read as well
 constexpr int64_t kPage = 4096;
 
 struct FileHeader {
@@ -31,7 +40,7 @@ struct FileHeader {
   char reserved[32];
 };
 
-enum class Element : uint32_t { u8 = 1, u16 = 2, u32 = 3, i32 = 4, i64 = 5, f32 = 6 };
+enum class Element : uint32_t { u8 = 1, u16 = 2, u32 = 3, i32 = 4, i64 = 5, f32 = 6, bf16 = 7, f16 = 8 };
 
 struct SectionEntry {
   char name[24];  // zero-padded
@@ -80,6 +89,8 @@ constexpr int64_t element_size(Element e) {
     case Element::u8:
       return 1;
     case Element::u16:
+    case Element::bf16:
+    case Element::f16:
       return 2;
     case Element::u32:
     case Element::i32:

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
@@ -9,7 +10,9 @@
 #include "nacre/base/parallel.h"
 #include "nacre/data/checksum.h"
 #include "nacre/data/native.h"
+#include "nacre/data/native_floats.h"
 #include "nacre/data/native_layout.h"
+#include "nacre/data/native_writer.h"
 #include "nacre/data/node_data.h"
 #include "nacre/data/validate.h"
 
@@ -30,9 +33,10 @@ class Reader {
     if (file->size() < kPage) damaged("the header is cut off");
     FileHeader header;
     std::memcpy(&header, file->bytes().data(), sizeof(header));
-    if (header.version != native::kVersion) {
+    version_ = header.version;
+    if (version_ < 1 || version_ > native::kVersion) {
       throw UserError(where_,
-                      "has format version " + std::to_string(header.version) + "; this program reads version " +
+                      "has format version " + std::to_string(version_) + "; this program reads versions 1 to " +
                           std::to_string(native::kVersion),
                       "convert the data set again");
     }
@@ -58,10 +62,12 @@ class Reader {
       const auto offset = static_cast<int64_t>(entry.offset);
       const auto gap = file_->bytes().subspan(static_cast<size_t>(end), static_cast<size_t>(offset - end));
       if (std::any_of(gap.begin(), gap.end(), [](std::byte b) { return b != std::byte{0}; })) {
-        damaged("bytes between sections are not zero");
+        damaged("bytes before section '" + name_of(entry) + "', between offsets " + human_count(end) + " and " +
+                human_count(offset) + ", are not zero");
       }
-      if (checksum64(file_->bytes().data() + offset, static_cast<int64_t>(entry.bytes)) != entry.checksum) {
-        damaged("the checksum of section '" + name_of(entry) + "' does not match");
+      if (checksum_of(entry) != entry.checksum) {
+        damaged("section '" + name_of(entry) + "' (" + human_count(static_cast<int64_t>(entry.bytes)) +
+                " bytes at offset " + human_count(offset) + ") is damaged: its checksum does not match");
       }
       end = offset + static_cast<int64_t>(entry.bytes);
     }
@@ -82,9 +88,35 @@ class Reader {
     return {dtype, {entry->shape[0], entry->shape[1]}, file_->memory(), data};
   }
 
-  std::string text(std::string_view name) const {
-    const Array<uint8_t> bytes = array<uint8_t>(name);
+  // As f32: mapped where it is stored so, widened otherwise.
+  Tensor features(std::string_view name) const {
+    const SectionEntry* entry = find(name);
+    if (entry == nullptr) return {};
+    if (!native::is_float(entry->element) || entry->rank != 2) wrong_type(name);
+    if (entry->element == Element::f32) return matrix(name, DType::f32, Element::f32);
+    Tensor wide(DType::f32, {entry->shape[0], entry->shape[1]});
+    const auto* from = reinterpret_cast<const uint16_t*>(file_->bytes().data() + entry->offset);
+    constexpr int64_t piece = 16 << 20;
+    for (int64_t i = 0; i < wide.size(); i += piece) {
+      const int64_t count = std::min(piece, wide.size() - i);
+      native::widen(entry->element, from + i, wide.data<float>() + i, count);
+      native::release_pages(from + i, count * 2);
+    }
+    return wide;
+  }
+
+  std::string text(std::string_view name, bool required = true) const {
+    const Array<uint8_t> bytes = array<uint8_t>(name, required);
     return {reinterpret_cast<const char*>(bytes.data()), static_cast<size_t>(bytes.size())};
+  }
+
+  NativeContents contents() const {
+    NativeContents result{version_, {}, text("conversion", false)};
+    for (const SectionEntry& entry : table_) {
+      result.sections.push_back({name_of(entry), entry.element, Shape(entry.shape, entry.shape + entry.rank),
+                                 static_cast<int64_t>(entry.offset), static_cast<int64_t>(entry.bytes)});
+    }
+    return result;
   }
 
   [[noreturn]] void damaged(const std::string& what) const { throw UserError(where_, what, kConvertAgain); }
@@ -116,21 +148,41 @@ class Reader {
     }
   }
 
-  const SectionEntry* find(std::string_view name, Element element, uint32_t rank, bool required) const {
+  const SectionEntry* find(std::string_view name) const {
     const auto found =
         std::find_if(table_.begin(), table_.end(), [&](const SectionEntry& e) { return name_of(e) == name; });
-    if (found == table_.end()) {
-      if (required) damaged("section '" + std::string(name) + "' is missing");
-      return nullptr;
+    return found == table_.end() ? nullptr : &*found;
+  }
+
+  const SectionEntry* find(std::string_view name, Element element, uint32_t rank, bool required) const {
+    const SectionEntry* found = find(name);
+    if (found == nullptr && required) damaged("section '" + std::string(name) + "' is missing");
+    if (found != nullptr && (found->element != element || found->rank != rank)) wrong_type(name);
+    return found;
+  }
+
+  [[noreturn]] void wrong_type(std::string_view name) const {
+    damaged("section '" + std::string(name) + "' has a wrong type");
+  }
+
+  // Piece by piece, so that a file larger than memory does not fill it.
+  uint64_t checksum_of(const SectionEntry& entry) const {
+    constexpr int64_t piece = 64 << 20;
+    Checksum64 sum;
+    const auto bytes = static_cast<int64_t>(entry.bytes);
+    for (int64_t at = 0; at < bytes; at += piece) {
+      const std::byte* p = file_->bytes().data() + entry.offset + at;
+      const int64_t count = std::min(piece, bytes - at);
+      sum.update(p, count);
+      if (bytes > piece) native::release_pages(p, count);
     }
-    if (found->element != element || found->rank != rank)
-      damaged("section '" + std::string(name) + "' has a wrong type");
-    return &*found;
+    return sum.value();
   }
 
   std::shared_ptr<const MappedFile> file_;
   const std::string& where_;
   std::vector<SectionEntry> table_;
+  uint32_t version_ = 0;
 };
 
 void check_sorted(const Graph& graph, const Reader& reader) {
@@ -161,14 +213,65 @@ Graph read_graph(const Reader& reader, const Array<int64_t>& scalars, const std:
   return graph;
 }
 
-std::vector<std::string> split_notes(const std::string& text) {
-  std::vector<std::string> notes;
+std::vector<std::string> split_lines(const std::string& text) {
+  std::vector<std::string> lines;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
-    notes.push_back(text.substr(begin, end - begin));
+    lines.push_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
-  return notes;
+  return lines;
+}
+
+HeldOutEdges read_held_out(const Reader& reader, const std::string& part) {
+  return {reader.array<NodeId>(part + "_src", false), reader.array<NodeId>(part + "_dst", false),
+          reader.array<uint16_t>(part + "_type", false)};
+}
+
+void read_kinds(const Reader& reader, Dataset& data) {
+  const std::string text = reader.text("kinds", false);
+  if (text.empty()) return;
+  try {
+    const nlohmann::json kinds = nlohmann::json::parse(text);
+    data.node_types = kinds.at("types").get<std::vector<std::string>>();
+    data.node_offsets = kinds.at("offsets").get<std::vector<int64_t>>();
+    for (const nlohmann::json& r : kinds.at("relations")) {
+      data.relations.push_back({r.at(0).get<int>(), r.at(1).get<std::string>(), r.at(2).get<int>()});
+    }
+  } catch (const nlohmann::json::exception&) {
+    reader.damaged("section 'kinds' cannot be understood");
+  }
+}
+
+void read_features(const Reader& reader, Dataset& data) {
+  data.features = reader.features("features");
+  std::vector<Tensor> by_kind(data.node_types.size());
+  bool any = false;
+  for (size_t k = 0; k < by_kind.size(); ++k) {
+    by_kind[k] = reader.features("features." + std::to_string(k));
+    any = any || by_kind[k].defined();
+  }
+  if (any) data.type_features = std::move(by_kind);
+}
+
+Dataset read_parts(const std::shared_ptr<const MappedFile>& file, const Reader& reader, bool features) {
+  const Array<int64_t> scalars = reader.array<int64_t>("scalars");
+  if (scalars.size() != 3) reader.damaged("section 'scalars' has a wrong size");
+  Dataset data;
+  data.name = reader.text("name");
+  data.notes = split_lines(reader.text("notes"));
+  data.graph = read_graph(reader, scalars, file->name());
+  data.num_classes = scalars[2];
+  read_kinds(reader, data);
+  if (features) read_features(reader, data);
+  data.labels = reader.array<int32_t>("labels", false);
+  data.targets = reader.matrix("targets", DType::u8, Element::u8);
+  data.splits = {reader.array<NodeId>("train"), reader.array<NodeId>("val"), reader.array<NodeId>("test")};
+  data.val_edges = read_held_out(reader, "val");
+  data.test_edges = read_held_out(reader, "test");
+  data.original_ids = reader.array<int64_t>("original_ids", false);
+  data.node_names = split_lines(reader.text("node_names", false));
+  return data;
 }
 
 }  // namespace
@@ -180,19 +283,18 @@ Dataset read_native(const std::string& path, bool verify) { return read_native(M
 Dataset read_native(const std::shared_ptr<const MappedFile>& file, bool verify) {
   const Reader reader(file);
   if (verify) reader.verify();
-  const Array<int64_t> scalars = reader.array<int64_t>("scalars");
-  if (scalars.size() != 3) reader.damaged("section 'scalars' has a wrong size");
-  Dataset data;
-  data.name = reader.text("name");
-  data.notes = split_notes(reader.text("notes"));
-  data.graph = read_graph(reader, scalars, file->name());
-  data.num_classes = scalars[2];
-  data.features = reader.matrix("features", DType::f32, Element::f32);
-  data.labels = reader.array<int32_t>("labels", false);
-  data.targets = reader.matrix("targets", DType::u8, Element::u8);
-  data.splits = {reader.array<NodeId>("train"), reader.array<NodeId>("val"), reader.array<NodeId>("test")};
+  Dataset data = read_parts(file, reader, true);
   validate_parts(data, file->name(), verify ? Depth::everything : Depth::without_features);
   return data;
+}
+
+NativeContents native_contents(const std::shared_ptr<const MappedFile>& file) { return Reader(file).contents(); }
+
+void verify_native(const std::shared_ptr<const MappedFile>& file) {
+  const Reader reader(file);
+  reader.verify();
+  // Values of features were checked when they were written, and are what the checksum says.
+  validate_parts(read_parts(file, reader, false), file->name(), Depth::everything);
 }
 
 }  // namespace nacre

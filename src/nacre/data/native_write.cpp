@@ -1,118 +1,95 @@
 #include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "nacre/base/error.h"
 #include "nacre/base/pending_file.h"
-#include "nacre/data/checksum.h"
 #include "nacre/data/native.h"
-#include "nacre/data/native_layout.h"
+#include "nacre/data/native_writer.h"
 
 namespace nacre {
-namespace native {
-
-uint64_t header_checksum(const void* page) {
-  std::array<unsigned char, kPage> copy;
-  std::memcpy(copy.data(), page, kPage);
-  std::memset(copy.data() + offsetof(FileHeader, checksum), 0, sizeof(uint64_t));
-  return checksum64(copy.data(), kPage);
-}
-
-}  // namespace native
-
 namespace {
 
-using native::SectionEntry;
+using native::Writer;
 
-class Writer {
- public:
-  explicit Writer(const std::string& path) : file_(path) {}
-
-  template <class T>
-  void add(std::string_view name, const T* data, const Shape& shape) {
-    SectionEntry entry{};
-    NACRE_CHECK(name.size() < sizeof(entry.name) && static_cast<int64_t>(table_.size()) < native::kMaxSections,
-                "section does not fit the table");
-    std::memcpy(entry.name, name.data(), name.size());
-    entry.element = native::ElementOf<T>::value;
-    entry.rank = static_cast<uint32_t>(shape.size());
-    for (size_t i = 0; i < shape.size(); ++i) entry.shape[i] = shape[i];
-    const int64_t bytes = num_elements(shape) * static_cast<int64_t>(sizeof(T));
-    entry.bytes = static_cast<uint64_t>(bytes);
-    entry.checksum = checksum64(data, bytes);
-    if (bytes > 0) {
-      const int64_t offset = (end_ + native::kPage - 1) / native::kPage * native::kPage;
-      entry.offset = static_cast<uint64_t>(offset);
-      file_.write_at(offset, data, bytes);
-      end_ = offset + bytes;
-    }
-    table_.push_back(entry);
-  }
-
-  template <class T>
-  void add(std::string_view name, const Array<T>& array) {
-    add(name, array.data(), {array.size()});
-  }
-
-  void add(std::string_view name, const std::string& text) {
-    add(name, reinterpret_cast<const uint8_t*>(text.data()), {static_cast<int64_t>(text.size())});
-  }
-
-  void finish() {
-    std::array<char, native::kPage> page{};
-    native::FileHeader header{};
-    std::memcpy(header.magic, native::kMagic.data(), sizeof(header.magic));
-    header.version = native::kVersion;
-    header.sections = static_cast<uint32_t>(table_.size());
-    header.file_bytes = static_cast<uint64_t>(end_);
-    std::memcpy(page.data(), &header, sizeof(header));
-    std::memcpy(page.data() + sizeof(header), table_.data(), table_.size() * sizeof(SectionEntry));
-    header.checksum = native::header_checksum(page.data());
-    std::memcpy(page.data(), &header, sizeof(header));
-    file_.write_at(0, page.data(), native::kPage);
-    file_.commit();
-  }
-
- private:
-  PendingFile file_;
-  std::vector<SectionEntry> table_;
-  int64_t end_ = native::kPage;
-};
-
-std::string joined_notes(const std::vector<std::string>& notes) {
+std::string joined(const std::vector<std::string>& lines) {
   std::string text;
-  for (std::string note : notes) {
-    std::replace(note.begin(), note.end(), '\n', ' ');
-    text += note + "\n";
+  for (std::string line : lines) {
+    std::replace(line.begin(), line.end(), '\n', ' ');
+    text += line + "\n";
   }
   return text;
 }
 
+void add_features(Writer& writer, const std::string& name, const Tensor& features, const NativeOptions& options) {
+  const bool ordered = !options.order.empty();
+  native::OpenSection section = writer.open(name, options.feature_type, features.shape());
+  const native::RowSource rows = ordered ? native::rows_in_order(features, options.order) : native::rows_of(features);
+  // What was read has been validated as far as was asked; only a narrower type can make values infinite.
+  append_rows(writer, section, rows, {.where = options.where, .stored = options.feature_type, .check_finite = false});
+  writer.close(section);
+}
+
+void add_held_out(Writer& writer, const std::string& part, const HeldOutEdges& edges) {
+  if (edges.size() == 0) return;
+  writer.add(part + "_src", edges.src);
+  writer.add(part + "_dst", edges.dst);
+  if (!edges.type.empty()) writer.add(part + "_type", edges.type);
+}
+
+std::string kinds_json(const Dataset& data) {
+  nlohmann::json relations = nlohmann::json::array();
+  for (const Relation& r : data.relations) relations.push_back({r.src_type, r.name, r.dst_type});
+  const nlohmann::json kinds = {
+      {"types", data.node_types}, {"offsets", data.node_offsets}, {"relations", std::move(relations)}};
+  return kinds.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 }  // namespace
 
-void write_native(const Dataset& dataset, const std::string& path) {
-  NACRE_CHECK(dataset.graph.num_src() == dataset.graph.num_dst(), "a data set holds a full graph");
-  const GraphArrays& graph = dataset.graph.arrays();
-  Writer writer(path);
-  writer.add("name", dataset.name);
-  writer.add("notes", joined_notes(dataset.notes));
-  const int64_t scalars[3] = {dataset.num_nodes(), graph.num_edge_types, dataset.num_classes};
+void native::write_graph(Writer& writer, const Graph& graph) {
+  NACRE_CHECK(graph.num_src() == graph.num_dst(), "a data set holds a full graph");
+  const GraphArrays& arrays = graph.arrays();
+  writer.add("row_ptr", arrays.row_ptr);
+  writer.add("col_idx", arrays.col_idx);
+  if (!arrays.edge_weight.empty()) writer.add("edge_weight", arrays.edge_weight);
+  if (!arrays.edge_type.empty()) writer.add("edge_type", arrays.edge_type);
+}
+
+void native::write_rest(Writer& writer, const Dataset& data, const NativeOptions& options) {
+  if (!data.labels.empty()) writer.add("labels", data.labels);
+  if (data.targets.defined()) writer.add("targets", data.targets.data<uint8_t>(), data.targets.shape());
+  writer.add("train", data.splits.train);
+  writer.add("val", data.splits.val);
+  writer.add("test", data.splits.test);
+  add_held_out(writer, "val", data.val_edges);
+  add_held_out(writer, "test", data.test_edges);
+  if (!data.original_ids.empty()) writer.add("original_ids", data.original_ids);
+  if (!data.node_names.empty()) writer.add("node_names", joined(data.node_names));
+  if (!data.node_types.empty() || !data.relations.empty()) writer.add("kinds", kinds_json(data));
+  const int64_t scalars[3] = {
+      data.num_nodes(), options.edge_types > 0 ? options.edge_types : data.graph.num_edge_types(), data.num_classes};
   writer.add("scalars", scalars, {3});
-  writer.add("row_ptr", graph.row_ptr);
-  writer.add("col_idx", graph.col_idx);
-  if (!graph.edge_weight.empty()) writer.add("edge_weight", graph.edge_weight);
-  if (!graph.edge_type.empty()) writer.add("edge_type", graph.edge_type);
-  if (dataset.features.defined()) {
-    writer.add("features", dataset.features.data<float>(), dataset.features.shape());
+  writer.add("name", data.name);
+  writer.add("notes", joined(data.notes));
+  if (!options.conversion.empty()) writer.add("conversion", options.conversion);
+}
+
+void write_native(const Dataset& dataset, const std::string& path, const NativeOptions& options) {
+  PendingFile file(path);
+  Writer writer([&](int64_t offset, const void* data, int64_t bytes) { file.write_at(offset, data, bytes); });
+  native::write_graph(writer, dataset.graph);
+  if (dataset.features.defined()) add_features(writer, "features", dataset.features, options);
+  for (size_t k = 0; k < dataset.type_features.size(); ++k) {
+    NativeOptions own = options;
+    own.order = {};  // kinds keep their order
+    const Tensor& features = dataset.type_features[k];
+    if (features.defined()) add_features(writer, "features." + std::to_string(k), features, own);
   }
-  if (!dataset.labels.empty()) writer.add("labels", dataset.labels);
-  if (dataset.targets.defined()) writer.add("targets", dataset.targets.data<uint8_t>(), dataset.targets.shape());
-  writer.add("train", dataset.splits.train);
-  writer.add("val", dataset.splits.val);
-  writer.add("test", dataset.splits.test);
+  native::write_rest(writer, dataset, options);
   writer.finish();
+  file.commit();
 }
 
 }  // namespace nacre

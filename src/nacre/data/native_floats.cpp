@@ -1,0 +1,98 @@
+#include "nacre/data/native_floats.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "nacre/base/error.h"
+#include "nacre/base/parallel.h"
+
+namespace nacre::native {
+namespace {
+
+constexpr int64_t kChunk = 1 << 18;
+constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+
+float from_half(uint16_t bits) {
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
+  const uint32_t exponent = (bits >> 10) & 31u;
+  const uint32_t fraction = bits & 1023u;
+  if (exponent == 0) return std::copysign(static_cast<float>(fraction) * 0x1.0p-24F, std::bit_cast<float>(sign));
+  const uint32_t wide = exponent == 31 ? 255 : exponent + 112;
+  return std::bit_cast<float>(sign | (wide << 23) | (fraction << 13));
+}
+
+uint16_t to_half(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000u);
+  const uint32_t magnitude = bits & 0x7FFFFFFFu;
+  if (magnitude > 0x7F800000u) return sign | 0x7E00u;   // NaN
+  if (magnitude >= 0x477FF000u) return sign | 0x7C00u;  // rounds to 65536 or more
+  if (magnitude < 0x38800000u) {                        // below 2^-14: a multiple of 2^-24, rounded by the addition
+    const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
+    return sign | static_cast<uint16_t>(std::bit_cast<uint32_t>(shifted) - 0x3F000000u);
+  }
+  const uint32_t rounded = magnitude - 0x38000000u + 0xFFFu + (magnitude >> 13 & 1u);
+  return sign | static_cast<uint16_t>(rounded >> 13);
+}
+
+uint16_t to_brain(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  if (std::isnan(value)) return static_cast<uint16_t>(bits >> 16 | 0x40u);
+  return static_cast<uint16_t>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
+}
+
+}  // namespace
+
+bool is_float(Element element) {
+  return element == Element::f32 || element == Element::bf16 || element == Element::f16;
+}
+
+std::string_view float_name(Element element) {
+  return element == Element::bf16 ? "bf16" : element == Element::f16 ? "f16" : "f32";
+}
+
+Element parse_float(std::string_view name) {
+  for (const Element element : {Element::f32, Element::bf16, Element::f16}) {
+    if (name == float_name(element)) return element;
+  }
+  throw UserError("--feature-dtype", "'" + std::string(name) + "' is unknown", "use f32, bf16 or f16");
+}
+
+float widen(Element element, uint16_t bits) {
+  return element == Element::f16 ? from_half(bits) : std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
+
+uint16_t narrow(Element element, float value) { return element == Element::f16 ? to_half(value) : to_brain(value); }
+
+void widen(Element element, const void* from, float* to, int64_t count) {
+  parallel_for(count, kChunk, [&](int64_t b, int64_t e) {
+    if (element == Element::f32) {
+      std::memcpy(to + b, static_cast<const float*>(from) + b, static_cast<size_t>(e - b) * sizeof(float));
+    } else {
+      const auto* bits = static_cast<const uint16_t*>(from);
+      for (int64_t i = b; i < e; ++i) to[i] = widen(element, bits[i]);
+    }
+  });
+}
+
+int64_t narrow(Element element, const float* from, uint16_t* to, int64_t count) {
+  std::atomic<int64_t> first{kNone};
+  parallel_for(count, kChunk, [&](int64_t b, int64_t e) {
+    int64_t bad = kNone;
+    for (int64_t i = b; i < e; ++i) {
+      to[i] = narrow(element, from[i]);
+      if (bad == kNone && std::isfinite(from[i]) && !std::isfinite(widen(element, to[i]))) bad = i;
+    }
+    int64_t seen = first.load();
+    while (bad < seen && !first.compare_exchange_weak(seen, bad)) {
+    }
+  });
+  return first.load() == kNone ? -1 : first.load();
+}
+
+}  // namespace nacre::native
