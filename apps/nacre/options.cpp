@@ -167,7 +167,7 @@ void add_execution_options(CLI::App& command, RunConfig& c) {
       ->capture_default_str()
       ->group("Execution");
   command.add_option("--threads", c.threads, "0 = all")->capture_default_str()->group("Execution");
-  command.add_option("--precision", c.precision, "of matrix products: f32, or tf32 on a GPU")
+  command.add_option("--precision", c.precision, "f32; on a GPU also tf32 (matrix products) or bf16 (wide values in memory, too)")
       ->capture_default_str()
       ->group("Execution");
   command.add_option("--mode", c.mode, "full: every epoch is one step over the whole graph")
@@ -214,7 +214,8 @@ void apply_execution(const RunConfig& c) {
 GemmType gemm_precision(const std::string& precision) {
   if (precision == "f32") return GemmType::f32;
   if (precision == "tf32") return GemmType::tf32;
-  throw UserError("--precision", "'" + precision + "' is not available in this build", "use f32 or tf32");
+  if (precision == "bf16") return GemmType::bf16;
+  throw UserError("--precision", "'" + precision + "' means nothing", "use f32, tf32 or bf16");
 }
 
 Dataset open_data(const RunConfig& c) {

@@ -18,13 +18,14 @@ namespace {
 // Collects the sources of every plan bound to it.
 class Sources {
  public:
-  void bind(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options) {
+  void bind(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options, GemmType precision = GemmType::f32) {
     const auto loader =
         std::make_shared<GpuLoader>(make_null_device(typical_gpu()), [this](const cuda::Source& source) {
           texts_.emplace(source.text, source.name);
           return std::string();
         });
-    const auto context = std::make_shared<GpuContext>(loader, std::make_shared<GraphViews>(), GpuOptions{});
+    const auto context =
+        std::make_shared<GpuContext>(loader, std::make_shared<GraphViews>(), GpuOptions{.precision = precision});
     Executor executor(make_plan(dfg, blocks, options), blocks, make_gpu_backend(context));
     for (const Node& node : executor.plan().dfg.nodes()) {
       if (node.op == Op::input || node.op == Op::param) executor.bind(node.name, context->allocate(16).get());
@@ -93,6 +94,19 @@ TEST(GpuSources, OfEveryModelCompile) {
   }
   EXPECT_GT(sources.size(), 50U);
   sources.expect_compile(limit(24));
+}
+
+TEST(GpuSources, OfModelsInBf16Compile) {
+  Sources sources;
+  for (const ModelCase& model : model_cases()) {
+    const Blocks blocks = Blocks::full(typed_weighted_graph({.vertices = 80, .edges = 400, .hub_edges = 60, .seed = 6}),
+                                       model.options.layers);
+    ModelOptions options = model.options;
+    options.hidden *= 16;
+    sources.bind(training_dfg(options_for(options, blocks)), blocks, {}, GemmType::bf16);
+  }
+  EXPECT_GT(sources.size(), 30U);
+  sources.expect_compile(limit(12));
 }
 
 }  // namespace

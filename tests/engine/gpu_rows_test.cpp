@@ -21,7 +21,8 @@ class GpuRowsTest : public testing::Test {
   void TearDown() override { test_gpu_options() = {.tune = false}; }
 };
 
-void expect_models_agree(const Graph& graph, const std::vector<std::string>& models, int64_t hidden) {
+void expect_models_agree(const Graph& graph, const std::vector<std::string>& models, int64_t hidden,
+                         double tolerance = 1e-4) {
   for (const ModelCase& model : model_cases()) {
     if (std::find(models.begin(), models.end(), model.name) == models.end()) continue;
     const Blocks blocks = Blocks::full(graph, model.options.layers);
@@ -34,7 +35,8 @@ void expect_models_agree(const Graph& graph, const std::vector<std::string>& mod
     ref::Interpreter reference(dfg, blocks);
     reference.run(bindings, kStep);
     const Outputs outputs = run_plan(dfg, blocks, bindings, kStep, {});
-    for (const auto& [name, node] : dfg.outputs()) expect_close(outputs.at(name), reference.value(node), name, 1e-4);
+    for (const auto& [name, node] : dfg.outputs())
+      expect_close(outputs.at(name), reference.value(node), name, tolerance);
   }
 }
 
@@ -47,6 +49,26 @@ TEST_F(GpuRowsTest, ColumnTilesAgree) {
 TEST_F(GpuRowsTest, LongRowsAgree) {
   expect_models_agree(typed_weighted_graph({.vertices = 900, .edges = 3000, .hub_edges = 880, .seed = 5}),
                       {"gcn", "gcn_weighted", "sage_mean", "sage_max", "gat", "gatv2", "rgcn"}, 64);
+}
+
+// bf16 has eight bits: a few layers and their gradients leave about two digits.
+TEST_F(GpuRowsTest, Bf16Agrees) {
+  test_gpu_options().precision = GemmType::bf16;
+  const Graph graph = typed_weighted_graph({.vertices = 300, .edges = 3000, .hub_edges = 290, .seed = 6});
+  const std::vector<std::string> models = {"gcn",      "gcn_weighted", "gcn_batch_norm", "sage_mean",
+                                           "sage_sum", "gat",          "gatv2",          "rgcn"};
+  expect_models_agree(graph, models, 64, 3e-2);
+  // Widths that are no multiple of eight stay f32 next to those that are.
+  expect_models_agree(graph, models, 20, 3e-2);
+  // Sums without division, and an LSTM's gates, make more of a rounded digit.
+  expect_models_agree(graph, {"gin", "sage_lstm"}, 32, 1e-1);
+}
+
+TEST_F(GpuRowsTest, Bf16ColumnTilesAgree) {
+  test_gpu_options().precision = GemmType::bf16;
+  test_gpu_options().cache_bytes = 1024;
+  expect_models_agree(typed_weighted_graph({.vertices = 90, .edges = 90 * 70, .hub_edges = 200, .seed = 4}),
+                      {"gcn", "gcn_weighted", "sage_mean"}, 128, 3e-2);
 }
 
 }  // namespace

@@ -27,6 +27,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string name() const = 0;
+  // Says which values it stores as bf16 (Plan::narrow).
+  virtual void narrow(Plan&) const {}
   virtual KernelNeeds needs(const Executor& executor, const Kernel& kernel) = 0;
   virtual Step bind(const Executor& executor, const Kernel& kernel, const cpu::Scratch& scratch, void* workspace) = 0;
 

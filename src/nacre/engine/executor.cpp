@@ -41,6 +41,7 @@ Executor::Executor(Plan plan, Blocks blocks, std::shared_ptr<GraphViews> views)
 
 Executor::Executor(Plan plan, Blocks blocks, std::shared_ptr<Backend> backend)
     : plan_(std::move(plan)), blocks_(std::move(blocks)), backend_(std::move(backend)) {
+  backend_->narrow(plan_);
   const auto n = static_cast<size_t>(plan_.dfg.size());
   pointers_.assign(n, nullptr);
   constants_.resize(n);
@@ -55,7 +56,11 @@ Executor::Executor(Plan plan, Blocks blocks, std::shared_ptr<Backend> backend)
 
 int64_t Executor::bytes_of(NodeRef node) const {
   const ValueType& type = plan_.dfg[node].type;
-  return blocks_.rows(type.space) * type.row_size() * dtype_size(type.dtype);
+  return blocks_.rows(type.space) * type.row_size() * dtype_size(is_narrow(node) ? DType::bf16 : type.dtype);
+}
+
+std::string Executor::pool_key(NodeRef node) const {
+  return expression_key(plan_.dfg, node) + (is_narrow(node) ? " bf16" : "");
 }
 
 // Per node: the last kernel that reads it; past the end for results, which must outlive the step.
@@ -160,7 +165,7 @@ int64_t Executor::constant_bytes(const ConstantPool& pool) const {
   int64_t sum = 0;
   for (const Kernel& k : plan_.kernels) {
     for (const NodeRef w : k.writes) {
-      if (k.once && !pool.contains(expression_key(plan_.dfg, w))) sum += bytes_of(w);
+      if (k.once && !pool.contains(pool_key(w))) sum += bytes_of(w);
     }
   }
   return sum;
@@ -192,11 +197,11 @@ void Executor::allocate(std::shared_ptr<void> arena, ConstantPool& pool) {
     if (!kernel.once) continue;
     bool all_known = true;
     for (const NodeRef w : kernel.writes) {
-      Tensor& slot = pool[expression_key(dfg, w)];
+      Tensor& slot = pool[pool_key(w)];
       all_known &= slot.defined();
       if (!slot.defined()) {
         const std::shared_ptr<void> memory = backend_->allocate(bytes_of(w));
-        slot = Tensor(dfg[w].type.dtype, {bytes_of(w) / dtype_size(dfg[w].type.dtype)}, memory, memory.get());
+        slot = Tensor(DType::u8, {bytes_of(w)}, memory, memory.get());
       }
       constants_[static_cast<size_t>(w)] = slot;
       pointers_[static_cast<size_t>(w)] = slot.raw();

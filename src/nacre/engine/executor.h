@@ -38,6 +38,10 @@ class Executor {
   Backend& backend() const { return *backend_; }
   // Memory of a value (of the back end); null for -1 and for values that are not stored.
   void* pointer(NodeRef node) const;
+  // Whether it lies there as bf16.
+  bool is_narrow(NodeRef node) const {
+    return node >= 0 && !plan_.narrow.empty() && plan_.narrow[static_cast<size_t>(node)] != 0;
+  }
   // What allocate() will take: the arena (shareable with executors that never run at the same time) and the constants
   // that are not in `pool` yet.
   int64_t arena_bytes() const { return arena_plan_.bytes; }
@@ -67,6 +71,7 @@ class Executor {
 
  private:
   int64_t bytes_of(NodeRef node) const;
+  std::string pool_key(NodeRef node) const;
   void plan_memory();
   void update_state();
   std::vector<int> last_readers() const;

@@ -98,6 +98,7 @@ struct Plan {
   std::vector<Kernel> kernels;  // in execution order; `once` kernels first run before the loop
   std::vector<char> stored;     // per node: has memory of its own
   std::vector<NodeRef> alias;   // per node: the node whose memory it shares (itself unless a reshape)
+  std::vector<char> narrow;     // per node: stored as bf16, by the back end's wish; empty: none is
   std::vector<PassTime> passes;
 };
 

@@ -17,14 +17,16 @@ int parse_number(std::string_view text, const std::string& device) {
   return value;
 }
 
-GemmType gemm_type(const std::string& precision) { return precision == "tf32" ? GemmType::tf32 : GemmType::f32; }
+GemmType gemm_type(const std::string& precision) {
+  return precision == "bf16" ? GemmType::bf16 : precision == "tf32" ? GemmType::tf32 : GemmType::f32;
+}
 
 }  // namespace
 
 DeviceChoice choose_device(const std::string& device, const std::string& precision) {
   DeviceChoice choice;
-  if (precision != "f32" && precision != "tf32")
-    throw UserError("--precision", "'" + precision + "' is not available in this build", "use f32 or tf32");
+  if (precision != "f32" && precision != "tf32" && precision != "bf16")
+    throw UserError("--precision", "'" + precision + "' means nothing", "use f32, tf32 or bf16");
   if (device != "cpu") {
     std::string why;
     DevicePlugin* plugin = device_plugin(&why);

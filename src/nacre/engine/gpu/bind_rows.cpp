@@ -81,6 +81,7 @@ RowProgram spmm_program(const GpuKernel& g, int64_t width) {
   RowProgram p;
   p.domain = {SpaceKind::edge, g.layer()};
   p.operands.push_back(g.kernel.args[0]);
+  p.narrow.push_back(g.narrow(g.kernel.args[0]) ? 1 : 0);
   p.widths.push_back(width);
   Micro load;
   load.op = MicroOp::load_src;
@@ -89,6 +90,7 @@ RowProgram spmm_program(const GpuKernel& g, int64_t width) {
   p.code.push_back(load);
   if (g.kernel.args[1] < 0) return p;
   p.operands.push_back(g.kernel.args[1]);
+  p.narrow.push_back(0);
   p.widths.push_back(g.kernel.heads);
   p.widths.push_back(width);
   Micro weight;
@@ -113,9 +115,10 @@ int column_tiles(const GpuKernel& g) {
   const int64_t read = g.rows(g.kernel.args[0]);
   if (g.kernel.heads > 1 || side_of(rows_view(g)).mean_degree < 64) return 1;
   const int64_t cache = g.context.options().cache_bytes;
-  if (read * width * 4 <= (cache > 0 ? cache : g.context.device().info().l2_bytes)) return 1;
+  const bool narrow = g.narrow(g.kernel.args[0]);
+  if (read * width * (narrow ? 2 : 4) <= (cache > 0 ? cache : g.context.device().info().l2_bytes)) return 1;
   for (int tiles = static_cast<int>(std::max<int64_t>(1, width / 48)); tiles > 1; --tiles) {
-    if (width % tiles == 0 && width / tiles <= 128 && width / tiles % 2 == 0) return tiles;
+    if (width % tiles == 0 && width / tiles <= 128 && width / tiles % (narrow ? 8 : 2) == 0) return tiles;
   }
   return 1;
 }
@@ -186,7 +189,7 @@ auto with_reduction(const GpuKernel& g, const F& use) {
   return use(Reduction{g, spec, rows, {}});
 }
 
-// Rows of a tiled sum that only its tail reads.
+// Rows of a tiled sum that only its tail reads; f32.
 int64_t hidden_bytes(const Reduction& r) {
   const GpuKernel& g = r.g;
   const bool hidden = r.spec.tiles > 1 && !g.kernel.tail.empty() && !g.stored(g.kernel.root);
@@ -204,7 +207,8 @@ Step bind_rows_reduction(Reduction r, void* workspace) {
   }
   Step sums = then(first, bind_reduce(r, rest, hidden > 0 ? workspace : nullptr));
   if (r.spec.tiles == 1 || r.g.kernel.tail.empty()) return sums;
-  return then(sums, bind_tail(r.g, r.g.kernel.tail, hidden > 0 ? workspace : r.g.pointer(r.g.kernel.root)));
+  if (hidden > 0) return then(sums, bind_tail(r.g, r.g.kernel.tail, {workspace, false}));
+  return then(sums, bind_tail(r.g, r.g.kernel.tail, {r.g.pointer(r.g.kernel.root), r.g.narrow(r.g.kernel.root)}));
 }
 
 // ---- softmax

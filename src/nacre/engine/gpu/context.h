@@ -155,6 +155,7 @@ struct GpuKernel {
   int64_t rows(NodeRef i) const { return executor.blocks().rows(node(i).type.space); }
   void* pointer(NodeRef i) const { return executor.pointer(i); }
   bool stored(NodeRef i) const { return executor.plan().stored[static_cast<size_t>(i)] != 0; }
+  bool narrow(NodeRef i) const { return executor.is_narrow(i); }
   int layer() const;
   const Graph& graph() const { return executor.blocks().layer(layer()); }
 };

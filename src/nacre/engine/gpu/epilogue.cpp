@@ -7,7 +7,7 @@ namespace {
 
 class Absorber {
  public:
-  explicit Absorber(const RowProgram& tail) : program_(tail), dead_(tail.code.size(), 0) {}
+  Absorber(const RowProgram& tail, bool add) : program_(tail), add_(add), dead_(tail.code.size(), 0) {}
 
   Epilogue run() {
     Epilogue e;
@@ -65,7 +65,7 @@ class Absorber {
       const Micro& m = program_.code[i];
       if (m.out != other) continue;
       const bool alone = only_use(other) >= 0;
-      NodeRef* slot = m.op == MicroOp::load ? &e.add : m.op == MicroOp::load_row0 ? &e.bias : nullptr;
+      NodeRef* slot = m.op == MicroOp::load && add_ ? &e.add : m.op == MicroOp::load_row0 ? &e.bias : nullptr;
       if (slot == nullptr || *slot >= 0) return false;
       *slot = program_.operands[static_cast<size_t>(m.operand)];
       if (alone) dead_[i] = 1;
@@ -92,6 +92,7 @@ class Absorber {
   }
 
   const RowProgram& program_;
+  bool add_;
   std::vector<char> dead_;
   int value_ = -1;  // the register that is the product's result so far
 };
@@ -114,9 +115,9 @@ NodeRef find_landing(const RowProgram& rest) {
 
 }  // namespace
 
-Epilogue absorb_tail(const RowProgram& tail, bool root_stored) {
+Epilogue absorb_tail(const RowProgram& tail, bool root_stored, bool add) {
   Epilogue e;
-  if (!root_stored && !tail.empty()) e = Absorber(tail).run();
+  if (!root_stored && !tail.empty()) e = Absorber(tail, add).run();
   if (e.empty()) e.rest = tail;
   if (!root_stored && !e.rest.empty()) e.landing = find_landing(e.rest);
   return e;

@@ -14,7 +14,8 @@ struct Epilogue {
   NodeRef landing = -1;  // a stored value whose memory may hold the result until the rest has run, or -1
   bool empty() const { return add < 0 && bias < 0 && !relu; }
 };
-// `root_stored`: the product's own result is wanted too, so nothing may happen to it.
-Epilogue absorb_tail(const RowProgram& tail, bool root_stored);
+// `root_stored`: the product's own result is wanted too, so nothing may happen to it. `add`: whether values may be
+// added.
+Epilogue absorb_tail(const RowProgram& tail, bool root_stored, bool add = true);
 
 }  // namespace nacre

@@ -3,6 +3,7 @@
 #include "nacre/base/error.h"
 #include "nacre/engine/gpu/bind_host.h"
 #include "nacre/engine/gpu/bind_typed.h"
+#include "nacre/engine/gpu/narrow.h"
 
 namespace nacre {
 namespace {
@@ -49,6 +50,13 @@ class GpuBackend : public Backend {
   explicit GpuBackend(std::shared_ptr<GpuContext> context) : context_(std::move(context)) {}
 
   std::string name() const override { return "cuda"; }
+  void narrow(Plan& plan) const override {
+    if (context_->options().precision != GemmType::bf16) return;
+    narrow_values(plan, [&](const Kernel& kernel) {
+      const GpuFamily& family = family_of(kernel, plan.dfg);
+      return &family == &kGpuRows || &family == &kGpuMatrix;
+    });
+  }
   KernelNeeds needs(const Executor& executor, const Kernel& kernel) override {
     return family_of(kernel, executor.plan().dfg).needs({*context_, executor, kernel});
   }

@@ -104,6 +104,7 @@ cuda::ReduceSpec reduce_spec(const GpuKernel& g, const RowProgram& program, int 
   spec.value = value;
   spec.reduce = g.kernel.reduce_op;
   spec.store = !argmax_only && g.stored(g.kernel.root);
+  spec.narrow_out = g.narrow(g.kernel.root);
   spec.argmax = argmax_only || g.kernel.second >= 0;
   spec.tail = g.kernel.tail.empty() ? nullptr : &g.kernel.tail;
   spec.side = side;
@@ -124,10 +125,12 @@ Step bind_reduce(const Reduction& r, void* workspace, void* out) {
   return launch_reduce(r, spec, workspace, out);
 }
 
-RowProgram tail_over_memory(const RowProgram& tail, NodeRef root) {
+RowProgram tail_over_memory(const RowProgram& tail, NodeRef root, bool narrow) {
   RowProgram p = tail;
   const auto operand = static_cast<int>(p.operands.size());
+  p.narrow.resize(p.operands.size());
   p.operands.push_back(root);
+  p.narrow.push_back(narrow ? 1 : 0);
   for (Micro& m : p.code) {
     if (m.op != MicroOp::root) continue;
     m.op = MicroOp::load;
@@ -136,14 +139,14 @@ RowProgram tail_over_memory(const RowProgram& tail, NodeRef root) {
   return p;
 }
 
-Step bind_tail(const GpuKernel& g, const RowProgram& tail, void* rows_at) {
-  const RowProgram program = tail_over_memory(tail, g.kernel.root);
+Step bind_tail(const GpuKernel& g, const RowProgram& tail, const RowsAt& at) {
+  const RowProgram program = tail_over_memory(tail, g.kernel.root, at.narrow);
   const cuda::RowSource source = cuda::map_source(program);
   const int64_t rows = g.rows(g.kernel.root);
   LaunchArgs args;
   args.add(rows).add(g.context.step());
   for (size_t i = 0; i + 1 < program.operands.size(); ++i) args.add(g.pointer(program.operands[i]));
-  args.add(rows_at);
+  args.add(at.memory);
   return g.context.launch(source.source, blocks_for(rows, source), args);
 }
 

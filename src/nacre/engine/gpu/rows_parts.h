@@ -61,9 +61,14 @@ int64_t reduce_workspace(const Reduction& r);
 // `out`: where the rows go instead of the root's own memory.
 Step bind_reduce(const Reduction& r, void* workspace, void* out = nullptr);
 
+// Finished rows in memory.
+struct RowsAt {
+  void* memory = nullptr;
+  bool narrow = false;  // as bf16
+};
 // A tail that reads the rows it follows from memory, as an operand of its own (the last).
-RowProgram tail_over_memory(const RowProgram& tail, NodeRef root);
-// The step that runs it; `rows_at`: where the rows are.
-Step bind_tail(const GpuKernel& g, const RowProgram& tail, void* rows_at);
+RowProgram tail_over_memory(const RowProgram& tail, NodeRef root, bool narrow);
+// The step that runs it.
+Step bind_tail(const GpuKernel& g, const RowProgram& tail, const RowsAt& rows);
 
 }  // namespace nacre

@@ -38,8 +38,9 @@ class StepList {
   StepList(GpuContext& context, void* workspace, bool sizing) : carve(workspace), context_(context), sizing_(sizing) {}
 
   void launch(const cuda::Source& source, int64_t blocks, const std::function<LaunchArgs()>& args);
-  // out = alpha · op(a) · op(b) + beta · out; nothing where there are no elements.
-  void product(GemmShape shape, const GemmArgs& args);
+  // out = alpha · op(a) · op(b) + beta · out; nothing where there are no elements. Small products are timed among the
+  // library's ways only if `worth_timing`.
+  void product(GemmShape shape, const GemmArgs& args, bool worth_timing = false);
   void zero(void* memory, int64_t bytes);
   bool sizing() const { return sizing_; }
 

@@ -14,18 +14,29 @@ std::string number(int64_t x) { return std::to_string(x); }
 
 }  // namespace
 
-int vector_of(int64_t width) { return width % 4 == 0 ? 4 : width % 2 == 0 ? 2 : 1; }
+int vector_limit(const RowProgram& program) {
+  for (const Micro& m : program.code) {
+    if (m.operand >= 0 && program.is_narrow(m.operand)) return 8;
+  }
+  return 4;
+}
 
-int slots_of(int64_t width, int lanes) {
+int vector_of(int64_t width, int most) {
+  int v = most;
+  while (width % v != 0) v /= 2;
+  return v;
+}
+
+int slots_of(int64_t width, int lanes, int most) {
   if (width == 1) return 1;
-  const int v = vector_of(width);
+  const int v = vector_of(width, most);
   const int64_t per_round = static_cast<int64_t>(lanes) * v;
   return static_cast<int>((width + per_round - 1) / per_round) * v;
 }
 
-int lanes_for(int64_t width) {
+int lanes_for(int64_t width, int most) {
   int lanes = 1;
-  while (lanes < 32 && static_cast<int64_t>(lanes) * vector_of(width) < width) lanes *= 2;
+  while (lanes < 32 && static_cast<int64_t>(lanes) * vector_of(width, most) < width) lanes *= 2;
   return lanes;
 }
 
@@ -40,7 +51,7 @@ int64_t ProgramText::summed_width(const Micro& m) const { return width(m.a) * m.
 bool ProgramText::sums_by_shuffle(const Micro& m) const {
   const int64_t groups = width(m.out);
   const int64_t size = summed_width(m) / groups;
-  const int v = vector_of(summed_width(m));
+  const int v = vector(summed_width(m));
   const int64_t threads = size / v;
   return groups > 1 && size % v == 0 && threads <= o_.lanes && (threads & (threads - 1)) == 0;
 }
@@ -159,8 +170,9 @@ std::string ProgramText::element(int r, int u, const std::string& j) const {
   if (scalar(r)) return reg(r, u);
   if (o_.lanes == 1) return reg(r, u) + "[" + j + "]";
   if (const Micro* load = load_of(r)) {
-    return "__ldg(" + operand(*load) + " + " + row_of(*load, u) + " * " + number(stride(*load, width(r))) + " + (" + j +
-           "))";
+    const std::string value = "__ldg(" + operand(*load) + " + " + row_of(*load, u) + " * " +
+                              number(stride(*load, width(r))) + " + (" + j + "))";
+    return program_.is_narrow(load->operand) ? "widen(" + value + ")" : value;
   }
   const int at = shared_at_[static_cast<size_t>(r)];
   NACRE_CHECK(at >= 0, "a register read across threads is not shared");
@@ -169,20 +181,20 @@ std::string ProgramText::element(int r, int u, const std::string& j) const {
 
 std::string ProgramText::declare(int r, int u) const {
   if (scalar(r)) return "float " + reg(r, u) + ";\n";
-  return "float " + reg(r, u) + "[" + number(slots_of(width(r), o_.lanes)) + "];\n";
+  return "float " + reg(r, u) + "[" + number(slots(width(r))) + "];\n";
 }
 
 // Statement over the slots of `out` in which ${s} is the slot.
 std::string ProgramText::per_slot(int out, int u, const std::string& expression) const {
   if (scalar(out)) return reg(out, u) + " = " + fill(expression, {{"s", "0"}}) + ";\n";
-  return "#pragma unroll\nfor (int s = 0; s < " + number(slots_of(width(out), o_.lanes)) + "; ++s) " + reg(out, u) +
+  return "#pragma unroll\nfor (int s = 0; s < " + number(slots(width(out))) + "; ++s) " + reg(out, u) +
          "[s] = " + fill(expression, {{"s", "s"}}) + ";\n";
 }
 
 // Statement over the elements of `out` in which ${s} is the slot and ${j} the element's place in the row.
 std::string ProgramText::per_element(int out, int u, const std::string& expression) const {
   if (scalar(out)) return reg(out, u) + " = " + fill(expression, {{"s", "0"}, {"j", "0"}}) + ";\n";
-  const int v = vector_of(width(out));
+  const int v = vector(width(out));
   const bool exact = width(out) % (static_cast<int64_t>(o_.lanes) * v) == 0;
   const std::string value = fill(expression, {{"s", "s"}, {"j", "j"}});
   return fill(R"(#pragma unroll
@@ -191,7 +203,7 @@ for (int s = 0; s < ${S}; ++s) {
   ${R}[s] = ${X};
 }
 )",
-              {{"S", slots_of(width(out), o_.lanes)},
+              {{"S", slots(width(out))},
                {"V", v},
                {"L", o_.lanes},
                {"lane", o_.lanes == 1 ? "0" : "lane"},
@@ -201,7 +213,7 @@ for (int s = 0; s < ${S}; ++s) {
 
 // Condition that vector c of a value of width w lies inside the row; empty when it always does.
 std::string ProgramText::in_row(int64_t w) const {
-  const int v = vector_of(w);
+  const int v = vector(w);
   if (w % (static_cast<int64_t>(o_.lanes) * v) == 0) return "";
   return "(c * " + number(o_.lanes) + " + lane) * " + number(v) + " < " + number(w);
 }
@@ -216,9 +228,9 @@ for (int c = 0; c < ${C}; ++c) {
 }
 __syncwarp(mask);
 )",
-              {{"C", slots_of(width(r), o_.lanes) / vector_of(width(r))},
+              {{"C", slots(width(r)) / vector(width(r))},
                {"L", o_.lanes},
-               {"V", vector_of(width(r))},
+               {"V", vector(width(r))},
                {"W", width(r)},
                {"AT", o_.shared_offset + shared_at_[static_cast<size_t>(r)] + u * width(r)},
                {"R", reg(r, u)}});
@@ -235,14 +247,14 @@ std::string ProgramText::load_text(const Micro& m, int u, bool masked) const {
   }
   std::string when = in_row(w);
   if (!guard.empty()) when = when.empty() ? guard : guard + " && " + when;
-  const int v = vector_of(w);
+  const int v = vector(w);
   return fill(
       R"(#pragma unroll
 for (int c = 0; c < ${C}; ++c) {
   ${IF}${HOW}<${V}>(${ROW} + (c * ${L} + ${lane}) * ${V}, ${R} + c * ${V});
 ${ELSE}}
 )",
-      {{"C", slots_of(w, o_.lanes) / v},
+      {{"C", slots(w) / v},
        {"IF", when.empty() ? "" : "if (" + when + ") "},
        {"HOW", m.op == MicroOp::load ? "load" : "gather"},
        {"V", v},
@@ -264,11 +276,11 @@ std::string ProgramText::store_text(const Micro& m, int u, bool masked) const {
   }
   std::string when = in_row(w);
   if (!guard.empty()) when = when.empty() ? guard : guard + " && " + when;
-  const int v = vector_of(w);
+  const int v = vector(w);
   return fill(R"(#pragma unroll
 for (int c = 0; c < ${C}; ++c) ${IF}store<${V}>(${ROW} + (c * ${L} + ${lane}) * ${V}, ${R} + c * ${V});
 )",
-              {{"C", slots_of(w, o_.lanes) / v},
+              {{"C", slots(w) / v},
                {"IF", when.empty() ? "" : "if (" + when + ") "},
                {"V", v},
                {"ROW", row},

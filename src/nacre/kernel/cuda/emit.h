@@ -1,7 +1,8 @@
 // A row program as CUDA statements. `lanes` threads share a row: a value of width w > 1 lies over them in vectors of V
-// elements (V = 4, 2 or 1, whatever divides w), vector c of a thread being number c·lanes + lane; a value of width 1 is
-// the same in every thread. With one lane, a thread holds the whole row. Operations that need elements of other threads
-// (repeats, concatenation, products) read them from memory where they were loaded, otherwise from shared memory.
+// elements (V = 4, 2 or 1, or 8 where operands are bf16, whatever divides w), vector c of a thread being number c·lanes
+// + lane; a value of width 1 is the same in every thread. With one lane, a thread holds the whole row. Operations that
+// need elements of other threads (repeats, concatenation, products) read them from memory where they were loaded,
+// otherwise from shared memory.
 //
 // The statements use these names, which the surrounding kernel declares: lane, mask (the group's threads), sh (the
 // group's shared floats), step (seed and step), p0 … (the operands), and for each row u of the batch pos<u>, src<u>,
@@ -15,17 +16,20 @@
 
 namespace nacre::cuda {
 
-// Vector length and vectors a thread holds of a value.
-int vector_of(int64_t width);
-int slots_of(int64_t width, int lanes);
+// The longest vectors of a program's values: 16 bytes of the narrowest operand.
+int vector_limit(const RowProgram& program);
+// Vector length and elements a thread holds of a value.
+int vector_of(int64_t width, int most);
+int slots_of(int64_t width, int lanes, int most);
 // Threads that share a row whose widest value has this width.
-int lanes_for(int64_t width);
+int lanes_for(int64_t width, int most);
 
 class ProgramText {
  public:
   struct Options {
     int lanes = 32;
     int batch = 1;
+    int vector = 4;                // at most
     std::string name = "r";        // of registers
     std::string operand = "p";     // of operands
     int first_operand = 0;         // number of the first one
@@ -56,6 +60,8 @@ class ProgramText {
 
  private:
   int64_t width(int reg) const { return program_.widths[static_cast<size_t>(reg)]; }
+  int vector(int64_t w) const { return vector_of(w, o_.vector); }
+  int slots(int64_t w) const { return slots_of(w, o_.lanes, o_.vector); }
   std::string reg(int r, int u) const;
   bool is_common(int r) const;
   std::string operand(const Micro& m) const;

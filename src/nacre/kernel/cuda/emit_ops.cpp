@@ -64,14 +64,14 @@ std::string ProgramText::unary(const Micro& m, int u) const {
 
 std::string ProgramText::dropout_text(const Micro& m, int u) const {
   const int64_t w = width(m.out);
-  const int v = vector_of(w);
+  const int v = vector(w);
   const std::string out = scalar(m.out) ? "&" + reg(m.out, u) : reg(m.out, u) + " + c * " + number(v);
   const std::string in = scalar(m.a) ? "&" + reg(m.a, u) : reg(m.a, u) + " + c * " + number(v);
   return fill(R"(#pragma unroll
 for (int c = 0; c < ${C}; ++c)
   dropout<${V}>(${KEY}, step[1], (u64)pos${u} * ${W} + ${AT}, ${T}u, ${F}, ${IN}, ${OUT});
 )",
-              {{"C", scalar(m.out) ? 1 : slots_of(w, o_.lanes) / v},
+              {{"C", scalar(m.out) ? 1 : slots(w) / v},
                {"V", v},
                {"KEY", "key_" + o_.name + number(m.out)},
                {"u", u},
@@ -94,7 +94,7 @@ std::string ProgramText::sum_text(const Micro& m, int u) const {
     return text;
   };
   if (w == 1) return reg(m.out, u) + " = " + product("0", "0") + ";\n";
-  const int v = vector_of(w);
+  const int v = vector(w);
   const std::string lane = o_.lanes == 1 ? "0" : "lane";
   const bool exact = w % (static_cast<int64_t>(o_.lanes) * v) == 0;
   const std::string added = exact ? product("s", "j") : "j < " + number(w) + " ? " + product("s", "j") + " : 0.0f";
@@ -107,7 +107,7 @@ for (int s = 0; s < ${S}; ++s) {
 }
 ${REDUCE})",
                 {{"R", reg(m.out, u)},
-                 {"S", slots_of(w, o_.lanes)},
+                 {"S", slots(w)},
                  {"V", v},
                  {"L", o_.lanes},
                  {"lane", lane},
@@ -142,7 +142,7 @@ for (int c = 0; c < ${C}; ++c) {
 }
 __syncwarp(mask);
 ${COPY})",
-              {{"C", slots_of(w, o_.lanes) / v},
+              {{"C", slots(w) / v},
                {"V", v},
                {"L", o_.lanes},
                {"X", added},
@@ -188,7 +188,7 @@ std::string ProgramText::row_text(const Micro& m, int u) const {
   const int64_t w = width(m.out);
   const std::string a = slot(m.a, u, "s"), b = m.b < 0 ? "" : slot(m.b, u, "s");
   const std::string id = o_.name + number(m.out) + "_" + number(u);
-  const int v = vector_of(w);
+  const int v = vector(w);
   const std::string lane = o_.lanes == 1 ? "0" : "lane";
   const auto reduce = [&](const std::string& name, const std::string& start, const std::string& step,
                           const std::string& how) {
@@ -202,7 +202,7 @@ for (int s = 0; s < ${S}; ++s) {
 ${REDUCE})",
         {{"N", name},
          {"START", start},
-         {"S", slots_of(w, o_.lanes)},
+         {"S", slots(w)},
          {"V", v},
          {"L", o_.lanes},
          {"lane", lane},

@@ -18,13 +18,13 @@ struct SplitRow { int first, count, length, unused; };
 )";
 
 // Threads for the elements of a row: as many as there are vectors, or fewer where that leaves many idle.
-int lanes_of_reduction(int64_t width) {
-  const int v = vector_of(width);
+int lanes_of_reduction(int64_t width, int most) {
+  const int v = vector_of(width, most);
   const int64_t vectors = (width + v - 1) / v;
-  int best = lanes_for(width);
+  int best = lanes_for(width, most);
   const auto padded = [&](int lanes) { return (vectors + lanes - 1) / lanes * lanes; };
   // A row's share of one load should not fall below 64 bytes.
-  for (int lanes = best / 2; lanes >= 1 && lanes * v >= 16; lanes /= 2) {
+  for (int lanes = best / 2; lanes >= 1 && lanes * v >= 4 * most; lanes /= 2) {
     if (static_cast<double>(padded(lanes)) < 0.87 * static_cast<double>(padded(best))) best = lanes;
   }
   return best;
@@ -35,10 +35,16 @@ bool is_thin(const ReduceSpec& spec) {
          (spec.tail == nullptr || (widest(*spec.tail) <= 2 * kThin && !has_products(*spec.tail)));
 }
 
+int vector_of_spec(const ReduceSpec& spec) {
+  return std::max(vector_limit(*spec.program), spec.tail == nullptr ? 4 : vector_limit(*spec.tail));
+}
+
 int lanes_of(const ReduceSpec& spec) {
   if (is_thin(spec)) return 1;
+  const int most = vector_of_spec(spec);
   const int64_t width = std::max(widest(*spec.program), spec.tail == nullptr ? 1 : widest(*spec.tail));
-  return width == spec.program->widths[static_cast<size_t>(spec.value)] ? lanes_of_reduction(width) : lanes_for(width);
+  return width == spec.program->widths[static_cast<size_t>(spec.value)] ? lanes_of_reduction(width, most)
+                                                                        : lanes_for(width, most);
 }
 
 MicroOp common(const ReduceSpec& spec) { return spec.side.rows_at_dst ? MicroOp::load_dst : MicroOp::load_src; }
@@ -56,16 +62,23 @@ class ReduceText {
       : spec_(spec),
         width_(spec.program->widths[static_cast<size_t>(spec.value)]),
         thin_(is_thin(spec)),
+        most_(vector_of_spec(spec)),
         lanes_(lanes_of(spec)),
         batch_(spec.batch > 0 ? std::min(spec.batch, reduce_batch(spec)) : reduce_batch(spec)),
         slots_(thin_ ? entry_lanes(spec.side.mean_degree) : slots_for(spec, lanes_, reduce_batch(spec))),
         group_(lanes_ * slots_),
-        program_(
-            *spec.program,
-            {.lanes = lanes_, .batch = batch_, .strides = {spec.tiles > 1 ? stride() : 0}, .common = common(spec)}),
-        tail_(spec.tail == nullptr ? empty_ : *spec.tail,
-              {.lanes = lanes_, .name = "t", .operand = "q", .shared_offset = program_.shared_floats(), .root = "acc"}),
-        held_(slots_of(width_, lanes_)) {
+        program_(*spec.program, {.lanes = lanes_,
+                                 .batch = batch_,
+                                 .vector = most_,
+                                 .strides = {spec.tiles > 1 ? stride() : 0},
+                                 .common = common(spec)}),
+        tail_(spec.tail == nullptr ? empty_ : *spec.tail, {.lanes = lanes_,
+                                                           .vector = most_,
+                                                           .name = "t",
+                                                           .operand = "q",
+                                                           .shared_offset = program_.shared_floats(),
+                                                           .root = "acc"}),
+        held_(slots_of(width_, lanes_, most_)) {
     NACRE_CHECK(spec.tiles == 1 || (spec.tail == nullptr && !spec.argmax && !thin_), "a reduction that has no tiles");
   }
 
@@ -77,7 +90,7 @@ class ReduceText {
 extern "C" __global__ void __launch_bounds__(${T}${MIN}) ${NAME}(
     const Segment* __restrict__ segments, i64 count, const SplitRow* __restrict__ split_rows, int* counters,
     const u32* __restrict__ col, const u32* __restrict__ edge_id, const u16* __restrict__ edge_type,
-    const u32* __restrict__ row_vertex, const u64* __restrict__ step, float* out, int* argmax, float* partials,
+    const u32* __restrict__ row_vertex, const u64* __restrict__ step, ${OUT}* out, int* argmax, float* partials,
     i64 num_partials${P}${Q}) {
   const int member = threadIdx.x % ${G};
   const int lane = member % ${L};
@@ -99,6 +112,7 @@ ${FINISH}}
                                   {{"T", kThreads},
                                    {"MIN", spec_.min_blocks > 0 ? ", " + std::to_string(spec_.min_blocks) : ""},
                                    {"NAME", name},
+                                   {"OUT", spec_.narrow_out ? "u16" : "float"},
                                    {"P", operand_params(*spec_.program, "p")},
                                    {"Q", spec_.tail == nullptr ? "" : operand_params(*spec_.tail, "q")},
                                    {"G", group_},
@@ -260,7 +274,7 @@ if (at >= 0 && (${B} < 0 || x > ${A} || (x == ${A} && at < ${B}))) { ${A} = x; $
   std::string place() const {
     if (width_ == 1) return "const int j = 0;\n";
     return fill("const int j = (s / ${V} * ${L} + ${lane}) * ${V} + s % ${V};\n",
-                {{"V", vector_of(width_)}, {"L", lanes_}, {"lane", lanes_ == 1 ? "0" : "lane"}});
+                {{"V", vector_of(width_, most_)}, {"L", lanes_}, {"lane", lanes_ == 1 ? "0" : "lane"}});
   }
   std::string writes() const { return width_ == 1 ? "member == 0" : "slot == 0 && j < " + std::to_string(width_); }
   std::string each(const std::string& statement) const {
@@ -321,7 +335,7 @@ ${ADD}}
   std::string store_rows() const {
     if (thin_ || width_ == 1)
       return each("if (" + writes() + ") out[row * " + std::to_string(stride()) + " + j] = " + acc("s") + ";\n");
-    const int v = vector_of(width_);
+    const int v = vector_of(width_, most_);
     return fill(R"(#pragma unroll
 for (int c = 0; c < ${C}; ++c) {
   const int j = (c * ${L} + ${lane}) * ${V};
@@ -340,6 +354,7 @@ for (int c = 0; c < ${C}; ++c) {
   RowProgram empty_;
   int64_t width_;
   bool thin_;
+  int most_;   // longest vectors
   int lanes_;  // threads that share a row's elements
   int batch_;  // rows a slot has in flight
   int slots_;  // rows walked side by side
@@ -352,7 +367,7 @@ for (int c = 0; c < ${C}; ++c) {
 }  // namespace
 
 int reduce_batch(const ReduceSpec& spec) {
-  return is_thin(spec) ? 1 : batch_for(*spec.program, lanes_of(spec), common(spec));
+  return is_thin(spec) ? 1 : batch_for(*spec.program, lanes_of(spec), vector_of_spec(spec), common(spec));
 }
 
 int reduce_lanes(const ReduceSpec& spec) { return lanes_of(spec); }

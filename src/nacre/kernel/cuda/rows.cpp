@@ -12,7 +12,9 @@ int64_t widest(const RowProgram& program) {
 
 std::string operand_params(const RowProgram& program, const char* name) {
   std::string text;
-  for (size_t i = 0; i < program.operands.size(); ++i) text += ", float* " + std::string(name) + std::to_string(i);
+  for (size_t i = 0; i < program.operands.size(); ++i) {
+    text += (program.is_narrow(static_cast<int>(i)) ? ", u16* " : ", float* ") + std::string(name) + std::to_string(i);
+  }
   return text;
 }
 
@@ -22,11 +24,11 @@ int entry_lanes(int64_t mean_degree) {
   return lanes;
 }
 
-int batch_for(const RowProgram& program, int lanes, MicroOp common) {
+int batch_for(const RowProgram& program, int lanes, int vector, MicroOp common) {
   int64_t held = 1;
   for (const Micro& m : program.code) {
     if (m.op >= MicroOp::load && m.op < MicroOp::load_row0 && m.op != common)
-      held += slots_of(program.widths[static_cast<size_t>(m.out)], lanes);
+      held += slots_of(program.widths[static_cast<size_t>(m.out)], lanes, vector);
   }
   int batch = 8;
   while (batch > 1 && (batch * (held - 1) > 72 || batch > lanes)) batch /= 2;
@@ -53,8 +55,9 @@ constexpr int kThreads = 256;
 // A listed row is read at order[first + unit] and written at unit.
 RowSource rowwise(const RowProgram& program, const std::string& name, const std::string& params,
                   const std::string& indices, bool listed = false) {
-  const int lanes = widest(program) <= kThin && !has_products(program) ? 1 : lanes_for(widest(program));
-  ProgramText text(program, {.lanes = lanes, .store_row = listed ? "unit" : "pos"});
+  const int most = vector_limit(program);
+  const int lanes = widest(program) <= kThin && !has_products(program) ? 1 : lanes_for(widest(program), most);
+  ProgramText text(program, {.lanes = lanes, .vector = most, .store_row = listed ? "unit" : "pos"});
   const int groups = kThreads / lanes;
   RowSource out;
   out.per_block = groups;
@@ -111,17 +114,19 @@ RowSource map_listed_edges_source(const RowProgram& program) {
 
 RowSource column_sum_source(const RowProgram& program, int value) {
   const int64_t width = program.widths[static_cast<size_t>(value)];
-  const int lanes = widest(program) <= kThin && !has_products(program) ? 1 : lanes_for(widest(program));
-  ProgramText text(program, {.lanes = lanes});
+  const int most = vector_limit(program);
+  const int lanes = widest(program) <= kThin && !has_products(program) ? 1 : lanes_for(widest(program), most);
+  ProgramText text(program, {.lanes = lanes, .vector = most});
   const int groups = kThreads / lanes;
-  const int slots = slots_of(width, lanes);
+  const int slots = slots_of(width, lanes, most);
   const int64_t row = std::max<int64_t>(width, text.shared_floats());
   RowSource out;
   out.per_block = groups;
   out.source = {
       "column_sum",
       prelude() +
-          fill(R"(
+          fill(
+              R"(
 extern "C" __global__ void __launch_bounds__(${T}) column_sum(i64 count, ${PARAMS}const u64* step, float* partials${OPERANDS}) {
   const int lane = threadIdx.x % ${L};
   const u32 mask = group_mask<${L}>();
@@ -146,23 +151,23 @@ ${INDICES}${BODY}#pragma unroll
   }
 }
 )",
-               {{"T", kThreads},
-                {"PARAMS", kEdgeParams},
-                {"OPERANDS", operand_params(program, "p")},
-                {"L", lanes},
-                {"SH", row},
-                {"SETUP", indent(text.setup(), 1)},
-                {"ACC", indent(array("acc", slots, "0.0f"), 1)},
-                {"G", groups},
-                {"INDICES", program.domain.kind == SpaceKind::edge ? indent(edge_indices(program), 2) : ""},
-                {"BODY", indent(text.body(false), 2)},
-                {"S", slots},
-                {"V", text.slot(value, 0, "s")},
-                {"W", width},
-                {"AT", width == 1
-                           ? std::string(lanes == 1 ? "0" : "lane")
-                           : fill("(s / ${V} * ${L} + ${lane}) * ${V} + s % ${V}",
-                                  {{"V", vector_of(width)}, {"L", lanes}, {"lane", lanes == 1 ? "0" : "lane"}})}}),
+              {{"T", kThreads},
+               {"PARAMS", kEdgeParams},
+               {"OPERANDS", operand_params(program, "p")},
+               {"L", lanes},
+               {"SH", row},
+               {"SETUP", indent(text.setup(), 1)},
+               {"ACC", indent(array("acc", slots, "0.0f"), 1)},
+               {"G", groups},
+               {"INDICES", program.domain.kind == SpaceKind::edge ? indent(edge_indices(program), 2) : ""},
+               {"BODY", indent(text.body(false), 2)},
+               {"S", slots},
+               {"V", text.slot(value, 0, "s")},
+               {"W", width},
+               {"AT", width == 1
+                          ? std::string(lanes == 1 ? "0" : "lane")
+                          : fill("(s / ${V} * ${L} + ${lane}) * ${V} + s % ${V}",
+                                 {{"V", vector_of(width, most)}, {"L", lanes}, {"lane", lanes == 1 ? "0" : "lane"}})}}),
       kThreads, int64_t{4} * groups * row};
   return out;
 }

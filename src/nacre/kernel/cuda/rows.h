@@ -22,7 +22,8 @@ struct ReduceSpec {
   const RowProgram* program = nullptr;
   int value = -1;
   cpu::Reduce reduce = cpu::Reduce::sum;
-  bool store = true;  // write the reduced rows
+  bool store = true;        // write the reduced rows
+  bool narrow_out = false;  // as bf16
   bool argmax = false;
   const RowProgram* tail = nullptr;
   EdgeSide side;

@@ -15,12 +15,12 @@ namespace nacre::cuda {
 inline constexpr int64_t kThin = 8;
 
 int64_t widest(const RowProgram& program);
-// Operand parameters: ", float* p0, float* p1" …
+// Operand parameters: ", float* p0, u16* p1" …
 std::string operand_params(const RowProgram& program, const char* name);
 // Threads that share the entries of a row whose values a thread holds whole.
 int entry_lanes(int64_t mean_degree);
 // Rows in flight at once: as many as registers allow.
-int batch_for(const RowProgram& program, int lanes, MicroOp common);
+int batch_for(const RowProgram& program, int lanes, int vector, MicroOp common);
 // Declarations of src<u>, dst<u>, pos<u>, typ<u> that the program needs, from the entry held by lane `from`.
 struct EntryNames {
   bool rows_at_dst = true;

@@ -17,11 +17,12 @@ class SoftmaxText {
         threads_(whole_block ? 512 : 128),
         width_(program.widths[static_cast<size_t>(value)]),
         thin_(widest(program) <= kThin && !has_products(program)),
-        lanes_(thin_ ? 1 : lanes_for(widest(program))),
+        most_(vector_limit(program)),
+        lanes_(thin_ ? 1 : lanes_for(widest(program), most_)),
         group_(thin_ ? (whole_block ? 32 : entry_lanes(mean_degree)) : lanes_),
-        batch_(thin_ ? 1 : batch_for(program, lanes_, MicroOp::load_dst)),
-        text_(program, {.lanes = lanes_, .batch = batch_, .common = MicroOp::load_dst}),
-        slots_(slots_of(width_, lanes_)) {}
+        batch_(thin_ ? 1 : batch_for(program, lanes_, most_, MicroOp::load_dst)),
+        text_(program, {.lanes = lanes_, .batch = batch_, .vector = most_, .common = MicroOp::load_dst}),
+        slots_(slots_of(width_, lanes_, most_)) {}
 
   RowSource make() const {
     const std::string name = gradient_ ? "softmax_grad" : "softmax";
@@ -79,7 +80,7 @@ ${SETUP}${START}${LOOP}${AGREE}${LAST}}
   std::string place() const {
     if (width_ == 1) return "const int j = 0;\n";
     return fill("const int j = (s / ${V} * ${L} + ${lane}) * ${V} + s % ${V};\n",
-                {{"V", vector_of(width_)}, {"L", lanes_}, {"lane", lanes_ == 1 ? "0" : "lane"}});
+                {{"V", vector_of(width_, most_)}, {"L", lanes_}, {"lane", lanes_ == 1 ? "0" : "lane"}});
   }
   // A thread of a wide group that keeps slot s of a row; with one element all threads have it and the first writes.
   std::string inside() const { return lanes_ == 1 || width_ == 1 ? "true" : "j < " + std::to_string(width_); }
@@ -216,6 +217,7 @@ ${PLACE}    const i64 at = i * ${W} + j;
   int threads_;
   int64_t width_;
   bool thin_;
+  int most_;  // longest vectors
   int lanes_, group_, batch_;
   ProgramText text_;
   int slots_;

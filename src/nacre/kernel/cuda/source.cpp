@@ -12,12 +12,14 @@ typedef unsigned char u8;
 
 // V consecutive floats. `gather` reads what no kernel running now writes.
 template <int V> INLINE void load(const float* p, float* r) {
-  if constexpr (V == 4) { const float4 t = *(const float4*)p; r[0] = t.x; r[1] = t.y; r[2] = t.z; r[3] = t.w; }
+  if constexpr (V == 8) { load<4>(p, r); load<4>(p + 4, r + 4); }
+  else if constexpr (V == 4) { const float4 t = *(const float4*)p; r[0] = t.x; r[1] = t.y; r[2] = t.z; r[3] = t.w; }
   else if constexpr (V == 2) { const float2 t = *(const float2*)p; r[0] = t.x; r[1] = t.y; }
   else r[0] = *p;
 }
 template <int V> INLINE void gather(const float* p, float* r) {
-  if constexpr (V == 4) { const float4 t = __ldg((const float4*)p); r[0] = t.x; r[1] = t.y; r[2] = t.z; r[3] = t.w; }
+  if constexpr (V == 8) { gather<4>(p, r); gather<4>(p + 4, r + 4); }
+  else if constexpr (V == 4) { const float4 t = __ldg((const float4*)p); r[0] = t.x; r[1] = t.y; r[2] = t.z; r[3] = t.w; }
   else if constexpr (V == 2) { const float2 t = __ldg((const float2*)p); r[0] = t.x; r[1] = t.y; }
   else r[0] = __ldg(p);
 }
@@ -26,9 +28,42 @@ template <int V> INLINE void zero(float* r) {
   for (int v = 0; v < V; ++v) r[v] = 0.0f;
 }
 template <int V> INLINE void store(float* p, const float* r) {
-  if constexpr (V == 4) *(float4*)p = make_float4(r[0], r[1], r[2], r[3]);
+  if constexpr (V == 8) { store<4>(p, r); store<4>(p + 4, r + 4); }
+  else if constexpr (V == 4) *(float4*)p = make_float4(r[0], r[1], r[2], r[3]);
   else if constexpr (V == 2) *(float2*)p = make_float2(r[0], r[1]);
   else *p = r[0];
+}
+
+// The same of bf16, the upper half of a float; rounded to the nearest, to the even one of two.
+INLINE float widen(u16 x) { return __uint_as_float((u32)x << 16); }
+INLINE void widen2(u32 x, float* r) { r[0] = __uint_as_float(x << 16); r[1] = __uint_as_float(x & 0xffff0000u); }
+INLINE u32 narrow(float x) {
+  const u32 bits = __float_as_uint(x);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return bits >> 16 | 0x40u;  // not a number, and stays so
+  return bits + 0x7fffu + (bits >> 16 & 1u) >> 16;
+}
+INLINE u32 narrow2(const float* r) { return narrow(r[0]) | narrow(r[1]) << 16; }
+template <int V> INLINE void load(const u16* p, float* r) {
+  if constexpr (V == 8) {
+    const uint4 t = *(const uint4*)p;
+    widen2(t.x, r); widen2(t.y, r + 2); widen2(t.z, r + 4); widen2(t.w, r + 6);
+  } else if constexpr (V == 4) { const uint2 t = *(const uint2*)p; widen2(t.x, r); widen2(t.y, r + 2); }
+  else if constexpr (V == 2) widen2(*(const u32*)p, r);
+  else r[0] = widen(*p);
+}
+template <int V> INLINE void gather(const u16* p, float* r) {
+  if constexpr (V == 8) {
+    const uint4 t = __ldg((const uint4*)p);
+    widen2(t.x, r); widen2(t.y, r + 2); widen2(t.z, r + 4); widen2(t.w, r + 6);
+  } else if constexpr (V == 4) { const uint2 t = __ldg((const uint2*)p); widen2(t.x, r); widen2(t.y, r + 2); }
+  else if constexpr (V == 2) widen2(__ldg((const u32*)p), r);
+  else r[0] = widen(__ldg(p));
+}
+template <int V> INLINE void store(u16* p, const float* r) {
+  if constexpr (V == 8) *(uint4*)p = make_uint4(narrow2(r), narrow2(r + 2), narrow2(r + 4), narrow2(r + 6));
+  else if constexpr (V == 4) *(uint2*)p = make_uint2(narrow2(r), narrow2(r + 2));
+  else if constexpr (V == 2) *(u32*)p = narrow2(r);
+  else *p = (u16)narrow(r[0]);
 }
 
 // Over the L threads of a group; every thread gets the result.

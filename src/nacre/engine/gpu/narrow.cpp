@@ -1,0 +1,53 @@
+#include "nacre/engine/gpu/narrow.h"
+
+#include <algorithm>
+
+namespace nacre {
+namespace {
+
+// Rows shorter than this are not worth it, and rows of other lengths than multiples of eight are no operands of
+// products.
+constexpr int64_t kNarrowest = 16;
+constexpr int64_t kMultiple = 8;
+
+bool suits(const Node& node) {
+  const int64_t width = node.type.row_size();
+  return node.type.space.kind == SpaceKind::vertex && node.type.dtype == DType::f32 && node.op != Op::input &&
+         node.op != Op::param && width >= kNarrowest && width % kMultiple == 0;
+}
+
+void mark_operands(RowProgram& program, const Plan& plan) {
+  program.narrow.clear();
+  for (const NodeRef o : program.operands) program.narrow.push_back(plan.narrow[static_cast<size_t>(o)]);
+}
+
+}  // namespace
+
+void narrow_values(Plan& plan, const std::function<bool(const Kernel&)>& reads_bf16) {
+  const auto owner = [&](NodeRef i) { return plan.alias[static_cast<size_t>(i)]; };
+  std::vector<char> narrow(static_cast<size_t>(plan.dfg.size()), 0);
+  for (NodeRef i = 0; i < plan.dfg.size(); ++i) {
+    narrow[static_cast<size_t>(i)] = plan.stored[static_cast<size_t>(owner(i))] != 0 && suits(plan.dfg[owner(i)]);
+  }
+  const auto keep = [&](NodeRef i) {
+    if (i >= 0) narrow[static_cast<size_t>(owner(i))] = 0;
+  };
+  for (const auto& [name, node] : plan.dfg.outputs()) keep(node);
+  for (const auto& [name, node] : plan.dfg.updates()) keep(node);
+  for (const Kernel& kernel : plan.kernels) {
+    if (reads_bf16(kernel)) continue;
+    std::for_each(kernel.reads.begin(), kernel.reads.end(), keep);
+    std::for_each(kernel.writes.begin(), kernel.writes.end(), keep);
+    std::for_each(kernel.args.begin(), kernel.args.end(), keep);
+    std::for_each(plan.dfg[kernel.root].inputs.begin(), plan.dfg[kernel.root].inputs.end(), keep);
+  }
+  plan.narrow.assign(narrow.size(), 0);
+  for (NodeRef i = 0; i < plan.dfg.size(); ++i)
+    plan.narrow[static_cast<size_t>(i)] = narrow[static_cast<size_t>(owner(i))];
+  for (Kernel& kernel : plan.kernels) {
+    mark_operands(kernel.program, plan);
+    mark_operands(kernel.tail, plan);
+  }
+}
+
+}  // namespace nacre

@@ -1,0 +1,60 @@
+// Typed products on tensor cores (tf32), whose rows are read from where they lie: no gathered copies, no products by
+// pair in between.
+#pragma once
+
+#include "nacre/kernel/cuda/source.h"
+
+namespace nacre::cuda {
+
+// How a block's result is cut over its warps: warps_m · warps_n warps, each `m` times 16 rows and `n` times 8 columns.
+struct MmaTile {
+  int warps_m = 1, warps_n = 1;
+  int m = 1, n = 1;
+  int stages = 2;
+  int64_t shared_bytes = 0;
+  int64_t rows() const { return int64_t{warps_m} * m * 16; }
+  int64_t columns() const { return int64_t{warps_n} * n * 8; }
+  int threads() const { return warps_m * warps_n * 32; }
+};
+
+// Rows of one type, by position.
+struct MmaRun {
+  uint32_t type;
+  uint32_t begin, end;
+  uint32_t unused = 0;
+};
+
+// Rows x times a matrix: out = x · W[type].
+struct TypedProduct {
+  int64_t k = 0, n = 0;    // of one matrix as the product uses it: [k, n]
+  bool transpose = false;  // it lies as [n, k]
+  // A row of the input (or of the result) for each type: found by slot, position · slots + type. Summed over the types
+  // of the input; side by side, the matrices being [k, slots · n] (transposed: [slots · n, k]), for the result's.
+  int64_t slots_in = 0, slots_out = 0;
+  int64_t shared_bytes = 0;  // that a block may have
+};
+// False where not even two stages fit.
+bool fits(const TypedProduct& what);
+MmaTile tile_of(const TypedProduct& what);
+int64_t column_blocks(const TypedProduct& what);
+// typed_product(x, map_in or null, w, out, map_out or null, runs or null, count: int64): positions of runs of at most
+// tile.rows(), one a block and column block; null: `count` positions. Maps give the row of a position (of a slot), null:
+// its own number; kNoRow: a row of zeros, or a result that is not wanted.
+Source typed_product(const TypedProduct& what);
+
+// Σ over positions of one type of x[map_x]ᵀ · g[map_g], [k, n].
+struct TypedGrad {
+  int64_t k = 0, n = 0;
+  int64_t shared_bytes = 0;
+};
+bool fits(const TypedGrad& what);
+MmaTile tile_of(const TypedGrad& what);
+// Blocks that share a run.
+int64_t blocks_of_run(const TypedGrad& what);
+// typed_grad(x, map_x or null, g, map_g or null, runs, partials): each run's sum goes to a matrix of its own.
+Source typed_grad(const TypedGrad& what);
+// typed_grad_total(partials, first: types + 1 int32, dw): adds the runs of each type in order; a thread for each element
+// of dw.
+Source typed_grad_total(const TypedGrad& what, int64_t types);
+
+}  // namespace nacre::cuda
