@@ -1,7 +1,6 @@
 // nacre bench cpu: epoch times of the reference models, kernel by kernel against the physical floor.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fstream>
 #include <memory>
@@ -122,13 +121,13 @@ void run_cpu(BenchCommand& c) {
 
 }  // namespace
 
-void add_bench(CLI::App& app) {
-  CLI::App& bench = *app.add_subcommand("bench", "measurements");
-  bench.require_subcommand(1);
+void add_bench(Command app) {
+  Command bench = app.add_subcommand("bench", "measurements");
+  bench.require_subcommand();
   add_bench_gpu(bench);
   add_bench_wisegraph(bench);
-  CLI::App& command =
-      *bench.add_subcommand("cpu", "epoch time of the reference models on the CPU, and time over the floor per kernel");
+  Command command =
+      bench.add_subcommand("cpu", "epoch time of the reference models on the CPU, and time over the floor per kernel");
   const auto c = std::make_shared<BenchCommand>();
   c->config.data = "twin:arxiv";
   c->config.device = "cpu";
@@ -138,14 +137,14 @@ void add_bench(CLI::App& app) {
   add_data_options(command, c->config, false);
   add_execution_options(command, c->config);
   add_talk_options(command);
-  command.add_option("--models", c->models, "comma-separated")->capture_default_str();
-  command.add_option("--layers", c->config.model.layers)->capture_default_str();
-  command.add_option("--hidden", c->config.model.hidden)->capture_default_str();
+  command.add_option("--models", c->models, "comma-separated").show_default();
+  command.add_option("--layers", c->config.model.layers).show_default();
+  command.add_option("--hidden", c->config.model.hidden).show_default();
   command.add_option("--heads", c->config.model.heads, "attention heads; default 4");
-  command.add_option("--dropout", c->config.model.dropout)->capture_default_str();
-  command.add_option("--relations", c->config.relations)->capture_default_str();
-  command.add_option("--epochs", c->epochs, "timed epochs")->capture_default_str()->check(CLI::PositiveNumber);
-  command.add_option("--warmup", c->warmup, "epochs before")->capture_default_str()->check(CLI::NonNegativeNumber);
+  command.add_option("--dropout", c->config.model.dropout).show_default();
+  command.add_option("--relations", c->config.relations).show_default();
+  command.add_option("--epochs", c->epochs, "timed epochs").show_default().positive();
+  command.add_option("--warmup", c->warmup, "epochs before").show_default().not_negative();
   command.add_option("--json", c->json, "write the results to a file");
   command.add_flag("!--no-kernels", c->kernels, "leave out the table of kernels");
   command.callback([c] { run_cpu(*c); });

@@ -2,7 +2,6 @@
 // over neighbours alone. One JSON line a result, as bench/peers reads them.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -241,8 +240,8 @@ void run_gpu(GpuBench& c) {
 
 }  // namespace
 
-void add_bench_gpu(CLI::App& bench) {
-  CLI::App& command = *bench.add_subcommand("gpu", "epoch time of the reference models on a GPU, kernel by kernel");
+void add_bench_gpu(Command bench) {
+  Command command = bench.add_subcommand("gpu", "epoch time of the reference models on a GPU, kernel by kernel");
   const auto c = std::make_shared<GpuBench>();
   c->config.data = "twin:arxiv";
   c->config.device = "cuda";
@@ -255,16 +254,16 @@ void add_bench_gpu(CLI::App& bench) {
   add_data_options(command, c->config, false);
   add_execution_options(command, c->config);
   add_talk_options(command);
-  command.add_option("--models", c->models, "comma-separated; may be empty")->capture_default_str();
+  command.add_option("--models", c->models, "comma-separated; may be empty").show_default();
   command.add_option("--spmm", c->widths, "widths of sums over neighbours to time alone, comma-separated");
   command.add_option("--name", c->name, "of the data, in the results");
-  command.add_option("--layers", c->config.model.layers)->capture_default_str();
-  command.add_option("--hidden", c->config.model.hidden)->capture_default_str();
+  command.add_option("--layers", c->config.model.layers).show_default();
+  command.add_option("--hidden", c->config.model.hidden).show_default();
   command.add_option("--heads", c->config.model.heads, "attention heads; default 1");
-  command.add_option("--dropout", c->config.model.dropout)->capture_default_str();
+  command.add_option("--dropout", c->config.model.dropout).show_default();
   command.add_option("--aggregator", c->config.model.aggregator, "of SAGE");
-  command.add_option("--relations", c->config.relations)->capture_default_str();
-  command.add_option("--seconds", c->seconds, "of timed epochs for each model")->capture_default_str();
+  command.add_option("--relations", c->config.relations).show_default();
+  command.add_option("--seconds", c->seconds, "of timed epochs for each model").show_default();
   command.add_option("--out", c->out, "append the results to a file");
   command.add_option("--tensors", c->tensors, "write the first weights and gradients of each model into this folder");
   command.add_flag("--kernels", c->kernels, "each kernel by itself as well");

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -147,9 +146,8 @@ void WiseBench::write(const std::string& file, const std::string& content) {
   if (std::find(files_.begin(), files_.end(), file) == files_.end()) files_.push_back(file);
 }
 
-void add_bench_wisegraph(CLI::App& bench) {
-  CLI::App& command =
-      *bench.add_subcommand("wisegraph", "the planner beside plans written by hand: figures of the paper");
+void add_bench_wisegraph(Command bench) {
+  Command command = bench.add_subcommand("wisegraph", "the planner beside plans written by hand: figures of the paper");
   const auto c = std::make_shared<WiseCommand>();
   WiseOptions& o = c->options;
   o.config.model.layers = 3;
@@ -160,19 +158,15 @@ void add_bench_wisegraph(CLI::App& bench) {
   command.add_option("--graphs", c->graphs, "comma-separated; default twin:arxiv and three more");
   command.add_option("--models", c->models, "comma-separated; default gcn,sage,gat,rgcn,sage-lstm");
   command.add_option("--figures", c->figures, "of 13,15,16,17,18,19,t3; default all, or none beside the flags below");
-  command.add_option("--hidden", o.config.model.hidden)->capture_default_str()->check(CLI::PositiveNumber);
-  command.add_option("--layers", o.config.model.layers)->capture_default_str()->check(CLI::PositiveNumber);
+  command.add_option("--hidden", o.config.model.hidden).show_default().positive();
+  command.add_option("--layers", o.config.model.layers).show_default().positive();
   command.add_option("--heads", o.config.model.heads, "of gat; default 4");
-  command.add_option("--relations", o.config.relations)->capture_default_str();
-  command.add_option("--epochs", o.epochs, "timed per plan")->capture_default_str()->check(CLI::PositiveNumber);
-  command.add_option("--scale", o.scale, "of every twin")->capture_default_str()->check(CLI::PositiveNumber);
-  command.add_option("--lstm-scale", o.lstm_scale, "of twins for sage-lstm, on top")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command.add_option("--limit-s", o.limit, "seconds of a step; slower plans are given up")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command.add_option("--out", o.out, "folder for CSV and SVG files")->capture_default_str();
+  command.add_option("--relations", o.config.relations).show_default();
+  command.add_option("--epochs", o.epochs, "timed per plan").show_default().positive();
+  command.add_option("--scale", o.scale, "of every twin").show_default().positive();
+  command.add_option("--lstm-scale", o.lstm_scale, "of twins for sage-lstm, on top").show_default().positive();
+  command.add_option("--limit-s", o.limit, "seconds of a step; slower plans are given up").show_default().positive();
+  command.add_option("--out", o.out, "folder for CSV and SVG files").show_default();
   command.add_flag("--cost-model", c->cost_model, "how well the cost model ranks plans and predicts kernels");
   command.add_flag("--outliers", c->outliers, "Fig. 19: outliers run apart, or like the rest");
   command.add_flag("--dkp", c->dkp, "GCN's order of sum and product, chosen and measured, over sizes");

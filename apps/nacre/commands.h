@@ -2,22 +2,20 @@
 // exceptions.
 #pragma once
 
-namespace CLI {  // NOLINT(readability-identifier-naming): as CLI11 calls it
-class App;
-}
+#include "command.h"
 
 namespace nacre::cli {
 
-void add_devices(CLI::App& app);
+void add_devices(Command app);
 void add_data(CLI::App& app);
-void add_plan(CLI::App& app);
-void add_explain(CLI::App& app);
-void add_profile(CLI::App& app);
-void add_train(CLI::App& app);
-void add_eval(CLI::App& app);
-void add_predict(CLI::App& app);
-void add_bench(CLI::App& app);
-void add_bench_gpu(CLI::App& bench);
-void add_bench_wisegraph(CLI::App& bench);
+void add_plan(Command app);
+void add_explain(Command app);
+void add_profile(Command app);
+void add_train(Command app);
+void add_eval(Command app);
+void add_predict(Command app);
+void add_bench(Command app);
+void add_bench_gpu(Command bench);
+void add_bench_wisegraph(Command bench);
 
 }  // namespace nacre::cli

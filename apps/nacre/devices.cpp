@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <hwy/targets.h>
 
-#include <CLI/CLI.hpp>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -84,8 +83,8 @@ void print_json(const Gpus& gpus) {
 
 }  // namespace
 
-void add_devices(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("devices", "list the hardware a run can use");
+void add_devices(Command app) {
+  Command command = app.add_subcommand("devices", "list the hardware a run can use");
   const auto json = std::make_shared<bool>(false);
   command.add_flag("--json", *json, "print JSON instead of text");
   command.callback([json] {

@@ -1,7 +1,6 @@
 // nacre eval and nacre predict: from a run folder or a weights file.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -119,28 +118,28 @@ void run_predict(EvalCommand& c) {
   fmt::print("predictions for {} vertices: {}\n", human_count(session->dataset().num_nodes()), c.output);
 }
 
-std::shared_ptr<EvalCommand> add_common(CLI::App& command) {
+std::shared_ptr<EvalCommand> add_common(Command command) {
   auto c = std::make_shared<EvalCommand>();
   add_data_options(command, c->config, false);
   add_execution_options(command, c->config);
   add_talk_options(command);
-  command.add_option("--checkpoint", c->checkpoint, "run folder or .safetensors file")->required();
+  command.add_option("--checkpoint", c->checkpoint, "run folder or .safetensors file").required();
   return c;
 }
 
 }  // namespace
 
-void add_eval(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("eval", "score a trained model");
+void add_eval(Command app) {
+  Command command = app.add_subcommand("eval", "score a trained model");
   const auto c = add_common(command);
   command.add_flag("--json", c->json, "end stdout with one JSON object");
   command.callback([c] { run_eval(*c); });
 }
 
-void add_predict(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("predict", "write a trained model's predictions");
+void add_predict(Command app) {
+  Command command = app.add_subcommand("predict", "write a trained model's predictions");
   const auto c = add_common(command);
-  command.add_option("--output,-o", c->output, "a .csv or .safetensors file")->capture_default_str();
+  command.add_option("--output,-o", c->output, "a .csv or .safetensors file").show_default();
   command.add_flag("--scores", c->scores, "csv: also every class's score");
   command.callback([c] { run_predict(*c); });
 }

@@ -1,7 +1,6 @@
 // nacre explain: why the plan of a run is what it is, with every kernel predicted and measured.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -226,9 +225,9 @@ void run(ExplainCommand& c) {
 
 }  // namespace
 
-void add_explain(CLI::App& app) {
-  CLI::App& command =
-      *app.add_subcommand("explain", "why the plan of a run is what it is: predicted, measured, and what lost");
+void add_explain(Command app) {
+  Command command =
+      app.add_subcommand("explain", "why the plan of a run is what it is: predicted, measured, and what lost");
   const auto c = std::make_shared<ExplainCommand>();
   add_data_options(command, c->config, false);
   add_model_options(command, c->config);
@@ -237,14 +236,14 @@ void add_explain(CLI::App& app) {
   add_talk_options(command);
   command.add_option("--run", c->run, "explain the plan of this run folder");
   command.add_option("--steps", c->steps, "training steps measured; 0: predictions only")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1000));
+      .show_default()
+      .between(0, 1000);
   command.add_option("--budget", c->budget, "seconds for timing alternatives of a plan that was not searched just now")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      .show_default()
+      .not_negative();
   command.add_flag("--json", c->json, "print JSON instead of text");
-  command.callback([c, &command] {
-    c->all = command.get_option("--verbose")->count() > 0;
+  command.callback([c, command] {
+    c->all = command.get_option("--verbose").given();
     run(*c);
   });
 }

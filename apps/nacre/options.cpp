@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -49,157 +48,139 @@ std::string whole_number(const std::string& text) {
 
 }  // namespace
 
-void add_data_options(CLI::App& command, RunConfig& c, bool required) {
-  auto* data = command.add_option("--data", c.data, "a file, or twin:NAME[@scale] (nacre data list)")->group("Data");
-  if (required) data->required();
-  command.add_option("--format", c.load.format, "nacre, npz or edges; recognised when not given")->group("Data");
+void add_data_options(Command command, RunConfig& c, bool required) {
+  const Setting data =
+      command.add_option("--data", c.data, "a file, or twin:NAME[@scale] (nacre data list)").group("Data");
+  if (required) data.required();
+  command.add_option("--format", c.load.format, "nacre, npz or edges; recognised when not given").group("Data");
   command
       .add_option("--features", c.load.features_file,
                   "for edge lists: one row of features per vertex (.npy, .npz, .csv)")
-      ->group("Data");
+      .group("Data");
   command.add_option("--labels", c.load.labels_file, "for edge lists: one label per vertex (.npy or text)")
-      ->group("Data");
-  command.add_option("--splits", c.load.splits_file, "for edge lists: train, val, test (.npz or text)")->group("Data");
+      .group("Data");
+  command.add_option("--splits", c.load.splits_file, "for edge lists: train, val, test (.npz or text)").group("Data");
   command.add_option("--num-nodes", c.load.num_nodes, "for edge lists: number of vertices; default: largest id + 1")
-      ->group("Data");
-  command.add_flag("--undirected", c.load.undirected, "add the reverse of every edge")->group("Data");
-  command.add_option("--data-seed", c.load.seed, "seed of generated twins")->check(whole_number)->group("Data");
+      .group("Data");
+  command.add_flag("--undirected", c.load.undirected, "add the reverse of every edge").group("Data");
+  command.add_option("--data-seed", c.load.seed, "seed of generated twins").check(whole_number).group("Data");
 }
 
-void add_model_options(CLI::App& command, RunConfig& c) {
+void add_model_options(Command command, RunConfig& c) {
   ModelOptions& m = c.model;
   std::string names;
   for (const ModelInfo* info : model_list()) names += (names.empty() ? "" : ", ") + info->name;
-  command.add_option("--model", m.model, "one of " + names)->capture_default_str()->group("Model");
-  command.add_option("--layers", m.layers, "message-passing layers")->capture_default_str()->group("Model");
-  command.add_option("--hidden", m.hidden, "width of hidden layers, all heads together")
-      ->capture_default_str()
-      ->group("Model");
-  command.add_option("--heads", m.heads, "attention heads; default: the model's own")->group("Model");
+  command.add_option("--model", m.model, "one of " + names).show_default().group("Model");
+  command.add_option("--layers", m.layers, "message-passing layers").show_default().group("Model");
+  command.add_option("--hidden", m.hidden, "width of hidden layers, all heads together").show_default().group("Model");
+  command.add_option("--heads", m.heads, "attention heads; default: the model's own").group("Model");
   command.add_option("--out-heads", m.out_heads, "attention heads of the last layer, averaged")
-      ->capture_default_str()
-      ->group("Model");
-  command.add_option("--dropout", m.dropout, "share dropped between layers")->capture_default_str()->group("Model");
-  command.add_option("--input-dropout", m.input_dropout, "share of the features dropped")
-      ->capture_default_str()
-      ->group("Model");
+      .show_default()
+      .group("Model");
+  command.add_option("--dropout", m.dropout, "share dropped between layers").show_default().group("Model");
+  command.add_option("--input-dropout", m.input_dropout, "share of the features dropped").show_default().group("Model");
   command.add_option("--attention-dropout", m.attention_dropout, "share of the attention dropped")
-      ->capture_default_str()
-      ->group("Model");
-  command.add_option("--aggr", m.aggregator, "mean, sum, max or lstm; default: the model's own")->group("Model");
-  command.add_option("--activation", m.activation, "relu, elu, …; default: the model's own")->group("Model");
-  command.add_option("--norm", m.norm, "none, layer or batch")->capture_default_str()->group("Model");
-  command.add_flag("--residual", m.residual, "add each hidden layer's input to its output")->group("Model");
+      .show_default()
+      .group("Model");
+  command.add_option("--aggr", m.aggregator, "mean, sum, max or lstm; default: the model's own").group("Model");
+  command.add_option("--activation", m.activation, "relu, elu, …; default: the model's own").group("Model");
+  command.add_option("--norm", m.norm, "none, layer or batch").show_default().group("Model");
+  command.add_flag("--residual", m.residual, "add each hidden layer's input to its output").group("Model");
   command.add_option("--num-bases", m.num_bases, "rgcn: basis matrices; 0 = one matrix per relation")
-      ->capture_default_str()
-      ->group("Model");
+      .show_default()
+      .group("Model");
   command.add_option("--relations", c.relations, "edge types assigned to an untyped graph for typed models")
-      ->capture_default_str()
-      ->group("Model");
-  command.add_option("--normalize-features", c.normalize_features, "auto, row or none")
-      ->capture_default_str()
-      ->group("Model");
+      .show_default()
+      .group("Model");
+  command.add_option("--normalize-features", c.normalize_features, "auto, row or none").show_default().group("Model");
   command
-      .add_option_function<std::vector<std::string>>(
+      .add_list(
           "--set",
           [&m](const std::vector<std::string>& pairs) {
             for (const std::string& pair : pairs) {
               const size_t equals = pair.find('=');
               double value = 0;
-              if (equals == std::string::npos || equals == 0 ||
-                  !CLI::detail::lexical_cast(pair.substr(equals + 1), value)) {
+              if (equals == std::string::npos || equals == 0 || !parse_double(pair.substr(equals + 1), value)) {
                 throw UserError("--set", "'" + pair + "' is not NAME=NUMBER");
               }
               m.knobs[pair.substr(0, equals)] = value;
             }
           },
           "a setting of the model's own, NAME=NUMBER; may be repeated")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group("Model");
+      .group("Model");
 }
 
-void add_training_options(CLI::App& command, RunConfig& c) {
+void add_training_options(Command command, RunConfig& c) {
   OptimizerOptions& o = c.optimizer;
   ScheduleOptions& s = c.schedule;
-  command.add_option("--epochs", c.epochs, "passes over the graph")->capture_default_str()->group("Training");
-  command.add_option("--lr", o.lr, "learning rate")->capture_default_str()->group("Training");
+  command.add_option("--epochs", c.epochs, "passes over the graph").show_default().group("Training");
+  command.add_option("--lr", o.lr, "learning rate").show_default().group("Training");
   command.add_option("--weight-decay", o.weight_decay, "L2 penalty; decoupled with adamw")
-      ->capture_default_str()
-      ->group("Training");
-  command.add_option("--optimizer", o.name, "adam, adamw or sgd")->capture_default_str()->group("Training");
-  command.add_option("--momentum", o.momentum, "of sgd")->capture_default_str()->group("Training");
-  command.add_option("--beta1", o.beta1, "of adam")->capture_default_str()->group("Training");
-  command.add_option("--beta2", o.beta2, "of adam")->capture_default_str()->group("Training");
-  command.add_option("--eps", o.epsilon, "of adam")->capture_default_str()->group("Training");
-  command.add_option("--lr-schedule", s.name, "constant, step, cosine or linear")
-      ->capture_default_str()
-      ->group("Training");
-  command.add_option("--warmup", s.warmup, "epochs of growing learning rate")->capture_default_str()->group("Training");
-  command.add_option("--lr-step", s.step_size, "step schedule: epochs between drops")
-      ->capture_default_str()
-      ->group("Training");
-  command.add_option("--lr-gamma", s.gamma, "step schedule: factor of a drop")
-      ->capture_default_str()
-      ->group("Training");
+      .show_default()
+      .group("Training");
+  command.add_option("--optimizer", o.name, "adam, adamw or sgd").show_default().group("Training");
+  command.add_option("--momentum", o.momentum, "of sgd").show_default().group("Training");
+  command.add_option("--beta1", o.beta1, "of adam").show_default().group("Training");
+  command.add_option("--beta2", o.beta2, "of adam").show_default().group("Training");
+  command.add_option("--eps", o.epsilon, "of adam").show_default().group("Training");
+  command.add_option("--lr-schedule", s.name, "constant, step, cosine or linear").show_default().group("Training");
+  command.add_option("--warmup", s.warmup, "epochs of growing learning rate").show_default().group("Training");
+  command.add_option("--lr-step", s.step_size, "step schedule: epochs between drops").show_default().group("Training");
+  command.add_option("--lr-gamma", s.gamma, "step schedule: factor of a drop").show_default().group("Training");
   command.add_option("--lr-final", s.final_ratio, "cosine, linear: share of the rate left at the end")
-      ->capture_default_str()
-      ->group("Training");
-  command.add_option("--seed", c.seed, "of weights and dropout")
-      ->check(whole_number)
-      ->capture_default_str()
-      ->group("Training");
-  command.add_option("--metric", c.metric, "auto, accuracy, micro_f1 or roc_auc")
-      ->capture_default_str()
-      ->group("Training");
-  command.add_option("--eval-every", c.eval_every, "epochs between evaluations")
-      ->capture_default_str()
-      ->group("Training");
+      .show_default()
+      .group("Training");
+  command.add_option("--seed", c.seed, "of weights and dropout").check(whole_number).show_default().group("Training");
+  command.add_option("--metric", c.metric, "auto, accuracy, micro_f1 or roc_auc").show_default().group("Training");
+  command.add_option("--eval-every", c.eval_every, "epochs between evaluations").show_default().group("Training");
   command.add_option("--patience", c.patience, "stop after this many evaluations without improvement; 0 = never")
-      ->capture_default_str()
-      ->group("Training");
+      .show_default()
+      .group("Training");
   command.add_option("--select", c.select, "weights kept: best validation score (best) or loss (loss), or the last")
-      ->capture_default_str()
-      ->group("Training");
+      .show_default()
+      .group("Training");
 }
 
-void add_execution_options(CLI::App& command, RunConfig& c) {
+void add_execution_options(Command command, RunConfig& c) {
   command.add_option("--device", c.device, "auto, cpu, cuda, cuda:1 or cuda:0@32 (32 multiprocessors of it)")
-      ->capture_default_str()
-      ->group("Execution");
-  command.add_option("--threads", c.threads, "0 = all")->capture_default_str()->group("Execution");
-  command.add_option("--precision", c.precision, "f32; on a GPU also tf32 (matrix products) or bf16 (wide values in memory, too)")
-      ->capture_default_str()
-      ->group("Execution");
+      .show_default()
+      .group("Execution");
+  command.add_option("--threads", c.threads, "0 = all").show_default().group("Execution");
+  command
+      .add_option("--precision", c.precision,
+                  "f32; on a GPU also tf32 (matrix products) or bf16 (wide values in memory, too)")
+      .show_default()
+      .group("Execution");
   command.add_option("--mode", c.mode, "full: every epoch is one step over the whole graph")
-      ->capture_default_str()
-      ->group("Execution");
+      .show_default()
+      .group("Execution");
   command
       .add_option("--plan", c.plan,
                   "auto (searched), off (rules only), vertex, edge, tensor, a partition table such as\n"
                   "dst-id=1,edge-id=32, or a plan file")
-      ->capture_default_str()
-      ->group("Execution");
+      .show_default()
+      .group("Execution");
   command.add_flag("--deterministic", c.deterministic, "the same bits on any machine: plans by rules, not by timing")
-      ->group("Execution");
-  command.add_flag("!--no-plan-cache", c.plan_cache, "search anew, and do not keep the plan")->group("Execution");
+      .group("Execution");
+  command.add_flag("!--no-plan-cache", c.plan_cache, "search anew, and do not keep the plan").group("Execution");
   command
-      .add_option_function<std::string>(
+      .add_call(
           "--memory-limit", [&c](const std::string& text) { c.memory_limit = parse_size(text); },
           "most memory a run may use, e.g. 6G; default: what is free")
-      ->group("Execution");
+      .group("Execution");
 }
 
-void add_planned_epochs(CLI::App& command, RunConfig& c) {
+void add_planned_epochs(Command command, RunConfig& c) {
   command.add_option("--epochs", c.epochs, "length of the run: what a search may cost")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber)
-      ->group("Execution");
+      .show_default()
+      .positive()
+      .group("Execution");
 }
 
-void add_talk_options(CLI::App& command) {
-  command.add_flag_callback(
+void add_talk_options(Command command) {
+  command.add_flag_call(
       "--quiet,-q", [] { set_log_level(LogLevel::quiet); }, "say nothing but results");
-  command.add_flag_callback(
+  command.add_flag_call(
       "--verbose,-v", [] { set_log_level(LogLevel::verbose); }, "say more");
 }
 

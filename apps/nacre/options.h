@@ -3,26 +3,23 @@
 
 #include <string>
 
+#include "command.h"
 #include "nacre/device/device.h"
 #include "nacre/train/session.h"
 #include "nacre/train/trainer.h"
 
-namespace CLI {  // NOLINT(readability-identifier-naming): as CLI11 calls it
-class App;
-}
-
 namespace nacre::cli {
 
 // Every group of options adds itself to a command and fills `config` when the command line is parsed.
-void add_data_options(CLI::App& command, RunConfig& config, bool required);
-void add_model_options(CLI::App& command, RunConfig& config);
-void add_training_options(CLI::App& command, RunConfig& config);
-void add_execution_options(CLI::App& command, RunConfig& config);
+void add_data_options(Command command, RunConfig& config, bool required);
+void add_model_options(Command command, RunConfig& config);
+void add_training_options(Command command, RunConfig& config);
+void add_execution_options(Command command, RunConfig& config);
 // --epochs for commands that plan and do not train: how long a run the search may reckon with.
-void add_planned_epochs(CLI::App& command, RunConfig& config);
+void add_planned_epochs(Command command, RunConfig& config);
 
 // --quiet, --verbose
-void add_talk_options(CLI::App& command);
+void add_talk_options(Command command);
 
 // Loads the data with progress and notes.
 Dataset open_data(const RunConfig& config);

@@ -1,7 +1,6 @@
 // nacre plan: what a run would do, and what it would cost, without doing it.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "commands.h"
@@ -149,8 +148,8 @@ void run(PlanCommand& c) {
 
 }  // namespace
 
-void add_plan(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("plan", "show the plan of a run: DFG, kernels, memory");
+void add_plan(Command app) {
+  Command command = app.add_subcommand("plan", "show the plan of a run: DFG, kernels, memory");
   const auto c = std::make_shared<PlanCommand>();
   add_data_options(command, c->config, true);
   add_model_options(command, c->config);
@@ -162,19 +161,15 @@ void add_plan(CLI::App& app) {
                      "write the CUDA source of the plan's kernels into this folder; needs no GPU (see --device " +
                          std::string(kTypical) + ")");
   command.get_option("--device")
-      ->description(command.get_option("--device")->get_description() + ";\n" + kTypical +
-                    ": what would run on a GPU, whether or not there is one");
-  command.add_option("--picture,--emit-svg", c->picture, "write a picture of the partition as SVG")->group("Picture");
+      .add_help(";\n" + std::string(kTypical) + ": what would run on a GPU, whether or not there is one");
+  command.add_option("--picture,--emit-svg", c->picture, "write a picture of the partition as SVG").group("Picture");
   command.add_option("--table", c->table, "picture of this partition table; default: the one the plan uses most")
-      ->group("Picture");
-  command.add_option("--vertices", c->square.vertices, "side of the square shown")
-      ->capture_default_str()
-      ->group("Picture");
+      .group("Picture");
+  command.add_option("--vertices", c->square.vertices, "side of the square shown").show_default().group("Picture");
   c->square.first = -1;
-  command
-      .add_option("--first", c->square.first, "its first vertex; default: vertices around the busiest one are shown")
-      ->check(CLI::NonNegativeNumber)
-      ->group("Picture");
+  command.add_option("--first", c->square.first, "its first vertex; default: vertices around the busiest one are shown")
+      .not_negative()
+      .group("Picture");
   command.add_flag("--json", c->json, "print JSON instead of text");
   command.callback([c] { run(*c); });
 }

@@ -1,7 +1,6 @@
 // nacre profile: measures what this machine's kernels take, or what a GPU can do, and keeps it.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -110,15 +109,15 @@ void run(const ProfileCommand& c) {
 
 }  // namespace
 
-void add_profile(CLI::App& app) {
-  CLI::App& command =
-      *app.add_subcommand("profile", "measure this machine, or a GPU, for the planner, and keep the figures");
+void add_profile(Command app) {
+  Command command =
+      app.add_subcommand("profile", "measure this machine, or a GPU, for the planner, and keep the figures");
   const auto c = std::make_shared<ProfileCommand>();
   add_talk_options(command);
-  command.add_option("--device", c->device, "cpu, auto, cuda, cuda:1 or cuda:0@32")->capture_default_str();
+  command.add_option("--device", c->device, "cpu, auto, cuda, cuda:1 or cuda:0@32").show_default();
   command.add_option("--seconds", c->seconds, "about how long kernels are timed on the CPU")
-      ->capture_default_str()
-      ->check(CLI::Range(0.05, 3600.0));
+      .show_default()
+      .between(0.05, 3600.0);
   command.add_option("--threads", c->threads, "0 = all; a profile of the CPU is for one number of threads");
   command.add_flag("--json", c->json, "print JSON instead of text");
   command.callback([c] { run(*c); });

@@ -1,7 +1,6 @@
 // nacre train
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -114,8 +113,8 @@ void run(TrainCommand& c) {
 
 }  // namespace
 
-void add_train(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("train", "train a model (plans first)");
+void add_train(Command app) {
+  Command command = app.add_subcommand("train", "train a model (plans first)");
   const auto c = std::make_shared<TrainCommand>();
   add_data_options(command, c->config, true);
   add_model_options(command, c->config);
@@ -126,21 +125,21 @@ void add_train(CLI::App& app) {
   command
       .add_option("--checkpoint", c->trainer.run_folder,
                   "run folder: checkpoints, metrics, final weights; default: a fresh one under runs/")
-      ->group("Output");
+      .group("Output");
   command
       .add_flag("--resume", c->trainer.resume,
                 "continue from the newest checkpoint in --checkpoint, or start afresh when there is none")
-      ->group("Output");
+      .group("Output");
   command.add_option("--checkpoint-every", c->trainer.checkpoint_every, "epochs between checkpoints; default: by time")
-      ->group("Output");
-  command.add_option("--keep", c->trainer.keep, "checkpoints kept")->capture_default_str()->group("Output");
-  command.add_flag("--no-checkpoint", c->no_checkpoint, "write no run folder")->group("Output");
+      .group("Output");
+  command.add_option("--keep", c->trainer.keep, "checkpoints kept").show_default().group("Output");
+  command.add_flag("--no-checkpoint", c->no_checkpoint, "write no run folder").group("Output");
   command
       .add_option("--metrics", c->trainer.metrics_file,
                   "JSON lines, one per epoch; default: metrics.jsonl in the run folder")
-      ->group("Output");
-  command.add_option("--trace", c->trace, "write a timeline that Perfetto opens")->group("Output");
-  command.add_flag("--json", c->json, "end stdout with one JSON object")->group("Output");
+      .group("Output");
+  command.add_option("--trace", c->trace, "write a timeline that Perfetto opens").group("Output");
+  command.add_flag("--json", c->json, "end stdout with one JSON object").group("Output");
   command.callback([c] { run(*c); });
 }
 

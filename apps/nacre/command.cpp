@@ -1,0 +1,98 @@
+#include "command.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <utility>
+
+namespace nacre::cli {
+
+Setting Setting::group(const std::string& heading) const {
+  option_->group(heading);
+  return *this;
+}
+
+Setting Setting::add_help(const std::string& more) const {
+  option_->description(option_->get_description() + more);
+  return *this;
+}
+
+Setting Setting::show_default() const {
+  option_->capture_default_str();
+  return *this;
+}
+
+Setting Setting::required() const {
+  option_->required();
+  return *this;
+}
+
+Setting Setting::positive() const {
+  option_->check(CLI::PositiveNumber);
+  return *this;
+}
+
+Setting Setting::not_negative() const {
+  option_->check(CLI::NonNegativeNumber);
+  return *this;
+}
+
+Setting Setting::between(int low, int high) const {
+  option_->check(CLI::Range(low, high));
+  return *this;
+}
+
+Setting Setting::between(double low, double high) const {
+  option_->check(CLI::Range(low, high));
+  return *this;
+}
+
+Setting Setting::check(std::function<std::string(const std::string&)> wrong) const {
+  option_->check(std::move(wrong));
+  return *this;
+}
+
+bool Setting::given() const { return option_->count() > 0; }
+
+Command Command::add_subcommand(const std::string& name, const std::string& help) const {
+  return {*app_->add_subcommand(name, help)};
+}
+
+void Command::require_subcommand() const { app_->require_subcommand(1); }
+
+template <class T>
+Setting Command::add_option(const std::string& names, T& value, const std::string& help) const {
+  return Setting(app_->add_option(names, value, help));
+}
+
+template Setting Command::add_option(const std::string&, std::string&, const std::string&) const;
+template Setting Command::add_option(const std::string&, int&, const std::string&) const;
+template Setting Command::add_option(const std::string&, int64_t&, const std::string&) const;
+template Setting Command::add_option(const std::string&, uint64_t&, const std::string&) const;
+template Setting Command::add_option(const std::string&, double&, const std::string&) const;
+
+Setting Command::add_flag(const std::string& names, bool& value, const std::string& help) const {
+  return Setting(app_->add_flag(names, value, help));
+}
+
+Setting Command::add_call(const std::string& names, const std::function<void(const std::string&)>& call,
+                          const std::string& help) const {
+  return Setting(app_->add_option_function<std::string>(names, call, help));
+}
+
+Setting Command::add_list(const std::string& names, const std::function<void(const std::vector<std::string>&)>& call,
+                          const std::string& help) const {
+  CLI::Option* option = app_->add_option_function<std::vector<std::string>>(names, call, help);
+  return Setting(option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll));
+}
+
+Setting Command::add_flag_call(const std::string& names, std::function<void()> call, const std::string& help) const {
+  return Setting(app_->add_flag_callback(names, std::move(call), help));
+}
+
+Setting Command::get_option(const std::string& name) const { return Setting(app_->get_option(name)); }
+
+void Command::callback(std::function<void()> run) const { app_->callback(std::move(run)); }
+
+bool parse_double(const std::string& text, double& value) { return CLI::detail::lexical_cast(text, value); }
+
+}  // namespace nacre::cli
