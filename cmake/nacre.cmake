@@ -38,7 +38,7 @@ endfunction()
 # nacre_test(NAME SOURCES a.cpp … USES room … LABELS fast|slow …): a GoogleTest program registered with CTest.
 # Everything not labelled `slow` also runs under the sanitizers; what is labelled `gpu` uses a GPU where there is one, and
 # is part of the bundle (make gpu-bundle).
-# BUSY: its own code takes time under the sanitizers, so it is optimised there too.
+# BUSY: its own code takes time, so it is optimised like the rooms; that of other tests only lightly, which compiles faster.
 function(nacre_test name)
   cmake_parse_arguments(arg "BUSY" "" "SOURCES;USES;LABELS;LINKS" ${ARGN})
   add_executable(test_${name} ${arg_SOURCES})
@@ -49,6 +49,7 @@ function(nacre_test name)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   nacre_flags(test_${name})
   if(NOT arg_BUSY)
+    target_compile_options(test_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
     nacre_compile_quickly(test_${name})
   endif()
   if(NACRE_SANITIZE AND "slow" IN_LIST arg_LABELS)
