@@ -16,28 +16,6 @@
 namespace nacre::cli {
 namespace {
 
-// "6G", "512M", "1048576".
-int64_t parse_size(const std::string& text) {
-  size_t used = 0;
-  double value = 0;
-  try {
-    value = std::stod(text, &used);
-  } catch (const std::exception&) {
-    throw UserError("--memory-limit", "'" + text + "' is not a size", "write for instance 6G or 512M");
-  }
-  std::string unit = text.substr(used);
-  if (unit.ends_with("iB")) unit.resize(unit.size() - 2);
-  if (unit.ends_with("B")) unit.resize(unit.size() - 1);
-  const char* units = "KMGT";
-  const char* found =
-      unit.size() == 1 ? std::strchr(units, std::toupper(static_cast<unsigned char>(unit[0]))) : nullptr;
-  if ((!unit.empty() && found == nullptr) || !(value > 0)) {
-    throw UserError("--memory-limit", "'" + text + "' is not a size", "write for instance 6G or 512M");
-  }
-  const double bytes = value * (unit.empty() ? 1.0 : std::pow(1024.0, static_cast<double>(found - units + 1)));
-  return bytes >= 0x1p62 ? int64_t{1} << 62 : static_cast<int64_t>(bytes);
-}
-
 // CLI11 takes -1 and numbers beyond 64 bits for some other seed.
 std::string whole_number(const std::string& text) {
   uint64_t value = 0;
@@ -47,6 +25,27 @@ std::string whole_number(const std::string& text) {
 }
 
 }  // namespace
+
+int64_t parse_size(const std::string& option, const std::string& text) {
+  size_t used = 0;
+  double value = 0;
+  try {
+    value = std::stod(text, &used);
+  } catch (const std::exception&) {
+    throw UserError(option, "'" + text + "' is not a size", "write for instance 6G or 512M");
+  }
+  std::string unit = text.substr(used);
+  if (unit.ends_with("iB")) unit.resize(unit.size() - 2);
+  if (unit.ends_with("B")) unit.resize(unit.size() - 1);
+  const char* units = "KMGT";
+  const char* found =
+      unit.size() == 1 ? std::strchr(units, std::toupper(static_cast<unsigned char>(unit[0]))) : nullptr;
+  if ((!unit.empty() && found == nullptr) || !(value > 0)) {
+    throw UserError(option, "'" + text + "' is not a size", "write for instance 6G or 512M");
+  }
+  const double bytes = value * (unit.empty() ? 1.0 : std::pow(1024.0, static_cast<double>(found - units + 1)));
+  return bytes >= 0x1p62 ? int64_t{1} << 62 : static_cast<int64_t>(bytes);
+}
 
 void add_data_options(Command command, RunConfig& c, bool required) {
   const Setting data =
@@ -165,7 +164,7 @@ void add_execution_options(Command command, RunConfig& c) {
   command.add_flag("!--no-plan-cache", c.plan_cache, "search anew, and do not keep the plan").group("Execution");
   command
       .add_call(
-          "--memory-limit", [&c](const std::string& text) { c.memory_limit = parse_size(text); },
+          "--memory-limit", [&c](const std::string& text) { c.memory_limit = parse_size("--memory-limit", text); },
           "most memory a run may use, e.g. 6G; default: what is free")
       .group("Execution");
 }

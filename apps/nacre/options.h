@@ -21,6 +21,8 @@ void add_planned_epochs(Command command, RunConfig& config);
 // --quiet, --verbose
 void add_talk_options(Command command);
 
+// "6G", "512M", "1048576" as bytes; throws UserError naming the option.
+int64_t parse_size(const std::string& option, const std::string& text);
 // Loads the data with progress and notes.
 Dataset open_data(const RunConfig& config);
 // Applies threads; checks device, precision and mode.
