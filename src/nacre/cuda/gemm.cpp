@@ -10,7 +10,7 @@
 namespace nacre::cuda {
 namespace {
 
-constexpr int64_t kMostWorkspace = int64_t{64} << 20;
+constexpr int64_t kMostWorkspace = int64_t{32} << 20;
 constexpr int kCandidates = 8;
 constexpr uint32_t kMostAlignment = 16;
 

@@ -41,6 +41,8 @@ class Backend {
   // The graph's forms this back end holds, for the memory bill.
   virtual int64_t graph_bytes() const = 0;
 
+  // The constants of an executor are there, or have changed.
+  virtual void prepared() {}
   // What the random numbers of the following steps depend on.
   virtual void begin_step(const StepContext& step) = 0;
   // The steps as one, launched at once; null: they are called one by one.

@@ -112,6 +112,26 @@ NodeRef Executor::reusable_operand(const Kernel& kernel, NodeRef written, const 
   return -1;
 }
 
+// Constants are computed before the first step, whatever stands before them in the list.
+std::vector<int> Executor::time_of_kernels() const {
+  std::vector<int> time;
+  int constants = 0, steps = 0;
+  for (const Kernel& k : plan_.kernels) time.push_back(k.once ? constants++ : steps++);
+  for (size_t k = 0; k < time.size(); ++k) time[k] += plan_.kernels[k].once ? 0 : constants;
+  return time;
+}
+
+// Places of leaves that only constants read, should they come from the host.
+void Executor::request_leaves(int constants) {
+  if (backend_->name() == "cpu" || constants == 0) return;
+  for (NodeRef i = 0; i < plan_.dfg.size(); ++i) {
+    const Node& node = plan_.dfg[i];
+    if (node.op != Op::input || step_reads(node.name)) continue;
+    node_request_[static_cast<size_t>(i)] = static_cast<int>(requests_.size());
+    requests_.push_back({bytes_of(i), 0, constants - 1});
+  }
+}
+
 // A stored value of a step lives from the kernel that writes it to the last that reads it; results live to the end.
 void Executor::plan_memory() {
   const Dfg& dfg = plan_.dfg;
@@ -120,13 +140,15 @@ void Executor::plan_memory() {
   workspace_request_.assign(plan_.kernels.size(), -1);
   scratch_threads_ = num_threads();
   std::vector<int> last_reader = last_readers();
+  const std::vector<int> time = time_of_kernels();
   for (int k = 0; k < last; ++k) {
+    const int now = time[static_cast<size_t>(k)];
     const Kernel& kernel = plan_.kernels[static_cast<size_t>(k)];
     const KernelNeeds needs = backend_->needs(*this, kernel);
     scratch_per_thread_ = std::max(scratch_per_thread_, needs.scratch_floats);
     if (needs.workspace_bytes > 0) {
       workspace_request_[static_cast<size_t>(k)] = static_cast<int>(requests_.size());
-      requests_.push_back({needs.workspace_bytes, k, k});
+      requests_.push_back({needs.workspace_bytes, now, now});
     }
     if (kernel.once) continue;
     for (const NodeRef w : kernel.writes) {
@@ -138,13 +160,13 @@ void Executor::plan_memory() {
         continue;
       }
       node_request_[static_cast<size_t>(w)] = static_cast<int>(requests_.size());
-      requests_.push_back({bytes_of(w), k, k});
+      requests_.push_back({bytes_of(w), now, now});
     }
     for (const NodeRef r : kernel.reads) {
       const int request = node_request_[static_cast<size_t>(r)];
       if (request >= 0) {
         int& until = requests_[static_cast<size_t>(request)].last;
-        until = std::max(until, k);
+        until = std::max(until, now);
       }
     }
   }
@@ -154,6 +176,8 @@ void Executor::plan_memory() {
   };
   for (const auto& [name, node] : dfg.outputs()) keep(node);
   for (const auto& [name, node] : dfg.updates()) keep(node);
+  request_leaves(static_cast<int>(
+      std::count_if(plan_.kernels.begin(), plan_.kernels.end(), [](const Kernel& k) { return k.once; })));
   // Rounded to whole cache lines so that threads never share one.
   if (scratch_per_thread_ > 0) scratch_per_thread_ = (scratch_per_thread_ + 31) / 16 * 16;
   scratch_request_ = static_cast<int>(requests_.size());
@@ -173,6 +197,11 @@ int64_t Executor::constant_bytes(const ConstantPool& pool) const {
 
 void Executor::bind(const std::string& leaf, void* data) { bound_[leaf] = data; }
 
+void Executor::bind_host(const std::string& leaf, const void* host) {
+  NACRE_CHECK(!step_reads(leaf), "leaf '" + leaf + "' is read by every step");
+  on_host_[leaf] = host;
+}
+
 void* Executor::pointer(NodeRef node) const {
   return node < 0 ? nullptr : pointers_[static_cast<size_t>(plan_.alias[static_cast<size_t>(node)])];
 }
@@ -183,7 +212,7 @@ void Executor::allocate(std::shared_ptr<void> arena, ConstantPool& pool) {
   arena_ = std::move(arena);
   auto* base = static_cast<char*>(arena_.get());
   for (NodeRef i = 0; i < dfg.size(); ++i) {
-    if (is_bound_leaf(dfg[i])) {
+    if (is_bound_leaf(dfg[i]) && !on_host_.contains(dfg[i].name)) {
       const auto found = bound_.find(dfg[i].name);
       NACRE_CHECK(found != bound_.end(), "leaf '" + dfg[i].name + "' is not bound");
       pointers_[static_cast<size_t>(i)] = found->second;
@@ -220,11 +249,19 @@ void Executor::allocate(std::shared_ptr<void> arena, ConstantPool& pool) {
 }
 
 void Executor::prepare() {
+  bool any = false;
+  for (size_t k = 0; k < steps_.size(); ++k) any |= plan_.kernels[k].once && !pooled_[k];
+  if (!any) return;
+  for (const auto& [leaf, host] : on_host_) {
+    const NodeRef node = plan_.dfg.find_leaf(leaf);
+    if (node >= 0) backend_->write(pointer(node), host, bytes_of(node));
+  }
   for (size_t k = 0; k < steps_.size(); ++k) {
     if (!plan_.kernels[k].once || pooled_[k]) continue;
     const TraceSpan span("once", names_[k]);
     steps_[k]();
   }
+  backend_->prepared();
 }
 
 // State parameters take their new values after every kernel has read the old ones.

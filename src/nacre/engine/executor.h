@@ -50,6 +50,8 @@ class Executor {
 
   // Leaves must be bound before allocate(); the memory must stay valid and may be written between runs.
   void bind(const std::string& leaf, void* data);
+  // A leaf that no step reads: its bytes are brought from the host's memory into the arena for prepare() alone.
+  void bind_host(const std::string& leaf, const void* host);
   // `arena` must hold arena_bytes(), 64-byte aligned.
   void allocate(std::shared_ptr<void> arena, ConstantPool& pool);
   // Computes the constants. Must be called again if inputs change.
@@ -75,6 +77,8 @@ class Executor {
   void plan_memory();
   void update_state();
   std::vector<int> last_readers() const;
+  std::vector<int> time_of_kernels() const;
+  void request_leaves(int constants);
   bool reads_argument(const Kernel& kernel, NodeRef value) const;
   NodeRef reusable_operand(const Kernel& kernel, NodeRef written, const std::vector<int>& last_reader, int k) const;
 
@@ -93,6 +97,7 @@ class Executor {
   std::vector<Tensor> constants_;  // per node; keeps pooled memory alive
   std::vector<void*> pointers_;    // per node
   std::map<std::string, void*> bound_;
+  std::map<std::string, const void*> on_host_;
   std::vector<Step> steps_;  // per kernel
   Step whole_;               // all kernels of a step at once, where the back end can
   bool recorded_ = false;

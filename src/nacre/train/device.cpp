@@ -91,10 +91,6 @@ void* DeviceState::leaf(const std::string& name, const void* host, int64_t bytes
   return slot.get();
 }
 
-void DeviceState::release(const std::string& name) {
-  if (leaves_.erase(name) > 0) gpu_->device().trim();
-}
-
 void DeviceState::start(const Optimizer& optimizer, const Parameters& parameters,
                         const std::vector<const float*>& gradients) {
   const OptimizerOptions& o = optimizer.options();

@@ -37,8 +37,6 @@ class DeviceState {
 
   // Device copy of a leaf that no step writes, made at the first call.
   void* leaf(const std::string& name, const void* host, int64_t bytes);
-  // Gives the memory of a leaf back: nothing will read it again.
-  void release(const std::string& name);
   float* parameters() { return static_cast<float*>(values_.get()); }
   // Readies the optimiser; gradients in device memory, one for each parameter of the list.
   void start(const Optimizer& optimizer, const Parameters& parameters, const std::vector<const float*>& gradients);

@@ -179,10 +179,12 @@ Plan Session::training_plan(const Dfg& dfg, const std::string& resumed_plan) {
 std::vector<MemoryItem> Session::memory() const {
   // On a GPU, of its memory: the host's graph and the best weights kept there are no part of it.
   std::vector<MemoryItem> items;
+  const auto reads_features = [](const std::unique_ptr<Executor>& e) { return e && e->step_reads("x"); };
+  const bool features = !state_ || reads_features(train_) || reads_features(eval_);
   if (!state_) items.push_back({"graph", dataset_.graph.bytes()});
   items.insert(items.end(),
                {{state_ ? "graph and work lists" : "graph by source and work lists", device_.backend->graph_bytes()},
-                {"features", dataset_.features.bytes()},
+                {"features", features ? dataset_.features.bytes() : 0},
                 {"labels, splits and loss weights", label_bytes(dataset_) + dataset_.num_nodes() * 8},
                 {"parameters", parameters_->bytes()}});
   if (optimizer_) {
@@ -211,7 +213,12 @@ void Session::bind(Executor& executor) {
     return state_ ? state_->leaf(name, host, bytes) : const_cast<void*>(host);
   };
   const auto tensor = [&](const std::string& name, const Tensor& t) { return leaf(name, t.raw(), t.bytes()); };
-  executor.bind("x", tensor("x", dataset_.features));
+  // Where layers begin with a sum over raw features, that sum is a constant and the features are needed no more.
+  if (state_ && !executor.step_reads("x")) {
+    executor.bind_host("x", dataset_.features.raw());
+  } else {
+    executor.bind("x", tensor("x", dataset_.features));
+  }
   executor.bind("label", tensor("label", labels_));
   executor.bind("target", tensor("target", dataset_.targets));
   executor.bind("loss_weight", tensor("loss_weight", loss_weight_));
@@ -242,9 +249,6 @@ void Session::start() {
     executor->allocate(arena, constants_);
     executor->prepare();
   }
-  // Where layers begin with a sum over raw features, that sum was just computed and the features have served.
-  const auto reads_features = [](const std::unique_ptr<Executor>& e) { return e && e->step_reads("x"); };
-  if (state_ && !reads_features(train_) && !reads_features(eval_)) state_->release("x");
   if (!train_) return;
   gradients_.clear();
   for (const Parameter& p : parameters_->list()) {

@@ -1,5 +1,7 @@
 // Dense products on the GPU: the library's kernels, which do what they can of the tail; the rest is a program over the
 // rows. A product of bf16 takes all its operands so: weights, and values kept as f32, are copied first.
+#include <algorithm>
+
 #include "nacre/engine/gpu/epilogue.h"
 #include "nacre/engine/gpu/rows_parts.h"
 #include "nacre/engine/gpu/step_list.h"
@@ -15,6 +17,13 @@ struct Product {
   bool narrow = false;      // of bf16
   bool narrow_out = false;  // to bf16
 };
+
+struct Rows {
+  int64_t first, count;
+};
+
+// Rows of copies begin where products can read them fast.
+int64_t narrow_ld(int64_t width) { return (width + 7) / 8 * 8; }
 
 NodeRef destination(const GpuKernel& g, const Epilogue& e) {
   if (e.result >= 0) return e.result;
@@ -66,51 +75,81 @@ GemmShape product_shape(const GpuKernel& g, const Product& p) {
   return s;
 }
 
-// The operand as bf16; `ld` is its row's length, and becomes that of the copy where one is made.
-const void* as_bf16(const GpuKernel& g, StepList& steps, NodeRef operand, int64_t rows, int64_t& ld) {
-  if (g.narrow(operand)) return g.pointer(operand);
+int64_t bytes_of_element(bool narrow) { return narrow ? 2 : 4; }
+
+// The operand's rows from `first` on as bf16, copied to `copy` unless they lie so; `ld` becomes the rows' distance
+// there.
+const void* as_bf16(const GpuKernel& g, StepList& steps, NodeRef operand, Rows rows, void* copy, int64_t& ld) {
   const int64_t width = ld;
-  ld = (width + 7) / 8 * 8;
-  void* copy = steps.carve.take(rows * ld * 2);
+  if (g.narrow(operand)) return at(static_cast<const char*>(g.pointer(operand)), rows.first * width * 2);
+  ld = narrow_ld(width);
   RowCopy all{{width, true, {}, {1, ld}}, static_cast<const float*>(g.pointer(operand))};
+  all.first_in = rows.first;
   all.out = copy;
-  all.count = rows;
+  all.count = rows.count;
   add_copy(steps, all);
   return copy;
 }
 
-// The product's steps; returns where its result is.
-RowsAt add_product(const GpuKernel& g, const Product& p, StepList& steps) {
+// Rows of a product done at a time: what lies in the workspace only until the next step has read it should stay in
+// cache.
+int64_t rows_at_a_time(const GpuKernel& g, const Product& p, const GemmShape& shape) {
+  if (g.kernel.kind == KernelKind::weight_grad) return shape.m;
+  const bool copied = p.narrow && !g.narrow(g.kernel.args[0]);
+  const int64_t row = (p.to < 0 ? shape.n * bytes_of_element(p.narrow_out) : 0) + (copied ? 2 * shape.k : 0);
+  if (row == 0) return shape.m;
+  const int64_t cache = g.context.options().cache_bytes;
+  const int64_t most = (cache > 0 ? cache : g.context.device().info().l2_bytes) / 2 / row;
+  constexpr int64_t kStep = 16;
+  return std::min(shape.m, std::max(kStep, most / kStep * kStep));
+}
+
+void add_steps(const GpuKernel& g, StepList& steps) {
   const Kernel& k = g.kernel;
-  GemmShape shape = product_shape(g, p);
+  const Product p = product_of(g);
+  const GemmShape whole = product_shape(g, p);
+  const bool gradient = k.kind == KernelKind::weight_grad;
+  const int64_t most = rows_at_a_time(g, p, whole);
+  const int64_t a_rows = gradient ? g.rows(k.args[0]) : most;
+  const int64_t b_rows = gradient ? g.rows(k.args[1]) : p.narrow ? g.node(k.args[1]).type.dims[0] : 0;
+  const auto room = [&](NodeRef operand, int64_t rows, int64_t width) {
+    return p.narrow && !g.narrow(operand) ? steps.carve.take(rows * narrow_ld(width) * 2) : nullptr;
+  };
+  void* a_copy = room(k.args[0], a_rows, whole.lda);
+  void* b_copy = room(k.args[1], b_rows, whole.ldb);
+  const int64_t c_row = whole.n * bytes_of_element(p.narrow_out);
+  void* hidden = p.to < 0 ? steps.carve.take(most * c_row) : nullptr;
+
+  GemmShape shape = whole;
   GemmArgs args;
-  if (p.narrow) {
-    const bool gradient = k.kind == KernelKind::weight_grad;
-    args.a = as_bf16(g, steps, k.args[0], g.rows(k.args[0]), shape.lda);
-    args.b = as_bf16(g, steps, k.args[1], gradient ? g.rows(k.args[1]) : g.node(k.args[1]).type.dims[0], shape.ldb);
-  } else {
-    args.a = g.pointer(k.args[0]);
-    args.b = g.pointer(k.args[1]);
-  }
+  args.b = p.narrow ? as_bf16(g, steps, k.args[1], {0, b_rows}, b_copy, shape.ldb) : g.pointer(k.args[1]);
   args.bias = g.pointer(p.e.bias);
-  args.add = g.pointer(p.e.add);
-  args.c = p.to >= 0 ? g.pointer(p.to) : steps.carve.take(shape.m * shape.n * (p.narrow_out ? 2 : 4));
-  steps.product(shape, args, true);
-  return {args.c, p.narrow_out};
+  for (int64_t first = 0; first < std::max<int64_t>(1, whole.m); first += std::max<int64_t>(1, most)) {
+    shape.m = std::min(most, whole.m - first);
+    shape.lda = whole.lda;
+    if (p.narrow) {
+      args.a = as_bf16(g, steps, k.args[0], {first, gradient ? a_rows : shape.m}, a_copy, shape.lda);
+    } else {
+      args.a = at(static_cast<const float*>(g.pointer(k.args[0])), first * whole.lda);
+    }
+    args.add = at(static_cast<char*>(g.pointer(p.e.add)), first * c_row);
+    args.c = hidden != nullptr ? hidden : at(static_cast<char*>(g.pointer(p.to)), first * c_row);
+    steps.product(shape, args, true);
+    if (!p.e.rest.empty() && !steps.sizing())
+      steps.then(bind_tail(g, p.e.rest, {args.c, p.narrow_out}, first, shape.m));
+  }
 }
 
 KernelNeeds needs(const GpuKernel& g) {
   StepList steps(g.context, nullptr, true);
-  add_product(g, product_of(g), steps);
+  add_steps(g, steps);
   return {0, steps.bytes()};
 }
 
 Step bind(const GpuKernel& g, void* workspace) {
   StepList steps(g.context, workspace, false);
-  const Product p = product_of(g);
-  const RowsAt result = add_product(g, p, steps);
-  Step product = steps.finish(workspace);
-  return p.e.rest.empty() ? product : then(product, bind_tail(g, p.e.rest, result));
+  add_steps(g, steps);
+  return steps.finish(workspace);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "nacre/base/error.h"
+#include "nacre/engine/gpu/epilogue.h"
 #include "nacre/engine/gpu/rows_parts.h"
 
 namespace nacre {
@@ -18,7 +19,7 @@ const GpuRows& rows_view(const GpuKernel& g) {
 cuda::EdgeSide side_of(const GpuRows& rows) {
   cuda::EdgeSide side;
   side.rows_at_dst = cpu::rows_at_dst(rows.host->direction);
-  side.edge_ids = rows.edge_id != nullptr;
+  side.edge_ids = rows.host->edge_id != nullptr;
   side.row_vertex = rows.row_vertex != nullptr;
   side.mean_degree = rows.host->rows == 0 ? 1 : rows.host->row_ptr[rows.host->rows] / rows.host->rows;
   return side;
@@ -57,7 +58,7 @@ RowCut cut_rows(const cpu::RowView& view, int64_t longest) {
   return cut;
 }
 
-ReduceRows reduce_rows(const GpuKernel& g, int lanes) {
+ReduceRows reduce_rows(const GpuKernel& g, int lanes, bool edge_ids) {
   const GpuRows& view = rows_view(g);
   // Undifferentiated, every row is one unit of work, however long.
   const int64_t longest =
@@ -65,15 +66,16 @@ ReduceRows reduce_rows(const GpuKernel& g, int lanes) {
           ? longest_piece(view.host->row_ptr[view.host->rows], g.context.device().info().multiprocessors, lanes)
           : INT32_MAX;
   const std::string key = fmt::format("{} {}", static_cast<const void*>(view.host.get()), longest);
-  return g.context.reduce_rows(key, [&] {
+  ReduceRows rows = g.context.reduce_rows(key, [&] {
     ReduceRows r;
     r.side = side_of(view);
     place_cut(g.context, key, cut_rows(*view.host, longest), r);
     r.col = view.col;
-    r.edge_id = view.edge_id;
     r.row_vertex = view.row_vertex;
     return r;
   });
+  if (edge_ids) rows.edge_id = g.context.edge_ids(view);
+  return rows;
 }
 
 // A weighted sum of gathered rows as a program, `width` columns of them: columns stand where a source would.
@@ -135,15 +137,36 @@ const uint32_t* spmm_columns(const GpuKernel& g) {
 // Weights of a sum that walks the edges in another order than theirs are first brought into its order: read one by one
 // where rows are gathered, each would cost a sector of memory in the way of the rows.
 bool weights_in_order(const GpuKernel& g) {
-  return g.kernel.kind == KernelKind::spmm && g.kernel.args[1] >= 0 && rows_view(g).edge_id != nullptr &&
+  return g.kernel.kind == KernelKind::spmm && g.kernel.args[1] >= 0 && rows_view(g).host->edge_id != nullptr &&
          g.width(g.kernel.root) >= 16 * g.kernel.heads;
 }
 
-int64_t weight_bytes(const GpuKernel& g) {
-  return weights_in_order(g) ? aligned(g.graph().num_edges() * g.kernel.heads * 4) : 0;
+// Whether the weights are the same in every step.
+bool constant_weights(const GpuKernel& g) {
+  const auto& kernels = g.executor.plan().kernels;
+  return std::any_of(kernels.begin(), kernels.end(), [&](const Kernel& k) {
+    return k.once && std::find(k.writes.begin(), k.writes.end(), g.kernel.args[1]) != k.writes.end();
+  });
 }
 
-Step order_weights(const GpuKernel& g, void* to) {
+int64_t ordered_bytes(const GpuKernel& g) { return aligned(g.graph().num_edges() * g.kernel.heads * 4); }
+
+GpuContext::Derived& kept_weights(const GpuKernel& g) {
+  const std::string key = fmt::format("weights {} {}", static_cast<const void*>(rows_view(g).host.get()),
+                                      expression_key(g.executor.plan().dfg, g.kernel.args[1]));
+  return g.context.derived(key, ordered_bytes(g));
+}
+
+// Bytes of the workspace for ordered weights; those of constants are kept for all steps instead.
+int64_t weight_bytes(const GpuKernel& g) {
+  if (!weights_in_order(g)) return 0;
+  if (!constant_weights(g)) return ordered_bytes(g);
+  kept_weights(g);
+  return 0;
+}
+
+// Weights of entries [first, first + count), whose edges are at `edges`, to their place in `to`.
+Step order_weights(const GpuKernel& g, const uint32_t* edges, int64_t first, int64_t count, void* to) {
   RowProgram copy;
   copy.domain = {SpaceKind::edge, g.layer()};
   copy.operands = {g.kernel.args[1], g.kernel.args[1]};
@@ -156,12 +179,34 @@ Step order_weights(const GpuKernel& g, void* to) {
   copy.code[1].a = 0;
   copy.code[1].operand = 1;
   const cuda::RowSource source = cuda::map_listed_edges_source(copy);
-  const int64_t edges = g.graph().num_edges();
   const void* none = nullptr;
   LaunchArgs args;
-  args.add(edges).add(rows_view(g).edge_id).add(int64_t{0}).add(none).add(none).add(none).add(g.context.step());
-  args.add(g.pointer(g.kernel.args[1])).add(to);
-  return g.context.launch(source.source, blocks_for(edges, source), args);
+  args.add(count).add(edges).add(int64_t{0}).add(none).add(none).add(none).add(g.context.step());
+  args.add(g.pointer(g.kernel.args[1])).add(static_cast<char*>(to) + first * g.kernel.heads * 4);
+  return g.context.launch(source.source, blocks_for(count, source), args);
+}
+
+constexpr int64_t kPiece = 1 << 22;  // entries
+
+// Once after the constants were computed; edge numbers come from the host piece by piece and are not kept.
+Step order_kept_weights(const GpuKernel& g, GpuContext::Derived& kept) {
+  const cpu::RowView& view = *rows_view(g).host;
+  const int64_t entries = view.row_ptr[view.rows];
+  std::vector<std::pair<int64_t, Step>> pieces;
+  const std::shared_ptr<void> ids = g.context.derived("edge numbers in passing", kPiece * 4).memory;
+  for (int64_t first = 0; first < entries; first += kPiece) {
+    const int64_t count = std::min(kPiece, entries - first);
+    pieces.emplace_back(first,
+                        order_weights(g, static_cast<const uint32_t*>(ids.get()), first, count, kept.memory.get()));
+  }
+  return [&kept, &context = g.context, ids, edges = view.edge_id, entries, pieces = std::move(pieces)] {
+    if (kept.made_at == context.constants()) return;
+    for (const auto& [first, step] : pieces) {
+      context.device().upload(ids.get(), edges + first, std::min(kPiece, entries - first) * 4);
+      step();
+    }
+    kept.made_at = context.constants();
+  };
 }
 
 // Calls `use` with the reduction; its program lives as long as the call.
@@ -169,7 +214,7 @@ template <class F>
 auto with_reduction(const GpuKernel& g, const F& use) {
   if (g.kernel.kind == KernelKind::reduce) {
     cuda::ReduceSpec spec = reduce_spec(g, g.kernel.program, g.kernel.value, side_of(rows_view(g)));
-    const ReduceRows rows = reduce_rows(g, cuda::reduce_lanes(spec));
+    const ReduceRows rows = reduce_rows(g, cuda::reduce_lanes(spec), spec.side.edge_ids);
     return use(Reduction{g, spec, rows, {}});
   }
   const int tiles = column_tiles(g);
@@ -183,32 +228,48 @@ auto with_reduction(const GpuKernel& g, const F& use) {
     spec.tail = nullptr;  // runs over the finished rows
     spec.store = true;
   }
-  ReduceRows rows = reduce_rows(g, cuda::reduce_lanes(spec));
+  // An entry's edge only says where its weight is.
+  if (weights_in_order(g) || g.kernel.args[1] < 0) spec.side.edge_ids = false;
+  ReduceRows rows = reduce_rows(g, cuda::reduce_lanes(spec), spec.side.edge_ids);
   rows.col = spmm_columns(g);
-  if (weights_in_order(g)) spec.side.edge_ids = false;
   return use(Reduction{g, spec, rows, {}});
 }
 
-// Rows of a tiled sum that only its tail reads; f32.
+// Where the rows of a tiled sum wait for its tail when nobody else reads them: in a value the tail stores, if it can
+// be.
+NodeRef landing_of(const Reduction& r) {
+  const NodeRef to = find_landing(r.g.kernel.tail);
+  return to >= 0 && !r.g.narrow(to) ? to : -1;
+}
+
+// Rows of a tiled sum that only its tail reads and that can lie nowhere else; f32.
 int64_t hidden_bytes(const Reduction& r) {
   const GpuKernel& g = r.g;
-  const bool hidden = r.spec.tiles > 1 && !g.kernel.tail.empty() && !g.stored(g.kernel.root);
+  const bool hidden = r.spec.tiles > 1 && !g.kernel.tail.empty() && !g.stored(g.kernel.root) && landing_of(r) < 0;
   return hidden ? aligned(g.rows(g.kernel.root) * g.width(g.kernel.root) * 4) : 0;
 }
 
 Step bind_rows_reduction(Reduction r, void* workspace) {
+  const GpuKernel& g = r.g;
   const int64_t hidden = hidden_bytes(r);
   char* weights = static_cast<char*>(workspace) + hidden;
-  char* rest = weights + weight_bytes(r.g);
+  char* rest = weights + weight_bytes(g);
   Step first;
-  if (weights_in_order(r.g)) {
-    first = order_weights(r.g, weights);
-    r.operands = {r.g.pointer(r.g.kernel.args[0]), weights};
+  if (weights_in_order(g)) {
+    void* ordered = weights;
+    if (constant_weights(g)) {
+      GpuContext::Derived& kept = kept_weights(g);
+      ordered = kept.memory.get();
+      first = order_kept_weights(g, kept);
+    } else {
+      first = order_weights(g, g.context.edge_ids(rows_view(g)), 0, g.graph().num_edges(), ordered);
+    }
+    r.operands = {g.pointer(g.kernel.args[0]), ordered};
   }
-  Step sums = then(first, bind_reduce(r, rest, hidden > 0 ? workspace : nullptr));
-  if (r.spec.tiles == 1 || r.g.kernel.tail.empty()) return sums;
-  if (hidden > 0) return then(sums, bind_tail(r.g, r.g.kernel.tail, {workspace, false}));
-  return then(sums, bind_tail(r.g, r.g.kernel.tail, {r.g.pointer(r.g.kernel.root), r.g.narrow(r.g.kernel.root)}));
+  if (r.spec.tiles == 1 || g.kernel.tail.empty()) return then(first, bind_reduce(r, rest));
+  const NodeRef to = g.stored(g.kernel.root) ? g.kernel.root : landing_of(r);
+  const RowsAt rows = hidden > 0 ? RowsAt{workspace, false} : RowsAt{g.pointer(to), g.narrow(to)};
+  return then(then(first, bind_reduce(r, rest, rows.memory)), bind_tail(g, g.kernel.tail, rows));
 }
 
 // ---- softmax
@@ -305,7 +366,7 @@ Step bind(const GpuKernel& g, void* workspace) {
     case KernelKind::map: {
       const cuda::RowSource source = cuda::map_source(k.program);
       LaunchArgs args;
-      args.add(g.rows(k.root)).add(g.context.step());
+      args.add(g.rows(k.root)).add(int64_t{0}).add(g.context.step());
       add_operands(args, g, k.program);
       return g.context.launch(source.source, blocks_for(g.rows(k.root), source), args);
     }

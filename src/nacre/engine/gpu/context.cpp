@@ -59,9 +59,22 @@ const GpuRows& GpuContext::rows(const Graph& graph, cpu::Direction direction, bo
   const auto word = static_cast<int64_t>(sizeof(uint32_t));
   r.row_ptr = static_cast<const int64_t*>(resident(view->row_ptr, (view->rows + 1) * 8));
   r.col = static_cast<const uint32_t*>(resident(view->col, entries * word));
-  r.edge_id = static_cast<const uint32_t*>(resident(view->edge_id, entries * word));
   r.row_vertex = static_cast<const uint32_t*>(resident(view->row_vertex, view->rows * word));
   return r;
+}
+
+const uint32_t* GpuContext::edge_ids(const GpuRows& rows) {
+  const cpu::RowView& view = *rows.host;
+  return static_cast<const uint32_t*>(resident(view.edge_id, view.row_ptr[view.rows] * 4));
+}
+
+GpuContext::Derived& GpuContext::derived(const std::string& key, int64_t bytes) {
+  Derived& d = derived_[key];
+  if (!d.memory) {
+    d.memory = allocate(bytes);
+    resident_bytes_ += bytes;
+  }
+  return d;
 }
 
 const ReduceRows& GpuContext::reduce_rows(const std::string& key, const std::function<ReduceRows()>& make) {

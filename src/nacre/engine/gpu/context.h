@@ -52,7 +52,6 @@ struct GpuRows {
   std::shared_ptr<const cpu::RowView> host;
   const int64_t* row_ptr = nullptr;
   const uint32_t* col = nullptr;
-  const uint32_t* edge_id = nullptr;     // null: an entry's own number
   const uint32_t* row_vertex = nullptr;  // null: a row's own number
 };
 
@@ -119,7 +118,20 @@ class GpuContext {
   const ReduceRows& reduce_rows(const std::string& key, const std::function<ReduceRows()>& make);
   // The answer to a question asked before, or a new one.
   int choose(const std::string& key, const std::function<int()>& decide);
+  // The edges of a view's entries, copied to the device when first asked for; null: an entry's own number.
+  const uint32_t* edge_ids(const GpuRows& rows);
   int64_t resident_bytes() const { return resident_bytes_; }
+
+  // Memory kept under a name, for what is computed from constants: `made_at` is the count of constants() it was made
+  // at.
+  struct Derived {
+    std::shared_ptr<void> memory;
+    int64_t made_at = -1;
+  };
+  Derived& derived(const std::string& key, int64_t bytes);
+  // How often constants were computed.
+  int64_t constants() const { return constants_; }
+  void constants_changed() { ++constants_; }
 
   // Two words, seed and step, in device memory.
   const void* step() const { return step_.get(); }
@@ -141,6 +153,8 @@ class GpuContext {
   std::map<std::string, GpuRows> rows_;
   std::map<std::string, std::shared_ptr<const ReduceRows>> reduce_rows_;
   std::map<std::string, int> choices_;
+  std::map<std::string, Derived> derived_;
+  int64_t constants_ = 0;
   std::shared_ptr<void> step_;
 };
 

@@ -97,6 +97,8 @@ class Absorber {
   int value_ = -1;  // the register that is the product's result so far
 };
 
+}  // namespace
+
 // A value of the result's width that the rest stores and whose memory nothing else of the rest can be: the executor may
 // put a stored value where one lay that the tail reads row by row.
 NodeRef find_landing(const RowProgram& rest) {
@@ -112,8 +114,6 @@ NodeRef find_landing(const RowProgram& rest) {
   }
   return found;
 }
-
-}  // namespace
 
 Epilogue absorb_tail(const RowProgram& tail, bool root_stored, bool add) {
   Epilogue e;

@@ -14,6 +14,9 @@ struct Epilogue {
   NodeRef landing = -1;  // a stored value whose memory may hold the result until the rest has run, or -1
   bool empty() const { return add < 0 && bias < 0 && !relu; }
 };
+// A value that a tail stores in rows as wide as those it follows, and whose memory may hold these until the tail runs;
+// -1: there is none.
+NodeRef find_landing(const RowProgram& tail);
 // `root_stored`: the product's own result is wanted too, so nothing may happen to it. `add`: whether values may be
 // added.
 Epilogue absorb_tail(const RowProgram& tail, bool root_stored, bool add = true);

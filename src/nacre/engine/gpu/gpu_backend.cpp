@@ -81,6 +81,7 @@ class GpuBackend : public Backend {
   }
   int64_t graph_bytes() const override { return context_->resident_bytes(); }
 
+  void prepared() override { context_->constants_changed(); }
   void begin_step(const StepContext& step) override {
     if (started_ && step.seed == step_.seed && step.step == step_.step) return;
     started_ = true;

@@ -68,7 +68,10 @@ struct RowsAt {
 };
 // A tail that reads the rows it follows from memory, as an operand of its own (the last).
 RowProgram tail_over_memory(const RowProgram& tail, NodeRef root, bool narrow);
-// The step that runs it.
-Step bind_tail(const GpuKernel& g, const RowProgram& tail, const RowsAt& rows);
+// The step that runs it, over rows [first, first + count) which lie at `rows`.
+Step bind_tail(const GpuKernel& g, const RowProgram& tail, const RowsAt& rows, int64_t first, int64_t count);
+inline Step bind_tail(const GpuKernel& g, const RowProgram& tail, const RowsAt& rows) {
+  return bind_tail(g, tail, rows, 0, g.rows(g.kernel.root));
+}
 
 }  // namespace nacre

@@ -29,6 +29,10 @@ void StepList::zero(void* memory, int64_t bytes) {
   calls_.push_back({[&device = context_.device(), memory, bytes] { device.fill(memory, 0, bytes); }, -1, {}});
 }
 
+void StepList::then(Step step) {
+  if (!sizing_) calls_.push_back({std::move(step), -1, {}});
+}
+
 Step StepList::finish(void* workspace) {
   void* scratch = workspace == nullptr ? nullptr : static_cast<char*>(workspace) + carve.used();
   return [&device = context_.device(), calls = std::move(calls_), scratch] {

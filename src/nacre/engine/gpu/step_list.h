@@ -42,6 +42,7 @@ class StepList {
   // library's ways only if `worth_timing`.
   void product(GemmShape shape, const GemmArgs& args, bool worth_timing = false);
   void zero(void* memory, int64_t bytes);
+  void then(Step step);
   bool sizing() const { return sizing_; }
 
   // To be called last: the products' workspace follows what was carved.

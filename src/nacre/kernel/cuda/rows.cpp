@@ -51,10 +51,10 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// One row of a space a group; `indices` declares what the program reads besides pos0.
-// A listed row is read at order[first + unit] and written at unit.
+// One row of a space a group, the one at `position` (of unit0); `indices` declares what the program reads besides pos0.
+// A listed row is written at its unit, not its position.
 RowSource rowwise(const RowProgram& program, const std::string& name, const std::string& params,
-                  const std::string& indices, bool listed = false) {
+                  const std::string& indices, const char* position = "unit0", bool listed = false) {
   const int most = vector_limit(program);
   const int lanes = widest(program) <= kThin && !has_products(program) ? 1 : lanes_for(widest(program), most);
   ProgramText text(program, {.lanes = lanes, .vector = most, .store_row = listed ? "unit" : "pos"});
@@ -80,7 +80,7 @@ ${INDICES}${SETUP}${BODY}}
                                   {"L", lanes},
                                   {"SH", text.shared_floats()},
                                   {"G", groups},
-                                  {"POS", listed ? "order[first + unit0]" : "unit0"},
+                                  {"POS", position},
                                   {"INDICES", indent(indices, 1)},
                                   {"SETUP", indent(text.setup(), 1)},
                                   {"BODY", indent(text.body(false), 1)}}),
@@ -101,7 +101,9 @@ std::string edge_indices(const RowProgram& program) {
 
 }  // namespace
 
-RowSource map_source(const RowProgram& program) { return rowwise(program, "map_rows", "", ""); }
+RowSource map_source(const RowProgram& program) {
+  return rowwise(program, "map_rows", "i64 first, ", "", "first + unit0");
+}
 
 RowSource map_edges_source(const RowProgram& program) {
   return rowwise(program, "map_edges", kEdgeParams, edge_indices(program));
@@ -109,7 +111,7 @@ RowSource map_edges_source(const RowProgram& program) {
 
 RowSource map_listed_edges_source(const RowProgram& program) {
   return rowwise(program, "map_listed_edges", "const u32* order, i64 first, " + std::string(kEdgeParams),
-                 edge_indices(program), true);
+                 edge_indices(program), "order[first + unit0]", true);
 }
 
 RowSource column_sum_source(const RowProgram& program, int value) {

@@ -43,7 +43,7 @@ struct RowSource {
   int per_block = 1;
 };
 
-// (rows, step, operands)
+// (rows, first, step, operands): rows first, first + 1 …
 RowSource map_source(const RowProgram& program);
 // (edges, col, edge_dst, edge_type, step, operands): all edges in in-CSR order
 RowSource map_edges_source(const RowProgram& program);
