@@ -19,6 +19,7 @@ set(find_fmt::fmt "find_dependency(fmt)")
 set(find_nlohmann_json::nlohmann_json "find_dependency(nlohmann_json)")
 set(find_tomlplusplus::tomlplusplus "find_dependency(tomlplusplus)")
 set(find_BLAS::BLAS "find_dependency(BLAS)")
+set(find_PkgConfig::YAML "find_dependency(PkgConfig)\npkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-cpp)")
 set(find_PkgConfig::HWY "find_dependency(PkgConfig)\npkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)")
 set(find_PkgConfig::OPENBLAS "find_dependency(PkgConfig)\npkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)")
 

@@ -49,9 +49,12 @@ int64_t parse_size(const std::string& option, const std::string& text) {
 
 void add_data_options(Command command, RunConfig& c, bool required) {
   const Setting data =
-      command.add_option("--data", c.data, "a file, or twin:NAME[@scale] (nacre data list)").group("Data");
+      command.add_option("--data", c.data, "a file, a folder, or twin:NAME[@scale] (nacre data list)").group("Data");
   if (required) data.required();
-  command.add_option("--format", c.load.format, "nacre, npz or edges; recognised when not given").group("Data");
+  command
+      .add_option("--format", c.load.format,
+                  "of the data, NAME or NAME:VARIANT; recognised when not given (docs/data.md)")
+      .group("Data");
   command
       .add_option("--features", c.load.features_file,
                   "for edge lists: one row of features per vertex (.npy, .npz, .csv)")

@@ -63,7 +63,7 @@ TEST(Load, MissingFilesNameWhatIsNear) {
   EXPECT_USER_ERROR(load_dataset(dir.path("redit_v2.npz"), {}), "nearby: " + dir.path("reddit_v2.npz"));
   EXPECT_USER_ERROR(load_dataset(dir.path("absent/redit.npz"), {}), "does not exist");
   EXPECT_USER_ERROR(load_dataset("cora", {}), "twin:cora");
-  EXPECT_USER_ERROR(load_dataset(dir.path("."), {}), "is a folder");
+  EXPECT_USER_ERROR(load_dataset(dir.path("."), {}), "no known layout");
   EXPECT_USER_ERROR(load_dataset(dir.path("."), {}), "reddit_v2.npz");
   EXPECT_USER_ERROR(load_dataset("", {}), "no such file");
 }

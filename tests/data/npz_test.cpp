@@ -174,7 +174,7 @@ TEST(Npz, KeysAreReported) {
   EXPECT_EQ(d.notes[0], "arrays that were not used: extra, meta");
   EXPECT_USER_ERROR(load({{"adj", npy_i64({1})}, {"x", npy_i64({1})}}), "arrays found: adj, x");
   EXPECT_USER_ERROR(load({{"src", npy_i64({1})}}), "arrays found: src");
-  EXPECT_USER_ERROR(load({{"train_user", npy_i64({1})}, {"train_item", npy_i64({1})}}), "user-item");
+  EXPECT_USER_ERROR(load({{"train_user", npy_i64({1})}, {"train_item", npy_i64({1, 2})}}), "differ in length");
   EXPECT_USER_ERROR(load(zip({{"archive/data.pkl", "x"}})), "PyTorch");
   EXPECT_USER_ERROR(load(zip({})), "arrays found: none");
 }

@@ -70,10 +70,14 @@ TEST(RealData, Citeseer) {
                          {"isolated", 48}});
 }
 
-TEST(RealData, GowallaIsRefusedKindly) {
+TEST(RealData, Gowalla) {
   const std::string path = data_file("gowalla.npz");
   REQUIRE_DATA(path);
-  EXPECT_USER_ERROR(load_dataset(path, {}), "user-item");
+  const Dataset d = load_dataset(path, {});
+  EXPECT_EQ(d.node_types, (std::vector<std::string>{"user", "item"}));
+  EXPECT_EQ(d.node_offsets, (std::vector<int64_t>{0, 29'858, 29'858 + 40'981}));
+  EXPECT_EQ(d.graph.num_edges(), 2 * 810'128);
+  EXPECT_EQ(d.test_edges.size(), 217'242);
 }
 
 }  // namespace

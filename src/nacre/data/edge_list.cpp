@@ -175,8 +175,7 @@ class Reader {
  private:
   bool begin(std::string_view& block) {
     if (block.starts_with("%%MatrixMarket")) {
-      throw UserError(blocks_.name(), "is a Matrix Market file, whose ids begin at 1",
-                      "strip its size line, subtract 1 from the ids and give it again");
+      throw UserError(blocks_.name(), "is a Matrix Market file, whose ids begin at 1", "read it with --format mtx");
     }
     const FirstLine first = find_first_line(block);
     lines_ += first.lines_before;
@@ -282,11 +281,17 @@ int64_t count_unused(const Graph& graph) {
 
 }  // namespace
 
-Dataset read_edge_list(const std::shared_ptr<const MappedFile>& file, const LoadOptions& options) {
+EdgeList read_edge_text(const std::shared_ptr<const MappedFile>& file, std::vector<std::string>& notes) {
   Reader reader(file);
   EdgeList edges = reader.read();
+  notes.insert(notes.end(), reader.notes.begin(), reader.notes.end());
+  for (const uint16_t type : edges.type) edges.num_types = std::max(edges.num_types, type + 1);
+  return edges;
+}
+
+Dataset read_edge_list(const std::shared_ptr<const MappedFile>& file, const LoadOptions& options) {
   Dataset data;
-  data.notes = std::move(reader.notes);
+  EdgeList edges = read_edge_text(file, data.notes);
   const auto count = static_cast<int64_t>(edges.src.size());
   if (count == 0 && options.num_nodes == 0) {
     throw UserError(file->name(), "holds no edges",
@@ -294,13 +299,12 @@ Dataset read_edge_list(const std::shared_ptr<const MappedFile>& file, const Load
   }
   edges.num_nodes = options.num_nodes > 0 ? options.num_nodes : largest_id(edges) + 1;
   if (options.num_nodes == 0) check_vertex_count(edges.num_nodes, count, file->name());
-  for (const uint16_t type : edges.type) edges.num_types = std::max(edges.num_types, type + 1);
   data.graph = build_graph(std::move(edges), file->name());
   if (options.num_nodes == 0) {
     const int64_t unused = count_unused(data.graph);
     if (unused > data.num_nodes() / 2) {
       data.notes.push_back(human_count(unused) + " of " + human_count(data.num_nodes()) +
-                           " vertex ids are not used by any edge: renumbering them would save memory");
+                           " vertex ids are not used by any edge: --format snap renumbers them");
     }
   }
   return data;

@@ -3,12 +3,17 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "nacre/data/dataset.h"
 #include "nacre/data/load.h"
 #include "nacre/data/mapped_file.h"
 
 namespace nacre {
+
+// Just the edges, weights and types; num_nodes is left to the caller. An empty file has none.
+EdgeList read_edge_text(const std::shared_ptr<const MappedFile>& file, std::vector<std::string>& notes);
 
 // The graph only; ids are kept as they are, so num_nodes is the largest + 1 unless the options say more.
 Dataset read_edge_list(const std::shared_ptr<const MappedFile>& file, const LoadOptions& options);

@@ -9,11 +9,9 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
-#include "nacre/data/edge_list.h"
-#include "nacre/data/mapped_file.h"
-#include "nacre/data/native.h"
+#include "nacre/data/formats/builder.h"
+#include "nacre/data/formats/format.h"
 #include "nacre/data/node_data.h"
-#include "nacre/data/npz.h"
 #include "nacre/data/twin.h"
 
 namespace nacre {
@@ -22,7 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kTwin = "twin:";
-constexpr const char* kFormats = "Nacre reads .nacre, .npz and edge lists as text or .gz";
 
 std::string lower(std::string text) {
   for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
@@ -85,81 +82,24 @@ std::string listed(const std::vector<std::string>& names) {
   throw UserError(spec, "no such file", hint + "; generated data sets are named twin:NAME");
 }
 
-[[noreturn]] void refuse_folder(const std::string& spec) {
-  std::vector<std::string> usable;
-  for (const std::string& name : nearby(spec, "", 200)) {
-    for (const char* ending : {".npz", ".nacre", ".txt", ".csv", ".tsv", ".edges", ".gz"}) {
-      if (name.ends_with(ending) && usable.size() < 5) usable.push_back(name);
-    }
-  }
-  throw UserError(spec, "is a folder",
-                  usable.empty() ? "name a file; " + std::string(kFormats) : "name a file, such as " + listed(usable));
-}
-
-// Names of formats that are often tried, by their first bytes.
-std::string known_stranger(const MappedFile& file) {
-  constexpr std::pair<std::string_view, const char*> strangers[] = {{"\x89HDF", "an HDF5 file"},
-                                                                    {"PAR1", "a Parquet file"},
-                                                                    {"\x80\x02", "a Python pickle"},
-                                                                    {"\x80\x04", "a Python pickle"},
-                                                                    {"\x28\xB5\x2F\xFD", "a Zstandard file"},
-                                                                    {"BZh", "a bzip2 file"},
-                                                                    {"\xFD"
-                                                                     "7zXZ",
-                                                                     "an xz file"}};
-  for (const auto& [magic, name] : strangers) {
-    if (file.starts_with(magic)) return name;
-  }
-  return "";
-}
-
-std::string recognise(const MappedFile& file) {
-  if (file.size() == 0) throw UserError(file.name(), "is empty");
-  if (is_native(file)) return "nacre";
-  if (file.starts_with("PK\x03\x04") || file.starts_with("PK\x05\x06")) return "npz";
-  if (file.starts_with("\x93NUMPY")) {
-    throw UserError(file.name(), "is a single array, not a data set",
-                    "give an edge list and this file as its features or labels");
-  }
-  const std::string stranger = known_stranger(file);
-  if (!stranger.empty()) throw UserError(file.name(), "is " + stranger, kFormats);
-  if (file.starts_with("\x1F\x8B")) return "edges";
-  const auto head = file.bytes().first(static_cast<size_t>(std::min<int64_t>(file.size(), 4096)));
-  const auto binary = [](std::byte b) {
-    const auto c = static_cast<unsigned char>(b);
-    return c < 32 && c != '\n' && c != '\r' && c != '\t' && c != '\v' && c != '\f';
-  };
-  if (std::any_of(head.begin(), head.end(), binary)) throw UserError(file.name(), "is of no known format", kFormats);
-  return "edges";
-}
-
 std::string stem_of(const std::string& path) {
   std::string name = fs::path(path).filename().string();
-  for (const char* ending : {".gz", ".npz", ".nacre", ".txt", ".csv", ".tsv", ".edges"}) {
+  for (const char* ending : {".gz", ".npz", ".nacre", ".txt", ".csv", ".tsv", ".edges", ".mtx"}) {
     if (name.ends_with(ending) && name.size() > std::string_view(ending).size())
       name.resize(name.size() - std::string_view(ending).size());
   }
   return name;
 }
 
-Dataset load_file(const std::string& path, const LoadOptions& options) {
+Dataset load_place(const std::string& path, const LoadOptions& options) {
   std::error_code error;
-  if (fs::is_directory(path, error)) refuse_folder(path);
   if (!fs::exists(path, error)) refuse_missing(path);
-  const auto file = MappedFile::open(path);
-  const std::string format = options.format.empty() ? recognise(*file) : options.format;
-  Dataset data;
-  if (format == "nacre") {
-    data = read_native(file, options.verify);
-  } else if (format == "npz") {
-    data = read_npz(file, options);
-  } else if (format == "edges") {
-    data = read_edge_list(file, options);
-  } else {
-    throw UserError("format", "'" + format + "' is unknown", "use nacre, npz or edges");
-  }
-  if (data.name.empty()) data.name = stem_of(path);
-  if (format != "nacre") validate(data, path);  // read_native has done so as far as was asked
+  const Place place(path);
+  const Choice choice = choose_format(place, options.format);
+  Dataset data = choice.format->load(place, choice.variant, options);
+  if (data.name.empty()) data.name = place.is_folder() ? place.name() : stem_of(path);
+  // read_native has validated as far as was asked.
+  if (choice.format->load != load_nacre) validate(data, path);
   return data;
 }
 
@@ -168,7 +108,8 @@ Dataset load_file(const std::string& path, const LoadOptions& options) {
 Dataset load_dataset(const std::string& spec, const LoadOptions& options) {
   if (options.num_nodes < 0) throw UserError("number of vertices", "is negative", "leave it out or give a count");
   const bool twin = spec.starts_with(kTwin);
-  Dataset data = twin ? make_twin(std::string_view(spec).substr(kTwin.size()), options.seed) : load_file(spec, options);
+  Dataset data =
+      twin ? make_twin(std::string_view(spec).substr(kTwin.size()), options.seed) : load_place(spec, options);
   if (options.num_nodes > 0 && options.num_nodes != data.num_nodes()) {
     throw UserError(spec, "has " + human_count(data.num_nodes()) + " vertices, not " + human_count(options.num_nodes),
                     "leave the number of vertices out");
@@ -176,7 +117,11 @@ Dataset load_dataset(const std::string& spec, const LoadOptions& options) {
   if (read_node_files(options, data)) validate(data, spec);
   if (options.undirected) {
     const int64_t before = data.graph.num_edges();
-    data.graph = make_undirected(data.graph);
+    if (data.relations.empty()) {
+      data.graph = make_undirected(data.graph);
+    } else {
+      data = add_reverse_relations(std::move(data));
+    }
     data.notes.push_back("made undirected: " + human_count(before) + " edges became " +
                          human_count(data.graph.num_edges()));
   }

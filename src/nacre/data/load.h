@@ -9,7 +9,7 @@
 namespace nacre {
 
 struct LoadOptions {
-  // Recognised from the content when empty: nacre | npz | edges.
+  // NAME or NAME:VARIANT of formats/registry.cpp; recognised from the content when empty.
   std::string format;
   // Optional files beside an edge list, or for what another data set lacks. Empty = none. Text may be gzipped.
   std::string features_file;  // .npy, .npz (key x, or its only array) or CSV, one row per vertex
@@ -22,7 +22,8 @@ struct LoadOptions {
   uint64_t seed = 0;
 };
 
-// `spec` is a path or `twin:NAME[@scale]`. Errors are UserErrors naming the file (and the offset or line where known).
+// `spec` is a file, a folder or `twin:NAME[@scale]`. Errors are UserErrors naming the file (and the offset or line
+// where known).
 Dataset load_dataset(const std::string& spec, const LoadOptions& options);
 
 }  // namespace nacre

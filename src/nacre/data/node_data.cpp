@@ -97,29 +97,6 @@ NpyReader open_array(const std::shared_ptr<const MappedFile>& file, const std::s
 
 bool holds_arrays(const MappedFile& file) { return file.starts_with(kNpyMagic) || file.starts_with(kZipMagic); }
 
-void read_labels_text(const std::shared_ptr<const MappedFile>& file, Dataset& data) {
-  TextMatrix matrix = read_text_matrix(file, NanAs::minus_one);
-  if (matrix.columns > 1) {
-    require_columns(matrix.columns, file->name());
-    Tensor targets(DType::u8, {matrix.rows, matrix.columns});
-    for (int64_t i = 0; i < targets.size(); ++i) targets.data<uint8_t>()[i] = to_target(matrix.values[i], file->name());
-    data.num_classes = matrix.columns;
-    data.targets = std::move(targets);
-    return;
-  }
-  std::vector<int32_t> labels(static_cast<size_t>(matrix.rows));
-  for (int64_t i = 0; i < matrix.rows; ++i) {
-    const float value = matrix.values[i];
-    if (value != std::trunc(value) || std::abs(value) > 1e9F) {
-      throw UserError(file->name(),
-                      "label " + std::to_string(value) + " of vertex " + std::to_string(i) + " is not a whole number",
-                      "number the classes from 0");
-    }
-    labels[i] = to_label(static_cast<int64_t>(value), file->name());
-  }
-  set_labels(std::move(labels), data);
-}
-
 Splits read_splits_npz(const NpzFile& npz, int64_t num_nodes) {
   Splits splits = splits_from(npz, num_nodes);
   if (splits.train.empty() && splits.val.empty() && splits.test.empty()) {
@@ -172,7 +149,7 @@ void check_vertex_count(int64_t num_nodes, int64_t evidence, const std::string& 
   throw UserError(
       where,
       "vertex ids reach " + human_count(num_nodes - 1) + " with only " + human_count(evidence) + " edges or rows",
-      "renumber the vertices from 0, or state the number of vertices to confirm");
+      "renumber the vertices from 0 (edge lists: --format snap), or state the number of vertices to confirm");
 }
 
 Tensor features_from(NpyReader array) {
@@ -212,6 +189,34 @@ void labels_from(NpyReader array, Dataset& data) {
   data.targets = std::move(targets);
 }
 
+void labels_from_rows(std::span<const float> values, int64_t columns, const std::string& where, Dataset& data) {
+  const int64_t rows = static_cast<int64_t>(values.size()) / columns;
+  if (columns > 1) {
+    require_columns(columns, where);
+    Tensor targets(DType::u8, {rows, columns});
+    for (int64_t i = 0; i < targets.size(); ++i) targets.data<uint8_t>()[i] = to_target(values[i], where);
+    data.num_classes = columns;
+    data.targets = std::move(targets);
+    return;
+  }
+  std::vector<int32_t> labels(static_cast<size_t>(rows));
+  for (int64_t i = 0; i < rows; ++i) {
+    const float value = values[i];
+    if (value != std::trunc(value) || std::abs(value) > 1e9F) {
+      throw UserError(where,
+                      "label " + std::to_string(value) + " of vertex " + std::to_string(i) + " is not a whole number",
+                      "number the classes from 0");
+    }
+    labels[i] = to_label(static_cast<int64_t>(value), where);
+  }
+  set_labels(std::move(labels), data);
+}
+
+void labels_from_text(const std::shared_ptr<const MappedFile>& file, Dataset& data) {
+  const TextMatrix matrix = read_text_matrix(file, NanAs::minus_one);
+  labels_from_rows(matrix.values, matrix.columns, file->name(), data);
+}
+
 Splits splits_from(const NpzFile& npz, int64_t num_nodes) {
   return {split_part(npz, {"train"}, num_nodes), split_part(npz, {"val", "valid"}, num_nodes),
           split_part(npz, {"test"}, num_nodes)};
@@ -232,7 +237,7 @@ bool read_node_files(const LoadOptions& options, Dataset& data) {
     if (holds_arrays(*file)) {
       labels_from(open_array(file, "y"), data);
     } else {
-      read_labels_text(file, data);
+      labels_from_text(file, data);
     }
   }
   if (!options.splits_file.empty()) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 
 #include "nacre/data/dataset.h"
@@ -25,6 +27,10 @@ void check_vertex_count(int64_t num_nodes, int64_t evidence, const std::string& 
 Tensor features_from(NpyReader array);
 // Sets labels or targets, and num_classes. NaN and negative values mean "no label".
 void labels_from(NpyReader array, Dataset& data);
+// The same from text: one class per line, or 0/1 columns.
+void labels_from_text(const std::shared_ptr<const MappedFile>& file, Dataset& data);
+// The same from rows of `columns` values.
+void labels_from_rows(std::span<const float> values, int64_t columns, const std::string& where, Dataset& data);
 // Ids or masks under the usual keys; parts that are missing stay empty.
 Splits splits_from(const NpzFile& npz, int64_t num_nodes);
 

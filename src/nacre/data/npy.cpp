@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nacre/base/error.h"
+#include "nacre/base/parallel.h"
 
 namespace nacre {
 namespace {
@@ -147,6 +148,25 @@ NpyReader::NpyReader(std::unique_ptr<ByteStream> stream, int64_t total_bytes, st
       where_(std::move(where)),
       header_(read_npy_header(*stream_, total_bytes, where_)) {}
 
+NpyReader::NpyReader(NpyHeader header, std::unique_ptr<ByteStream> stream, std::string where,
+                     std::shared_ptr<const void> owner)
+    : owner_(std::move(owner)), stream_(std::move(stream)), where_(std::move(where)), header_(std::move(header)) {}
+
+NpyReader NpyReader::headerless(const std::shared_ptr<const MappedFile>& file, const NpyType& type,
+                                const Shape& shape) {
+  NpyHeader header;
+  header.type = type;
+  header.shape = shape;
+  header.count = num_elements(shape);
+  if (header.data_bytes() != file->size()) {
+    throw UserError(file->name(), "shape " + shape_text(shape) + " of " + npy_type_name(type) + " does not fit its " +
+                                      std::to_string(file->size()) + " bytes");
+  }
+  NpyReader reader(header, memory_stream(file->bytes()), file->name(), file);
+  reader.file_ = file;
+  return reader;
+}
+
 void NpyReader::read_exactly(void* to, int64_t bytes) {
   if (stream_->read(to, bytes) != bytes) throw UserError(where_, "the array is cut off", "write the file again");
 }
@@ -188,6 +208,17 @@ void NpyReader::stream_i64(NanAs nan, FunctionRef<void(int64_t, std::span<const 
   stream_as<int64_t>(ToInteger{nan, where_}, sink);
 }
 
+// The elements lie in memory, in the order wanted: converted in parallel.
+void NpyReader::convert_mapped(float* to) const {
+  const auto* from = reinterpret_cast<const unsigned char*>(file_->bytes().data()) + header_.data_offset;
+  with_type(header_.type, [&](auto tag) {
+    using From = typename decltype(tag)::Type;
+    parallel_for(header_.count, 1 << 18, [&](int64_t b, int64_t e) {
+      for (int64_t i = b; i < e; ++i) to[i] = ToFloat{}(load<From>(from + i * sizeof(From), header_.type.swap), i);
+    });
+  });
+}
+
 Tensor NpyReader::to_f32() {
   require_matrix();
   const bool same_type = header_.type.kind == 'f' && header_.type.size == 4 && !header_.type.swap;
@@ -200,6 +231,10 @@ Tensor NpyReader::to_f32() {
   auto* to = result.data<float>();
   if (same_type && same_order) {
     read_exactly(to, header_.data_bytes());
+    return result;
+  }
+  if (same_order && file_ != nullptr) {
+    convert_mapped(to);
     return result;
   }
   stream_f32([&](int64_t first, std::span<const float> values) {

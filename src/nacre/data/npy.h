@@ -25,6 +25,11 @@ class NpyReader {
   NpyReader(std::unique_ptr<ByteStream> stream, int64_t total_bytes, std::string where,
             std::shared_ptr<const void> owner);
 
+  // A whole file without a header; its size must fit the shape.
+  static NpyReader headerless(const std::shared_ptr<const MappedFile>& file, const NpyType& type, const Shape& shape);
+  // Elements described elsewhere: `stream` gives header.data_bytes() bytes.
+  NpyReader(NpyHeader header, std::unique_ptr<ByteStream> stream, std::string where, std::shared_ptr<const void> owner);
+
   const NpyHeader& header() const { return header_; }
   const Shape& shape() const { return header_.shape; }
   const std::string& where() const { return where_; }
@@ -50,6 +55,7 @@ class NpyReader {
   void stream_as(const Convert& convert, FunctionRef<void(int64_t, std::span<const To>)> sink);
   void read_exactly(void* to, int64_t bytes);
   void require_matrix() const;
+  void convert_mapped(float* to) const;
 
   std::shared_ptr<const void> owner_;
   std::shared_ptr<const MappedFile> file_;  // only when the array is a file of its own

@@ -136,7 +136,13 @@ class DictParser {
   size_t at_ = 0;
 };
 
-NpyType parse_type(const std::string& descr, const std::string& where) {
+void read_exactly(ByteStream& stream, void* to, int64_t bytes, const std::string& where) {
+  if (stream.read(to, bytes) != bytes) throw UserError(where, "the .npy header is cut off", kRewrite);
+}
+
+}  // namespace
+
+NpyType parse_npy_type(const std::string& descr, const std::string& where) {
   const auto refuse = [&](const std::string& what, const std::string& remedy) {
     throw UserError(where, "holds " + what + " (dtype '" + descr.substr(0, 40) + "')", remedy);
   };
@@ -163,9 +169,8 @@ NpyType parse_type(const std::string& descr, const std::string& where) {
   return type;
 }
 
-// Product of the dimensions times the element size; -1 when it does not fit. Zeros are left out of the test so that no
-// partial product can overflow either.
-int64_t checked_count(const Shape& shape, int element_size) {
+// Zeros are left out of the test so that no partial product can overflow either.
+int64_t checked_npy_count(const Shape& shape, int element_size) {
   int64_t bytes = element_size;
   bool empty = false;
   for (const int64_t d : shape) {
@@ -174,12 +179,6 @@ int64_t checked_count(const Shape& shape, int element_size) {
   }
   return empty ? 0 : bytes / element_size;
 }
-
-void read_exactly(ByteStream& stream, void* to, int64_t bytes, const std::string& where) {
-  if (stream.read(to, bytes) != bytes) throw UserError(where, "the .npy header is cut off", kRewrite);
-}
-
-}  // namespace
 
 NpyHeader read_npy_header(ByteStream& stream, int64_t total_bytes, const std::string& where) {
   unsigned char prefix[12] = {};
@@ -205,10 +204,10 @@ NpyHeader read_npy_header(ByteStream& stream, int64_t total_bytes, const std::st
 
   Fields fields = DictParser(text, where).parse();
   NpyHeader header;
-  header.type = parse_type(fields.descr, where);
+  header.type = parse_npy_type(fields.descr, where);
   header.fortran = fields.fortran;
   header.shape = std::move(fields.shape);
-  header.count = checked_count(header.shape, header.type.size);
+  header.count = checked_npy_count(header.shape, header.type.size);
   header.data_offset = data_offset;
   const int64_t held = total_bytes - data_offset;
   if (header.count < 0 || header.data_bytes() != held) {

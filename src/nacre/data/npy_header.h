@@ -33,6 +33,11 @@ struct NpyHeader {
 // compared with that size before this returns.
 NpyHeader read_npy_header(ByteStream& stream, int64_t total_bytes, const std::string& where);
 
+// NumPy's short names, "<f4" or "|b1"; throws UserError for types that are no numbers.
+NpyType parse_npy_type(const std::string& descr, const std::string& where);
+// Elements of `shape`; -1 when their bytes do not fit 64 bits.
+int64_t checked_npy_count(const Shape& shape, int element_size);
+
 std::string npy_type_name(const NpyType& type);  // "f32", "i64", "bool"
 
 }  // namespace nacre

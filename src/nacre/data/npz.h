@@ -4,6 +4,7 @@
 //   x           [N, F] features              y           [N] classes (negative or NaN: none) or [N, C] of 0/1
 //   train_idx, val_idx, test_idx  ids, or train_mask, val_mask, test_mask  [N] of 0/1
 //   edge_weight [E], edge_type [E], num_nodes: optional
+// or the pairs of a recommender: train_user, train_item, test_user, test_item, num_users, num_items
 #pragma once
 
 #include <memory>
@@ -29,6 +30,8 @@ class NpzFile {
   std::string key_list() const;  // "edge_index, x, y"
   // Throws UserError listing what there is when the key is missing.
   NpyReader open(const std::string& key) const;
+  // A single short string, which NumPy stores padded to four bytes or one byte a character.
+  std::string text(const std::string& key) const;
 
  private:
   ZipArchive archive_;

@@ -1,11 +1,12 @@
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
+#include "nacre/data/formats/interactions.h"
 #include "nacre/data/node_data.h"
+#include "nacre/data/npy_edges.h"
 #include "nacre/data/npz.h"
 
 namespace nacre {
@@ -18,11 +19,6 @@ constexpr std::array kKnownKeys = {"edge_index", "src",         "dst",       "x"
 void require_edges(const NpzFile& npz) {
   if (npz.has("edge_index") || (npz.has("src") && npz.has("dst"))) return;
   const std::vector<std::string> keys = npz.keys();
-  if (npz.has("train_user") || npz.has("train_item")) {
-    throw UserError(npz.name(),
-                    "is a user-item set (it has train_user/train_item), which this loader does not read yet",
-                    "give a graph: edge_index, or src and dst");
-  }
   if (std::any_of(keys.begin(), keys.end(), [](const std::string& k) { return k.ends_with("data.pkl"); })) {
     throw UserError(npz.name(), "is a PyTorch file, which only Python can read safely",
                     "save its tensors with numpy.savez: edge_index, x, y, train_idx, val_idx, test_idx");
@@ -31,97 +27,38 @@ void require_edges(const NpzFile& npz) {
                   "save the edges as edge_index [2, E], or as src and dst");
 }
 
-NodeId to_node(int64_t value, int64_t position, const std::string& where) {
-  if (value >= 0 && value <= kMaxNodeId) return static_cast<NodeId>(value);
-  throw UserError(where, "vertex id " + std::to_string(value) + " at position " + std::to_string(position) +
-                             (value < 0 ? " is negative" : " is beyond the largest possible, 4,294,967,294"));
-}
-
-// Storage order decides which half of the pairs comes when: all sources first, or source and destination in turn.
-void read_pairs(NpyReader& array, EdgeList& edges, std::vector<std::string>& notes) {
-  const Shape& shape = array.shape();
-  const bool rows = shape.size() == 2 && shape[0] == 2;
-  if (!rows && !(shape.size() == 2 && shape[1] == 2)) {
-    throw UserError(array.where(), "has shape " + shape_text(shape) + "; [2, E] is expected", "transpose or split it");
-  }
-  if (!rows) notes.emplace_back("edge_index has shape [E, 2]: read as one (source, destination) pair per row");
-  const int64_t count = array.header().count / 2;
-  const bool in_turn = rows == array.header().fortran;
-  edges.src.resize(static_cast<size_t>(count));
-  edges.dst.resize(static_cast<size_t>(count));
-  array.stream_i64(NanAs::error, [&](int64_t first, std::span<const int64_t> values) {
-    for (size_t i = 0; i < values.size(); ++i) {
-      const int64_t at = first + static_cast<int64_t>(i);
-      const NodeId id = to_node(values[i], at, array.where());
-      if (in_turn) {
-        (at % 2 == 0 ? edges.src : edges.dst)[at / 2] = id;
-      } else {
-        (at < count ? edges.src : edges.dst)[at < count ? at : at - count] = id;
-      }
-    }
-  });
-}
-
-std::vector<NodeId> read_ids(NpyReader array) {
-  if (array.shape().size() != 1) {
-    throw UserError(array.where(), "has shape " + shape_text(array.shape()) + "; [E] is expected");
-  }
-  std::vector<NodeId> ids(static_cast<size_t>(array.header().count));
-  array.stream_i64(NanAs::error, [&](int64_t first, std::span<const int64_t> values) {
-    for (size_t i = 0; i < values.size(); ++i) ids[first + i] = to_node(values[i], first + i, array.where());
-  });
-  return ids;
-}
-
-void require_per_edge(const NpyReader& array, size_t edges) {
-  if (array.header().count == static_cast<int64_t>(edges)) return;
-  throw UserError(array.where(),
-                  "has shape " + shape_text(array.shape()) + ", but there are " +
-                      human_count(static_cast<int64_t>(edges)) + " edges",
-                  "store one value per edge");
-}
-
-void read_edge_weight(NpyReader array, EdgeList& edges) {
-  require_per_edge(array, edges.src.size());
-  edges.weight.resize(edges.src.size());
-  array.stream_f32([&](int64_t first, std::span<const float> values) {
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (!std::isfinite(values[i])) {
-        throw UserError(array.where(), "the weight at position " + std::to_string(first + i) + " is not finite");
-      }
-      edges.weight[first + i] = values[i];
-    }
-  });
-}
-
-void read_edge_type(NpyReader array, EdgeList& edges) {
-  require_per_edge(array, edges.src.size());
-  edges.type.resize(edges.src.size());
-  array.stream_i64(NanAs::error, [&](int64_t first, std::span<const int64_t> values) {
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (values[i] < 0 || values[i] >= kMaxEdgeTypes) {
-        throw UserError(array.where(), "edge type " + std::to_string(values[i]) + " at position " +
-                                           std::to_string(first + i) + " is not within 0 to 65,534");
-      }
-      edges.type[first + i] = static_cast<uint16_t>(values[i]);
-      edges.num_types = std::max(edges.num_types, static_cast<int>(values[i]) + 1);
-    }
-  });
-}
-
 EdgeList read_edges(const NpzFile& npz, std::vector<std::string>& notes) {
   EdgeList edges;
   if (npz.has("edge_index")) {
-    NpyReader array = npz.open("edge_index");
-    read_pairs(array, edges, notes);
+    edges = pairs_from(npz.open("edge_index"), PairLayout::guess, notes);
   } else {
-    edges.src = read_ids(npz.open("src"));
-    edges.dst = read_ids(npz.open("dst"));
+    edges.src = node_ids_from(npz.open("src"));
+    edges.dst = node_ids_from(npz.open("dst"));
     if (edges.src.size() != edges.dst.size()) throw UserError(npz.name(), "src and dst differ in length");
   }
-  if (npz.has("edge_weight")) read_edge_weight(npz.open("edge_weight"), edges);
-  if (npz.has("edge_type")) read_edge_type(npz.open("edge_type"), edges);
+  if (npz.has("edge_weight")) edge_weight_from(npz.open("edge_weight"), edges);
+  if (npz.has("edge_type")) edge_type_from(npz.open("edge_type"), edges);
   return edges;
+}
+
+// train_user, train_item, test_user, test_item; num_users and num_items where the last ones have no pair.
+Dataset read_interactions(const NpzFile& npz) {
+  Interactions parts[2];
+  constexpr const char* names[] = {"train", "test"};
+  for (size_t i = 0; i < 2; ++i) {
+    const std::string user = std::string(names[i]) + "_user";
+    const std::string item = std::string(names[i]) + "_item";
+    if (i == 1 && !npz.has(user)) continue;
+    parts[i].user = node_ids_from(npz.open(user));
+    parts[i].item = node_ids_from(npz.open(item));
+    if (parts[i].user.size() != parts[i].item.size())
+      throw UserError(npz.name(), user + " and " + item + " differ in length");
+    for (const NodeId id : parts[i].user) parts[i].num_users = std::max<int64_t>(parts[i].num_users, int64_t{id} + 1);
+    for (const NodeId id : parts[i].item) parts[i].num_items = std::max<int64_t>(parts[i].num_items, int64_t{id} + 1);
+  }
+  if (npz.has("num_users")) parts[0].num_users = std::max(parts[0].num_users, npz.open("num_users").scalar_i64());
+  if (npz.has("num_items")) parts[0].num_items = std::max(parts[0].num_items, npz.open("num_items").scalar_i64());
+  return interactions_dataset(std::move(parts[0]), std::move(parts[1]), npz.name());
 }
 
 // The stated count, or the rows of what has one row per vertex, or the largest id + 1.
@@ -183,8 +120,23 @@ NpyReader NpzFile::open(const std::string& key) const {
   return {archive_.open(*entry), entry->size, name() + "[" + key + "]", archive_.file()};
 }
 
+std::string NpzFile::text(const std::string& key) const {
+  const ZipEntry* entry = archive_.find(key + ".npy");
+  constexpr int64_t most = 4096;
+  if (entry == nullptr || entry->size > most) throw UserError(name() + "[" + key + "]", "is no short string");
+  std::string bytes(static_cast<size_t>(entry->size), '\0');
+  archive_.open(*entry)->read(bytes.data(), entry->size);
+  const size_t header = bytes.find("\n");  // ends every header of this size
+  if (!bytes.starts_with("\x93NUMPY") || header == std::string::npos)
+    throw UserError(name() + "[" + key + "]", "is no short string");
+  bytes.erase(0, header + 1);
+  std::erase(bytes, '\0');
+  return bytes;
+}
+
 Dataset read_npz(const std::shared_ptr<const MappedFile>& file, const LoadOptions& options) {
   const NpzFile npz(file);
+  if (npz.has("train_user") && npz.has("train_item")) return read_interactions(npz);
   require_edges(npz);
   Dataset data;
   EdgeList edges = read_edges(npz, data.notes);

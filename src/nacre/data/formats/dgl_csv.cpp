@@ -1,0 +1,268 @@
+// DGL's CSVDataset: meta.yaml names tables of vertices (node_id, and columns such as feat, label, train_mask) and of
+// edges (src_id, dst_id, weight). Vertices are numbered in the order of their ids, as DGL does: by value where all ids
+// of a table are whole numbers, else by spelling.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/data/formats/builder.h"
+#include "nacre/data/formats/csv.h"
+#include "nacre/data/formats/format.h"
+#include "nacre/data/formats/lines.h"
+#include "nacre/data/formats/yaml.h"
+#include "nacre/data/node_data.h"
+#include "nacre/data/text.h"
+
+namespace nacre {
+namespace {
+
+// Ids of one kind of vertex, sorted; the place of an id is its vertex.
+class SortedIds {
+ public:
+  // Returns for every vertex its row; repeated ids keep their first row.
+  std::vector<int64_t> build(std::vector<std::string> words) {
+    std::vector<int64_t> rows(words.size());
+    std::iota(rows.begin(), rows.end(), 0);
+    std::vector<int64_t> values(words.size());
+    whole_ = true;
+    for (size_t i = 0; i < words.size() && whole_; ++i) whole_ = parse_whole(words[i], values[i]);
+    std::stable_sort(rows.begin(), rows.end(),
+                     [&](int64_t a, int64_t b) { return whole_ ? values[a] < values[b] : words[a] < words[b]; });
+    const auto same = [&](int64_t a, int64_t b) { return whole_ ? values[a] == values[b] : words[a] == words[b]; };
+    rows.erase(std::unique(rows.begin(), rows.end(), same), rows.end());
+    for (const int64_t row : rows) {
+      if (whole_) {
+        numbers_.push_back(values[row]);
+      } else {
+        words_.push_back(std::move(words[row]));
+      }
+    }
+    return rows;
+  }
+
+  int64_t find(const std::string& word) const {
+    if (!whole_) return place(words_, word);
+    int64_t value = 0;
+    return parse_whole(word, value) ? place(numbers_, value) : -1;
+  }
+
+  bool renumbered() const {
+    return !whole_ || (!numbers_.empty() && (numbers_.front() != 0 || numbers_.back() + 1 != size()));
+  }
+  bool whole() const { return whole_; }
+  int64_t size() const { return static_cast<int64_t>(whole_ ? numbers_.size() : words_.size()); }
+  const std::vector<int64_t>& numbers() const { return numbers_; }
+  const std::vector<std::string>& words() const { return words_; }
+
+ private:
+  template <class T>
+  static int64_t place(const std::vector<T>& sorted, const T& value) {
+    const auto found = std::lower_bound(sorted.begin(), sorted.end(), value);
+    return found != sorted.end() && *found == value ? found - sorted.begin() : -1;
+  }
+
+  bool whole_ = true;
+  std::vector<int64_t> numbers_;
+  std::vector<std::string> words_;
+};
+
+struct NodeTable {
+  std::string type;
+  std::string where;
+  SortedIds ids;
+  std::vector<int64_t> row_of;  // of every vertex
+  int64_t feature_width = 0;
+  int64_t label_width = 0;
+  std::vector<float> features;  // by row
+  std::vector<float> labels;
+  std::vector<std::vector<bool>> masks = std::vector<std::vector<bool>>(3);  // train, val, test; empty: no column
+};
+
+void note_unused(const CsvTable& table, const std::vector<int>& used, std::vector<std::string>& notes) {
+  std::string unused;
+  for (int c = 0; c < static_cast<int>(table.columns().size()); ++c) {
+    if (std::find(used.begin(), used.end(), c) == used.end())
+      unused += (unused.empty() ? "" : ", ") + in_quotes(table.columns()[static_cast<size_t>(c)]);
+  }
+  if (!unused.empty()) notes.push_back("columns of " + table.name() + " that were not used: " + unused);
+}
+
+// Several graphs in one set are told apart by a column.
+class OneGraph {
+ public:
+  OneGraph(const CsvTable& table, const Yaml& entry)
+      : column_(table.find(entry.string("graph_id_field", "graph_id"))) {}
+  int column() const { return column_; }
+  void check(std::span<const std::string> fields, const std::string& where, int64_t line) {
+    if (column_ < 0) return;
+    const std::string& id = fields[static_cast<size_t>(column_)];
+    if (!seen_.empty() && id != seen_)
+      throw_at_line(where, line, "belongs to a second graph", "sets of one graph are read");
+    seen_ = id;
+  }
+
+ private:
+  int column_;
+  std::string seen_;
+};
+
+// All rows must have vectors of one width.
+void append_row(const std::string& text, std::vector<float>& values, int64_t& width, const std::string& where,
+                int64_t line) {
+  const size_t before = values.size();
+  parse_vector(text, values, where, line);
+  const auto got = static_cast<int64_t>(values.size() - before);
+  if (width != 0 && got != width)
+    throw_at_line(where, line, "has " + human_count(got) + " values where other rows have " + human_count(width));
+  width = got;
+}
+
+NodeTable read_nodes(const Place& place, const Yaml& entry, char separator, std::vector<std::string>& notes) {
+  const CsvTable table(place.open_text(entry.string("file_name")), separator);
+  NodeTable nodes;
+  nodes.type = entry.string("ntype", "_V");
+  nodes.where = table.name();
+  const int id = table.require(entry.string("node_id_field", "node_id"));
+  const int feature = table.find_any({"feat", "feature", "features", "x", "attr"});
+  const int label = table.find_any({"label", "labels", "y"});
+  const int masks[] = {table.find("train_mask"), table.find_any({"val_mask", "valid_mask"}), table.find("test_mask")};
+  OneGraph graph(table, entry);
+  note_unused(table, {id, feature, label, masks[0], masks[1], masks[2], graph.column()}, notes);
+  std::vector<std::string> ids;
+  table.for_each_row([&](std::span<const std::string> fields, int64_t line) {
+    const auto at = [&](int column) -> const std::string& { return fields[static_cast<size_t>(column)]; };
+    graph.check(fields, table.name(), line);
+    ids.emplace_back(trimmed(at(id)));
+    if (feature >= 0) append_row(at(feature), nodes.features, nodes.feature_width, table.name(), line);
+    if (label >= 0) append_row(at(label), nodes.labels, nodes.label_width, table.name(), line);
+    for (size_t m = 0; m < 3; ++m) {
+      if (masks[m] >= 0) nodes.masks[m].push_back(parse_flag(at(masks[m]), table.name(), line));
+    }
+  });
+  const auto rows = static_cast<int64_t>(ids.size());
+  nodes.row_of = nodes.ids.build(std::move(ids));
+  if (nodes.ids.size() != rows)
+    notes.push_back(human_count(rows - nodes.ids.size()) + " repeated ids in " + table.name() +
+                    ": the first row of each counts");
+  return nodes;
+}
+
+void add_attributes(const NodeTable& nodes, int type, bool& labelled, DatasetBuilder& builder) {
+  const int64_t count = nodes.ids.size();
+  if (nodes.feature_width > 0) {
+    Tensor features(DType::f32, {count, nodes.feature_width});
+    for (int64_t v = 0; v < count; ++v) {
+      std::copy_n(nodes.features.begin() + nodes.row_of[v] * nodes.feature_width, nodes.feature_width,
+                  features.data<float>() + v * nodes.feature_width);
+    }
+    builder.set_features(type, std::move(features));
+  }
+  if (nodes.label_width == 0) return;
+  if (std::exchange(labelled, true)) {
+    builder.data.notes.push_back("labels of kind " + nodes.type + " were not used: one kind may have labels");
+    return;
+  }
+  Dataset part;
+  std::vector<float> labels(static_cast<size_t>(count * nodes.label_width));
+  for (int64_t v = 0; v < count; ++v) {
+    std::copy_n(nodes.labels.begin() + nodes.row_of[v] * nodes.label_width, nodes.label_width,
+                labels.begin() + v * nodes.label_width);
+  }
+  labels_from_rows(labels, nodes.label_width, nodes.where, part);
+  builder.set_labels(type, part);
+  Array<NodeId>* splits[] = {&builder.data.splits.train, &builder.data.splits.val, &builder.data.splits.test};
+  for (size_t m = 0; m < 3; ++m) {
+    std::vector<int64_t> ids;
+    for (int64_t v = 0; v < count && !nodes.masks[m].empty(); ++v) {
+      if (nodes.masks[m][static_cast<size_t>(nodes.row_of[v])]) ids.push_back(v);
+    }
+    *splits[m] = builder.split(type, ids, nodes.where);
+  }
+}
+
+const NodeTable& table_of(const std::vector<NodeTable>& tables, const std::string& type, const std::string& where) {
+  for (const NodeTable& table : tables) {
+    if (table.type == type) return table;
+  }
+  throw UserError(where, "no table of vertices is of kind " + in_quotes(type));
+}
+
+void read_edges(const Place& place, const Yaml& entry, char separator, const std::vector<NodeTable>& tables,
+                DatasetBuilder& builder) {
+  const CsvTable table(place.open_text(entry.string("file_name")), separator);
+  std::string names[3] = {"_V", "_E", "_V"};
+  if (const Yaml& etype = entry.get("etype"); etype.given()) {
+    if (etype.list().size() != 3) throw UserError(etype.where, "etype is not [kind, relation, kind]");
+    for (size_t i = 0; i < 3; ++i) names[i] = etype.list()[i].string();
+  }
+  const NodeTable& from = table_of(tables, names[0], entry.where);
+  const NodeTable& to = table_of(tables, names[2], entry.where);
+  const int src = table.require(entry.string("src_id_field", "src_id"));
+  const int dst = table.require(entry.string("dst_id_field", "dst_id"));
+  const int weight = table.find_any({"weight", "edge_weight"});
+  OneGraph graph(table, entry);
+  note_unused(table, {src, dst, weight, graph.column()}, builder.data.notes);
+  EdgeList edges;
+  table.for_each_row([&](std::span<const std::string> fields, int64_t line) {
+    graph.check(fields, table.name(), line);
+    const auto vertex = [&](const NodeTable& nodes, int column) {
+      const std::string id(trimmed(fields[static_cast<size_t>(column)]));
+      const int64_t found = nodes.ids.find(id);
+      if (found < 0) throw_at_line(table.name(), line, in_quotes(id) + " is no vertex of " + nodes.where);
+      return static_cast<NodeId>(found);
+    };
+    edges.src.push_back(vertex(from, src));
+    edges.dst.push_back(vertex(to, dst));
+    if (weight < 0) return;
+    float value = 0;
+    const std::string& text = fields[static_cast<size_t>(weight)];
+    if (!parse_real(trimmed(text), value))
+      throw_at_line(table.name(), line, in_quotes(text) + " is not a finite weight");
+    edges.weight.push_back(value);
+  });
+  builder.add_edges({builder.type(names[0], entry.where), names[1], builder.type(names[2], entry.where)},
+                    std::move(edges), table.name());
+}
+
+// Ids of all kinds: numbers where every kind has numbers, else words.
+void keep_ids(const std::vector<NodeTable>& tables, Dataset& data) {
+  const auto any = [&](auto test) { return std::any_of(tables.begin(), tables.end(), test); };
+  if (!any([](const NodeTable& t) { return t.ids.renumbered(); })) return;
+  if (!any([](const NodeTable& t) { return !t.ids.whole(); })) {
+    std::vector<int64_t> ids;
+    for (const NodeTable& t : tables) ids.insert(ids.end(), t.ids.numbers().begin(), t.ids.numbers().end());
+    data.original_ids = std::move(ids);
+    return;
+  }
+  for (const NodeTable& t : tables) {
+    for (const int64_t id : t.ids.numbers()) data.node_names.push_back(std::to_string(id));
+    data.node_names.insert(data.node_names.end(), t.ids.words().begin(), t.ids.words().end());
+  }
+}
+
+}  // namespace
+
+std::string recognise_dgl_csv(const Place& place) { return place.has("meta.yaml") ? "holds meta.yaml" : ""; }
+
+Dataset load_dgl_csv(const Place& place, const std::string&, const LoadOptions&) {
+  const Yaml meta = read_yaml(place.open("meta.yaml"));
+  const std::string separator = meta.string("separator", ",");
+  if (separator.size() != 1) throw UserError(meta.get("separator").where, "the separator is not one character");
+  DatasetBuilder builder(place.path());
+  builder.data.name = meta.string("dataset_name", "");
+  std::vector<NodeTable> tables;
+  for (const Yaml& entry : meta.list("node_data")) {
+    tables.push_back(read_nodes(place, entry, separator[0], builder.data.notes));
+    builder.add_type(tables.back().type, tables.back().ids.size());
+  }
+  if (tables.empty()) throw UserError(meta.where, "node_data names no table");
+  for (const Yaml& entry : meta.list("edge_data")) read_edges(place, entry, separator[0], tables, builder);
+  bool labelled = false;
+  for (size_t t = 0; t < tables.size(); ++t) add_attributes(tables[t], static_cast<int>(t), labelled, builder);
+  keep_ids(tables, builder.data);
+  return builder.finish();
+}
+
+}  // namespace nacre

@@ -1,0 +1,236 @@
+// GraphBolt's on-disk sets: metadata.yaml names the kinds of vertices and their numbers, the edges ([2, E] arrays or
+// headerless csv), features and tasks. A task's sets give vertices (seeds) and their labels; pairs of vertices are kept
+// as held-out edges.
+#include <algorithm>
+#include <utility>
+
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/data/edge_list.h"
+#include "nacre/data/formats/builder.h"
+#include "nacre/data/formats/format.h"
+#include "nacre/data/formats/relation_name.h"
+#include "nacre/data/formats/torch_file.h"
+#include "nacre/data/formats/yaml.h"
+#include "nacre/data/node_data.h"
+#include "nacre/data/npy_edges.h"
+#include "nacre/data/npz.h"
+
+namespace nacre {
+namespace {
+
+constexpr const char* kFile = "metadata.yaml";
+constexpr const char* kOnlyType = "_N";
+
+// YAML's way to say "no kind": absent, or the word null.
+std::string type_of(const Yaml& entry, const std::string& otherwise) {
+  const std::string type = entry.string("type", "");
+  return type.empty() || type == "null" || type == "~" ? otherwise : type;
+}
+
+std::shared_ptr<const MappedFile> open_path(const Place& place, const Yaml& entry) {
+  return place.open(entry.string("path"));
+}
+
+std::vector<int64_t> whole_numbers(const Place& place, const Yaml& entry, int64_t& columns) {
+  const std::string format = entry.string("format", "numpy");
+  const auto file = open_path(place, entry);
+  columns = 1;
+  if (format == "torch") return TorchFile(file).numbers("").value_or(std::vector<int64_t>());
+  if (format != "numpy") throw UserError(entry.where, "format '" + format + "' is not read", "numpy and torch are");
+  NpyReader array(file);
+  if (array.shape().size() == 2) columns = array.shape()[1];
+  const Buffer<int64_t> values = array.to_i64(NanAs::minus_one);
+  return {values.data(), values.data() + values.size()};
+}
+
+class Reader {
+ public:
+  explicit Reader(const Place& place) : place_(place), meta_(read_yaml(place.open(kFile))), builder_(place.path()) {}
+
+  Dataset read(const std::string& variant) {
+    builder_.data.name = meta_.string("dataset_name", "");
+    read_graph();
+    read_features();
+    read_task(variant);
+    return builder_.finish();
+  }
+
+ private:
+  void read_graph() {
+    const Yaml& graph = meta_.get("graph");
+    if (!graph.given()) throw UserError(meta_.where, "has no 'graph'");
+    int64_t nodes = 0;
+    for (const Yaml& entry : graph.list("nodes")) {
+      const int64_t count = entry.get("num").given() ? entry.get("num").whole() : -1;
+      if (count < 0) throw UserError(entry.where, "'num' does not give the number of vertices");
+      builder_.add_type(type_of(entry, kOnlyType), count);
+      nodes += count;
+    }
+    if (nodes == 0) throw UserError(meta_.where, "has no vertices");
+    std::vector<std::pair<Relation, EdgeList>> parts;
+    int64_t edges = 0;
+    for (const Yaml& entry : graph.list("edges")) {
+      parts.emplace_back(relation(entry), edge_list(entry));
+      edges += static_cast<int64_t>(parts.back().second.src.size());
+    }
+    check_vertex_count(nodes, std::max(edges, evidence()), place_.at(kFile));
+    for (auto& [relation, list] : parts) builder_.add_edges(relation, std::move(list), place_.path());
+  }
+
+  // Rows of features: as good as edges for telling an honest number of vertices.
+  int64_t evidence() const {
+    int64_t rows = 0;
+    if (!meta_.get("feature_data").given()) return 0;
+    for (const Yaml& entry : meta_.list("feature_data")) {
+      if (entry.string("format", "numpy") == "numpy" && place_.has(entry.string("path", "")))
+        rows += std::max<int64_t>(0, NpyReader(open_path(place_, entry)).header().count);
+    }
+    return rows;
+  }
+
+  Relation relation(const Yaml& entry) const {
+    const std::string type = type_of(entry, "");
+    if (type.empty()) return {0, "_E", 0};
+    const RelationName names = split_relation(type, ":", entry.where);
+    return {builder_.type(names.src, entry.where), names.name, builder_.type(names.dst, entry.where)};
+  }
+
+  EdgeList edge_list(const Yaml& entry) {
+    const std::string format = entry.string("format", "csv");
+    if (format == "numpy")
+      return pairs_from(NpyReader(open_path(place_, entry)), PairLayout::two_rows, builder_.data.notes);
+    if (format != "csv") throw UserError(entry.where, "format '" + format + "' is not read", "csv and numpy are");
+    EdgeList edges = read_edge_text(place_.open_text(entry.string("path")), builder_.data.notes);
+    edges.weight.clear();
+    edges.type.clear();
+    return edges;
+  }
+
+  void read_features() {
+    if (!meta_.get("feature_data").given()) return;
+    std::string unused;
+    std::vector<std::string> done;
+    for (const bool named_feat : {true, false}) {
+      for (const Yaml& entry : meta_.list("feature_data")) {
+        const std::string name = entry.string("name", "");
+        if ((name == "feat") != named_feat) continue;
+        const std::string type = type_of(entry, kOnlyType);
+        const bool wanted = entry.string("domain", "node") == "node" && entry.string("format", "numpy") == "numpy" &&
+                            std::find(done.begin(), done.end(), type) == done.end() &&
+                            (named_feat || name.find("feat") != std::string::npos);
+        if (!wanted) {
+          unused += (unused.empty() ? "" : ", ") + type + "/" + name;
+          continue;
+        }
+        done.push_back(type);
+        builder_.set_features(builder_.type(type, entry.where), features_from(NpyReader(open_path(place_, entry))));
+      }
+    }
+    if (!unused.empty()) builder_.data.notes.push_back("feature data that was not used: " + unused);
+  }
+
+  const Yaml* task(const std::string& variant) {
+    if (!meta_.get("tasks").given()) return nullptr;
+    std::string names;
+    for (const Yaml& entry : meta_.list("tasks")) {
+      const std::string name = entry.string("name", "");
+      if (variant.empty() || name == variant) {
+        if (variant.empty() && meta_.list("tasks").size() > 1)
+          builder_.data.notes.push_back("task " + name + ", the first; --format graphbolt:TASK takes another");
+        return &entry;
+      }
+      names += (names.empty() ? "" : ", ") + name;
+    }
+    if (variant.empty()) return nullptr;
+    throw UserError(meta_.where, "has no task '" + variant + "'", "found: " + names);
+  }
+
+  void read_task(const std::string& variant) {
+    const Yaml* chosen = task(variant);
+    if (chosen == nullptr) return;
+    Splits& splits = builder_.data.splits;
+    HeldOutEdges ignored;
+    read_sets(*chosen, "train_set", splits.train, ignored);
+    read_sets(*chosen, "validation_set", splits.val, builder_.data.val_edges);
+    read_sets(*chosen, "test_set", splits.test, builder_.data.test_edges);
+    if (labels_.empty()) return;
+    int64_t classes = 0;
+    for (const int32_t label : labels_) classes = std::max(classes, int64_t{label} + 1);
+    if (chosen->get("num_classes").given()) classes = std::max(classes, chosen->get("num_classes").whole());
+    builder_.set_labels(labelled_, std::move(labels_), classes);
+  }
+
+  void read_sets(const Yaml& chosen, const char* key, Array<NodeId>& ids, HeldOutEdges& pairs) {
+    if (!chosen.get(key).given()) return;
+    for (const Yaml& set : chosen.list(key)) {
+      const std::string type = type_of(set, kOnlyType);
+      const Yaml* seeds = nullptr;
+      const Yaml* labels = nullptr;
+      for (const Yaml& part : set.list("data")) {
+        const std::string name = part.string("name", seeds == nullptr ? "seeds" : "labels");
+        if (name == "seeds" || name == "seed_nodes" || name == "node_pairs") seeds = &part;
+        if (name == "labels") labels = &part;
+      }
+      if (seeds == nullptr) throw UserError(set.where, "names no seeds");
+      read_set(type, *seeds, labels, ids, pairs);
+    }
+  }
+
+  void read_set(const std::string& type, const Yaml& seeds, const Yaml* labels, Array<NodeId>& ids,
+                HeldOutEdges& pairs) {
+    int64_t columns = 0;
+    const std::vector<int64_t> numbers = whole_numbers(place_, seeds, columns);
+    if (columns == 2) return read_pairs(type, numbers, seeds, pairs);
+    if (columns != 1) throw UserError(seeds.where, "seeds of " + human_count(columns) + " columns are not read");
+    const int of = builder_.type(type, seeds.where);
+    const Array<NodeId> more = builder_.split(of, numbers, seeds.where);
+    std::vector<NodeId> all(ids.begin(), ids.end());
+    all.insert(all.end(), more.begin(), more.end());
+    ids = std::move(all);
+    if (labels == nullptr) return;
+    const std::vector<int64_t> classes = whole_numbers(place_, *labels, columns);
+    if (classes.size() != numbers.size()) throw UserError(labels->where, "seeds and labels differ in number");
+    if (labels_.empty()) {
+      labelled_ = of;
+      labels_.assign(static_cast<size_t>(builder_.count(of)), -1);
+    }
+    if (labelled_ != of) throw UserError(seeds.where, "labels two kinds of vertices", "one kind may have labels");
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      if (classes[i] >= kMaxClasses)
+        throw UserError(labels->where, "class " + std::to_string(classes[i]) + " is out of range");
+      labels_[numbers[i]] = static_cast<int32_t>(std::max<int64_t>(classes[i], -1));
+    }
+  }
+
+  void read_pairs(const std::string& type, const std::vector<int64_t>& numbers, const Yaml& seeds,
+                  HeldOutEdges& pairs) {
+    int from = 0;
+    int to = 0;
+    if (is_relation(type, ":")) {
+      const RelationName names = split_relation(type, ":", seeds.where);
+      from = builder_.type(names.src, seeds.where);
+      to = builder_.type(names.dst, seeds.where);
+    }
+    std::vector<int64_t> ends[2];
+    for (size_t i = 0; i < numbers.size(); ++i) ends[i % 2].push_back(numbers[i]);
+    pairs.src = builder_.split(from, ends[0], seeds.where);
+    pairs.dst = builder_.split(to, ends[1], seeds.where);
+  }
+
+  const Place& place_;
+  Yaml meta_;
+  DatasetBuilder builder_;
+  std::vector<int32_t> labels_;
+  int labelled_ = 0;
+};
+
+}  // namespace
+
+std::string recognise_graphbolt(const Place& place) { return place.has(kFile) ? std::string("holds ") + kFile : ""; }
+
+Dataset load_graphbolt(const Place& place, const std::string& variant, const LoadOptions&) {
+  return Reader(place).read(variant);
+}
+
+}  // namespace nacre

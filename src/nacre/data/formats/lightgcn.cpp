@@ -1,0 +1,84 @@
+// Users and what they took: train.txt and test.txt of "user item item …", one user a line, as NGCF and LightGCN use
+// them. Users come first in the shared id space, items follow. Edges go both ways, since both sides learn from each
+// other; test pairs are held out.
+#include <algorithm>
+#include <utility>
+
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/data/formats/format.h"
+#include "nacre/data/formats/interactions.h"
+#include "nacre/data/formats/lines.h"
+#include "nacre/data/node_data.h"
+#include "nacre/data/text.h"
+
+namespace nacre {
+namespace {
+
+Interactions read_lists(const std::shared_ptr<const MappedFile>& file) {
+  Interactions pairs;
+  for_each_line(file, [&](std::string_view line, int64_t number) {
+    int64_t user = -1;
+    for (const std::string_view field : split_blanks(line)) {
+      int64_t id = 0;
+      if (!parse_whole(field, id) || id < 0 || id > kMaxNodeId)
+        throw_at_line(file->name(), number, in_quotes(field) + " is not the number of a user or item");
+      if (user < 0) {
+        user = id;
+        pairs.num_users = std::max(pairs.num_users, id + 1);
+        continue;
+      }
+      pairs.user.push_back(static_cast<NodeId>(user));
+      pairs.item.push_back(static_cast<NodeId>(id));
+      pairs.num_items = std::max(pairs.num_items, id + 1);
+    }
+  });
+  return pairs;
+}
+
+}  // namespace
+
+Dataset interactions_dataset(Interactions train, Interactions test, const std::string& where) {
+  const int64_t users = std::max(train.num_users, test.num_users);
+  const int64_t items = std::max(train.num_items, test.num_items);
+  check_vertex_count(users + items, static_cast<int64_t>(train.user.size() + test.user.size()), where);
+  if (users + items > kMaxNodeId + 1) throw UserError(where, "has more than 4,294,967,295 users and items");
+  for (Interactions* pairs : {&train, &test}) {
+    for (NodeId& item : pairs->item) item = static_cast<NodeId>(item + users);
+  }
+  Dataset data;
+  data.node_types = {"user", "item"};
+  data.node_offsets = {0, users, users + items};
+  data.relations = {{0, "takes", 1}, {1, "rev_takes", 0}};
+  EdgeList edges;
+  edges.num_nodes = users + items;
+  edges.num_types = 2;
+  edges.src = train.user;
+  edges.src.insert(edges.src.end(), train.item.begin(), train.item.end());
+  edges.dst = std::move(train.item);
+  edges.dst.insert(edges.dst.end(), train.user.begin(), train.user.end());
+  edges.type.assign(edges.src.size(), 1);
+  std::fill_n(edges.type.begin(), train.user.size(), uint16_t{0});
+  data.graph = build_graph(std::move(edges), where);
+  data.test_edges = {std::move(test.user), std::move(test.item), {}};
+  data.notes.push_back(human_count(users) + " users and " + human_count(items) + " items; " +
+                       human_count(data.test_edges.size()) + " test pairs are held out of the graph");
+  return data;
+}
+
+std::string recognise_lightgcn(const Place& place) {
+  if (!place.has("train.txt") || !place.has("test.txt") || place.has("valid.txt") || place.has("entities.dict"))
+    return "";
+  const std::string line = first_line(place.at("train.txt"));
+  const std::vector<std::string_view> fields = split_blanks(line);
+  int64_t value = 0;
+  const auto whole = [&](std::string_view f) { return parse_whole(f, value) && value >= 0; };
+  return !fields.empty() && std::all_of(fields.begin(), fields.end(), whole) ? "train.txt lists numbers by user" : "";
+}
+
+Dataset load_lightgcn(const Place& place, const std::string&, const LoadOptions&) {
+  Interactions train = read_lists(place.open("train.txt"));
+  return interactions_dataset(std::move(train), read_lists(place.open("test.txt")), place.path());
+}
+
+}  // namespace nacre

@@ -1,0 +1,130 @@
+// Matrix Market coordinate files: a banner, comments, "rows columns entries", then one entry per line, counted from 1.
+#include <algorithm>
+#include <cctype>
+#include <string>
+#include <utility>
+
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/data/formats/format.h"
+#include "nacre/data/formats/lines.h"
+#include "nacre/data/node_data.h"
+#include "nacre/data/text.h"
+
+namespace nacre {
+namespace {
+
+constexpr std::string_view kBanner = "%%MatrixMarket";
+
+class Reader {
+ public:
+  explicit Reader(std::shared_ptr<const MappedFile> file) : file_(std::move(file)) {}
+
+  EdgeList read() {
+    for_each_line(file_, [&](std::string_view line, int64_t number) {
+      number_ = number;
+      if (number == 1) return banner(line);
+      const std::vector<std::string_view> fields = split_blanks(line);
+      if (fields.empty() || fields[0].front() == '%') return;
+      if (entries_ < 0) return sizes(fields);
+      entry(fields);
+    });
+    if (entries_ < 0) throw UserError(file_->name(), "has no line of sizes");
+    if (seen_ != entries_) {
+      throw UserError(file_->name(), "ends after " + human_count(seen_) + " of " + human_count(entries_) + " entries",
+                      "the file is truncated: fetch it again");
+    }
+    return std::move(edges_);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what, const std::string& remedy = "") const {
+    throw_at_line(file_->name(), number_, what, remedy);
+  }
+
+  void banner(std::string_view line) {
+    std::string low(line);
+    std::transform(low.begin(), low.end(), low.begin(), [](unsigned char c) { return std::tolower(c); });
+    const std::vector<std::string_view> words = split_blanks(low);
+    if (words.size() != 5 || words[0] != "%%matrixmarket" || words[1] != "matrix")
+      fail("is no Matrix Market banner", "%%MatrixMarket matrix coordinate real general");
+    if (words[2] != "coordinate") fail("holds a dense matrix", "a graph is a coordinate matrix");
+    if (words[3] != "pattern" && words[3] != "real" && words[3] != "integer" && words[3] != "double")
+      fail(in_quotes(words[3]) + " entries cannot be edge weights", "pattern, real and integer can");
+    if (words[4] != "general" && words[4] != "symmetric") {
+      fail(in_quotes(words[4]) + " matrices are not read", "general and symmetric ones are");
+    }
+    weighted_ = words[3] != "pattern";
+    symmetric_ = words[4] == "symmetric";
+  }
+
+  void sizes(const std::vector<std::string_view>& fields) {
+    int64_t rows = 0;
+    int64_t columns = 0;
+    if (fields.size() != 3 || !parse_whole(fields[0], rows) || !parse_whole(fields[1], columns) ||
+        !parse_whole(fields[2], entries_) || entries_ < 0) {
+      fail("is not 'rows columns entries'");
+    }
+    if (rows != columns) {
+      fail("a matrix of " + human_count(rows) + " by " + human_count(columns) + " is no graph",
+           "a graph has as many rows as columns");
+    }
+    if (rows < 1 || rows > kMaxNodeId + 1) fail("the number of rows is out of range");
+    check_vertex_count(rows, entries_, file_->name());
+    edges_.num_nodes = rows;
+  }
+
+  void entry(const std::vector<std::string_view>& fields) {
+    if (seen_ == entries_) fail("follows the last of the " + human_count(entries_) + " entries");
+    int64_t row = 0;
+    int64_t column = 0;
+    float weight = 1;
+    if (fields.size() != (weighted_ ? 3U : 2U)) fail("is not 'row column" + std::string(weighted_ ? " value'" : "'"));
+    if (!id(fields[0], row) || !id(fields[1], column)) {
+      fail(in_quotes(fields[0]) + ", " + in_quotes(fields[1]) + " is not a place in a matrix of " +
+           human_count(edges_.num_nodes) + " rows");
+    }
+    if (weighted_ && !parse_real(fields[2], weight)) fail(in_quotes(fields[2]) + " is not a finite number");
+    add(row, column, weight);
+    if (symmetric_ && row != column) add(column, row, weight);
+    ++seen_;
+  }
+
+  bool id(std::string_view text, int64_t& value) const {
+    return parse_whole(text, value) && value >= 1 && value <= edges_.num_nodes;
+  }
+
+  void add(int64_t row, int64_t column, float weight) {
+    edges_.src.push_back(static_cast<NodeId>(row - 1));
+    edges_.dst.push_back(static_cast<NodeId>(column - 1));
+    if (weighted_) edges_.weight.push_back(weight);
+  }
+
+  std::shared_ptr<const MappedFile> file_;
+  EdgeList edges_;
+  int64_t number_ = 0;
+  int64_t entries_ = -1;
+  int64_t seen_ = 0;
+  bool weighted_ = false;
+  bool symmetric_ = false;
+};
+
+}  // namespace
+
+std::string recognise_matrix_market(const Place& place) {
+  if (place.is_folder()) return "";
+  const MappedFile& file = *place.file();
+  const bool packed = file.starts_with("\x1F\x8B");
+  return file.starts_with(kBanner) || (packed && first_line(place.path()).starts_with(kBanner))
+             ? "begins with its banner"
+             : "";
+}
+
+Dataset load_matrix_market(const Place& place, const std::string&, const LoadOptions&) {
+  Dataset data;
+  data.graph = build_graph(Reader(place.file()).read(), place.path());
+  data.notes.emplace_back("entry (row, column) was read as an edge row → column");
+  return data;
+}
+
+}  // namespace nacre

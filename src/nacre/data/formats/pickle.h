@@ -1,0 +1,73 @@
+// Python pickles of plain values, NumPy arrays and SciPy matrices. Nothing is imported, called or executed: classes and
+// functions are names, and only those listed in pickle.cpp may occur at all. Files may use protocols 1 to 4, and of
+// their opcodes those that such values need.
+//
+// Memory grows with the size of the file only: strings and array data stay where they are.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "nacre/data/mapped_file.h"
+#include "nacre/data/npy.h"
+
+namespace nacre {
+
+class Pickle {
+ public:
+  enum class Kind : uint8_t { none, boolean, integer, real, text, list, tuple, dict, global, object };
+
+  struct Value {
+    Kind kind = Kind::none;
+    uint32_t pool = 0;            // list, tuple, dict (keys and values in turn), object (callable, arguments, state)
+    int64_t number = 0;           // boolean, integer; text: its length
+    double real = 0;              // real
+    const char* begin = nullptr;  // text, global ("module name")
+  };
+  using Id = uint32_t;
+
+  // Throws UserError with the offset for anything it does not know. `owner` keeps `bytes` alive.
+  Pickle(std::span<const std::byte> bytes, std::string where, std::shared_ptr<const void> owner);
+  explicit Pickle(const std::shared_ptr<const MappedFile>& file);
+
+  const std::string& where() const { return where_; }
+  int64_t bytes() const { return static_cast<int64_t>(bytes_.size()); }
+
+  Id root() const { return root_; }
+  Id count() const { return static_cast<Id>(values_.size()); }  // ids are below it
+  const Value& at(Id id) const { return values_[id]; }
+  Kind kind(Id id) const { return at(id).kind; }
+  // Elements of a list or tuple; keys and values in turn of a dictionary. Throws UserError for others.
+  const std::vector<Id>& items(Id id) const;
+  std::string_view text(Id id) const;
+  int64_t integer(Id id) const;  // booleans too
+  // The value under a text key; `missing` when there is none.
+  static constexpr Id missing = ~Id{0};
+  Id find(Id dict, std::string_view key) const;
+  // What an object is made of: the name of its class or function ("numpy.core.multiarray _reconstruct"), what that got,
+  // and the state set later.
+  std::string callable(Id object) const;
+  Id arguments(Id object) const;
+  Id state(Id object) const;
+
+  bool is_array(Id id) const;
+  NpyReader array(Id id) const;
+
+ private:
+  friend class PickleParser;
+  [[noreturn]] void unexpected(Id id, const char* wanted) const;
+
+  std::span<const std::byte> bytes_;
+  std::string where_;
+  std::shared_ptr<const void> owner_;
+  std::vector<Value> values_;
+  std::vector<std::vector<Id>> pools_;
+  Id root_ = 0;
+};
+
+}  // namespace nacre

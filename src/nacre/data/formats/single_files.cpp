@@ -1,0 +1,86 @@
+// Sets in one file: Nacre's own, .npz and edge lists as text.
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "nacre/base/error.h"
+#include "nacre/data/edge_list.h"
+#include "nacre/data/formats/format.h"
+#include "nacre/data/native.h"
+#include "nacre/data/npz.h"
+
+namespace nacre {
+namespace {
+
+bool is_archive(const MappedFile& file) { return file.starts_with("PK\x03\x04") || file.starts_with("PK\x05\x06"); }
+
+// Names of formats that are often tried, by their first bytes.
+std::string known_stranger(const MappedFile& file) {
+  constexpr std::pair<std::string_view, const char*> strangers[] = {{"\x89HDF", "an HDF5 file"},
+                                                                    {"PAR1", "a Parquet file"},
+                                                                    {"\x80\x02", "a Python pickle"},
+                                                                    {"\x80\x04", "a Python pickle"},
+                                                                    {"\x28\xB5\x2F\xFD", "a Zstandard file"},
+                                                                    {"BZh", "a bzip2 file"},
+                                                                    {"\xFD"
+                                                                     "7zXZ",
+                                                                     "an xz file"}};
+  for (const auto& [magic, name] : strangers) {
+    if (file.starts_with(magic)) return name;
+  }
+  return "";
+}
+
+bool is_binary(const MappedFile& file) {
+  const auto head = file.bytes().first(static_cast<size_t>(std::min<int64_t>(file.size(), 4096)));
+  return std::any_of(head.begin(), head.end(), [](std::byte b) {
+    const auto c = static_cast<unsigned char>(b);
+    return c < 32 && c != '\n' && c != '\r' && c != '\t' && c != '\v' && c != '\f';
+  });
+}
+
+}  // namespace
+
+std::string recognise_nacre(const Place& place) {
+  return !place.is_folder() && is_native(*place.file()) ? "begins like one" : "";
+}
+
+Dataset load_nacre(const Place& place, const std::string&, const LoadOptions& options) {
+  return read_native(place.file(), options.verify);
+}
+
+std::string recognise_npz(const Place& place) {
+  if (place.is_folder() || !is_archive(*place.file())) return "";
+  return recognise_shchur(place).empty() ? "is an archive" : "";
+}
+
+Dataset load_npz(const Place& place, const std::string&, const LoadOptions& options) {
+  return read_npz(place.file(), options);
+}
+
+std::string recognise_edges(const Place& place) {
+  if (place.is_folder()) return "";
+  const MappedFile& file = *place.file();
+  if (file.size() == 0 || is_native(file) || is_archive(file)) return "";
+  if (file.starts_with("\x1F\x8B")) return recognise_matrix_market(place).empty() ? "is gzipped text" : "";
+  if (!known_stranger(file).empty() || is_binary(file)) return "";
+  return recognise_matrix_market(place).empty() ? "is text" : "";
+}
+
+Dataset load_edges(const Place& place, const std::string&, const LoadOptions& options) {
+  return read_edge_list(place.file(), options);
+}
+
+void refuse_stranger(const Place& place) {
+  const MappedFile& file = *place.file();
+  if (file.size() == 0) throw UserError(file.name(), "is empty");
+  if (file.starts_with("\x93NUMPY")) {
+    throw UserError(file.name(), "is a single array, not a data set",
+                    "give an edge list and this file as its features or labels");
+  }
+  const std::string stranger = known_stranger(file);
+  throw UserError(file.name(), stranger.empty() ? "is of no known format" : "is " + stranger,
+                  "Nacre reads .nacre, .npz, .mtx, edge lists as text or .gz, and many folders");
+}
+
+}  // namespace nacre

@@ -1,0 +1,90 @@
+// Sets of a few .npz files with SciPy matrices in them: DGL's Reddit (reddit_data.npz and a COO matrix) and the
+// benchmark sets of Shchur et al. (adj_*, attr_* and labels in one file).
+#include <algorithm>
+#include <utility>
+
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/data/formats/clean.h"
+#include "nacre/data/formats/format.h"
+#include "nacre/data/formats/sparse.h"
+#include "nacre/data/node_data.h"
+
+namespace nacre {
+namespace {
+
+constexpr const char* kPlain = "reddit_graph.npz";
+constexpr const char* kSelfLoop = "reddit_self_loop_graph.npz";
+
+std::string reddit_graph_file(const Place& place, const std::string& variant) {
+  if (variant == "plain") return kPlain;
+  if (variant == "self_loop") return kSelfLoop;
+  if (!variant.empty()) throw UserError("format", "'" + variant + "' is no graph of Reddit", "use plain or self_loop");
+  return place.has(kPlain) || !place.has(kSelfLoop) ? kPlain : kSelfLoop;
+}
+
+// node_types: 1, 2 and 3 for train, val and test.
+Splits splits_by_number(NpyReader array) {
+  std::vector<NodeId> parts[3];
+  array.stream_i64(NanAs::error, [&](int64_t first, std::span<const int64_t> values) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (values[i] < 0 || values[i] > 3)
+        throw UserError(array.where(), "holds " + std::to_string(values[i]) + "; 1, 2, 3 are train, val, test");
+      if (values[i] > 0) parts[values[i] - 1].push_back(static_cast<NodeId>(first + static_cast<int64_t>(i)));
+    }
+  });
+  return {std::move(parts[0]), std::move(parts[1]), std::move(parts[2])};
+}
+
+}  // namespace
+
+std::string recognise_dgl_reddit(const Place& place) {
+  return place.has("reddit_data.npz") ? "holds reddit_data.npz" : "";
+}
+
+Dataset load_dgl_reddit(const Place& place, const std::string& variant, const LoadOptions&) {
+  Dataset data;
+  const NpzFile attributes(place.open("reddit_data.npz"));
+  data.features = features_from(attributes.open("feature"));
+  labels_from(attributes.open("label"), data);
+  data.splits = splits_by_number(attributes.open("node_types"));
+  const std::string file = reddit_graph_file(place, variant);
+  const NpzFile adjacency(place.open(file));
+  EdgeList edges = sparse_from(adjacency, "").edges();
+  check_vertex_count(edges.num_nodes, std::max<int64_t>(data.features.rows(), edges.src.size()), adjacency.name());
+  data.graph = build_graph(std::move(edges), adjacency.name());
+  data.notes.push_back("edges from " + file);
+  return data;
+}
+
+std::string recognise_shchur(const Place& place) {
+  if (place.is_folder() || !place.file()->starts_with("PK")) return "";
+  try {
+    const NpzFile npz(place.file());
+    return npz.has("adj_indptr") && npz.has("adj_indices") ? "holds adj_indptr and adj_indices" : "";
+  } catch (const UserError&) {  // damaged: whoever reads it will say how
+    return "";
+  }
+}
+
+Dataset load_shchur(const Place& place, const std::string&, const LoadOptions&) {
+  Dataset data;
+  const NpzFile npz(place.file());
+  SparseMatrix adjacency = sparse_from(npz, "adj_");
+  if (npz.has("attr_indptr")) {
+    data.features = sparse_from(npz, "attr_").dense(place.file()->size(), npz.name());
+  } else if (npz.has("attr_matrix")) {
+    data.features = features_from(npz.open("attr_matrix"));
+  }
+  if (npz.has("labels")) labels_from(npz.open("labels"), data);
+  EdgeList edges = std::move(adjacency).edges();
+  check_vertex_count(edges.num_nodes, static_cast<int64_t>(edges.src.size()) + data.labels.size(), npz.name());
+  const Graph stored = build_graph(std::move(edges), npz.name());
+  data.graph = cleaned(make_undirected(stored), {.drop_loops = true});
+  data.notes.push_back("made undirected and freed of self loops, as these benchmarks are used: " +
+                       human_count(stored.num_edges()) + " stored edges became " + human_count(data.graph.num_edges()));
+  data.notes.emplace_back("these files hold no splits; give one with --splits");
+  return data;
+}
+
+}  // namespace nacre

@@ -1,0 +1,37 @@
+// The YAML documents of DGL's layouts, as a plain tree.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nacre/data/mapped_file.h"
+
+namespace nacre {
+
+struct Yaml {
+  enum class Kind { none, scalar, list, map };
+  Kind kind = Kind::none;
+  std::string text;
+  std::vector<Yaml> items;        // of a list; of a map, its values
+  std::vector<std::string> keys;  // of a map
+  std::string where;              // "meta.yaml:12", for messages
+
+  // The field, or nothing (Kind::none) when this is no map or has no such field.
+  const Yaml& get(const std::string& key) const;
+  bool given() const { return kind != Kind::none; }
+  // Throw UserError unless this is such a thing.
+  const std::string& string() const;
+  int64_t whole() const;
+  const std::vector<Yaml>& list() const;
+  // The same of a field that must be given.
+  std::string string(const std::string& key) const;
+  const std::vector<Yaml>& list(const std::string& key) const;
+  // Text of a field; `otherwise` when it is not given.
+  std::string string(const std::string& key, const std::string& otherwise) const;
+};
+
+Yaml read_yaml(const std::shared_ptr<const MappedFile>& file);
+
+}  // namespace nacre

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""Every layout, written by write_formats.py, is read back exactly; damaged ones are refused with one line.
+
+    python3 tests/data/formats_test.py build/release/tests/data/dump_dataset -v Formats.test_read_back
+"""
+import gzip
+import io
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+import old_pickle
+import write_formats
+
+DUMPER = ""
+
+
+def dump(path, format="", files=()):
+    done = subprocess.run([DUMPER, str(path), format, *map(str, files)], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise AssertionError(f"{path}: exit code {done.returncode}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+class Formats(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = Path(tempfile.mkdtemp(prefix="nacre-formats-"))
+        cls.cases = write_formats.write_all(cls.dir)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.dir)
+
+    def check(self, case):
+        found = dump(case.path, case.format, case.files)
+        found["edges"].sort()
+        for key, value in case.expected.items():
+            self.assertEqual(found[key], value, f"{case.name}: {key}")
+        return found
+
+    def test_read_back(self):
+        for case in self.cases:
+            with self.subTest(case.name):
+                self.check(case)
+
+    def test_one_fingerprint_for_one_set(self):
+        prints = {case.name: self.check(case)["fingerprint"] for case in self.cases[:len(write_formats.SAME)]}
+        self.assertGreaterEqual(len(prints), 5)
+        self.assertEqual(len(set(prints.values())), 1, prints)
+
+    def test_random_split_of_igb(self):
+        case = next(c for c in self.cases if c.name == "igbh")
+        found = dump(case.path, case.format)
+        sizes = [len(found[part]) for part in ("train", "val", "test")]
+        self.assertEqual(sizes, [7, 2, 3])
+        self.assertEqual(sorted(sum((found[part] for part in ("train", "val", "test")), [])), list(range(write_formats.NODES)))
+
+    def test_undirected_adds_reverse_relations(self):
+        case = next(c for c in self.cases if c.name == "ogb-hetero csv")
+        found = dump(case.path, "ogb-hetero+undirected")
+        self.assertEqual(found["relations"][3:], [[1, "rev_affiliated_with", 0], [2, "rev_writes", 0]])
+        edges = {tuple(e[:3]) for e in case.expected["edges"]}
+        for src, dst, kind in list(edges):
+            edges.add((dst, src, {0: 3, 1: 4, 2: 2}[kind]))
+        self.assertEqual(sorted(map(tuple, (e[:3] for e in found["edges"]))), sorted(edges))
+
+    def test_folders_that_are_not_clear(self):
+        both = self.dir / "both"
+        shutil.copytree(next(c for c in self.cases if c.name == "saint").path, both)
+        shutil.copy(next(c for c in self.cases if c.name == "dgl-csv").path / "meta.yaml", both)
+        empty = self.dir / "empty"
+        empty.mkdir()
+        for path, words in ((both, ["saint (", "dgl-csv (", "--format"]), (empty, ["no known layout", "planetoid"])):
+            done = subprocess.run([DUMPER, path], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+            for word in [str(path)] + words:
+                self.assertIn(word, done.stderr)
+        self.assertEqual(dump(both, "saint")["nodes"], write_formats.NODES)
+
+    def test_pickles_run_nothing(self):
+        case = write_formats.write(write_formats.planetoid, self.dir / "evil")
+        mark = self.dir / "ran"
+        (case.path / "ind.tiny.graph").write_bytes(b"cos\nsystem\n(S'touch " + str(mark).encode() + b"'\ntR.")
+        done = subprocess.run([DUMPER, case.path], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("os system", done.stderr)
+        self.assertFalse(mark.exists())
+
+    def test_cora_as_planetoid(self):
+        source = Path(os.environ.get("NACRE_DATASETS", "../shared/datasets")) / "cora.npz"
+        if not source.exists():
+            self.skipTest("NACRE_DATASETS holds no cora.npz")
+        cora, folder = np.load(source), self.dir / "cora"
+        x, onehot = cora["x"], np.eye(7, dtype=np.int32)[cora["y"]]
+        edges = cora["edge_index"].T.tolist()
+        neighbours = {v: [] for v in range(len(x))}
+        for a, b in edges:
+            neighbours[a].append(b)
+        test = random.Random(1).sample(range(1708, 2708), 1000)
+        folder.mkdir()
+        for name, value in dict(x=old_pickle.csr_matrix(x[:140]), allx=old_pickle.csr_matrix(x[:1708]), tx=old_pickle.csr_matrix(x[test]),
+                                y=onehot[:140], ally=onehot[:1708], ty=onehot[test], graph=neighbours).items():
+            (folder / f"ind.cora.{name}").write_bytes(old_pickle.python2(value))
+        write_formats.text(folder / "ind.cora.test.index", test)
+        self.assertEqual(dump(folder)["fingerprint"], dump(source)["fingerprint"])
+
+
+class Damage:
+    """Seeded changes to the files of one case; half of them reach inside compressed files, under a correct checksum."""
+
+    def __init__(self, case, seed):
+        root = case.path if case.path.is_dir() else case.path.parent
+        self.files = [p for p in sorted(root.rglob("*")) if p.is_file()] if case.path.is_dir() else [case.path]
+        self.rng = random.Random(seed)
+
+    def bytes(self, data):
+        data = bytearray(data)
+        if not data or self.rng.random() < 0.3:
+            return bytes(data[:self.rng.randrange(len(data) + 1)])
+        for _ in range(self.rng.choice((1, 1, 2, 8))):
+            at = self.rng.randrange(len(data))
+            data[at] = self.rng.choice((data[at] ^ 1 << self.rng.randrange(8), 0, 255, self.rng.randrange(256), ord("9"), ord("-")))
+        return bytes(data)
+
+    def inside(self, data):
+        if data[:2] == b"\x1f\x8b":
+            return gzip.compress(self.bytes(gzip.decompress(data)), 1)
+        if data[:2] != b"PK":
+            return self.bytes(data)
+        out = io.BytesIO()
+        with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
+            chosen = self.rng.choice(old.namelist())
+            for name in old.namelist():
+                new.writestr(name, self.bytes(old.read(name)) if name == chosen else old.read(name))
+        return out.getvalue()
+
+    def apply(self):
+        path = self.rng.choice(self.files)
+        whole = path.read_bytes()
+        path.write_bytes(self.inside(whole) if self.rng.random() < 0.5 else self.bytes(whole))
+        return path, whole
+
+
+class Damaged(unittest.TestCase):
+    CHANGES = 60
+
+    def test_damaged_files(self):
+        with tempfile.TemporaryDirectory(prefix="nacre-formats-") as folder, subprocess.Popen(
+                [DUMPER, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, errors="replace") as server:
+            refused = {}
+            for number, case in enumerate(write_formats.write_all(folder)):
+                damage = Damage(case, number)
+                for change in range(self.CHANGES):
+                    path, whole = damage.apply()
+                    server.stdin.write(f"{case.format}\t{case.path}\n")
+                    server.stdin.flush()
+                    answer = server.stdout.readline().rstrip("\n")
+                    what = f"{case.name}, change {change} to {path.name}: {answer}"
+                    self.assertIn(answer[:2].strip(), ("0", "2"), what)
+                    if answer.startswith("2"):
+                        refused[case.name] = refused.get(case.name, 0) + 1
+                        self.assertIn(folder, answer, what)
+                    path.write_bytes(whole)
+            server.stdin.close()
+            self.assertEqual(server.wait(), 0)
+            self.assertEqual(len(refused), number + 1)
+            self.assertGreater(min(refused.values()), self.CHANGES // 10, refused)
+
+
+if __name__ == "__main__":
+    DUMPER = sys.argv.pop(1)
+    unittest.main()
