@@ -6,11 +6,14 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <vector>
 
 #include "commands.h"
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/pending_file.h"
+#include "nacre/data/npz_write_arrays.h"
 #include "nacre/train/checkpoint.h"
 #include "nacre/train/metrics.h"
 #include "nacre/train/safetensors.h"
@@ -73,25 +76,54 @@ void run_eval(EvalCommand& c) {
   }
 }
 
-void write_csv(const EvalCommand& c, const Session& session, const float* scores) {
+// Which vertex each row of the output is about: in the order of the source's own numbers, where it had others.
+std::vector<int64_t> row_order(const Dataset& d) {
+  std::vector<int64_t> rows(static_cast<size_t>(d.num_nodes()));
+  std::iota(rows.begin(), rows.end(), int64_t{0});
+  if (!d.original_ids.empty() && !d.heterogeneous()) {
+    std::sort(rows.begin(), rows.end(), [&](int64_t a, int64_t b) { return d.original_ids[a] < d.original_ids[b]; });
+  }
+  return rows;
+}
+
+int64_t original_id(const Dataset& d, int64_t v) { return d.original_ids.empty() ? v : d.original_ids[v]; }
+
+std::string csv_name(const Dataset& d, int64_t v) {
+  if (d.node_names.empty()) return std::to_string(original_id(d, v));
+  const std::string& name = d.node_names[v];
+  if (name.find_first_of(",\"\n") == std::string::npos) return name;
+  std::string quoted = "\"";
+  for (const char c : name) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string kind_of(const Dataset& d, int64_t v) {
+  const auto next = std::upper_bound(d.node_offsets.begin(), d.node_offsets.end(), v);
+  return d.node_types[static_cast<size_t>(next - d.node_offsets.begin()) - 1];
+}
+
+std::string predicted(const Session& session, const float* row) {
   const int64_t classes = session.config().model.out_dim;
-  std::string header = "node,prediction";
+  if (session.config().model.loss != "bce") return std::to_string(std::max_element(row, row + classes) - row);
+  std::string set;
+  for (int64_t k = 0; k < classes; ++k) {
+    if (row[k] > 0) set += (set.empty() ? "" : " ") + std::to_string(k);
+  }
+  return set;
+}
+
+void write_csv(const EvalCommand& c, const Session& session, const float* scores) {
+  const Dataset& d = session.dataset();
+  const int64_t classes = session.config().model.out_dim;
+  std::string header = d.heterogeneous() ? "kind,node,prediction" : "node,prediction";
   for (int64_t k = 0; c.scores && k < classes; ++k) header += fmt::format(",score_{}", k);
   PendingFile file(c.output);
   file.append(header + "\n");
   std::string lines;
-  for (int64_t v = 0; v < session.dataset().num_nodes(); ++v) {
+  for (const int64_t v : row_order(d)) {
     const float* row = scores + v * classes;
-    lines += fmt::format("{},", v);
-    if (session.config().model.loss == "bce") {
-      std::string set;
-      for (int64_t k = 0; k < classes; ++k) {
-        if (row[k] > 0) set += (set.empty() ? "" : " ") + std::to_string(k);
-      }
-      lines += set;
-    } else {
-      lines += std::to_string(std::max_element(row, row + classes) - row);
-    }
+    if (d.heterogeneous()) lines += kind_of(d, v) + ",";
+    lines += csv_name(d, v) + "," + predicted(session, row);
     for (int64_t k = 0; c.scores && k < classes; ++k) lines += fmt::format(",{}", row[k]);
     lines += '\n';
     if (lines.size() > (1 << 20)) {
@@ -103,18 +135,49 @@ void write_csv(const EvalCommand& c, const Session& session, const float* scores
   file.commit();
 }
 
+// Scores row by row, and whose they are where rows are not simply 0, 1, 2, ….
+void write_npy_scores(const EvalCommand& c, const Session& session, const float* scores) {
+  const Dataset& d = session.dataset();
+  const int64_t classes = session.config().model.out_dim;
+  const std::vector<int64_t> rows = row_order(d);
+  const auto score = [&](int64_t i) { return scores[rows[i / classes] * classes + i % classes]; };
+  write_npy<float>(c.output, {d.num_nodes(), classes}, score);
+  bool plain = true;
+  for (int64_t i = 0; i < d.num_nodes(); ++i) plain = plain && original_id(d, rows[i]) == i;
+  if (plain) return;
+  const std::string ids = c.output.substr(0, c.output.size() - 4) + ".ids.npy";
+  write_npy<int64_t>(ids, {d.num_nodes()}, [&](int64_t i) { return original_id(d, rows[i]); });
+  log_info("rows are those of the ids in " + ids);
+}
+
+void write_tensors(const EvalCommand& c, const Session& session, const float* scores) {
+  const Dataset& d = session.dataset();
+  const Shape shape = {d.num_nodes(), session.config().model.out_dim};
+  if (d.original_ids.empty()) {
+    write_safetensors(c.output, {{"scores", Tensor(DType::f32, shape, nullptr, const_cast<float*>(scores))}}, {});
+    return;
+  }
+  Tensor ids(DType::i64, {d.num_nodes()});
+  Tensor sorted(DType::f32, shape);
+  const std::vector<int64_t> rows = row_order(d);
+  for (int64_t i = 0; i < d.num_nodes(); ++i) {
+    ids.data<int64_t>()[i] = original_id(d, rows[i]);
+    std::copy_n(scores + rows[i] * shape[1], shape[1], sorted.data<float>() + i * shape[1]);
+  }
+  write_safetensors(c.output, {{"ids", ids}, {"scores", sorted}}, {});
+}
+
 void run_predict(EvalCommand& c) {
-  if (!c.output.ends_with(".safetensors") && !c.output.ends_with(".csv")) {
-    throw UserError("--output", "'" + c.output + "' has an unknown ending", "use .csv or .safetensors");
+  using Write = void (*)(const EvalCommand&, const Session&, const float*);
+  Write write = nullptr;
+  if (c.output.ends_with(".csv")) write = write_csv;
+  if (c.output.ends_with(".npy")) write = write_npy_scores;
+  if (c.output.ends_with(".safetensors")) write = write_tensors;
+  if (write == nullptr) {
+    throw UserError("--output", "'" + c.output + "' has an unknown ending", "use .csv, .npy or .safetensors");
   }
   const auto session = open_session(c);
-  const float* scores = session->predict();
-  if (c.output.ends_with(".safetensors")) {
-    const Shape shape = {session->dataset().num_nodes(), session->config().model.out_dim};
-    write_safetensors(c.output, {{"scores", Tensor(DType::f32, shape, nullptr, const_cast<float*>(scores))}}, {});
-  } else {
-    write_csv(c, *session, scores);
-  }
+  write(c, *session, session->predict());
   fmt::print("predictions for {} vertices: {}\n", human_count(session->dataset().num_nodes()), c.output);
 }
 
@@ -139,7 +202,8 @@ void add_eval(Command app) {
 void add_predict(Command app) {
   Command command = app.add_subcommand("predict", "write a trained model's predictions");
   const auto c = add_common(command);
-  command.add_option("--output,-o", c->output, "a .csv or .safetensors file").show_default();
+  command.add_option("--output,-o", c->output, "a .csv, .npy or .safetensors file, by the source's own ids")
+      .show_default();
   command.add_flag("--scores", c->scores, "csv: also every class's score");
   command.callback([c] { run_predict(*c); });
 }

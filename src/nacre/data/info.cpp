@@ -112,6 +112,47 @@ std::string memory_text(const Dataset& data) {
                      bytes(data.graph.bytes()), bytes(data.graph.out_bytes()), bytes(features), bytes(data.bytes()));
 }
 
+std::string relation_text(const Dataset& data, const Relation& r) {
+  return fmt::format("{} -{}-> {}", data.node_types[r.src_type], r.name, data.node_types[r.dst_type]);
+}
+
+std::string kinds_text(const Dataset& data) {
+  std::string text;
+  for (size_t k = 0; k < data.node_types.size(); ++k) {
+    const bool features = k < data.type_features.size() && data.type_features[k].defined();
+    text += fmt::format("{:<12}{}: {} vertices{}\n", k == 0 ? "kinds" : "", data.node_types[k],
+                        human_count(data.node_offsets[k + 1] - data.node_offsets[k]),
+                        features ? fmt::format(", {} features", human_count(data.type_features[k].shape()[1])) : "");
+  }
+  std::vector<int64_t> edges(data.relations.size(), 0);
+  for (const uint16_t type : data.graph.edge_type()) {
+    if (type < edges.size()) ++edges[type];
+  }
+  for (size_t r = 0; r < data.relations.size(); ++r) {
+    text += fmt::format("{:<12}{}: {} edges\n", r == 0 ? "relations" : "", relation_text(data, data.relations[r]),
+                        human_count(data.graph.typed() ? edges[r] : data.graph.num_edges()));
+  }
+  if (data.val_edges.size() + data.test_edges.size() > 0) {
+    text += fmt::format("{:<12}{} edges for validation, {} for testing\n", "held out",
+                        human_count(data.val_edges.size()), human_count(data.test_edges.size()));
+  }
+  if (!data.original_ids.empty() || !data.node_names.empty()) {
+    text += fmt::format("{:<12}{} of the source are kept\n", "ids", data.node_names.empty() ? "numbers" : "names");
+  }
+  return text;
+}
+
+nlohmann::json kinds_json(const Dataset& data) {
+  nlohmann::json kinds = nlohmann::json::array();
+  for (size_t k = 0; k < data.node_types.size(); ++k) {
+    const bool features = k < data.type_features.size() && data.type_features[k].defined();
+    kinds.push_back({{"name", data.node_types[k]},
+                     {"num_nodes", data.node_offsets[k + 1] - data.node_offsets[k]},
+                     {"num_features", features ? data.type_features[k].shape()[1] : 0}});
+  }
+  return kinds;
+}
+
 nlohmann::json degree_json(const DegreeStats& d) {
   return {{"min", d.min}, {"median", d.median}, {"mean", d.mean}, {"p90", d.p90},
           {"p99", d.p99}, {"max", d.max},       {"gini", d.gini}, {"zeros", d.zeros}};
@@ -128,6 +169,7 @@ std::string describe(const Dataset& data) {
   } else {
     text += fmt::format("{:<12}none\n", "features");
   }
+  text += kinds_text(data);
   text += classes_text(data, info);
   text += fmt::format("{:<12}{} train, {} val, {} test\n", "splits", human_count(data.splits.train.size()),
                       human_count(data.splits.val.size()), human_count(data.splits.test.size()));
@@ -169,6 +211,11 @@ std::string describe_json(const Dataset& data) {
         {"total", data.bytes()}}},
       {"fingerprint", fmt::format("{:016x}", data.fingerprint())},
       {"notes", data.notes}};
+  json["kinds"] = kinds_json(data);
+  json["relations"] = nlohmann::json::array();
+  for (const Relation& r : data.relations) json["relations"].push_back(relation_text(data, r));
+  json["held_out"] = {{"val", data.val_edges.size()}, {"test", data.test_edges.size()}};
+  json["renumbered"] = !data.original_ids.empty() || !data.node_names.empty();
   json["homophily"] = std::isnan(info.homophily) ? nlohmann::json() : nlohmann::json(info.homophily);
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

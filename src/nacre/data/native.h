@@ -18,7 +18,9 @@ struct NativeOptions {
   Array<NodeId> order;
   std::string conversion;  // JSON of how the data set was made; may be empty
   std::string where;       // for messages
-  int edge_types = 0;      // of a graph written by other means; 0: the data set's own
+  // Of a graph that is written by other means; 0: the data set's own.
+  int64_t vertices = 0;
+  int edge_types = 0;
 };
 
 // Writes to a temporary file beside `path`, syncs, renames: never a half-written data set.
@@ -52,6 +54,7 @@ namespace native {
 // The parts of a file, for those who write them by other means.
 class Writer;
 void write_graph(Writer& writer, const Graph& graph);
+void write_features(Writer& writer, const Dataset& dataset, const NativeOptions& options);
 void write_rest(Writer& writer, const Dataset& data, const NativeOptions& options);  // all but graph and features
 
 }  // namespace native

@@ -46,6 +46,15 @@ std::string kinds_json(const Dataset& data) {
   return kinds.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+// The part of an order that belongs to one kind of vertices, counted within it.
+Array<NodeId> order_of_kind(const Dataset& data, size_t kind, const Array<NodeId>& order) {
+  if (order.empty()) return {};
+  const int64_t begin = data.node_offsets[kind];
+  std::vector<NodeId> own(order.begin() + begin, order.begin() + data.node_offsets[kind + 1]);
+  for (NodeId& v : own) v -= static_cast<NodeId>(begin);
+  return own;
+}
+
 }  // namespace
 
 void native::write_graph(Writer& writer, const Graph& graph) {
@@ -55,6 +64,17 @@ void native::write_graph(Writer& writer, const Graph& graph) {
   writer.add("col_idx", arrays.col_idx);
   if (!arrays.edge_weight.empty()) writer.add("edge_weight", arrays.edge_weight);
   if (!arrays.edge_type.empty()) writer.add("edge_type", arrays.edge_type);
+}
+
+void native::write_features(Writer& writer, const Dataset& dataset, const NativeOptions& options) {
+  if (dataset.features.defined()) add_features(writer, "features", dataset.features, options);
+  for (size_t k = 0; k < dataset.type_features.size(); ++k) {
+    const Tensor& features = dataset.type_features[k];
+    if (!features.defined()) continue;
+    NativeOptions own = options;
+    own.order = order_of_kind(dataset, k, options.order);
+    add_features(writer, "features." + std::to_string(k), features, own);
+  }
 }
 
 void native::write_rest(Writer& writer, const Dataset& data, const NativeOptions& options) {
@@ -68,8 +88,9 @@ void native::write_rest(Writer& writer, const Dataset& data, const NativeOptions
   if (!data.original_ids.empty()) writer.add("original_ids", data.original_ids);
   if (!data.node_names.empty()) writer.add("node_names", joined(data.node_names));
   if (!data.node_types.empty() || !data.relations.empty()) writer.add("kinds", kinds_json(data));
-  const int64_t scalars[3] = {
-      data.num_nodes(), options.edge_types > 0 ? options.edge_types : data.graph.num_edge_types(), data.num_classes};
+  const int64_t scalars[3] = {options.vertices > 0 ? options.vertices : data.num_nodes(),
+                              options.edge_types > 0 ? options.edge_types : data.graph.num_edge_types(),
+                              data.num_classes};
   writer.add("scalars", scalars, {3});
   writer.add("name", data.name);
   writer.add("notes", joined(data.notes));
@@ -80,13 +101,7 @@ void write_native(const Dataset& dataset, const std::string& path, const NativeO
   PendingFile file(path);
   Writer writer([&](int64_t offset, const void* data, int64_t bytes) { file.write_at(offset, data, bytes); });
   native::write_graph(writer, dataset.graph);
-  if (dataset.features.defined()) add_features(writer, "features", dataset.features, options);
-  for (size_t k = 0; k < dataset.type_features.size(); ++k) {
-    NativeOptions own = options;
-    own.order = {};  // kinds keep their order
-    const Tensor& features = dataset.type_features[k];
-    if (features.defined()) add_features(writer, "features." + std::to_string(k), features, own);
-  }
+  native::write_features(writer, dataset, options);
   native::write_rest(writer, dataset, options);
   writer.finish();
   file.commit();

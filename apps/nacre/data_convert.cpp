@@ -1,0 +1,95 @@
+// nacre data list | make | convert | verify | export
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "data_work.h"
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/base/pending_file.h"
+#include "nacre/data/native.h"
+#include "nacre/data/native_floats.h"
+#include "nacre/data/npz_write.h"
+#include "nacre/data/npz_write_layouts.h"
+#include "nacre/data/twin.h"
+#include "options.h"
+
+namespace nacre::cli {
+namespace {
+
+// Only a .nacre file can say how it was made.
+void refuse_for_npz(const DataCommand& c) {
+  for (const auto& [given, option] :
+       {std::pair{c.convert.self_loops, "--self-loops"}, std::pair{c.reorder != "none", "--reorder"},
+        std::pair{c.feature_dtype != "f32", "--feature-dtype"}}) {
+    if (given) throw UserError(option, "needs a .nacre file to write", "convert to .nacre, then export that");
+  }
+}
+
+void write_archive(const DataCommand& c) {
+  refuse_for_npz(c);
+  const Dataset dataset = open_data(c.config);
+  for (const std::string& note : dataset.notes) log_info("note: " + note);
+  write_npz(dataset, c.output);
+}
+
+}  // namespace
+
+void list_twins() {
+  fmt::print("{:<12} {:>12} {:>14} {:>9} {:>8}  {}\n", "twin:", "vertices", "edges", "features", "classes",
+             "stands for");
+  for (const TwinSpec& s : twin_specs()) {
+    fmt::print("{:<12} {:>12} {:>14} {:>9} {:>8}  {}\n", s.name, human_count(s.num_nodes), human_count(s.num_edges),
+               human_count(s.num_features), human_count(s.num_classes), s.about);
+  }
+}
+
+void convert_data(DataCommand& c) {
+  c.convert.reorder = parse_reorder(c.reorder);
+  c.convert.feature_type = native::parse_float(c.feature_dtype);
+  c.convert.load = c.config.load;
+  // What cannot be written should be told before an hour of reading.
+  if (c.output.ends_with(".npz")) {
+    write_archive(c);
+  } else if (c.output.ends_with(".nacre")) {
+    if (std::filesystem::is_directory(c.output)) throw UserError(c.output, "is a folder", "name a file");
+    { const PendingFile probe(c.output); }
+    const double start = now_seconds();
+    const ConvertReport report = convert_dataset(c.config.data, c.output, c.convert);
+    for (const std::string& note : report.notes) log_info("note: " + note);
+    const double seconds = now_seconds() - start;
+    log_info(fmt::format("{} vertices, {} edges in {} ({:.1f} M edges/s){}", human_count(report.vertices),
+                         human_count(report.edges), human_seconds(seconds),
+                         static_cast<double>(report.edges) / seconds / 1e6,
+                         report.runs > 0 ? fmt::format(", {} sorted runs on disk", report.runs) : ""));
+  } else {
+    throw UserError(c.output, "has an unknown ending", "write .nacre (Nacre's own format) or .npz");
+  }
+  fmt::print("written: {}\n", c.output);
+}
+
+void verify_data(const DataCommand& c) {
+  const auto file = MappedFile::open(c.config.data);
+  const double start = now_seconds();
+  verify_native(file);
+  const double seconds = now_seconds() - start;
+  fmt::print("{}: whole; {} in {} sections checked in {}\n", c.config.data,
+             human_bytes(static_cast<double>(file->size())), native_contents(file).sections.size(),
+             human_seconds(seconds));
+}
+
+void export_data(const DataCommand& c) {
+  void (*write)(const Dataset&, const std::string&) = nullptr;
+  if (c.layout == "npz") write = write_npz;
+  if (c.layout == "ogb") write = write_ogb;
+  if (c.layout == "saint") write = write_saint;
+  if (write == nullptr) throw UserError("--format", "'" + c.layout + "' is unknown", "use npz, ogb or saint");
+  const Dataset dataset = open_data(c.config);
+  if (!dataset.original_ids.empty() || !dataset.node_names.empty()) {
+    log_info("note: vertices are numbered as Nacre has them, not as their source had");
+  }
+  write(dataset, c.output);
+  fmt::print("written: {}\n", c.output);
+}
+
+}  // namespace nacre::cli

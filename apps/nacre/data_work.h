@@ -1,0 +1,27 @@
+// What the subcommands of `nacre data` do; data.cpp describes them.
+#pragma once
+
+#include <string>
+
+#include "nacre/data/convert/convert.h"
+#include "nacre/train/config.h"
+
+namespace nacre::cli {
+
+struct DataCommand {
+  RunConfig config;  // the source and how to read it
+  std::string output;
+  bool json = false;
+  ConvertOptions convert;
+  std::string reorder = "none";
+  std::string feature_dtype = "f32";
+  std::string layout = "npz";
+};
+
+void list_twins();
+void convert_data(DataCommand& c);
+void verify_data(const DataCommand& c);
+void describe_data(const DataCommand& c);
+void export_data(const DataCommand& c);
+
+}  // namespace nacre::cli

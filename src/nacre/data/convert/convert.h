@@ -1,0 +1,37 @@
+// Any data set to a .nacre file. Edge lists and arrays of edges stream through an external sort, whatever their size,
+// and go on where an interrupted conversion stopped; everything else is read as a data set first.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nacre/data/load.h"
+#include "nacre/data/native_layout.h"
+#include "nacre/graph/reorder.h"
+
+namespace nacre {
+
+struct ConvertOptions {
+  LoadOptions load;  // format, node files, number of vertices, undirected
+  int64_t memory = int64_t{2} << 30;
+  bool self_loops = false;
+  Reorder reorder = Reorder::none;
+  native::Element feature_type = native::Element::f32;
+  bool stream = true;       // false: read everything into memory first
+  int64_t most_in_run = 0;  // edges sorted at once; 0: as many as memory allows
+};
+
+struct ConvertReport {
+  int64_t vertices = 0;
+  int64_t edges = 0;
+  int64_t runs = 0;  // of the external sort, those in the file
+  bool streamed = false;
+  std::vector<std::string> notes;
+};
+
+constexpr int64_t kLeastConvertMemory = int64_t{64} << 20;
+
+ConvertReport convert_dataset(const std::string& source, const std::string& path, const ConvertOptions& options);
+
+}  // namespace nacre

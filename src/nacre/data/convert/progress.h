@@ -1,0 +1,42 @@
+// What the journal of a streaming conversion says: how far an earlier process came.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nacre/data/convert/merge.h"
+#include "nacre/data/external_sort.h"
+#include "nacre/data/native_layout.h"
+
+namespace nacre {
+
+// How far the source has been read, and what was seen up to there. Runs end wherever memory was full.
+struct Progressed {
+  int64_t block = 0;     // blocks of the source wholly read
+  int64_t consumed = 0;  // edges of the next one
+  int64_t edges = 0;
+  int64_t largest_id = -1;
+  int64_t largest_type = -1;
+};
+
+// What an earlier process has finished, as far as it noted.
+struct Earlier {
+  std::vector<std::pair<SortedRun, Progressed>> runs;
+  std::vector<native::SectionEntry> graph;
+  bool graph_done = false;
+  Progressed source;  // when the graph is done
+  MergeResult merged;
+  int64_t feature_rows = 0;
+  uint64_t feature_checksum = 0;
+};
+Earlier read_earlier(const std::vector<std::string>& entries);
+
+// The entries.
+std::string run_entry(const SortedRun& run, const Progressed& at);
+std::string section_entry(const native::SectionEntry& section);
+std::string graph_entry(const MergeResult& merged, const Progressed& at);
+std::string rows_entry(int64_t rows, uint64_t checksum);
+
+}  // namespace nacre

@@ -1,0 +1,16 @@
+// Folders that other programs read: exactly what Nacre trains on, in their layout. A folder appears under its name only
+// when it is complete.
+#pragma once
+
+#include <string>
+
+#include "nacre/data/dataset.h"
+
+namespace nacre {
+
+// OGB's binary layout (as ogbn-papers100M): raw/data.npz, raw/node-label.npz, split/nacre/{train,valid,test}.csv.gz.
+void write_ogb(const Dataset& dataset, const std::string& folder);
+// GraphSAINT's: adj_full.npz, adj_train.npz (SciPy CSR), feats.npy, class_map.json, role.json.
+void write_saint(const Dataset& dataset, const std::string& folder);
+
+}  // namespace nacre
