@@ -1,5 +1,5 @@
-// Times single kernels of plans on the real graph, for the planner's search: memory is planned and taken as in
-// training, inputs are bound, and the kernel runs by itself on whatever its operands hold.
+// Times kernels and steps of plans on the real graph, for the planner's search: memory is planned and taken as in
+// training and inputs are bound; a kernel runs after the one before it, on whatever its operands hold.
 #pragma once
 
 #include <functional>
@@ -18,8 +18,9 @@ class KernelTimer {
 
   // Seconds of one run; -1 when the plan does not fit into memory.
   double operator()(const Plan& plan, size_t kernel);
-  // Several kernels, one after the other, once. Two plans may take turns.
-  double run(const Plan& plan, const std::vector<size_t>& kernels);
+  // All kernels of a step, one after the other, once; the state of the model is left as it is. Two plans may take
+  // turns.
+  double step(const Plan& plan);
 
  private:
   Executor* load(const Plan& plan);

@@ -16,12 +16,15 @@ constexpr size_t kMaxCombinations = 64;
 constexpr size_t kTimed = 4;          // candidates of a group that are told apart by timing
 constexpr double kWorthTiming = 1.4;  // of the best one's own time: predictions further apart are believed
 constexpr double kDoesNotFit = 1e6;   // seconds
-constexpr int kMaxTurns = 5;
+constexpr int kTurns = 2;             // of two plans with whole steps
+constexpr double kPays = 2;           // what a run would gain by them, over what they cost
+constexpr double kClearly = 0.98;     // of the step by rules: what takes longer is no better
 constexpr int64_t kBatchRows[] = {32, 64, 128, 256};
 
-// Kernels of equal kind and equal work take equally long.
-std::string signature(const Work& work) {
-  std::string text = work.kind;
+// Kernels of equal kind and equal work take equally long, unless one walks the graph the other way round: the hubs of
+// one end, whose rows stay in cache, need not be hubs of the other.
+std::string signature(const Kernel& kernel, const Work& work) {
+  std::string text = fmt::format("{} {}", work.kind, static_cast<int>(kernel.direction));
   for (const double a : work.amount) text += fmt::format(" {}", a);
   return text;
 }
@@ -48,8 +51,7 @@ class Search {
     choose_batches();
     deadline_ = now_seconds() + how_.budget_seconds;
     if (how_.measure && how_.budget_seconds > 0) tell_apart();
-    deadline_ += how_.settle_seconds;
-    if (how_.rival != nullptr && how_.measure_run) settle();
+    if (how_.rules != nullptr && how_.measure_step) settle();
     for (Group& group : groups_) report(group);
     result_.predicted = estimate(result_.options).seconds;
     result_.seconds = now_seconds() - start;
@@ -69,8 +71,8 @@ class Search {
     std::function<void(PlanOptions&, const PlanOptions&)> take;  // copies this group's choice
   };
 
-  double seconds_of(const Work& work) const {
-    const auto timed = timed_.find(signature(work));
+  double seconds_of(const std::string& signature, const Work& work) const {
+    const auto timed = timed_.find(signature);
     return timed != timed_.end() ? timed->second : model_.predict(work);
   }
 
@@ -79,9 +81,9 @@ class Search {
     e.plan = make_plan(dfg_, blocks_, options);
     for (const Kernel& k : e.plan.kernels) {
       e.work.push_back(kernel_work(k, e.plan, blocks_, how_.cache_bytes));
-      e.signatures.push_back(signature(e.work.back()));
+      e.signatures.push_back(signature(k, e.work.back()));
       const double epochs = k.once ? how_.epochs : 1;
-      e.seconds += seconds_of(e.work.back()) / epochs;
+      e.seconds += seconds_of(e.signatures.back(), e.work.back()) / epochs;
       e.predicted += how_.model->predict(e.work.back()) / epochs;
     }
     // A plan that does not fit loses to every plan that does.
@@ -219,8 +221,8 @@ class Search {
     for (const Estimate& e : rivals) {
       for (size_t k = 0; k < e.work.size(); ++k) {
         if (e.plan.kernels[k].once || common.contains(e.signatures[k]) || timed_.contains(e.signatures[k])) continue;
-        // A warm-up and a run.
-        if (now_seconds() + 2 * seconds_of(e.work[k]) > deadline_) return false;
+        // The kernel before it runs too, and is about as long.
+        if (now_seconds() + 2 * model_.predict(e.work[k]) > deadline_) return false;
         const double seconds = how_.measure(e.plan, k);
         if (seconds <= 0) return false;
         timed_[e.signatures[k]] = seconds;
@@ -230,60 +232,46 @@ class Search {
     return true;
   }
 
-  // One of two plans of which only the kernels that differ are run, in their order.
   struct Contender {
+    std::string name;
+    PlanOptions options;
     Estimate estimate;
-    std::vector<size_t> kernels;
-    double own = 0;   // estimated seconds of these
-    double best = 0;  // measured
-    double step() const { return estimate.seconds - own + best; }
+    double step = -1;  // measured
+    bool fits() const { return estimate.seconds < kDoesNotFit; }
   };
 
-  Contender contender(const PlanOptions& options, const std::vector<std::string>& other) const {
-    Contender c{estimate(options), {}, 0, 0};
-    std::multiset<std::string> shared(other.begin(), other.end());
-    for (size_t k = 0; k < c.estimate.work.size(); ++k) {
-      const auto same = shared.find(c.estimate.signatures[k]);
-      if (same != shared.end()) {
-        shared.erase(same);
-      } else if (!c.estimate.plan.kernels[k].once) {
-        c.kernels.push_back(k);
-        c.own += seconds_of(c.estimate.work[k]);
-      }
-    }
-    return c;
-  }
-
+  // Timings of single kernels, some of them predicted, have led to plans a fifth slower than that by rules: what they
+  // promise must show in whole steps.
   void settle() {
-    if (*how_.rival == result_.options) return;
-    const Estimate rules = estimate(*how_.rival);
-    Contender found = contender(result_.options, rules.signatures);
-    Contender rival = contender(*how_.rival, found.estimate.signatures);
-    if (found.kernels.empty() && rival.kernels.empty()) return;
-    const bool timed = take_turns(found, rival);
-    // What could not be timed is not believed, unless the plan by rules does not fit into memory.
-    const bool rival_fits = rival.estimate.seconds < kDoesNotFit;
-    const bool keep = timed ? found.best <= rival.best : !rival_fits && found.estimate.seconds < rival.estimate.seconds;
-    for (const Contender* c : {&found, &rival}) {
-      result_.candidates.push_back({"step", c == &found ? "searched" : "rules", c->estimate.seconds,
-                                    timed ? c->step() : -1, (c == &found) == keep});
+    std::vector<Contender> all{{"rules", *how_.rules, estimate(*how_.rules)}};
+    if (result_.options != *how_.rules) all.push_back({"searched", result_.options, estimate(result_.options)});
+    for (const NamedOptions& other : how_.others) all.push_back({other.name, other.options, estimate(other.options)});
+    if (all.size() == 1) return;
+    Contender& rules = all.front();
+    Contender& rival = *std::min_element(all.begin() + 1, all.end(), [](const Contender& a, const Contender& b) {
+      return a.estimate.seconds < b.estimate.seconds;
+    });
+    const bool better = rules.fits() ? rival_wins(rules, rival) : rival.fits();
+    result_.options = better ? rival.options : rules.options;
+    for (const Contender& c : all) {
+      const bool chosen = &c == (better ? &rival : &rules);
+      result_.candidates.push_back({"step", c.name, c.estimate.seconds, c.step, chosen});
     }
-    if (!keep) result_.options = *how_.rival;
   }
 
-  // False when there was no time for a single turn.
-  bool take_turns(Contender& a, Contender& b) {
-    int turns = 0;
-    double turn = a.own + b.own;
-    for (; turns < kMaxTurns && now_seconds() + turn < deadline_; ++turns) {
-      for (Contender* c : {&a, &b}) {
-        const double seconds = c->kernels.empty() ? 0 : how_.measure_run(c->estimate.plan, c->kernels);
+  bool rival_wins(Contender& rules, Contender& rival) {
+    const double gain = rules.estimate.seconds - rival.estimate.seconds;
+    const double cost = kTurns * (rules.estimate.seconds + rival.estimate.seconds);
+    if (gain * how_.epochs < kPays * cost) return false;
+    for (int turn = 0; turn < kTurns; ++turn) {
+      for (Contender* c : {&rules, &rival}) {
+        const double seconds = how_.measure_step(c->estimate.plan);
         if (seconds < 0) return false;
-        c->best = turns == 0 ? seconds : std::min(c->best, seconds);
+        c->step = turn == 0 ? seconds : std::min(c->step, seconds);
       }
-      turn = std::max(turn, a.best + b.best);
+      if (rival.step > kClearly * rules.step) return false;
     }
-    return turns > 0;
+    return true;
   }
 
   void report(const Group& group) {

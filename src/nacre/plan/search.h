@@ -1,9 +1,9 @@
 // The joint search (WG9): which option at every site, which table for every kernel that has a choice. Candidates are
 // whole plans; their time is the sum of their kernels', predicted from counted work by a cost model. The best
 // candidates of each group of sites are then told apart by timing, on the real graph, the kernels in which they differ,
-// as long as the time budget lasts. At last the plan found and a rival (the plan by rules) take turns with the kernels
-// in which they differ, and the faster is kept: timings minutes or load apart do not decide alone. Search, estimate and
-// cost model are three things: see work.h and cost/model.h.
+// as long as the time budget lasts. At last the plan by rules is kept unless another one is shown to be faster: the two
+// take turns with whole steps, where what the run would gain pays for these steps. Search, estimate and cost model are
+// three things: see work.h and cost/model.h.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,13 @@ namespace nacre {
 // Seconds of one run of a kernel of the plan on this machine; negative when it cannot be measured (no memory).
 using Measure = std::function<double(const Plan& plan, size_t kernel)>;
 
-// The same of several kernels run one after the other.
-using MeasureRun = std::function<double(const Plan& plan, const std::vector<size_t>& kernels)>;
+// The same of a whole step. Two plans may take turns.
+using MeasureStep = std::function<double(const Plan& plan)>;
+
+struct NamedOptions {
+  std::string name;
+  PlanOptions options;
+};
 
 struct SearchOptions {
   const CostModel* model = &nominal_model();
@@ -30,14 +35,14 @@ struct SearchOptions {
   int64_t memory_limit = 0;   // bytes a step's values may take; 0: any
   int64_t keep_limit = 0;     // the same for plans that keep what could be computed again; 0: any
   Measure measure;
-  // Settling between the plan found and `rival` takes at most settle_seconds, and what is left of the budget.
-  const PlanOptions* rival = nullptr;
-  double settle_seconds = 0;
-  MeasureRun measure_run;
+  // With these the plan by rules defends itself against the plan found and the others.
+  const PlanOptions* rules = nullptr;
+  std::vector<NamedOptions> others;
+  MeasureStep measure_step;
 };
 
 struct Candidate {
-  std::string group;  // the parameter whose sites differ, or the kernel whose table does; "step": found or by rules
+  std::string group;  // the parameter whose sites differ, or the kernel whose table does; "step": whole plans
   std::string what;   // "matmul=combine matmul_t=aggregate weight_grad=aggregate"
   double predicted = 0;
   double measured = -1;  // predictions of its kernels replaced by timings; negative: not timed

@@ -102,9 +102,9 @@ PlanAnswer search(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Ba
       how.budget_seconds = request.budget_share * epoch * rules.epochs;
       how.measure = [&](const Plan& plan, size_t kernel) { return timer(plan, kernel); };
       const PlanOptions by_rules = answer.search.options;
-      how.rival = &by_rules;
-      how.settle_seconds = request.settle_share * epoch * rules.epochs;
-      how.measure_run = [&](const Plan& plan, const std::vector<size_t>& kernels) { return timer.run(plan, kernels); };
+      how.rules = &by_rules;
+      how.others = {{"vertex", *named_options("vertex")}};
+      how.measure_step = [&](const Plan& plan) { return timer.step(plan); };
       answer.search = search_plan(dfg, blocks, base, how);
       answer.source = "searched";
       if (request.use_cache) write_cached(folder, key, options_json(answer.search.options));

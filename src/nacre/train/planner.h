@@ -24,7 +24,6 @@ struct PlanRequest {
   bool use_cache = true;
   // Of the predicted time of the epochs, for timing kernels; preparing them takes about half as much again.
   double budget_share = 0.01;
-  double settle_share = 0.005;  // the same for turns between the plan found and that by rules
 };
 
 struct PlanAnswer {
