@@ -62,6 +62,50 @@ TEST(GpuParts, RunsOfTypesCoverARangeOnce) {
   EXPECT_TRUE(runs_of_types(type_ptr, 4, 4).empty());
 }
 
+TEST(GpuParts, RunsOfProductsCoverEveryPositionOnce) {
+  const std::vector<int64_t> type_ptr = {0, 300, 300, 301, 1000};
+  std::vector<NodeId> vertex(1000);
+  for (size_t i = 0; i < vertex.size(); ++i) vertex[i] = static_cast<NodeId>(i < 300 ? i * 3 : i == 300 ? 5 : i - 301);
+  for (const NodeId* of : {static_cast<const NodeId*>(nullptr), static_cast<const NodeId*>(vertex.data())}) {
+    std::vector<int> seen(1000, 0);
+    NodeId before = 0;
+    for (const cuda::MmaRun& run : cut_products(type_ptr, 128, of)) {
+      EXPECT_LE(run.end - run.begin, 128u);
+      EXPECT_GE(run.begin, type_ptr[run.type]);
+      EXPECT_LE(run.end, type_ptr[run.type + 1]);
+      for (uint32_t i = run.begin; i < run.end; ++i) ++seen[i];
+      if (of == nullptr) continue;
+      EXPECT_GE(of[run.begin], before);
+      before = of[run.begin];
+    }
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), 1000);
+  }
+  EXPECT_TRUE(cut_products({0, 0, 0}, 128, nullptr).empty());
+}
+
+TEST(GpuParts, RunsOfGradientsCoverEveryPositionOnce) {
+  const std::vector<int64_t> type_ptr = {0, 0, 20000, 20001, 20001, 90000};
+  for (const int64_t wanted : {1, 10, 132}) {
+    const std::vector<cuda::MmaRun> runs = cut_grads(type_ptr, wanted);
+    EXPECT_LE(static_cast<int64_t>(runs.size()), wanted + 3);
+    const std::vector<int32_t> first = first_runs(runs, 5);
+    ASSERT_EQ(first.size(), 6u);
+    EXPECT_EQ(first.back(), static_cast<int32_t>(runs.size()));
+    int64_t at = 0;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      EXPECT_EQ(runs[i].begin, at);
+      EXPECT_LT(runs[i].begin, runs[i].end);
+      at = runs[i].end;
+      EXPECT_GE(runs[i].begin, type_ptr[runs[i].type]);
+      EXPECT_LE(runs[i].end, type_ptr[runs[i].type + 1]);
+      EXPECT_GE(static_cast<int32_t>(i), first[runs[i].type]);
+      EXPECT_LT(static_cast<int32_t>(i), first[runs[i].type + 1]);
+    }
+    EXPECT_EQ(at, 90000);
+  }
+  EXPECT_TRUE(cut_grads({0, 0}, 5).empty());
+}
+
 TEST(GpuParts, SlotsNameTheirPairs) {
   for (const GraphCase& c : random_graphs(3, 20)) {
     SCOPED_TRACE(c.name);

@@ -15,6 +15,8 @@ namespace {
 using cuda::Arrange;
 using cuda::RowPlace;
 
+constexpr double kSlotSlower = 1.4;  // products read by slot, against the library's of rows side by side
+
 End end_of(const GpuKernel& k) { return k.kernel.direction == cpu::Direction::by_dst ? End::dst : End::src; }
 
 // How summed rows are kept for the products.
@@ -108,6 +110,36 @@ void reduce_wide(const GpuKernel& k, Reduce& r, StepList& steps) {
     r.pairs.sum(steps, r.sum);
     steps.product(shape, {r.sum.out, weights, at(r.result, v * r.out), nullptr});
   }
+}
+
+// Sums over pairs that are in memory: on tensor cores all types of a vertex in one product, read by slot.
+cuda::TypedProduct by_slot(const GpuKernel& k, const Reduce& r) {
+  return {r.in, r.out, r.w.types, k.context.device().info().shared_bytes};
+}
+
+bool products_by_slot(const GpuKernel& k, const Reduce& r) {
+  return r.p.type == GemmType::tf32 && r.pairs.has_slots() && cuda::fits(by_slot(k, r));
+}
+
+void add_products_by_slot(const GpuKernel& k, const Reduce& r, const float* sums, StepList& steps) {
+  const cuda::TypedProduct what = by_slot(k, r);
+  const float* matrices = matrices_of(steps, r.w, r.weights, r.transpose);
+  const int64_t vertices = r.pairs.vertices(), tile = cuda::tile_of(what).rows();
+  steps.launch(cuda::typed_product(what), (vertices + tile - 1) / tile * cuda::column_blocks(what), [&] {
+    LaunchArgs a;
+    a.add(sums).add(r.pairs.pair_of_slot()).add(matrices).add(r.result).add(static_cast<uint32_t*>(nullptr));
+    a.add(static_cast<cuda::MmaRun*>(nullptr)).add(vertices);
+    return a;
+  });
+}
+
+void reduce_by_slot(const GpuKernel& k, Reduce& r, StepList& steps) {
+  r.sum.range = SumRange::of_pairs(0, r.pairs.num_pairs());
+  r.sum.what.out = {1, r.in};
+  r.sum.out = steps.carve.floats(r.pairs.num_pairs() * r.in);
+  r.sum.partials = steps.carve.floats(r.pairs.num_partials(r.sum.range) * r.in);
+  r.pairs.sum(steps, r.sum);
+  add_products_by_slot(k, r, static_cast<const float*>(r.sum.out), steps);
 }
 
 // A product for each type, summed over the pairs of each vertex.
@@ -264,14 +296,18 @@ void weight_grad_by_type(const GpuKernel& k, WeightGrad& g, StepList& steps) {
   }
 }
 
-// One place for every slot and one product, or pairs alone and a product for each type.
-bool wide_reduce(const Reduce& r) {
+// A place for every slot and one product; pairs alone, read by slot; or pairs alone and a product for each type.
+void reduce_sums(const GpuKernel& k, Reduce& r, StepList& steps) {
   const auto in = static_cast<double>(r.in), out = static_cast<double>(r.out);
   const auto pairs = static_cast<double>(r.pairs.num_pairs()), vertices = static_cast<double>(r.pairs.vertices());
-  const auto types = static_cast<double>(r.w.types);
-  const WayCost wide = {3, 2 * vertices * types * in + vertices * out, 2 * vertices * types * in * out};
-  const WayCost by_type = {types + 2, 2 * pairs * (in + out) + vertices * out, 2 * pairs * in * out};
-  return r.pairs.has_slots() && wide.seconds() < by_type.seconds();
+  const auto types = static_cast<double>(r.w.types), slots = vertices * types;
+  const double wide = WayCost{3, 2 * slots * in + vertices * out, 2 * slots * in * out}.seconds();
+  const double by_slot = WayCost{3, 2 * pairs * in + vertices * out, kSlotSlower * 2 * slots * in * out}.seconds();
+  const double by_type = WayCost{types + 2, 2 * pairs * (in + out) + vertices * out, 2 * pairs * in * out}.seconds();
+  const bool fits = products_by_slot(k, r) && r.pairs.num_pairs() * r.in * 4 <= rows_budget(k.context);
+  if (fits && by_slot < std::min(wide, by_type)) return reduce_by_slot(k, r, steps);
+  if (r.pairs.has_slots() && wide < by_type) return reduce_wide(k, r, steps);
+  reduce_by_type(k, r, steps);
 }
 
 bool wide_weight_grad(const WeightGrad& g) {
@@ -330,8 +366,7 @@ Step bind_typed(const GpuKernel& k, void* workspace) {
 void add_typed_reduce(const GpuKernel& k, StepList& steps) {
   Reduce r = reduce_of(k);
   if (r.pairs.num_pairs() == 0) return steps.zero(r.result, r.pairs.vertices() * r.out * 4);
-  if (wide_reduce(r)) return reduce_wide(k, r, steps);
-  reduce_by_type(k, r, steps);
+  reduce_sums(k, r, steps);
 }
 
 void add_typed_weight_grad(const GpuKernel& k, StepList& steps) {

@@ -3,6 +3,8 @@
 // The rows of a type lie together (pairs), or are brought together by the order of the edges. Rows of vertices that are
 // read by pair need not be copied where most vertices have most types: X · [W0 | W1 | …] gives the rows of all types at
 // once, side by side, of which those of pairs are kept; the gradient spreads the pairs' rows the same way.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "nacre/base/error.h"
@@ -201,12 +203,82 @@ void rows_by_type(const GpuKernel& k, const Rows& r, StepList& steps) {
   }
 }
 
+// ---- on tensor cores, rows read from where they lie
+
+bool on_tensor_cores(const GpuKernel& k) { return k.context.options().precision == GemmType::tf32; }
+
+std::string key_of(const GpuKernel& k, const TypedSpace& space, const char* what) {
+  const PairIndex& pairs = k.graph().pairs(end_of(space.space));
+  return fmt::format("{} {} {}", what, static_cast<const void*>(pairs.edge.data()), space.space.is_pair());
+}
+
+const uint32_t* map_of(const GpuKernel& k, const TypedSpace& space, const Operand& from) {
+  if (from.by_vertex) return k.context.resident(k.graph().pairs(end_of(space.space)).vertex);
+  return space.order;
+}
+
+bool rows_on_tensor_cores(const GpuKernel& k, const Rows& r, StepList& steps) {
+  const cuda::TypedProduct what = {r.x.width, r.out_width, 0, k.context.device().info().shared_bytes};
+  // Rows that lie as the products want them are the library's.
+  if (!on_tensor_cores(k) || (!r.x.by_vertex && r.space.space.is_pair()) || !cuda::fits(what)) return false;
+  const float* weights = matrices_of(steps, r.w, r.weights, r.transpose);
+  if (steps.sizing()) return true;
+  const PairIndex& pairs = k.graph().pairs(end_of(r.space.space));
+  const int64_t tile = cuda::tile_of(what).rows();
+  const std::string key = key_of(k, r.space, "runs of products") + fmt::format(" {} {}", tile, r.x.by_vertex);
+  const auto& runs = k.context.once<std::vector<cuda::MmaRun>>(
+      key, [&] { return cut_products(r.space.type_ptr, tile, r.x.by_vertex ? pairs.vertex.data() : nullptr); });
+  steps.launch(cuda::typed_product(what), static_cast<int64_t>(runs.size()) * cuda::column_blocks(what), [&] {
+    LaunchArgs a;
+    a.add(r.x.x).add(map_of(k, r.space, r.x)).add(weights).add(r.out).add(r.space.order);
+    a.add(k.context.made(key, runs)).add(r.space.rows());
+    return a;
+  });
+  return true;
+}
+
 struct RowsGrad {
   TypedSpace space;
   WeightShape w;
   Operand x, g;
   float* dw;
 };
+
+// Where nearly all slots are pairs, a copy over slots costs little and lets the library do all types in one product.
+bool nearly_all(const GpuKernel& k, const TypedSpace& space) {
+  const GpuPairs pairs(k.context, k.graph(), end_of(space.space));
+  return space.space.is_pair() && pairs.num_pairs() * 5 > pairs.vertices() * pairs.types() * 4;
+}
+
+bool grad_on_tensor_cores(const GpuKernel& k, const RowsGrad& r, StepList& steps) {
+  if (!on_tensor_cores(k) || nearly_all(k, r.space)) return false;
+  const DeviceInfo& info = k.context.device().info();
+  const cuda::TypedGrad what = {r.w.k, r.w.n, info.shared_bytes};
+  if (!cuda::fits(what)) return false;
+  const cuda::MmaTile tile = cuda::tile_of(what);
+  // One run for every place of a block on the device: they end together.
+  const int64_t places = info.multiprocessors * std::clamp<int64_t>(info.shared_bytes / tile.shared_bytes, 1, 2);
+  const int64_t wanted = std::max<int64_t>(1, places / cuda::blocks_of_run(what));
+  const std::string key = key_of(k, r.space, "runs of gradients") + fmt::format(" {}", wanted);
+  const auto& runs =
+      k.context.once<std::vector<cuda::MmaRun>>(key, [&] { return cut_grads(r.space.type_ptr, wanted); });
+  const auto count = static_cast<int64_t>(runs.size());
+  float* partials = steps.carve.floats(count * r.w.k * r.w.n);
+  if (steps.sizing()) return true;
+  steps.launch(cuda::typed_grad(what), count * cuda::blocks_of_run(what), [&] {
+    LaunchArgs a;
+    a.add(r.x.x).add(map_of(k, r.space, r.x)).add(r.g.x).add(map_of(k, r.space, r.g));
+    a.add(k.context.made(key, runs)).add(partials);
+    return a;
+  });
+  const cuda::Source total = cuda::typed_grad_total(what, r.w.types);
+  steps.launch(total, (r.w.types * r.w.k * r.w.n + total.threads - 1) / total.threads, [&] {
+    LaunchArgs a;
+    a.add(partials).add(k.context.made(key + " by type", first_runs(runs, r.w.types))).add(r.dw);
+    return a;
+  });
+  return true;
+}
 
 // The side with a row for every pair is spread over the slots of runs of vertices (zeros where there is no pair), then
 // all types' gradients are one product with the vertices' rows.
@@ -289,6 +361,7 @@ void add_typed_rows(const GpuKernel& k, StepList& steps) {
             static_cast<float*>(k.pointer(k.kernel.root)),
             transpose ? dims[0] : dims[1]};
   if (r.space.rows() == 0) return;
+  if (rows_on_tensor_cores(k, r, steps)) return;
   if (r.x.by_vertex && space.is_pair() && !Gathered::every_vertex(k, r.space)) {
     const GpuPairs pairs(k.context, k.graph(), end_of(space));
     if (side_by_side(pairs, r.x.width, r.out_width, false)) return rows_side_by_side(k, r, pairs, steps);
@@ -305,6 +378,7 @@ void add_typed_rows_grad(const GpuKernel& k, StepList& steps) {
                 operand_of(k, k.kernel.args[1], dims[1]),
                 static_cast<float*>(k.pointer(k.kernel.root))};
   if (r.space.rows() == 0) return steps.zero(r.dw, r.w.types * r.w.k * r.w.n * 4);
+  if (grad_on_tensor_cores(k, r, steps)) return;
   if (r.x.by_vertex != r.g.by_vertex && space.is_pair() && !Gathered::every_vertex(k, r.space)) {
     const GpuPairs pairs(k.context, k.graph(), end_of(space));
     const Operand& by_vertex = r.x.by_vertex ? r.x : r.g;

@@ -18,6 +18,9 @@ constexpr int64_t kLongPiece = 512;
 constexpr int64_t kReadOften = 64;
 constexpr int64_t kTileWidth = 64;
 constexpr int64_t kPack = 32;  // entries of short pairs that a group of threads sums
+// Positions of a run of a weight gradient: whole slices, enough of them to pay for its matrix of partial sums.
+constexpr int64_t kSlice = 32;
+constexpr int64_t kShortRun = 512;
 
 int64_t piece_edges(int64_t edges) { return std::clamp(edges / kPiecesWanted, kShortPiece, kLongPiece); }
 
@@ -66,6 +69,43 @@ std::vector<TypeRun> runs_of_types(const std::vector<int64_t>& type_ptr, int64_t
     if (b < e) runs.push_back({static_cast<int64_t>(t), b, e});
   }
   return runs;
+}
+
+std::vector<cuda::MmaRun> cut_products(const std::vector<int64_t>& type_ptr, int64_t rows, const NodeId* vertex) {
+  std::vector<cuda::MmaRun> runs;
+  for (size_t t = 0; t + 1 < type_ptr.size(); ++t) {
+    for (int64_t b = type_ptr[t]; b < type_ptr[t + 1]; b += rows) {
+      const int64_t e = std::min(b + rows, type_ptr[t + 1]);
+      runs.push_back({static_cast<uint32_t>(t), static_cast<uint32_t>(b), static_cast<uint32_t>(e)});
+    }
+  }
+  if (vertex == nullptr) return runs;
+  std::stable_sort(runs.begin(), runs.end(),
+                   [&](const cuda::MmaRun& a, const cuda::MmaRun& b) { return vertex[a.begin] < vertex[b.begin]; });
+  return runs;
+}
+
+std::vector<cuda::MmaRun> cut_grads(const std::vector<int64_t>& type_ptr, int64_t wanted) {
+  std::vector<cuda::MmaRun> runs;
+  const int64_t total = type_ptr.back();
+  for (size_t t = 0; t + 1 < type_ptr.size(); ++t) {
+    const int64_t rows = type_ptr[t + 1] - type_ptr[t];
+    const int64_t most = std::max<int64_t>(1, rows / kShortRun);
+    const int64_t cuts = std::clamp<int64_t>(total == 0 ? 0 : wanted * rows / total, 1, most);
+    const int64_t length = std::max<int64_t>(1, (rows + cuts - 1) / cuts + kSlice - 1) / kSlice * kSlice;
+    for (int64_t b = type_ptr[t]; b < type_ptr[t + 1]; b += length) {
+      const int64_t e = std::min(b + length, type_ptr[t + 1]);
+      runs.push_back({static_cast<uint32_t>(t), static_cast<uint32_t>(b), static_cast<uint32_t>(e)});
+    }
+  }
+  return runs;
+}
+
+std::vector<int32_t> first_runs(const std::vector<cuda::MmaRun>& runs, int64_t types) {
+  std::vector<int32_t> first(static_cast<size_t>(types) + 1, 0);
+  for (const cuda::MmaRun& run : runs) ++first[run.type + 1];
+  for (size_t t = 0; t < static_cast<size_t>(types); ++t) first[t + 1] += first[t];
+  return first;
 }
 
 int64_t long_pair(int64_t edges) { return piece_edges(edges) * 3 / 2; }
@@ -249,6 +289,13 @@ void add_arrange(StepList& steps, cuda::Arrange how, const WeightShape& shape, c
     a.add(from).add(to);
     return a;
   });
+}
+
+const float* matrices_of(StepList& steps, const WeightShape& shape, const float* w, bool transpose) {
+  if (transpose) return w;
+  float* flipped = steps.carve.floats(shape.types * shape.k * shape.n);
+  add_arrange(steps, cuda::Arrange::flip, shape, w, flipped, false);
+  return flipped;
 }
 
 void zero_unused(StepList& steps, const std::vector<int64_t>& type_ptr, const WeightShape& shape, float* dw) {

@@ -7,6 +7,7 @@
 
 #include "nacre/engine/gpu/step_list.h"
 #include "nacre/kernel/cuda/typed.h"
+#include "nacre/kernel/cuda/typed_mma.h"
 
 namespace nacre {
 
@@ -32,6 +33,14 @@ struct TypeRun {
   int64_t type, begin, end;
 };
 std::vector<TypeRun> runs_of_types(const std::vector<int64_t>& type_ptr, int64_t begin, int64_t end);
+
+// Runs of at most `rows` positions of one type each. Where positions belong to vertices, those of the same vertices
+// come together, whatever their type: rows read for one are then still in a cache for the next.
+std::vector<cuda::MmaRun> cut_products(const std::vector<int64_t>& type_ptr, int64_t rows, const NodeId* vertex);
+// About `wanted` runs of alike length, in order of the positions, at least one for each type that has any.
+std::vector<cuda::MmaRun> cut_grads(const std::vector<int64_t>& type_ptr, int64_t wanted);
+// First run of each type, and their number.
+std::vector<int32_t> first_runs(const std::vector<cuda::MmaRun>& runs, int64_t types);
 
 // Most edges of a pair that is summed in one go, in a graph of that many edges.
 int64_t long_pair(int64_t edges);
@@ -131,6 +140,9 @@ struct WeightShape {
   int64_t types, k, n;
 };
 void add_arrange(StepList& steps, cuda::Arrange how, const WeightShape& shape, const float* from, void* to, bool bf16);
+
+// As cuda::TypedProduct reads them, for products with W or (`transpose`) with its transposes.
+const float* matrices_of(StepList& steps, const WeightShape& shape, const float* w, bool transpose);
 
 // Gradients of types without rows become zeros.
 void zero_unused(StepList& steps, const std::vector<int64_t>& type_ptr, const WeightShape& shape, float* dw);

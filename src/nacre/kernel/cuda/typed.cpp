@@ -255,6 +255,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) arrange_weights(const floa
   i64 at = i;
   if (HOW == 1) at = (k * TYPES + t) * N + n;
   if (HOW == 2) at = (t * K + k) * N + n;
+  if (HOW == 3) at = (t * N + n) * K + k;
 #if BF16
   to[at] = to_bf16(from[i]);
 #else

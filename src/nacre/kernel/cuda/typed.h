@@ -64,6 +64,7 @@ enum class Arrange : uint8_t {
   keep,   // as they are
   split,  // [T, K, N] to [K, T · N]
   join,   // [K, T · N] to [T, K, N]
+  flip,   // [T, K, N] to [T, N, K]
 };
 // arrange_weights(from, to), a thread for each of the T · K · N elements.
 Source arrange_weights(Arrange how, int64_t types, int64_t k, int64_t n, bool bf16);

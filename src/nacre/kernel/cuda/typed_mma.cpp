@@ -9,8 +9,8 @@ namespace {
 
 constexpr int64_t kDepth = 32;  // of the slices that stand in shared memory
 constexpr int kMostStages = 4;
-constexpr int64_t kWidest = 256;       // columns of a block
-constexpr int64_t kTwoBlocks = 112 << 10;  // of shared memory: two blocks then share a multiprocessor
+constexpr int64_t kWidest = 256;      // columns of a block; half of it where blocks are short and two must overlap
+constexpr int64_t kStageUnit = 1024;  // what descriptions of slices count in
 constexpr int kTotalThreads = 256;
 
 int64_t parts(int64_t total, int64_t most) { return (total + most - 1) / most; }
@@ -25,21 +25,33 @@ constexpr int64_t kLdAlong = kDepth + 4;
 
 int64_t vector_of(int64_t width) { return width % 4 == 0 ? 4 : width % 2 == 0 ? 2 : 1; }
 
-void set_stages(MmaTile& tile, int64_t stage_floats, int64_t limit) {
-  const int64_t stage = stage_floats * 4;
-  const bool small = tile.warps_m * tile.warps_n <= 4 && 3 * stage <= kTwoBlocks;
-  tile.stages = static_cast<int>(std::min<int64_t>(small ? kTwoBlocks / stage : limit / stage, kMostStages));
-  tile.shared_bytes = tile.stages * stage;
+// 128 rows and 256 threads, as two times four warps want them.
+MmaTile tile_of_columns(int64_t columns) {
+  if (columns <= 64) return {8, 1, 1, static_cast<int>(parts(columns, 8))};
+  return {2, 4, 4, static_cast<int>(parts(columns, 32))};
 }
+
+int64_t blocks_together(const MmaTile& tile) { return tile.columns() <= 128 ? 2 : 1; }
+
+// Besides `fixed` floats, as many stages as pay.
+void set_stages(MmaTile& tile, int64_t floats, int64_t fixed, int64_t limit) {
+  tile.stage_bytes = (floats * 4 + kStageUnit - 1) / kStageUnit * kStageUnit;
+  const int64_t share = limit / blocks_together(tile) - kStageUnit;
+  tile.stages = static_cast<int>(std::clamp<int64_t>((share - fixed * 4) / tile.stage_bytes, 0, kMostStages));
+  tile.shared_bytes = fixed * 4 + tile.stages * tile.stage_bytes;
+}
+
+// Where the slices of a gradient's second factor are turned, two in turn.
+int64_t turned_of(const MmaTile& tile) { return 2 * tile.columns() * kDepth; }
 
 constexpr const char* kMma = R"(
 #define NO_ROW 0xffffffffu
 struct Run { u32 type, begin, end, unused; };
 
-template <int V> INLINE void copy_async(float* to, const float* from, bool has) {
+template <int WORDS> INLINE void copy_async(float* to, const float* from, bool has) {
   const u32 at = (u32)__cvta_generic_to_shared(to);
-  if constexpr (V == 4) asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(has ? 16 : 0));
-  else if constexpr (V == 2) asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(at), "l"(from), "r"(has ? 8 : 0));
+  if constexpr (WORDS == 4) asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(has ? 16 : 0));
+  else if constexpr (WORDS == 2) asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(at), "l"(from), "r"(has ? 8 : 0));
   else asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(from), "r"(has ? 4 : 0));
 }
 INLINE void copies_end() {
@@ -93,36 +105,38 @@ INLINE void clear(float (*sums)[N_TILES][4]) {
 )";
 
 // Slices of the rows and of the matrix follow one another through a ring of stages; with slots, through the types.
+//
+// Where the architecture has them (WGMMA), products of four warps read both slices from shared memory: rows of 128
+// bytes whose 16-byte words are exchanged by the low bits of the row, as the hardware expects them.
 constexpr const char* kProduct = R"(
-#define A_COPIES ((BM * DEPTH / VA + THREADS - 1) / THREADS)
-#define A_ACROSS (DEPTH / VA)
+#if WGMMA
+#define A_FLOATS (BM * DEPTH)
+#else
+#define A_FLOATS (BM * A_ROW)
+INLINE int place(int row, int k) { return row * A_ROW + k; }
+#endif
+#define COPIES ((BM * ACROSS + THREADS - 1) / THREADS)
+#define ACROSS (DEPTH / V)
 INLINE u32 row_of(const u32* map, u32 position, u32 end, int slot) {
   if (position >= end) return NO_ROW;
-#if SLOTS_IN
-  return __ldg(map + (i64)position * SLOTS_IN + slot);
+#if SLOTS
+  return __ldg(map + (i64)position * SLOTS + slot);
 #else
   return map ? __ldg(map + position) : position;
 #endif
 }
 INLINE void copy_matrix(const float* w, float* to, int k0, int n0, int tid) {
-#if TRANSPOSE
-  for (int i = tid; i < BN * (DEPTH / VB); i += THREADS) {
-    const int n = i / (DEPTH / VB), k = i % (DEPTH / VB) * VB;
+#pragma unroll
+  for (int i = tid; i < BN * ACROSS; i += THREADS) {
+    const int n = i / ACROSS, k = i % ACROSS * V;
     const bool has = n0 + n < N && k0 + k < K;
-    copy_async<VB>(to + n * B_COLUMN + k, has ? w + (i64)(n0 + n) * LDW + k0 + k : w, has);
+    copy_async<V>(to + place(n, k), has ? w + (i64)(n0 + n) * K + k0 + k : w, has);
   }
-#else
-  for (int i = tid; i < DEPTH * (BN / VB); i += THREADS) {
-    const int k = i / (BN / VB), n = i % (BN / VB) * VB;
-    const bool has = n0 + n < N && k0 + k < K;
-    copy_async<VB>(to + k * B_DEPTH + n, has ? w + (i64)(k0 + k) * LDW + n0 + n : w, has);
-  }
-#endif
 }
-extern "C" __global__ void __launch_bounds__(THREADS) typed_product(
+extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) typed_product(
     const float* __restrict__ x, const u32* __restrict__ map_in, const float* __restrict__ w, float* __restrict__ out,
     const u32* __restrict__ map_out, const Run* __restrict__ runs, i64 count) {
-  extern __shared__ __align__(16) float shared[];
+  extern __shared__ __align__(1024) float shared[];
   const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
   const i64 number = (i64)blockIdx.x / COLUMN_BLOCKS;
   const int n0 = (int)(blockIdx.x % COLUMN_BLOCKS) * BN;
@@ -130,23 +144,23 @@ extern "C" __global__ void __launch_bounds__(THREADS) typed_product(
   if (runs) run = runs[number];
   const float* matrix = w + (i64)run.type * (K * N);
 
-  u32 row[A_COPIES];
+  u32 row[COPIES];
   const auto copy = [&](int step) {
     const int slot = step / SLICES, k0 = step % SLICES * DEPTH;
     if (k0 == 0) {
 #pragma unroll
-      for (int i = 0; i < A_COPIES; ++i) row[i] = row_of(map_in, run.begin + (tid + i * THREADS) / A_ACROSS, run.end, slot);
+      for (int i = 0; i < COPIES; ++i) row[i] = row_of(map_in, run.begin + (tid + i * THREADS) / ACROSS, run.end, slot);
     }
     float* a = shared + step % STAGES * STAGE;
 #pragma unroll
-    for (int i = 0; i < A_COPIES; ++i) {
-      const int at = tid + i * THREADS, r = at / A_ACROSS, k = at % A_ACROSS * VA;
+    for (int i = 0; i < COPIES; ++i) {
+      const int at = tid + i * THREADS, r = at / ACROSS, k = at % ACROSS * V;
       const bool has = row[i] != NO_ROW && k0 + k < K;
-      if (BM * A_ACROSS % THREADS == 0 || r < BM) {
-        copy_async<VA>(a + r * A_ROW + k, has ? x + (i64)row[i] * K + k0 + k : x, has);
+      if (BM * ACROSS % THREADS == 0 || r < BM) {
+        copy_async<V>(a + place(r, k), has ? x + (i64)row[i] * K + k0 + k : x, has);
       }
     }
-    copy_matrix(matrix + (i64)slot * (K * N), a + BM * A_ROW, k0, n0, tid);
+    copy_matrix(matrix + (i64)slot * (K * N), a + A_FLOATS, k0, n0, tid);
   };
 
   float sums[M_TILES][N_TILES][4];
@@ -159,36 +173,38 @@ extern "C" __global__ void __launch_bounds__(THREADS) typed_product(
   }
   for (int step = 0; step < STEPS; ++step) {
     copies_wait<STAGES - 2>();
+    const float* a = shared + step % STAGES * STAGE;
+#if WGMMA
+    wgmma_wait();
     __syncthreads();
+    wgmma_begin();
+#pragma unroll
+    for (int d = 0; d < DEPTH; d += 8) {
+      wgmma(&sums[0][0][0], described(a + warp / 4 * 64 * DEPTH + d), described(a + A_FLOATS + d));
+    }
+    wgmma_end();
+#else
+    __syncthreads();
+#endif
     if (step + STAGES - 1 < STEPS) copy(step + STAGES - 1);
     copies_end();
-    const float* a = shared + step % STAGES * STAGE;
-    multiply(sums, a + wm * A_ROW, a + BM * A_ROW + wn * B_COLUMN, lane);
+#if !WGMMA
+    multiply(sums, a + wm * A_ROW, a + A_FLOATS + wn * B_COLUMN, lane);
+#endif
   }
+#if WGMMA
+  wgmma_wait();
+#endif
 
 #pragma unroll
   for (int i = 0; i < M_TILES * 2; ++i) {
     const u32 position = run.begin + wm + i * 8 + lane / 4;
     if (position >= run.end) continue;
-#if !SLOTS_OUT
     const u32 to = map_out ? __ldg(map_out + position) : position;
-    if (to == NO_ROW) continue;
-#endif
 #pragma unroll
     for (int j = 0; j < N_TILES; ++j) {
       const int c = n0 + wn + j * 8 + lane % 4 * 2;
       const float* v = sums[i / 2][j] + i % 2 * 2;
-#if SLOTS_OUT
-#pragma unroll
-      for (int e = 0; e < 2; e += WIDTH % 2 == 0 ? 2 : 1) {
-        if (c + e >= N) continue;
-        const u32 to = __ldg(map_out + (i64)position * SLOTS_OUT + (c + e) / WIDTH);
-        if (to == NO_ROW) continue;
-        float* at = out + (i64)to * WIDTH + (c + e) % WIDTH;
-        if (WIDTH % 2 == 0) store<2>(at, v);
-        else *at = v[e];
-      }
-#else
       float* at = out + (i64)to * N + c;
       if (N % 2 == 0) {
         if (c < N) store<2>(at, v);
@@ -196,11 +212,61 @@ extern "C" __global__ void __launch_bounds__(THREADS) typed_product(
         if (c < N) at[0] = v[0];
         if (c + 1 < N) at[1] = v[1];
       }
-#endif
     }
   }
 }
 )";
+
+// How warps share a block's result, where they do it by fours.
+constexpr const char* kWide = R"(
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define WGMMA 1
+#undef M_TILES
+#undef N_TILES
+#undef WARPS_N
+#define M_TILES 1
+#define N_TILES (BN / 8)
+#define WARPS_N 1
+#endif
+)";
+
+// wgmma(d, a, b): d[64, columns] += a · b in tf32, spread over four warps; b, and a unless it comes in registers as
+// mma() takes it, describe slices in shared memory.
+std::string wgmma_text(int64_t columns, bool a_in_registers) {
+  const auto place = [](int64_t i) { return "%" + std::to_string(i); };
+  std::string places, operands;
+  int64_t next = 0;
+  for (; next < columns / 2; ++next) {
+    const std::string comma = next == 0 ? "" : ", ";
+    places += comma + place(next);
+    operands += comma + "\"+f\"(d[" + std::to_string(next) + "])";
+  }
+  std::string a = place(next), inputs = "\"l\"(a)";
+  if (a_in_registers) {
+    a = "{" + place(next) + ", " + place(next + 1) + ", " + place(next + 2) + ", " + place(next + 3) + "}";
+    inputs = "\"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3])";
+    next += 3;
+  }
+  return std::string(R"(
+#if WGMMA
+// Rows of 128 bytes, groups of 8 rows 1024 bytes apart, 16-byte words exchanged within 128 bytes.
+INLINE u64 described(const float* at) {
+  return (u64)(((u32)__cvta_generic_to_shared(at) & 0x3ffffu) >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62;
+}
+INLINE int place(int row, int k) { return row * DEPTH + (((k / 4) ^ (row % 8)) * 4 + k % 4); }
+INLINE void wgmma_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+INLINE void wgmma_end() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+// The products have ended, and copies that arrived are seen by those to come.
+INLINE void wgmma_wait() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+INLINE void wgmma(float* d, )") +
+         (a_in_registers ? "const u32* a" : "u64 a") +
+         ", u64 b) {\n  asm volatile(\"wgmma.mma_async.sync.aligned.m64n" + std::to_string(columns) +
+         "k8.f32.tf32.tf32 {" + places + "}, " + a + ", " + place(next + 1) + ", 1, 1, 1;\"\n      : " + operands +
+         "\n      : " + inputs + ", \"l\"(b));\n}\n#endif\n";
+}
 
 // Both sides' rows of DEPTH positions at a time. Their numbers are read two slices ahead.
 constexpr const char* kGrad = R"(
@@ -208,18 +274,38 @@ INLINE u32 row_at(const u32* map, i64 position, u32 end) {
   if (position >= (i64)end) return NO_ROW;
   return map ? __ldg(map + position) : (u32)position;
 }
-template <int WIDE, int LD, int V> INLINE void copy_rows(const float* x, const u32* rows, float* to, int first, int width, int tid) {
-  for (int i = tid; i < DEPTH * (WIDE / V); i += THREADS) {
-    const int r = i / (WIDE / V), c = i % (WIDE / V) * V;
+template <int ACROSS, int LD, int WORDS> INLINE void copy_rows(const float* x, const u32* rows, float* to, int first, int width, int tid) {
+  for (int i = tid; i < DEPTH * (ACROSS / WORDS); i += THREADS) {
+    const int r = i / (ACROSS / WORDS), c = i % (ACROSS / WORDS) * WORDS;
     const u32 row = rows[r];
     const bool has = row != NO_ROW && first + c < width;
-    copy_async<V>(to + r * LD + c, has ? x + (i64)row * width + first + c : x, has);
+    copy_async<WORDS>(to + r * LD + c, has ? x + (i64)row * width + first + c : x, has);
   }
 }
-extern "C" __global__ void __launch_bounds__(THREADS) typed_grad(
+#define B_FLOATS (DEPTH * B_DEPTH)
+#if WGMMA
+// Columns become rows of DEPTH, as the hardware wants its second factor: squares of 4 · 4, so dealt to threads that
+// neither reading nor writing meets in a bank.
+INLINE void turn(const float* from, float* to, int tid) {
+#pragma unroll
+  for (int i = tid; i < (BN + 31) / 32 * 64; i += THREADS) {
+    const int k = i % 8, n = i / 64 * 8 + (i + i / 8) % 8;
+    if (n * 4 >= BN) continue;
+    float square[4][4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) load<4>(from + (k * 4 + j) * B_DEPTH + n * 4, square[j]);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const float column[4] = {square[0][j], square[1][j], square[2][j], square[3][j]};
+      store<4>(to + place(n * 4 + j, k * 4), column);
+    }
+  }
+}
+#endif
+extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) typed_grad(
     const float* __restrict__ x, const u32* __restrict__ map_x, const float* __restrict__ g,
     const u32* __restrict__ map_g, const Run* __restrict__ runs, float* __restrict__ partials) {
-  extern __shared__ __align__(16) float shared[];
+  extern __shared__ __align__(1024) float shared[];
   __shared__ u32 rows[2][2 * DEPTH];
   const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
   const i64 number = (i64)blockIdx.x / (ROW_BLOCKS * COLUMN_BLOCKS);
@@ -231,13 +317,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) typed_grad(
     return row_at(tid < DEPTH ? map_x : map_g, position, run.end);
   };
   const auto copy = [&](int step) {
-    float* a = shared + step % STAGES * STAGE;
-    copy_rows<BM, A_DEPTH, VA>(x, rows[step % 2], a, m0, K, tid);
-    copy_rows<BN, B_DEPTH, VB>(g, rows[step % 2] + DEPTH, a + DEPTH * A_DEPTH, n0, N, tid);
+    float* b = shared + TURNED + step % STAGES * STAGE;
+    copy_rows<BN, B_DEPTH, VB>(g, rows[step % 2] + DEPTH, b, n0, N, tid);
+    copy_rows<BM, A_DEPTH, VA>(x, rows[step % 2], b + B_FLOATS, m0, K, tid);
   };
 
   float sums[M_TILES][N_TILES][4];
   clear(sums);
+#if WGMMA
+  u32 af[DEPTH / 8][4];
+#endif
   const int wm = warp / WARPS_N * (M_TILES * 16), wn = warp % WARPS_N * (N_TILES * 8);
   for (int s = 0; s < STAGES - 1; ++s) {
     if (tid < 2 * DEPTH) rows[s % 2][tid] = fetch(s);
@@ -251,9 +340,30 @@ extern "C" __global__ void __launch_bounds__(THREADS) typed_grad(
     rows[(STAGES - 1) % 2][tid] = fetch(STAGES - 1);
     next = fetch(STAGES);
   }
-  for (int step = 0; step < steps; ++step) {
+  int step = 0;
+  do {  // runs are not empty
     copies_wait<STAGES - 2>();
+    const float* b = shared + TURNED + step % STAGES * STAGE;
+#if WGMMA
     __syncthreads();
+    float* turned = shared + step % 2 * (BN * DEPTH);
+    turn(b, turned, tid);
+    wgmma_wait();
+    __syncthreads();
+#pragma unroll
+    for (int d = 0; d < DEPTH / 8; ++d) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        af[d][j] = __float_as_uint(b[B_FLOATS + (d * 8 + lane % 4 + j / 2 * 4) * A_DEPTH + wm + lane / 4 + j % 2 * 8]);
+      }
+    }
+    wgmma_begin();
+#pragma unroll
+    for (int d = 0; d < DEPTH / 8; ++d) wgmma(&sums[0][0][0], af[d], described(turned + d * 8));
+    wgmma_end();
+#else
+    __syncthreads();
+#endif
     const int ahead = step + STAGES - 1;
     if (ahead < steps) copy(ahead);
     copies_end();
@@ -261,9 +371,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) typed_grad(
       rows[(ahead + 1) % 2][tid] = next;
       next = fetch(ahead + 2);
     }
-    const float* a = shared + step % STAGES * STAGE;
-    multiply(sums, a + wm, a + DEPTH * A_DEPTH + wn, lane);
-  }
+#if !WGMMA
+    multiply(sums, b + B_FLOATS + wm, b + wn, lane);
+#endif
+  } while (++step < steps);
+#if WGMMA
+  wgmma_wait();
+#endif
 
   float* to = partials + number * (K * N);
 #pragma unroll
@@ -303,7 +417,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) typed_grad_total(
 
 std::string tile_text(const MmaTile& t) {
   return prelude() + defines({{"THREADS", t.threads()}, {"WARPS_N", t.warps_n}, {"M_TILES", t.m}, {"N_TILES", t.n}}) +
-         defines({{"BM", t.rows()}, {"BN", t.columns()}, {"DEPTH", kDepth}, {"STAGES", t.stages}});
+         defines({{"BM", t.rows()}, {"BN", t.columns()}, {"DEPTH", kDepth}, {"STAGES", t.stages}}) +
+         defines({{"TOGETHER", blocks_together(t)}});
 }
 
 Source source(const char* name, std::string text, int threads, int64_t shared_bytes) {
@@ -315,32 +430,18 @@ Source source(const char* name, std::string text, int threads, int64_t shared_by
   return s;
 }
 
-int64_t product_columns(const TypedProduct& what) { return what.n * std::max<int64_t>(1, what.slots_out); }
-
-struct ProductLayout {
-  int64_t a_row, b_column, b_depth, stage;
-};
-ProductLayout layout_of(const TypedProduct& what, const MmaTile& tile) {
-  const int64_t across = ld_across(tile.columns());
-  return {kLdAlong, what.transpose ? kLdAlong : 1, what.transpose ? 1 : across,
-          tile.rows() * kLdAlong + (what.transpose ? tile.columns() * kLdAlong : kDepth * across)};
+std::string mma_text(const MmaTile& tile, bool a_in_registers) {
+  if (tile.rows() != 128) return kMma;
+  return kWide + (kMma + wgmma_text(tile.columns(), a_in_registers));
 }
 
 }  // namespace
 
-int64_t column_blocks(const TypedProduct& what) { return parts(product_columns(what), kWidest); }
+int64_t column_blocks(const TypedProduct& what) { return parts(what.n, what.slots > 0 ? kWidest : kWidest / 2); }
 
 MmaTile tile_of(const TypedProduct& what) {
-  const int64_t columns = parts(product_columns(what), column_blocks(what));
-  MmaTile tile;
-  if (columns <= 64) {
-    tile = {4, 1, 2, static_cast<int>(parts(columns, 8))};
-  } else if (columns <= 128) {
-    tile = {2, 2, 4, static_cast<int>(parts(columns, 16))};
-  } else {
-    tile = {2, 4, 4, static_cast<int>(parts(columns, 32))};
-  }
-  set_stages(tile, layout_of(what, tile).stage, what.shared_bytes);
+  MmaTile tile = tile_of_columns(parts(what.n, column_blocks(what)));
+  set_stages(tile, (tile.rows() + tile.columns()) * kLdAlong, 0, what.shared_bytes);
   return tile;
 }
 
@@ -348,32 +449,23 @@ bool fits(const TypedProduct& what) { return tile_of(what).stages >= 2; }
 
 Source typed_product(const TypedProduct& what) {
   const MmaTile tile = tile_of(what);
-  const ProductLayout layout = layout_of(what, tile);
-  const int64_t columns = product_columns(what), slices = parts(what.k, kDepth);
-  const int64_t ldw = what.transpose ? what.k : columns;
+  const int64_t slices = parts(what.k, kDepth);
   return source("typed_product",
-                tile_text(tile) + defines({{"K", what.k}, {"N", columns}, {"WIDTH", what.n}, {"LDW", ldw}}) +
-                    defines({{"SLOTS_IN", what.slots_in}, {"SLOTS_OUT", what.slots_out}}) +
-                    defines({{"TRANSPOSE", what.transpose ? 1 : 0}, {"COLUMN_BLOCKS", column_blocks(what)}}) +
-                    defines({{"SLICES", slices}, {"STEPS", slices * std::max<int64_t>(1, what.slots_in)}}) +
-                    defines({{"VA", vector_of(what.k)}, {"VB", vector_of(ldw)}}) +
-                    defines({{"A_ROW", layout.a_row}, {"A_DEPTH", 1}, {"B_COLUMN", layout.b_column}}) +
-                    defines({{"B_DEPTH", layout.b_depth}, {"STAGE", layout.stage}}) + kMma + kProduct,
+                tile_text(tile) +
+                    defines({{"K", what.k}, {"N", what.n}, {"V", vector_of(what.k)}, {"SLOTS", what.slots}}) +
+                    defines({{"COLUMN_BLOCKS", column_blocks(what)}, {"STAGE", tile.stage_bytes / 4}}) +
+                    defines({{"SLICES", slices}, {"STEPS", slices * std::max<int64_t>(1, what.slots)}}) +
+                    defines({{"A_ROW", kLdAlong}, {"A_DEPTH", 1}, {"B_COLUMN", kLdAlong}, {"B_DEPTH", 1}}) +
+                    mma_text(tile, false) + kProduct,
                 tile.threads(), tile.shared_bytes);
 }
 
 MmaTile tile_of(const TypedGrad& what) {
-  const int64_t columns = parts(what.n, parts(what.n, kWidest));
-  MmaTile tile;
-  const auto rows = [&](int64_t most) { return parts(what.k, parts(what.k, most)); };
-  if (columns <= 64) {
-    tile = {4, 1, static_cast<int>(parts(rows(256), 64)), static_cast<int>(parts(columns, 8))};
-  } else if (columns <= 128) {
-    tile = {2, 2, static_cast<int>(parts(rows(128), 32)), static_cast<int>(parts(columns, 16))};
-  } else {
-    tile = {2, 4, static_cast<int>(parts(rows(128), 32)), static_cast<int>(parts(columns, 32))};
-  }
-  set_stages(tile, kDepth * (ld_across(tile.rows()) + ld_across(tile.columns())), what.shared_bytes);
+  MmaTile tile = tile_of_columns(parts(what.n, parts(what.n, kWidest)));
+  // Narrow ones have many rows of result instead, so that each row of x is read once.
+  if (tile.warps_n == 1 && what.k > tile.rows()) tile.m = 2;
+  set_stages(tile, kDepth * (ld_across(tile.rows()) + ld_across(tile.columns())), turned_of(tile),
+             what.shared_bytes - kStageUnit);
   return tile;
 }
 
@@ -389,16 +481,18 @@ Source typed_grad(const TypedGrad& what) {
   const int64_t lda = ld_across(tile.rows()), ldb = ld_across(tile.columns());
   return source("typed_grad",
                 tile_text(tile) + defines({{"K", what.k}, {"N", what.n}, {"ROW_BLOCKS", parts(what.k, tile.rows())}}) +
-                    defines({{"COLUMN_BLOCKS", parts(what.n, tile.columns())}, {"STAGE", kDepth * (lda + ldb)}}) +
-                    defines({{"VA", vector_of(what.k)}, {"VB", vector_of(what.n)}}) +
-                    defines({{"A_ROW", 1}, {"A_DEPTH", lda}, {"B_COLUMN", 1}, {"B_DEPTH", ldb}}) + kMma + kGrad,
+                    defines({{"COLUMN_BLOCKS", parts(what.n, tile.columns())}, {"STAGE", tile.stage_bytes / 4}}) +
+                    defines({{"VA", vector_of(what.k)}, {"VB", vector_of(what.n)}, {"TURNED", turned_of(tile)}}) +
+                    defines({{"A_ROW", 1}, {"A_DEPTH", lda}, {"B_COLUMN", 1}, {"B_DEPTH", ldb}}) +
+                    mma_text(tile, true) + kGrad,
                 tile.threads(), tile.shared_bytes);
 }
 
 Source typed_grad_total(const TypedGrad& what, int64_t types) {
-  return source("typed_grad_total",
-                prelude() + defines({{"THREADS", kTotalThreads}, {"TYPES", types}, {"K", what.k}, {"N", what.n}}) + kTotal,
-                kTotalThreads, 0);
+  return source(
+      "typed_grad_total",
+      prelude() + defines({{"THREADS", kTotalThreads}, {"TYPES", types}, {"K", what.k}, {"N", what.n}}) + kTotal,
+      kTotalThreads, 0);
 }
 
 }  // namespace nacre::cuda

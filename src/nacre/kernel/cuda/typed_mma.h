@@ -10,8 +10,8 @@ namespace nacre::cuda {
 struct MmaTile {
   int warps_m = 1, warps_n = 1;
   int m = 1, n = 1;
-  int stages = 2;
-  int64_t shared_bytes = 0;
+  int stages = 0;
+  int64_t stage_bytes = 0, shared_bytes = 0;
   int64_t rows() const { return int64_t{warps_m} * m * 16; }
   int64_t columns() const { return int64_t{warps_n} * n * 8; }
   int threads() const { return warps_m * warps_n * 32; }
@@ -24,13 +24,10 @@ struct MmaRun {
   uint32_t unused = 0;
 };
 
-// Rows x times a matrix: out = x · W[type].
+// Rows of k elements times a matrix for each type, which lie as [types, n, k].
 struct TypedProduct {
-  int64_t k = 0, n = 0;    // of one matrix as the product uses it: [k, n]
-  bool transpose = false;  // it lies as [n, k]
-  // A row of the input (or of the result) for each type: found by slot, position · slots + type. Summed over the types
-  // of the input; side by side, the matrices being [k, slots · n] (transposed: [slots · n, k]), for the result's.
-  int64_t slots_in = 0, slots_out = 0;
+  int64_t k = 0, n = 0;
+  int64_t slots = 0;         // > 0: a row of the input for each type, found by slot; their products are summed
   int64_t shared_bytes = 0;  // that a block may have
 };
 // False where not even two stages fit.
@@ -38,8 +35,8 @@ bool fits(const TypedProduct& what);
 MmaTile tile_of(const TypedProduct& what);
 int64_t column_blocks(const TypedProduct& what);
 // typed_product(x, map_in or null, w, out, map_out or null, runs or null, count: int64): positions of runs of at most
-// tile.rows(), one a block and column block; null: `count` positions. Maps give the row of a position (of a slot), null:
-// its own number; kNoRow: a row of zeros, or a result that is not wanted.
+// tile.rows(), one a block and column block; null: `count` positions. Maps give the row of a position (map_in: of slot
+// position · slots + type), null: its own number; kNoRow: a row of zeros.
 Source typed_product(const TypedProduct& what);
 
 // Σ over positions of one type of x[map_x]ᵀ · g[map_g], [k, n].
@@ -53,8 +50,8 @@ MmaTile tile_of(const TypedGrad& what);
 int64_t blocks_of_run(const TypedGrad& what);
 // typed_grad(x, map_x or null, g, map_g or null, runs, partials): each run's sum goes to a matrix of its own.
 Source typed_grad(const TypedGrad& what);
-// typed_grad_total(partials, first: types + 1 int32, dw): adds the runs of each type in order; a thread for each element
-// of dw.
+// typed_grad_total(partials, first: types + 1 int32, dw): adds the runs of each type in order; a thread for each
+// element of dw.
 Source typed_grad_total(const TypedGrad& what, int64_t types);
 
 }  // namespace nacre::cuda
