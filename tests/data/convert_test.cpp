@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "data/fixtures.h"
+#include "nacre/base/log.h"
 #include "nacre/data/convert/partial.h"
 #include "nacre/data/external_sort.h"
 #include "nacre/data/native.h"
@@ -43,6 +44,9 @@ std::string bytes_of(const std::string& path) {
   }
   return bytes;
 }
+
+// What conversions say about their progress would drown the test's own words.
+const bool kQuiet = (set_log_level(LogLevel::quiet), true);
 
 ConvertOptions small_runs(int64_t most) {
   ConvertOptions options;
@@ -319,6 +323,25 @@ TEST(Convert, GoesOnWhereItStopped) {
     std::filesystem::remove(dir.path("a.nacre"));
   }
   EXPECT_GT(most_entries, 20) << "runs and sections";
+}
+
+TEST(Convert, FeaturesGoOnWhereTheyStopped) {
+  const TempDir dir;
+  const std::string source = dir.write("e.txt", "0 1\n1 2\n");
+  std::string x(int64_t{3} * 3'000'000 * 4, '\0');  // more than one step of rows
+  for (size_t i = 0; i < x.size(); i += 4096) x[i] = static_cast<char>(i >> 12 & 0x3F);
+  ConvertOptions o;
+  o.mark_bytes = 1;
+  o.load.features_file = dir.write("x.npy", npy({"<f4", "(3, 3000000)"}, x));
+  convert_dataset(source, dir.path("whole.nacre"), o);
+  {
+    const FullDisk disk(30 << 20);
+    EXPECT_THROW(convert_dataset(source, dir.path("a.nacre"), o), RuntimeError);
+  }
+  const std::string journal = read_bytes(dir.path("a.nacre.partial/journal"));
+  EXPECT_NE(journal.find(" rows 2 "), std::string::npos) << journal;
+  convert_dataset(source, dir.path("a.nacre"), o);
+  EXPECT_EQ(read_bytes(dir.path("a.nacre")), read_bytes(dir.path("whole.nacre")));
 }
 
 TEST(Convert, AnotherSourceStartsAnew) {

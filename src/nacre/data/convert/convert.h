@@ -18,8 +18,9 @@ struct ConvertOptions {
   bool self_loops = false;
   Reorder reorder = Reorder::none;
   native::Element feature_type = native::Element::f32;
-  bool stream = true;       // false: read everything into memory first
-  int64_t most_in_run = 0;  // edges sorted at once; 0: as many as memory allows
+  bool stream = true;                       // false: read everything into memory first
+  int64_t most_in_run = 0;                  // edges sorted at once; 0: as many as memory allows
+  int64_t mark_bytes = int64_t{512} << 20;  // of features between two notes of how far they came
 };
 
 struct ConvertReport {

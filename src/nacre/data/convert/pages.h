@@ -7,7 +7,8 @@
 
 namespace nacre {
 
-// The pages of `file` that lie wholly in these bytes leave this process's memory; they are read again when needed.
+// The pages of `file` that lie wholly in these bytes, and some before them, leave this process's memory; they are read
+// again when needed.
 // Only for files that were opened, and that nobody has written to in memory.
 void drop_pages(const MappedFile& file, const void* begin, int64_t bytes);
 

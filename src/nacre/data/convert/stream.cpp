@@ -33,8 +33,6 @@ using native::Element;
 using native::OpenSection;
 using native::SectionEntry;
 
-constexpr int64_t kMarkBytes = int64_t{512} << 20;  // of features between two journal entries
-
 std::string file_identity(const std::string& path) {
   struct stat status {};
   if (path.empty() || stat(path.c_str(), &status) != 0) return path;
@@ -274,7 +272,7 @@ class StreamConversion {
     const double start = now_seconds();
     int64_t marked = to.begin;
     to.mark = [&](int64_t done) {
-      if ((done - marked) * row_bytes >= kMarkBytes) {
+      if ((done - marked) * row_bytes >= o_.mark_bytes) {
         folder_.note(rows_entry(done, section.sum.value()));
         marked = done;
       }
