@@ -57,12 +57,18 @@ bool Workbench::turn(const Plan& plan, const TimingOptions& how, PlanTiming& tim
   ConstantPool constants;
   const int64_t bytes = executor.arena_bytes() + executor.constant_bytes(constants);
   const int64_t limit = session_.config().memory_limit;
-  if (bytes > (limit > 0 ? limit : available_memory() / 100 * 95)) {
+  if (bytes > (limit > 0 ? limit : (available_memory() + arena_bytes_) / 100 * 95)) {
     timing.state = "memory";
     return false;
   }
+  // One arena for all turns: gigabytes given back by one plan would keep the system busy during the next one's steps.
+  if (executor.arena_bytes() > arena_bytes_) {
+    arena_.reset();
+    arena_bytes_ = executor.arena_bytes();
+    arena_ = allocate_bytes(arena_bytes_);
+  }
   session_.bind(executor);
-  executor.allocate(allocate_bytes(executor.arena_bytes()), constants);
+  executor.allocate(arena_, constants);
   executor.prepare();
   for (int step = 0; step <= how.steps; ++step) {
     executor.reset_times();
@@ -93,6 +99,8 @@ std::vector<PlanTiming> Workbench::time(const std::vector<Plan>& plans, const Ti
     }
   }
   views_.reset();
+  arena_.reset();
+  arena_bytes_ = 0;
   for (size_t p = 0; p < plans.size(); ++p) {
     if (timings[p].state != "ok") continue;
     for (const auto& times : kernels[p]) timings[p].kernels.push_back(median(times));

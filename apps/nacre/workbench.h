@@ -48,6 +48,8 @@ class Workbench {
   Session session_;
   Dfg dfg_;
   std::shared_ptr<GraphViews> views_;
+  std::shared_ptr<void> arena_;  // while plans take turns
+  int64_t arena_bytes_ = 0;
 };
 
 // Seconds of kernels on the real graph, remembered by what they do: plans share most of theirs.
