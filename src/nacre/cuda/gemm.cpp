@@ -150,8 +150,7 @@ std::unique_ptr<Gemm::Plan> Gemm::make(const GemmShape& shape) {
     NACRE_CUDA(blaslt().create(&made));
     library_.reset(made);
   }
-  // The library wants a bias of the result's type; ours is f32 always.
-  plan->own_epilogue = shape.bf16_out && has_bias(shape);
+  if (shape.bf16_out && has_bias(shape)) plan->narrow_bias = std::make_unique<Temporary>(allocator_, shape.n * 2);
   plan->alignment = stored_alignment(shape);
   const cublasComputeType_t compute = shape.type == GemmType::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   cublasLtMatmulDesc_t desc = nullptr;
@@ -160,7 +159,7 @@ std::unique_ptr<Gemm::Plan> Gemm::make(const GemmShape& shape) {
   // The library's first operand is b.
   set(desc, CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(desc, CUBLASLT_MATMUL_DESC_TRANSB, shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (!plan->own_epilogue) set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(shape.epilogue));
+  set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(shape.epilogue));
   if (context_.is_virtual()) {
     set(desc, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, static_cast<int32_t>(context_.info().multiprocessors));
   }
@@ -201,7 +200,10 @@ void Gemm::choose(Plan& plan, bool tune_it, int64_t workspace) {
   // The library looks at the bias's address when it chooses.
   const Temporary bias(allocator_, has_bias(plan.shape) ? plan.shape.n * 4 : 0);
   const auto ask = [&] {
-    if (has_bias(plan.shape) && !plan.own_epilogue) set(plan.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias.get());
+    if (has_bias(plan.shape) && !plan.own_epilogue) {
+      void* there = plan.narrow_bias ? plan.narrow_bias->get() : bias.get();
+      set(plan.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, there);
+    }
     return candidates(plan, plan.alignment, tune_it ? kCandidates : 1, workspace);
   };
   auto found = ask();
@@ -272,9 +274,25 @@ double Gemm::time(Plan& plan, const Algorithm& algorithm, const GemmArgs& args, 
 
 int64_t Gemm::workspace(int handle) const { return plans_.at(static_cast<size_t>(handle))->algorithm.workspace; }
 
+const void* Gemm::bias_of(const Plan& plan, const void* bias) {
+  if (!plan.narrow_bias) return bias;
+  FinishProduct work;
+  work.c = plan.narrow_bias->get();
+  work.bf16 = true;
+  work.m = 1;
+  work.n = plan.shape.n;
+  work.ldc = work.n;
+  work.batch = 1;
+  work.scale = 0;
+  work.bias = static_cast<const float*>(bias);
+  NACRE_CUDA(finish_product(work, context_.stream()));
+  return work.c;
+}
+
 cublasStatus_t Gemm::multiply(Plan& plan, const Algorithm& algorithm, const GemmArgs& args, void* workspace) {
   const GemmShape& s = plan.shape;
-  if (has_bias(s) && !plan.own_epilogue) set(plan.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.bias);
+  if (has_bias(s) && !plan.own_epilogue)
+    set(plan.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias_of(plan, args.bias));
   return blaslt().matmul(library_.get(), plan.desc.get(), &s.alpha, args.b, plan.b.get(), args.a, plan.a.get(), &s.beta,
                          args.add != nullptr ? args.add : args.c, plan.c.get(), args.c, plan.c.get(), &algorithm.choice,
                          workspace, static_cast<size_t>(algorithm.workspace), context_.stream());

@@ -37,6 +37,8 @@ class Gemm {
     bool tuned = false;
     bool empty = false;         // k = 0 or no elements: no product at all
     bool own_epilogue = false;  // not the library's
+    // The library wants a bias of the result's type; ours is f32 always, and is copied here before every product.
+    std::unique_ptr<Temporary> narrow_bias;
     BlasLtOwner<cublasLtMatmulDesc_t> desc;
     BlasLtOwner<cublasLtMatrixLayout_t> a, b, c;
     std::map<Alignment, Algorithm> for_other_pointers;
@@ -49,6 +51,7 @@ class Gemm {
   cublasStatus_t multiply(Plan& plan, const Algorithm& algorithm, const GemmArgs& args, void* workspace);
   const Algorithm& algorithm_for(Plan& plan, const GemmArgs& args);
   void finish(const Plan& plan, const GemmArgs& args, float scale);
+  const void* bias_of(const Plan& plan, const void* bias);
   static Alignment stored_alignment(const GemmShape& shape);
 
   const Context& context_;

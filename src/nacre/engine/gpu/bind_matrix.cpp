@@ -91,15 +91,16 @@ const void* as_bf16(const GpuKernel& g, StepList& steps, NodeRef operand, Rows r
   return copy;
 }
 
-// Rows of a product done at a time: what lies in the workspace only until the next step has read it should stay in
-// cache.
+// Rows of a product done at a time where they lie in the workspace only until the next step has read them: enough to
+// keep the device busy. (A cacheful of them saves no time: the steps become too short.)
 int64_t rows_at_a_time(const GpuKernel& g, const Product& p, const GemmShape& shape) {
   if (g.kernel.kind == KernelKind::weight_grad) return shape.m;
   const bool copied = p.narrow && !g.narrow(g.kernel.args[0]);
   const int64_t row = (p.to < 0 ? shape.n * bytes_of_element(p.narrow_out) : 0) + (copied ? 2 * shape.k : 0);
   if (row == 0) return shape.m;
+  constexpr int64_t kBytes = int64_t{96} << 20;
   const int64_t cache = g.context.options().cache_bytes;
-  const int64_t most = (cache > 0 ? cache : g.context.device().info().l2_bytes) / 2 / row;
+  const int64_t most = (cache > 0 ? cache : kBytes) / row;
   constexpr int64_t kStep = 16;
   return std::min(shape.m, std::max(kStep, most / kStep * kStep));
 }

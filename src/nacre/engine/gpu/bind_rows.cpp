@@ -143,9 +143,10 @@ bool weights_in_order(const GpuKernel& g) {
 
 // Whether the weights are the same in every step.
 bool constant_weights(const GpuKernel& g) {
-  const auto& kernels = g.executor.plan().kernels;
-  return std::any_of(kernels.begin(), kernels.end(), [&](const Kernel& k) {
-    return k.once && std::find(k.writes.begin(), k.writes.end(), g.kernel.args[1]) != k.writes.end();
+  const Plan& plan = g.executor.plan();
+  const NodeRef weights = plan.alias[static_cast<size_t>(g.kernel.args[1])];
+  return std::any_of(plan.kernels.begin(), plan.kernels.end(), [&](const Kernel& k) {
+    return k.once && std::find(k.writes.begin(), k.writes.end(), weights) != k.writes.end();
   });
 }
 
