@@ -12,7 +12,7 @@
 namespace {
 
 void put(std::string& out, uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> 8 * i & 255);
+  for (int i = 0; i < bytes; ++i, value >>= 8) out += static_cast<char>(value & 255);
 }
 
 std::string archive(const std::vector<std::pair<std::string, std::string>>& members) {

@@ -26,6 +26,16 @@ std::string base_of(const Place& place) {
   return place.has(kCites) ? "./" : "";
 }
 
+std::vector<std::string> kinds_of(const std::vector<LargeRelation>& relations) {
+  std::vector<std::string> kinds(std::begin(kKinds), std::end(kKinds));
+  for (const LargeRelation& r : relations) {
+    for (const std::string& kind : {r.name.src, r.name.dst}) {
+      if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
+    }
+  }
+  return kinds;
+}
+
 NpyReader open_rows(const std::shared_ptr<const MappedFile>& file, int64_t width) {
   if (file->starts_with("\x93NUMPY")) return NpyReader(file);
   const int64_t row = width * static_cast<int64_t>(sizeof(float));
@@ -50,15 +60,23 @@ std::string label_file(const Place& place, const std::string& base, const std::s
   return "";
 }
 
-// 60 % train, 20 % val, 20 % test of the labelled vertices, shuffled by the seed.
-void random_splits(int paper, uint64_t seed, DatasetBuilder& builder) {
+// The full set: only the first papers have labels, whatever the file holds behind them, and splits follow their order.
+constexpr int64_t kFullPapers = 269'346'174;
+int64_t labelled_prefix(int64_t papers, const std::string& file) {
+  if (papers != kFullPapers) return papers;
+  return file.ends_with("_19.npy") ? 227'130'858 : 157'675'969;
+}
+
+// 60 % train, 20 % val, 20 % test of the labelled papers: shuffled by the seed, or by their order in the full set.
+void draw_splits(int paper, uint64_t seed, DatasetBuilder& builder) {
+  const bool shuffled = builder.count(paper) != kFullPapers;
   std::vector<NodeId> ids;
   const int64_t first = builder.offset(paper);
   for (int64_t v = first; v < first + builder.count(paper); ++v) {
     if (builder.data.multilabel() || builder.data.labels[v] >= 0) ids.push_back(static_cast<NodeId>(v));
   }
   const uint64_t key = mix_key(seed, 0x494742);  // "IGB"
-  for (size_t i = ids.size(); i > 1; --i) {
+  for (size_t i = shuffled ? ids.size() : 0; i > 1; --i) {
     const PhiloxBlock block = philox(key, 0, i);
     const auto j = static_cast<size_t>((static_cast<__uint128_t>(uint64_t{block[0]} << 32 | block[1]) * i) >> 64);
     std::swap(ids[i - 1], ids[j]);
@@ -73,7 +91,8 @@ void random_splits(int paper, uint64_t seed, DatasetBuilder& builder) {
   builder.data.splits = {piece(0, train), piece(train, train + val),
                          piece(train + val, static_cast<int64_t>(ids.size()))};
   builder.data.notes.emplace_back(
-      "the set has no split: 60 / 20 / 20 % of the labelled papers were drawn at random (--data-seed)");
+      shuffled ? "the set has no split: 60 / 20 / 20 % of the labelled papers were drawn at random (--data-seed)"
+               : "the set has no split: the first 60, next 20 and last 20 % of the labelled papers were taken");
 }
 
 void read_splits(const Place& place, const std::string& base, int paper, const LoadOptions& options,
@@ -88,7 +107,7 @@ void read_splits(const Place& place, const std::string& base, int paper, const L
     builder.data.notes.emplace_back("splits of train_idx.pt and val_idx.pt; there is no test split");
     return;
   }
-  if (builder.data.num_classes > 0) random_splits(paper, options.seed, builder);
+  if (builder.data.num_classes > 0) draw_splits(paper, options.seed, builder);
 }
 
 }  // namespace
@@ -106,7 +125,7 @@ Dataset load_igb(const Place& place, const std::string& variant, const LoadOptio
   int64_t evidence = 0;
   for (const LargeRelation& r : relations) evidence += static_cast<int64_t>(r.edges.src.size());
   std::vector<std::pair<std::string, Tensor>> features;
-  for (const std::string kind : kKinds) {
+  for (const std::string& kind : kinds_of(relations)) {
     int64_t count = count_in_edges(relations, kind);
     const std::string file = base + kind + "/node_feat.npy";
     if (count == 0 && kind != "paper") continue;
@@ -129,8 +148,9 @@ Dataset load_igb(const Place& place, const std::string& variant, const LoadOptio
   if (const std::string file = label_file(place, base, variant); !file.empty()) {
     Dataset part;
     labels_from(open_rows(place.open(file), 1), part);
-    // The labelled papers of the largest set come first, and only they have a label.
     std::vector<int32_t> labels(part.labels.begin(), part.labels.end());
+    const int64_t prefix = std::min(labelled_prefix(builder.count(paper), file), static_cast<int64_t>(labels.size()));
+    std::fill(labels.begin() + prefix, labels.end(), -1);
     if (static_cast<int64_t>(labels.size()) < builder.count(paper))
       labels.resize(static_cast<size_t>(builder.count(paper)), -1);
     builder.set_labels(paper, std::move(labels), part.num_classes);

@@ -19,7 +19,8 @@ Interactions read_lists(const std::shared_ptr<const MappedFile>& file) {
   Interactions pairs;
   for_each_line(file, [&](std::string_view line, int64_t number) {
     int64_t user = -1;
-    for (const std::string_view field : split_blanks(line)) {
+    FieldCursor fields(line);
+    for (std::string_view field = fields.next(); !field.empty(); field = fields.next()) {
       int64_t id = 0;
       if (!parse_whole(field, id) || id < 0 || id > kMaxNodeId)
         throw_at_line(file->name(), number, in_quotes(field) + " is not the number of a user or item");

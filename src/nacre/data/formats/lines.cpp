@@ -41,6 +41,15 @@ std::string first_line(const std::string& path) {
   return "";
 }
 
+std::string_view FieldCursor::next() {
+  const char* end = rest_.data() + rest_.size();
+  const char* begin = skip_blanks(rest_.data(), end);
+  const char* p = begin;
+  while (p != end && !is_blank(*p)) ++p;
+  rest_ = {p, static_cast<size_t>(end - p)};
+  return {begin, static_cast<size_t>(p - begin)};
+}
+
 std::vector<std::string_view> split_blanks(std::string_view line) {
   std::vector<std::string_view> fields;
   const char* end = line.data() + line.size();

@@ -19,6 +19,17 @@ void for_each_line(const std::shared_ptr<const MappedFile>& file, FunctionRef<vo
 // The first line that is not blank; empty when there is none or the file cannot be read. Never throws.
 std::string first_line(const std::string& path);
 
+// The fields of a line one by one, cut at blanks; for lines too many to keep lists of their fields.
+class FieldCursor {
+ public:
+  explicit FieldCursor(std::string_view line) : rest_(line) {}
+  // Empty when there are no more.
+  std::string_view next();
+
+ private:
+  std::string_view rest_;
+};
+
 // Cuts at blanks (tabs too); empty fields do not exist.
 std::vector<std::string_view> split_blanks(std::string_view line);
 // Cuts at every `separator`; fields may be empty and keep their blanks.

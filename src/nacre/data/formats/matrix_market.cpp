@@ -24,10 +24,11 @@ class Reader {
     for_each_line(file_, [&](std::string_view line, int64_t number) {
       number_ = number;
       if (number == 1) return banner(line);
-      const std::vector<std::string_view> fields = split_blanks(line);
-      if (fields.empty() || fields[0].front() == '%') return;
-      if (entries_ < 0) return sizes(fields);
-      entry(fields);
+      FieldCursor fields(line);
+      const std::string_view first = fields.next();
+      if (first.empty() || first.front() == '%') return;
+      if (entries_ < 0) return sizes(split_blanks(line));
+      entry(first, fields);
     });
     if (entries_ < 0) throw UserError(file_->name(), "has no line of sizes");
     if (seen_ != entries_) {
@@ -74,17 +75,19 @@ class Reader {
     edges_.num_nodes = rows;
   }
 
-  void entry(const std::vector<std::string_view>& fields) {
+  void entry(std::string_view first, FieldCursor& fields) {
     if (seen_ == entries_) fail("follows the last of the " + human_count(entries_) + " entries");
     int64_t row = 0;
     int64_t column = 0;
     float weight = 1;
-    if (fields.size() != (weighted_ ? 3U : 2U)) fail("is not 'row column" + std::string(weighted_ ? " value'" : "'"));
-    if (!id(fields[0], row) || !id(fields[1], column)) {
-      fail(in_quotes(fields[0]) + ", " + in_quotes(fields[1]) + " is not a place in a matrix of " +
+    const std::string_view second = fields.next();
+    const std::string_view value = weighted_ ? fields.next() : "1";
+    if (value.empty() || !fields.next().empty()) fail("is not 'row column" + std::string(weighted_ ? " value'" : "'"));
+    if (!id(first, row) || !id(second, column)) {
+      fail(in_quotes(first) + ", " + in_quotes(second) + " is not a place in a matrix of " +
            human_count(edges_.num_nodes) + " rows");
     }
-    if (weighted_ && !parse_real(fields[2], weight)) fail(in_quotes(fields[2]) + " is not a finite number");
+    if (weighted_ && !parse_real(value, weight)) fail(in_quotes(value) + " is not a finite number");
     add(row, column, weight);
     if (symmetric_ && row != column) add(column, row, weight);
     ++seen_;

@@ -1,5 +1,8 @@
 // Edge lists whose ids may be of any size and sparse: they are renumbered in their own order.
 #include <algorithm>
+#include <charconv>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -7,30 +10,74 @@
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
 #include "nacre/data/formats/format.h"
-#include "nacre/data/formats/lines.h"
 #include "nacre/data/node_data.h"
 #include "nacre/data/text.h"
 
 namespace nacre {
+namespace {
+
+// What one piece of the text holds: source and destination in turn.
+struct Part {
+  std::vector<int64_t> ends;
+  int64_t lines = 0;
+  int64_t error_line = -1;
+  std::string error;
+};
+
+Part parse(std::string_view text, bool at_file_begin) {
+  Part part;
+  const char* end = text.data() + text.size();
+  for (const char* p = text.data(); p != end; ++part.lines) {
+    const char* line_end = find_line_end(p, end);
+    const char* field = skip_blanks(p, line_end);
+    p = line_end == end ? end : line_end + 1;
+    if (field == line_end || is_comment(field, line_end)) continue;
+    // Names of the columns, where somebody has taken the # away.
+    if (at_file_begin && part.ends.empty() && names_columns({field, static_cast<size_t>(line_end - field)})) continue;
+    for (int i = 0; i < 2; ++i) {
+      int64_t id = 0;
+      const char* begin = field;
+      const auto [next, error] = std::from_chars(field, line_end, id);
+      field = next;
+      const After after = error == std::errc() ? after_field(field, line_end) : After::garbage;
+      if (after == After::garbage || (after == After::line_end && i == 0)) {
+        part.error_line = part.lines;
+        part.error = after == After::garbage ? shown_field(begin, line_end) + " is not a vertex id"
+                                             : "has one column; an edge is 'src dst'";
+        return part;
+      }
+      part.ends.push_back(id);
+    }
+  }
+  return part;
+}
+
+std::vector<int64_t> read_ends(const std::shared_ptr<const MappedFile>& file) {
+  std::vector<int64_t> ends;
+  TextBlocks blocks(file);
+  int64_t lines = 0;
+  for (std::string_view block = blocks.next(); !block.empty(); block = blocks.next()) {
+    const std::vector<std::string_view> pieces = split_at_lines(block);
+    std::vector<Part> parts(pieces.size());
+    parallel_tasks(static_cast<int64_t>(pieces.size()),
+                   [&](int64_t i) { parts[i] = parse(pieces[i], i == 0 && lines == 0); });
+    for (const Part& part : parts) {
+      if (part.error_line >= 0) throw_at_line(file->name(), lines + part.error_line + 1, part.error);
+      lines += part.lines;
+      ends.insert(ends.end(), part.ends.begin(), part.ends.end());
+    }
+  }
+  return ends;
+}
+
+}  // namespace
 
 // Only when asked for: files beside the edges name vertices by the ids in the file, so "edges" keeps them.
 std::string recognise_snap(const Place&) { return ""; }
 
 Dataset load_snap(const Place& place, const std::string&, const LoadOptions&) {
-  std::vector<int64_t> ends;  // source and destination in turn
   const std::string& name = place.file()->name();
-  for_each_line(place.file(), [&](std::string_view line, int64_t number) {
-    const char* end = line.data() + line.size();
-    const char* p = skip_blanks(line.data(), end);
-    if (p == end || is_comment(p, end)) return;
-    const std::vector<std::string_view> fields = split_fields(line);
-    if (fields.size() < 2) throw_at_line(name, number, "has one column; an edge is 'src dst'");
-    for (size_t i = 0; i < 2; ++i) {
-      int64_t id = 0;
-      if (!parse_whole(fields[i], id)) throw_at_line(name, number, in_quotes(fields[i]) + " is not a vertex id");
-      ends.push_back(id);
-    }
-  });
+  const std::vector<int64_t> ends = read_ends(place.file());
   if (ends.empty()) throw UserError(name, "holds no edges", "is it an edge list?");
   std::vector<int64_t> ids = ends;
   std::sort(ids.begin(), ids.end());
