@@ -1,6 +1,7 @@
 // What plans for GPUs have that plans for hosts have not: stored sums over pairs, and no products inside programs.
 #include <gtest/gtest.h>
 
+#include "nacre/plan/order.h"
 #include "nacre/plan/search.h"
 #include "plan/plans.h"
 #include "support/big_graphs.h"
@@ -114,6 +115,27 @@ TEST(GpuPlan, SumsEachLayersRowsAtMostTwiceWhereRowsAreLong) {
     wide += plan.dfg[summed].type.row_size() >= 256 ? 1 : 0;
   }
   EXPECT_LE(wide, 2) << "the second layer's result and its input gradient";
+}
+
+// Both orders of a square layer take equally long, but a sum kept for the weight's gradient is one more value alive.
+TEST(GpuPlan, OfEqualTimesTheSmallerIsTaken) {
+  const Graph graph = typed_weighted_graph({.vertices = 4000, .edges = 27500, .hub_edges = 100, .types = 1});
+  ModelOptions options;
+  options.model = "gcn";
+  options.layers = 3;
+  options.in_dim = 128;
+  options.hidden = 256;
+  options.out_dim = 40;
+  const PlannedModel m = plan_on(Blocks::full(graph, 3), options);
+  SearchOptions how;
+  how.model = &nominal_gpu_model();
+  how.cache_bytes = kNominalGpuCache;
+  const auto peak = [&] {
+    return peak_live_bytes(make_plan(m.dfg, m.blocks, search_plan(m.dfg, m.blocks, {}, how).options), m.blocks);
+  };
+  const int64_t before = peak();
+  how.seconds_of_byte = 1 / 4e12;
+  EXPECT_LE(peak(), before - int64_t{4000} * 256 * 4);
 }
 
 TEST(GpuPlan, CostsOfKindsDiffer) {

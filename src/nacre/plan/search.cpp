@@ -86,11 +86,12 @@ class Search {
       e.seconds += seconds_of(e.signatures.back(), e.work.back()) / epochs;
       e.predicted += how_.model->predict(e.work.back()) / epochs;
     }
+    const int64_t limit = memory_limit(e.plan);
+    if (limit == 0 && how_.seconds_of_byte == 0) return e;
+    const int64_t peak = peak_live_bytes(e.plan, blocks_);
+    e.seconds += how_.seconds_of_byte * static_cast<double>(peak);
     // A plan that does not fit loses to every plan that does.
-    if (const int64_t limit = memory_limit(e.plan); limit > 0) {
-      const int64_t over = peak_live_bytes(e.plan, blocks_) - limit;
-      if (over > 0) e.seconds += kDoesNotFit + static_cast<double>(over);
-    }
+    if (limit > 0 && peak > limit) e.seconds += kDoesNotFit + static_cast<double>(peak - limit);
     return e;
   }
 

@@ -55,6 +55,9 @@ std::string cache_key(const Dfg& dfg, const Blocks& blocks, const Backend& backe
   return key + "\n" + print_dfg(dfg);
 }
 
+// A GPU's memory is dear: a byte less at the peak is worth writing one.
+constexpr double kGpuByte = 1 / 4e12;
+
 PlanAnswer search(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Backend>& backend,
                   const PlanRequest& request, const std::function<void(Executor&)>& bind) {
   PlanAnswer answer;
@@ -65,6 +68,7 @@ PlanAnswer search(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Ba
   if (!on_host) {
     rules.model = &nominal_gpu_model();
     rules.cache_bytes = kNominalGpuCache;
+    rules.seconds_of_byte = kGpuByte;
     base.keep_sums = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(backend->available_bytes()) / 8));
   }
   const int64_t memory = request.memory_limit > 0 ? request.memory_limit : backend->available_bytes() / 10 * 9;
