@@ -118,7 +118,9 @@ cuda::TypedProduct by_slot(const GpuKernel& k, const Reduce& r) {
 }
 
 bool products_by_slot(const GpuKernel& k, const Reduce& r) {
-  return r.p.type == GemmType::tf32 && r.pairs.has_slots() && cuda::fits(by_slot(k, r));
+  const cuda::TypedProduct what = by_slot(k, r);
+  return r.p.type == GemmType::tf32 && r.pairs.has_slots() && cuda::fits(what) &&
+         r.pairs.vertices() >= cuda::tile_of(what).rows() * k.context.device().info().multiprocessors;
 }
 
 void add_products_by_slot(const GpuKernel& k, const Reduce& r, const float* sums, StepList& steps) {

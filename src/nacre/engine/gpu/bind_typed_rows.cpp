@@ -15,6 +15,8 @@ namespace {
 
 using cuda::Arrange;
 
+constexpr int64_t kRowsOfGrad = 256;  // fewer do not pay for a block's matrix of partial sums
+
 // Products of values in memory: f32 as it lies, which bf16 products do not read.
 GemmType in_memory(const GpuKernel& k) {
   const GemmType type = k.context.options().precision;
@@ -205,7 +207,11 @@ void rows_by_type(const GpuKernel& k, const Rows& r, StepList& steps) {
 
 // ---- on tensor cores, rows read from where they lie
 
-bool on_tensor_cores(const GpuKernel& k) { return k.context.options().precision == GemmType::tf32; }
+// Few rows leave most of the device idle that way, and the library cuts the depth of products too.
+bool on_tensor_cores(const GpuKernel& k, const TypedSpace& space, int64_t rows_of_block) {
+  return k.context.options().precision == GemmType::tf32 &&
+         space.rows() >= rows_of_block * k.context.device().info().multiprocessors;
+}
 
 std::string key_of(const GpuKernel& k, const TypedSpace& space, const char* what) {
   const PairIndex& pairs = k.graph().pairs(end_of(space.space));
@@ -220,7 +226,8 @@ const uint32_t* map_of(const GpuKernel& k, const TypedSpace& space, const Operan
 bool rows_on_tensor_cores(const GpuKernel& k, const Rows& r, StepList& steps) {
   const cuda::TypedProduct what = {r.x.width, r.out_width, 0, k.context.device().info().shared_bytes};
   // Rows that lie as the products want them are the library's.
-  if (!on_tensor_cores(k) || (!r.x.by_vertex && r.space.space.is_pair()) || !cuda::fits(what)) return false;
+  if (!r.x.by_vertex && r.space.space.is_pair()) return false;
+  if (!on_tensor_cores(k, r.space, cuda::tile_of(what).rows()) || !cuda::fits(what)) return false;
   const float* weights = matrices_of(steps, r.w, r.weights, r.transpose);
   if (steps.sizing()) return true;
   const PairIndex& pairs = k.graph().pairs(end_of(r.space.space));
@@ -251,7 +258,7 @@ bool nearly_all(const GpuKernel& k, const TypedSpace& space) {
 }
 
 bool grad_on_tensor_cores(const GpuKernel& k, const RowsGrad& r, StepList& steps) {
-  if (!on_tensor_cores(k) || nearly_all(k, r.space)) return false;
+  if (!on_tensor_cores(k, r.space, kRowsOfGrad) || nearly_all(k, r.space)) return false;
   const DeviceInfo& info = k.context.device().info();
   const cuda::TypedGrad what = {r.w.k, r.w.n, info.shared_bytes};
   if (!cuda::fits(what)) return false;
