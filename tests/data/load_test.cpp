@@ -1,6 +1,8 @@
 #include "nacre/data/load.h"
 
+#include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "data/fixtures.h"
 #include "nacre/data/info.h"
@@ -121,6 +123,58 @@ TEST(Describe, SaysWhatThereIs) {
        {"\"num_nodes\":4", "\"homophily\":0.5", "\"class_counts\":[2,1]", "\"components\":2", "\"isolated\":1"}) {
     EXPECT_NE(json.find(expected), std::string::npos) << expected << "\n" << json;
   }
+}
+
+// Two users, three items; user 0 takes items 0 and 2 (vertices 2 and 4).
+Dataset users_and_items() {
+  EdgeList edges{5, {0, 0, 2}, {2, 4, 0}, {}, {0, 0, 1}, 2};
+  Dataset d;
+  d.graph = build_graph(edges, "test");
+  d.node_types = {"user", "item"};
+  d.node_offsets = {0, 2, 5};
+  d.relations = {{0, "takes", 1}, {1, "taken", 0}};
+  d.test_edges = {std::vector<NodeId>{1}, std::vector<NodeId>{3}, {}};
+  d.type_features = {Tensor(), Tensor::zeros(DType::f32, {3, 2})};
+  return d;
+}
+
+TEST(Kinds, MustFitTogether) {
+  EXPECT_NO_THROW(validate(users_and_items(), "set"));
+  const auto broken = [](const auto& change) {
+    Dataset d = users_and_items();
+    change(d);
+    return user_error([&] { validate(d, "set"); });
+  };
+  EXPECT_NE(broken([](Dataset& d) { d.node_offsets = {0, 2, 4}; }).find("cover"), std::string::npos);
+  EXPECT_NE(broken([](Dataset& d) { d.node_types.clear(); }).find("no kinds"), std::string::npos);
+  EXPECT_NE(broken([](Dataset& d) { d.relations.pop_back(); }).find("1 relations for 2"), std::string::npos);
+  EXPECT_NE(broken([](Dataset& d) { d.relations[1].dst_type = 2; }).find("unknown kind"), std::string::npos);
+  EXPECT_NE(broken([](Dataset& d) { std::swap(d.relations[0], d.relations[1]); }).find("relation says"),
+            std::string::npos);
+  EXPECT_NE(broken([](Dataset& d) { d.test_edges.dst = std::vector<NodeId>{0}; }).find("test edge 0"),
+            std::string::npos);
+  EXPECT_NE(broken([](Dataset& d) { d.test_edges.src = std::vector<NodeId>{7}; }).find("test edge 0"),
+            std::string::npos);
+  EXPECT_NE(broken([](Dataset& d) { d.features = Tensor::zeros(DType::f32, {5, 1}); }).find("both"), std::string::npos);
+  EXPECT_NE(broken([](Dataset& d) { d.type_features[0] = d.type_features[1]; }).find("user"), std::string::npos);
+  EXPECT_NE(broken([](Dataset& d) { d.type_features[1].data<float>()[3] = INFINITY; }).find("item 1"),
+            std::string::npos);
+  EXPECT_NE(broken([](Dataset& d) { d.node_names = {"a"}; }).find("names have 1 rows"), std::string::npos);
+}
+
+TEST(Kinds, CountInTheFingerprint) {
+  const uint64_t whole = users_and_items().fingerprint();
+  const auto changed = [&](const auto& change) {
+    Dataset d = users_and_items();
+    change(d);
+    return d.fingerprint() != whole;
+  };
+  EXPECT_TRUE(changed([](Dataset& d) { d.node_types[0] = "reader"; }));
+  EXPECT_TRUE(changed([](Dataset& d) { d.node_offsets[1] = 1; }));
+  EXPECT_TRUE(changed([](Dataset& d) { d.relations[0].name = "likes"; }));
+  EXPECT_TRUE(changed([](Dataset& d) { d.type_features[1].data<float>()[0] = 1; }));
+  EXPECT_TRUE(changed([](Dataset& d) { std::swap(d.val_edges, d.test_edges); }));
+  EXPECT_FALSE(changed([](Dataset& d) { d.original_ids = std::vector<int64_t>{1, 2, 3, 4, 5}; }));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
+#include "nacre/base/philox.h"
 #include "nacre/data/formats/format.h"
 #include "nacre/data/node_data.h"
 #include "nacre/data/text.h"
@@ -52,8 +53,43 @@ Part parse(std::string_view text, bool at_file_begin) {
   return part;
 }
 
-std::vector<int64_t> read_ends(const std::shared_ptr<const MappedFile>& file) {
-  std::vector<int64_t> ends;
+// Ids and the numbers they get, in order of appearance: open addressing, since there may be hundreds of millions.
+class IdTable {
+ public:
+  const std::vector<int64_t>& ids() const { return ids_; }
+
+  NodeId number(int64_t id) {
+    if (2 * ids_.size() >= slots_.size()) grow();
+    NodeId& slot = slots_[find(id)];
+    if (slot == kFree) {
+      slot = static_cast<NodeId>(ids_.size());
+      ids_.push_back(id);
+    }
+    return slot;
+  }
+
+ private:
+  static constexpr NodeId kFree = 0xFFFFFFFF;
+
+  // Where the id is, or where it belongs.
+  size_t find(int64_t id) const {
+    const size_t mask = slots_.size() - 1;
+    size_t at = mix_key(0, static_cast<uint64_t>(id)) & mask;
+    while (slots_[at] != kFree && ids_[slots_[at]] != id) at = (at + 1) & mask;
+    return at;
+  }
+
+  void grow() {
+    slots_.assign(std::max<size_t>(1024, 2 * slots_.size()), kFree);
+    for (size_t i = 0; i < ids_.size(); ++i) slots_[find(ids_[i])] = static_cast<NodeId>(i);
+  }
+
+  std::vector<int64_t> ids_;
+  std::vector<NodeId> slots_;  // a power of two of them
+};
+
+EdgeList read_edges(const std::shared_ptr<const MappedFile>& file, IdTable& table) {
+  EdgeList edges;
   TextBlocks blocks(file);
   int64_t lines = 0;
   for (std::string_view block = blocks.next(); !block.empty(); block = blocks.next()) {
@@ -64,10 +100,15 @@ std::vector<int64_t> read_ends(const std::shared_ptr<const MappedFile>& file) {
     for (const Part& part : parts) {
       if (part.error_line >= 0) throw_at_line(file->name(), lines + part.error_line + 1, part.error);
       lines += part.lines;
-      ends.insert(ends.end(), part.ends.begin(), part.ends.end());
+      if (static_cast<int64_t>(table.ids().size() + part.ends.size()) > kMaxNodeId)
+        throw UserError(file->name(), "has more than 4,294,967,295 vertices");
+      for (size_t i = 0; i < part.ends.size(); i += 2) {
+        edges.src.push_back(table.number(part.ends[i]));
+        edges.dst.push_back(table.number(part.ends[i + 1]));
+      }
     }
   }
-  return ends;
+  return edges;
 }
 
 }  // namespace
@@ -77,23 +118,21 @@ std::string recognise_snap(const Place&) { return ""; }
 
 Dataset load_snap(const Place& place, const std::string&, const LoadOptions&) {
   const std::string& name = place.file()->name();
-  const std::vector<int64_t> ends = read_ends(place.file());
-  if (ends.empty()) throw UserError(name, "holds no edges", "is it an edge list?");
-  std::vector<int64_t> ids = ends;
+  IdTable table;
+  EdgeList edges = read_edges(place.file(), table);
+  if (edges.src.empty()) throw UserError(name, "holds no edges", "is it an edge list?");
+  std::vector<int64_t> ids = table.ids();
   std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  if (static_cast<int64_t>(ids.size()) > kMaxNodeId) throw UserError(name, "has more than 4,294,967,295 vertices");
-  EdgeList edges;
+  std::vector<NodeId> rank(ids.size());  // of the ids in order of appearance
+  parallel_for(static_cast<int64_t>(ids.size()), 1 << 14, [&](int64_t b, int64_t e) {
+    for (int64_t i = b; i < e; ++i)
+      rank[i] = static_cast<NodeId>(std::lower_bound(ids.begin(), ids.end(), table.ids()[i]) - ids.begin());
+  });
   edges.num_nodes = static_cast<int64_t>(ids.size());
-  edges.src.resize(ends.size() / 2);
-  edges.dst.resize(ends.size() / 2);
   parallel_for(static_cast<int64_t>(edges.src.size()), 1 << 16, [&](int64_t b, int64_t e) {
-    const auto rank = [&](int64_t id) {
-      return static_cast<NodeId>(std::lower_bound(ids.begin(), ids.end(), id) - ids.begin());
-    };
     for (int64_t i = b; i < e; ++i) {
-      edges.src[i] = rank(ends[2 * i]);
-      edges.dst[i] = rank(ends[2 * i + 1]);
+      edges.src[i] = rank[edges.src[i]];
+      edges.dst[i] = rank[edges.dst[i]];
     }
   });
   Dataset data;
