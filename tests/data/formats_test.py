@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every layout, written by write_formats.py, is read back exactly; damaged ones are refused with one line.
 
-    python3 tests/data/formats_test.py build/release/tests/data/dump_dataset -v Formats.test_read_back
+    python3 tests/data/formats_test.py build/release/tests/data/dump_dataset build/release/nacre -v Formats.test_read_back
 """
 import gzip
 import io
@@ -21,7 +21,7 @@ import numpy as np
 import old_pickle
 import write_formats
 
-DUMPER = ""
+DUMPER = NACRE = ""
 
 
 def dump(path, format="", files=()):
@@ -57,6 +57,16 @@ class Formats(unittest.TestCase):
         prints = {case.name: self.check(case)["fingerprint"] for case in self.cases[:len(write_formats.SAME)]}
         self.assertGreaterEqual(len(prints), 5)
         self.assertEqual(len(set(prints.values())), 1, prints)
+
+    def test_the_same_weights_whatever_the_layout(self):
+        weights = {}
+        for case in self.cases[1:len(write_formats.SAME)]:  # the edge list needs more than --data to be the same set
+            run = self.dir / ("run " + case.name)
+            subprocess.run([NACRE, "train", "--data", case.path, "--model", "gcn", "--hidden", "8", "--epochs", "5", "--threads", "1",
+                            "--deterministic", "--quiet", "--checkpoint", run], check=True, stdout=subprocess.DEVNULL)
+            weights[case.name] = next(run.glob("epoch-*")) / "model.safetensors"
+        self.assertGreaterEqual(len(weights), 5)
+        self.assertEqual(len({path.read_bytes() for path in weights.values()}), 1, list(weights))
 
     def test_random_split_of_igb(self):
         case = next(c for c in self.cases if c.name == "igbh")
@@ -179,5 +189,5 @@ class Damaged(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    DUMPER = sys.argv.pop(1)
+    DUMPER, NACRE = sys.argv.pop(1), sys.argv.pop(1)
     unittest.main()
