@@ -58,10 +58,11 @@ void convert_data(DataCommand& c) {
     const ConvertReport report = convert_dataset(c.config.data, c.output, c.convert);
     for (const std::string& note : report.notes) log_info("note: " + note);
     const double seconds = now_seconds() - start;
-    log_info(fmt::format("{} vertices, {} edges in {} ({:.1f} M edges/s){}", human_count(report.vertices),
-                         human_count(report.edges), human_seconds(seconds),
-                         static_cast<double>(report.edges) / seconds / 1e6,
-                         report.runs > 0 ? fmt::format(", {} sorted runs on disk", report.runs) : ""));
+    std::string line = fmt::format("{} vertices, {} edges in {}", human_count(report.vertices),
+                                   human_count(report.edges), human_seconds(seconds));
+    if (seconds > 1) line += fmt::format(", {:.1f} M edges/s", static_cast<double>(report.edges) / seconds / 1e6);
+    if (report.runs > 0) line += fmt::format(", {} sorted runs on disk", report.runs);
+    log_info(line);
   } else {
     throw UserError(c.output, "has an unknown ending", "write .nacre (Nacre's own format) or .npz");
   }

@@ -112,9 +112,10 @@ Origin origin_of(const RunConfig& config) {
 
 void print_json(const Dataset& dataset, const Origin& origin, const std::vector<Cost>& costs) {
   nlohmann::json json = nlohmann::json::parse(describe_json(dataset));
-  json["format"] = origin.format;
-  if (!origin.stored.empty()) json["stored_features"] = origin.stored;
-  if (!origin.conversion.empty()) json["conversion"] = nlohmann::json::parse(origin.conversion, nullptr, false);
+  // What depends on the file, not on the data set in it.
+  nlohmann::json& file = json["file"] = {{"format", origin.format}};
+  if (!origin.stored.empty()) file["features"] = origin.stored;
+  if (!origin.conversion.empty()) file["conversion"] = nlohmann::json::parse(origin.conversion, nullptr, false);
   nlohmann::json& training = json["training_memory"] = nlohmann::json::object();
   for (const Cost& c : costs) {
     training[c.model] =

@@ -86,7 +86,18 @@ std::vector<int64_t> row_order(const Dataset& d) {
   return rows;
 }
 
-int64_t original_id(const Dataset& d, int64_t v) { return d.original_ids.empty() ? v : d.original_ids[v]; }
+// Index of the kind of a vertex; 0 where there is only one.
+size_t kind_of(const Dataset& d, int64_t v) {
+  if (!d.heterogeneous()) return 0;
+  const auto next = std::upper_bound(d.node_offsets.begin(), d.node_offsets.end(), v);
+  return static_cast<size_t>(next - d.node_offsets.begin()) - 1;
+}
+
+// Kinds count their vertices by themselves.
+int64_t original_id(const Dataset& d, int64_t v) {
+  if (!d.original_ids.empty()) return d.original_ids[v];
+  return d.heterogeneous() ? v - d.node_offsets[kind_of(d, v)] : v;
+}
 
 std::string csv_name(const Dataset& d, int64_t v) {
   if (d.node_names.empty()) return std::to_string(original_id(d, v));
@@ -95,11 +106,6 @@ std::string csv_name(const Dataset& d, int64_t v) {
   std::string quoted = "\"";
   for (const char c : name) quoted += c == '"' ? "\"\"" : std::string(1, c);
   return quoted + "\"";
-}
-
-std::string kind_of(const Dataset& d, int64_t v) {
-  const auto next = std::upper_bound(d.node_offsets.begin(), d.node_offsets.end(), v);
-  return d.node_types[static_cast<size_t>(next - d.node_offsets.begin()) - 1];
 }
 
 std::string predicted(const Session& session, const float* row) {
@@ -122,7 +128,7 @@ void write_csv(const EvalCommand& c, const Session& session, const float* scores
   std::string lines;
   for (const int64_t v : row_order(d)) {
     const float* row = scores + v * classes;
-    if (d.heterogeneous()) lines += kind_of(d, v) + ",";
+    if (d.heterogeneous()) lines += d.node_types[kind_of(d, v)] + ",";
     lines += csv_name(d, v) + "," + predicted(session, row);
     for (int64_t k = 0; c.scores && k < classes; ++k) lines += fmt::format(",{}", row[k]);
     lines += '\n';

@@ -96,9 +96,10 @@ class Convert(cli.CliTest):
         self.ok("data", "convert", "small.npz", "a.nacre", "--self-loops", "--reorder", "rcm", "--feature-dtype", "bf16",
                 "--undirected")
         info = json.loads(self.ok("data", "info", "a.nacre", "--json").out)
-        self.assertEqual(info["conversion"], {"source": "small.npz", "format": "", "undirected": True, "self_loops": True,
-                                              "reorder": "rcm", "feature_dtype": "bf16"})
-        self.assertEqual(info["stored_features"], "bf16")
+        self.assertEqual(info["file"]["conversion"],
+                         {"source": "small.npz", "format": "", "undirected": True, "self_loops": True, "reorder": "rcm",
+                          "feature_dtype": "bf16"})
+        self.assertEqual(info["file"]["features"], "bf16")
         self.assertTrue(info["renumbered"])
         self.assertEqual(info["self_loops"], cli.NODES)
         self.assertTrue(info["training_memory"]["gcn"]["exact"])

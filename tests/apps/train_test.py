@@ -190,6 +190,7 @@ class Data(cli.CliTest):
         def info(name):
             j = json.loads(self.ok("data", "info", name, "--json").out)
             j.pop("name", None)
+            j.pop("file", None)
             return j
 
         for folder in "1234":

@@ -93,7 +93,12 @@ Dataset reordered(const Dataset& data, const Array<NodeId>& order) {
   } else if (!data.original_ids.empty()) {
     out.original_ids = moved(data.original_ids, order);
   } else {
-    out.original_ids = std::vector<int64_t>(order.begin(), order.end());
+    // Kinds count their vertices by themselves.
+    std::vector<int64_t> ids(order.begin(), order.end());
+    for (size_t k = 1; k < data.node_types.size(); ++k) {
+      for (int64_t i = data.node_offsets[k]; i < data.node_offsets[k + 1]; ++i) ids[i] -= data.node_offsets[k];
+    }
+    out.original_ids = std::move(ids);
   }
   return out;
 }
