@@ -48,7 +48,7 @@ int64_t Dataset::bytes() const {
   int64_t bytes = graph.bytes() + bytes_of(features) + bytes_of(targets) + bytes_of(val_edges) + bytes_of(test_edges) +
                   labels.size() * 4 + ids * 4 + original_ids.size() * 8;
   for (const Tensor& tensor : type_features) bytes += bytes_of(tensor);
-  for (const std::string& text : node_names) bytes += static_cast<int64_t>(sizeof(text) + text.size());
+  for (const std::string& text : node_names) bytes += static_cast<int64_t>(sizeof(std::string) + text.size());
   return bytes;
 }
 

@@ -126,7 +126,7 @@ std::string NpzFile::text(const std::string& key) const {
   if (entry == nullptr || entry->size > most) throw UserError(name() + "[" + key + "]", "is no short string");
   std::string bytes(static_cast<size_t>(entry->size), '\0');
   archive_.open(*entry)->read(bytes.data(), entry->size);
-  const size_t header = bytes.find("\n");  // ends every header of this size
+  const size_t header = bytes.find('\n');  // ends every header of this size
   if (!bytes.starts_with("\x93NUMPY") || header == std::string::npos)
     throw UserError(name() + "[" + key + "]", "is no short string");
   bytes.erase(0, header + 1);

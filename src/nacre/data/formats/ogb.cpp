@@ -61,6 +61,7 @@ Raw read_binary(const Place& place) {
 bool stored_once(std::string name) {
   std::replace(name.begin(), name.end(), '_', '-');
   if (name.starts_with("ogbn-")) name.erase(0, 5);
+  if (name.ends_with("-pyg")) name.resize(name.size() - 4);
   return name == "products" || name == "proteins";
 }
 
