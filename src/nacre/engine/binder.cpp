@@ -124,6 +124,12 @@ KernelNeeds Binder::needs(const Kernel& k) const {
       return {0, cpu::gemm_tn_workspace(rows(k.args[0]), width(k.args[0]), width(k.args[1]))};
     case KernelKind::typed_reduce:
     case KernelKind::typed_weight_grad: {
+      if (k.kind == KernelKind::typed_reduce && node(k.args[0]).type.space.is_pair()) {
+        const Dims& matrix = node(k.args[1]).type.dims;
+        const int64_t products = rows(k.args[0]) * width(k.root);
+        return {cpu::typed_rows_scratch(matrix[0], matrix[1]),
+                (products + cpu::typed_rows_workspace(*by_type(k), matrix[0], matrix[1])) * kFloat};
+      }
       const auto view = views_.typed(graph(k), k.direction);
       const Dims& w = k.kind == KernelKind::typed_reduce ? node(k.args[1]).type.dims : root.type.dims;
       const int64_t workspace = k.kind == KernelKind::typed_reduce
@@ -312,6 +318,9 @@ std::function<void()> Binder::bind_matmul(const Kernel& k, const cpu::Scratch& s
 }
 
 std::function<void()> Binder::bind_typed(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const {
+  if (k.kind == KernelKind::typed_reduce && node(k.args[0]).type.space.is_pair()) {
+    return bind_pair_products(k, scratch, static_cast<float*>(workspace));
+  }
   const auto view = views_.typed(graph(k), k.direction);
   if (k.kind == KernelKind::typed_reduce) {
     cpu::TypedMatmulArgs a;
@@ -338,6 +347,36 @@ std::function<void()> Binder::bind_typed(const Kernel& k, const cpu::Scratch& sc
   a.workspace = static_cast<float*>(workspace);
   a.scratch = scratch;
   return [a, view] { cpu::typed_weight_grad(a); };
+}
+
+// Products of the pairs' rows, then their sum over the pairs of each vertex.
+std::function<void()> Binder::bind_pair_products(const Kernel& k, const cpu::Scratch& scratch, float* products) const {
+  const auto rows_of = by_type(k);
+  const int64_t width_out = width(k.root);
+  cpu::TypedRowsArgs a;
+  a.rows = rows_of.get();
+  a.x = f32(k.args[0]);
+  a.w = f32(k.args[1]);
+  a.k = node(k.args[1]).type.dims[0];
+  a.n = node(k.args[1]).type.dims[1];
+  a.transpose = k.transpose;
+  a.out = products;
+  a.workspace = products + rows(k.args[0]) * width_out;
+  a.scratch = scratch;
+  const PairIndex& pairs = graph(k).pairs(k.direction == cpu::Direction::by_dst ? End::dst : End::src);
+  return [a, rows_of, &pairs, width_out, out = f32(k.root), vertices = rows(k.root)] {
+    cpu::typed_rows(a);
+    parallel_for(vertices, 64, [&](int64_t b, int64_t e) {
+      for (int64_t v = b; v < e; ++v) {
+        float* sum = out + v * width_out;
+        std::fill_n(sum, width_out, 0.0F);
+        for (int64_t i = pairs.vertex_ptr[v]; i < pairs.vertex_ptr[v + 1]; ++i) {
+          const float* row = a.out + static_cast<int64_t>(pairs.pair[i]) * width_out;
+          for (int64_t c = 0; c < width_out; ++c) sum[c] += row[c];
+        }
+      }
+    });
+  };
 }
 
 std::function<void()> Binder::bind_typed_rows(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const {

@@ -35,6 +35,7 @@ class Binder {
   std::function<void()> bind_matmul(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
   std::function<void()> bind_edges(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
   std::function<void()> bind_typed(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
+  std::function<void()> bind_pair_products(const Kernel& k, const cpu::Scratch& scratch, float* products) const;
   std::function<void()> bind_typed_rows(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
   std::function<void()> bind_gtask(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
   // The kept gates a forward kernel writes, or -1.

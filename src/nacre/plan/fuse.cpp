@@ -9,6 +9,9 @@ namespace {
 constexpr int64_t kNarrow = 32;  // elements per row that are cheap to keep for every edge (heads, not features)
 // Registers an inlined expression may take: a kernel that reads two of them still fits one program.
 constexpr int kMaxInlined = 48;
+// Of a GPU, where sums are kept: operations of typed products and bytes, a second.
+constexpr double kProductRate = 220e12;
+constexpr double kMemoryRate = 3.5e12;
 static_assert(2 * kMaxInlined + 1 <= cpu::kMaxRegisters);
 
 class Chooser {
@@ -108,6 +111,17 @@ class Chooser {
            an_.bytes(i) <= keep_sums_;
   }
 
+  // Products of kept sums that are added up by vertex before they reach memory: the matrix units then do every type of
+  // every vertex, which is for nothing where there is no such pair.
+  bool summed_at_once(NodeRef product, NodeRef sum) const {
+    const Node& node = an_.dfg()[product];
+    const auto pairs = static_cast<double>(an_.rows(node.type.space));
+    const auto slots =
+        static_cast<double>(an_.rows(an_.dfg()[sum].type.space) * an_.rows(an_.dfg()[node.inputs[1]].type.space));
+    const auto k = static_cast<double>(an_.dfg()[node.inputs[0]].type.row_size());
+    return 2 * (slots - pairs) * k / kProductRate < 2 * 4 * pairs / kMemoryRate;
+  }
+
   // Rows read, and sums taken, by pair inside the kernels that know pairs.
   bool choose_on_pairs(NodeRef i) const {
     const Node& node = an_.dfg()[i];
@@ -123,8 +137,8 @@ class Chooser {
         fits = (product && inlined_[static_cast<size_t>(reader)] != 0) ||
                (op == Op::typed_weight_grad && match_pair_grad(an_.dfg(), reader, &why));
       } else if (node.op == Op::typed_matmul || node.op == Op::typed_matmul_t) {
-        fits = op == Op::index_add && an_.consumers(i).size() == 1 && !kept_sum(node.inputs[0]) &&
-               match_pair_sum(an_.dfg(), reader, &why);
+        fits = op == Op::index_add && an_.consumers(i).size() == 1 && match_pair_sum(an_.dfg(), reader, &why) &&
+               (!kept_sum(node.inputs[0]) || summed_at_once(i, reader));
       }
       if (!fits) return false;
     }

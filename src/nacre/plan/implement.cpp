@@ -150,8 +150,13 @@ Kernel Implementer::sum_of_pairs(NodeRef i) const {
     Kernel k = start(i, KernelKind::typed_reduce);
     k.direction = node.attr == Attr::dst ? Direction::by_dst : Direction::by_src;
     k.transpose = dfg_[match->typed].op == Op::typed_matmul_t;
-    k.args = {match->gather.x, dfg_[match->typed].inputs[1],
-              match->gather.factors.empty() ? -1 : match->gather.factors[0]};
+    const NodeRef sums = dfg_[match->typed].inputs[0];
+    if (inlined(sums)) {
+      k.args = {match->gather.x, dfg_[match->typed].inputs[1],
+                match->gather.factors.empty() ? -1 : match->gather.factors[0]};
+    } else {
+      k.args = {sums, dfg_[match->typed].inputs[1], -1};
+    }
     return k;
   }
   if (match && options_.keep_sums > 0) why = "the sums over pairs are in memory";

@@ -83,6 +83,11 @@ class Counter {
         product(rows(k_.args[0]), root.type.dims);
         return;
       case KernelKind::typed_reduce:
+        if (dfg_[k_.args[0]].type.space.is_pair()) {
+          stream(k_.args[0]);
+          product(pairs() / 3, dfg_[k_.args[1]].type.dims);  // nothing goes through memory in between
+          return;
+        }
         walk_edges();
         gather(k_.args[0], edges());
         stream(k_.args[2]);

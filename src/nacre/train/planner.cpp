@@ -69,7 +69,7 @@ PlanAnswer search(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Ba
     rules.model = &nominal_gpu_model();
     rules.cache_bytes = kNominalGpuCache;
     rules.seconds_of_byte = kGpuByte;
-    base.keep_sums = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(backend->available_bytes()) / 8));
+    base.keep_sums = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(backend->available_bytes()) / 4));
   }
   const int64_t memory = request.memory_limit > 0 ? request.memory_limit : backend->available_bytes() / 10 * 9;
   // A GPU's LSTM computes its gates again.

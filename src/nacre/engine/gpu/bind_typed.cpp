@@ -191,6 +191,37 @@ void reduce_by_type(const GpuKernel& k, Reduce& r, StepList& steps) {
   }
 }
 
+void reduce_pairs(const GpuKernel& k, const Reduce& r, StepList& steps) {
+  if (products_by_slot(k, r)) return add_products_by_slot(k, r, r.sum.x, steps);
+  const PairIndex& pairs = r.pairs.host();
+  const std::vector<int64_t> borders =
+      cut_by_pairs(pairs.vertex_ptr, std::max<int64_t>(128, rows_budget(k.context) / (r.out * 4)));
+  std::vector<std::vector<PairRange>> ranges;
+  int64_t rows = 0;
+  for (size_t c = 0; c + 1 < borders.size(); ++c) {
+    rows = std::max(rows, pairs.vertex_ptr[borders[c + 1]] - pairs.vertex_ptr[borders[c]]);
+    ranges.push_back(ranges_of(pairs, borders[c], borders[c + 1]));
+  }
+  float* products = steps.carve.floats(rows * r.out);
+  GemmShape shape;
+  shape.n = r.out;
+  shape.k = r.in;
+  shape.transpose_b = r.transpose;
+  shape.lda = r.in;
+  shape.ldb = r.w.n;
+  shape.ldc = r.out;
+  shape.type = r.p.bf16 ? GemmType::tf32 : r.p.type;  // f32 as it lies
+  for (size_t c = 0; c < ranges.size(); ++c) {
+    for (const PairRange& range : ranges[c]) {
+      shape.m = range.end - range.begin;
+      steps.product(shape, {at(r.sum.x, range.begin * r.in), at(r.weights, range.type * r.w.k * r.w.n),
+                            at(products, range.offset * r.out), nullptr});
+    }
+    r.pairs.sum_of_vertices(steps, {r.out, products, r.result, borders[c], borders[c + 1] - borders[c]},
+                            ranges.size() == 1 ? std::vector<PairRange>{} : ranges[c]);
+  }
+}
+
 struct WeightGrad {
   GpuPairs pairs;
   WeightShape w;
@@ -368,6 +399,7 @@ Step bind_typed(const GpuKernel& k, void* workspace) {
 void add_typed_reduce(const GpuKernel& k, StepList& steps) {
   Reduce r = reduce_of(k);
   if (r.pairs.num_pairs() == 0) return steps.zero(r.result, r.pairs.vertices() * r.out * 4);
+  if (k.node(k.kernel.args[0]).type.space.is_pair()) return reduce_pairs(k, r, steps);
   reduce_sums(k, r, steps);
 }
 
