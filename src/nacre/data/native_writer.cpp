@@ -166,10 +166,12 @@ void append_rows(Writer& writer, OpenSection& section, const RowSource& source, 
 }
 
 void release_pages(const void* data, int64_t bytes) {
-  const auto begin = (reinterpret_cast<uintptr_t>(data) + kPage - 1) / kPage * kPage;
-  const auto end = (reinterpret_cast<uintptr_t>(data) + static_cast<uintptr_t>(bytes)) / kPage * kPage;
-  if (end <= begin || bytes < (1 << 20)) return;
-  madvise(reinterpret_cast<void*>(begin), end - begin, MADV_PAGEOUT);  // where refused, pages merely stay
+  if (bytes < (1 << 20)) return;
+  auto* begin = static_cast<char*>(const_cast<void*>(data));
+  const auto before = static_cast<int64_t>(reinterpret_cast<uintptr_t>(data) % kPage);
+  const int64_t skipped = before == 0 ? 0 : kPage - before;
+  const int64_t whole = (bytes - skipped) / kPage * kPage;
+  madvise(begin + skipped, static_cast<size_t>(whole), MADV_PAGEOUT);  // where refused, pages merely stay
 }
 
 }  // namespace nacre::native

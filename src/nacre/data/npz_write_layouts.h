@@ -9,8 +9,8 @@
 namespace nacre {
 
 // OGB's binary layout (as ogbn-papers100M): raw/data.npz, raw/node-label.npz, split/nacre/{train,valid,test}.csv.gz.
-void write_ogb(const Dataset& dataset, const std::string& folder);
+void write_ogb(const Dataset& data, const std::string& path);
 // GraphSAINT's: adj_full.npz, adj_train.npz (SciPy CSR), feats.npy, class_map.json, role.json.
-void write_saint(const Dataset& dataset, const std::string& folder);
+void write_saint(const Dataset& data, const std::string& path);
 
 }  // namespace nacre
