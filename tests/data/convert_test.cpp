@@ -6,6 +6,7 @@
 
 #include "data/fixtures.h"
 #include "nacre/base/log.h"
+#include "nacre/base/parallel.h"
 #include "nacre/data/convert/partial.h"
 #include "nacre/data/external_sort.h"
 #include "nacre/data/native.h"
@@ -121,6 +122,7 @@ TEST(Convert, StreamsToWhatMemoryHolds) {
       ConvertOptions o = small_runs(options == 0 ? 100000 : 500);
       o.load.undirected = (options & 1) != 0;
       o.self_loops = (options & 2) != 0;
+      set_num_threads(1 + options);
       const ConvertReport streamed = convert_dataset(source, dir.path("s.nacre"), o);
       EXPECT_TRUE(streamed.streamed);
       EXPECT_GE(streamed.runs, options == 0 ? 0 : 5);
@@ -211,11 +213,13 @@ TEST(Convert, UglyGraphs) {
 TEST(Convert, FeaturesOfEveryKind) {
   const TempDir dir;
   const std::string edges = dir.write("e.txt", edge_text(400, 50, 0));
-  std::vector<float> x;
-  for (int i = 0; i < 50 * 3; ++i) x.push_back(static_cast<float>(i) / 8 - 4);
-  std::vector<uint16_t> halves;
+  std::vector<float> x(50 * 3);
+  std::vector<uint16_t> halves(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    x[i] = static_cast<float>(i) / 8 - 4;
+    halves[i] = native::narrow(native::Element::f16, x[i]);
+  }
   std::vector<double> doubles(x.begin(), x.end());
-  for (const float v : x) halves.push_back(native::narrow(native::Element::f16, v));
   const std::pair<const char*, std::string> files[] = {{"x.npy", npy_f32(x, "(50, 3)")},
                                                        {"h.npy", npy({"<f2", "(50, 3)"}, raw(halves))},
                                                        {"d.npy", npy({"<f8", "(50, 3)"}, raw(doubles))},
