@@ -217,7 +217,7 @@ TEST(Native, DamageIsNamed) {
 
 // Values no checksum protects: a file whose checksums are right but whose contents are not.
 TEST(Native, WrongContents) {
-  const auto refused = [](Dataset d, const std::string& text) {
+  const auto refused = [](const Dataset& d, const std::string& text) {
     const std::string bytes = bytes_of(d);
     EXPECT_USER_ERROR(load(bytes, true), text);
   };

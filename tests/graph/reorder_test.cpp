@@ -38,13 +38,14 @@ std::vector<Graph> ugly_graphs() {
   graphs.push_back(from_pairs(5, {}));
   graphs.push_back(from_pairs(1, {{0, 0}, {0, 0}}));
   graphs.push_back(from_pairs(6, {{0, 1}, {0, 1}, {1, 1}, {4, 3}}));
-  std::vector<std::pair<NodeId, NodeId>> star;
-  for (NodeId v = 1; v < 300; ++v) star.emplace_back(v, 0);
+  std::vector<std::pair<NodeId, NodeId>> star(299);
+  for (NodeId v = 1; v < 300; ++v) star[v - 1] = {v, 0};
   graphs.push_back(from_pairs(303, star));
-  std::vector<std::pair<NodeId, NodeId>> random;
+  std::vector<std::pair<NodeId, NodeId>> random(4000);
   test::Rng rng(5);
-  for (int i = 0; i < 4000; ++i) {
-    random.emplace_back(static_cast<NodeId>(rng.below(500)), static_cast<NodeId>(rng.below(500)));
+  for (auto& [src, dst] : random) {
+    src = static_cast<NodeId>(rng.below(500));
+    dst = static_cast<NodeId>(rng.below(500));
   }
   graphs.push_back(from_pairs(520, random));
   return graphs;
