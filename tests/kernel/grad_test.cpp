@@ -126,6 +126,9 @@ std::vector<NoGradient> without_gradient() {
                       return n.op(op, inputs, Attr::dst);
                     }});
   };
+  list.push_back({Op::slice_rows, "appears in backward passes only", [](Net& n) {
+                    return n.ints(Op::slice_rows, n.param(r(3, {2})), {1, 2});
+                  }});
   const ValueType row = v(1, {2});
   backward_only(Op::index_take_max, {row, as(DType::i32, row)});
   backward_only(Op::edge_softmax_grad, {e(0), e(0)});

@@ -50,6 +50,7 @@ ValueType s0(Dims dims = {}) { return {Space::pair_src(0), std::move(dims)}; }
 ValueType d0(Dims dims = {}) { return {Space::pair_dst(0), std::move(dims)}; }
 ValueType ty(Dims dims = {}) { return {Space::type(), std::move(dims)}; }
 ValueType pa(Dims dims = {}) { return {Space::param(), std::move(dims)}; }
+ValueType rows(int64_t count, Dims dims = {}) { return {Space::rows(count), std::move(dims)}; }
 ValueType as(DType dtype, ValueType type) {
   type.dtype = dtype;
   return type;
@@ -277,6 +278,14 @@ void shape_cases(std::vector<OpCase>& out) {
   out.insert(
       out.end(),
       {{"row_sum_1", with_ints(Op::row_sum, {1}), {{v1({2, 2}), ramp(12)}}, "v1[2]", {3, 7, 11, 15, 19, 23}},
+       {"join_rows",
+        to(Op::join_rows, v0()),
+        {{rows(1, {2}), {7, 8}}, {rows(0, {2}), {}}, {rows(3, {2}), ramp(6)}},
+        "v0[2]",
+        {7, 8, 1, 2, 3, 4, 5, 6}},
+       {"join_counted", to(Op::join_rows, rows(3)), {{rows(2), {4, 5}}, {rows(1), {6}}}, "r3[]", {4, 5, 6}},
+       {"slice_rows", with_ints(Op::slice_rows, {1, 2}), {{v0({2}), ramp(8)}}, "r2[2]", {3, 4, 5, 6}},
+       {"slice_counted", with_ints(Op::slice_rows, {2, 1}), {{rows(3), ramp(3)}}, "r1[]", {3}},
        {"row_sum_0", with_ints(Op::row_sum, {0}), {{v1({2, 2}), ramp(12)}}, "v1[]", {10, 26, 42}},
        {"expand_p", to(Op::expand, v1({2, 2})), {{pa({2}), {1, 2}}}, "v1[2,2]", {1, 1, 2, 2, 1, 1, 2, 2, 1, 1, 2, 2}},
        {"expand_dims", to(Op::expand, v1({2})), {{v1(), {1, 2, 3}}}, "v1[2]", {1, 1, 2, 2, 3, 3}},
@@ -464,6 +473,22 @@ TEST(RefOp, UntypedEdgesAreOfTypeZero) {
   ref::Interpreter interpreter(dfg, Blocks({Graph(arrays, "untyped")}));
   interpreter.run({{"x", {3}}}, {});
   EXPECT_EQ(interpreter.value(y), (Values{3, 3}));
+}
+
+// How many vertices there are is only known when a graph is bound.
+TEST(RefOp, RefusesRowsThatDoNotFitTheGraph) {
+  for (const int64_t count : {3, 5}) {
+    Dfg dfg;
+    const NodeRef x = dfg.add({.op = Op::input, .type = rows(count), .name = "x"});
+    dfg.add({.op = Op::join_rows, .inputs = {x}, .type = v0()});
+    ref::Interpreter interpreter(dfg, small_block());
+    EXPECT_THROW(interpreter.run({{"x", ramp(static_cast<int>(count))}}, kStep), InternalError);
+  }
+  Dfg dfg;
+  const NodeRef x = dfg.add({.op = Op::input, .type = v0(), .name = "x"});
+  dfg.add({.op = Op::slice_rows, .inputs = {x}, .ints = {2, 3}});
+  ref::Interpreter interpreter(dfg, small_block());
+  EXPECT_THROW(interpreter.run({{"x", ramp(4)}}, kStep), InternalError);
 }
 
 TEST(RefOp, RefusesLabelsThatAreNoClass) {

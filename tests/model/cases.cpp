@@ -79,6 +79,15 @@ ModelOptions options_for(ModelOptions options, const Blocks& blocks) {
   return complete_options(options);
 }
 
+ModelOptions with_kinds(ModelOptions options, const Blocks& blocks) {
+  const int64_t vertices = blocks.rows(Space::vertex(0));
+  const int64_t first = (vertices + 1) / 2;
+  const int64_t second = (vertices - first + 1) / 2;
+  options.in_dim = 4;
+  options.kinds = {{"paper", first, 3}, {"author", second, 0}, {"field", vertices - first - second, 2}};
+  return options_for(options, blocks);
+}
+
 ref::Bindings model_bindings(const Dfg& dfg, const Blocks& blocks, uint64_t seed) {
   ref::Bindings bindings = random_bindings(dfg, blocks, seed, {.scale = 0.7, .gap = 0.01});
   for (auto& [name, values] : bindings) {

@@ -30,6 +30,9 @@ std::vector<BlocksInput> block_inputs(uint64_t seed, int layers);
 // The options for a graph: its number of edge types filled in.
 ModelOptions options_for(ModelOptions options, const Blocks& blocks);
 
+// The same for a graph whose vertices are of up to three kinds: with features, without, with others.
+ModelOptions with_kinds(ModelOptions options, const Blocks& blocks);
+
 // Random values of all leaves; running variances are positive.
 ref::Bindings model_bindings(const Dfg& dfg, const Blocks& blocks, uint64_t seed);
 

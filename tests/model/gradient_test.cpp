@@ -85,6 +85,23 @@ TEST_P(Gradient, matches_central_differences) {
   }
 }
 
+// Several kinds of vertices: gradients of the projections and of the learned rows.
+TEST(GradientOfKinds, matches_central_differences) {
+  for (const char* model : {"rgcn", "gat", "gated-mean"}) {
+    ModelOptions options;
+    options.model = model;
+    options.hidden = 4;
+    options.out_dim = 3;
+    for (const BlocksInput& input : block_inputs(37, options.layers)) {
+      SCOPED_TRACE(model + (" on " + input.name));
+      ModelOptions own = with_kinds(options, input.blocks);
+      own.dropout = 0.3;
+      own.input_dropout = 0.2;
+      ModelGradient(own, input.blocks).check();
+    }
+  }
+}
+
 // The user's model of examples/own_model is checked like the built-in ones.
 std::vector<ModelCase> gradient_cases() {
   std::vector<ModelCase> cases = model_cases();

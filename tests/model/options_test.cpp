@@ -44,6 +44,21 @@ const std::vector<BadCase>& bad_cases() {
       {"no_layers", "gcn", [](ModelOptions& o) { o.layers = 0; }, "layers: 0 is out of range"},
       {"negative_layers", "gcn", [](ModelOptions& o) { o.layers = -2; }, "layers"},
       {"no_in_dim", "gcn", [](ModelOptions& o) { o.in_dim = 0; }, "in_dim"},
+      {"kinds_alike", "gcn",
+       [](ModelOptions& o) {
+         o.kinds = {{"a", 3, 2}, {"a", 4, 2}};
+       },
+       "two kinds"},
+      {"kind_of_negative_width", "gcn",
+       [](ModelOptions& o) {
+         o.kinds = {{"a", 3, -2}};
+       },
+       "features of a kind"},
+      {"kind_of_negative_size", "gcn",
+       [](ModelOptions& o) {
+         o.kinds = {{"a", -3, 2}};
+       },
+       "vertices of a kind"},
       {"no_out_dim", "gcn", [](ModelOptions& o) { o.out_dim = 0; }, "out_dim"},
       {"negative_hidden", "gcn", [](ModelOptions& o) { o.hidden = -1; }, "hidden"},
       {"enormous_hidden", "gcn", [](ModelOptions& o) { o.hidden = int64_t{1} << 60; }, "hidden"},

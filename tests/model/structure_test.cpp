@@ -199,6 +199,50 @@ TEST(Rgcn, bases_share_weights_between_types) {
   EXPECT_EQ(dfg[dfg.find_leaf("layers.0.comp")].type, (ValueType{Space::type(), {2}}));
 }
 
+TEST(Kinds, are_projected_or_learned_and_then_joined) {
+  ModelOptions options = options_of("rgcn", 0, 8, 3);
+  options.kinds = {{"paper", 10, 5}, {"author", 4, 0}, {"field", 6, 2}};
+  Dfg dfg = build_model(options);
+  std::vector<std::string> names;
+  for (const Node& node : dfg.nodes()) {
+    if (node.op == Op::input || node.op == Op::param) names.push_back(node.name + " " + type_text(node.type));
+  }
+  names.resize(7);
+  EXPECT_EQ(names, (std::vector<std::string>{"x.paper r10[5]", "input.paper.weight p[5,8]", "input.paper.bias p[8]",
+                                             "embedding.author.weight r4[8]", "x.field r6[2]",
+                                             "input.field.weight p[2,8]", "input.field.bias p[8]"}));
+  EXPECT_EQ(dfg.find_leaf("x"), -1);
+  EXPECT_EQ(type_text(first(dfg, Op::join_rows).type), "v0[8]");
+  EXPECT_EQ(dfg.num_layers(), 2);
+  EXPECT_EQ(prune(dfg), dfg);
+  options.training = false;
+  EXPECT_EQ(params(build_model(options)), params(dfg));
+  differentiate(dfg);
+  dfg.validate();
+  EXPECT_EQ(parse_dfg(print_dfg(dfg)), dfg);
+  EXPECT_EQ(dfg[dfg.output("grad:embedding.author.weight")].ints, (std::vector<int64_t>{10, 4}));
+}
+
+TEST(Kinds, width_is_that_of_the_hidden_layers_unless_chosen) {
+  ModelOptions options = options_of("gcn", 0, 8, 3);
+  options.kinds = {{"a", 3, 2}, {"b", 3, 2}};
+  EXPECT_EQ(complete_options(options).in_dim, 8);
+  options.in_dim = 5;
+  EXPECT_EQ(type_text(first(build_model(options), Op::join_rows).type), "v0[5]");
+}
+
+// The stage belongs to no layer, wherever a model asks for its features, and there is one of it.
+TEST(Kinds, features_are_made_once) {
+  Dfg dfg;
+  Napa net(dfg, {.kinds = {{"a", 3, 2}, {"b", 3, 0}}});
+  net.begin_layer(1);
+  const Value x = net.features(4);
+  EXPECT_EQ(net.features(4).node(), x.node());
+  EXPECT_GE(dfg.find_leaf("input.a.weight"), 0);
+  net.linear(x, "lin", 2);
+  EXPECT_GE(dfg.find_leaf("layers.1.lin.weight"), 0);
+}
+
 TEST(Loss, leaves_have_the_types_callers_bind) {
   ModelOptions options = options_of("gcn", 5, 8, 3);
   Dfg dfg = build_model(options);

@@ -216,6 +216,30 @@ void shape_cases(const OpSizes& s, std::vector<OpCase>& out) {
   with_type(Op::reshape, "reshape_edges", e(0, {s.heads, s.depth}), e(0, {s.heads * s.depth}));
 }
 
+// Spaces whose rows are counted: joined, and everything else that works in any space.
+void counted_cases(const OpSizes& sizes, std::vector<OpCase>& out) {
+  const int64_t wide = sizes.wide;
+  const int64_t other = sizes.other;
+  const auto join = [](Net& n, std::vector<NodeRef> parts, int64_t rows) {
+    return n.dfg.add({.op = Op::join_rows, .inputs = std::move(parts), .type = r(rows)});
+  };
+  out.push_back({{Op::join_rows}, "join_rows", [=](Net& n) {
+                   const NodeRef a = n.param(r(3, {wide}));
+                   const NodeRef b = n.param(r(0, {wide}));
+                   return join(n, {a, b, n.param(r(2, {wide})), a}, 8);
+                 }});
+  out.push_back({{Op::join_rows}, "join_rows_of_one", [=](Net& n) {
+                   return join(n, {n.op(Op::tanh, {n.param(r(1, {sizes.heads, sizes.depth}))})}, 1);
+                 }});
+  // Kinds of vertices: features of different widths projected, with and without a bias, and learned rows.
+  out.push_back({{Op::join_rows}, "join_rows_of_products", [=](Net& n) {
+                   const NodeRef first = n.op(Op::add, {n.linear(n.input(r(300, {other})), wide), n.param(p({wide}))});
+                   const NodeRef second = n.linear(n.input(r(70, {wide})), wide);
+                   const NodeRef all = join(n, {first, n.param(r(5, {wide})), second}, 375);
+                   return n.linear(n.op(Op::relu, {all}), other);
+                 }});
+}
+
 NodeRef classify(Net& n, NodeRef scores) {
   const ValueType row = {n.dfg[scores].type.space, {}};
   const NodeRef label = n.input(as(DType::i32, row));
@@ -298,6 +322,7 @@ std::vector<OpCase> op_cases(const OpSizes& sizes) {
   binary_cases(sizes, cases);
   unary_cases(sizes, cases);
   shape_cases(sizes, cases);
+  counted_cases(sizes, cases);
   loss_cases(sizes, cases);
   return cases;
 }

@@ -53,6 +53,8 @@ inline ValueType s(int layer, Dims dims = {}) { return {Space::pair_src(layer), 
 inline ValueType d(int layer, Dims dims = {}) { return {Space::pair_dst(layer), std::move(dims)}; }
 inline ValueType t(Dims dims = {}) { return {Space::type(), std::move(dims)}; }
 inline ValueType p(Dims dims = {}) { return {Space::param(), std::move(dims)}; }
+// A space of so many rows.
+inline ValueType r(int64_t count, Dims dims = {}) { return {Space::rows(count), std::move(dims)}; }
 inline ValueType as(DType dtype, ValueType type) {
   type.dtype = dtype;
   return type;

@@ -209,6 +209,15 @@ class Differentiator {
         return give(x, dfg_.add({.op = Op::pad, .inputs = {g}, .ints = {node.ints[0], x_type.dims.back()}}));
       case Op::pad:
         return give(x, dfg_.add({.op = Op::slice, .inputs = {g}, .ints = {node.ints[0], x_type.dims.back()}}));
+      case Op::join_rows: {
+        int64_t begin = 0;
+        for (const NodeRef in : node.inputs) {
+          const int64_t count = dfg_[in].type.space.count;
+          if (wants(in)) give(in, dfg_.add({.op = Op::slice_rows, .inputs = {g}, .ints = {begin, count}}));
+          begin += count;
+        }
+        return;
+      }
       case Op::standardize: {
         const Node& moments = dfg_[node.inputs[1]];
         if (moments.op != Op::column_moments || moments.inputs[0] != x) {

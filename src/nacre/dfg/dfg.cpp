@@ -20,6 +20,8 @@ std::string space_text(Space space) {
       return "t";
     case SpaceKind::param:
       return "p";
+    case SpaceKind::rows:
+      return "r" + std::to_string(space.count);
   }
   return "?";
 }

@@ -1,5 +1,5 @@
 // Dfg: a model and its gradient as a data flow graph (WG1). Node i only reads nodes before it. A value has no number of
-// rows: that comes from the space it lives in when a graph is bound.
+// rows: that comes from the space it lives in, mostly when a graph is bound.
 #pragma once
 
 #include <compare>
@@ -14,14 +14,16 @@
 
 namespace nacre {
 
-enum class SpaceKind : uint8_t { vertex, edge, type, param, pair_src, pair_dst };
+enum class SpaceKind : uint8_t { vertex, edge, type, param, pair_src, pair_dst, rows };
 
 // Block l carries messages from vertex(l) over edge(l) to vertex(l+1). In full-graph training all vertex spaces are the
 // same vertices and all edge spaces the same edges. pair_src(l) and pair_dst(l) are the distinct (source, type) and
-// (destination, type) pairs of block l's edges: the unique values that rewriting extracts (WG5).
+// (destination, type) pairs of block l's edges: the unique values that rewriting extracts (WG5). rows(n) is n rows,
+// whatever the graph: the vertices of one kind, with features or embeddings of their own.
 struct Space {
   SpaceKind kind = SpaceKind::param;
-  int layer = 0;  // 0 for type and param
+  int layer = 0;      // 0 for type, param and rows
+  int64_t count = 0;  // of rows; 0 elsewhere: the graph says
 
   static Space vertex(int layer) { return {SpaceKind::vertex, layer}; }
   static Space edge(int layer) { return {SpaceKind::edge, layer}; }
@@ -29,12 +31,13 @@ struct Space {
   static Space param() { return {SpaceKind::param, 0}; }
   static Space pair_src(int layer) { return {SpaceKind::pair_src, layer}; }
   static Space pair_dst(int layer) { return {SpaceKind::pair_dst, layer}; }
+  static Space rows(int64_t count) { return {SpaceKind::rows, 0, count}; }
   bool is_pair() const { return kind == SpaceKind::pair_src || kind == SpaceKind::pair_dst; }
   // Its rows have an edge type.
   bool is_typed() const { return kind == SpaceKind::edge || is_pair(); }
   friend auto operator<=>(const Space&, const Space&) = default;
 };
-std::string space_text(Space space);  // "v0", "e2", "s0" and "d0" (pairs), "t", "p"
+std::string space_text(Space space);  // "v0", "e2", "s0" and "d0" (pairs), "t", "p", "r9" (rows)
 
 using Dims = std::vector<int64_t>;
 
@@ -58,13 +61,13 @@ struct Node {
   ValueType type;             // inferred by Dfg::add, except for leaves
   Attr attr = Attr::none;     // indexing operations and degree
   double alpha = 0;           // scale, slope, dropout share, epsilon, constant initial value
-  std::vector<int64_t> ints;  // row_sum {rank}; slice {begin, len}; pad {begin, total}; index along type {layer}
-                              // or {layer, 1}, {layer, 2} to pairs of sources, destinations; index along src or dst to
-                              // the pairs of that end {1}
-  std::string name;           // leaves
-  uint64_t salt = 0;          // dropout
-  Init init = Init::zeros;    // param
-  bool state = false;         // param: kept in checkpoints, not trained (running statistics)
+  std::vector<int64_t> ints;  // row_sum {rank}; slice, slice_rows {begin, len}; pad {begin, total}; index along type
+                              // {layer} or {layer, 1}, {layer, 2} to pairs of sources, destinations; index along src or
+                              // dst to the pairs of that end {1}
+  std::string name;         // leaves
+  uint64_t salt = 0;        // dropout
+  Init init = Init::zeros;  // param
+  bool state = false;       // param: kept in checkpoints, not trained (running statistics)
 
   friend bool operator==(const Node&, const Node&) = default;
 };

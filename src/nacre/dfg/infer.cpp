@@ -11,6 +11,7 @@ namespace {
 
 // Far beyond any model, and small enough that no product or sum of sizes overflows.
 constexpr int64_t kMaxRow = int64_t{1} << 40;
+constexpr int64_t kMaxCount = int64_t{1} << 40;  // of rows
 constexpr int kMaxLayer = 1 << 20;
 
 class Inference {
@@ -21,8 +22,12 @@ class Inference {
       require(i >= 0 && i < dfg.size(), "an input that does not exist yet");
       in_.push_back(&dfg[i].type);
     }
-    require(static_cast<int>(in_.size()) == op_info(node.op).num_inputs,
-            "takes " + std::to_string(op_info(node.op).num_inputs) + " inputs");
+    const int inputs = op_info(node.op).num_inputs;
+    if (inputs == kAnyInputs) {
+      require(!in_.empty(), "takes one input or more");
+    } else {
+      require(static_cast<int>(in_.size()) == inputs, "takes " + std::to_string(inputs) + " inputs");
+    }
   }
 
   ValueType run() {
@@ -57,6 +62,9 @@ class Inference {
       case Op::slice:
       case Op::pad:
         return row_shape();
+      case Op::join_rows:
+      case Op::slice_rows:
+        return counted_rows();
       default:
         return across_rows();
     }
@@ -83,6 +91,7 @@ class Inference {
 
   void require_sane(const ValueType& t) const {
     require(t.space.layer >= 0 && t.space.layer <= kMaxLayer, "no such layer");
+    require(t.space.count >= 0 && t.space.count <= kMaxCount, "too many rows");
     int64_t size = 1;
     for (const int64_t d : t.dims) {
       require(d >= 1, "dims must be positive");
@@ -308,6 +317,32 @@ class Inference {
         out.dims.back() = node_.ints[1];
         return out;
     }
+  }
+
+  ValueType counted_rows() const {
+    require_f32();
+    ValueType out = in(0);
+    if (node_.op == Op::slice_rows) {
+      const Space from = out.space;
+      require(from.kind == SpaceKind::vertex || from.kind == SpaceKind::rows, "starts at vertices or counted rows");
+      require(node_.ints.size() == 2 && node_.ints[0] >= 0 && node_.ints[0] <= kMaxCount && node_.ints[1] >= 0 &&
+                  node_.ints[1] <= kMaxCount,
+              "needs the first row and the number of rows");
+      require(from.kind == SpaceKind::vertex || node_.ints[0] + node_.ints[1] <= from.count,
+              "the rows are out of range");
+      out.space = Space::rows(node_.ints[1]);
+      return out;
+    }
+    int64_t count = 0;
+    for (const ValueType* t : in_) {
+      require(t->space.kind == SpaceKind::rows && t->dims == out.dims, "joins counted rows of the same dims");
+      count += t->space.count;
+      require(count <= kMaxCount, "too many rows");
+    }
+    out.space = node_.type.space;
+    require(out.space.kind == SpaceKind::vertex || out.space == Space::rows(count),
+            "gives vertices, or as many rows as it joins");
+    return out;
   }
 
   ValueType across_rows() const {

@@ -68,6 +68,8 @@ constexpr std::array<OpInfo, static_cast<size_t>(Op::count_)> kOps = {{
     {"standardize_grad", kNeural, 3, false},
     {"row_normalize", kNeural, 1, false},
     {"row_normalize_grad", kNeural, 2, false},
+    {"join_rows", kNeural, kAnyInputs, false},
+    {"slice_rows", kNeural, 1, false},
     {"log_softmax", kNeural, 1, false},
     {"log_softmax_grad", kNeural, 2, false},
     {"nll", kNeural, 3, false},

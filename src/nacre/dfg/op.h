@@ -4,7 +4,8 @@
 //
 // Spaces (see dfg.h): v0, v1, … vertices of block 0's sources, of block 0's destinations (= block 1's sources), …;
 // e0, e1, … edges of a block; s0, d0, … distinct (source, type) and (destination, type) pairs of a block's edges; t
-// edge types; p parameters (one row). Rows are written x[i]; `…` stands for the row dims.
+// edge types; p parameters (one row); r5, r1000, … a space of so many rows, such as the vertices of one kind. Rows are
+// written x[i]; `…` stands for the row dims.
 #pragma once
 
 #include <cstdint>
@@ -85,6 +86,10 @@ enum class Op : uint8_t {
   row_normalize,       // (x − mean)/√(variance + alpha) over the elements of each row (the core of layer norm)
   row_normalize_grad,  // (g, x)
 
+  // ---- neural: spaces of so many rows
+  join_rows,  // (a: r[…], b: r[…], …) → a space of vertices or of so many rows: the rows of all operands, in order
+  slice_rows,  // v[…] or r[…] → r<len>[…]: rows [begin, begin+len)
+
   // ---- neural: losses (scalars are p[])
   log_softmax,       // over the last dim (row dims [C])
   log_softmax_grad,  // (g, y) → g − eʸ·Σg
@@ -100,6 +105,8 @@ enum class Op : uint8_t {
 enum class Attr : uint8_t { none, src, dst, type, self, pair_src, pair_dst };
 
 enum class OpClass : uint8_t { leaf, indexing, neural };
+
+inline constexpr int kAnyInputs = -1;  // one or more
 
 struct OpInfo {
   std::string_view name;

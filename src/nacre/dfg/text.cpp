@@ -124,6 +124,8 @@ class Line {
       t.space = Space::pair_src(number<int>(space.substr(1)));
     } else if (space[0] == 'd') {
       t.space = Space::pair_dst(number<int>(space.substr(1)));
+    } else if (space[0] == 'r') {
+      t.space = Space::rows(number<int64_t>(space.substr(1)));
     } else {
       fail("unknown space '" + std::string(space) + "'");
     }

@@ -1,5 +1,7 @@
 #include "nacre/model/napa.h"
 
+#include <utility>
+
 #include "nacre/base/error.h"
 
 namespace nacre {
@@ -59,7 +61,29 @@ Value Napa::input(const std::string& name, const ValueType& type) {
   return leaf({.op = Op::input, .type = type, .name = name});
 }
 
-Value Napa::features(int64_t dim) { return input("x", {Space::vertex(0), {dim}}); }
+Value Napa::features(int64_t dim) {
+  if (options_.kinds.empty()) return input("x", {Space::vertex(0), {dim}});
+  const std::string key = "features:" + std::to_string(dim);
+  if (auto it = cache_.find(key); it != cache_.end()) return it->second;
+  return cache_[key] = features_of_kinds(dim);
+}
+
+Value Napa::features_of_kinds(int64_t dim) {
+  const std::string scope = std::exchange(scope_, "");  // the stage belongs to no layer
+  Node join{.op = Op::join_rows, .type = {Space::vertex(0), {}}};
+  for (const VertexKind& kind : options_.kinds) {
+    const Space rows = Space::rows(kind.vertices);
+    const Value y = kind.features > 0
+                        ? linear(input("x." + kind.name, {rows, {kind.features}}), "input." + kind.name, dim)
+                        : add({.op = Op::param,
+                               .type = {rows, {dim}},
+                               .name = "embedding." + kind.name + ".weight",
+                               .init = Init::glorot});
+    join.inputs.push_back(y.node());
+  }
+  scope_ = scope;
+  return add(std::move(join));
+}
 
 Value Napa::param(const std::string& name, const Dims& dims, Init init, double constant) {
   return add({.op = Op::param, .type = {Space::param(), dims}, .alpha = constant, .name = scope_ + name, .init = init});

@@ -16,6 +16,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "nacre/dfg/dfg.h"
 
@@ -50,9 +51,19 @@ Value operator*(double factor, Value x);
 
 enum class Aggregate : uint8_t { sum, mean, max };
 
+// Vertices of one kind in a graph of several: their ids follow those of the kind before.
+struct VertexKind {
+  std::string name;
+  int64_t vertices = 0;
+  int64_t features = 0;  // numbers each vertex comes with; 0 = none: a row is learned for every vertex
+
+  friend bool operator==(const VertexKind&, const VertexKind&) = default;
+};
+
 struct NapaOptions {
-  bool training = true;        // dropout, and batch norm by the batch's own statistics
-  bool edge_weighted = false;  // edge_weight() gives the weights
+  bool training = true;                // dropout, and batch norm by the batch's own statistics
+  bool edge_weighted = false;          // edge_weight() gives the weights
+  std::vector<VertexKind> kinds = {};  // in the order of their ids; empty: one kind, whose features are the input "x"
 };
 
 // How pull_linear aggregates. `weighting` is one number per edge, or none.
@@ -80,7 +91,9 @@ class Napa {
 
   // ---- leaves
   Value input(const std::string& name, const ValueType& type);
-  Value features(int64_t dim);  // "x", in v0
+  // In v0: the input "x". With several kinds of vertices, "x.<kind>" times input.<kind>.weight plus input.<kind>.bias,
+  // and the trained rows embedding.<kind>.weight of kinds without features.
+  Value features(int64_t dim);
   Value param(const std::string& name, const Dims& dims, Init init, double constant = 0);
   Value type_param(const std::string& name, const Dims& dims, Init init);   // one row per edge type
   Value state_param(const std::string& name, const Dims& dims, Init init);  // kept, not trained
@@ -136,6 +149,7 @@ class Napa {
 
  private:
   Value leaf(Node node);
+  Value features_of_kinds(int64_t dim);
   Value batch_norm(Value x, const std::string& name);
 
   Dfg& dfg_;

@@ -10,6 +10,7 @@ namespace nacre {
 namespace {
 
 constexpr int64_t kMaxWidth = int64_t{1} << 24;
+constexpr int64_t kMaxVertices = int64_t{1} << 40;
 
 void check_number(const char* option, double value, double least, double most) {
   if (value >= least && value <= most) return;
@@ -44,6 +45,17 @@ void check_general(const ModelOptions& o) {
   check_choice("activation", o.activation, {"none", "relu", "leaky_relu", "elu", "sigmoid", "tanh"});
   check_choice("norm", o.norm, {"none", "layer", "batch"});
   check_choice("loss", o.loss, {"cross_entropy", "bce", "none"});
+}
+
+void check_kinds(const std::vector<VertexKind>& kinds) {
+  for (size_t k = 0; k < kinds.size(); ++k) {
+    const VertexKind& kind = kinds[k];
+    check_number("vertices of a kind", static_cast<double>(kind.vertices), 0, static_cast<double>(kMaxVertices));
+    check_number("features of a kind", static_cast<double>(kind.features), 0, static_cast<double>(kMaxWidth));
+    const auto same = [&](const VertexKind& other) { return other.name == kind.name; };
+    if (std::any_of(kinds.begin(), kinds.begin() + static_cast<std::ptrdiff_t>(k), same))
+      throw UserError("kinds", "two kinds of vertices are named '" + kind.name + "'");
+  }
 }
 
 void refuse(const ModelInfo& info, const std::string& what, const std::string& remedy) {
@@ -109,10 +121,12 @@ void complete_knobs(const ModelInfo& info, ModelOptions& o) {
 ModelOptions complete_options(ModelOptions options) {
   const ModelInfo& info = find_model(options.model).info;
   if (options.activation.empty()) options.activation = info.activation;
+  if (options.in_dim == 0 && !options.kinds.empty()) options.in_dim = options.hidden;
   if (options.heads == 0) options.heads = std::max(1, info.heads);
   complete_aggregator(info, options);
   complete_knobs(info, options);
   check_general(options);
+  check_kinds(options.kinds);
   check_heads(info, options);
   check_graph(info, options);
   return options;

@@ -34,6 +34,8 @@ double node_flops(const Analysis& an, NodeRef i) {
     case Op::concat:
     case Op::slice:
     case Op::pad:
+    case Op::join_rows:
+    case Op::slice_rows:
     case Op::input:
     case Op::param:
       return 0;

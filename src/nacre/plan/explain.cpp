@@ -51,6 +51,8 @@ DfgWork count_dfg_work(const Dfg& dfg, const Blocks& blocks) {
       case Op::slice:
       case Op::pad:
       case Op::concat:
+      case Op::join_rows:
+      case Op::slice_rows:
         break;  // no arithmetic
       default:
         if (op_info(node.op).op_class == OpClass::neural) work.neural_flops += std::max(in, out);

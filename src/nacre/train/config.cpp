@@ -12,26 +12,35 @@ using nlohmann::json;
 constexpr const char* kUnusable = "holds no usable configuration";
 constexpr const char* kUnusableRemedy = "use the model.safetensors that a run folder holds";
 
+json kinds_json(const std::vector<VertexKind>& kinds) {
+  json list = json::array();
+  for (const VertexKind& k : kinds)
+    list.push_back({{"name", k.name}, {"vertices", k.vertices}, {"features", k.features}});
+  return list;
+}
+
 json model_json(const ModelOptions& m) {
-  return {{"model", m.model},
-          {"layers", m.layers},
-          {"in_dim", m.in_dim},
-          {"hidden", m.hidden},
-          {"out_dim", m.out_dim},
-          {"heads", m.heads},
-          {"out_heads", m.out_heads},
-          {"dropout", m.dropout},
-          {"input_dropout", m.input_dropout},
-          {"attention_dropout", m.attention_dropout},
-          {"aggregator", m.aggregator},
-          {"activation", m.activation},
-          {"norm", m.norm},
-          {"residual", m.residual},
-          {"num_bases", m.num_bases},
-          {"num_edge_types", m.num_edge_types},
-          {"edge_weighted", m.edge_weighted},
-          {"loss", m.loss},
-          {"knobs", m.knobs}};
+  json j = {{"model", m.model},
+            {"layers", m.layers},
+            {"in_dim", m.in_dim},
+            {"hidden", m.hidden},
+            {"out_dim", m.out_dim},
+            {"heads", m.heads},
+            {"out_heads", m.out_heads},
+            {"dropout", m.dropout},
+            {"input_dropout", m.input_dropout},
+            {"attention_dropout", m.attention_dropout},
+            {"aggregator", m.aggregator},
+            {"activation", m.activation},
+            {"norm", m.norm},
+            {"residual", m.residual},
+            {"num_bases", m.num_bases},
+            {"num_edge_types", m.num_edge_types},
+            {"edge_weighted", m.edge_weighted},
+            {"loss", m.loss},
+            {"knobs", m.knobs}};
+  if (!m.kinds.empty()) j["kinds"] = kinds_json(m.kinds);
+  return j;
 }
 
 json data_json(const RunConfig& c) {
@@ -77,6 +86,15 @@ json result_settings(const RunConfig& c) {
 template <class T>
 void take(const json& j, const char* key, T& value) {
   if (j.contains(key)) value = j.at(key).get<T>();
+}
+
+void take_kinds(const json& model, std::vector<VertexKind>& kinds) {
+  kinds.clear();
+  if (!model.contains("kinds")) return;
+  for (const json& k : model.at("kinds")) {
+    kinds.push_back(
+        {k.at("name").get<std::string>(), k.at("vertices").get<int64_t>(), k.at("features").get<int64_t>()});
+  }
 }
 
 // Paths may hold any bytes; JSON must not.
@@ -132,6 +150,7 @@ void apply_config_json(const std::string& text, const std::string& where, RunCon
     take(m, "num_bases", c.model.num_bases);
     take(m, "loss", c.model.loss);
     take(m, "knobs", c.model.knobs);
+    take_kinds(m, c.model.kinds);
     const json& d = j.at("data");
     if (c.data.empty()) {
       take(d, "data", c.data);

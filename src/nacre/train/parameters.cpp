@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "nacre/base/error.h"
+#include "nacre/base/parallel.h"
 #include "nacre/base/philox.h"
 
 namespace nacre {
@@ -41,10 +42,13 @@ void initialise(const Node& node, uint64_t seed, float* out, int64_t size) {
   }
   const float bound = init_bound(node);
   const uint64_t key = mix_key(seed, hash_name(node.name));
-  for (int64_t i = 0; i < size; ++i) {
-    const PhiloxBlock block = philox(key, 0, static_cast<uint64_t>(i) / 4);
-    out[i] = (2 * uniform01(block[static_cast<size_t>(i % 4)]) - 1) * bound;
-  }
+  parallel_for((size + 3) / 4, 1 << 14, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) {
+      const PhiloxBlock block = philox(key, 0, static_cast<uint64_t>(b));
+      for (int64_t i = 4 * b; i < std::min(4 * b + 4, size); ++i)
+        out[i] = (2 * uniform01(block[static_cast<size_t>(i % 4)]) - 1) * bound;
+    }
+  });
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace nacre {
 
 struct Parameter {
   std::string name;
-  Shape shape;         // with a leading dim of edge types where the parameter has one row per type
+  Shape shape;         // with a leading dim where the parameter has one row per edge type or vertex
   int64_t offset = 0;  // into the flat block, in elements
   int64_t size = 0;
   bool trained = true;  // false: state such as running statistics

@@ -8,7 +8,6 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
-#include "nacre/base/parallel.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/base/philox.h"
 #include "nacre/base/trace.h"
@@ -22,34 +21,6 @@ int64_t label_bytes(const Dataset& d) {
   return d.labels.size() * 4 + d.targets.bytes() + split * static_cast<int64_t>(sizeof(NodeId));
 }
 
-// Bag-of-words features: nothing negative, mostly zeros. Published results on such sets divide each row by its sum.
-bool looks_like_word_counts(const Tensor& x) {
-  const float* v = x.data<float>();
-  const int64_t sample = std::min<int64_t>(x.size(), 1 << 22);
-  int64_t zeros = 0;
-  for (int64_t i = 0; i < sample; ++i) {
-    if (v[i] < 0) return false;
-    zeros += v[i] == 0 ? 1 : 0;
-  }
-  return !x.empty() && zeros * 10 > sample * 9;
-}
-
-Tensor rows_divided_by_sum(const Tensor& x) {
-  Tensor out(DType::f32, x.shape());
-  const int64_t width = x.row_size();
-  parallel_for(x.rows(), 256, [&](int64_t b, int64_t e) {
-    for (int64_t r = b; r < e; ++r) {
-      const float* in = x.data<float>() + r * width;
-      float* to = out.data<float>() + r * width;
-      double sum = 0;
-      for (int64_t j = 0; j < width; ++j) sum += in[j];
-      const float factor = sum == 0 ? 0.0F : static_cast<float>(1 / sum);
-      for (int64_t j = 0; j < width; ++j) to[j] = in[j] * factor;
-    }
-  });
-  return out;
-}
-
 }  // namespace
 
 Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
@@ -59,7 +30,7 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
       views_(std::make_shared<GraphViews>()) {
   const double start = now_seconds();
   device_ = open_device(config_, views_);
-  if (!dataset_.features.defined()) {
+  if (!dataset_.features.defined() && !dataset_.heterogeneous()) {
     throw UserError(config_.data, "has no vertex features", "give them with --features FILE");
   }
   if (needs.training && (dataset_.num_classes < 1 || dataset_.splits.train.empty())) {
@@ -69,7 +40,7 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
   data_fingerprint_ = dataset_.fingerprint();
   metric_ = resolve_metric(config_.metric, dataset_);
   prepare_graph();
-  prepare_features();
+  normalize_features(dataset_, config_.normalize_features, notes_);
   complete_model(needs.training);
   ModelOptions options = config_.model;
   if (needs.training) {
@@ -115,18 +86,6 @@ void Session::prepare_graph() {
   }
 }
 
-void Session::prepare_features() {
-  const std::string& how = config_.normalize_features;
-  if (how != "auto" && how != "row" && how != "none") {
-    throw UserError("--normalize-features", "unknown way '" + how + "'", "use auto, row or none");
-  }
-  if (how == "none" || (how == "auto" && !looks_like_word_counts(dataset_.features))) return;
-  if (how == "auto")
-    notes_.emplace_back(
-        "features look like word counts: rows divided by their sums (--normalize-features none turns this off)");
-  dataset_.features = rows_divided_by_sum(dataset_.features);
-}
-
 void Session::complete_model(bool training) {
   ModelOptions& m = config_.model;
   const int64_t trained_in = m.in_dim;
@@ -139,7 +98,12 @@ void Session::complete_model(bool training) {
     throw UserError(config_.data, std::string("has ") + (dataset_.multilabel() ? "multi-label" : "single-label") +
                                       " data, the model was trained for the other kind");
   }
-  m.in_dim = dataset_.num_features();
+  const std::vector<VertexKind> kinds = vertex_kinds(dataset_);
+  if (guided || !m.kinds.empty()) check_trained_kinds(m.kinds, kinds, config_.data);
+  m.kinds = kinds;
+  leaves_ = feature_leaves(dataset_, kinds);
+  // Of several kinds, what they are projected to: as trained, or as wide as the hidden layers.
+  m.in_dim = kinds.empty() ? dataset_.num_features() : trained_in;
   m.out_dim = dataset_.num_classes;
   if ((trained_in != 0 && trained_in != m.in_dim) || (trained_out != 0 && trained_out != m.out_dim)) {
     throw UserError(config_.data, fmt::format("has {} features and {} classes, the model was trained for {} and {}",
@@ -149,6 +113,7 @@ void Session::complete_model(bool training) {
   m.edge_weighted = dataset_.graph.weighted();
   if (!guided) m.loss = dataset_.multilabel() ? "bce" : "cross_entropy";
   m = complete_options(m);
+  if (!kinds.empty()) notes_.push_back(kinds_text(kinds, m.in_dim));
 }
 
 Plan Session::training_plan(const Dfg& dfg, const std::string& resumed_plan) {
@@ -179,12 +144,15 @@ Plan Session::training_plan(const Dfg& dfg, const std::string& resumed_plan) {
 std::vector<MemoryItem> Session::memory() const {
   // On a GPU, of its memory: the host's graph and the best weights kept there are no part of it.
   std::vector<MemoryItem> items;
-  const auto reads_features = [](const std::unique_ptr<Executor>& e) { return e && e->step_reads("x"); };
-  const bool features = !state_ || reads_features(train_) || reads_features(eval_);
+  int64_t features = 0;
+  for (const FeatureLeaf& leaf : leaves_) {
+    const auto reads = [&](const std::unique_ptr<Executor>& e) { return e && e->step_reads(leaf.name); };
+    if (!state_ || reads(train_) || reads(eval_)) features += leaf.values.bytes();
+  }
   if (!state_) items.push_back({"graph", dataset_.graph.bytes()});
   items.insert(items.end(),
                {{state_ ? "graph and work lists" : "graph by source and work lists", device_.backend->graph_bytes()},
-                {"features", features ? dataset_.features.bytes() : 0},
+                {"features", features},
                 {"labels, splits and loss weights", label_bytes(dataset_) + dataset_.num_nodes() * 8},
                 {"parameters", parameters_->bytes()}});
   if (optimizer_) {
@@ -214,10 +182,12 @@ void Session::bind(Executor& executor) {
   };
   const auto tensor = [&](const std::string& name, const Tensor& t) { return leaf(name, t.raw(), t.bytes()); };
   // Where layers begin with a sum over raw features, that sum is a constant and the features are needed no more.
-  if (state_ && !executor.step_reads("x")) {
-    executor.bind_host("x", dataset_.features.raw());
-  } else {
-    executor.bind("x", tensor("x", dataset_.features));
+  for (const FeatureLeaf& x : leaves_) {
+    if (state_ && !executor.step_reads(x.name)) {
+      executor.bind_host(x.name, x.values.raw());
+    } else {
+      executor.bind(x.name, tensor(x.name, x.values));
+    }
   }
   executor.bind("label", tensor("label", labels_));
   executor.bind("target", tensor("target", dataset_.targets));
@@ -234,8 +204,9 @@ void Session::start() {
   // what is left.
   int64_t held = device_.backend->graph_bytes();
   if (!state_) {
-    held += dataset_.graph.bytes() + dataset_.features.bytes() + label_bytes(dataset_) + parameters_->bytes() +
-            (optimizer_ ? optimizer_->bytes() : 0);
+    held +=
+        dataset_.graph.bytes() + label_bytes(dataset_) + parameters_->bytes() + (optimizer_ ? optimizer_->bytes() : 0);
+    for (const FeatureLeaf& leaf : leaves_) held += leaf.values.bytes();
   }
   require_fit(items, config_.memory_limit > 0 ? config_.memory_limit : device_.backend->available_bytes() + held);
 

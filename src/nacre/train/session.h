@@ -10,6 +10,7 @@
 #include "nacre/engine/executor.h"
 #include "nacre/train/config.h"
 #include "nacre/train/device.h"
+#include "nacre/train/inputs.h"
 #include "nacre/train/parameters.h"
 #include "nacre/train/planner.h"
 
@@ -64,13 +65,13 @@ class Session {
 
  private:
   void prepare_graph();
-  void prepare_features();
   void complete_model(bool training);
   Plan training_plan(const Dfg& dfg, const std::string& resumed_plan);
   void make_targets();
 
   RunConfig config_;
-  Dataset dataset_;  // graph and features as the model sees them
+  Dataset dataset_;                  // graph and features as the model sees them
+  std::vector<FeatureLeaf> leaves_;  // its features
   uint64_t data_fingerprint_ = 0;
   std::vector<std::string> notes_;
   std::string metric_;

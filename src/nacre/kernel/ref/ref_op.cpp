@@ -10,7 +10,9 @@ bool supported(DType dtype) { return dtype == DType::f32 || dtype == DType::i32 
 
 void check(const Node& node, std::span<const ConstView> inputs, const View& out) {
   const std::string name(op_info(node.op).name);
-  NACRE_CHECK(inputs.size() == count(op_info(node.op).num_inputs), name + ": wrong number of operands");
+  const int wanted = op_info(node.op).num_inputs;
+  NACRE_CHECK(wanted == kAnyInputs ? !inputs.empty() : inputs.size() == count(wanted),
+              name + ": wrong number of operands");
   NACRE_CHECK(supported(out.type.dtype), name + ": no reference for results of type " + type_text(out.type));
   for (const ConstView& in : inputs) {
     NACRE_CHECK(supported(in.type.dtype), name + ": no reference for operands of type " + type_text(in.type));

@@ -1,6 +1,9 @@
 // Operations that cut and join rows, or sum over parts of them.
+#include <cstring>
 #include <vector>
 
+#include "nacre/base/error.h"
+#include "nacre/base/parallel.h"
 #include "nacre/kernel/ref/ref_impl.h"
 
 namespace nacre::ref {
@@ -85,6 +88,28 @@ void pad(const Call<T>& c) {
   }
 }
 
+// Whole rows are copied, not computed: plans run these two as they stand here.
+template <class T>
+void copy_rows(const ConstView& from, int64_t first, const View& to, int64_t at, int64_t rows) {
+  NACRE_CHECK(first >= 0 && first + rows <= from.rows && at + rows <= to.rows, "copies rows that do not exist");
+  const int64_t width = to.type.row_size();
+  parallel_for(rows, 1024, [&](int64_t begin, int64_t end) {
+    std::memcpy(static_cast<T*>(to.data) + (at + begin) * width,
+                static_cast<const T*>(from.data) + (first + begin) * width, count((end - begin) * width) * sizeof(T));
+  });
+}
+
+template <class T>
+void join_rows(const Call<T>& c) {
+  int64_t at = 0;
+  for (const ConstView& in : c.inputs) {
+    copy_rows<T>(in, 0, c.result, at, in.rows);
+    at += in.rows;
+  }
+  NACRE_CHECK(at == c.result.rows,
+              "joins " + std::to_string(at) + " rows where " + std::to_string(c.result.rows) + " are needed");
+}
+
 }  // namespace
 
 template <class T>
@@ -100,6 +125,10 @@ bool run_shape(const Call<T>& call) {
       return slice(call), true;
     case Op::pad:
       return pad(call), true;
+    case Op::join_rows:
+      return join_rows(call), true;
+    case Op::slice_rows:
+      return copy_rows<T>(call.inputs[0], call.node.ints[0], call.result, 0, call.result.rows), true;
     default:
       return false;
   }

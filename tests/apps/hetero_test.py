@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Graphs of several kinds of vertices, from an on-disk layout to predictions, one command each."""
+import json
+import pathlib
+import sys
+
+import cli
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench" / "hetero"))
+import make_igbh
+
+WIDTHS = {"paper": 32, "author": 24, "institute": 8}  # fields of study have no features
+SCALE = 0.01 if "--sanitized" in sys.argv else 0.04
+
+
+class Hetero(cli.CliTest):
+    def setUp(self):
+        super().setUp()
+        self.vertices, self.edges = make_igbh.write(self.dir / "igbh", SCALE, WIDTHS)
+
+    def losses(self, run):
+        return [json.loads(line)["loss"] for line in self.read(run + "/metrics.jsonl").splitlines()]
+
+    def test_igbh_trains_with_one_command(self):
+        for model in ("rgcn", "gat"):
+            with self.subTest(model):
+                r = self.ok("train", "--data", "igbh", "--model", model, "--hidden", 16, "--epochs", 6, "--lr", 0.02,
+                            "--checkpoint", model, "--json")
+                self.assertIn("4 kinds of vertices: paper (32 features), author (24 features), institute (8 features) "
+                              "projected to 16; rows of 16 learned for fos", r.err)
+                losses = self.losses(model)
+                self.assertEqual(losses, sorted(losses, reverse=True))
+                self.assertLess(losses[-1], 0.8 * losses[0])
+                if not cli.SANITIZED:
+                    self.assertGreater(r.last_json()["test_acc"], 3 / make_igbh.CLASSES)
+                j = self.ok("eval", "--checkpoint", model, "--json").last_json()
+                self.assertEqual(j["test_acc"], r.last_json()["test_acc"])
+        raw = self.read("rgcn/model.safetensors")
+        header = json.loads(raw[8:8 + int.from_bytes(raw[:8], "little")])
+        self.assertEqual(header["input.author.weight"]["shape"], [24, 16])
+        fields = max(make_igbh.CLASSES, round(make_igbh.VERTICES["fos"] * SCALE))
+        self.assertEqual(header["embedding.fos.weight"]["shape"], [fields, 16])
+        self.assertEqual(header["layers.0.weight"]["shape"], [8, 16, 16])  # four relations and their reverses
+        self.ok("predict", "--checkpoint", "rgcn", "-o", "p.csv")
+        self.assertEqual(len(self.read("p.csv").splitlines()), 1 + self.vertices)
+
+    def test_interrupted_runs_continue_to_the_same_weights(self):
+        common = ("train", "--data", "igbh", "--model", "rgcn", "--hidden", 8, "--dropout", 0.3)
+        self.ok(*common, "--epochs", 4, "--checkpoint", "whole", "--threads", 1)
+        self.ok(*common, "--epochs", 2, "--checkpoint", "parts", "--threads", 2)
+        self.ok(*common, "--epochs", 4, "--checkpoint", "parts", "--resume")
+        self.assertEqual(self.read("parts/model.safetensors"), self.read("whole/model.safetensors"))
+
+    def test_a_model_meets_other_kinds(self):
+        self.ok("train", "--data", "igbh", "--model", "rgcn", "--hidden", 8, "--epochs", 1, "--checkpoint", "run")
+        make_igbh.write(self.dir / "other", SCALE, dict(WIDTHS, author=12))
+        self.refused("eval", "--checkpoint", "run", "--data", "other", says="author (12 features)")
+
+
+if __name__ == "__main__":
+    cli.main()
