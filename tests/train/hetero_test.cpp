@@ -210,6 +210,15 @@ TEST(Hetero, TrainedModelsNeedTheKindsTheyWereTrainedFor) {
   EXPECT_USER_ERROR(Session(kinds_data(), plain, evaluation), "the kinds paper (7 features)");
 }
 
+TEST(Hetero, DamagedKindsAreAUserError) {
+  for (const char* kinds : {"7", "\"paper\"", "[7]", "[{}]", R"([{"name":"a","vertices":"many","features":2}])",
+                            R"([{"name":"a","vertices":3}])"}) {
+    RunConfig config;
+    const std::string text = std::string(R"({"model":{"kinds":)") + kinds + R"(},"data":{},"training":{}})";
+    EXPECT_USER_ERROR(apply_config_json(text, "weights", config), "weights");
+  }
+}
+
 TEST(Hetero, WordCountsAreFoundKindByKind) {
   Dataset d = kinds_data();
   Tensor words = Tensor::zeros(DType::f32, {kAuthors, 30});
