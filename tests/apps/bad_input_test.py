@@ -217,8 +217,9 @@ class BadUsage(cli.CliTest):
 
     def test_precisions(self):
         for device in ("cpu", "auto"):
-            self.refused_train("--device", device, "--precision", "tf32", says="'tf32' needs a GPU")
-        for precision in ("", "f64", "fp32", "F32", "bf16", "tf"):
+            for precision in ("tf32", "bf16"):
+                self.refused_train("--device", device, "--precision", precision, says=f"'{precision}' needs a GPU")
+        for precision in ("", "f64", "fp32", "F32", "bf", "tf"):
             self.refused_train(f"--precision={precision}", says="--precision")
             self.refused("plan", "--data", "small.npz", "--device", "cuda:typical", f"--precision={precision}",
                          says="--precision")

@@ -57,9 +57,9 @@ TEST_F(GpuRowsTest, Bf16Agrees) {
   const Graph graph = typed_weighted_graph({.vertices = 300, .edges = 3000, .hub_edges = 290, .seed = 6});
   const std::vector<std::string> models = {"gcn",      "gcn_weighted", "gcn_batch_norm", "sage_mean",
                                            "sage_sum", "gat",          "gatv2",          "rgcn"};
-  expect_models_agree(graph, models, 64, 3e-2);
+  expect_models_agree(graph, models, 64, 5e-2);
   // Widths that are no multiple of eight stay f32 next to those that are.
-  expect_models_agree(graph, models, 20, 3e-2);
+  expect_models_agree(graph, models, 20, 5e-2);
   // Sums without division, and an LSTM's gates, make more of a rounded digit.
   expect_models_agree(graph, {"gin", "sage_lstm"}, 32, 1e-1);
 }

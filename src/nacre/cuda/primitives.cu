@@ -32,19 +32,21 @@ __device__ float read(const __nv_bfloat16* c, int64_t i) { return __bfloat162flo
 __device__ void write(float* c, int64_t i, float value) { c[i] = value; }
 __device__ void write(__nv_bfloat16* c, int64_t i, float value) { c[i] = __float2bfloat16(value); }
 
+// A block is a tile of threads: columns side by side, several rows.
 template <class Element>
 __global__ void finish(FinishProduct work) {
   auto* c = static_cast<Element*>(work.c);
-  const int64_t matrix = work.m * work.n;
-  const int64_t step = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < work.batch * matrix; i += step) {
-    const int64_t column = i % work.n;
-    const int64_t at = i / matrix * work.stride + i % matrix / work.n * work.ldc + column;
-    float value = work.scale == 0 ? 0.0F : work.scale * read(c, at);
-    if (work.bias != nullptr) value += work.bias[column];
-    // max() would turn a NaN into 0
-    if (work.relu && value < 0) value = 0;
-    write(c, at, value);
+  for (int64_t row = int64_t{blockIdx.x} * blockDim.y + threadIdx.y; row < work.batch * work.m;
+       row += int64_t{gridDim.x} * blockDim.y) {
+    const int64_t first = work.batch == 1 ? row * work.ldc : row / work.m * work.stride + row % work.m * work.ldc;
+    for (int64_t column = threadIdx.x; column < work.n; column += blockDim.x) {
+      const int64_t at = first + column;
+      float value = work.scale == 0 ? 0.0F : work.scale * read(c, at);
+      if (work.bias != nullptr) value += work.bias[column];
+      // max() would turn a NaN into 0
+      if (work.relu && value < 0) value = 0;
+      write(c, at, value);
+    }
   }
 }
 
@@ -74,14 +76,16 @@ cudaError_t positions_of(TemporaryMemory& temporary, const uint8_t* flags, uint3
 }
 
 cudaError_t finish_product(const FinishProduct& work, cudaStream_t stream) {
-  const int64_t elements = work.batch * work.m * work.n;
-  if (elements == 0) return cudaSuccess;
-  constexpr int kThreads = 256;
-  const auto blocks = static_cast<unsigned>(std::min<int64_t>((elements + kThreads - 1) / kThreads, 16384));
+  const int64_t rows = work.batch * work.m;
+  if (rows * work.n == 0) return cudaSuccess;
+  unsigned columns = 32;
+  while (columns < 256 && columns < work.n) columns *= 2;
+  const dim3 block(columns, 256 / columns);
+  const auto blocks = static_cast<unsigned>(std::min<int64_t>((rows + block.y - 1) / block.y, 16384));
   if (work.bf16) {
-    finish<__nv_bfloat16><<<blocks, kThreads, 0, stream>>>(work);
+    finish<__nv_bfloat16><<<blocks, block, 0, stream>>>(work);
   } else {
-    finish<float><<<blocks, kThreads, 0, stream>>>(work);
+    finish<float><<<blocks, block, 0, stream>>>(work);
   }
   return cudaGetLastError();
 }

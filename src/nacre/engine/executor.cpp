@@ -8,6 +8,7 @@
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/trace.h"
+#include "nacre/plan/in_place.h"
 
 namespace nacre {
 namespace {
@@ -77,41 +78,6 @@ std::vector<int> Executor::last_readers() const {
   return last;
 }
 
-// Hand-written kernels read their arguments in any order. (An argument may be a reshape of the value.)
-bool Executor::reads_argument(const Kernel& kernel, NodeRef value) const {
-  return std::any_of(kernel.args.begin(), kernel.args.end(),
-                     [&](NodeRef a) { return a >= 0 && plan_.alias[static_cast<size_t>(a)] == value; });
-}
-
-// A value stored by a row program may overwrite an operand of equal size that the program reads row by row and that
-// nobody reads afterwards: a gradient takes the place of the activation whose sign it needed. Returns that operand, or
-// -1.
-NodeRef Executor::reusable_operand(const Kernel& kernel, NodeRef written, const std::vector<int>& last_reader,
-                                   int k) const {
-  const bool map = kernel.kind == KernelKind::map;
-  const RowProgram& program = map ? kernel.program : kernel.tail;
-  if (!map && (written == kernel.root || written == kernel.second)) return -1;  // written before its tail reads
-  for (const NodeRef r : kernel.reads) {
-    if (last_reader[static_cast<size_t>(r)] != k || node_request_[static_cast<size_t>(r)] < 0) continue;
-    if (bytes_of(r) != bytes_of(written) || plan_.dfg[r].type.row_size() != plan_.dfg[written].type.row_size())
-      continue;
-    const auto reads = [&](const std::vector<NodeRef>& list) {
-      return std::find(list.begin(), list.end(), r) != list.end();
-    };
-    bool by_row = !reads_argument(kernel, r) && (map || !reads(kernel.program.operands));
-    bool stored = false;
-    for (const Micro& m : program.code) {
-      if (m.operand < 0) continue;
-      const NodeRef operand = program.operands[static_cast<size_t>(m.operand)];
-      stored |= operand == written;
-      // From the store on, the rows of `r` are gone.
-      if (operand == r && (m.op != MicroOp::load || stored)) by_row = false;
-    }
-    if (by_row) return r;
-  }
-  return -1;
-}
-
 // Constants are computed before the first step, whatever stands before them in the list.
 std::vector<int> Executor::time_of_kernels() const {
   std::vector<int> time;
@@ -152,7 +118,10 @@ void Executor::plan_memory() {
     }
     if (kernel.once) continue;
     for (const NodeRef w : kernel.writes) {
-      const NodeRef r = reusable_operand(kernel, w, last_reader, k);
+      const NodeRef r = overwritten_operand(plan_, kernel, w, [&](NodeRef o) {
+        return last_reader[static_cast<size_t>(o)] == k && node_request_[static_cast<size_t>(o)] >= 0 &&
+               bytes_of(o) == bytes_of(w);
+      });
       if (r >= 0) {
         // One request for both: it now lives as long as the new value.
         node_request_[static_cast<size_t>(w)] = node_request_[static_cast<size_t>(r)];

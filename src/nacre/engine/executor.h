@@ -79,8 +79,6 @@ class Executor {
   std::vector<int> last_readers() const;
   std::vector<int> time_of_kernels() const;
   void request_leaves(int constants);
-  bool reads_argument(const Kernel& kernel, NodeRef value) const;
-  NodeRef reusable_operand(const Kernel& kernel, NodeRef written, const std::vector<int>& last_reader, int k) const;
 
   Plan plan_;
   Blocks blocks_;

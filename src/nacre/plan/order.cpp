@@ -4,6 +4,7 @@
 #include <map>
 
 #include "nacre/base/error.h"
+#include "nacre/plan/in_place.h"
 
 namespace nacre {
 namespace {
@@ -25,6 +26,22 @@ class LiveValues {
     for (const auto& [name, node] : plan.dfg.updates()) keep(node);
   }
 
+  // How much more is alive while the kernel runs than before it: what it writes, unless in an operand's place.
+  int64_t extra(const Kernel& k) const {
+    int64_t bytes = written(k);
+    std::vector<NodeRef> taken;
+    for (const NodeRef w : k.writes) {
+      const NodeRef r = overwritten_operand(plan_, k, w, [&](NodeRef o) {
+        return in_step_[static_cast<size_t>(o)] && readers_[static_cast<size_t>(o)] == 1 && size(o) == size(w) &&
+               std::find(taken.begin(), taken.end(), o) == taken.end();
+      });
+      if (r < 0) continue;
+      taken.push_back(r);
+      bytes -= size(w);
+    }
+    return bytes;
+  }
+
   // How much more (or less) is alive after the kernel than before it.
   int64_t change(const Kernel& k) const {
     int64_t bytes = written(k);
@@ -35,7 +52,7 @@ class LiveValues {
   }
 
   void run(const Kernel& k) {
-    peak_ = std::max(peak_, live_ + written(k));
+    peak_ = std::max(peak_, live_ + extra(k));
     live_ += change(k);
     for (const NodeRef r : k.reads) --readers_[static_cast<size_t>(r)];
   }
@@ -61,6 +78,16 @@ class LiveValues {
   int64_t peak_ = 0;
 };
 
+// Small values (gradients of weights) weigh nothing against those of vertices.
+int64_t largest_value(const Plan& plan, const Blocks& blocks) {
+  int64_t most = 1;
+  for (const Kernel& k : plan.kernels) {
+    for (const NodeRef w : k.writes)
+      most = std::max(most, blocks.rows(plan.dfg[w].type.space) * plan.dfg[w].type.row_size() * 4);
+  }
+  return most;
+}
+
 std::vector<size_t> greedy_order(const Plan& plan, const Blocks& blocks) {
   std::map<NodeRef, size_t> writer;
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
@@ -81,12 +108,15 @@ std::vector<size_t> greedy_order(const Plan& plan, const Blocks& blocks) {
     });
   };
   LiveValues live(plan, blocks);
+  const int64_t unit = std::max<int64_t>(1, largest_value(plan, blocks) / 64);
+  const auto units = [unit](int64_t bytes) { return (bytes >= 0 ? bytes : bytes - unit + 1) / unit; };
   while (order.size() < plan.kernels.size()) {
     size_t best = plan.kernels.size();
-    int64_t best_change = 0;
+    std::pair<int64_t, int64_t> best_change;
     for (size_t k = 0; k < plan.kernels.size(); ++k) {
       if (done[k] || !ready(k)) continue;
-      const int64_t change = live.change(plan.kernels[k]);
+      // Of those after which equally much is alive, the one that needs least itself.
+      const std::pair change(units(live.change(plan.kernels[k])), units(live.extra(plan.kernels[k])));
       if (best == plan.kernels.size() || change < best_change) {
         best = k;
         best_change = change;

@@ -98,9 +98,9 @@ int64_t rows_at_a_time(const GpuKernel& g, const Product& p, const GemmShape& sh
   const bool copied = p.narrow && !g.narrow(g.kernel.args[0]);
   const int64_t row = (p.to < 0 ? shape.n * bytes_of_element(p.narrow_out) : 0) + (copied ? 2 * shape.k : 0);
   if (row == 0) return shape.m;
-  constexpr int64_t kBytes = int64_t{96} << 20;
+  const int64_t some = std::clamp<int64_t>(row * shape.m / 4, int64_t{32} << 20, int64_t{96} << 20);
   const int64_t cache = g.context.options().cache_bytes;
-  const int64_t most = (cache > 0 ? cache : kBytes) / row;
+  const int64_t most = (cache > 0 ? cache : some) / row;
   constexpr int64_t kStep = 16;
   return std::min(shape.m, std::max(kStep, most / kStep * kStep));
 }

@@ -194,7 +194,8 @@ Step order_kept_weights(const GpuKernel& g, GpuContext::Derived& kept) {
   const cpu::RowView& view = *rows_view(g).host;
   const int64_t entries = view.row_ptr[view.rows];
   std::vector<std::pair<int64_t, Step>> pieces;
-  const std::shared_ptr<void> ids = g.context.derived("edge numbers in passing", kPiece * 4).memory;
+  const int64_t piece = std::min(kPiece, entries);
+  const std::shared_ptr<void> ids = g.context.derived(fmt::format("{} edge numbers", piece), piece * 4).memory;
   for (int64_t first = 0; first < entries; first += kPiece) {
     const int64_t count = std::min(kPiece, entries - first);
     pieces.emplace_back(first,
