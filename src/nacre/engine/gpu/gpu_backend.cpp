@@ -10,6 +10,7 @@ namespace {
 
 const GpuFamily& family_of(const Kernel& kernel, const Dfg& dfg) {
   if (runs_on_host(kernel, dfg)) return kGpuHost;
+  if (copies_rows(kernel, dfg)) return kGpuCopy;
   if (sums_pairs(kernel)) return kGpuTyped;
   switch (kernel.kind) {
     case KernelKind::map:
