@@ -64,10 +64,10 @@ struct Node {
   std::vector<int64_t> ints;  // row_sum {rank}; slice, slice_rows {begin, len}; pad {begin, total}; index along type
                               // {layer} or {layer, 1}, {layer, 2} to pairs of sources, destinations; index along src or
                               // dst to the pairs of that end {1}
-  std::string name;         // leaves
-  uint64_t salt = 0;        // dropout
-  Init init = Init::zeros;  // param
-  bool state = false;       // param: kept in checkpoints, not trained (running statistics)
+  std::string name;           // leaves
+  uint64_t salt = 0;          // dropout
+  Init init = Init::zeros;    // param
+  bool state = false;         // param: kept in checkpoints, not trained (running statistics)
 
   friend bool operator==(const Node&, const Node&) = default;
 };
