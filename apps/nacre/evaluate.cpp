@@ -27,7 +27,16 @@ struct EvalCommand {
   std::string checkpoint;
   std::string output = "predictions.csv";
   bool scores = false;
+  bool embeddings = false;
   bool json = false;
+};
+
+// What is written of every vertex.
+struct Rows {
+  const float* values = nullptr;
+  int64_t width = 0;
+  const char* name = "scores";
+  const float* of(int64_t v) const { return values + v * width; }
 };
 
 // The final weights of a run folder, or the file itself.
@@ -51,7 +60,8 @@ std::unique_ptr<Session> open_session(EvalCommand& c) {
   if (settings == metadata.end())
     throw UserError(file, "does not say how the model was built", "use the model.safetensors of a run folder");
   apply_config_json(settings->second, file, c.config);
-  auto session = std::make_unique<Session>(open_data(c.config), c.config, SessionNeeds{.training = false});
+  auto session = std::make_unique<Session>(open_data(c.config), c.config,
+                                           SessionNeeds{.training = false, .embeddings = c.embeddings});
   show_session(*session);
   load_weights(file, session->parameters());
   session->start();
@@ -118,19 +128,22 @@ std::string predicted(const Session& session, const float* row) {
   return set;
 }
 
-void write_csv(const EvalCommand& c, const Session& session, const float* scores) {
+void write_csv(const EvalCommand& c, const Session& session, const Rows& rows) {
   const Dataset& d = session.dataset();
-  const int64_t classes = session.config().model.out_dim;
-  std::string header = d.heterogeneous() ? "kind,node,prediction" : "node,prediction";
-  for (int64_t k = 0; c.scores && k < classes; ++k) header += fmt::format(",score_{}", k);
+  const bool numbers = c.scores || c.embeddings;
+  std::string header = d.heterogeneous() ? "kind,node" : "node";
+  if (!c.embeddings) header += ",prediction";
+  for (int64_t k = 0; numbers && k < rows.width; ++k)
+    header += fmt::format(",{}_{}", c.embeddings ? "embedding" : "score", k);
   PendingFile file(c.output);
   file.append(header + "\n");
   std::string lines;
   for (const int64_t v : row_order(d)) {
-    const float* row = scores + v * classes;
+    const float* row = rows.of(v);
     if (d.heterogeneous()) lines += d.node_types[kind_of(d, v)] + ",";
-    lines += csv_name(d, v) + "," + predicted(session, row);
-    for (int64_t k = 0; c.scores && k < classes; ++k) lines += fmt::format(",{}", row[k]);
+    lines += csv_name(d, v);
+    if (!c.embeddings) lines += "," + predicted(session, row);
+    for (int64_t k = 0; numbers && k < rows.width; ++k) lines += fmt::format(",{}", row[k]);
     lines += '\n';
     if (lines.size() > (1 << 20)) {
       file.append(lines);
@@ -141,50 +154,55 @@ void write_csv(const EvalCommand& c, const Session& session, const float* scores
   file.commit();
 }
 
-// Scores row by row, and whose they are where rows are not simply 0, 1, 2, ….
-void write_npy_scores(const EvalCommand& c, const Session& session, const float* scores) {
+// Numbers row by row, and whose they are where rows are not simply 0, 1, 2, ….
+void write_npy_rows(const EvalCommand& c, const Session& session, const Rows& rows) {
   const Dataset& d = session.dataset();
-  const int64_t classes = session.config().model.out_dim;
-  const std::vector<int64_t> rows = row_order(d);
-  const auto score = [&](int64_t i) { return scores[rows[i / classes] * classes + i % classes]; };
-  write_npy<float>(c.output, {d.num_nodes(), classes}, score);
+  const std::vector<int64_t> order = row_order(d);
+  write_npy<float>(c.output, {d.num_nodes(), rows.width},
+                   [&](int64_t i) { return rows.of(order[i / rows.width])[i % rows.width]; });
   bool plain = true;
-  for (int64_t i = 0; i < d.num_nodes(); ++i) plain = plain && original_id(d, rows[i]) == i;
+  for (int64_t i = 0; i < d.num_nodes(); ++i) plain = plain && original_id(d, order[i]) == i;
   if (plain) return;
   const std::string ids = c.output.substr(0, c.output.size() - 4) + ".ids.npy";
-  write_npy<int64_t>(ids, {d.num_nodes()}, [&](int64_t i) { return original_id(d, rows[i]); });
+  write_npy<int64_t>(ids, {d.num_nodes()}, [&](int64_t i) { return original_id(d, order[i]); });
   log_info("rows are those of the ids in " + ids);
 }
 
-void write_tensors(const EvalCommand& c, const Session& session, const float* scores) {
+void write_tensors(const EvalCommand& c, const Session& session, const Rows& rows) {
   const Dataset& d = session.dataset();
-  const Shape shape = {d.num_nodes(), session.config().model.out_dim};
+  const Shape shape = {d.num_nodes(), rows.width};
   if (d.original_ids.empty()) {
-    write_safetensors(c.output, {{"scores", Tensor(DType::f32, shape, nullptr, const_cast<float*>(scores))}}, {});
+    write_safetensors(c.output, {{rows.name, Tensor(DType::f32, shape, nullptr, const_cast<float*>(rows.values))}}, {});
     return;
   }
   Tensor ids(DType::i64, {d.num_nodes()});
   Tensor sorted(DType::f32, shape);
-  const std::vector<int64_t> rows = row_order(d);
+  const std::vector<int64_t> order = row_order(d);
   for (int64_t i = 0; i < d.num_nodes(); ++i) {
-    ids.data<int64_t>()[i] = original_id(d, rows[i]);
-    std::copy_n(scores + rows[i] * shape[1], shape[1], sorted.data<float>() + i * shape[1]);
+    ids.data<int64_t>()[i] = original_id(d, order[i]);
+    std::copy_n(rows.of(order[i]), shape[1], sorted.data<float>() + i * shape[1]);
   }
-  write_safetensors(c.output, {{"ids", ids}, {"scores", sorted}}, {});
+  write_safetensors(c.output, {{"ids", ids}, {rows.name, sorted}}, {});
 }
 
 void run_predict(EvalCommand& c) {
-  using Write = void (*)(const EvalCommand&, const Session&, const float*);
+  using Write = void (*)(const EvalCommand&, const Session&, const Rows&);
   Write write = nullptr;
   if (c.output.ends_with(".csv")) write = write_csv;
-  if (c.output.ends_with(".npy")) write = write_npy_scores;
+  if (c.output.ends_with(".npy")) write = write_npy_rows;
   if (c.output.ends_with(".safetensors")) write = write_tensors;
   if (write == nullptr) {
     throw UserError("--output", "'" + c.output + "' has an unknown ending", "use .csv, .npy or .safetensors");
   }
   const auto session = open_session(c);
-  write(c, *session, session->predict());
-  fmt::print("predictions for {} vertices: {}\n", human_count(session->dataset().num_nodes()), c.output);
+  Rows rows{session->predict(), session->config().model.out_dim};
+  if (c.embeddings) {
+    const float* values = session->embeddings();
+    rows = {values, session->embedding_width(), "embeddings"};
+  }
+  write(c, *session, rows);
+  fmt::print("{} of {} vertices: {}\n", c.embeddings ? "embeddings" : "predictions",
+             human_count(session->dataset().num_nodes()), c.output);
 }
 
 std::shared_ptr<EvalCommand> add_common(Command command) {
@@ -211,6 +229,7 @@ void add_predict(Command app) {
   command.add_option("--output,-o", c->output, "a .csv, .npy or .safetensors file, by the source's own ids")
       .show_default();
   command.add_flag("--scores", c->scores, "csv: also every class's score");
+  command.add_flag("--embeddings", c->embeddings, "what the last layer is given instead of predictions");
   command.callback([c] { run_predict(*c); });
 }
 

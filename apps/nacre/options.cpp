@@ -204,9 +204,12 @@ GemmType gemm_precision(const std::string& precision) {
 Dataset open_data(const RunConfig& c) {
   const double start = now_seconds();
   Dataset dataset = load_dataset(c.data, c.load);
-  log_info(fmt::format("{}: {} vertices, {} edges, {} features, {} classes ({})", dataset.name,
-                       human_count(dataset.num_nodes()), human_count(dataset.graph.num_edges()),
-                       human_count(dataset.num_features()), human_count(dataset.num_classes),
+  const std::string features =
+      dataset.heterogeneous()
+          ? fmt::format("{} kinds, {} relations", dataset.node_types.size(), dataset.relations.size())
+          : human_count(dataset.num_features()) + " features";
+  log_info(fmt::format("{}: {} vertices, {} edges, {}, {} classes ({})", dataset.name, human_count(dataset.num_nodes()),
+                       human_count(dataset.graph.num_edges()), features, human_count(dataset.num_classes),
                        human_seconds(now_seconds() - start)));
   return dataset;
 }

@@ -241,6 +241,24 @@ class Predictions(cli.CliTest):
         self.assertEqual(array.array("q", content[8 + length + begin:8 + length + end]).tolist(), list(range(cli.NODES)))
         self.assertFalse(os.path.exists(self.dir / "b.ids.npy"), "rows are 0, 1, 2, …")
 
+    def test_embeddings(self):
+        self.write("small.npz", cli.small_npz())
+        self.ok("train", "--data", "small.npz", "--epochs", 2, "--hidden", 12, "--checkpoint", "run")
+        for ending in ("csv", "npy", "safetensors"):
+            self.ok("predict", "--checkpoint", "run", "--data", "small.npz", "-o", f"e.{ending}", "--embeddings")
+        shape, values = read_npy(self.read("e.npy"))
+        self.assertEqual(shape, (cli.NODES, 12))
+        rows = list(csv.DictReader(io.StringIO(self.read("e.csv").decode())))
+        self.assertEqual(list(rows[0]), ["node"] + [f"embedding_{k}" for k in range(12)])
+        written = [float(row[f"embedding_{k}"]) for row in rows for k in range(12)]
+        for one, other in zip(values, written):
+            self.assertAlmostEqual(one, other, places=5)
+        self.assertTrue(min(values) >= 0 < max(values))  # after relu
+        self.assertIn(b"embeddings", self.read("e.safetensors")[:200])
+        self.ok("train", "--data", "small.npz", "--epochs", 1, "--layers", 1, "--checkpoint", "flat")
+        self.refused("predict", "--checkpoint", "flat", "--data", "small.npz", "-o", "f.npy", "--embeddings",
+                     says="hidden layer")
+
 
 if __name__ == "__main__":
     cli.main()

@@ -35,6 +35,8 @@ int64_t available_memory() {
 
 int64_t peak_memory() { return std::max<int64_t>(0, read_number("/proc/self/status", "VmHWM:")) * 1024; }
 
+int64_t held_memory() { return std::max<int64_t>(0, read_number("/proc/self/status", "RssAnon:")) * 1024; }
+
 void reset_peak_memory() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 }  // namespace nacre

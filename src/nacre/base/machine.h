@@ -11,5 +11,7 @@ int64_t available_memory();
 // that.
 int64_t peak_memory();
 void reset_peak_memory();
+// What this process holds now that is not a file's, in bytes.
+int64_t held_memory();
 
 }  // namespace nacre

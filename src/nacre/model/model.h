@@ -3,8 +3,8 @@
 // Leaves of the DFG build_model returns: "x" v0[in_dim], or with several kinds of vertices "x.<kind>" r[features];
 // "edge_weight.<l>" e(l)[] when edge_weighted; parameters (see napa.h); with a loss "label" v(L)[]:i32 or "target"
 // v(L)[C]:u8, and "loss_weight" v(L)[] (1/n on the n vertices that count and 0 elsewhere gives the mean). Outputs:
-// "logits" v(L)[C], and "loss". The evaluation DFG has the same parameters in the same order and comes from the same
-// options with training = false.
+// "logits" v(L)[C], "loss", and where asked for "embedding". The evaluation DFG has the same parameters in the same
+// order and comes from the same options with training = false.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +37,7 @@ struct ModelOptions {
   bool edge_weighted = false;     // the graph has edge weights, and they count
   std::vector<VertexKind> kinds;  // of vertices; empty: one kind
   bool training = true;
+  bool embeddings = false;              // one more output, "embedding": what the last layer is given
   std::string loss = "cross_entropy";   // cross_entropy, bce, none
   std::map<std::string, double> knobs;  // settings of the model's own (ModelInfo::knobs)
 

@@ -89,6 +89,9 @@ class Napa {
   void begin_layer(int layer);
   void end_layers() { scope_.clear(); }
 
+  // A named result of the DFG beside the logits.
+  void output(const std::string& name, Value value) { dfg_.set_output(name, value.node()); }
+
   // ---- leaves
   Value input(const std::string& name, const ValueType& type);
   // In v0: the input "x". With several kinds of vertices, "x.<kind>" times input.<kind>.weight plus input.<kind>.bias,

@@ -11,6 +11,7 @@ Value stack_layers(Napa& net, const ModelOptions& options, const LayerFunction& 
     if (!last) {
       y = net.activation(net.norm(y, "norm", options.norm), options.activation);
       if (options.residual && x.dims() == y.dims()) y = y + (x.layer() == y.layer() ? x : net.self(x));
+      if (options.embeddings && l + 2 == options.layers) net.output("embedding", y);
       y = net.dropout(y, options.dropout);
     }
     x = y;

@@ -55,6 +55,7 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
   }
   if (needs.evaluation || !needs.training) {
     options.training = false;
+    options.embeddings = needs.embeddings;
     options.loss = "none";
     const Dfg dfg = build_model(options);
     if (!blocks_) blocks_ = std::make_unique<Blocks>(Blocks::full(dataset_.graph, std::max(1, dfg.num_layers())));
@@ -207,6 +208,8 @@ void Session::start() {
     held +=
         dataset_.graph.bytes() + label_bytes(dataset_) + parameters_->bytes() + (optimizer_ ? optimizer_->bytes() : 0);
     for (const FeatureLeaf& leaf : leaves_) held += leaf.values.bytes();
+    // Mapped files are not held: every step reads all of them, so they must fit into what is left too.
+    held = std::min(held, held_memory());
   }
   require_fit(items, config_.memory_limit > 0 ? config_.memory_limit : device_.backend->available_bytes() + held);
 
@@ -281,6 +284,19 @@ void Session::weights_changed() {
 const float* Session::predict() {
   eval_->run({config_.seed, 0});
   return eval_->output("logits");
+}
+
+const float* Session::embeddings() {
+  if (eval_->plan().dfg.find_output("embedding") < 0) {
+    throw UserError("--model " + config_.model.model, "has no hidden layer whose values could be written",
+                    "use --layers 2 or more");
+  }
+  return eval_->output("embedding");
+}
+
+int64_t Session::embedding_width() const {
+  const Dfg& dfg = eval_->plan().dfg;
+  return dfg[dfg.output("embedding")].type.row_size();
 }
 
 std::string Session::fingerprint() const {

@@ -19,6 +19,7 @@ namespace nacre {
 struct SessionNeeds {
   bool training = true;      // false: forward pass only (eval, predict)
   bool evaluation = true;    // false: training step only (benchmarks)
+  bool embeddings = false;   // embeddings() will be asked for
   std::string resumed_plan;  // plan file of the run that is continued
 };
 
@@ -54,6 +55,10 @@ class Session {
   void queue_step(int64_t step, double lr);
   // Scores of all vertices with the current weights: [num_nodes, num_classes], valid until the next call.
   const float* predict();
+  // What the last layer was given in the last predict(), vertex by vertex. Throws UserError when the model has no
+  // hidden layer.
+  const float* embeddings();
+  int64_t embedding_width() const;
 
   Executor& trainer() { return *train_; }
   Executor& predictor() { return *eval_; }

@@ -16,7 +16,7 @@ struct Epilogue {
 };
 // A value that a tail stores in rows as wide as those it follows, and whose memory may hold these until the tail runs;
 // -1: there is none.
-NodeRef find_landing(const RowProgram& tail);
+NodeRef find_landing(const RowProgram& rest);
 // `root_stored`: the product's own result is wanted too, so nothing may happen to it. `add`: whether values may be
 // added.
 Epilogue absorb_tail(const RowProgram& tail, bool root_stored, bool add = true);

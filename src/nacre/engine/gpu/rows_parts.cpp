@@ -139,14 +139,14 @@ RowProgram tail_over_memory(const RowProgram& tail, NodeRef root, bool narrow) {
   return p;
 }
 
-Step bind_tail(const GpuKernel& g, const RowProgram& tail, const RowsAt& at, int64_t first, int64_t count) {
-  const RowProgram program = tail_over_memory(tail, g.kernel.root, at.narrow);
+Step bind_tail(const GpuKernel& g, const RowProgram& tail, const RowsAt& rows, int64_t first, int64_t count) {
+  const RowProgram program = tail_over_memory(tail, g.kernel.root, rows.narrow);
   const cuda::RowSource source = cuda::map_source(program);
   LaunchArgs args;
   args.add(count).add(first).add(g.context.step());
   for (size_t i = 0; i + 1 < program.operands.size(); ++i) args.add(g.pointer(program.operands[i]));
   // Where the first of all rows would lie.
-  args.add(reinterpret_cast<intptr_t>(at.memory) - first * g.width(g.kernel.root) * (at.narrow ? 2 : 4));
+  args.add(reinterpret_cast<intptr_t>(rows.memory) - first * g.width(g.kernel.root) * (rows.narrow ? 2 : 4));
   return g.context.launch(source.source, blocks_for(count, source), args);
 }
 

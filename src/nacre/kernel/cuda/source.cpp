@@ -2,8 +2,10 @@
 
 namespace nacre::cuda {
 
-std::string prelude() {
-  return R"(typedef long long i64;
+namespace {
+
+// Types, and rows between memory and registers.
+constexpr const char* kMemory = R"(typedef long long i64;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef unsigned short u16;
@@ -66,7 +68,10 @@ template <int V> INLINE void store(u16* p, const float* r) {
   else *p = (u16)narrow(r[0]);
 }
 
-// Over the L threads of a group; every thread gets the result.
+)";
+
+// Sums over threads, random numbers.
+constexpr const char* kArithmetic = R"(// Over the L threads of a group; every thread gets the result.
 template <int L> INLINE float group_sum(float x, u32 mask) {
 #pragma unroll
   for (int d = L / 2; d > 0; d /= 2) x += __shfl_xor_sync(mask, x, d);
@@ -125,6 +130,9 @@ template <int V> INLINE void dropout(u64 key, u64 step, u64 first, u32 threshold
   }
 }
 )";
-}
+
+}  // namespace
+
+std::string prelude() { return std::string(kMemory) + kArithmetic; }
 
 }  // namespace nacre::cuda
