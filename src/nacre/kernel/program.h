@@ -77,9 +77,11 @@ struct RowProgram {
   std::vector<Micro> code;        // registers are written once, before they are read
   std::vector<int64_t> widths;    // of each register
   std::vector<NodeRef> operands;  // the DFG value behind each pointer
-  std::vector<char> narrow;       // per operand: stored as bf16 (GPU only); empty: none is
+  std::vector<char> narrow;       // per operand: stored as bf16 (GPU only); operands past its end are not
   bool empty() const { return code.empty(); }
-  bool is_narrow(int operand) const { return !narrow.empty() && narrow[static_cast<size_t>(operand)] != 0; }
+  bool is_narrow(int operand) const {
+    return static_cast<size_t>(operand) < narrow.size() && narrow[static_cast<size_t>(operand)] != 0;
+  }
 };
 
 inline bool is_product(MicroOp op) { return op >= MicroOp::gemm && op <= MicroOp::typed_gemm_t; }
