@@ -1,0 +1,123 @@
+// Samplers: from a batch of seed vertices to the blocks (message-flow graphs) a model runs on.
+//
+// What is drawn depends on the graph, the options and the key (seed, epoch, batch) alone: every number is a Philox
+// counter of (key, hop, vertex, draw), so the same sample comes out on any number of threads and on any device.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nacre/graph/graph.h"
+
+namespace nacre {
+
+enum class SamplerKind : uint8_t {
+  neighbor,      // every vertex draws among its own in-edges
+  layer,         // every hop draws vertices for the whole frontier, by importance (LADIES)
+  saint_vertex,  // GraphSAINT: one subgraph for all layers, of drawn vertices,
+  saint_edge,    //   the ends of drawn edges,
+  saint_walk,    //   or the vertices that random walks meet
+};
+std::string_view sampler_name(SamplerKind kind);
+
+struct SampleOptions {
+  SamplerKind kind = SamplerKind::neighbor;
+  int layers = 0;  // blocks; 0: one per entry of fanout
+  // Per hop; the first is the hop next to the seeds, as in PyG. -1: all. `neighbor`: edges each vertex draws; `layer`:
+  // vertices the hop draws.
+  std::vector<int> fanout;
+  // Per hop and edge type instead (neighbor, typed graphs): [hop][type].
+  std::vector<std::vector<int>> type_fanout;
+  bool replace = false;       // an edge may be drawn more than once
+  bool weighted = false;      // by edge weights instead of uniformly
+  int64_t budget = 0;         // saint: vertices (or edges, or roots of walks) drawn for a subgraph
+  int walk_length = 2;        // saint_walk
+  int64_t norm_samples = 50;  // saint: subgraphs drawn beforehand to estimate how often vertices and edges come up
+  uint64_t seed = 0;
+};
+
+// Which sample: the same key, the same sample.
+struct SampleKey {
+  uint64_t epoch = 0;
+  uint64_t batch = 0;
+};
+
+// Local ids: the destinations of a block are the first num_dst of its sources; v0 is blocks[0]'s sources. So `vertices`
+// names the vertices of every space: v(l) is its first blocks[l].num_src(), the seeds its first num_seeds.
+struct Sample {
+  std::vector<Graph> blocks;  // in the order of computation: the last one's destinations are the seeds
+  Array<NodeId> vertices;     // original ids, the seeds first, then hop by hop
+  int64_t num_seeds = 0;
+  // Per block: the in-CSR position of every edge in the full graph. Edges of a destination keep their order there.
+  std::vector<Array<int64_t>> edges;
+  // Per block, or empty where every edge stands for itself alone: Σ scale·m over a destination's sampled edges has
+  // Σ m over all its edges as its expectation.
+  std::vector<Array<float>> scale;
+  Array<float> loss_scale;  // per seed, mean 1 over an epoch (saint: how rarely it comes up); empty: 1
+  int64_t num_edges() const;
+};
+
+// One batch on its way through the hops, in the subtasks the scheduler runs. Calls for one hop come in the order
+// pick, insert, reindex; pick(h + 1) needs insert(h), reindex(h) may come any time after insert(h). Memory is kept
+// between batches. One batch at a time and thread per object; different objects share nothing they write.
+class BatchSampler {
+ public:
+  virtual ~BatchSampler() = default;
+  virtual int hops() const = 0;
+  virtual void begin(std::span<const NodeId> seeds, const SampleKey& key) = 0;
+  // S, the algorithm: chooses the edges of the hop.
+  virtual void pick(int hop) = 0;
+  // S, the hash table: numbers the vertices met for the first time.
+  virtual void insert(int hop) = 0;
+  // Original ids known so far (valid until the next insert or begin): what features can be looked up for.
+  virtual std::span<const NodeId> vertices() const = 0;
+  // R: the block with local ids.
+  virtual void reindex(int hop) = 0;
+  virtual Sample finish() = 0;
+};
+
+class Sampler {
+ public:
+  // Checks the options against the graph (UserError naming the command line's flag) and computes what all batches
+  // share. The graph's arrays are shared, not copied.
+  Sampler(Graph graph, SampleOptions options);
+  ~Sampler();
+  Sampler(const Sampler&) = delete;
+  Sampler& operator=(const Sampler&) = delete;
+
+  const Graph& graph() const;
+  const SampleOptions& options() const;
+  int layers() const;
+  std::unique_ptr<BatchSampler> make_batch_sampler() const;
+  // All subtasks of one batch, on the calling thread. Seeds must be distinct. `saint` draws its own vertices: `seeds`
+  // is empty, and the sample's seeds are all vertices of the subgraph.
+  Sample sample(std::span<const NodeId> seeds, const SampleKey& key) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The seeds of batch `batch` of an epoch: `ids` in an order drawn from (seed, epoch), cut into runs of `batch_size`.
+class BatchOrder {
+ public:
+  BatchOrder(Array<NodeId> ids, int64_t batch_size, uint64_t seed, bool shuffle);
+  int64_t num_batches() const;
+  void begin_epoch(uint64_t epoch);
+  std::span<const NodeId> batch(int64_t index) const;
+
+ private:
+  Array<NodeId> ids_;
+  std::vector<NodeId> order_;
+  int64_t batch_size_;
+  uint64_t seed_;
+  bool shuffle_;
+};
+
+// The block of all in-edges of `destinations` (distinct): what layer-wise inference runs on.
+Sample full_neighbours(const Graph& graph, std::span<const NodeId> destinations);
+
+}  // namespace nacre
