@@ -48,6 +48,10 @@ class Backend {
   // The steps as one, launched at once; null: they are called one by one.
   virtual Step record(const std::vector<Step>& steps) = 0;
   virtual double seconds(const Step& step) = 0;
+
+  // The same back end for one batch: it sees every form of graphs that this one holds (which must not change while it
+  // lives) and drops with itself what it makes. Nothing is tuned for it: its shapes do not come again.
+  virtual std::shared_ptr<Backend> scoped() = 0;
 };
 
 // The host: values in ordinary memory, kernels on the threads of base/parallel.h.

@@ -42,6 +42,7 @@ class CpuBackend : public Backend {
     step();
     return now_seconds() - start;
   }
+  std::shared_ptr<Backend> scoped() override { return make_cpu_backend(std::make_shared<GraphViews>(views_)); }
 
  private:
   std::shared_ptr<GraphViews> views_;

@@ -41,40 +41,47 @@ Executor::Executor(Plan plan, Blocks blocks, std::shared_ptr<GraphViews> views)
     : Executor(std::move(plan), std::move(blocks), make_cpu_backend(std::move(views))) {}
 
 Executor::Executor(Plan plan, Blocks blocks, std::shared_ptr<Backend> backend)
+    : Executor(
+          [&] {
+            backend->narrow(plan);
+            return std::make_shared<const Plan>(std::move(plan));
+          }(),
+          std::move(blocks), backend) {}
+
+Executor::Executor(std::shared_ptr<const Plan> plan, Blocks blocks, std::shared_ptr<Backend> backend)
     : plan_(std::move(plan)), blocks_(std::move(blocks)), backend_(std::move(backend)) {
-  backend_->narrow(plan_);
-  const auto n = static_cast<size_t>(plan_.dfg.size());
+  const auto n = static_cast<size_t>(plan_->dfg.size());
   pointers_.assign(n, nullptr);
   constants_.resize(n);
-  times_.resize(plan_.kernels.size());
-  pooled_.assign(plan_.kernels.size(), 0);
-  for (const Kernel& kernel : plan_.kernels) {
+  times_.resize(plan_->kernels.size());
+  pooled_.assign(plan_->kernels.size(), 0);
+  for (const Kernel& kernel : plan_->kernels) {
     names_.push_back(trace_name(
-        fmt::format("{} %{} {}", kernel_name(kernel.kind), kernel.root, op_info(plan_.dfg[kernel.root].op).name)));
+        fmt::format("{} %{} {}", kernel_name(kernel.kind), kernel.root, op_info(plan_->dfg[kernel.root].op).name)));
   }
   plan_memory();
 }
 
 int64_t Executor::bytes_of(NodeRef node) const {
-  const ValueType& type = plan_.dfg[node].type;
+  const ValueType& type = plan_->dfg[node].type;
   return blocks_.rows(type.space) * type.row_size() * dtype_size(is_narrow(node) ? DType::bf16 : type.dtype);
 }
 
 std::string Executor::pool_key(NodeRef node) const {
-  return expression_key(plan_.dfg, node) + (is_narrow(node) ? " bf16" : "");
+  return expression_key(plan_->dfg, node) + (is_narrow(node) ? " bf16" : "");
 }
 
 // Per node: the last kernel that reads it; past the end for results, which must outlive the step.
 std::vector<int> Executor::last_readers() const {
-  std::vector<int> last(static_cast<size_t>(plan_.dfg.size()), -1);
-  for (size_t k = 0; k < plan_.kernels.size(); ++k) {
-    for (const NodeRef r : plan_.kernels[k].reads) last[static_cast<size_t>(r)] = static_cast<int>(k);
+  std::vector<int> last(static_cast<size_t>(plan_->dfg.size()), -1);
+  for (size_t k = 0; k < plan_->kernels.size(); ++k) {
+    for (const NodeRef r : plan_->kernels[k].reads) last[static_cast<size_t>(r)] = static_cast<int>(k);
   }
   const auto keep = [&](NodeRef node) {
-    last[static_cast<size_t>(plan_.alias[static_cast<size_t>(node)])] = static_cast<int>(plan_.kernels.size());
+    last[static_cast<size_t>(plan_->alias[static_cast<size_t>(node)])] = static_cast<int>(plan_->kernels.size());
   };
-  for (const auto& [name, node] : plan_.dfg.outputs()) keep(node);
-  for (const auto& [name, node] : plan_.dfg.updates()) keep(node);
+  for (const auto& [name, node] : plan_->dfg.outputs()) keep(node);
+  for (const auto& [name, node] : plan_->dfg.updates()) keep(node);
   return last;
 }
 
@@ -82,16 +89,16 @@ std::vector<int> Executor::last_readers() const {
 std::vector<int> Executor::time_of_kernels() const {
   std::vector<int> time;
   int constants = 0, steps = 0;
-  for (const Kernel& k : plan_.kernels) time.push_back(k.once ? constants++ : steps++);
-  for (size_t k = 0; k < time.size(); ++k) time[k] += plan_.kernels[k].once ? 0 : constants;
+  for (const Kernel& k : plan_->kernels) time.push_back(k.once ? constants++ : steps++);
+  for (size_t k = 0; k < time.size(); ++k) time[k] += plan_->kernels[k].once ? 0 : constants;
   return time;
 }
 
 // Places of leaves that only constants read, should they come from the host.
 void Executor::request_leaves(int constants) {
   if (backend_->name() == "cpu" || constants == 0) return;
-  for (NodeRef i = 0; i < plan_.dfg.size(); ++i) {
-    const Node& node = plan_.dfg[i];
+  for (NodeRef i = 0; i < plan_->dfg.size(); ++i) {
+    const Node& node = plan_->dfg[i];
     if (node.op != Op::input || step_reads(node.name)) continue;
     node_request_[static_cast<size_t>(i)] = static_cast<int>(requests_.size());
     requests_.push_back({bytes_of(i), 0, constants - 1});
@@ -100,16 +107,16 @@ void Executor::request_leaves(int constants) {
 
 // A stored value of a step lives from the kernel that writes it to the last that reads it; results live to the end.
 void Executor::plan_memory() {
-  const Dfg& dfg = plan_.dfg;
-  const int last = static_cast<int>(plan_.kernels.size());
+  const Dfg& dfg = plan_->dfg;
+  const int last = static_cast<int>(plan_->kernels.size());
   node_request_.assign(static_cast<size_t>(dfg.size()), -1);
-  workspace_request_.assign(plan_.kernels.size(), -1);
+  workspace_request_.assign(plan_->kernels.size(), -1);
   scratch_threads_ = num_threads();
   std::vector<int> last_reader = last_readers();
   const std::vector<int> time = time_of_kernels();
   for (int k = 0; k < last; ++k) {
     const int now = time[static_cast<size_t>(k)];
-    const Kernel& kernel = plan_.kernels[static_cast<size_t>(k)];
+    const Kernel& kernel = plan_->kernels[static_cast<size_t>(k)];
     const KernelNeeds needs = backend_->needs(*this, kernel);
     scratch_per_thread_ = std::max(scratch_per_thread_, needs.scratch_floats);
     if (needs.workspace_bytes > 0) {
@@ -118,7 +125,7 @@ void Executor::plan_memory() {
     }
     if (kernel.once) continue;
     for (const NodeRef w : kernel.writes) {
-      const NodeRef r = overwritten_operand(plan_, kernel, w, [&](NodeRef o) {
+      const NodeRef r = overwritten_operand(*plan_, kernel, w, [&](NodeRef o) {
         return last_reader[static_cast<size_t>(o)] == k && node_request_[static_cast<size_t>(o)] >= 0 &&
                bytes_of(o) == bytes_of(w);
       });
@@ -140,13 +147,13 @@ void Executor::plan_memory() {
     }
   }
   const auto keep = [&](NodeRef node) {
-    const int request = node_request_[static_cast<size_t>(plan_.alias[static_cast<size_t>(node)])];
+    const int request = node_request_[static_cast<size_t>(plan_->alias[static_cast<size_t>(node)])];
     if (request >= 0) requests_[static_cast<size_t>(request)].last = last;
   };
   for (const auto& [name, node] : dfg.outputs()) keep(node);
   for (const auto& [name, node] : dfg.updates()) keep(node);
   request_leaves(static_cast<int>(
-      std::count_if(plan_.kernels.begin(), plan_.kernels.end(), [](const Kernel& k) { return k.once; })));
+      std::count_if(plan_->kernels.begin(), plan_->kernels.end(), [](const Kernel& k) { return k.once; })));
   // Rounded to whole cache lines so that threads never share one.
   if (scratch_per_thread_ > 0) scratch_per_thread_ = (scratch_per_thread_ + 31) / 16 * 16;
   scratch_request_ = static_cast<int>(requests_.size());
@@ -156,7 +163,7 @@ void Executor::plan_memory() {
 
 int64_t Executor::constant_bytes(const ConstantPool& pool) const {
   int64_t sum = 0;
-  for (const Kernel& k : plan_.kernels) {
+  for (const Kernel& k : plan_->kernels) {
     for (const NodeRef w : k.writes) {
       if (k.once && !pool.contains(pool_key(w))) sum += bytes_of(w);
     }
@@ -172,12 +179,12 @@ void Executor::bind_host(const std::string& leaf, const void* host) {
 }
 
 void* Executor::pointer(NodeRef node) const {
-  return node < 0 ? nullptr : pointers_[static_cast<size_t>(plan_.alias[static_cast<size_t>(node)])];
+  return node < 0 ? nullptr : pointers_[static_cast<size_t>(plan_->alias[static_cast<size_t>(node)])];
 }
 
 void Executor::allocate(std::shared_ptr<void> arena, ConstantPool& pool) {
   NACRE_CHECK(num_threads() == scratch_threads_, "the number of threads changed after the memory was planned");
-  const Dfg& dfg = plan_.dfg;
+  const Dfg& dfg = plan_->dfg;
   arena_ = std::move(arena);
   auto* base = static_cast<char*>(arena_.get());
   for (NodeRef i = 0; i < dfg.size(); ++i) {
@@ -190,8 +197,11 @@ void Executor::allocate(std::shared_ptr<void> arena, ConstantPool& pool) {
           base + arena_plan_.offsets[static_cast<size_t>(node_request_[static_cast<size_t>(i)])];
     }
   }
-  for (size_t k = 0; k < plan_.kernels.size(); ++k) {
-    const Kernel& kernel = plan_.kernels[k];
+  for (const auto& [name, data] : bound_outputs_) {
+    pointers_[static_cast<size_t>(plan_->alias[static_cast<size_t>(dfg.output(name))])] = data;
+  }
+  for (size_t k = 0; k < plan_->kernels.size(); ++k) {
+    const Kernel& kernel = plan_->kernels[k];
     if (!kernel.once) continue;
     bool all_known = true;
     for (const NodeRef w : kernel.writes) {
@@ -210,23 +220,23 @@ void Executor::allocate(std::shared_ptr<void> arena, ConstantPool& pool) {
   scratch.data = reinterpret_cast<float*>(base + arena_plan_.offsets[static_cast<size_t>(scratch_request_)]);
   scratch.per_thread = scratch_per_thread_;
   steps_.clear();
-  for (size_t k = 0; k < plan_.kernels.size(); ++k) {
+  for (size_t k = 0; k < plan_->kernels.size(); ++k) {
     const int request = workspace_request_[k];
     void* workspace = request < 0 ? nullptr : base + arena_plan_.offsets[static_cast<size_t>(request)];
-    steps_.push_back(backend_->bind(*this, plan_.kernels[k], scratch, workspace));
+    steps_.push_back(backend_->bind(*this, plan_->kernels[k], scratch, workspace));
   }
 }
 
 void Executor::prepare() {
   bool any = false;
-  for (size_t k = 0; k < steps_.size(); ++k) any |= plan_.kernels[k].once && !pooled_[k];
+  for (size_t k = 0; k < steps_.size(); ++k) any |= plan_->kernels[k].once && !pooled_[k];
   if (!any) return;
   for (const auto& [leaf, host] : on_host_) {
-    const NodeRef node = plan_.dfg.find_leaf(leaf);
+    const NodeRef node = plan_->dfg.find_leaf(leaf);
     if (node >= 0) backend_->write(pointer(node), host, bytes_of(node));
   }
   for (size_t k = 0; k < steps_.size(); ++k) {
-    if (!plan_.kernels[k].once || pooled_[k]) continue;
+    if (!plan_->kernels[k].once || pooled_[k]) continue;
     const TraceSpan span("once", names_[k]);
     steps_[k]();
   }
@@ -235,8 +245,8 @@ void Executor::prepare() {
 
 // State parameters take their new values after every kernel has read the old ones.
 void Executor::update_state() {
-  for (const auto& [name, node] : plan_.dfg.updates()) {
-    const NodeRef leaf = plan_.dfg.find_leaf(name);
+  for (const auto& [name, node] : plan_->dfg.updates()) {
+    const NodeRef leaf = plan_->dfg.find_leaf(name);
     backend_->copy(pointer(leaf), pointer(node), bytes_of(leaf));
   }
 }
@@ -246,7 +256,7 @@ void Executor::run(const StepContext& step) {
     // The first step ran kernel by kernel: everything is loaded and warm, nothing in the loop needs the host any more.
     std::vector<Step> all;
     for (size_t k = 0; k < steps_.size(); ++k) {
-      if (!plan_.kernels[k].once) all.push_back(steps_[k]);
+      if (!plan_->kernels[k].once) all.push_back(steps_[k]);
     }
     all.emplace_back([this] { update_state(); });
     whole_ = backend_->record(all);
@@ -262,7 +272,7 @@ void Executor::run_timed(const StepContext& step) {
   warm_ = true;
   backend_->begin_step(step);
   for (size_t k = 0; k < steps_.size(); ++k) {
-    if (plan_.kernels[k].once) continue;
+    if (plan_->kernels[k].once) continue;
     const TraceSpan span("kernel", names_[k]);
     times_[k].seconds += backend_->seconds(steps_[k]);
     ++times_[k].runs;
@@ -271,14 +281,14 @@ void Executor::run_timed(const StepContext& step) {
 }
 
 bool Executor::step_reads(const std::string& leaf) const {
-  const NodeRef wanted = plan_.dfg.find_leaf(leaf);
+  const NodeRef wanted = plan_->dfg.find_leaf(leaf);
   const auto among = [&](const std::vector<NodeRef>& list) {
     return std::any_of(list.begin(), list.end(),
-                       [&](NodeRef i) { return i >= 0 && plan_.alias[static_cast<size_t>(i)] == wanted; });
+                       [&](NodeRef i) { return i >= 0 && plan_->alias[static_cast<size_t>(i)] == wanted; });
   };
-  return wanted >= 0 && std::any_of(plan_.kernels.begin(), plan_.kernels.end(), [&](const Kernel& k) {
+  return wanted >= 0 && std::any_of(plan_->kernels.begin(), plan_->kernels.end(), [&](const Kernel& k) {
            return !k.once && (among(k.reads) || among(k.args) || among(k.program.operands) || among(k.tail.operands) ||
-                              among(plan_.dfg[k.root].inputs));
+                              among(plan_->dfg[k.root].inputs));
          });
 }
 
@@ -292,6 +302,6 @@ const float* Executor::value(NodeRef node) {
   return static_cast<const float*>(host.raw());
 }
 
-const float* Executor::output(std::string_view name) { return value(plan_.dfg.output(name)); }
+const float* Executor::output(std::string_view name) { return value(plan_->dfg.output(name)); }
 
 }  // namespace nacre

@@ -27,20 +27,22 @@ struct KernelTime {
 
 class Executor {
  public:
+  // One plan on many blocks, one after the other: `plan` has been through Backend::narrow().
+  Executor(std::shared_ptr<const Plan> plan, Blocks blocks, std::shared_ptr<Backend> backend);
   Executor(Plan plan, Blocks blocks, std::shared_ptr<Backend> backend);
   // On the CPU.
   Executor(Plan plan, Blocks blocks, std::shared_ptr<GraphViews> views);
   Executor(const Executor&) = delete;  // bound kernels point into it
   Executor& operator=(const Executor&) = delete;
 
-  const Plan& plan() const { return plan_; }
+  const Plan& plan() const { return *plan_; }
   const Blocks& blocks() const { return blocks_; }
   Backend& backend() const { return *backend_; }
   // Memory of a value (of the back end); null for -1 and for values that are not stored.
   void* pointer(NodeRef node) const;
   // Whether it lies there as bf16.
   bool is_narrow(NodeRef node) const {
-    return node >= 0 && !plan_.narrow.empty() && plan_.narrow[static_cast<size_t>(node)] != 0;
+    return node >= 0 && !plan_->narrow.empty() && plan_->narrow[static_cast<size_t>(node)] != 0;
   }
   // What allocate() will take: the arena (shareable with executors that never run at the same time) and the constants
   // that are not in `pool` yet.
@@ -50,6 +52,8 @@ class Executor {
 
   // Leaves must be bound before allocate(); the memory must stay valid and may be written between runs.
   void bind(const std::string& leaf, void* data);
+  // Where an output is written instead of the arena, the same for all blocks; before allocate().
+  void bind_output(const std::string& output, void* data) { bound_outputs_[output] = data; }
   // A leaf that no step reads: its bytes are brought from the host's memory into the arena for prepare() alone.
   void bind_host(const std::string& leaf, const void* host);
   // `arena` must hold arena_bytes(), 64-byte aligned.
@@ -80,7 +84,7 @@ class Executor {
   std::vector<int> time_of_kernels() const;
   void request_leaves(int constants);
 
-  Plan plan_;
+  std::shared_ptr<const Plan> plan_;
   Blocks blocks_;
   std::shared_ptr<Backend> backend_;
   ArenaPlan arena_plan_;
@@ -95,6 +99,7 @@ class Executor {
   std::vector<Tensor> constants_;  // per node; keeps pooled memory alive
   std::vector<void*> pointers_;    // per node
   std::map<std::string, void*> bound_;
+  std::map<std::string, void*> bound_outputs_;
   std::map<std::string, const void*> on_host_;
   std::vector<Step> steps_;  // per kernel
   Step whole_;               // all kernels of a step at once, where the back end can

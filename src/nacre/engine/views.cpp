@@ -9,8 +9,21 @@
 
 namespace nacre {
 
+// Of the parent where it has one, of one's own otherwise; what a parent holds is never made again.
+template <class Map>
+typename Map::mapped_type& GraphViews::slot(Map GraphViews::*map, const typename Map::key_type& key) {
+  if (parent_) {
+    const Map& known = parent_.get()->*map;
+    // A slot that was found is full, and callers fill empty ones only.
+    if (const auto found = known.find(key); found != known.end())
+      return const_cast<typename Map::mapped_type&>(found->second);
+  }
+  return (this->*map)[key];
+}
+
 std::shared_ptr<const cpu::RowView> GraphViews::rows(const Graph& graph, cpu::Direction direction, bool differentiate) {
-  auto& slot = rows_[key(graph, fmt::format("{} {}", static_cast<int>(direction), differentiate))];
+  auto& slot =
+      this->slot(&GraphViews::rows_, key(graph, fmt::format("{} {}", static_cast<int>(direction), differentiate)));
   if (!slot) {
     const TraceSpan span("prepare", "rows of edges");
     slot = cpu::make_row_view(graph, direction, differentiate);
@@ -19,7 +32,7 @@ std::shared_ptr<const cpu::RowView> GraphViews::rows(const Graph& graph, cpu::Di
 }
 
 std::shared_ptr<const cpu::TypedView> GraphViews::typed(const Graph& graph, cpu::Direction direction) {
-  auto& slot = typed_[key(graph, direction)];
+  auto& slot = this->slot(&GraphViews::typed_, key(graph, direction));
   if (!slot) {
     const TraceSpan span("prepare", "pairs of row and type");
     slot = cpu::make_typed_view(rows(graph, direction));
@@ -28,8 +41,8 @@ std::shared_ptr<const cpu::TypedView> GraphViews::typed(const Graph& graph, cpu:
 }
 
 std::shared_ptr<const cpu::LstmView> GraphViews::lstm(const Graph& graph, const cpu::LstmOptions& options) {
-  auto& slot = lstm_[key(
-      graph, fmt::format("{} {} {} {}", options.batch_rows, options.on_edges, options.pad, options.one_pass))];
+  auto& slot = this->slot(&GraphViews::lstm_, key(graph, fmt::format("{} {} {} {}", options.batch_rows,
+                                                                     options.on_edges, options.pad, options.one_pass)));
   if (!slot) {
     const TraceSpan span("prepare", "sequences by length");
     slot = cpu::make_lstm_view(rows(graph, cpu::Direction::by_dst), options);
@@ -38,7 +51,7 @@ std::shared_ptr<const cpu::LstmView> GraphViews::lstm(const Graph& graph, const 
 }
 
 std::shared_ptr<const cpu::RowsByType> GraphViews::by_type(const Graph& graph, SpaceKind space) {
-  auto& slot = by_type_[key(graph, std::to_string(static_cast<int>(space)))];
+  auto& slot = this->slot(&GraphViews::by_type_, key(graph, std::to_string(static_cast<int>(space))));
   if (!slot) {
     const TraceSpan span("prepare", "rows by type");
     slot = space == SpaceKind::edge ? cpu::edges_by_type(graph)
@@ -51,8 +64,8 @@ const NodeId* GraphViews::pair_columns(const Graph& graph, cpu::Direction direct
   const Array<EdgeId>& of_edge = graph.pairs(end).of_edge;
   const auto view = rows(graph, direction);
   if (view->edge_id == nullptr) return of_edge.data();
-  Array<NodeId>& slot =
-      pair_columns_[key(graph, fmt::format("{} {}", static_cast<int>(direction), static_cast<int>(end)))];
+  Array<NodeId>& slot = this->slot(
+      &GraphViews::pair_columns_, key(graph, fmt::format("{} {}", static_cast<int>(direction), static_cast<int>(end))));
   if (slot.empty()) {
     Buffer<NodeId> columns(graph.num_edges());
     parallel_for(graph.num_edges(), 1 << 16, [&](int64_t b, int64_t e) {
@@ -64,10 +77,10 @@ const NodeId* GraphViews::pair_columns(const Graph& graph, cpu::Direction direct
 }
 
 std::shared_ptr<const GTasks> GraphViews::tasks(const Graph& graph, const PartitionTable& table) {
-  auto& slot = tasks_[key(graph, table.text())];
+  auto& slot = this->slot(&GraphViews::tasks_, key(graph, table.text()));
   if (!slot) {
     const TraceSpan span("prepare", "gTasks");
-    auto& orders = orders_[graph_key(graph)];
+    auto& orders = this->slot(&GraphViews::orders_, graph_key(graph));
     if (!orders) orders = make_sort_orders(graph);
     slot = std::make_shared<GTasks>(partition(graph, table, orders.get()));
   }
@@ -76,8 +89,9 @@ std::shared_ptr<const GTasks> GraphViews::tasks(const Graph& graph, const Partit
 
 std::shared_ptr<const cpu::GTaskView> GraphViews::gtasks(const Graph& graph, const PartitionTable& table,
                                                          const cpu::GTaskOptions& options) {
-  auto& slot = gtasks_[key(graph, fmt::format("{} {} {} {} {}", table.text(), static_cast<int>(options.direction),
-                                              options.width, options.differentiate, options.by_type))];
+  auto& slot = this->slot(&GraphViews::gtasks_,
+                          key(graph, fmt::format("{} {} {} {} {}", table.text(), static_cast<int>(options.direction),
+                                                 options.width, options.differentiate, options.by_type)));
   if (!slot) slot = cpu::make_gtask_view(tasks(graph, table), options);
   return slot;
 }

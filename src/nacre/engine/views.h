@@ -1,4 +1,6 @@
-// The prepared forms of a graph that kernels walk. Built once per graph and form and shared by all executors.
+// The prepared forms of a graph that kernels walk. Built once per graph and form and shared by all executors. Views
+// with a `parent` see what it holds and keep for themselves what they make: those of a batch's blocks go with the
+// batch.
 #pragma once
 
 #include <map>
@@ -17,6 +19,8 @@ namespace nacre {
 
 class GraphViews {
  public:
+  GraphViews() = default;
+  explicit GraphViews(std::shared_ptr<const GraphViews> parent) : parent_(std::move(parent)) {}
   std::shared_ptr<const cpu::RowView> rows(const Graph& graph, cpu::Direction direction, bool differentiate = true);
   std::shared_ptr<const cpu::TypedView> typed(const Graph& graph, cpu::Direction direction);
   std::shared_ptr<const cpu::LstmView> lstm(const Graph& graph, const cpu::LstmOptions& options);
@@ -41,6 +45,10 @@ class GraphViews {
     return key(graph, std::to_string(static_cast<int>(direction)));
   }
 
+  template <class Map>
+  typename Map::mapped_type& slot(Map GraphViews::*map, const typename Map::key_type& key);
+
+  std::shared_ptr<const GraphViews> parent_;
   std::map<Key, std::shared_ptr<const cpu::RowView>> rows_;
   std::map<Key, std::shared_ptr<const cpu::TypedView>> typed_;
   std::map<Key, std::shared_ptr<const cpu::LstmView>> lstm_;

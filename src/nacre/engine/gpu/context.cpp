@@ -29,19 +29,29 @@ GpuContext::GpuContext(std::shared_ptr<GpuLoader> loader, std::shared_ptr<GraphV
   step_ = allocate(cuda::kStepBytes);
 }
 
+GpuContext::GpuContext(std::shared_ptr<GpuContext> parent)
+    : parent_(std::move(parent)),
+      loader_(parent_->loader_),
+      device_(parent_->device_),
+      views_(std::make_shared<GraphViews>(parent_->views_)),
+      options_(parent_->options_),
+      step_(parent_->step_) {
+  options_.tune = false;
+}
+
 std::shared_ptr<void> GpuContext::allocate(int64_t bytes) {
   return {device_->allocate(std::max<int64_t>(bytes, 16)),
           [device = device_](void* memory) { device->release(memory); }};
 }
 
 const void* GpuContext::keep(const std::string& key, const void* host, int64_t bytes) {
-  std::shared_ptr<void>& slot = resident_[key];
-  if (!slot) {
-    slot = allocate(bytes);
+  std::shared_ptr<void>& memory = slot(&GpuContext::resident_, key);
+  if (!memory) {
+    memory = allocate(bytes);
     resident_bytes_ += bytes;
-    if (bytes > 0) device_->upload(slot.get(), host, bytes);
+    if (bytes > 0) device_->upload(memory.get(), host, bytes);
   }
-  return slot.get();
+  return memory.get();
 }
 
 const void* GpuContext::resident(const void* host, int64_t bytes) {
@@ -51,9 +61,8 @@ const void* GpuContext::resident(const void* host, int64_t bytes) {
 const GpuRows& GpuContext::rows(const Graph& graph, cpu::Direction direction, bool differentiate) {
   const auto view = views_->rows(graph, direction, differentiate);
   const std::string key = fmt::format("{}", static_cast<const void*>(view.get()));
-  const auto [at, fresh] = rows_.try_emplace(key);
-  GpuRows& r = at->second;
-  if (!fresh) return r;
+  GpuRows& r = slot(&GpuContext::rows_, key);
+  if (r.host) return r;
   r.host = view;
   const int64_t entries = view->row_ptr[view->rows];
   const auto word = static_cast<int64_t>(sizeof(uint32_t));
@@ -69,7 +78,7 @@ const uint32_t* GpuContext::edge_ids(const GpuRows& rows) {
 }
 
 GpuContext::Derived& GpuContext::derived(const std::string& key, int64_t bytes) {
-  Derived& d = derived_[key];
+  Derived& d = slot(&GpuContext::derived_, key);
   if (!d.memory) {
     d.memory = allocate(bytes);
     resident_bytes_ += bytes;
@@ -78,12 +87,13 @@ GpuContext::Derived& GpuContext::derived(const std::string& key, int64_t bytes) 
 }
 
 const ReduceRows& GpuContext::reduce_rows(const std::string& key, const std::function<ReduceRows()>& make) {
-  std::shared_ptr<const ReduceRows>& slot = reduce_rows_[key];
-  if (!slot) slot = std::make_shared<ReduceRows>(make());
-  return *slot;
+  std::shared_ptr<const ReduceRows>& rows = slot(&GpuContext::reduce_rows_, key);
+  if (!rows) rows = std::make_shared<ReduceRows>(make());
+  return *rows;
 }
 
 int GpuContext::choose(const std::string& key, const std::function<int()>& decide) {
+  if (parent_ && parent_->choices_.contains(key)) return parent_->choices_.at(key);
   const auto known = choices_.find(key);
   return known != choices_.end() ? known->second : choices_[key] = decide();
 }

@@ -85,6 +85,8 @@ class GpuLoader {
 class GpuContext {
  public:
   GpuContext(std::shared_ptr<GpuLoader> loader, std::shared_ptr<GraphViews> views, const GpuOptions& options);
+  // Sees what `parent` holds, keeps for itself what it makes, tunes nothing.
+  explicit GpuContext(std::shared_ptr<GpuContext> parent);
 
   Device& device() { return *device_; }
   const GpuOptions& options() const { return options_; }
@@ -103,15 +105,15 @@ class GpuContext {
   // Something of the host's, made by `make` once per key.
   template <class T, class Make>
   const T& once(const std::string& key, const Make& make) {
-    std::shared_ptr<const void>& slot = once_[key];
+    std::shared_ptr<const void>& slot = this->slot(&GpuContext::once_, key);
     if (!slot) slot = std::make_shared<const T>(make());
     return *static_cast<const T*>(slot.get());
   }
   // Its device copy, made once per key too.
   template <class T, class Make>
   const T* made_once(const std::string& key, const Make& make) {
-    const auto found = resident_.find(key);
-    return found != resident_.end() ? static_cast<const T*>(found->second.get()) : made<T>(key, make());
+    const std::shared_ptr<void>& known = slot(&GpuContext::resident_, key);
+    return known ? static_cast<const T*>(known.get()) : made<T>(key, make());
   }
   const GpuRows& rows(const Graph& graph, cpu::Direction direction, bool differentiate);
   // Made by `make` once per key.
@@ -142,7 +144,17 @@ class GpuContext {
 
  private:
   const void* keep(const std::string& key, const void* host, int64_t bytes);
+  // Of the parent where it has one, of one's own otherwise.
+  template <class Map>
+  typename Map::mapped_type& slot(Map GpuContext::*map, const std::string& key) {
+    if (parent_) {
+      Map& known = parent_.get()->*map;
+      if (const auto found = known.find(key); found != known.end()) return found->second;
+    }
+    return (this->*map)[key];
+  }
 
+  std::shared_ptr<GpuContext> parent_;
   std::shared_ptr<GpuLoader> loader_;
   std::shared_ptr<Device> device_;
   std::shared_ptr<GraphViews> views_;

@@ -105,6 +105,7 @@ class GpuBackend : public Backend {
     const DeviceEvent to = device().record();
     return device().elapsed(from, to);
   }
+  std::shared_ptr<Backend> scoped() override { return make_gpu_backend(std::make_shared<GpuContext>(context_)); }
 
  private:
   Device& device() const { return context_->device(); }
