@@ -63,6 +63,16 @@ Graph::Graph(GraphArrays arrays, const std::string& where) : a_(std::move(arrays
   if (fault & 4) bad("an edge type is out of range");
 }
 
+Graph Graph::trusted(GraphArrays arrays) {
+  const int64_t edges = arrays.col_idx.size();
+  NACRE_CHECK(arrays.num_dst <= arrays.num_src && arrays.row_ptr.size() == arrays.num_dst + 1 &&
+                  arrays.row_ptr[arrays.num_dst] == edges,
+              "the arrays of a block do not fit together");
+  Graph graph;
+  graph.a_ = std::move(arrays);
+  return graph;
+}
+
 bool Graph::has_out() const { return lazy_->has_out; }
 
 const OutCsc& Graph::out() const {

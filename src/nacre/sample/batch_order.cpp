@@ -1,0 +1,37 @@
+#include <algorithm>
+#include <utility>
+
+#include "nacre/base/error.h"
+#include "nacre/sample/draw.h"
+#include "nacre/sample/sample.h"
+
+namespace nacre {
+
+BatchOrder::BatchOrder(Array<NodeId> ids, int64_t batch_size, uint64_t seed, bool shuffle)
+    : ids_(std::move(ids)), batch_size_(batch_size), seed_(seed), shuffle_(shuffle) {
+  if (batch_size < 1) throw UserError("--batch-size", "must be at least 1");
+  begin_epoch(0);
+}
+
+int64_t BatchOrder::num_batches() const { return (ids_.size() + batch_size_ - 1) / batch_size_; }
+
+void BatchOrder::begin_epoch(uint64_t epoch) {
+  order_.assign(ids_.begin(), ids_.end());
+  if (!shuffle_) return;
+  const uint64_t key = mix_key(mix_key(seed_, 0x6F72646572), epoch);
+  PhiloxBlock words{};
+  uint64_t drawn = 0;
+  for (size_t i = order_.size(); i > 1; --i, ++drawn) {
+    if (drawn % 4 == 0) words = philox(key, 0, drawn / 4);
+    std::swap(order_[i - 1], order_[draw::below(words[drawn % 4], i)]);
+  }
+}
+
+std::span<const NodeId> BatchOrder::batch(int64_t index) const {
+  NACRE_CHECK(index >= 0 && index < num_batches(), "no such batch");
+  const int64_t begin = index * batch_size_;
+  const int64_t count = std::min(batch_size_, ids_.size() - begin);
+  return {order_.data() + begin, static_cast<size_t>(count)};
+}
+
+}  // namespace nacre

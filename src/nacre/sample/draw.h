@@ -1,0 +1,123 @@
+// The draws of the samplers, exactly: whoever follows this file gets the same sample, on whatever device. Integers, and
+// doubles of which +, -, *, / are rounded once each (no contraction into fma); no library function takes part.
+//
+// Words: w(stream, i), i = 0, 1, …, is word i mod 4 of philox(key, place, vertex · 2^32 + i div 4), where
+//   key    = mix_key(mix_key(mix_key(seed, 0x73616D706C65), epoch), batch),
+//   place  = lane · 2^32 + hop; lane is the edge type where every type has its own fan-out, else 0,
+//   vertex = original id of the vertex that draws.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "nacre/base/philox.h"
+
+namespace nacre::draw {
+
+inline uint64_t batch_key(uint64_t seed, uint64_t epoch, uint64_t batch) {
+  return mix_key(mix_key(mix_key(seed, 0x73616D706C65), epoch), batch);
+}
+
+inline uint64_t place(uint32_t lane, uint32_t hop) { return uint64_t{lane} << 32 | hop; }
+
+struct Stream {
+  uint64_t key;
+  uint64_t place;
+  uint32_t vertex;
+
+  PhiloxBlock four(uint32_t block) const { return philox(key, place, uint64_t{vertex} << 32 | block); }
+};
+
+// Uniform in [0, n), n ≤ 2^32: no value is likelier than another by more than n / 2^32.
+inline uint32_t below(uint32_t word, uint64_t n) { return static_cast<uint32_t>((word * n) >> 32); }
+
+// Uniform in (0, 1): 52 bits and a half, so neither end occurs.
+inline double open_unit(uint32_t hi, uint32_t lo) {
+  return (static_cast<double>((uint64_t{hi} << 32 | lo) >> 12) + 0.5) * 0x1.0p-52;
+}
+
+// `count` of [0, degree), with replacement: draw i is below(w(i), degree). As they come, not sorted.
+inline void with_replacement(const Stream& stream, uint32_t degree, uint32_t count, uint32_t* out) {
+  for (uint32_t i = 0; i < count; i += 4) {
+    const PhiloxBlock words = stream.four(i / 4);
+    for (uint32_t k = 0; k < 4 && i + k < count; ++k) out[i + k] = below(words[k], degree);
+  }
+}
+
+// `count` < degree distinct ones of [0, degree), each set equally likely (Floyd): draw i = 0, 1, … is t = below(w(i),
+// top + 1) with top = degree - count + i, or top itself where t was drawn before. `seen(t)` says whether it was (and
+// remembers t otherwise); `out` is in the order of the draws.
+template <class Seen>
+void distinct(const Stream& stream, uint32_t degree, uint32_t count, uint32_t* out, Seen&& seen) {
+  for (uint32_t i = 0; i < count; i += 4) {
+    const PhiloxBlock words = stream.four(i / 4);
+    for (uint32_t k = 0; k < 4 && i + k < count; ++k) {
+      const uint32_t top = degree - count + i + k;
+      const uint32_t t = below(words[k], uint64_t{top} + 1);
+      out[i + k] = seen(t, i + k) ? top : t;
+    }
+  }
+}
+
+// ln x for normal x > 0: x = m · 2^e with m in [√½, √2), ln x = e ln 2 + 2 artanh((m - 1) / (m + 1)), the series to the
+// 21st power.
+inline double natural_log(double x) {
+  uint64_t bits;
+  std::memcpy(&bits, &x, 8);
+  int exponent = static_cast<int>(bits >> 52) - 1022;
+  bits = (bits & 0x000FFFFFFFFFFFFFull) | 0x3FE0000000000000ull;
+  double m;
+  std::memcpy(&m, &bits, 8);
+  if (m < 0x1.6A09E667F3BCDp-1) {
+    m = m * 2;
+    exponent = exponent - 1;
+  }
+  const double s = (m - 1) / (m + 1);
+  const double z = s * s;
+  double series = 1.0 / 21;
+  for (int power = 19; power >= 1; power -= 2) series = series * z + 1.0 / power;
+  return exponent * 0x1.62E42FEFA39EFp-1 + 2 * s * series;
+}
+
+// 1 - e^-x for x ≥ 0: x = n ln 2 + r with |r| ≤ ln 2 / 2, Taylor's series in r to the 14th power.
+inline double one_minus_exp(double x) {
+  if (!(x < 40)) return 1;
+  const int n = static_cast<int>(x * 0x1.71547652B82FEp+0 + 0.5);
+  const double r = (x - n * 0x1.62E42FEE00000p-1) - n * 0x1.A39EF35793C76p-33;
+  double series = 1;  // of (1 - e^-r) / r
+  for (int i = 14; i >= 2; --i) series = 1 - series * r / i;
+  const double small = series * r;
+  if (n == 0) return small;
+  double scale = 1;
+  for (int i = 0; i < n; ++i) scale = scale * 0.5;
+  return 1 - scale * (1 - small);
+}
+
+// Weighted, without replacement: candidate i of weight w > 0 has the key -ln(u) / w with u = open_unit(w(2i), w(2i+1)),
+// an exponential variable of rate w. The `count` least keys are taken, ties going to the lower candidate: the same
+// chances as drawing one after the other by weight. With t the least key not taken, a taken candidate's scale is
+// 1 / (1 - e^(-w t)), one over its chance of a key below t: unbiased (and uncorrelated between candidates).
+inline double exponential_key(uint32_t hi, uint32_t lo, double weight) {
+  return -natural_log(open_unit(hi, lo)) / weight;
+}
+inline float threshold_scale(double weight, double threshold) {
+  return static_cast<float>(1 / one_minus_exp(weight * threshold));
+}
+
+// Weighted, with replacement: draw i takes the first candidate whose running sum of weights (in double, from the first
+// candidate on) exceeds u · total, u = open_unit(w(2i), w(2i+1)). A draw's scale is total / (count · weight).
+inline uint32_t by_running_sum(const double* sums, uint32_t count, double unit) {
+  const double mark = unit * sums[count - 1];
+  uint32_t low = 0, high = count - 1;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (sums[middle] > mark) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+}  // namespace nacre::draw

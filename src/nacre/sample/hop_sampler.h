@@ -1,0 +1,70 @@
+// What the samplers that go hop by hop have in common: everything but the choice of edges. Internal to the room.
+#pragma once
+
+#include <vector>
+
+#include "nacre/sample/sample.h"
+#include "nacre/sample/vertex_table.h"
+
+namespace nacre {
+
+// Above this many vertices a table with an entry per vertex costs more memory (and misses) than a hash table.
+constexpr int64_t kMaxDirectNodes = int64_t{1} << 25;
+
+// The first `size` values of a buffer that may be longer.
+template <class T>
+Array<T> freeze_front(Buffer<T>&& buffer, int64_t size) {
+  if (size == buffer.size()) return std::move(buffer).freeze();
+  auto whole = std::make_shared<Array<T>>(std::move(buffer).freeze());
+  const T* data = whole->data();
+  return Array<T>(std::move(whole), data, size);
+}
+
+// The edges of one hop and what becomes of them.
+struct Hop {
+  int64_t num_dst = 0;
+  int64_t num_src = 0;
+  int64_t num_edges = 0;
+  Buffer<int64_t> row_ptr;  // num_dst + 1
+  Buffer<int64_t> edges;    // at least num_edges: positions in the full graph, ascending within a destination
+  Buffer<float> scale;      // the same, or of size 0
+  Buffer<NodeId> local;     // sources
+  Graph block;
+};
+
+template <class Table>
+class HopSampler : public BatchSampler {
+ public:
+  HopSampler(const Graph& graph, const SampleOptions& options, int hops);
+  int hops() const override { return static_cast<int>(hops_.size()); }
+  void begin(std::span<const NodeId> seeds, const SampleKey& key) override;
+  void pick(int hop) override;
+  void insert(int hop) override;
+  std::span<const NodeId> vertices() const override { return {vertices_.data(), static_cast<size_t>(count_)}; }
+  void reindex(int hop) override;
+  Sample finish() override;
+
+ protected:
+  // Fills row_ptr, edges, scale and num_edges for the destinations vertices()[0, num_dst).
+  virtual void choose(int index, Hop& hop) = 0;
+
+  const Graph& graph_;
+  const SampleOptions& options_;
+  uint64_t key_ = 0;  // of the batch
+
+ private:
+  void make_room(int64_t more);
+  std::vector<Hop> hops_;  // in the order of sampling
+  Table table_;
+  Buffer<NodeId> vertices_;
+  int64_t count_ = 0;
+  int64_t num_seeds_ = 0;
+};
+
+std::unique_ptr<BatchSampler> make_neighbor_sampler(const Graph& graph, const SampleOptions& options, int hops);
+std::unique_ptr<BatchSampler> make_layer_sampler(const Graph& graph, const SampleOptions& options, int hops);
+
+extern template class HopSampler<DirectTable>;
+extern template class HopSampler<HashTable>;
+
+}  // namespace nacre

@@ -1,0 +1,213 @@
+// Node-wise sampling: every vertex draws among its own in-edges.
+#include <algorithm>
+#include <utility>
+
+#include "nacre/base/error.h"
+#include "nacre/sample/draw.h"
+#include "nacre/sample/hop_sampler.h"
+#include "nacre/sample/pick.h"
+
+namespace nacre {
+namespace {
+
+constexpr uint32_t kSmallCount = 32;
+
+// `count` ≤ kSmallCount distinct ones of [0, degree), ascending, as positions from `begin` on.
+inline void small_distinct(const draw::Stream& stream, uint32_t degree, uint32_t count, int64_t begin, int64_t* out) {
+  uint32_t drawn[kSmallCount];
+  draw::distinct(stream, degree, count, drawn, [&](uint32_t t, uint32_t i) {
+    uint32_t equal = 0;
+    for (uint32_t m = 0; m < i; ++m) equal |= static_cast<uint32_t>(drawn[m] == t);
+    return equal != 0;
+  });
+  // All differ: the place of each is the number of smaller ones. No branch depends on the draws.
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t smaller = 0;
+    for (uint32_t m = 0; m < count; ++m) smaller += static_cast<uint32_t>(drawn[m] < drawn[i]);
+    out[smaller] = begin + drawn[i];
+  }
+}
+
+struct Row {
+  int64_t begin;
+  int64_t degree;
+};
+
+template <class Table>
+class NeighborSampler final : public HopSampler<Table> {
+ public:
+  using HopSampler<Table>::HopSampler;
+
+ private:
+  using HopSampler<Table>::graph_;
+  using HopSampler<Table>::options_;
+  using HopSampler<Table>::key_;
+
+  void choose(int index, Hop& hop) override {
+    const bool by_type = !options_.type_fanout.empty();
+    fanout_ = by_type ? options_.type_fanout[static_cast<size_t>(index)]
+                      : std::vector<int>{options_.fanout[static_cast<size_t>(index)]};
+    find_rows(hop);
+    hop.edges = Buffer<int64_t>(bound(hop.num_dst));
+    const bool whole = std::all_of(fanout_.begin(), fanout_.end(), [](int k) { return k < 0; });
+    if (!whole) hop.scale = Buffer<float>(hop.edges.size());
+    hop.row_ptr[0] = 0;
+    if (whole) {
+      take_all(hop);
+    } else if (by_type || options_.weighted) {
+      choose_lanes(index, hop);
+    } else {
+      choose_uniform(index, hop);
+    }
+    hop.num_edges = hop.row_ptr[hop.num_dst];
+  }
+
+  void find_rows(const Hop& hop) {
+    if (rows_.size() < hop.num_dst) rows_ = Buffer<Row>(hop.num_dst * 2);
+    const NodeId* vertices = this->vertices().data();
+    const int64_t* row_ptr = graph_.row_ptr().data();
+    constexpr int64_t ahead = 32;
+    for (int64_t i = 0; i < hop.num_dst; ++i) {
+      if (i + ahead < hop.num_dst) __builtin_prefetch(row_ptr + vertices[i + ahead]);
+      const int64_t* row = row_ptr + vertices[i];
+      rows_[i] = {row[0], row[1] - row[0]};
+    }
+  }
+
+  // At most so many edges are picked.
+  int64_t bound(int64_t num_dst) const {
+    int64_t most = 0;
+    for (const int k : fanout_) most = k < 0 || most < 0 ? -1 : most + k;
+    int64_t total = 0;
+    for (int64_t i = 0; i < num_dst; ++i) {
+      const int64_t degree = rows_[i].degree;
+      if (most < 0) {
+        total += options_.replace && fanout_.size() > 1 ? degree + replaced() : degree;
+      } else {
+        total += options_.replace ? (degree > 0 ? most : 0) : std::min(degree, most);
+      }
+    }
+    return total;
+  }
+  int64_t replaced() const {
+    int64_t sum = 0;
+    for (const int k : fanout_) sum += std::max(k, 0);
+    return sum;
+  }
+
+  void take_all(Hop& hop) const {
+    int64_t* out = hop.edges.data();
+    for (int64_t i = 0; i < hop.num_dst; ++i) {
+      const Row row = rows_[i];
+      for (int64_t k = 0; k < row.degree; ++k) *out++ = row.begin + k;
+      hop.row_ptr[i + 1] = out - hop.edges.data();
+    }
+  }
+
+  void choose_uniform(int index, Hop& hop) {
+    const auto count = static_cast<uint32_t>(fanout_[0]);
+    const NodeId* vertices = this->vertices().data();
+    int64_t* out = hop.edges.data();
+    float* scale = hop.scale.data();
+    int64_t* row_ptr = hop.row_ptr.data();
+    draw::Stream stream{key_, draw::place(0, static_cast<uint32_t>(index)), 0};
+    const bool replace = options_.replace;
+    for (int64_t i = 0; i < hop.num_dst; ++i) {
+      const Row row = rows_[i];
+      const auto degree = static_cast<uint32_t>(row.degree);
+      stream.vertex = vertices[i];
+      uint32_t taken = count;
+      if (!replace && degree <= count) {
+        taken = degree;
+        for (uint32_t k = 0; k < degree; ++k) out[k] = row.begin + k;
+        for (uint32_t k = 0; k < degree; ++k) scale[k] = 1;
+      } else if (!replace && count <= kSmallCount) {
+        small_distinct(stream, degree, count, row.begin, out);
+        const float s = static_cast<float>(degree) / static_cast<float>(count);
+        for (uint32_t k = 0; k < count; ++k) scale[k] = s;
+      } else {
+        const auto picks = picker_.uniform(stream, degree, fanout_[0], replace);
+        taken = static_cast<uint32_t>(picks.size());
+        for (uint32_t k = 0; k < taken; ++k) {
+          out[k] = row.begin + picks[k].index;
+          scale[k] = picks[k].scale;
+        }
+      }
+      out += taken;
+      scale += taken;
+      row_ptr[i + 1] = out - hop.edges.data();
+    }
+  }
+
+  // Weights, or a fan-out for every edge type: lane by lane, then merged into the order of the row.
+  void choose_lanes(int index, Hop& hop) {
+    int64_t at = 0;
+    for (int64_t i = 0; i < hop.num_dst; ++i) {
+      const Row row = rows_[i];
+      split_row(row);
+      merged_.clear();
+      for (size_t lane = 0; lane < fanout_.size(); ++lane) {
+        const draw::Stream stream{key_, draw::place(static_cast<uint32_t>(lane), static_cast<uint32_t>(index)),
+                                  this->vertices()[static_cast<size_t>(i)]};
+        const std::span<const uint32_t> members{members_.data() + lane_ptr_[lane],
+                                                lane_ptr_[lane + 1] - lane_ptr_[lane]};
+        for (const Pick& pick : pick_lane(stream, row, members, fanout_[lane])) {
+          merged_.push_back({members[pick.index], pick.scale});
+        }
+      }
+      if (fanout_.size() > 1) {
+        std::sort(merged_.begin(), merged_.end(), [](const Pick& a, const Pick& b) { return a.index < b.index; });
+      }
+      for (const Pick& pick : merged_) {
+        hop.edges[at] = row.begin + pick.index;
+        hop.scale[at++] = pick.scale;
+      }
+      hop.row_ptr[i + 1] = at;
+    }
+  }
+
+  std::span<const Pick> pick_lane(const draw::Stream& stream, const Row& row, std::span<const uint32_t> members,
+                                  int count) {
+    if (!options_.weighted)
+      return picker_.uniform(stream, static_cast<uint32_t>(members.size()), count, options_.replace);
+    const float* weights = graph_.edge_weight().data() + row.begin;
+    weights_.resize(members.size());
+    for (size_t i = 0; i < members.size(); ++i) weights_[i] = weights[members[i]];
+    return picker_.weighted(stream, weights_, count, options_.replace);
+  }
+
+  // members_[lane_ptr_[t], lane_ptr_[t + 1]): the edges of lane t, as offsets in the row, ascending.
+  void split_row(const Row& row) {
+    const auto degree = static_cast<uint32_t>(row.degree);
+    members_.resize(degree);
+    lane_ptr_.assign(fanout_.size() + 2, 0);
+    if (fanout_.size() == 1) {
+      for (uint32_t k = 0; k < degree; ++k) members_[k] = k;
+      lane_ptr_[1] = degree;
+      return;
+    }
+    const uint16_t* types = graph_.edge_type().data() + row.begin;
+    for (uint32_t k = 0; k < degree; ++k) ++lane_ptr_[types[k] + 2u];
+    for (size_t t = 2; t < lane_ptr_.size(); ++t) lane_ptr_[t] += lane_ptr_[t - 1];
+    for (uint32_t k = 0; k < degree; ++k) members_[lane_ptr_[types[k] + 1u]++] = k;
+  }
+
+  std::vector<int> fanout_;  // of this hop: one per lane
+  Buffer<Row> rows_;
+  Picker picker_;
+  std::vector<uint32_t> members_;
+  std::vector<uint32_t> lane_ptr_;
+  std::vector<double> weights_;
+  std::vector<Pick> merged_;
+};
+
+}  // namespace
+
+std::unique_ptr<BatchSampler> make_neighbor_sampler(const Graph& graph, const SampleOptions& options, int hops) {
+  if (graph.num_nodes() > kMaxDirectNodes) {
+    return std::make_unique<NeighborSampler<HashTable>>(graph, options, hops);
+  }
+  return std::make_unique<NeighborSampler<DirectTable>>(graph, options, hops);
+}
+
+}  // namespace nacre

@@ -1,0 +1,12 @@
+// Internal to the room.
+#pragma once
+
+#include "nacre/sample/sample.h"
+
+namespace nacre {
+
+// Throws UserError naming the flag where the options do not fit together or do not fit the graph; returns the number of
+// blocks.
+int check_options(const Graph& graph, const SampleOptions& options);
+
+}  // namespace nacre

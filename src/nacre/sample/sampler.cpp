@@ -1,0 +1,63 @@
+#include <utility>
+
+#include "nacre/base/error.h"
+#include "nacre/sample/hop_sampler.h"
+#include "nacre/sample/options.h"
+#include "nacre/sample/sample.h"
+
+namespace nacre {
+
+int64_t Sample::num_edges() const {
+  int64_t sum = 0;
+  for (const Graph& block : blocks) sum += block.num_edges();
+  return sum;
+}
+
+struct Sampler::State {
+  Graph graph;
+  SampleOptions options;
+  int layers = 0;
+};
+
+Sampler::Sampler(Graph graph, SampleOptions options) : state_(std::make_unique<State>()) {
+  state_->layers = check_options(graph, options);
+  state_->graph = std::move(graph);
+  state_->options = std::move(options);
+}
+
+Sampler::~Sampler() = default;
+const Graph& Sampler::graph() const { return state_->graph; }
+const SampleOptions& Sampler::options() const { return state_->options; }
+int Sampler::layers() const { return state_->layers; }
+
+std::unique_ptr<BatchSampler> Sampler::make_batch_sampler() const {
+  const State& s = *state_;
+  NACRE_CHECK(s.options.kind == SamplerKind::neighbor, "no such sampler");
+  return make_neighbor_sampler(s.graph, s.options, s.layers);
+}
+
+namespace {
+
+Sample run(BatchSampler& sampler, std::span<const NodeId> seeds, const SampleKey& key) {
+  sampler.begin(seeds, key);
+  for (int hop = 0; hop < sampler.hops(); ++hop) {
+    sampler.pick(hop);
+    sampler.insert(hop);
+    sampler.reindex(hop);
+  }
+  return sampler.finish();
+}
+
+}  // namespace
+
+Sample Sampler::sample(std::span<const NodeId> seeds, const SampleKey& key) const {
+  return run(*make_batch_sampler(), seeds, key);
+}
+
+Sample full_neighbours(const Graph& graph, std::span<const NodeId> destinations) {
+  SampleOptions options;
+  options.fanout = {-1};
+  return run(*make_neighbor_sampler(graph, options, 1), destinations, {});
+}
+
+}  // namespace nacre

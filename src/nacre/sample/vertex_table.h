@@ -1,0 +1,120 @@
+// From original vertex ids to local ones, emptied in no time between batches. Entries are `base + local`; moving `base`
+// past the entries of a batch invalidates them all, so nothing is cleared until 32 bits run out.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "nacre/graph/graph.h"
+
+namespace nacre {
+
+// One entry per vertex of the graph: one cache line per look-up.
+class DirectTable {
+ public:
+  explicit DirectTable(int64_t num_nodes) : entries_(num_nodes) { clear(); }
+
+  // `bound`: how many vertices there may be in the table until the next call.
+  void reset(int64_t bound) {
+    base_ += size_;
+    size_ = 0;
+    if (base_ + std::min(bound, entries_.size()) > INT64_C(0xFFFFFFFF)) clear();
+  }
+  void reserve(int64_t) {}
+  void prefetch(NodeId vertex) const { __builtin_prefetch(entries_.data() + vertex, 1); }
+  NodeId size() const { return static_cast<NodeId>(size_); }
+  // Its number; `next`, the number of vertices so far, if it is new.
+  NodeId insert(NodeId vertex) {
+    const uint32_t local = entries_[vertex] - static_cast<uint32_t>(base_);
+    if (local < static_cast<uint64_t>(size_)) return local;
+    entries_[vertex] = static_cast<uint32_t>(base_ + size_);
+    return static_cast<NodeId>(size_++);
+  }
+  // Its number, or one that is not below size().
+  NodeId find(NodeId vertex) const { return entries_[vertex] - static_cast<uint32_t>(base_); }
+
+ private:
+  void clear() {
+    std::memset(entries_.data(), 0, static_cast<size_t>(entries_.size()) * sizeof(uint32_t));
+    base_ = 1;
+    size_ = 0;
+  }
+  Buffer<uint32_t> entries_;
+  int64_t base_ = 1;  // base + size never exceeds 2^32 - 1
+  int64_t size_ = 0;
+};
+
+// Open addressing with linear probes: as large as twice the vertices met, whatever the graph's size.
+class HashTable {
+ public:
+  explicit HashTable(int64_t) { grow(1 << 12); }
+
+  void reset(int64_t) {
+    base_ += size_;
+    size_ = 0;
+    if (base_ + capacity() > INT64_C(0xFFFFFFFF)) clear();
+  }
+  // Room for `more` vertices beside those in the table.
+  void reserve(int64_t more) {
+    int64_t wanted = capacity();
+    while (wanted < 2 * (size_ + more)) wanted *= 2;
+    if (wanted > capacity()) grow(wanted);
+  }
+  void prefetch(NodeId vertex) const { __builtin_prefetch(slots_.data() + home(vertex), 1); }
+  NodeId size() const { return static_cast<NodeId>(size_); }
+  NodeId insert(NodeId vertex) {
+    for (uint64_t at = home(vertex);; at = (at + 1) & mask_) {
+      Slot& slot = slots_[static_cast<int64_t>(at)];
+      const uint32_t local = slot.entry - static_cast<uint32_t>(base_);
+      if (local >= static_cast<uint64_t>(size_)) {
+        slot = {vertex, static_cast<uint32_t>(base_ + size_)};
+        return static_cast<NodeId>(size_++);
+      }
+      if (slot.vertex == vertex) return local;
+    }
+  }
+  NodeId find(NodeId vertex) const {
+    for (uint64_t at = home(vertex);; at = (at + 1) & mask_) {
+      const Slot& slot = slots_[static_cast<int64_t>(at)];
+      const uint32_t local = slot.entry - static_cast<uint32_t>(base_);
+      if (local >= static_cast<uint64_t>(size_) || slot.vertex == vertex) return local;
+    }
+  }
+
+ private:
+  struct Slot {
+    NodeId vertex;
+    uint32_t entry;
+  };
+  int64_t capacity() const { return slots_.size(); }
+  // The upper bits of a product depend on all bits of the vertex.
+  uint64_t home(NodeId vertex) const { return (vertex * UINT64_C(0x9E3779B97F4A7C15)) >> shift_; }
+  void clear() {
+    std::memset(static_cast<void*>(slots_.data()), 0, static_cast<size_t>(capacity()) * sizeof(Slot));
+    base_ = 1;
+    size_ = 0;
+  }
+  void grow(int64_t capacity) {
+    Buffer<Slot> old = std::exchange(slots_, Buffer<Slot>(capacity));
+    const int64_t old_base = base_, old_size = size_;
+    mask_ = static_cast<uint64_t>(capacity) - 1;
+    shift_ = 64 - __builtin_ctzll(static_cast<uint64_t>(capacity));
+    clear();
+    size_ = old_size;
+    for (const Slot& slot : old) {
+      const uint32_t local = slot.entry - static_cast<uint32_t>(old_base);
+      if (local >= static_cast<uint64_t>(old_size)) continue;
+      uint64_t at = home(slot.vertex);
+      while (slots_[static_cast<int64_t>(at)].entry != 0) at = (at + 1) & mask_;
+      slots_[static_cast<int64_t>(at)] = {slot.vertex, static_cast<uint32_t>(base_ + local)};
+    }
+  }
+  Buffer<Slot> slots_;
+  uint64_t mask_ = 0;
+  int shift_ = 0;
+  int64_t base_ = 1;
+  int64_t size_ = 0;
+};
+
+}  // namespace nacre

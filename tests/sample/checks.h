@@ -1,0 +1,28 @@
+// What every sample must be, whatever drew it.
+#pragma once
+
+#include <vector>
+
+#include "nacre/sample/sample.h"
+
+namespace nacre::test {
+
+// Local ids, prefixes, positions, weights, types and orders; fails the running test where something is wrong.
+void check_sample(const Graph& graph, const Sample& sample, std::span<const NodeId> seeds);
+// The same bytes everywhere.
+void expect_equal(const Sample& a, const Sample& b);
+
+// For every edge of the graph, the mean over `batches` samples of its scale in the block next to the seeds (0 where it
+// was not picked), and the standard error of that mean.
+struct EdgeMeans {
+  std::vector<double> mean;
+  std::vector<double> error;
+};
+EdgeMeans scale_means(const Sampler& sampler, std::span<const NodeId> seeds, int batches);
+
+// Vertex 0 has the in-edges 1 … degree; there are no others.
+Graph star(int64_t degree, std::vector<float> weights = {});
+
+std::vector<NodeId> all_vertices(const Graph& graph);
+
+}  // namespace nacre::test
