@@ -92,6 +92,7 @@ void expect_equal(const Sample& a, const Sample& b) {
 EdgeMeans scale_means(const Sampler& sampler, std::span<const NodeId> seeds, int batches) {
   const auto n = static_cast<size_t>(sampler.graph().num_edges());
   std::vector<double> sum(n, 0), squares(n, 0), now(n, 0);
+  double total = 0, total_squares = 0;
   const auto batch_sampler = sampler.make_batch_sampler();
   for (int b = 0; b < batches; ++b) {
     batch_sampler->begin(seeds, {.epoch = 3, .batch = static_cast<uint64_t>(b)});
@@ -106,17 +107,24 @@ EdgeMeans scale_means(const Sampler& sampler, std::span<const NodeId> seeds, int
     for (int64_t e = 0; e < edges.size(); ++e) {
       now[static_cast<size_t>(edges[e])] += sample.scale.back().empty() ? 1 : sample.scale.back()[e];
     }
+    const double all = std::accumulate(now.begin(), now.end(), 0.0);
+    total += all;
+    total_squares += all * all;
     for (size_t e = 0; e < n; ++e) {
       sum[e] += now[e];
       squares[e] += now[e] * now[e];
     }
   }
+  const auto error = [&](double mean, double square) {
+    return std::sqrt(std::max(0.0, square / batches - mean * mean) / batches);
+  };
   EdgeMeans means;
   for (size_t e = 0; e < n; ++e) {
-    const double mean = sum[e] / batches;
-    means.mean.push_back(mean);
-    means.error.push_back(std::sqrt(std::max(0.0, squares[e] / batches - mean * mean) / batches));
+    means.mean.push_back(sum[e] / batches);
+    means.error.push_back(error(means.mean[e], squares[e]));
   }
+  means.total = total / batches;
+  means.total_error = error(means.total, total_squares);
   return means;
 }
 

@@ -13,10 +13,12 @@ void check_sample(const Graph& graph, const Sample& sample, std::span<const Node
 void expect_equal(const Sample& a, const Sample& b);
 
 // For every edge of the graph, the mean over `batches` samples of its scale in the block next to the seeds (0 where it
-// was not picked), and the standard error of that mean.
+// was not picked), and the standard error of that mean; the same for the sum over all edges.
 struct EdgeMeans {
   std::vector<double> mean;
   std::vector<double> error;
+  double total = 0;
+  double total_error = 0;
 };
 EdgeMeans scale_means(const Sampler& sampler, std::span<const NodeId> seeds, int batches);
 

@@ -61,8 +61,10 @@ class HopSampler : public BatchSampler {
   int64_t num_seeds_ = 0;
 };
 
-std::unique_ptr<BatchSampler> make_neighbor_sampler(const Graph& graph, const SampleOptions& options, int hops);
-std::unique_ptr<BatchSampler> make_layer_sampler(const Graph& graph, const SampleOptions& options, int hops);
+std::unique_ptr<BatchSampler> make_neighbor_sampler(const Graph& graph, const SampleOptions& options, int hops,
+                                                    int64_t max_direct = kMaxDirectNodes);
+std::unique_ptr<BatchSampler> make_layer_sampler(const Graph& graph, const SampleOptions& options, int hops,
+                                                 int64_t max_direct = kMaxDirectNodes);
 
 extern template class HopSampler<DirectTable>;
 extern template class HopSampler<HashTable>;

@@ -203,8 +203,9 @@ class NeighborSampler final : public HopSampler<Table> {
 
 }  // namespace
 
-std::unique_ptr<BatchSampler> make_neighbor_sampler(const Graph& graph, const SampleOptions& options, int hops) {
-  if (graph.num_nodes() > kMaxDirectNodes) {
+std::unique_ptr<BatchSampler> make_neighbor_sampler(const Graph& graph, const SampleOptions& options, int hops,
+                                                    int64_t max_direct) {
+  if (graph.num_nodes() > max_direct) {
     return std::make_unique<NeighborSampler<HashTable>>(graph, options, hops);
   }
   return std::make_unique<NeighborSampler<DirectTable>>(graph, options, hops);

@@ -42,6 +42,8 @@ void check_weights(const Graph& graph) {
 int check_saint(const SampleOptions& options) {
   if (!options.fanout.empty()) throw UserError("--fanout", "GraphSAINT draws a whole subgraph", "use --budget");
   if (options.layers < 1) throw UserError("--layers", "must be at least 1");
+  if (options.weighted) throw UserError("--sample-weighted", "GraphSAINT has chances of its own");
+  if (options.replace) throw UserError("--replace", "GraphSAINT always draws with replacement");
   if (options.budget < 1) throw UserError("--budget", "must be at least 1");
   if (options.budget > INT64_C(0xFFFFFFFF)) throw UserError("--budget", "more than 4,294,967,295 draws");
   if (options.walk_length < 1) throw UserError("--walk-length", "must be at least 1");
@@ -63,6 +65,7 @@ int check_options(const Graph& graph, const SampleOptions& options) {
   if (options.weighted) check_weights(graph);
   if (!options.type_fanout.empty()) check_types(graph, options);
   if (is_saint(options.kind)) return check_saint(options);
+  if (options.budget != 0) throw UserError("--budget", "only GraphSAINT has a budget", "use --fanout");
   const std::vector<int>& fanout = options.fanout;
   if (std::any_of(fanout.begin(), fanout.end(), [](int k) { return k < 1 && k != -1; })) {
     throw UserError("--fanout", "a fan-out must be at least 1", "-1 takes all");

@@ -92,6 +92,8 @@ class Sampler {
   const Graph& graph() const;
   const SampleOptions& options() const;
   int layers() const;
+  // GraphSAINT's kinds: batches have no seeds of their own.
+  bool draws_seeds() const { return options().kind >= SamplerKind::saint_vertex; }
   std::unique_ptr<BatchSampler> make_batch_sampler() const;
   // All subtasks of one batch, on the calling thread. Seeds must be distinct. `saint` draws its own vertices: `seeds`
   // is empty, and the sample's seeds are all vertices of the subgraph.

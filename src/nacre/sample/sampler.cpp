@@ -1,8 +1,8 @@
 #include <utility>
 
-#include "nacre/base/error.h"
 #include "nacre/sample/hop_sampler.h"
 #include "nacre/sample/options.h"
+#include "nacre/sample/saint.h"
 #include "nacre/sample/sample.h"
 
 namespace nacre {
@@ -17,12 +17,16 @@ struct Sampler::State {
   Graph graph;
   SampleOptions options;
   int layers = 0;
+  std::unique_ptr<SaintShared> saint;  // refers to graph and options
 };
 
 Sampler::Sampler(Graph graph, SampleOptions options) : state_(std::make_unique<State>()) {
   state_->layers = check_options(graph, options);
   state_->graph = std::move(graph);
   state_->options = std::move(options);
+  if (state_->options.kind >= SamplerKind::saint_vertex) {
+    state_->saint = std::make_unique<SaintShared>(state_->graph, state_->options);
+  }
 }
 
 Sampler::~Sampler() = default;
@@ -32,7 +36,8 @@ int Sampler::layers() const { return state_->layers; }
 
 std::unique_ptr<BatchSampler> Sampler::make_batch_sampler() const {
   const State& s = *state_;
-  NACRE_CHECK(s.options.kind == SamplerKind::neighbor, "no such sampler");
+  if (s.saint) return make_saint_sampler(s.graph, s.options, s.layers, *s.saint);
+  if (s.options.kind == SamplerKind::layer) return make_layer_sampler(s.graph, s.options, s.layers);
   return make_neighbor_sampler(s.graph, s.options, s.layers);
 }
 

@@ -13,7 +13,11 @@ namespace nacre {
 // One entry per vertex of the graph: one cache line per look-up.
 class DirectTable {
  public:
-  explicit DirectTable(int64_t num_nodes) : entries_(num_nodes) { clear(); }
+  // `base`: where entries begin; tests begin near the end.
+  explicit DirectTable(int64_t num_nodes, int64_t base = 1) : entries_(num_nodes) {
+    clear();
+    base_ = base;
+  }
 
   // `bound`: how many vertices there may be in the table until the next call.
   void reset(int64_t bound) {
@@ -48,7 +52,10 @@ class DirectTable {
 // Open addressing with linear probes: as large as twice the vertices met, whatever the graph's size.
 class HashTable {
  public:
-  explicit HashTable(int64_t) { grow(1 << 12); }
+  explicit HashTable(int64_t, int64_t base = 1) {
+    grow(1 << 12);
+    base_ = base;
+  }
 
   void reset(int64_t) {
     base_ += size_;

@@ -1,0 +1,122 @@
+// Layer-wise sampling by importance (LADIES): a hop draws vertices for its whole frontier, and keeps all edges from
+// them to the frontier.
+//
+// A vertex's importance is the sum over its edges into the frontier of squared entries of the row-normalised adjacency:
+// (w / the destination's sum of w)², w being the edge weight with `weighted`, else 1. Vertices are drawn by importance:
+//   without replacement, by keys as in draw.h, with words 0 and 1 of the candidate's own stream; its edges are scaled
+//   by one over the chance of a key below the least one not taken; with replacement, by running sums over the
+//   candidates in the order in which the frontier's rows meet them (stream of lane 1, vertex 0); its edges are scaled
+//   by its number of draws / (fan-out · its share of the importance).
+// Both leave every edge's expected scale at 1. Destinations are sources of the block in any case, but an edge from one
+// counts only if it was drawn.
+#include <vector>
+
+#include "nacre/sample/draw.h"
+#include "nacre/sample/hop_sampler.h"
+#include "nacre/sample/pick.h"
+
+namespace nacre {
+namespace {
+
+template <class Table>
+class LayerSampler final : public HopSampler<Table> {
+ public:
+  LayerSampler(const Graph& graph, const SampleOptions& options, int hops)
+      : HopSampler<Table>(graph, options, hops), candidates_(graph.num_nodes()) {}
+
+ private:
+  using HopSampler<Table>::graph_;
+  using HopSampler<Table>::options_;
+  using HopSampler<Table>::key_;
+
+  void choose(int index, Hop& hop) override {
+    const int fanout = options_.fanout[static_cast<size_t>(index)];
+    weigh(hop);
+    scale_.assign(ids_.size(), fanout < 0 ? 1.0f : 0.0f);
+    if (fanout >= 0) draw_vertices(static_cast<uint32_t>(index), fanout);
+    keep_edges(hop, fanout >= 0);
+  }
+
+  // Numbers the sources of the frontier's edges and adds up their importance.
+  void weigh(const Hop& hop) {
+    candidates_.reset(graph_.num_nodes());
+    ids_.clear();
+    importance_.clear();
+    of_edge_.clear();
+    const NodeId* col = graph_.col_idx().data();
+    for (int64_t i = 0; i < hop.num_dst; ++i) {
+      const int64_t begin = row_begin(i), end = row_end(i);
+      double sum = options_.weighted ? 0 : static_cast<double>(end - begin);
+      if (options_.weighted) {
+        for (int64_t e = begin; e < end; ++e) sum += graph_.edge_weight()[e];
+      }
+      candidates_.reserve(end - begin);
+      for (int64_t e = begin; e < end; ++e) candidates_.prefetch(col[e]);
+      for (int64_t e = begin; e < end; ++e) {
+        const NodeId candidate = candidates_.insert(col[e]);
+        if (candidate == ids_.size()) {
+          ids_.push_back(col[e]);
+          importance_.push_back(0);
+        }
+        of_edge_.push_back(candidate);
+        const double share = sum > 0 ? (options_.weighted ? graph_.edge_weight()[e] : 1.0) / sum : 0;
+        importance_[candidate] += share * share;
+      }
+    }
+  }
+
+  void draw_vertices(uint32_t index, int fanout) {
+    if (options_.replace) {
+      const draw::Stream stream{key_, draw::place(1, index), 0};
+      for (const Pick& pick : picker_.merged(stream, importance_, fanout)) scale_[pick.index] = pick.scale;
+      return;
+    }
+    keys_.resize(ids_.size());
+    for (size_t i = 0; i < ids_.size(); ++i) {
+      const PhiloxBlock words = draw::Stream{key_, draw::place(0, index), ids_[i]}.four(0);
+      keys_[i] = draw::exponential_key(words[0], words[1], importance_[i]);
+    }
+    for (const Pick& pick : picker_.least(keys_, importance_, fanout)) scale_[pick.index] = pick.scale;
+  }
+
+  void keep_edges(Hop& hop, bool scaled) {
+    int64_t kept = 0;
+    for (const NodeId candidate : of_edge_) kept += static_cast<int64_t>(scale_[candidate] > 0);
+    hop.edges = Buffer<int64_t>(kept);
+    if (scaled) hop.scale = Buffer<float>(kept);
+    hop.num_edges = kept;
+    hop.row_ptr[0] = 0;
+    int64_t at = 0;
+    const NodeId* candidate = of_edge_.data();
+    for (int64_t i = 0; i < hop.num_dst; ++i) {
+      for (int64_t e = row_begin(i); e < row_end(i); ++e) {
+        const float scale = scale_[*candidate++];
+        if (!(scale > 0)) continue;
+        if (scaled) hop.scale[at] = scale;
+        hop.edges[at++] = e;
+      }
+      hop.row_ptr[i + 1] = at;
+    }
+  }
+
+  int64_t row_begin(int64_t i) const { return graph_.row_ptr()[this->vertices()[static_cast<size_t>(i)]]; }
+  int64_t row_end(int64_t i) const { return graph_.row_ptr()[int64_t{this->vertices()[static_cast<size_t>(i)]} + 1]; }
+
+  Table candidates_;
+  std::vector<NodeId> ids_;  // of the candidates
+  std::vector<double> importance_;
+  std::vector<float> scale_;  // 0: not drawn
+  std::vector<double> keys_;
+  std::vector<NodeId> of_edge_;  // candidate at the end of every edge into the frontier
+  Picker picker_;
+};
+
+}  // namespace
+
+std::unique_ptr<BatchSampler> make_layer_sampler(const Graph& graph, const SampleOptions& options, int hops,
+                                                 int64_t max_direct) {
+  if (graph.num_nodes() > max_direct) return std::make_unique<LayerSampler<HashTable>>(graph, options, hops);
+  return std::make_unique<LayerSampler<DirectTable>>(graph, options, hops);
+}
+
+}  // namespace nacre
