@@ -1,0 +1,44 @@
+// LightGCN (He et al., 2020): x⁽ˡ⁺¹⁾_i = Σ_j 1/√(d_out(j) · d_in(i)) · x⁽ˡ⁾_j over the in-neighbours j, without self
+// loops, weights or activations; the embedding is the mean of all layers' x, the first included. Learned rows are x⁽⁰⁾;
+// features are mapped to `hidden` first. For classification one linear map follows.
+#include "nacre/base/error.h"
+#include "nacre/model/builtin.h"
+
+namespace nacre {
+
+namespace {
+
+void check(const ModelOptions& options) {
+  if (options.activation != "none" || options.norm != "none" || options.residual) {
+    throw UserError("model lightgcn", "its layers only propagate: activation, norm and residual do not apply",
+                    "leave them out, or use ngcf");
+  }
+}
+
+Value build(Napa& net, const ModelOptions& options) {
+  check(options);
+  Value x = net.dropout(net.features(options.in_dim), options.input_dropout);
+  if (options.kinds.empty()) x = net.linear(x, "input", options.hidden);
+  Value sum = x;
+  for (int l = 0; l < options.layers; ++l) {
+    if (l > 0) x = net.dropout(x, options.dropout);
+    x = net.pull(x, Aggregate::sum, net.symmetric_norm(x));
+    // The sum travels along: what earlier layers gave lives among other vertices.
+    sum = net.self(sum) + x;
+  }
+  const Value mean = (1.0 / (options.layers + 1)) * sum;
+  if (options.embeddings) net.output("embedding", mean);
+  return net.linear(mean, "classify", options.out_dim);
+}
+
+}  // namespace
+
+ModelEntry lightgcn_model() {
+  return {{.name = "lightgcn",
+           .about = "propagation without weights, mean of all layers; for recommendation",
+           .supports_edge_weight = true,
+           .activation = "none"},
+          build};
+}
+
+}  // namespace nacre

@@ -1,0 +1,74 @@
+#include "nacre/model/recommender.h"
+
+#include <array>
+
+#include "nacre/base/error.h"
+#include "nacre/model/registry.h"
+
+namespace nacre {
+
+namespace {
+
+// What `output` needs and nothing else: the model's last layer is gone with its parameters.
+Dfg only(const Dfg& dfg, const std::string& name, NodeRef output) {
+  Dfg copy(dfg.name());
+  for (const Node& node : dfg.nodes()) copy.add(node);
+  for (const auto& [state, node] : dfg.updates()) copy.set_update(state, node);
+  copy.set_output(name, output);
+  return prune(copy);
+}
+
+// What a model starts from, among the vertices that x lives among.
+Value first_embedding(Napa& net, const ModelOptions& options, Value x) {
+  Value first = net.features(options.in_dim);
+  while (first.layer() < x.layer()) first = net.self(first);
+  return first;
+}
+
+// A dot product is the sum of those of the pieces: rows laid side by side for it alone need not be.
+Value margin_of(Napa& net, Value x) {
+  const Node& node = net.dfg()[x.node()];
+  if (node.op == Op::concat) {
+    const std::array<NodeRef, 2> pieces = {node.inputs[0], node.inputs[1]};
+    const Value first = margin_of(net, {&net, pieces[0]});
+    return first + margin_of(net, {&net, pieces[1]});
+  }
+  const Space edges = Space::edge(x.layer());
+  const Value user = net.pull(x, Aggregate::sum, net.input("user_share", {edges, {}}));
+  const Value difference = net.pull(x, Aggregate::sum, net.input("item_share", {edges, {}}));
+  return net.row_sum(user * difference, 0);
+}
+
+Value bpr_loss(Napa& net, const ModelOptions& options, Value x, double decay) {
+  const Space triples = Space::vertex(x.layer() + 1);
+  const Value margin = net.reshape(margin_of(net, x), {1});
+  const Value weight = net.input("loss_weight", {triples, {}});
+  const Value loss = net.add(Op::bce, {margin, net.input("target", {triples, {1}, DType::u8}), weight});
+  if (decay == 0) return loss;
+  const Value first = net.src(first_embedding(net, options, x));
+  const Value squares = net.pull(net.row_sum(first * first, 0), Aggregate::sum);
+  return loss + (decay / 2) * net.add(Op::column_sum, {squares * weight});
+}
+
+}  // namespace
+
+Dfg build_recommender(const ModelOptions& options, double embedding_decay) {
+  ModelOptions given = options;
+  given.loss = "none";
+  given.out_dim = 1;
+  given.embeddings = true;
+  const ModelOptions complete = complete_options(given);
+  Dfg dfg(complete.model);
+  Napa net(dfg, {.training = complete.training, .edge_weighted = complete.edge_weighted, .kinds = complete.kinds});
+  find_model(complete.model).build(net, complete);
+  const NodeRef embedding = dfg.find_output("embedding");
+  if (embedding < 0) {
+    throw UserError("model " + complete.model, "has no hidden layer to compare users and items by",
+                    "use more layers, or lightgcn or ngcf");
+  }
+  if (!complete.training) return only(dfg, "embedding", embedding);
+  const Value loss = bpr_loss(net, complete, {&net, embedding}, embedding_decay);
+  return only(dfg, "loss", loss.node());
+}
+
+}  // namespace nacre
