@@ -1,0 +1,51 @@
+// How good recommendations are. Every user is given the k items with the largest scores (dot products of embeddings)
+// among those the user did not take in training; of equal scores the smaller id comes first. With `held` the items held
+// out for the user, and hit(r) whether the item at rank r = 0 … k−1 is one of them:
+//   recall@k = Σ hit(r) / |held|
+//   ndcg@k   = Σ hit(r)/log2(r+2) / Σ_{r < min(k, |held|)} 1/log2(r+2)
+// both averaged over the users who have held-out items. An item both taken and held out cannot be recommended, and
+// counts in |held|.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nacre/train/recommend_batches.h"
+
+namespace nacre {
+
+// Row-major embeddings of users and items.
+struct Embeddings {
+  const float* users = nullptr;
+  const float* items = nullptr;
+  int64_t width = 0;
+};
+
+inline constexpr NodeId kNoItem = std::numeric_limits<NodeId>::max();
+
+// The k best items of each of the users given, k numbers a user; kNoItem where there are fewer. Items whose score is
+// not a number are never recommended.
+std::vector<NodeId> best_items(const Embeddings& embeddings, const UserItems& taken, std::span<const NodeId> users,
+                               int64_t k);
+
+struct RankingScores {
+  double recall = std::numeric_limits<double>::quiet_NaN();  // NaN when no user has held-out items
+  double ndcg = std::numeric_limits<double>::quiet_NaN();
+  int64_t users = 0;  // who have some
+};
+RankingScores score_ranking(const Embeddings& embeddings, const UserItems& taken, const UserItems& held, int64_t k);
+
+// "recall@20", "ndcg@10"; "auto" is recall@20. Throws UserError naming --metric.
+struct RankingMetric {
+  bool ndcg = false;
+  int64_t k = 20;
+  std::string name() const { return (ndcg ? "ndcg@" : "recall@") + std::to_string(k); }
+  double of(const RankingScores& scores) const { return ndcg ? scores.ndcg : scores.recall; }
+};
+RankingMetric parse_ranking_metric(const std::string& metric);
+
+}  // namespace nacre

@@ -1,0 +1,88 @@
+// What a recommender learns from: who took what, and batches of triples (user, item taken, item not taken).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "nacre/data/dataset.h"
+
+namespace nacre {
+
+// The items of every user, ascending, none twice. Users and items are numbered from 0, each within its kind.
+struct UserItems {
+  int64_t num_items = 0;
+  std::vector<int64_t> ptr = {0};  // num_users + 1
+  std::vector<NodeId> items;
+
+  int64_t num_users() const { return static_cast<int64_t>(ptr.size()) - 1; }
+  int64_t size() const { return static_cast<int64_t>(items.size()); }
+  std::span<const NodeId> of(int64_t user) const {
+    return std::span(items).subspan(
+        static_cast<size_t>(ptr[static_cast<size_t>(user)]),
+        static_cast<size_t>(ptr[static_cast<size_t>(user) + 1] - ptr[static_cast<size_t>(user)]));
+  }
+  bool has(int64_t user, NodeId item) const;
+};
+
+// Where users and items lie among the vertices of a data set.
+struct UserItemSides {
+  NodeId first_user = 0;
+  int64_t num_users = 0;
+  NodeId first_item = 0;
+  int64_t num_items = 0;
+
+  NodeId end_user() const { return static_cast<NodeId>(first_user + num_users); }
+  NodeId end_item() const { return static_cast<NodeId>(first_item + num_items); }
+};
+
+// Vertices of several kinds, no labels, and pairs held out for testing or validation: a recommender's data.
+bool is_recommendation(const Dataset& dataset);
+// The kinds that the held-out pairs lead from and to. Throws UserError naming `where` when they are not two kinds.
+UserItemSides user_item_sides(const Dataset& dataset, const std::string& where);
+// The graph's edges from users to items, or pairs held out.
+UserItems items_in_graph(const Graph& graph, const UserItemSides& sides);
+UserItems items_of_pairs(const HeldOutEdges& pairs, const UserItemSides& sides);
+
+struct TripleOptions {
+  int64_t batch_size = 2048;
+  uint64_t seed = 0;
+};
+
+// Every pair of a user and an item taken comes once in an epoch, in an order drawn from (seed, epoch), with an item
+// drawn uniformly from those the user did not take by (seed, epoch, pair). The last batch is filled up with triples of
+// weight 0, so that all batches have the same shape. Users who took everything have nothing to be compared with and are
+// left out.
+class TripleBatches {
+ public:
+  // Batches have at most as many triples as the graph has vertices (destinations of a block are among its sources).
+  TripleBatches(const UserItems& taken, const UserItemSides& sides, int64_t num_vertices, const TripleOptions& options);
+
+  int64_t batch_size() const { return batch_size_; }
+  int64_t num_batches() const { return (num_pairs() + batch_size_ - 1) / batch_size_; }
+  int64_t num_pairs() const { return static_cast<int64_t>(pairs_.size()); }
+  // Triples that count: all but those that fill up the last batch.
+  int64_t counted(int64_t batch) const;
+  void begin_epoch(uint64_t epoch);
+  // The block of model/recommender.h: from the vertices to the triples.
+  Graph block(int64_t batch) const;
+
+ private:
+  struct Pair {
+    NodeId user;
+    NodeId item;
+  };
+  NodeId other_item(int64_t pair) const;
+
+  const UserItems& taken_;
+  UserItemSides sides_;
+  int64_t num_vertices_;
+  int64_t batch_size_;
+  uint64_t seed_;
+  uint64_t epoch_key_ = 0;
+  std::vector<Pair> pairs_;
+  std::vector<uint32_t> order_;  // of the pairs, in this epoch
+  Array<int64_t> row_ptr_;       // 0, 3, 6, …
+};
+
+}  // namespace nacre
