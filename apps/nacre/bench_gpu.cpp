@@ -16,6 +16,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/philox.h"
+#include "nacre/engine/gpu/partition.h"
 #include "nacre/train/safetensors.h"
 #include "options.h"
 #include "statistics.h"
@@ -34,6 +35,7 @@ struct GpuBench {
   std::string tensors;  // folder for weights and gradients
   double seconds = 1;
   bool kernels = false;
+  bool partition = false;
 };
 
 void say(const GpuBench& c, const ordered_json& line) {
@@ -195,6 +197,47 @@ void run_sums(const GpuBench& c, const Dataset& data, int64_t width, bool weight
   say(c, {{"kind", "spmm"}, {"data", c.name}, {"width", width}, {"weighted", weighted}, {"ms", median(ms)}});
 }
 
+// gTasks and their patterns, made by the host and by the device. The first call of each table on the device compiles.
+void run_partition(const GpuBench& c, const Dataset& data) {
+  constexpr const char* kTables[] = {"dst-id=1",
+                                     "dst-id=64",
+                                     "src-id=64",
+                                     "dst-id=1,edge-id=32",
+                                     "src-id=64,dst-id=64",
+                                     "dst-id=16,dst-degree=min",
+                                     "src-id=64,edge-type=1"};
+  const Graph graph = data.graph.typed() ? data.graph : assign_relations(data.graph, c.config.relations);
+  DevicePlugin& plugin = *device_plugin();
+  const DeviceChoice choice = choose_device(c.config.device, "f32");
+  GpuPartitioner partitioner(GpuLoader::open(plugin, plugin.open(choice.index, choice.multiprocessors)));
+  const auto timed = [](const auto& run) {
+    const double start = now_seconds();
+    auto result = run();
+    return std::pair(now_seconds() - start, std::move(result));
+  };
+  graph.edge_dst();
+  for (const char* text : kTables) {
+    const PartitionTable table = PartitionTable::parse(text);
+    const auto [host_seconds, host] = timed([&] { return partition(graph, table); });
+    const auto [host_pattern_seconds, host_report] = timed([&, &g = host] { return find_patterns(g); });
+    partitioner.find_patterns(partitioner.partition(graph, table));
+    const auto [seconds, tasks] = timed([&] { return partitioner.partition(graph, table); });
+    const auto [pattern_seconds, report] = timed([&, &g = tasks] { return partitioner.find_patterns(g); });
+    const bool same = std::ranges::equal(tasks.task_ptr, host.task_ptr) && std::ranges::equal(tasks.edge, host.edge) &&
+                      std::ranges::equal(tasks.src, host.src) && report.outlier == host_report.outlier &&
+                      pattern_text(report.patterns) == pattern_text(host_report.patterns);
+    say(c, {{"kind", "partition"},
+            {"data", c.name},
+            {"table", text},
+            {"gtasks", tasks.num_tasks()},
+            {"host_ms", host_seconds * 1e3},
+            {"ms", seconds * 1e3},
+            {"host_patterns_ms", host_pattern_seconds * 1e3},
+            {"patterns_ms", pattern_seconds * 1e3},
+            {"same", same}});
+  }
+}
+
 std::vector<std::string> words(const std::string& list) {
   std::vector<std::string> found;
   std::istringstream text(list);
@@ -236,6 +279,7 @@ void run_gpu(GpuBench& c) {
   for (const int64_t width : widths) {
     for (const bool weighted : {false, true}) run_sums(c, data, width, weighted);
   }
+  if (c.partition) run_partition(c, data);
 }
 
 }  // namespace
@@ -266,6 +310,8 @@ void add_bench_gpu(Command bench) {
   command.add_option("--seconds", c->seconds, "of timed epochs for each model").show_default();
   command.add_option("--out", c->out, "append the results to a file");
   command.add_option("--tensors", c->tensors, "write the first weights and gradients of each model into this folder");
+  command.add_flag("--partition", c->partition,
+                   "time to make gTasks and their patterns, on the host and on the device");
   command.add_flag("--kernels", c->kernels, "each kernel by itself as well");
   command.callback([c] { run_gpu(*c); });
 }

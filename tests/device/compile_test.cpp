@@ -7,6 +7,7 @@
 
 #include "device/gpu.h"
 #include "nacre/base/error.h"
+#include "nacre/kernel/cuda/partition.h"
 
 namespace nacre::test {
 namespace {
@@ -63,6 +64,34 @@ extern "C" __global__ void __launch_bounds__(128) all(const float4* in, float* o
 }
 )",
                                       "all", 80)));
+}
+
+// What makes gTasks on a device; every other kernel is compiled by tests/engine/gpu_compile_test.cpp.
+TEST_F(CompileTest, PartitionKernels) {
+  using Field = cuda::EdgeField;
+  const Field fields[] = {{Field::type, 1, 5}, {Field::src_degree, 1, 20}, {Field::dst_id, 64, 12}};
+  const cuda::Source sources[] = {cuda::pack_keys(fields, true),
+                                  cuda::pack_keys({fields + 2, 1}, false),
+                                  cuda::take_columns(true),
+                                  cuda::take_columns(false),
+                                  cuda::count_values(),
+                                  cuda::start_runs(fields),
+                                  cuda::first_bounds(),
+                                  cuda::bound_by_runs(),
+                                  cuda::link_equal(true),
+                                  cuda::link_equal(false),
+                                  cuda::bound_by_values(),
+                                  cuda::mark_next(),
+                                  cuda::double_next(),
+                                  cuda::task_starts(),
+                                  cuda::fresh_values(),
+                                  cuda::tally(),
+                                  cuda::often_met(),
+                                  cuda::judge_tasks()};
+  for (const cuda::Source& source : sources) {
+    EXPECT_TRUE(is_elf(plugin_->compile(source.text, source.name, 80))) << source.name;
+    EXPECT_TRUE(is_elf(plugin_->compile(source.text, source.name, 90))) << source.name;
+  }
 }
 
 TEST_F(CompileTest, AnErrorHasTheCompilersLog) {

@@ -82,7 +82,7 @@ std::shared_ptr<const GTasks> GraphViews::tasks(const Graph& graph, const Partit
     const TraceSpan span("prepare", "gTasks");
     auto& orders = this->slot(&GraphViews::orders_, graph_key(graph));
     if (!orders) orders = make_sort_orders(graph);
-    slot = std::make_shared<GTasks>(partition(graph, table, orders.get()));
+    slot = std::make_shared<GTasks>(partition_(graph, table, orders.get()));
   }
   return slot;
 }

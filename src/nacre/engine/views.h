@@ -3,6 +3,7 @@
 // batch.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -32,6 +33,9 @@ class GraphViews {
   std::shared_ptr<const cpu::GTaskView> gtasks(const Graph& graph, const PartitionTable& table,
                                                const cpu::GTaskOptions& options);
   int64_t bytes() const;
+  // Who makes gTasks instead of the host; the result must be the same.
+  using Partition = std::function<GTasks(const Graph&, const PartitionTable&, SortOrders*)>;
+  void partition_with(Partition make) { partition_ = std::move(make); }
 
  private:
   // Graphs that share arrays are the same graph.
@@ -57,6 +61,7 @@ class GraphViews {
   std::map<Key, std::shared_ptr<const GTasks>> tasks_;
   std::map<Key, std::shared_ptr<const cpu::GTaskView>> gtasks_;
   std::map<GraphKey, std::shared_ptr<SortOrders>> orders_;
+  Partition partition_ = partition;
 };
 
 }  // namespace nacre

@@ -4,6 +4,7 @@
 
 #include "nacre/base/error.h"
 #include "nacre/engine/gpu/gpu_backend.h"
+#include "nacre/engine/gpu/partition.h"
 
 namespace nacre {
 namespace {
@@ -70,9 +71,10 @@ RunDevice open_device(const RunConfig& config, std::shared_ptr<GraphViews> views
   DevicePlugin& plugin = *device_plugin();
   std::shared_ptr<Device> device = plugin.open(choice.index, choice.multiprocessors);
   run.name = device->info().name;
-  run.gpu =
-      std::make_shared<GpuContext>(GpuLoader::open(plugin, device), std::move(views),
-                                   GpuOptions{.precision = gemm_type(config.precision), .tune = !config.deterministic});
+  const std::shared_ptr<GpuLoader> loader = GpuLoader::open(plugin, device);
+  if (views) views->partition_with(partition_on(loader));
+  run.gpu = std::make_shared<GpuContext>(
+      loader, std::move(views), GpuOptions{.precision = gemm_type(config.precision), .tune = !config.deterministic});
   run.backend = make_gpu_backend(run.gpu);
   return run;
 }

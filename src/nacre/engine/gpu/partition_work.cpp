@@ -1,0 +1,163 @@
+#include "nacre/engine/gpu/partition_work.h"
+
+#include <bit>
+
+#include "nacre/base/parallel.h"
+
+namespace nacre {
+namespace {
+
+int bits_of(int64_t largest) { return std::max(1, static_cast<int>(std::bit_width(static_cast<uint64_t>(largest)))); }
+
+int bits_of(std::span<const cuda::EdgeField> fields) {
+  int bits = 0;
+  for (const cuda::EdgeField& field : fields) bits += field.bits;
+  return bits;
+}
+
+}  // namespace
+
+cuda::EdgeField field_of(const PartitionColumns& columns, Location location, Attribute attribute, int64_t block) {
+  using Field = cuda::EdgeField;
+  const bool src = location == Location::src;
+  if (attribute == Attribute::type) return {Field::type, 1, bits_of(columns.num_types - 1)};
+  if (attribute == Attribute::degree) {
+    return {src ? Field::src_degree : Field::dst_degree, 1, bits_of(src ? columns.most_src : columns.most_dst)};
+  }
+  const int64_t last = std::max<int64_t>(0, (src ? columns.num_src : columns.num_dst) - 1);
+  return {src ? Field::src_id : Field::dst_id, block, bits_of(last / block)};
+}
+
+void PartitionWork::launch(const cuda::Source& source, int64_t units, LaunchArgs args) {
+  if (units == 0) return;
+  const int64_t blocks = (units + source.threads - 1) / source.threads;
+  device_->launch(loader_.function(source), {blocks, source.threads, source.shared_bytes}, args.pointers());
+}
+
+void PartitionWork::add_columns(LaunchArgs& args, const PartitionColumns& columns) const {
+  args.add(columns.src.data()).add(columns.dst.data()).add(columns.type.data());
+  args.add(columns.src_degree.data()).add(columns.dst_degree.data());
+}
+
+PartitionColumns PartitionWork::place(const Graph& graph) {
+  PartitionColumns c;
+  c.count = graph.num_edges();
+  c.num_src = graph.num_src();
+  c.num_dst = graph.num_dst();
+  c.num_types = graph.num_edge_types();
+  c.src = upload(graph.col_idx().data(), c.count);
+  c.dst = upload(graph.edge_dst().data(), c.count);
+  if (graph.typed()) c.type = upload(graph.edge_type().data(), c.count);
+  const auto degrees = [&](const PartitionArray<uint32_t>& ends, int64_t vertices, int64_t& most) {
+    PartitionArray<uint32_t> degree = zeros<uint32_t>(vertices);
+    launch(cuda::count_values(), c.count, LaunchArgs().add(ends.data()).add(degree.data()).add(c.count));
+    const Array<uint32_t> host = read(degree, vertices);
+    most = host.empty() ? 0 : *std::max_element(host.begin(), host.end());
+    return degree;
+  };
+  c.src_degree = degrees(c.src, c.num_src, c.most_src);
+  c.dst_degree = degrees(c.dst, c.num_dst, c.most_dst);
+  return c;
+}
+
+PartitionColumns PartitionWork::take(const PartitionColumns& from, const PartitionArray<uint32_t>& order) {
+  PartitionColumns c = from;
+  const bool typed = from.type.data() != nullptr;
+  c.src = array<uint32_t>(c.count);
+  c.dst = array<uint32_t>(c.count);
+  if (typed) c.type = array<uint16_t>(c.count);
+  LaunchArgs args;
+  args.add(order.data()).add(from.src.data()).add(from.dst.data()).add(from.type.data());
+  args.add(c.src.data()).add(c.dst.data()).add(c.type.data()).add(c.count);
+  launch(cuda::take_columns(typed), c.count, args);
+  return c;
+}
+
+PartitionWork::Sorted PartitionWork::sort_by(const PartitionColumns& columns, std::span<const cuda::EdgeField> fields,
+                                             const uint32_t* order) {
+  const int bits = bits_of(fields);
+  Sorted sorted;
+  sorted.wide = bits > 32;
+  sorted.values = array<uint32_t>(columns.count);
+  sorted.keys = array<uint64_t>(sorted.wide ? columns.count : (columns.count + 1) / 2);
+  LaunchArgs args;
+  args.add(order);
+  add_columns(args, columns);
+  args.add(sorted.keys.data()).add(sorted.values.data()).add(columns.count);
+  launch(cuda::pack_keys(fields, sorted.wide), columns.count, args);
+  if (sorted.wide) {
+    device_->sort_pairs(sorted.keys.data(), sorted.values.data(), columns.count, bits);
+  } else {
+    device_->sort_pairs(reinterpret_cast<uint32_t*>(sorted.keys.data()), sorted.values.data(), columns.count, bits);
+  }
+  return sorted;
+}
+
+PartitionWork::Links PartitionWork::link(const PartitionColumns& columns, std::span<const cuda::EdgeField> fields,
+                                         bool after) {
+  const Sorted sorted = sort_by(columns, fields, nullptr);
+  Links links;
+  links.before = array<uint32_t>(columns.count);
+  if (after) links.after = array<uint32_t>(columns.count);
+  LaunchArgs args;
+  args.add(sorted.keys.data()).add(sorted.values.data()).add(links.before.data()).add(links.after.data());
+  launch(cuda::link_equal(sorted.wide), columns.count, args.add(columns.count));
+  return links;
+}
+
+PartitionArray<int64_t> PartitionWork::sums(const PartitionArray<uint32_t>& ones, int64_t count) {
+  PartitionArray<int64_t> sums = array<int64_t>(count + 1);
+  device_->exclusive_sum(ones.data(), sums.data(), count);
+  return sums;
+}
+
+void PartitionWork::bound_by_runs(const PartitionColumns& columns, std::span<const cuda::EdgeField> fields,
+                                  int64_t limit, const PartitionArray<uint32_t>& next) {
+  const int64_t count = columns.count;
+  const PartitionArray<uint8_t> flags = array<uint8_t>(count);
+  const PartitionArray<uint32_t> ones = array<uint32_t>(count);
+  LaunchArgs args;
+  add_columns(args, columns);
+  launch(cuda::start_runs(fields), count, args.add(flags.data()).add(ones.data()).add(count));
+  const PartitionArray<int64_t> before = sums(ones, count);
+  const PartitionArray<uint32_t> starts = array<uint32_t>(count);
+  const int64_t runs = device_->positions_of(flags.data(), starts.data(), count);
+  LaunchArgs bound;
+  bound.add(next.data()).add(before.data()).add(starts.data()).add(runs).add(limit).add(count);
+  launch(cuda::bound_by_runs(), count, bound);
+}
+
+void PartitionWork::bound_by_values(const PartitionColumns& columns, const cuda::EdgeField& field, int64_t limit,
+                                    const PartitionArray<uint32_t>& next) {
+  // No gTask can have more values than there are.
+  if (field.bits < 63 && limit >= int64_t{1} << field.bits) return;
+  const Links links = link(columns, {&field, 1}, true);
+  const int64_t windows = (columns.count + cuda::kWindowStarts - 1) / cuda::kWindowStarts;
+  LaunchArgs args;
+  args.add(next.data()).add(links.before.data()).add(links.after.data()).add(limit).add(columns.count);
+  launch(cuda::bound_by_values(), windows, args);
+}
+
+Array<int64_t> PartitionWork::follow(PartitionArray<uint32_t> next, int64_t count) {
+  const PartitionArray<uint8_t> marks = zeros<uint8_t>(count);
+  device_->fill(marks.data(), 1, 1);
+  PartitionArray<uint32_t> other = array<uint32_t>(count);
+  while (true) {
+    launch(cuda::mark_next(), count, LaunchArgs().add(marks.data()).add(next.data()).add(count));
+    uint32_t first = 0;
+    device_->download(&first, next.data(), sizeof first);
+    if (first >= count) break;  // as far as the last gTask has been followed
+    launch(cuda::double_next(), count, LaunchArgs().add(next.data()).add(other.data()).add(count));
+    std::swap(next, other);
+  }
+  const int64_t tasks = device_->positions_of(marks.data(), other.data(), count);
+  const Array<uint32_t> starts = read(other, tasks);
+  Buffer<int64_t> task_ptr(tasks + 1);
+  parallel_for(tasks, 1 << 18, [&](int64_t b, int64_t e) {
+    for (int64_t t = b; t < e; ++t) task_ptr[t] = starts[t];
+  });
+  task_ptr[tasks] = count;
+  return std::move(task_ptr).freeze();
+}
+
+}  // namespace nacre

@@ -1,0 +1,108 @@
+// The steps of making gTasks on a device. (Private to partition.cpp and its tests.)
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <span>
+
+#include "nacre/engine/gpu/context.h"
+#include "nacre/gtask/pattern.h"
+#include "nacre/kernel/cuda/partition.h"
+
+namespace nacre {
+
+// An array in device memory.
+template <class T>
+class PartitionArray {
+ public:
+  PartitionArray() = default;
+  PartitionArray(std::shared_ptr<Device> device, int64_t count)
+      : memory_(device->allocate(std::max<int64_t>(16, count * static_cast<int64_t>(sizeof(T)))),
+                [device](void* memory) { device->release(memory); }) {}
+  T* data() const { return static_cast<T*>(memory_.get()); }
+
+ private:
+  std::shared_ptr<void> memory_;
+};
+
+// Edges in some order; the numbers of values their fields can have.
+struct PartitionColumns {
+  int64_t count = 0;
+  PartitionArray<uint32_t> src, dst, src_degree, dst_degree;
+  PartitionArray<uint16_t> type;  // none: untyped
+  int64_t num_src = 0, num_dst = 0, num_types = 1;
+  int64_t most_src = 0, most_dst = 0;  // degrees
+};
+cuda::EdgeField field_of(const PartitionColumns& columns, Location location, Attribute attribute, int64_t block);
+
+class PartitionWork {
+ public:
+  explicit PartitionWork(GpuLoader& loader) : loader_(loader), device_(loader.device()) {}
+
+  template <class T>
+  PartitionArray<T> array(int64_t count) {
+    return {device_, count};
+  }
+  template <class T>
+  PartitionArray<T> zeros(int64_t count) {
+    PartitionArray<T> a = array<T>(count);
+    device_->fill(a.data(), 0, count * static_cast<int64_t>(sizeof(T)));
+    return a;
+  }
+  template <class T>
+  PartitionArray<T> upload(const T* host, int64_t count) {
+    PartitionArray<T> a = array<T>(count);
+    device_->upload(a.data(), host, count * static_cast<int64_t>(sizeof(T)));
+    return a;
+  }
+  template <class T>
+  Array<T> read(const PartitionArray<T>& a, int64_t count) {
+    Buffer<T> host(count);
+    device_->download(host.data(), a.data(), count * static_cast<int64_t>(sizeof(T)));
+    return std::move(host).freeze();
+  }
+  // a[at].
+  template <class T>
+  T value_at(const PartitionArray<T>& a, int64_t at) {
+    T value{};
+    device_->download(&value, a.data() + at, sizeof value);
+    return value;
+  }
+  // One thread for each of `units`.
+  void launch(const cuda::Source& source, int64_t units, LaunchArgs args);
+  void add_columns(LaunchArgs& args, const PartitionColumns& columns) const;
+
+  PartitionColumns place(const Graph& graph);
+  PartitionColumns take(const PartitionColumns& from, const PartitionArray<uint32_t>& order);
+
+  struct Sorted {
+    PartitionArray<uint32_t> values;
+    PartitionArray<uint64_t> keys;  // of 32 bits where not `wide`
+    bool wide = false;
+  };
+  // `order` (null: 0, 1, 2, …) sorted by the fields, which fit a word.
+  Sorted sort_by(const PartitionColumns& columns, std::span<const cuda::EdgeField> fields, const uint32_t* order);
+  // Places before and after each with the same value; `after` only where asked for.
+  struct Links {
+    PartitionArray<uint32_t> before, after;
+  };
+  Links link(const PartitionColumns& columns, std::span<const cuda::EdgeField> fields, bool after);
+  // Sums of ones before each place, and in all; int64 of count + 1.
+  PartitionArray<int64_t> sums(const PartitionArray<uint32_t>& ones, int64_t count);
+
+  void bound_by_runs(const PartitionColumns& columns, std::span<const cuda::EdgeField> fields, int64_t limit,
+                     const PartitionArray<uint32_t>& next);
+  void bound_by_values(const PartitionColumns& columns, const cuda::EdgeField& field, int64_t limit,
+                       const PartitionArray<uint32_t>& next);
+  // 0, next[0], next[next[0]] … count.
+  Array<int64_t> follow(PartitionArray<uint32_t> next, int64_t count);
+
+ private:
+  GpuLoader& loader_;
+  std::shared_ptr<Device> device_;
+};
+
+// gtask/pattern.h's find_patterns, of gTasks whose edges are `columns`.
+PatternReport patterns_on(PartitionWork& work, const PartitionColumns& columns, const GTasks& tasks);
+
+}  // namespace nacre

@@ -1,0 +1,273 @@
+#include "nacre/kernel/cuda/partition.h"
+
+#include <algorithm>
+
+#include "nacre/kernel/cuda/defines.h"
+
+namespace nacre::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+constexpr const char* kHead = R"(
+#define HERE ((i64)blockIdx.x * THREADS + threadIdx.x)
+)";
+
+constexpr const char* kColumns = R"(
+#define COLUMNS const u32* __restrict__ src, const u32* __restrict__ dst, const u16* __restrict__ type, \
+                const u32* __restrict__ src_degree, const u32* __restrict__ dst_degree
+)";
+
+constexpr const char* kPackKeys = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) pack_keys(const u32* __restrict__ order, COLUMNS,
+                                                                KEY* __restrict__ keys, u32* __restrict__ values,
+                                                                i64 count) {
+  const i64 i = HERE;
+  if (i >= count) return;
+  const u32 e = order ? order[i] : (u32)i;
+  keys[i] = key_of(src, dst, type, src_degree, dst_degree, e);
+  values[i] = e;
+}
+)";
+
+constexpr const char* kTakeColumns = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) take_columns(
+    const u32* __restrict__ order, const u32* __restrict__ src, const u32* __restrict__ dst,
+    const u16* __restrict__ type, u32* __restrict__ to_src, u32* __restrict__ to_dst, u16* __restrict__ to_type,
+    i64 count) {
+  const i64 i = HERE;
+  if (i >= count) return;
+  const u32 e = order[i];
+  to_src[i] = src[e];
+  to_dst[i] = dst[e];
+  if (TYPED) to_type[i] = type[e];
+}
+)";
+
+constexpr const char* kCountValues = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) count_values(const u32* __restrict__ values,
+                                                                   u32* __restrict__ counts, i64 count) {
+  const i64 i = HERE;
+  if (i < count) atomicAdd(counts + values[i], 1u);
+}
+)";
+
+constexpr const char* kStartRuns = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) start_runs(COLUMNS, u8* __restrict__ flags,
+                                                                 u32* __restrict__ ones, i64 count) {
+  const i64 i = HERE;
+  if (i >= count) return;
+  const u32 start = i == 0 || differs(src, dst, type, src_degree, dst_degree, i);
+  flags[i] = (u8)start;
+  ones[i] = start;
+}
+)";
+
+constexpr const char* kFirstBounds = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) first_bounds(u32* __restrict__ next, i64 count, i64 most) {
+  const i64 i = HERE;
+  if (i < count) next[i] = (u32)(most < count - i ? i + most : count);
+}
+)";
+
+constexpr const char* kBoundByRuns = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) bound_by_runs(
+    u32* __restrict__ next, const i64* __restrict__ runs_before, const u32* __restrict__ starts, i64 num_runs,
+    i64 limit, i64 count) {
+  const i64 i = HERE;
+  if (i >= count) return;
+  const i64 run = runs_before[i + 1] - 1;
+  if (limit >= num_runs - run) return;
+  const u32 bound = starts[run + limit];
+  if (bound < next[i]) next[i] = bound;
+}
+)";
+
+constexpr const char* kLinkEqual = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) link_equal(
+    const KEY* __restrict__ keys, const u32* __restrict__ values, u32* __restrict__ before, u32* __restrict__ after,
+    i64 count) {
+  const i64 i = HERE;
+  if (i >= count) return;
+  const u32 at = values[i];
+  before[at] = i > 0 && keys[i - 1] == keys[i] ? values[i - 1] + 1u : 0u;
+  if (after) after[at] = i + 1 < count && keys[i + 1] == keys[i] ? values[i + 1] : (u32)count;
+}
+)";
+
+// Bounds never fall from one place to the next, so neither end of the window goes back.
+constexpr const char* kBoundByValues = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) bound_by_values(
+    u32* __restrict__ next, const u32* __restrict__ before, const u32* __restrict__ after, i64 limit, i64 count) {
+  const i64 first = HERE * STARTS;
+  const i64 last = first + STARTS < count ? first + STARTS : count;
+  i64 end = first, distinct = 0;
+  for (i64 i = first; i < last; ++i) {
+    const i64 bound = next[i];
+    while (end < bound) {
+      const bool fresh = before[end] <= i;
+      if (fresh && distinct == limit) break;
+      distinct += fresh;
+      ++end;
+    }
+    next[i] = (u32)end;
+    distinct -= after[i] >= end;
+  }
+}
+)";
+
+// A mark made in this round may be followed in it as well: where it leads is a gTask's first edge too.
+constexpr const char* kMarkNext = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) mark_next(u8* marks, const u32* __restrict__ next, i64 count) {
+  const i64 i = HERE;
+  if (i < count && marks[i] && next[i] < count) marks[next[i]] = 1;
+}
+)";
+
+constexpr const char* kDoubleNext = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) double_next(const u32* __restrict__ next, u32* __restrict__ to,
+                                                                  i64 count) {
+  const i64 i = HERE;
+  if (i < count) to[i] = next[i] < count ? next[next[i]] : (u32)count;
+}
+)";
+
+constexpr const char* kTaskStarts = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) task_starts(const i64* __restrict__ task_ptr, i64 tasks,
+                                                                  u32* __restrict__ starts, i64 count) {
+  const i64 i = HERE;
+  if (i >= count) return;
+  i64 low = 0, high = tasks;
+  while (high - low > 1) {
+    const i64 middle = (low + high) / 2;
+    if (task_ptr[middle] <= i) low = middle;
+    else high = middle;
+  }
+  starts[i] = (u32)task_ptr[low];
+}
+)";
+
+constexpr const char* kFreshValues = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) fresh_values(
+    const u32* __restrict__ before, const u32* __restrict__ starts, const u32* __restrict__ ids,
+    u32* __restrict__ counts, u32* __restrict__ fresh, i64 count) {
+  const i64 i = HERE;
+  if (i >= count) return;
+  const u32 is_fresh = before[i] <= starts[i];
+  fresh[i] = is_fresh;
+  if (ids && is_fresh) atomicAdd(counts + ids[i], 1u);
+}
+)";
+
+constexpr const char* kTally = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) tally(const i64* __restrict__ sums,
+                                                            const i64* __restrict__ task_ptr, i64 tasks, i64 limit,
+                                                            u8* __restrict__ thin, u64* __restrict__ result) {
+  __shared__ u32 histogram[64];
+  __shared__ u64 most;
+  if (threadIdx.x < 64) histogram[threadIdx.x] = 0;
+  if (threadIdx.x == 0) most = 0;
+  __syncthreads();
+  const i64 t = HERE;
+  if (t < tasks) {
+    const i64 begin = task_ptr[t], end = task_ptr[t + 1];
+    const i64 distinct = sums ? sums[end] - sums[begin] : end - begin;
+    int b = 0;
+    while (distinct >> (b + 1)) ++b;
+    atomicAdd(histogram + b, 1u);
+    atomicMax(&most, (u64)distinct);
+    if (distinct < limit - distinct) thin[t] = 1;
+  }
+  __syncthreads();
+  if (threadIdx.x < 64 && histogram[threadIdx.x]) atomicAdd(result + 1 + threadIdx.x, (u64)histogram[threadIdx.x]);
+  if (threadIdx.x == 0) atomicMax(result, most);
+}
+)";
+
+constexpr const char* kOftenMet = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) often_met(
+    const u32* __restrict__ counts, const u32* __restrict__ ids, i64 least, u32* __restrict__ flags, i64 count) {
+  const i64 i = HERE;
+  if (i < count) flags[i] = counts[ids[i]] > least;
+}
+)";
+
+constexpr const char* kJudgeTasks = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) judge_tasks(
+    const i64* __restrict__ often, const i64* __restrict__ task_ptr, i64 tasks, i64 edges, int bounded,
+    const u8* __restrict__ thin, u8* __restrict__ outlier, u64* __restrict__ result) {
+  __shared__ u64 sums[8];
+  if (threadIdx.x < 8) sums[threadIdx.x] = 0;
+  __syncthreads();
+  const i64 t = HERE;
+  if (t < tasks) {
+    const i64 begin = task_ptr[t], end = task_ptr[t + 1], size = end - begin;
+    int kind = 0;
+    if (!bounded && size >= OVERFILL_EDGES && size * tasks > OVERFILL * edges) kind = 2;
+    else if (thin[t]) kind = 1;
+    else if (often && 2 * (often[end] - often[begin]) > size) kind = 3;
+    outlier[t] = (u8)kind;
+    atomicAdd(sums + 2 * kind, (u64)1);
+    atomicAdd(sums + 2 * kind + 1, (u64)size);
+  }
+  __syncthreads();
+  if (threadIdx.x < 8 && sums[threadIdx.x]) atomicAdd(result + threadIdx.x, sums[threadIdx.x]);
+}
+)";
+
+Source make(const char* name, const std::string& text) {
+  Source s;
+  s.name = name;
+  s.threads = kThreads;
+  s.text = prelude() + defines({{"THREADS", kThreads}}) + kHead + text;
+  return s;
+}
+
+std::string key_type(bool wide) { return std::string("#define KEY ") + (wide ? "u64" : "u32") + "\n"; }
+
+std::string value_of(const EdgeField& field, const std::string& at) {
+  constexpr const char* names[] = {"src[", "dst[", "src_degree[src[", "dst_degree[dst[", "type["};
+  const bool degree = field.of == EdgeField::src_degree || field.of == EdgeField::dst_degree;
+  std::string text = names[field.of] + at + (degree ? "]]" : "]");
+  if (field.of == EdgeField::type) text = "(type ? (u32)" + text + " : 0u)";
+  if (field.block > 1) text += " / " + std::to_string(std::min<int64_t>(field.block, 0xFFFFFFFF)) + "u";
+  return text;
+}
+
+}  // namespace
+
+Source pack_keys(std::span<const EdgeField> fields, bool wide) {
+  std::string key = "INLINE KEY key_of(COLUMNS, u32 e) {\n";
+  for (size_t f = 0; f < fields.size(); ++f) {
+    // The first may take all bits of a key.
+    key += f == 0 ? "  KEY key =" : "  key = key << " + std::to_string(fields[f].bits) + " |";
+    key += " (KEY)(" + value_of(fields[f], "e") + ");\n";
+  }
+  key += "  return key;\n}\n";
+  return make("pack_keys", kColumns + key_type(wide) + key + kPackKeys);
+}
+
+Source take_columns(bool typed) { return make("take_columns", defines({{"TYPED", typed ? 1 : 0}}) + kTakeColumns); }
+
+Source count_values() { return make("count_values", kCountValues); }
+
+Source start_runs(std::span<const EdgeField> fields) {
+  std::string differs = "INLINE bool differs(COLUMNS, i64 i) {\n  return false";
+  for (const EdgeField& field : fields) differs += " || " + value_of(field, "i") + " != " + value_of(field, "i - 1");
+  return make("start_runs", kColumns + differs + ";\n}\n" + kStartRuns);
+}
+
+Source first_bounds() { return make("first_bounds", kFirstBounds); }
+Source bound_by_runs() { return make("bound_by_runs", kBoundByRuns); }
+Source link_equal(bool wide) { return make("link_equal", key_type(wide) + kLinkEqual); }
+Source bound_by_values() { return make("bound_by_values", defines({{"STARTS", kWindowStarts}}) + kBoundByValues); }
+Source mark_next() { return make("mark_next", kMarkNext); }
+Source double_next() { return make("double_next", kDoubleNext); }
+Source task_starts() { return make("task_starts", kTaskStarts); }
+Source fresh_values() { return make("fresh_values", kFreshValues); }
+Source tally() { return make("tally", kTally); }
+Source often_met() { return make("often_met", kOftenMet); }
+
+Source judge_tasks() { return make("judge_tasks", defines({{"OVERFILL", 4}, {"OVERFILL_EDGES", 64}}) + kJudgeTasks); }
+
+}  // namespace nacre::cuda
