@@ -42,7 +42,7 @@ bool is_recommendation(const Dataset& dataset);
 UserItemSides user_item_sides(const Dataset& dataset, const std::string& where);
 // The graph's edges from users to items, or pairs held out.
 UserItems items_in_graph(const Graph& graph, const UserItemSides& sides);
-UserItems items_of_pairs(const HeldOutEdges& pairs, const UserItemSides& sides);
+UserItems items_of_pairs(const HeldOutEdges& held, const UserItemSides& sides);
 
 struct TripleOptions {
   int64_t batch_size = 2048;
