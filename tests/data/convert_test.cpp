@@ -178,7 +178,7 @@ TEST(Convert, ArraysOfEdges) {
   pairs[17] = -4;
   EXPECT_USER_ERROR(
       convert_dataset(dir.write("bad.npy", npy({"<i8", "(2000, 2)"}, raw(pairs))), dir.path("b.nacre"), {}),
-      "edge 8 (at offset ");
+      "edge 8 names vertex -4");
   const std::string flat = dir.write("flat.npy", npy_i64({1, 2, 3}));
   EXPECT_USER_ERROR(convert_dataset(flat, dir.path("b.nacre"), {}), "edges are [2, E] or [E, 2]");
   const std::string real = dir.write("real.npy", npy_f32({1, 2}, "(1, 2)"));

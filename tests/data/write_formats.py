@@ -401,6 +401,20 @@ def igbh(d):
     return Case("igbh", d, expected, "igb:2K")
 
 
+def igbh_large(d):
+    """Enough edges for several sorted runs, and features of three kinds; fosses have none."""
+    rng = np.random.default_rng(3)
+    counts = dict(paper=20000, author=3000, institute=50, fos=400)
+    for kind, width in (("paper", 256), ("author", 2048), ("institute", 8)):
+        npy(d / f"processed/{kind}/node_feat.npy", rng.integers(-8, 9, (counts[kind], width)).astype(np.float32) / 4)
+    npy(d / "processed/paper/node_label_19.npy", rng.integers(0, 19, counts["paper"]).astype(np.float32))
+    for src, name, dst, edges in (("paper", "cites", "paper", 500000), ("paper", "written_by", "author", 150000),
+                                  ("author", "affiliated_to", "institute", 5000), ("paper", "topic", "fos", 100000)):
+        ends = [rng.integers(0, counts[kind], edges) for kind in (src, dst)]
+        npy(d / f"processed/{src}__{name}__{dst}/edge_index.npy", np.stack(ends, axis=1))
+    return Case("igbh large", d, {}, "igb")
+
+
 def dgl_csv_kinds(d):
     """Ids are words, separators semicolons, both in another order than the vertices'."""
     text(d / "meta.yaml", ["version: 1.0.0", "dataset_name: words", "separator: ';'", "edge_data:", "  - file_name: writes.csv",

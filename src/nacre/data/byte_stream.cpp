@@ -32,8 +32,8 @@ class MemoryStream final : public ByteStream {
 
 class InflateStream final : public ByteStream {
  public:
-  InflateStream(std::span<const std::byte> input, Wrapping wrapping, std::string where)
-      : input_(input), wrapping_(wrapping), where_(std::move(where)) {
+  InflateStream(std::span<const std::byte> input, Wrapping wrapping, std::string where, int64_t first)
+      : input_(input), wrapping_(wrapping), where_(std::move(where)), end_(first + static_cast<int64_t>(input.size())) {
     if (inflateInit2(&z_, wrapping == Wrapping::gzip ? 15 + 16 : -15) != Z_OK)
       throw RuntimeError(where_, "no memory to inflate");
   }
@@ -57,21 +57,26 @@ class InflateStream final : public ByteStream {
       if (status == Z_STREAM_END) {
         finish_member();
       } else if (status == Z_BUF_ERROR || (status == Z_OK && input_.empty() && z_.avail_out > 0)) {
-        throw UserError(where_, "compressed data end too early", "the file is truncated: fetch or write it again");
+        throw UserError(place(), "compressed data end too early", "the file is truncated: fetch or write it again");
       } else if (status == Z_MEM_ERROR) {
         throw RuntimeError(where_, "no memory to inflate");
       } else if (status != Z_OK) {
-        throw UserError(where_, std::string("compressed data are damaged") + (z_.msg ? std::string(": ") + z_.msg : ""),
-                        kDamaged);
+        throw UserError(
+            place(), std::string("compressed data are damaged") + (z_.msg ? std::string(": ") + z_.msg : ""), kDamaged);
       }
     }
     return done;
   }
 
  private:
+  // How far the input was understood.
+  std::string place() const {
+    return where_ + " at byte " + std::to_string(end_ - static_cast<int64_t>(input_.size()));
+  }
+
   void finish_member() {
     if (wrapping_ == Wrapping::deflate) {
-      if (!input_.empty()) throw UserError(where_, "bytes follow the end of the compressed data", kDamaged);
+      if (!input_.empty()) throw UserError(place(), "bytes follow the end of the compressed data", kDamaged);
       ended_ = true;
       return;
     }
@@ -80,7 +85,7 @@ class InflateStream final : public ByteStream {
       return;
     }
     if (std::any_of(input_.begin(), input_.end(), [](std::byte b) { return b != std::byte{0}; })) {
-      throw UserError(where_, "bytes follow the end of the compressed data", kDamaged);
+      throw UserError(place(), "bytes follow the end of the compressed data", kDamaged);
     }
     ended_ = true;
   }
@@ -89,6 +94,7 @@ class InflateStream final : public ByteStream {
   std::span<const std::byte> input_;
   Wrapping wrapping_;
   std::string where_;
+  int64_t end_;  // of the input, in the file
   bool ended_ = false;
 };
 
@@ -130,8 +136,9 @@ std::unique_ptr<ByteStream> memory_stream(std::span<const std::byte> input) {
   return std::make_unique<MemoryStream>(input);
 }
 
-std::unique_ptr<ByteStream> inflate_stream(std::span<const std::byte> input, Wrapping wrapping, std::string where) {
-  return std::make_unique<InflateStream>(input, wrapping, std::move(where));
+std::unique_ptr<ByteStream> inflate_stream(std::span<const std::byte> input, Wrapping wrapping, std::string where,
+                                           int64_t first) {
+  return std::make_unique<InflateStream>(input, wrapping, std::move(where), first);
 }
 
 std::unique_ptr<ByteStream> checked_stream(std::unique_ptr<ByteStream> inner, Expected expected, std::string where) {

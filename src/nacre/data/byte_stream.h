@@ -26,7 +26,9 @@ enum class Wrapping {
   deflate,  // one raw deflate stream that fills the input exactly (a ZIP member)
   gzip,     // one or more gzip members; zero padding may follow
 };
-std::unique_ptr<ByteStream> inflate_stream(std::span<const std::byte> input, Wrapping wrapping, std::string where);
+// `first` is where in the file the input begins, for messages.
+std::unique_ptr<ByteStream> inflate_stream(std::span<const std::byte> input, Wrapping wrapping, std::string where,
+                                           int64_t first = 0);
 
 struct Expected {
   int64_t size;    // bytes the inner stream must give, no more and no fewer

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "nacre/data/origin.h"
 #include "nacre/graph/graph.h"
 #include "nacre/tensor/tensor.h"
 
@@ -59,6 +60,7 @@ struct Dataset {
   Array<int64_t> original_ids;
   std::vector<std::string> node_names;
   std::vector<std::string> notes;  // what was assumed while reading; shown to the user
+  Origins origins;                 // as far as the reader knows; no part of the set
 
   bool heterogeneous() const { return node_types.size() > 1; }
   bool multilabel() const { return targets.defined(); }

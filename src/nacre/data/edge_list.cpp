@@ -38,20 +38,19 @@ int64_t count_unused(const Graph& graph) {
 
 }  // namespace
 
-EdgeList read_edge_text(const std::shared_ptr<const MappedFile>& file, std::vector<std::string>& notes) {
-  const std::unique_ptr<EdgeSource> source = open_edge_text(file);
+EdgeList read_edges(EdgeSource& source, std::vector<std::string>& notes) {
   EdgeList edges;
   std::vector<EdgePart> parts;
-  for (bool first = true; source->next(parts); first = false) {
+  for (bool first = true; source.next(parts); first = false) {
     for (const EdgePart& part : parts) {
       append(edges.src, part.src);
       append(edges.dst, part.dst);
       append(edges.weight, part.weight);
       append(edges.type, part.type);
     }
-    if (first) reserve_rest(edges, *source);
+    if (first) reserve_rest(edges, source);
   }
-  const std::vector<std::string> said = source->notes();
+  const std::vector<std::string> said = source.notes();
   notes.insert(notes.end(), said.begin(), said.end());
   for (const uint16_t type : edges.type) edges.num_types = std::max(edges.num_types, type + 1);
   return edges;
@@ -59,15 +58,18 @@ EdgeList read_edge_text(const std::shared_ptr<const MappedFile>& file, std::vect
 
 Dataset read_edge_list(const std::shared_ptr<const MappedFile>& file, const LoadOptions& options) {
   Dataset data;
-  EdgeList edges = read_edge_text(file, data.notes);
+  EdgeList edges = read_edges(*open_edge_text(file), data.notes);
   const auto count = static_cast<int64_t>(edges.src.size());
   if (count == 0 && options.num_nodes == 0) {
-    throw UserError(file->name(), "holds no edges",
+    throw UserError(file->name(),
+                    "holds no edges in its " + human_count(file->size()) + " bytes (ends at byte " +
+                        std::to_string(file->size()) + ")",
                     "is it an edge list? state the number of vertices if it is meant so");
   }
   edges.num_nodes = options.num_nodes > 0 ? options.num_nodes : largest_id(edges) + 1;
   if (options.num_nodes == 0) check_vertex_count(edges.num_nodes, count, file->name());
-  data.graph = build_graph(std::move(edges), file->name());
+  data.graph = graph_from(std::move(edges), file->name());
+  data.origins.graph = {file->name(), "edge"};
   if (options.num_nodes == 0) {
     const int64_t unused = count_unused(data.graph);
     if (unused > data.num_nodes() / 2) {

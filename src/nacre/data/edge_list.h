@@ -12,8 +12,9 @@
 
 namespace nacre {
 
-// Just the edges, weights and types; num_nodes is left to the caller. An empty file has none.
-EdgeList read_edge_text(const std::shared_ptr<const MappedFile>& file, std::vector<std::string>& notes);
+// Just the edges, weights and types; num_nodes is left to the caller.
+class EdgeSource;
+EdgeList read_edges(EdgeSource& source, std::vector<std::string>& notes);
 
 // The graph only; ids are kept as they are, so num_nodes is the largest + 1 unless the options say more.
 Dataset read_edge_list(const std::shared_ptr<const MappedFile>& file, const LoadOptions& options);

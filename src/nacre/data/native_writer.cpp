@@ -144,7 +144,7 @@ void append_rows(Writer& writer, OpenSection& section, const RowSource& source, 
     const float* x = source.get(row, count);
     const auto refuse = [&](int64_t at, const std::string& what, const std::string& remedy) {
       throw UserError(
-          to.where,
+          to.where + " row " + std::to_string(row + at / source.columns),
           "feature " + human_count(at % source.columns) + " of vertex " + human_count(row + at / source.columns) + what,
           remedy);
     };

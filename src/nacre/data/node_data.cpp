@@ -16,15 +16,16 @@ namespace {
 constexpr const char* kNpyMagic = "\x93NUMPY";
 constexpr const char* kZipMagic = "PK";
 
-int32_t to_label(int64_t value, const std::string& where) {
+int32_t to_label(int64_t value, const Origin& origin, int64_t item) {
   if (value < 0) return -1;
   if (value < kMaxClasses) return static_cast<int32_t>(value);
-  throw UserError(where, "class " + std::to_string(value) + " is out of range", "number the classes from 0");
+  throw UserError(origin.at(item), "class " + std::to_string(value) + " is out of range", "number the classes from 0");
 }
 
-uint8_t to_target(double value, const std::string& where) {
+uint8_t to_target(double value, const Origin& origin, int64_t item) {
   if (value == 0 || value == 1) return static_cast<uint8_t>(value);
-  throw UserError(where, "holds " + std::to_string(value) + "; several labels per vertex must be given as 0 or 1",
+  throw UserError(origin.at(item),
+                  "holds " + std::to_string(value) + "; several labels per vertex must be given as 0 or 1",
                   "give one class per vertex, or 0/1 per class");
 }
 
@@ -34,18 +35,18 @@ void set_labels(std::vector<int32_t> labels, Dataset& data) {
   data.labels = std::move(labels);
 }
 
-void require_columns(int64_t columns, const std::string& where) {
-  if (columns > kMaxClasses) throw UserError(where, "has " + human_count(columns) + " columns of labels");
+void require_columns(int64_t columns, const Origin& origin) {
+  if (columns > kMaxClasses) throw UserError(origin.at(0), "has " + human_count(columns) + " columns of labels");
 }
 
 std::vector<NodeId> ids_from_mask(NpyReader array, int64_t num_nodes) {
   if (array.shape().size() == 2 && array.shape()[1] > 1) {
-    throw UserError(array.where(), "has shape " + shape_text(array.shape()) + ": several splits side by side",
+    throw UserError(array.where_header(), "has shape " + shape_text(array.shape()) + ": several splits side by side",
                     "save one column of it");
   }
   if (array.header().count != num_nodes) {
     throw UserError(
-        array.where(),
+        array.where_header(),
         "has shape " + shape_text(array.shape()) + ", but there are " + human_count(num_nodes) + " vertices",
         "a mask needs one value per vertex");
   }
@@ -53,7 +54,8 @@ std::vector<NodeId> ids_from_mask(NpyReader array, int64_t num_nodes) {
   array.stream_i64(NanAs::error, [&](int64_t first, std::span<const int64_t> values) {
     for (size_t i = 0; i < values.size(); ++i) {
       if (values[i] != 0 && values[i] != 1) {
-        throw UserError(array.where(), "holds " + std::to_string(values[i]) + "; a mask holds 0 and 1");
+        throw UserError(Origin{array.where()}.at(first + static_cast<int64_t>(i)),
+                        "holds " + std::to_string(values[i]) + "; a mask holds 0 and 1");
       }
       if (values[i] == 1) ids.push_back(static_cast<NodeId>(first + i));
     }
@@ -62,7 +64,6 @@ std::vector<NodeId> ids_from_mask(NpyReader array, int64_t num_nodes) {
 }
 
 std::vector<NodeId> ids_from_list(NpyReader array, int64_t num_nodes) {
-  if (array.header().type.kind == 'b') return ids_from_mask(std::move(array), num_nodes);
   std::vector<NodeId> ids(static_cast<size_t>(array.header().count));
   array.stream_i64(NanAs::error, [&](int64_t first, std::span<const int64_t> values) {
     for (size_t i = 0; i < values.size(); ++i) {
@@ -77,14 +78,18 @@ std::vector<NodeId> ids_from_list(NpyReader array, int64_t num_nodes) {
   return ids;
 }
 
-Array<NodeId> split_part(const NpzFile& npz, const std::vector<std::string>& names, int64_t num_nodes) {
-  for (const std::string& name : names) {
-    if (npz.has(name + "_idx")) return ids_from_list(npz.open(name + "_idx"), num_nodes);
+void read_split(const NpzFile& npz, const std::vector<std::string>& names, int64_t num_nodes, Array<NodeId>& ids,
+                Origin& origin) {
+  for (const std::string ending : {"_idx", "_mask"}) {
+    for (const std::string& name : names) {
+      if (!npz.has(name + ending)) continue;
+      NpyReader array = npz.open(name + ending);
+      const bool mask = ending == "_mask" || array.header().type.kind == 'b';
+      origin = {array.where(), "entry", {}, mask};
+      ids = mask ? ids_from_mask(std::move(array), num_nodes) : ids_from_list(std::move(array), num_nodes);
+      return;
+    }
   }
-  for (const std::string& name : names) {
-    if (npz.has(name + "_mask")) return ids_from_mask(npz.open(name + "_mask"), num_nodes);
-  }
-  return {};
 }
 
 // The array a file was given for: the file itself, the usual key of an archive, or an archive's only member.
@@ -97,13 +102,13 @@ NpyReader open_array(const std::shared_ptr<const MappedFile>& file, const std::s
 
 bool holds_arrays(const MappedFile& file) { return file.starts_with(kNpyMagic) || file.starts_with(kZipMagic); }
 
-Splits read_splits_npz(const NpzFile& npz, int64_t num_nodes) {
-  Splits splits = splits_from(npz, num_nodes);
+void read_splits_npz(const NpzFile& npz, int64_t num_nodes, Dataset& data) {
+  splits_from(npz, num_nodes, data);
+  const Splits& splits = data.splits;
   if (splits.train.empty() && splits.val.empty() && splits.test.empty()) {
     throw UserError(npz.name(), "holds no split (arrays found: " + npz.key_list() + ")",
                     "save train_idx, val_idx and test_idx, or train_mask, val_mask and test_mask");
   }
-  return splits;
 }
 
 Splits read_splits_text(const std::shared_ptr<const MappedFile>& file, int64_t num_nodes) {
@@ -125,7 +130,7 @@ Splits read_splits_text(const std::shared_ptr<const MappedFile>& file, int64_t n
     ++vertex;
   });
   if (vertex != num_nodes) {
-    throw UserError(file->name(),
+    throw UserError(file->name() + " row " + std::to_string(vertex),
                     "has " + human_count(vertex) + " lines, but there are " + human_count(num_nodes) + " vertices",
                     "give one of train, val, test or none per vertex");
   }
@@ -142,6 +147,16 @@ int64_t largest_id(const EdgeList& edges) {
   return top;
 }
 
+Graph graph_from(EdgeList edges, const std::string& where) {
+  for (size_t i = 0; i < edges.src.size(); ++i) {
+    const NodeId v = std::max(edges.src[i], edges.dst[i]);
+    if (v < edges.num_nodes) continue;
+    throw UserError(where, "edge " + std::to_string(i) + " names vertex " + std::to_string(v) +
+                               ", but there are only " + human_count(edges.num_nodes) + " vertices");
+  }
+  return build_graph(std::move(edges), where);
+}
+
 void check_vertex_count(int64_t num_nodes, int64_t evidence, const std::string& where) {
   constexpr int64_t always_fine = 1 << 20;
   constexpr int64_t most_per_evidence = 64;
@@ -154,7 +169,8 @@ void check_vertex_count(int64_t num_nodes, int64_t evidence, const std::string& 
 
 Tensor features_from(NpyReader array) {
   if (array.shape().empty() || array.shape().size() > 2 || (array.shape().size() == 2 && array.shape()[1] == 0)) {
-    throw UserError(array.where(), "has shape " + shape_text(array.shape()) + "; [vertices, features] is expected");
+    throw UserError(array.where_header(),
+                    "has shape " + shape_text(array.shape()) + "; [vertices, features] is expected");
   }
   Tensor features = array.to_f32();
   if (features.shape().size() == 2) return features;
@@ -163,38 +179,48 @@ Tensor features_from(NpyReader array) {
   return column;
 }
 
+void set_features(NpyReader array, Dataset& data) {
+  data.origins.features = {array.where()};
+  data.features = features_from(std::move(array));
+}
+
 void labels_from(NpyReader array, Dataset& data) {
   const Shape shape = array.shape();
   if (shape.empty() || shape.size() > 2 || (shape.size() == 2 && shape[1] == 0)) {
-    throw UserError(array.where(),
+    throw UserError(array.where_header(),
                     "has shape " + shape_text(shape) + "; [vertices] or [vertices, classes] is expected");
   }
+  data.origins.labels = {array.where()};
   if (shape.size() == 1 || shape[1] == 1) {
     std::vector<int32_t> labels(static_cast<size_t>(array.header().count));
     array.stream_i64(NanAs::minus_one, [&](int64_t first, std::span<const int64_t> values) {
-      for (size_t i = 0; i < values.size(); ++i) labels[first + i] = to_label(values[i], array.where());
+      for (size_t i = 0; i < values.size(); ++i)
+        labels[first + i] = to_label(values[i], data.origins.labels, first + static_cast<int64_t>(i));
     });
     set_labels(std::move(labels), data);
     return;
   }
-  require_columns(shape[1], array.where());
+  require_columns(shape[1], data.origins.labels);
   Tensor targets(DType::u8, shape);
   auto* to = targets.data<uint8_t>();
   array.stream_f32([&](int64_t first, std::span<const float> values) {
     for (size_t i = 0; i < values.size(); ++i) {
-      to[array.row_major_index(first + static_cast<int64_t>(i))] = to_target(values[i], array.where());
+      const int64_t at = array.row_major_index(first + static_cast<int64_t>(i));
+      to[at] = to_target(values[i], data.origins.labels, at / shape[1]);
     }
   });
   data.num_classes = shape[1];
   data.targets = std::move(targets);
 }
 
-void labels_from_rows(std::span<const float> values, int64_t columns, const std::string& where, Dataset& data) {
+void labels_from_rows(std::span<const float> values, int64_t columns, Origin origin, Dataset& data) {
+  data.origins.labels = std::move(origin);
+  const Origin& where = data.origins.labels;
   const int64_t rows = static_cast<int64_t>(values.size()) / columns;
   if (columns > 1) {
     require_columns(columns, where);
     Tensor targets(DType::u8, {rows, columns});
-    for (int64_t i = 0; i < targets.size(); ++i) targets.data<uint8_t>()[i] = to_target(values[i], where);
+    for (int64_t i = 0; i < targets.size(); ++i) targets.data<uint8_t>()[i] = to_target(values[i], where, i / columns);
     data.num_classes = columns;
     data.targets = std::move(targets);
     return;
@@ -203,23 +229,24 @@ void labels_from_rows(std::span<const float> values, int64_t columns, const std:
   for (int64_t i = 0; i < rows; ++i) {
     const float value = values[i];
     if (value != std::trunc(value) || std::abs(value) > 1e9F) {
-      throw UserError(where,
+      throw UserError(where.at(i),
                       "label " + std::to_string(value) + " of vertex " + std::to_string(i) + " is not a whole number",
                       "number the classes from 0");
     }
-    labels[i] = to_label(static_cast<int64_t>(value), where);
+    labels[i] = to_label(static_cast<int64_t>(value), where, i);
   }
   set_labels(std::move(labels), data);
 }
 
 void labels_from_text(const std::shared_ptr<const MappedFile>& file, Dataset& data) {
   const TextMatrix matrix = read_text_matrix(file, NanAs::minus_one);
-  labels_from_rows(matrix.values, matrix.columns, file->name(), data);
+  labels_from_rows(matrix.values, matrix.columns, {file->name()}, data);
 }
 
-Splits splits_from(const NpzFile& npz, int64_t num_nodes) {
-  return {split_part(npz, {"train"}, num_nodes), split_part(npz, {"val", "valid"}, num_nodes),
-          split_part(npz, {"test"}, num_nodes)};
+void splits_from(const NpzFile& npz, int64_t num_nodes, Dataset& data) {
+  read_split(npz, {"train"}, num_nodes, data.splits.train, data.origins.train);
+  read_split(npz, {"val", "valid"}, num_nodes, data.splits.val, data.origins.val);
+  read_split(npz, {"test"}, num_nodes, data.splits.test, data.origins.test);
 }
 
 bool read_node_files(const LoadOptions& options, Dataset& data) {
@@ -229,6 +256,7 @@ bool read_node_files(const LoadOptions& options, Dataset& data) {
   };
   if (!options.features_file.empty()) {
     const auto file = open(options.features_file, data.features.defined());
+    data.origins.features = {options.features_file};
     data.features = holds_arrays(*file) ? features_from(open_array(file, "x"))
                                         : std::move(read_text_matrix(file, NanAs::error)).tensor();
   }
@@ -243,8 +271,13 @@ bool read_node_files(const LoadOptions& options, Dataset& data) {
   if (!options.splits_file.empty()) {
     const Splits& splits = data.splits;
     const auto file = open(options.splits_file, !splits.train.empty() || !splits.val.empty() || !splits.test.empty());
-    data.splits = file->starts_with(kZipMagic) ? read_splits_npz(NpzFile(file), data.num_nodes())
-                                               : read_splits_text(file, data.num_nodes());
+    if (file->starts_with(kZipMagic)) {
+      read_splits_npz(NpzFile(file), data.num_nodes(), data);
+    } else {
+      data.splits = read_splits_text(file, data.num_nodes());
+      const Origin by_row{file->name(), "row", {}, true};
+      data.origins.train = data.origins.val = data.origins.test = by_row;
+    }
   }
   return !options.features_file.empty() || !options.labels_file.empty() || !options.splits_file.empty();
 }

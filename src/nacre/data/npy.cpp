@@ -159,8 +159,9 @@ NpyReader NpyReader::headerless(const std::shared_ptr<const MappedFile>& file, c
   header.shape = shape;
   header.count = num_elements(shape);
   if (header.data_bytes() != file->size()) {
-    throw UserError(file->name(), "shape " + shape_text(shape) + " of " + npy_type_name(type) + " does not fit its " +
-                                      std::to_string(file->size()) + " bytes");
+    throw UserError(file->name() + " at byte " + std::to_string(file->size()),
+                    "shape " + shape_text(shape) + " of " + npy_type_name(type) + " does not fit its " +
+                        std::to_string(file->size()) + " bytes");
   }
   NpyReader reader(header, memory_stream(file->bytes()), file->name(), file);
   reader.file_ = file;
@@ -168,12 +169,13 @@ NpyReader NpyReader::headerless(const std::shared_ptr<const MappedFile>& file, c
 }
 
 void NpyReader::read_exactly(void* to, int64_t bytes) {
-  if (stream_->read(to, bytes) != bytes) throw UserError(where_, "the array is cut off", "write the file again");
+  if (stream_->read(to, bytes) != bytes)
+    throw UserError(where_header(), "the array is cut off", "write the file again");
 }
 
 void NpyReader::require_matrix() const {
   if (shape().size() > 2) {
-    throw UserError(where_, "has shape " + shape_text(shape()) + "; at most two dimensions are understood",
+    throw UserError(where_header(), "has shape " + shape_text(shape()) + "; at most two dimensions are understood",
                     "reshape it before saving");
   }
 }
@@ -202,6 +204,19 @@ void NpyReader::stream_as(const Convert& convert, FunctionRef<void(int64_t, std:
 
 void NpyReader::stream_f32(FunctionRef<void(int64_t, std::span<const float>)> sink) {
   stream_as<float>(ToFloat{}, sink);
+}
+
+void NpyReader::next_f32(float* to, int64_t count) {
+  std::vector<unsigned char> raw(static_cast<size_t>(std::min(kPiece, count) * header_.type.size));
+  with_type(header_.type, [&](auto tag) {
+    using From = typename decltype(tag)::Type;
+    for (int64_t first = 0; first < count; first += kPiece) {
+      const int64_t n = std::min(kPiece, count - first);
+      read_exactly(raw.data(), n * static_cast<int64_t>(sizeof(From)));
+      for (int64_t i = 0; i < n; ++i)
+        to[first + i] = ToFloat{}(load<From>(raw.data() + i * sizeof(From), header_.type.swap), i);
+    }
+  });
 }
 
 void NpyReader::stream_i64(NanAs nan, FunctionRef<void(int64_t, std::span<const int64_t>)> sink) {
@@ -254,7 +269,8 @@ Buffer<int64_t> NpyReader::to_i64(NanAs nan) {
 
 int64_t NpyReader::scalar_i64() {
   if (header_.count != 1) {
-    throw UserError(where_, "has shape " + shape_text(shape()) + "; a single number is expected", "store one integer");
+    throw UserError(where_header(), "has shape " + shape_text(shape()) + "; a single number is expected",
+                    "store one integer");
   }
   int64_t result = 0;
   stream_i64(NanAs::error, [&](int64_t, std::span<const int64_t> values) { result = values[0]; });

@@ -33,12 +33,17 @@ class NpyReader {
   const NpyHeader& header() const { return header_; }
   const Shape& shape() const { return header_.shape; }
   const std::string& where() const { return where_; }
+  // For what is wrong with the shape or the type.
+  std::string where_header() const { return where_ + " at byte 0"; }
   bool is_float() const { return header_.type.kind == 'f'; }
 
   // Calls `sink(first, values)` for consecutive pieces in storage order: column by column when header().fortran.
   void stream_f32(FunctionRef<void(int64_t, std::span<const float>)> sink);
   // Floats must be whole numbers within 64 bits.
   void stream_i64(NanAs nan, FunctionRef<void(int64_t, std::span<const int64_t>)> sink);
+
+  // The next `count` elements in storage order, for those who would rather pull.
+  void next_f32(float* to, int64_t count);
 
   // The array as a row-major f32 tensor of its own shape. Points into the file where the file already holds just that.
   Tensor to_f32();

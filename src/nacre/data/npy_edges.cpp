@@ -12,7 +12,7 @@ namespace {
 
 void require_per_edge(const NpyReader& array, size_t edges) {
   if (array.header().count == static_cast<int64_t>(edges)) return;
-  throw UserError(array.where(),
+  throw UserError(array.where_header(),
                   "has shape " + shape_text(array.shape()) + ", but there are " +
                       human_count(static_cast<int64_t>(edges)) + " edges",
                   "store one value per edge");
@@ -34,7 +34,7 @@ EdgeList pairs_from(NpyReader array, PairLayout layout, std::vector<std::string>
   const bool can_be_columns = shape.size() == 2 && shape[1] == 2 && layout != PairLayout::two_rows;
   if (!can_be_rows && !can_be_columns) {
     const char* expected = layout == PairLayout::two_columns ? "; [E, 2] is expected" : "; [2, E] is expected";
-    throw UserError(array.where(), "has shape " + shape_text(shape) + expected, "transpose or split it");
+    throw UserError(array.where_header(), "has shape " + shape_text(shape) + expected, "transpose or split it");
   }
   const bool rows = can_be_rows;
   if (!rows && layout == PairLayout::guess)
@@ -59,7 +59,7 @@ EdgeList pairs_from(NpyReader array, PairLayout layout, std::vector<std::string>
 
 std::vector<NodeId> node_ids_from(NpyReader array) {
   if (array.shape().size() != 1) {
-    throw UserError(array.where(), "has shape " + shape_text(array.shape()) + "; [E] is expected");
+    throw UserError(array.where_header(), "has shape " + shape_text(array.shape()) + "; [E] is expected");
   }
   std::vector<NodeId> ids(static_cast<size_t>(array.header().count));
   array.stream_i64(NanAs::error, [&](int64_t first, std::span<const int64_t> values) {

@@ -24,7 +24,9 @@ struct Fields {
 // Recursive descent over '{' (string ':' value ','?)* '}'.
 class DictParser {
  public:
-  DictParser(std::string_view text, const std::string& where) : text_(text), where_(where) {}
+  // `first` is the offset of the text.
+  DictParser(std::string_view text, const std::string& where, int64_t first)
+      : text_(text), where_(where), first_(first) {}
 
   Fields parse() {
     Fields fields;
@@ -53,8 +55,10 @@ class DictParser {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw UserError(where_, "bad .npy header: " + what + " (at byte " + std::to_string(at_) + ")", kRewrite);
+    throw UserError(place(), "bad .npy header: " + what, kRewrite);
   }
+
+  std::string place() const { return where_ + " at byte " + std::to_string(first_ + static_cast<int64_t>(at_)); }
 
   void skip_blank() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t')) ++at_;
@@ -88,7 +92,7 @@ class DictParser {
 
   std::string descr() {
     if (peek() == '[' || peek() == '(') {
-      throw UserError(where_, "holds records (a structured array)", "save each field as an array of its own");
+      throw UserError(place(), "holds records (a structured array)", "save each field as an array of its own");
     }
     return string();
   }
@@ -133,12 +137,15 @@ class DictParser {
 
   std::string_view text_;
   const std::string& where_;
+  int64_t first_;
   size_t at_ = 0;
 };
 
 void read_exactly(ByteStream& stream, void* to, int64_t bytes, const std::string& where) {
   if (stream.read(to, bytes) != bytes) throw UserError(where, "the .npy header is cut off", kRewrite);
 }
+
+std::string at_byte(const std::string& where, int64_t byte) { return where + " at byte " + std::to_string(byte); }
 
 }  // namespace
 
@@ -182,36 +189,36 @@ int64_t checked_npy_count(const Shape& shape, int element_size) {
 
 NpyHeader read_npy_header(ByteStream& stream, int64_t total_bytes, const std::string& where) {
   unsigned char prefix[12] = {};
-  if (total_bytes < 10) throw UserError(where, "too short for an .npy array", kRewrite);
-  read_exactly(stream, prefix, 8, where);
-  if (std::memcmp(prefix, "\x93NUMPY", 6) != 0) throw UserError(where, "is not an .npy array", kRewrite);
+  if (total_bytes < 10) throw UserError(at_byte(where, total_bytes), "too short for an .npy array", kRewrite);
+  read_exactly(stream, prefix, 8, at_byte(where, total_bytes));
+  if (std::memcmp(prefix, "\x93NUMPY", 6) != 0) throw UserError(at_byte(where, 0), "is not an .npy array", kRewrite);
   const int version = prefix[6];
   if (version < 1 || version > 3 || prefix[7] != 0) {
-    throw UserError(where, "unknown .npy version " + std::to_string(version) + "." + std::to_string(prefix[7]),
-                    kRewrite);
+    throw UserError(at_byte(where, 6),
+                    "unknown .npy version " + std::to_string(version) + "." + std::to_string(prefix[7]), kRewrite);
   }
   const int64_t length_bytes = version == 1 ? 2 : 4;
-  read_exactly(stream, prefix + 8, length_bytes, where);
+  read_exactly(stream, prefix + 8, length_bytes, at_byte(where, total_bytes));
   int64_t length = prefix[8] | (prefix[9] << 8);
   if (version > 1) length |= (int64_t{prefix[10]} << 16) | (int64_t{prefix[11]} << 24);
   const int64_t data_offset = 8 + length_bytes + length;
   if (length > kMaxHeader) {
-    throw UserError(where, "the .npy header claims " + human_bytes(static_cast<double>(length)), kRewrite);
+    throw UserError(at_byte(where, 8), "the .npy header claims " + human_bytes(static_cast<double>(length)), kRewrite);
   }
-  if (data_offset > total_bytes) throw UserError(where, "the .npy header is cut off", kRewrite);
+  if (data_offset > total_bytes) throw UserError(at_byte(where, total_bytes), "the .npy header is cut off", kRewrite);
   std::string text(static_cast<size_t>(length), '\0');
-  read_exactly(stream, text.data(), length, where);
+  read_exactly(stream, text.data(), length, at_byte(where, total_bytes));
 
-  Fields fields = DictParser(text, where).parse();
+  Fields fields = DictParser(text, where, 8 + length_bytes).parse();
   NpyHeader header;
-  header.type = parse_npy_type(fields.descr, where);
+  header.type = parse_npy_type(fields.descr, at_byte(where, 8 + length_bytes));
   header.fortran = fields.fortran;
   header.shape = std::move(fields.shape);
   header.count = checked_npy_count(header.shape, header.type.size);
   header.data_offset = data_offset;
   const int64_t held = total_bytes - data_offset;
   if (header.count < 0 || header.data_bytes() != held) {
-    throw UserError(where,
+    throw UserError(at_byte(where, data_offset),
                     "shape " + shape_text(header.shape) + " of " + npy_type_name(header.type) + " does not fit the " +
                         human_count(held) + " bytes that follow the header",
                     "the array is truncated or damaged: " + std::string(kRewrite));

@@ -24,12 +24,15 @@ class NpzFile {
   explicit NpzFile(const std::shared_ptr<const MappedFile>& file) : archive_(file) {}
 
   const std::string& name() const { return archive_.file()->name(); }
+  int64_t directory_offset() const { return archive_.directory_offset(); }
   bool has(const std::string& key) const { return archive_.find(key + ".npy") != nullptr; }
   // Names of the arrays, without ".npy"; members that are no arrays keep their whole name.
   std::vector<std::string> keys() const;
   std::string key_list() const;  // "edge_index, x, y"
   // Throws UserError listing what there is when the key is missing.
   NpyReader open(const std::string& key) const;
+  // Its bytes, header and all.
+  std::unique_ptr<ByteStream> bytes(const std::string& key) const;
   // A single short string, which NumPy stores padded to four bytes or one byte a character.
   std::string text(const std::string& key) const;
 

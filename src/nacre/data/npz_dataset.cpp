@@ -23,7 +23,9 @@ void require_edges(const NpzFile& npz) {
     throw UserError(npz.name(), "is a PyTorch file, which only Python can read safely",
                     "save its tensors with numpy.savez: edge_index, x, y, train_idx, val_idx, test_idx");
   }
-  throw UserError(npz.name(), "has no edge_index (arrays found: " + npz.key_list() + ")",
+  throw UserError(npz.name(),
+                  "has no edge_index in its directory at byte " + std::to_string(npz.directory_offset()) +
+                      " (arrays found: " + npz.key_list() + ")",
                   "save the edges as edge_index [2, E], or as src and dst");
 }
 
@@ -34,7 +36,10 @@ EdgeList read_edges(const NpzFile& npz, std::vector<std::string>& notes) {
   } else {
     edges.src = node_ids_from(npz.open("src"));
     edges.dst = node_ids_from(npz.open("dst"));
-    if (edges.src.size() != edges.dst.size()) throw UserError(npz.name(), "src and dst differ in length");
+    if (edges.src.size() != edges.dst.size())
+      throw UserError(npz.name(), "src and dst differ in length: src ends after entry " +
+                                      std::to_string(edges.src.size()) + ", dst after entry " +
+                                      std::to_string(edges.dst.size()));
   }
   if (npz.has("edge_weight")) edge_weight_from(npz.open("edge_weight"), edges);
   if (npz.has("edge_type")) edge_type_from(npz.open("edge_type"), edges);
@@ -52,20 +57,22 @@ Dataset read_interactions(const NpzFile& npz) {
     parts[i].user = node_ids_from(npz.open(user));
     parts[i].item = node_ids_from(npz.open(item));
     if (parts[i].user.size() != parts[i].item.size())
-      throw UserError(npz.name(), user + " and " + item + " differ in length");
+      throw UserError(npz.name(), user + " and " + item + " differ in length: the first ends after entry " +
+                                      std::to_string(parts[i].user.size()) + ", " + item + " after entry " +
+                                      std::to_string(parts[i].item.size()));
     for (const NodeId id : parts[i].user) parts[i].num_users = std::max<int64_t>(parts[i].num_users, int64_t{id} + 1);
     for (const NodeId id : parts[i].item) parts[i].num_items = std::max<int64_t>(parts[i].num_items, int64_t{id} + 1);
   }
   if (npz.has("num_users")) parts[0].num_users = std::max(parts[0].num_users, npz.open("num_users").scalar_i64());
   if (npz.has("num_items")) parts[0].num_items = std::max(parts[0].num_items, npz.open("num_items").scalar_i64());
-  return interactions_dataset(std::move(parts[0]), std::move(parts[1]), npz.name());
+  return interactions_dataset(std::move(parts[0]), std::move(parts[1]), npz.name() + "[train_user] entry 0");
 }
 
 // The stated count, or the rows of what has one row per vertex, or the largest id + 1.
 int64_t vertex_count(const NpzFile& npz, const EdgeList& edges, const LoadOptions& options) {
   int64_t stated = npz.has("num_nodes") ? npz.open("num_nodes").scalar_i64() : 0;
   if (npz.has("num_nodes") && (stated < 1 || stated > kMaxNodeId + 1)) {
-    throw UserError(npz.name(), "num_nodes is " + std::to_string(stated), "give the number of vertices");
+    throw UserError(npz.name() + "[num_nodes] entry 0", "is " + std::to_string(stated), "give the number of vertices");
   }
   if (options.num_nodes > 0 && stated > 0 && stated != options.num_nodes) {
     throw UserError(
@@ -116,19 +123,27 @@ std::string NpzFile::key_list() const {
 
 NpyReader NpzFile::open(const std::string& key) const {
   const ZipEntry* entry = archive_.find(key + ".npy");
-  if (entry == nullptr) throw UserError(name(), "has no array '" + key + "' (arrays found: " + key_list() + ")");
+  if (entry == nullptr)
+    throw UserError(name(), "has no array '" + key + "' in its directory at byte " +
+                                std::to_string(archive_.directory_offset()) + " (arrays found: " + key_list() + ")");
   return {archive_.open(*entry), entry->size, name() + "[" + key + "]", archive_.file()};
+}
+
+std::unique_ptr<ByteStream> NpzFile::bytes(const std::string& key) const {
+  const ZipEntry* entry = archive_.find(key + ".npy");
+  NACRE_CHECK(entry != nullptr, "an array that is not there");
+  return archive_.open(*entry);
 }
 
 std::string NpzFile::text(const std::string& key) const {
   const ZipEntry* entry = archive_.find(key + ".npy");
   constexpr int64_t most = 4096;
-  if (entry == nullptr || entry->size > most) throw UserError(name() + "[" + key + "]", "is no short string");
+  if (entry == nullptr || entry->size > most) throw UserError(name() + "[" + key + "] at byte 0", "is no short string");
   std::string bytes(static_cast<size_t>(entry->size), '\0');
   archive_.open(*entry)->read(bytes.data(), entry->size);
   const size_t header = bytes.find('\n');  // ends every header of this size
   if (!bytes.starts_with("\x93NUMPY") || header == std::string::npos)
-    throw UserError(name() + "[" + key + "]", "is no short string");
+    throw UserError(name() + "[" + key + "] at byte 0", "is no short string");
   bytes.erase(0, header + 1);
   std::erase(bytes, '\0');
   return bytes;
@@ -141,10 +156,11 @@ Dataset read_npz(const std::shared_ptr<const MappedFile>& file, const LoadOption
   Dataset data;
   EdgeList edges = read_edges(npz, data.notes);
   edges.num_nodes = vertex_count(npz, edges, options);
-  data.graph = build_graph(std::move(edges), npz.name());
-  if (npz.has("x")) data.features = features_from(npz.open("x"));
+  data.graph = graph_from(std::move(edges), npz.name());
+  data.origins.graph = {npz.name(), "edge"};
+  if (npz.has("x")) set_features(npz.open("x"), data);
   if (npz.has("y")) labels_from(npz.open("y"), data);
-  data.splits = splits_from(npz, data.num_nodes());
+  splits_from(npz, data.num_nodes(), data);
   note_unknown(npz, data.notes);
   return data;
 }

@@ -14,8 +14,9 @@ namespace {
 constexpr int64_t kBlock = 16 << 20;
 constexpr size_t kPiece = 1 << 20;
 
-[[noreturn]] void line_too_long(const std::string& name) {
-  throw UserError(name, "a line is longer than " + human_bytes(static_cast<double>(kBlock)), "is it a text file?");
+[[noreturn]] void line_too_long(const std::string& name, int64_t at) {
+  throw UserError(name + " at byte " + std::to_string(at),
+                  "a line is longer than " + human_bytes(static_cast<double>(kBlock)), "is it a text file?");
 }
 
 // Bytes up to and including the last line end; 0 when there is none.
@@ -51,7 +52,7 @@ std::string_view TextBlocks::next_mapped() {
   int64_t bytes = std::min(left, kBlock);
   if (bytes < left) {
     bytes = whole_lines(text, bytes);
-    if (bytes == 0) line_too_long(name());
+    if (bytes == 0) line_too_long(name(), at_);
   }
   at_ += bytes;
   return {text, static_cast<size_t>(bytes)};
@@ -66,7 +67,8 @@ std::string_view TextBlocks::next_inflated() {
   const int64_t held = kept + got;
   ended_ = got < room;
   const int64_t bytes = ended_ ? held : whole_lines(buffer_.data(), held);
-  if (bytes == 0 && !ended_) line_too_long(name());
+  if (bytes == 0 && !ended_) line_too_long(name(), at_);
+  at_ += bytes;
   kept_begin_ = bytes;
   kept_end_ = held;
   return {buffer_.data(), static_cast<size_t>(bytes)};

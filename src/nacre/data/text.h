@@ -40,7 +40,7 @@ class TextBlocks {
   Buffer<char> buffer_;
   int64_t kept_begin_ = 0;  // buffer: the beginning of a line whose end has not arrived
   int64_t kept_end_ = 0;
-  int64_t at_ = 0;  // mapped: next byte
+  int64_t at_ = 0;  // next byte of the text
   bool first_ = true;
   bool ended_ = false;
 };
@@ -92,6 +92,27 @@ struct TextMatrix {
   int64_t columns = 0;
   std::vector<float> values;
   Tensor tensor() &&;
+};
+// The same, block by block.
+class TextRows {
+ public:
+  TextRows(const std::shared_ptr<const MappedFile>& file, NanAs nan);
+  int64_t columns() const { return columns_; }  // 0 without rows
+  int64_t lines() const { return lines_; }      // read so far
+  // Appends the rows of the next block; false at the end.
+  bool next(std::vector<float>& values);
+  [[noreturn]] void fail(int64_t line, const std::string& what) const;  // lines count from 0
+
+ private:
+  bool begin();
+
+  TextBlocks blocks_;
+  NanAs nan_;
+  std::string_view block_;  // not parsed yet
+  int64_t columns_ = 0;
+  int64_t lines_ = 0;
+  int64_t blank_line_ = -1;
+  bool ended_ = false;
 };
 TextMatrix read_text_matrix(const std::shared_ptr<const MappedFile>& file, NanAs nan);
 

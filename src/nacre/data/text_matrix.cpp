@@ -72,60 +72,6 @@ class PieceParser {
   NanAs nan_;
 };
 
-class MatrixReader {
- public:
-  MatrixReader(const std::shared_ptr<const MappedFile>& file, NanAs nan) : blocks_(file), nan_(nan) {}
-
-  TextMatrix read() {
-    for (std::string_view block = blocks_.next(); !block.empty(); block = blocks_.next()) {
-      if (matrix_.columns == 0 && !begin(block)) continue;
-      take(block);
-    }
-    if (matrix_.rows == 0) throw UserError(blocks_.name(), "holds no rows of numbers", "give one row per vertex");
-    return std::move(matrix_);
-  }
-
- private:
-  // Learns the number of columns; skips what precedes the first row. False when the block has no row.
-  bool begin(std::string_view& block) {
-    const FirstLine first = find_first_line(block);
-    lines_ += first.lines_before;
-    if (!first.found) return false;
-    matrix_.columns = static_cast<int64_t>(split_fields(first.line).size());
-    block.remove_prefix(first.begin);
-    if (names_columns(first.line)) {
-      block.remove_prefix(std::min(block.size(), first.line.size() + 1));
-      ++lines_;
-    }
-    return true;
-  }
-
-  void take(std::string_view block) {
-    const std::vector<std::string_view> pieces = split_at_lines(block);
-    std::vector<Part> parts(pieces.size());
-    const PieceParser parser(matrix_.columns, nan_);
-    parallel_tasks(static_cast<int64_t>(pieces.size()), [&](int64_t i) { parts[i] = parser.parse(pieces[i]); });
-    for (const Part& part : parts) {
-      if (blank_line_ >= 0 && part.rows > 0) fail(blank_line_, "is empty, but more rows follow");
-      if (part.error_line >= 0) fail(lines_ + part.error_line, part.error);
-      if (part.blank_line >= 0 && blank_line_ < 0) blank_line_ = lines_ + part.blank_line;
-      lines_ += part.lines;
-      matrix_.rows += part.rows;
-      matrix_.values.insert(matrix_.values.end(), part.values.begin(), part.values.end());
-    }
-  }
-
-  [[noreturn]] void fail(int64_t line, const std::string& what) const {
-    throw_at_line(blocks_.name(), line + 1, what, "give one row of numbers per vertex");
-  }
-
-  TextBlocks blocks_;
-  NanAs nan_;
-  TextMatrix matrix_;
-  int64_t lines_ = 0;
-  int64_t blank_line_ = -1;
-};
-
 }  // namespace
 
 Tensor TextMatrix::tensor() && {
@@ -134,8 +80,60 @@ Tensor TextMatrix::tensor() && {
   return {DType::f32, {rows, columns}, std::shared_ptr<void>(std::move(owner)), data};
 }
 
+TextRows::TextRows(const std::shared_ptr<const MappedFile>& file, NanAs nan) : blocks_(file), nan_(nan) {
+  for (block_ = blocks_.next(); !block_.empty() && !begin(); block_ = blocks_.next()) {
+  }
+}
+
+// Learns the number of columns; skips what precedes the first row. False when the block has no row.
+bool TextRows::begin() {
+  const FirstLine first = find_first_line(block_);
+  lines_ += first.lines_before;
+  if (!first.found) return false;
+  columns_ = static_cast<int64_t>(split_fields(first.line).size());
+  block_.remove_prefix(first.begin);
+  if (names_columns(first.line)) {
+    block_.remove_prefix(std::min(block_.size(), first.line.size() + 1));
+    ++lines_;
+  }
+  return true;
+}
+
+bool TextRows::next(std::vector<float>& values) {
+  // A block may have ended with the line of names.
+  while (block_.empty() && !ended_) {
+    block_ = blocks_.next();
+    ended_ = block_.empty();
+  }
+  if (ended_) return false;
+  const std::vector<std::string_view> pieces = split_at_lines(block_);
+  std::vector<Part> parts(pieces.size());
+  const PieceParser parser(columns_, nan_);
+  parallel_tasks(static_cast<int64_t>(pieces.size()), [&](int64_t i) { parts[i] = parser.parse(pieces[i]); });
+  for (const Part& part : parts) {
+    if (blank_line_ >= 0 && part.rows > 0) fail(blank_line_, "is empty, but more rows follow");
+    if (part.error_line >= 0) fail(lines_ + part.error_line, part.error);
+    if (part.blank_line >= 0 && blank_line_ < 0) blank_line_ = lines_ + part.blank_line;
+    lines_ += part.lines;
+    values.insert(values.end(), part.values.begin(), part.values.end());
+  }
+  block_ = {};
+  return true;
+}
+
+void TextRows::fail(int64_t line, const std::string& what) const {
+  throw_at_line(blocks_.name(), line + 1, what, "give one row of numbers per vertex");
+}
+
 TextMatrix read_text_matrix(const std::shared_ptr<const MappedFile>& file, NanAs nan) {
-  return MatrixReader(file, nan).read();
+  TextRows rows(file, nan);
+  TextMatrix matrix;
+  while (rows.next(matrix.values)) {
+  }
+  if (matrix.values.empty()) rows.fail(rows.lines(), "is the end: there are no rows of numbers");
+  matrix.columns = rows.columns();
+  matrix.rows = static_cast<int64_t>(matrix.values.size()) / matrix.columns;
+  return matrix;
 }
 
 }  // namespace nacre

@@ -12,5 +12,11 @@ enum class Depth {
   everything,
 };
 void validate_parts(const Dataset& dataset, const std::string& where, Depth depth);
+// The same of a set whose graph and features are elsewhere: just how many vertices and edge types there are.
+struct GraphSize {
+  int64_t vertices = 0;
+  int edge_types = 1;
+};
+void validate_beside_graph(const Dataset& dataset, const GraphSize& graph, const std::string& where);
 
 }  // namespace nacre

@@ -29,6 +29,7 @@ class ZipArchive {
   explicit ZipArchive(std::shared_ptr<const MappedFile> file);
 
   const std::vector<ZipEntry>& entries() const { return entries_; }
+  int64_t directory_offset() const { return directory_offset_; }  // for messages about what is missing
   const ZipEntry* find(std::string_view name) const;
   // The member's bytes, checked against size and CRC-32 as they pass. Borrows from file().
   std::unique_ptr<ByteStream> open(const ZipEntry& entry) const;
@@ -36,6 +37,7 @@ class ZipArchive {
 
  private:
   std::shared_ptr<const MappedFile> file_;
+  int64_t directory_offset_ = 0;
   std::vector<ZipEntry> entries_;
 };
 

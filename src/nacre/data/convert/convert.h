@@ -1,5 +1,6 @@
-// Any data set to a .nacre file. Edge lists and arrays of edges stream through an external sort, whatever their size,
-// and go on where an interrupted conversion stopped; everything else is read as a data set first.
+// Any data set to a .nacre file. Edge lists, arrays of edges and the layouts of large sets (OGB, MAG240M, IGB,
+// GraphBolt) stream through an external sort, whatever their size, and go on where an interrupted conversion stopped;
+// everything else is read as a data set first, if that fits the memory allowed.
 #pragma once
 
 #include <cstdint>

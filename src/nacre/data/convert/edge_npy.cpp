@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <atomic>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
@@ -9,6 +12,7 @@
 #include "nacre/data/byte_stream.h"
 #include "nacre/data/convert/edge_source.h"
 #include "nacre/data/convert/pages.h"
+#include "nacre/data/native_floats.h"
 #include "nacre/data/node_data.h"
 #include "nacre/data/npy_header.h"
 
@@ -18,31 +22,39 @@ namespace {
 constexpr int64_t kPart = 1 << 16;
 constexpr int64_t kPartsInBlock = 16;
 
-class EdgeNpy final : public EdgeSource {
+// Where the bytes of an array are: mapped, or coming out of a stream.
+class EdgeNpy : public EdgeSource {
  public:
-  explicit EdgeNpy(const std::shared_ptr<const MappedFile>& file) : file_(file) {
-    header_ = read_npy_header(*memory_stream(file->bytes()), file->size(), file->name());
+  EdgeNpy(NpyHeader header, std::string where, PairLayout layout)
+      : header_(std::move(header)), where_(std::move(where)) {
     const Shape& shape = header_.shape;
-    const bool wide = shape.size() == 2 && shape[0] == 2;
-    if (!wide && !(shape.size() == 2 && shape[1] == 2)) {
-      throw UserError(file->name(), "has shape " + shape_text(shape) + "; edges are [2, E] or [E, 2]",
+    const bool wide = shape.size() == 2 && shape[0] == 2 && layout != PairLayout::two_columns;
+    const bool tall = shape.size() == 2 && shape[1] == 2 && layout != PairLayout::two_rows;
+    if (!wide && !tall) {
+      const char* expected = layout == PairLayout::guess         ? "[2, E] or [E, 2]"
+                             : layout == PairLayout::two_columns ? "[E, 2]"
+                                                                 : "[2, E]";
+      throw UserError(where_ + " at byte 0", "has shape " + shape_text(shape) + "; edges are " + expected,
                       "for features use --features beside an edge list");
     }
-    if (header_.type.kind != 'i' && header_.type.kind != 'u') {
-      throw UserError(file->name(), "holds " + npy_type_name(header_.type) + "; vertex ids are whole numbers",
+    if (header_.type.kind == 'b' || (header_.type.kind == 'f' && layout == PairLayout::guess)) {
+      throw UserError(where_ + " at byte 0", "holds " + npy_type_name(header_.type) + "; vertex ids are whole numbers",
                       "store int64 or int32");
     }
     edges_ = header_.count / 2;
     const bool apart = wide != header_.fortran;  // all sources before all destinations
     dst_at_ = apart ? edges_ : 1;
     step_ = apart ? 1 : 2;
-    if (wide && shape[1] == 2) note_ = "the array is [2, 2]: its first row was read as sources";
+    if (wide && tall) note_ = "the array is [2, 2]: its first row was read as sources";
+    if (!wide && layout == PairLayout::guess && shape[0] != 2)
+      note_ = "edges have shape [E, 2]: read as one (source, destination) pair per row";
   }
 
   bool next(std::vector<EdgePart>& parts) override {
     if (at_ == edges_) return false;
     const int64_t count = std::min(edges_ - at_, kPart * kPartsInBlock);
     parts.resize(static_cast<size_t>((count + kPart - 1) / kPart));
+    fetch(at_, count);
     bad_ = -1;
     parallel_for(count, kPart, [&](int64_t b, int64_t e) { convert(at_ + b, e - b, parts[b / kPart]); });
     if (bad_.load() >= 0) refuse(bad_.load());
@@ -50,7 +62,12 @@ class EdgeNpy final : public EdgeSource {
     at_ += count;
     return true;
   }
-  void skip() override { at_ += std::min(edges_ - at_, kPart * kPartsInBlock); }
+  void skip() override {
+    const int64_t count = std::min(edges_ - at_, kPart * kPartsInBlock);
+    pass(at_, count);
+    at_ += count;
+  }
+  bool ended() const override { return at_ == edges_; }
 
   bool weighted() const override { return false; }
   bool typed() const override { return false; }
@@ -61,12 +78,25 @@ class EdgeNpy final : public EdgeSource {
     return note_.empty() ? std::vector<std::string>{} : std::vector<std::string>{note_};
   }
 
- private:
-  const unsigned char* element(int64_t index) const {
-    return reinterpret_cast<const unsigned char*>(file_->bytes().data()) + header_.data_offset +
-           index * header_.type.size;
-  }
+ protected:
+  // Makes the edges [first, first + count) ready for element().
+  virtual void fetch(int64_t first, int64_t count) = 0;
+  // They will not be asked for again.
+  virtual void release(int64_t first, int64_t count) = 0;
+  // They will not be asked for at all.
+  virtual void pass(int64_t first, int64_t count) = 0;
+  // An element of an edge that is ready, by its place in the array.
+  virtual const unsigned char* element(int64_t index) const = 0;
 
+  int64_t size_of(int64_t elements) const { return elements * header_.type.size; }
+
+  NpyHeader header_;
+  std::string where_;
+  int64_t edges_ = 0;
+  int64_t dst_at_ = 0;  // elements from a source to its destination
+  int64_t step_ = 1;    // elements from a source to the next
+
+ private:
   template <class T>
   static bool copy_ids(const unsigned char* from, int64_t step, std::vector<NodeId>& to) {
     bool good = true;
@@ -84,7 +114,7 @@ class EdgeNpy final : public EdgeSource {
   bool copy(int64_t first, int64_t count, std::vector<NodeId>& to) const {
     to.resize(static_cast<size_t>(count));
     const unsigned char* from = element(first);
-    if (header_.type.swap && header_.type.size > 1) return copy_swapped(first, to);
+    if ((header_.type.swap && header_.type.size > 1) || header_.type.kind == 'f') return copy_slowly(first, to);
     const bool is_signed = header_.type.kind == 'i';
     switch (header_.type.size) {
       case 1:
@@ -98,7 +128,7 @@ class EdgeNpy final : public EdgeSource {
     }
   }
 
-  bool copy_swapped(int64_t first, std::vector<NodeId>& to) const {
+  bool copy_slowly(int64_t first, std::vector<NodeId>& to) const {
     bool good = true;
     for (size_t i = 0; i < to.size(); ++i) {
       const int64_t id = value_at(first + static_cast<int64_t>(i) * step_);
@@ -116,8 +146,19 @@ class EdgeNpy final : public EdgeSource {
       value |= static_cast<uint64_t>(p[header_.type.swap ? header_.type.size - 1 - i : i]) << (8 * i);
     }
     const int unused = 64 - 8 * header_.type.size;
+    if (header_.type.kind == 'f') return whole_float(value);
     if (header_.type.kind == 'i') return static_cast<int64_t>(value << unused) >> unused;
     return value >> 63 != 0 ? -1 : static_cast<int64_t>(value);
+  }
+
+  int64_t whole_float(uint64_t bits) const {
+    const int size = header_.type.size;
+    const double value = size == 8   ? std::bit_cast<double>(bits)
+                         : size == 4 ? double{std::bit_cast<float>(static_cast<uint32_t>(bits))}
+                                     : double{native::widen(native::Element::f16, static_cast<uint16_t>(bits))};
+    return value >= 0 && value <= static_cast<double>(kMaxNodeId) && value == std::trunc(value)
+               ? static_cast<int64_t>(value)
+               : -1;
   }
 
   void convert(int64_t first, int64_t count, EdgePart& part) {
@@ -131,35 +172,99 @@ class EdgeNpy final : public EdgeSource {
       for (const int64_t index : {i * step_, i * step_ + dst_at_}) {
         const int64_t id = value_at(index);
         if (id >= 0 && id <= kMaxNodeId) continue;
-        throw UserError(file_->name(),
-                        "edge " + human_count(i) + " (at offset " +
-                            human_count(header_.data_offset + index * header_.type.size) + ") names vertex " +
-                            std::to_string(id) + ", which is no vertex id",
+        throw UserError(where_ + " at byte " + std::to_string(header_.data_offset + size_of(index)),
+                        "edge " + human_count(i) + " names vertex " + std::to_string(id) + ", which is no vertex id",
                         "ids are 0 to 4,294,967,294");
       }
     }
   }
 
-  void release(int64_t first, int64_t count) const {
-    const int64_t bytes = count * step_ * header_.type.size;
-    drop_pages(*file_, element(first * step_), bytes);
-    if (step_ == 1) drop_pages(*file_, element(first + dst_at_), bytes);
-  }
-
-  std::shared_ptr<const MappedFile> file_;
-  NpyHeader header_;
-  int64_t edges_ = 0;
-  int64_t dst_at_ = 0;  // elements from a source to its destination
-  int64_t step_ = 1;    // elements from a source to the next
   int64_t at_ = 0;
   std::atomic<int64_t> bad_{-1};
   std::string note_;
 };
 
+class MappedEdges final : public EdgeNpy {
+ public:
+  MappedEdges(const std::shared_ptr<const MappedFile>& file, PairLayout layout)
+      : EdgeNpy(read_npy_header(*memory_stream(file->bytes()), file->size(), file->name()), file->name(), layout),
+        file_(file) {}
+
+ private:
+  void fetch(int64_t, int64_t) override {}
+  void pass(int64_t, int64_t) override {}
+  void release(int64_t first, int64_t count) override {
+    const int64_t bytes = size_of(count * step_);
+    drop_pages(*file_, element(first * step_), bytes);
+    if (step_ == 1) drop_pages(*file_, element(first + dst_at_), bytes);
+  }
+  const unsigned char* element(int64_t index) const override {
+    return reinterpret_cast<const unsigned char*>(file_->bytes().data()) + header_.data_offset + size_of(index);
+  }
+
+  std::shared_ptr<const MappedFile> file_;
+};
+
+// Sources and destinations that lie apart are read through two streams over the same member.
+class StreamedEdges final : public EdgeNpy {
+ public:
+  StreamedEdges(const NpzFile& npz, const std::string& key, PairLayout layout)
+      : EdgeNpy(npz.open(key).header(), npz.open(key).where(), layout), npz_(npz) {
+    for (int64_t i = 0; i < (step_ == 1 ? 2 : 1); ++i) {
+      streams_.push_back(npz_.bytes(key));
+      read(*streams_.back(), nullptr, header_.data_offset + size_of(i * dst_at_));
+    }
+    rooms_.resize(streams_.size());
+  }
+
+ private:
+  void fetch(int64_t first, int64_t count) override {
+    first_ = first * step_;
+    for (size_t i = 0; i < streams_.size(); ++i) {
+      rooms_[i].resize(static_cast<size_t>(size_of(count * step_)));
+      read(*streams_[i], rooms_[i].data(), size_of(count * step_));
+    }
+    finish(first + count);
+  }
+  void pass(int64_t first, int64_t count) override {
+    for (const auto& stream : streams_) read(*stream, nullptr, size_of(count * step_));
+    finish(first + count);
+  }
+  void release(int64_t, int64_t) override {}
+  const unsigned char* element(int64_t index) const override {
+    const bool second = step_ == 1 && index >= dst_at_;
+    return rooms_[second ? 1 : 0].data() + size_of(index - first_ - (second ? dst_at_ : 0));
+  }
+
+  void read(ByteStream& stream, unsigned char* to, int64_t bytes) {
+    std::vector<unsigned char> unwanted(to == nullptr ? std::min<int64_t>(bytes, 1 << 20) : 0);
+    while (bytes > 0) {
+      const int64_t wanted = to == nullptr ? std::min<int64_t>(bytes, 1 << 20) : bytes;
+      if (stream.read(to == nullptr ? unwanted.data() : to, wanted) != wanted)
+        throw UserError(where_ + " at byte 0", "the array is cut off", "write the file again");
+      bytes -= wanted;
+    }
+  }
+
+  // The stream of sources has the destinations before it still: its checksum comes with the other stream.
+  void finish(int64_t done) {
+    if (done == edges_) streams_.clear();
+  }
+
+  NpzFile npz_;
+  std::vector<std::unique_ptr<ByteStream>> streams_;
+  std::vector<std::vector<unsigned char>> rooms_;
+  int64_t first_ = 0;  // element that rooms_[0] begins with
+};
+
 }  // namespace
 
-std::unique_ptr<EdgeSource> open_edge_npy(const std::shared_ptr<const MappedFile>& file) {
-  return std::make_unique<EdgeNpy>(file);
+std::unique_ptr<EdgeSource> open_edge_npy(const std::shared_ptr<const MappedFile>& file, PairLayout layout) {
+  return std::make_unique<MappedEdges>(file, layout);
+}
+
+std::unique_ptr<EdgeSource> open_edge_npz(const NpzFile& npz, const std::string& key, PairLayout layout) {
+  return std::make_unique<StreamedEdges>(npz, key, layout);
 }
 
 }  // namespace nacre

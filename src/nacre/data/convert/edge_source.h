@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "nacre/data/mapped_file.h"
+#include "nacre/data/npy_edges.h"
+#include "nacre/data/npz.h"
 #include "nacre/graph/graph.h"
 
 namespace nacre {
@@ -30,6 +32,7 @@ class EdgeSource {
   virtual bool next(std::vector<EdgePart>& parts) = 0;
   // Passes over a block.
   virtual void skip() = 0;
+  virtual bool ended() const = 0;  // next() would say false
 
   virtual bool weighted() const = 0;
   virtual bool typed() const = 0;
@@ -42,6 +45,9 @@ class EdgeSource {
 // Text, plain or gzipped: src dst [weight], or columns named by the first line.
 std::unique_ptr<EdgeSource> open_edge_text(const std::shared_ptr<const MappedFile>& file);
 // A NumPy array of whole numbers, [2, E] (sources, then destinations) or [E, 2].
-std::unique_ptr<EdgeSource> open_edge_npy(const std::shared_ptr<const MappedFile>& file);
+std::unique_ptr<EdgeSource> open_edge_npy(const std::shared_ptr<const MappedFile>& file,
+                                          PairLayout layout = PairLayout::guess);
+// The same of a member of an archive, which may have to be inflated: front to back, in bounded memory.
+std::unique_ptr<EdgeSource> open_edge_npz(const NpzFile& npz, const std::string& key, PairLayout layout);
 
 }  // namespace nacre

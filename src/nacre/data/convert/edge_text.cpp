@@ -225,6 +225,8 @@ class EdgeText final : public EdgeSource {
     advance();
   }
 
+  bool ended() const override { return block_.empty(); }
+
   bool weighted() const override { return has(Column::weight); }
   bool typed() const override { return has(Column::type); }
   // Four bytes make an edge ("1 2" and the end of the line); deflate stays below 1032 : 1.
@@ -236,7 +238,8 @@ class EdgeText final : public EdgeSource {
  private:
   bool begin(std::string_view& block) {
     if (block.starts_with("%%MatrixMarket")) {
-      throw UserError(blocks_.name(), "is a Matrix Market file, whose ids begin at 1", "read it with --format mtx");
+      throw UserError(blocks_.name() + ":1", "is a Matrix Market file, whose ids begin at 1",
+                      "read it with --format mtx");
     }
     const FirstLine first = find_first_line(block);
     lines_ += first.lines_before;

@@ -19,15 +19,6 @@ namespace {
 
 bool headerless(const std::string& path) { return path.ends_with(".bin") || path.ends_with(".raw"); }
 
-// Rows of one element type at one place of a file.
-struct Rows {
-  std::shared_ptr<const MappedFile> file;
-  int64_t offset = 0;
-  int element = 4;  // bytes of a float
-  int64_t rows = 0;
-  int64_t columns = 0;
-};
-
 float narrowed(double value) {
   // Beyond f32: infinity, which is refused later; the plain cast would be undefined.
   if (value > std::numeric_limits<float>::max()) return std::numeric_limits<float>::infinity();
@@ -55,7 +46,13 @@ void to_f32(const std::byte* from, int element, float* to, int64_t count) {
   });
 }
 
-native::RowSource source_of(const Rows& r) {
+bool usable(const NpyHeader& header) {
+  return header.type.kind == 'f' && !header.type.swap && !header.fortran && header.shape.size() == 2;
+}
+
+}  // namespace
+
+native::RowSource mapped_rows(const MappedRows& r) {
   native::RowSource source{r.rows, r.columns, {}, {}};
   const std::byte* data = r.file->bytes().data() + r.offset;
   const int64_t row_bytes = r.columns * r.element;
@@ -73,11 +70,35 @@ native::RowSource source_of(const Rows& r) {
   return source;
 }
 
-bool usable(const NpyHeader& header) {
-  return header.type.kind == 'f' && !header.type.swap && !header.fortran && header.shape.size() == 2;
+native::RowSource rows_in_turn(int64_t rows, int64_t columns, const std::string& where,
+                               std::function<bool(std::vector<float>&)> pull) {
+  struct State {
+    std::vector<float> held;
+    int64_t first = 0;  // row of the first one held
+  };
+  native::RowSource source{rows, columns, {}, {}};
+  const auto fail = [where](int64_t row, const std::string& what) {
+    throw UserError(where + " row " + std::to_string(row), what, "give one row per vertex");
+  };
+  source.get = [=, state = State()](int64_t first, int64_t count) mutable {
+    NACRE_CHECK(first >= state.first, "rows were asked for out of turn");
+    const auto held = [&] { return static_cast<int64_t>(state.held.size()) / columns; };
+    while (true) {
+      const int64_t gone = std::min(first - state.first, held());
+      state.held.erase(state.held.begin(), state.held.begin() + gone * columns);
+      state.first += gone;
+      if (state.first == first && held() >= count) break;
+      if (!pull(state.held)) fail(state.first + held(), "is the end, but there are " + human_count(rows) + " vertices");
+    }
+    if (first + count == rows) {
+      while (held() == count && pull(state.held)) {
+      }
+      if (held() > count) fail(rows, "is one too many: there are " + human_count(rows) + " vertices");
+    }
+    return static_cast<const float*>(state.held.data());
+  };
+  return source;
 }
-
-}  // namespace
 
 bool has_feature_rows(const std::string& path) {
   if (headerless(path)) return true;
@@ -88,7 +109,7 @@ bool has_feature_rows(const std::string& path) {
 
 std::optional<native::RowSource> open_feature_rows(const std::string& path, int64_t num_nodes) {
   if (!has_feature_rows(path)) return std::nullopt;
-  Rows rows{MappedFile::open(path)};
+  MappedRows rows{MappedFile::open(path)};
   if (headerless(path)) {
     const int64_t size = rows.file->size();
     if (size == 0 || num_nodes == 0 || size % (num_nodes * 4) != 0) {
@@ -99,7 +120,7 @@ std::optional<native::RowSource> open_feature_rows(const std::string& path, int6
     }
     rows.rows = num_nodes;
     rows.columns = size / (num_nodes * 4);
-    return source_of(rows);
+    return mapped_rows(rows);
   }
   const NpyHeader header = read_npy_header(*memory_stream(rows.file->bytes()), rows.file->size(), path);
   rows.offset = header.data_offset;
@@ -113,7 +134,7 @@ std::optional<native::RowSource> open_feature_rows(const std::string& path, int6
         "give one row per vertex, or state the number of vertices");
   }
   if (rows.columns == 0) throw UserError(path, "features have no columns");
-  return source_of(rows);
+  return mapped_rows(rows);
 }
 
 }  // namespace nacre

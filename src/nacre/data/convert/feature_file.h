@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "nacre/data/mapped_file.h"
 #include "nacre/data/native_writer.h"
 
 namespace nacre {
@@ -14,5 +18,20 @@ namespace nacre {
 // rows do not fit the vertices.
 std::optional<native::RowSource> open_feature_rows(const std::string& path, int64_t num_nodes);
 bool has_feature_rows(const std::string& path);
+
+// Rows of f16, f32 or f64 that lie at one place of a file.
+struct MappedRows {
+  std::shared_ptr<const MappedFile> file;
+  int64_t offset = 0;
+  int element = 4;  // bytes of a float
+  int64_t rows = 0;
+  int64_t columns = 0;
+};
+native::RowSource mapped_rows(const MappedRows& rows);
+
+// Rows that can only be had in their order. `pull` appends whole rows and says false at their end; there must be `rows`
+// of them, else a UserError names `where` and the row.
+native::RowSource rows_in_turn(int64_t rows, int64_t columns, const std::string& where,
+                               std::function<bool(std::vector<float>&)> pull);
 
 }  // namespace nacre

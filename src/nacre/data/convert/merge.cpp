@@ -81,6 +81,11 @@ class RangeMerger {
         while (next < edges.size() && edges[next].key == edges[i].key) ++next;
         kept = first_of(edges, i, next);
       }
+      if (o_.merge_duplicates && o_.by_type) {
+        each_type(edges, i, next);
+        i = next;
+        continue;
+      }
       if (used_ != nullptr) mark(edges[i].key);
       loops_before(edges[kept].key);
       emit(edges[kept]);
@@ -100,6 +105,19 @@ class RangeMerger {
       }
     }
     return std::min(begin, end);
+  }
+
+  // The first edge of every type among those of one key.
+  void each_type(const std::vector<Edge>& edges, size_t begin, size_t end) {
+    if constexpr (std::is_same_v<Edge, RichEdge>) {
+      group_.assign(edges.begin() + static_cast<int64_t>(begin), edges.begin() + static_cast<int64_t>(end));
+      std::stable_sort(group_.begin(), group_.end(), [](const Edge& a, const Edge& b) { return a.type < b.type; });
+      for (size_t i = 0; i < group_.size(); ++i) {
+        if (i == 0 || group_[i].type != group_[i - 1].type) emit(group_[i]);
+      }
+    } else {
+      emit(edges[std::min(begin, end)]);
+    }
   }
 
   void mark(uint64_t key) {
@@ -140,6 +158,7 @@ class RangeMerger {
   const MergeOptions& o_;
   UsedVertices* used_;
   RangeRows& out_;
+  std::vector<Edge> group_;
   uint64_t row_ = 0;  // the next row to begin
   uint64_t row_end_ = 0;
   uint64_t loop_ = 0;  // the next vertex that may need a loop

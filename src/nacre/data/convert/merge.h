@@ -13,6 +13,7 @@ namespace nacre {
 struct MergeOptions {
   int64_t num_nodes = 0;
   bool merge_duplicates = false;  // keep the first of each (src, dst), those of the source before reversed ones
+  bool by_type = false;           // of each (src, dst, type) instead, in the order of types; no loops then
   bool self_loops = false;        // add one where a vertex has none
   uint16_t loop_type = 0;
   bool weighted = false;

@@ -50,7 +50,9 @@ Earlier read_earlier(const std::vector<std::string>& entries) {
     } else if (kind == "section") {
       std::string hex;
       SectionEntry section;
-      if (in >> hex && from_hex(hex, section)) earlier.graph.push_back(section);
+      if (!(in >> hex) || !from_hex(hex, section)) continue;
+      (earlier.graph_done ? earlier.features : earlier.graph).push_back(section);
+      earlier.feature_rows = 0;
     } else if (kind == "graph") {
       MergeResult& m = earlier.merged;
       earlier.graph_done = !!(in >> m.edges >> m.loops_added >> m.unused >> earlier.source);

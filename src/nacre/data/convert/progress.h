@@ -25,10 +25,11 @@ struct Progressed {
 struct Earlier {
   std::vector<std::pair<SortedRun, Progressed>> runs;
   std::vector<native::SectionEntry> graph;
+  std::vector<native::SectionEntry> features;  // whole sections
   bool graph_done = false;
   Progressed source;  // when the graph is done
   MergeResult merged;
-  int64_t feature_rows = 0;
+  int64_t feature_rows = 0;  // of the section after those
   uint64_t feature_checksum = 0;
 };
 Earlier read_earlier(const std::vector<std::string>& entries);

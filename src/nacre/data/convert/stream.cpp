@@ -7,13 +7,17 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
+#include "nacre/data/checksum.h"
 #include "nacre/data/convert/edge_source.h"
 #include "nacre/data/convert/feature_file.h"
+#include "nacre/data/convert/fits.h"
+#include "nacre/data/convert/fused_edges.h"
 #include "nacre/data/convert/merge.h"
 #include "nacre/data/convert/notes.h"
 #include "nacre/data/convert/partial.h"
@@ -40,15 +44,30 @@ std::string file_identity(const std::string& path) {
                      status.st_mtim.tv_nsec);
 }
 
+// Every file of a folder; where nothing is a folder, the file itself.
+std::string place_identity(const std::string& path) {
+  if (!std::filesystem::is_directory(path)) return file_identity(path);
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(path)) {
+    if (entry.is_regular_file()) files.push_back(file_identity(entry.path().string()));
+  }
+  std::sort(files.begin(), files.end());
+  std::string all;
+  for (const std::string& file : files) all += file + "\n";
+  return fmt::format("{} {} files {:016x}", std::filesystem::absolute(path).string(), files.size(),
+                     checksum64(all.data(), static_cast<int64_t>(all.size())));
+}
+
 // Everything that decides what the file will hold.
 std::string identity_of(const std::string& source, const ConvertOptions& o) {
   const nlohmann::json identity = {{"convert", native::kVersion},
-                                   {"source", file_identity(source)},
+                                   {"source", place_identity(source)},
                                    {"features", file_identity(o.load.features_file)},
                                    {"labels", file_identity(o.load.labels_file)},
                                    {"splits", file_identity(o.load.splits_file)},
                                    {"format", o.load.format},
                                    {"num_nodes", o.load.num_nodes},
+                                   {"seed", o.load.seed},
                                    {"undirected", o.load.undirected},
                                    {"self_loops", o.self_loops},
                                    {"reorder", reorder_name(o.reorder)},
@@ -56,8 +75,21 @@ std::string identity_of(const std::string& source, const ConvertOptions& o) {
   return identity.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+// Whether every edge is given its reverse, and of which type, by its own; none given: of its own.
+struct Reversing {
+  bool both = false;
+  std::vector<uint16_t> type;
+  int64_t copies() const { return both ? 2 : 1; }
+};
+
+bool is_edge_array(const std::string& source, const std::string& format) {
+  return std::filesystem::is_regular_file(source) && (format.empty() || format == "npy") &&
+         MappedFile::open(source)->starts_with("\x93NUMPY");
+}
+
 template <class Edge>
-void pack(const EdgePart& part, int64_t from, int64_t count, bool both, Edge* to) {
+void pack(const EdgePart& part, int64_t from, int64_t count, const Reversing& reversing, Edge* to) {
+  const bool both = reversing.both;
   for (int64_t i = 0; i < count; ++i) {
     const NodeId src = part.src[from + i];
     const NodeId dst = part.dst[from + i];
@@ -65,7 +97,8 @@ void pack(const EdgePart& part, int64_t from, int64_t count, bool both, Edge* to
       const float weight = part.weight.empty() ? 1.0F : part.weight[from + i];
       const uint16_t type = part.type.empty() ? uint16_t{0} : part.type[from + i];
       *to++ = {edge_key(src, dst), weight, type, 0};
-      if (both) *to++ = {edge_key(dst, src), weight, type, 1};
+      const uint16_t back = reversing.type.empty() ? type : reversing.type[type];
+      if (both) *to++ = {edge_key(dst, src), weight, back, 1};
     } else {
       *to++ = {edge_key(src, dst)};
       if (both) *to++ = {edge_key(dst, src)};
@@ -79,8 +112,8 @@ class StreamConversion {
       : source_name_(std::move(source)),
         path_(path),
         o_(options),
-        file_(MappedFile::open(source_name_)),
-        source_(file_->starts_with("\x93NUMPY") ? open_edge_npy(file_) : open_edge_text(file_)),
+        set_(open_set(source_name_, options)),
+        source_(open_edges()),
         folder_(path, identity_of(source_name_, options)),
         earlier_(read_earlier(folder_.earlier())),
         writer_([this](int64_t offset, const void* data, int64_t bytes) { folder_.write_at(offset, data, bytes); }) {}
@@ -88,6 +121,7 @@ class StreamConversion {
   ConvertReport run() {
     try {
       report_.streamed = true;
+      prepare();
       write_graph();
       write_features();
       write_rest();
@@ -105,6 +139,34 @@ class StreamConversion {
   }
 
  private:
+  // Of layouts that are sets by themselves.
+  static std::optional<DatasetBuilder> open_set(const std::string& source, const ConvertOptions& o) {
+    if (is_edge_array(source, o.load.format)) return std::nullopt;
+    const Place place(source);
+    const Choice choice = choose_format(place, o.load.format);
+    if (choice.format->open == nullptr) return std::nullopt;
+    return choice.format->open(place, choice.variant, o.load);
+  }
+
+  std::unique_ptr<EdgeSource> open_edges() const {
+    if (set_) return fuse_edges(*set_);
+    const auto file = MappedFile::open(source_name_);
+    return file->starts_with("\x93NUMPY") ? open_edge_npy(file) : open_edge_text(file);
+  }
+
+  // What cannot work is told before the work.
+  void prepare() {
+    reversing_.both = o_.load.undirected;
+    if (!set_) return;
+    for (const DatasetBuilder::TypedInput& input : set_->edge_inputs()) {
+      reversing_.both = reversing_.both || input.edges.both_ways;
+      NACRE_CHECK(!input.edges.both_ways || set_->plain(), "edges of kinds are stored as they are");
+    }
+    relations_ = set_->relations();
+    if (!set_->plain() && o_.load.undirected) relations_ = with_reverses(relations_, reversing_.type, source_name_);
+    check_set(*set_, source_name_, o_);
+  }
+
   void write_graph() {
     if (adopt_graph()) return;
     if (source_->weighted() || source_->typed()) {
@@ -141,7 +203,7 @@ class StreamConversion {
   // Memory is for edges and the room to sort them; text, threads and tables have the rest.
   template <class Edge>
   int64_t capacity() const {
-    const int64_t copies = o_.load.undirected ? 2 : 1;
+    const int64_t copies = reversing_.copies();
     const auto usable = static_cast<int64_t>(0.8 * static_cast<double>(o_.memory)) - (int64_t{36} << 20);
     int64_t most = usable / (2 * static_cast<int64_t>(sizeof(Edge)));
     if (o_.most_in_run > 0) most = std::min(most, o_.most_in_run);
@@ -162,11 +224,12 @@ class StreamConversion {
     MergeOptions m;
     m.num_nodes = vertices_;
     m.merge_duplicates = o_.load.undirected;
+    m.by_type = set_ && !set_->plain();
     m.self_loops = o_.self_loops;
     m.loop_type = static_cast<uint16_t>(at_.largest_type + 1);
     m.weighted = source_->weighted();
     m.typed = source_->typed();
-    m.count_unused = o_.load.num_nodes == 0;
+    m.count_unused = o_.load.num_nodes == 0 && !set_;
     m.memory = o_.memory;
     m.weight_file = folder_.path("weight");
     m.type_file = folder_.path("type");
@@ -194,7 +257,7 @@ class StreamConversion {
   void take(const std::vector<EdgePart>& parts, ExternalSort<Edge>& sort) {
     std::vector<int64_t> begin(parts.size() + 1, 0);
     for (size_t i = 0; i < parts.size(); ++i) begin[i + 1] = begin[i] + static_cast<int64_t>(parts[i].src.size());
-    const int64_t copies = o_.load.undirected ? 2 : 1;
+    const int64_t copies = reversing_.copies();
     while (at_.consumed < begin.back()) {
       const int64_t count = std::min(begin.back() - at_.consumed, sort.room() / copies);
       if (count == 0) {
@@ -207,7 +270,7 @@ class StreamConversion {
       parallel_tasks(static_cast<int64_t>(parts.size()), [&](int64_t i) {
         const int64_t b = std::max(begin[i], from);
         const int64_t e = std::min(begin[i + 1], from + count);
-        if (b < e) pack(parts[i], b - begin[i], e - b, copies == 2, to + (b - from) * copies);
+        if (b < e) pack(parts[i], b - begin[i], e - b, reversing_, to + (b - from) * copies);
       });
       at_.consumed += count;
       at_.edges += count;
@@ -235,6 +298,11 @@ class StreamConversion {
   }
 
   void count_vertices() {
+    if (set_) {
+      vertices_ = set_->num_nodes();
+      edge_types_ = std::max(1, static_cast<int>(set_->plain() ? 1 : relations_.size()));
+      return;
+    }
     if (at_.edges == 0 && o_.load.num_nodes == 0) {
       throw UserError(source_name_, "holds no edges",
                       "is it an edge list? state the number of vertices if it is meant so");
@@ -254,21 +322,37 @@ class StreamConversion {
   }
 
   void write_features() {
-    if (o_.load.features_file.empty()) return;
-    const auto rows = open_feature_rows(o_.load.features_file, vertices_);
-    if (!rows) return;  // read with the other node files
+    if (!o_.load.features_file.empty()) {
+      const auto rows = open_feature_rows(o_.load.features_file, vertices_);
+      if (!rows) return;  // read with the other node files
+      write_section("features", *rows, o_.load.features_file);
+      features_written_ = true;
+    }
+    if (!set_) return;
+    for (int k = 0; k < set_->num_types(); ++k) {
+      const std::optional<FeatureInput>& input = set_->feature_inputs()[static_cast<size_t>(k)];
+      if (!input) continue;
+      const std::string name = set_->num_types() == 1 ? "features" : "features." + std::to_string(k);
+      write_section(name, input->stream ? input->stream(set_->count(k)) : native::rows_of(input->read()), input->where);
+      has_features_ = true;
+    }
+  }
+
+  void write_section(const std::string& name, const native::RowSource& rows, const std::string& where) {
     const Element stored = o_.reorder == Reorder::none ? o_.feature_type : Element::f32;
-    OpenSection section = writer_.open("features", stored, {rows->rows, rows->columns});
-    const int64_t row_bytes = rows->columns * native::element_size(stored);
-    native::RowsTo to{.where = o_.load.features_file, .stored = stored};
-    if (earlier_.graph_done && earlier_.feature_rows > 0) {
-      Checksum64 sum = checksum_of(static_cast<uint64_t>(section.offset), earlier_.feature_rows * row_bytes);
+    if (adopt_section(name)) return;
+    OpenSection section = writer_.open(name, stored, {rows.rows, rows.columns});
+    const int64_t row_bytes = rows.columns * native::element_size(stored);
+    native::RowsTo to{.where = where, .stored = stored};
+    const int64_t known = std::exchange(earlier_.feature_rows, 0);
+    if (earlier_.graph_done && known > 0) {
+      Checksum64 sum = checksum_of(static_cast<uint64_t>(section.offset), known * row_bytes);
       if (sum.value() == earlier_.feature_checksum) {
         section.sum = std::move(sum);
-        to.begin = earlier_.feature_rows;
+        to.begin = known;
       }
     }
-    Progress progress("features", static_cast<double>(rows->rows));
+    Progress progress("features", static_cast<double>(rows.rows));
     const double start = now_seconds();
     int64_t marked = to.begin;
     to.mark = [&](int64_t done) {
@@ -279,26 +363,50 @@ class StreamConversion {
       const double rate = static_cast<double>((done - to.begin) * row_bytes) / (now_seconds() - start);
       progress.update(static_cast<double>(done), human_bytes(rate) + "/s");
     };
-    append_rows(writer_, section, *rows, to);
-    writer_.close(section);
-    features_written_ = true;
+    append_rows(writer_, section, rows, to);
+    folder_.note(section_entry(writer_.close(section)));
   }
 
-  void write_rest() {
-    Dataset data;
+  // Sections an earlier process finished come in the order they are asked for.
+  bool adopt_section(const std::string& name) {
+    if (!earlier_.graph_done || adopted_ >= earlier_.features.size()) return false;
+    const SectionEntry& section = earlier_.features[adopted_];
+    const bool whole = section.name == name &&
+                       checksum_of(section.offset, static_cast<int64_t>(section.bytes)).value() == section.checksum;
+    if (whole) {
+      writer_.adopt(section);
+      ++adopted_;
+    } else {
+      earlier_.features.clear();
+      earlier_.feature_rows = 0;
+    }
+    return whole;
+  }
+
+  // Labels, splits and what else belongs to vertices.
+  Dataset read_rest() {
+    Dataset data = set_ ? set_->finish_rest() : Dataset();
+    if (set_ && !set_->plain()) data.relations = relations_;
     LoadOptions files = o_.load;
     if (features_written_) files.features_file.clear();
     if (!files.features_file.empty() || !files.labels_file.empty() || !files.splits_file.empty()) {
-      // What belongs to vertices is read beside a graph of as many vertices and no edges.
+      // Files beside the set are read beside a graph of as many vertices and no edges.
       GraphArrays none;
       none.num_src = none.num_dst = vertices_;
       none.row_ptr = std::vector<int64_t>(static_cast<size_t>(vertices_ + 1), 0);
       data.graph = Graph(std::move(none), source_name_);
       read_node_files(files, data);
-      validate(data, source_name_);
     }
-    data.name = data_set_name(source_name_);
-    data.notes = notes();
+    validate_beside_graph(data, {vertices_, edge_types_}, source_name_);
+    if (data.name.empty()) data.name = set_ ? Place(source_name_).name() : data_set_name(source_name_);
+    return data;
+  }
+
+  void write_rest() {
+    Dataset data = read_rest();
+    has_features_ = has_features_ || features_written_ || data.features.defined();
+    const std::vector<std::string> own = notes();
+    data.notes.insert(data.notes.end(), own.begin(), own.end());
     NativeOptions n{.feature_type = o_.reorder == Reorder::none ? o_.feature_type : Element::f32,
                     .conversion = conversion_json(source_name_, o_),
                     .where = source_name_,
@@ -315,13 +423,15 @@ class StreamConversion {
     std::vector<std::string> notes = source_->notes();
     if (merged_.unused > vertices_ / 2) notes.push_back(unused_note(merged_.unused, vertices_));
     if (o_.load.undirected) {
-      notes.push_back("made undirected: " + human_count(at_.edges) + " edges became " +
+      notes.push_back("made undirected: " + human_count(at_.edges * (stored_once() ? 2 : 1)) + " edges became " +
                       human_count(merged_.edges - merged_.loops_added));
     }
     if (o_.self_loops) notes.push_back(loops_note(merged_.loops_added));
-    if (o_.reorder == Reorder::none) add_type_note(o_, !o_.load.features_file.empty(), notes);
+    if (o_.reorder == Reorder::none) add_type_note(o_, has_features_, notes);
     return notes;
   }
+
+  bool stored_once() const { return set_ && !set_->edge_inputs().empty() && set_->edge_inputs()[0].edges.both_ways; }
 
   // The whole data set lies in the folder by now, in its first order.
   void reorder() {
@@ -338,7 +448,7 @@ class StreamConversion {
   std::string source_name_;
   std::string path_;
   const ConvertOptions& o_;
-  std::shared_ptr<const MappedFile> file_;
+  std::optional<DatasetBuilder> set_;  // of folders; none: the source is a list of edges
   std::unique_ptr<EdgeSource> source_;
   PartialFolder folder_;
   Earlier earlier_;
@@ -347,17 +457,22 @@ class StreamConversion {
   MergeResult merged_;
   int64_t vertices_ = 0;
   int edge_types_ = 1;
-  bool features_written_ = false;
+  Reversing reversing_;
+  std::vector<Relation> relations_;  // of the file
+  size_t adopted_ = 0;               // sections of features
+  bool features_written_ = false;    // those of a file beside the source
+  bool has_features_ = false;
   ConvertReport report_;
 };
 
 }  // namespace
 
 bool can_stream(const std::string& source, const ConvertOptions& options) {
-  if (!options.stream || source.starts_with("twin:") || !std::filesystem::is_regular_file(source)) return false;
-  const std::string& asked = options.load.format;
-  if (MappedFile::open(source)->starts_with("\x93NUMPY")) return asked.empty() || asked == "npy";
-  return std::string_view(choose_format(Place(source), asked).format->name) == "edges";
+  std::error_code error;
+  if (!options.stream || source.starts_with("twin:") || !std::filesystem::exists(source, error)) return false;
+  if (is_edge_array(source, options.load.format)) return true;
+  const Format& format = *choose_format(Place(source), options.load.format).format;
+  return format.open != nullptr || std::string_view(format.name) == "edges";
 }
 
 ConvertReport stream_convert(const std::string& source, const std::string& path, const ConvertOptions& options) {

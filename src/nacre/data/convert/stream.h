@@ -7,7 +7,7 @@
 
 namespace nacre {
 
-// True for text edge lists and .npy arrays of edges.
+// True for text edge lists, .npy arrays of edges and layouts that can be opened without reading them.
 bool can_stream(const std::string& source, const ConvertOptions& options);
 ConvertReport stream_convert(const std::string& source, const std::string& path, const ConvertOptions& options);
 

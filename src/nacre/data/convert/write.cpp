@@ -8,6 +8,7 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
+#include "nacre/data/convert/fits.h"
 #include "nacre/data/convert/notes.h"
 #include "nacre/data/convert/stream.h"
 #include "nacre/data/native.h"
@@ -131,6 +132,7 @@ ConvertReport convert_dataset(const std::string& source, const std::string& path
   }
   if (options.load.num_nodes < 0) throw UserError("number of vertices", "is negative", "leave it out or give a count");
   if (can_stream(source, options)) return stream_convert(source, path, options);
+  check_whole(source, options);
   return write_converted(load_dataset(source, options.load), path, conversion_json(source, options), options);
 }
 

@@ -6,6 +6,8 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
+#include "nacre/base/machine.h"
+#include "nacre/data/edge_list.h"
 #include "nacre/data/formats/clean.h"
 #include "nacre/data/node_data.h"
 
@@ -23,13 +25,28 @@ void append(std::vector<T>& to, std::vector<T>& from) {
 }
 
 void shift(std::vector<NodeId>& ids, int64_t by, int64_t count, const std::string& where) {
-  for (NodeId& id : ids) {
-    if (id >= count) {
-      throw UserError(
-          where, "an edge names vertex " + human_count(id) + " of a kind of which there are " + human_count(count));
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] >= count) {
+      throw UserError(where, "edge " + std::to_string(i) + " names vertex " + std::to_string(ids[i]) +
+                                 " of a kind of which there are " + human_count(count));
     }
-    id = static_cast<NodeId>(id + by);
+    ids[i] = static_cast<NodeId>(ids[i] + by);
   }
+}
+
+[[noreturn]] void refuse_count(const EdgeInput& input, int64_t held) {
+  throw UserError(input.where,
+                  "ends after edge " + std::to_string(held) + ", but the set states " + human_count(input.stated),
+                  "the set is incomplete: fetch it again");
+}
+
+void check_memory(const FeatureInput& input) {
+  const int64_t free = available_memory();
+  if (input.memory <= free) return;
+  throw UserError(input.where,
+                  "takes " + human_bytes(static_cast<double>(input.memory)) + " as f32, but " +
+                      human_bytes(static_cast<double>(free)) + " of memory are free",
+                  "convert the set to a .nacre file, whose features are mapped");
 }
 
 }  // namespace
@@ -44,6 +61,8 @@ int DatasetBuilder::add_type(const std::string& name, int64_t count) {
   types_.push_back(name);
   offsets_.push_back(offsets_.back() + count);
   features_.emplace_back();
+  feature_origins_.emplace_back();
+  feature_inputs_.emplace_back();
   return static_cast<int>(types_.size()) - 1;
 }
 
@@ -60,12 +79,21 @@ int DatasetBuilder::type(const std::string& name, const std::string& where) cons
   throw UserError(where, "'" + name.substr(0, 60) + "' is no kind of vertex", "known are: " + known);
 }
 
-void DatasetBuilder::add_edges(const Relation& relation, EdgeList edges, const std::string& where) {
-  size_t id = static_cast<size_t>(std::find(relations_.begin(), relations_.end(), relation) - relations_.begin());
+size_t DatasetBuilder::relation_id(const Relation& relation, const std::string& where) {
+  const auto id = static_cast<size_t>(std::find(relations_.begin(), relations_.end(), relation) - relations_.begin());
   if (id == relations_.size()) {
     if (id >= static_cast<size_t>(kMaxEdgeTypes)) throw UserError(where, "more than 65,535 relations");
     relations_.push_back(relation);
   }
+  return id;
+}
+
+void DatasetBuilder::add_edges(const Relation& relation, EdgeInput edges) {
+  edge_inputs_.push_back({relation_id(relation, edges.where), std::move(edges)});
+}
+
+void DatasetBuilder::add_edges(const Relation& relation, EdgeList edges, const std::string& where) {
+  const size_t id = relation_id(relation, where);
   shift(edges.src, offset(relation.src_type), count(relation.src_type), where);
   shift(edges.dst, offset(relation.dst_type), count(relation.dst_type), where);
   // Weights on some of the edges: the others weigh 1.
@@ -79,18 +107,26 @@ void DatasetBuilder::add_edges(const Relation& relation, EdgeList edges, const s
   append(edges_.dst, edges.dst);
 }
 
-void DatasetBuilder::set_features(int type, Tensor features) {
+void DatasetBuilder::set_features(int type, Tensor features, Origin origin) {
   features_[static_cast<size_t>(type)] = std::move(features);
+  feature_origins_[static_cast<size_t>(type)] = std::move(origin);
 }
 
-void DatasetBuilder::set_labels(int type, std::vector<int32_t> labels, int64_t num_classes) {
-  if (static_cast<int64_t>(labels.size()) != count(type)) {
-    throw UserError(where_, "has " + human_count(static_cast<int64_t>(labels.size())) + " labels for " +
-                                human_count(count(type)) + " vertices of kind '" + types_[static_cast<size_t>(type)] +
-                                "'");
+void DatasetBuilder::set_features(int type, FeatureInput features) {
+  feature_inputs_[static_cast<size_t>(type)] = std::move(features);
+}
+
+void DatasetBuilder::set_labels(int type, std::vector<int32_t> labels, int64_t num_classes, Origin origin) {
+  const auto held = static_cast<int64_t>(labels.size());
+  if (held != count(type)) {
+    throw UserError(origin.known() ? origin.at(std::min(held, count(type))) : where_,
+                    "has " + human_count(held) + " labels for " + human_count(count(type)) + " vertices of kind '" +
+                        types_[static_cast<size_t>(type)] + "'");
   }
   NACRE_CHECK(labelled_ < 0, "two kinds have labels");
   labelled_ = type;
+  origin.first = offset(type);
+  data.origins.labels = std::move(origin);
   data.num_classes = num_classes;
   if (types_.size() == 1) {
     data.labels = std::move(labels);
@@ -101,13 +137,16 @@ void DatasetBuilder::set_labels(int type, std::vector<int32_t> labels, int64_t n
   data.labels = std::move(all);
 }
 
-void DatasetBuilder::set_targets(int type, const Tensor& targets) {
+void DatasetBuilder::set_targets(int type, const Tensor& targets, Origin origin) {
   if (targets.rows() != count(type)) {
-    throw UserError(where_, "has " + human_count(targets.rows()) + " rows of labels for " + human_count(count(type)) +
-                                " vertices of kind '" + types_[static_cast<size_t>(type)] + "'");
+    throw UserError(origin.known() ? origin.at(std::min(targets.rows(), count(type))) : where_,
+                    "has " + human_count(targets.rows()) + " rows of labels for " + human_count(count(type)) +
+                        " vertices of kind '" + types_[static_cast<size_t>(type)] + "'");
   }
   NACRE_CHECK(labelled_ < 0, "two kinds have labels");
   labelled_ = type;
+  origin.first = offset(type);
+  data.origins.labels = std::move(origin);
   data.num_classes = targets.row_size();
   if (types_.size() == 1) {
     data.targets = targets;
@@ -120,76 +159,141 @@ void DatasetBuilder::set_targets(int type, const Tensor& targets) {
 
 void DatasetBuilder::set_labels(int type, const Dataset& part) {
   if (part.multilabel()) {
-    set_targets(type, part.targets);
+    set_targets(type, part.targets, part.origins.labels);
   } else {
-    set_labels(type, {part.labels.begin(), part.labels.end()}, part.num_classes);
+    set_labels(type, {part.labels.begin(), part.labels.end()}, part.num_classes, part.origins.labels);
   }
 }
 
-Array<NodeId> DatasetBuilder::split(int type, const std::vector<int64_t>& ids, const std::string& where) const {
+Array<NodeId> DatasetBuilder::split(int type, const std::vector<int64_t>& ids, const Origin& origin) const {
   std::vector<NodeId> fused;
   fused.reserve(ids.size());
-  for (const int64_t id : ids) {
-    if (id < 0 || id >= count(type)) {
-      throw UserError(where, "names vertex " + std::to_string(id) + ", but there are " + human_count(count(type)));
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0 || ids[i] >= count(type)) {
+      throw UserError(origin.at(static_cast<int64_t>(i)),
+                      "names vertex " + std::to_string(ids[i]) + ", but there are " + human_count(count(type)));
     }
-    fused.push_back(static_cast<NodeId>(offset(type) + id));
+    fused.push_back(static_cast<NodeId>(offset(type) + ids[i]));
   }
   return fused;
 }
 
+void DatasetBuilder::set_split(Part part, int type, const std::vector<int64_t>& ids, const Origin& origin) {
+  Splits& s = data.splits;
+  Origins& o = data.origins;
+  (part == Part::train ? s.train : part == Part::val ? s.val : s.test) = split(type, ids, origin);
+  (part == Part::train ? o.train : part == Part::val ? o.val : o.test) = origin;
+}
+
+void DatasetBuilder::read_inputs() {
+  int64_t edges = 0;
+  for (const TypedInput& input : edge_inputs_) {
+    const EdgeInput& from = input.edges;
+    std::vector<std::string> about_columns;  // of which only two are taken
+    EdgeList list = read_edges(*from.open(), about_columns);
+    list.weight = {};
+    list.type = {};
+    const auto held = static_cast<int64_t>(list.src.size());
+    if (from.stated >= 0 && from.stated != held) refuse_count(from, held);
+    edges += held;
+    if (from.both_ways) {
+      list.src.insert(list.src.end(), list.dst.begin(), list.dst.end());
+      list.dst.insert(list.dst.end(), list.src.begin(), list.src.begin() + held);
+    }
+    add_edges(relations_[input.relation], std::move(list), from.where);
+  }
+  edge_inputs_.clear();
+  for (size_t k = 0; k < feature_inputs_.size(); ++k) {
+    if (!feature_inputs_[k]) continue;
+    check_memory(*feature_inputs_[k]);
+    set_features(static_cast<int>(k), feature_inputs_[k]->read(), {feature_inputs_[k]->where});
+    edges += features_[k].rows();
+  }
+  check_vertex_count(num_nodes(), edges, where_);
+}
+
+void DatasetBuilder::name_kinds() {
+  if (plain()) return;
+  data.node_types = types_;
+  data.node_offsets = offsets_;
+  data.relations = relations_;
+}
+
+Dataset DatasetBuilder::finish_rest() {
+  if (later_) std::exchange(later_, {})(*this);
+  name_kinds();
+  return std::move(data);
+}
+
 Dataset DatasetBuilder::finish() {
+  read_inputs();
+  if (later_) std::exchange(later_, {})(*this);
   edges_.num_nodes = num_nodes();
-  const bool plain = types_.size() == 1 && relations_.size() <= 1;
-  if (plain) {
+  if (plain()) {
     edges_.type = {};
   } else {
     edges_.num_types = std::max(1, static_cast<int>(relations_.size()));
-    data.node_types = types_;
-    data.node_offsets = offsets_;
-    data.relations = relations_;
   }
+  name_kinds();
   data.graph = build_graph(std::move(edges_), where_);
   const auto given = [](const Tensor& t) { return t.defined(); };
   if (types_.size() == 1) {
     data.features = features_[0];
+    data.origins.features = feature_origins_[0];
   } else if (std::any_of(features_.begin(), features_.end(), given)) {
     data.type_features = features_;
+    data.origins.type_features = feature_origins_;
   }
   return std::move(data);
 }
 
-Dataset add_reverse_relations(Dataset data) {
-  const auto relations = static_cast<int>(data.relations.size());
-  std::vector<int> reverse(data.relations.size());
-  for (int r = 0; r < relations; ++r) {
-    const Relation forward = data.relations[static_cast<size_t>(r)];
-    reverse[static_cast<size_t>(r)] = r;
+std::vector<Relation> with_reverses(std::vector<Relation> relations, std::vector<uint16_t>& reverse,
+                                    const std::string& where) {
+  const size_t own = relations.size();
+  reverse.resize(own);
+  for (size_t r = 0; r < own; ++r) {
+    const Relation forward = relations[r];
+    reverse[r] = static_cast<uint16_t>(r);
     if (forward.src_type == forward.dst_type) continue;
-    if (data.relations.size() >= static_cast<size_t>(kMaxEdgeTypes))
-      throw UserError(data.name, "more than 65,535 relations with their reverses");
-    reverse[static_cast<size_t>(r)] = static_cast<int>(data.relations.size());
-    data.relations.push_back({forward.dst_type, "rev_" + forward.name, forward.src_type});
+    if (relations.size() >= static_cast<size_t>(kMaxEdgeTypes))
+      throw UserError(where, "more than 65,535 relations with their reverses");
+    reverse[r] = static_cast<uint16_t>(relations.size());
+    relations.push_back({forward.dst_type, "rev_" + forward.name, forward.src_type});
   }
+  return relations;
+}
+
+Dataset add_reverse_relations(Dataset data) {
+  std::vector<uint16_t> reverse;
+  data.relations = with_reverses(std::move(data.relations), reverse, data.name);
   const Graph& graph = data.graph;
   const Array<NodeId>& dst = graph.edge_dst();
-  EdgeList both;
-  both.num_nodes = graph.num_nodes();
-  both.num_types = static_cast<int>(data.relations.size());
+  struct Edge {
+    NodeId src;
+    NodeId dst;
+    uint16_t type;
+    float weight;
+  };
+  std::vector<Edge> both;
+  both.reserve(static_cast<size_t>(2 * graph.num_edges()));
   for (int64_t e = 0; e < graph.num_edges(); ++e) {
     const NodeId s = graph.col_idx()[e];
-    const int type = graph.typed() ? graph.edge_type()[e] : 0;
-    const int back = reverse[static_cast<size_t>(type)];
-    const auto add = [&](NodeId from, NodeId to, int as) {
-      both.src.push_back(from);
-      both.dst.push_back(to);
-      both.type.push_back(static_cast<uint16_t>(as));
-      if (graph.weighted()) both.weight.push_back(graph.edge_weight()[e]);
-    };
-    add(s, dst[e], type);
-    if (back != type || s != dst[e]) add(dst[e], s, back);
+    const uint16_t type = graph.typed() ? graph.edge_type()[e] : 0;
+    const float weight = graph.weighted() ? graph.edge_weight()[e] : 1;
+    both.push_back({s, dst[e], type, weight});
+    if (reverse[type] != type || s != dst[e]) both.push_back({dst[e], s, reverse[type], weight});
   }
-  data.graph = cleaned(build_graph(std::move(both), data.name), {.merge_duplicates = true});
+  std::stable_sort(both.begin(), both.end(), [](const Edge& a, const Edge& b) { return a.type < b.type; });
+  EdgeList edges;
+  edges.num_nodes = graph.num_nodes();
+  edges.num_types = static_cast<int>(data.relations.size());
+  for (const Edge& edge : both) {
+    edges.src.push_back(edge.src);
+    edges.dst.push_back(edge.dst);
+    edges.type.push_back(edge.type);
+    if (graph.weighted()) edges.weight.push_back(edge.weight);
+  }
+  data.graph = cleaned(build_graph(std::move(edges), data.name), {.merge_duplicates = true});
   return data;
 }
 

@@ -23,7 +23,7 @@ CsvTable::CsvTable(std::shared_ptr<const MappedFile> file, char separator)
   const std::string first = header_of(file_);
   split(first, 1, columns_);
   for (std::string& column : columns_) column = std::string(trimmed(column));
-  if (columns_.empty() || columns_[0].empty()) throw UserError(name(), "does not begin with the names of its columns");
+  if (columns_.empty() || columns_[0].empty()) throw_at_line(name(), 1, "does not name the columns");
 }
 
 int CsvTable::find(const std::string& column) const {
@@ -36,7 +36,7 @@ int CsvTable::require(const std::string& column) const {
   if (found >= 0) return found;
   std::string list;
   for (const std::string& name : columns_) list += (list.empty() ? "" : ", ") + in_quotes(name);
-  throw UserError(name(), "has no column " + in_quotes(column), "columns found: " + list);
+  throw_at_line(name(), 1, "has no column " + in_quotes(column), "columns found: " + list);
 }
 
 int CsvTable::find_any(std::initializer_list<const char*> names) const {

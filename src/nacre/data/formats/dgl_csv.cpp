@@ -75,6 +75,7 @@ struct NodeTable {
   std::vector<int64_t> row_of;  // of every vertex
   int64_t feature_width = 0;
   int64_t label_width = 0;
+  std::vector<int64_t> lines;   // by row
   std::vector<float> features;  // by row
   std::vector<float> labels;
   std::vector<std::vector<bool>> masks = std::vector<std::vector<bool>>(3);  // train, val, test; empty: no column
@@ -120,7 +121,7 @@ void append_row(const std::string& text, std::vector<float>& values, int64_t& wi
 }
 
 NodeTable read_nodes(const Place& place, const Yaml& entry, char separator, std::vector<std::string>& notes) {
-  const CsvTable table(place.open_text(entry.string("file_name")), separator);
+  const CsvTable table(named_file(place, entry, "file_name"), separator);
   NodeTable nodes;
   nodes.type = entry.string("ntype", "_V");
   nodes.where = table.name();
@@ -135,6 +136,7 @@ NodeTable read_nodes(const Place& place, const Yaml& entry, char separator, std:
     const auto at = [&](int column) -> const std::string& { return fields[static_cast<size_t>(column)]; };
     graph.check(fields, table.name(), line);
     ids.emplace_back(trimmed(at(id)));
+    nodes.lines.push_back(line);
     if (feature >= 0) append_row(at(feature), nodes.features, nodes.feature_width, table.name(), line);
     if (label >= 0) append_row(at(label), nodes.labels, nodes.label_width, table.name(), line);
     for (size_t m = 0; m < 3; ++m) {
@@ -157,7 +159,7 @@ void add_attributes(const NodeTable& nodes, int type, bool& labelled, DatasetBui
       std::copy_n(nodes.features.begin() + nodes.row_of[v] * nodes.feature_width, nodes.feature_width,
                   features.data<float>() + v * nodes.feature_width);
     }
-    builder.set_features(type, std::move(features));
+    builder.set_features(type, std::move(features), {nodes.where});
   }
   if (nodes.label_width == 0) return;
   if (std::exchange(labelled, true)) {
@@ -170,15 +172,22 @@ void add_attributes(const NodeTable& nodes, int type, bool& labelled, DatasetBui
     std::copy_n(nodes.labels.begin() + nodes.row_of[v] * nodes.label_width, nodes.label_width,
                 labels.begin() + v * nodes.label_width);
   }
-  labels_from_rows(labels, nodes.label_width, nodes.where, part);
+  std::vector<int64_t> lines(static_cast<size_t>(count));
+  for (int64_t v = 0; v < count; ++v) lines[v] = nodes.lines[nodes.row_of[v]];
+  labels_from_rows(labels, nodes.label_width, {nodes.where, "line", lines}, part);
   builder.set_labels(type, part);
   Array<NodeId>* splits[] = {&builder.data.splits.train, &builder.data.splits.val, &builder.data.splits.test};
+  Origin* origins[] = {&builder.data.origins.train, &builder.data.origins.val, &builder.data.origins.test};
   for (size_t m = 0; m < 3; ++m) {
     std::vector<int64_t> ids;
+    Origin origin{nodes.where, "line"};
     for (int64_t v = 0; v < count && !nodes.masks[m].empty(); ++v) {
-      if (nodes.masks[m][static_cast<size_t>(nodes.row_of[v])]) ids.push_back(v);
+      if (!nodes.masks[m][static_cast<size_t>(nodes.row_of[v])]) continue;
+      ids.push_back(v);
+      origin.positions.push_back(lines[v]);
     }
-    *splits[m] = builder.split(type, ids, nodes.where);
+    *splits[m] = builder.split(type, ids, origin);
+    *origins[m] = std::move(origin);
   }
 }
 
@@ -191,7 +200,7 @@ const NodeTable& table_of(const std::vector<NodeTable>& tables, const std::strin
 
 void read_edges(const Place& place, const Yaml& entry, char separator, const std::vector<NodeTable>& tables,
                 DatasetBuilder& builder) {
-  const CsvTable table(place.open_text(entry.string("file_name")), separator);
+  const CsvTable table(named_file(place, entry, "file_name"), separator);
   std::string names[3] = {"_V", "_E", "_V"};
   if (const Yaml& etype = entry.get("etype"); etype.given()) {
     if (etype.list().size() != 3) throw UserError(etype.where, "etype is not [kind, relation, kind]");

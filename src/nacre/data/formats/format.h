@@ -6,6 +6,7 @@
 #include <string>
 
 #include "nacre/data/dataset.h"
+#include "nacre/data/formats/builder.h"
 #include "nacre/data/formats/place.h"
 #include "nacre/data/load.h"
 
@@ -21,6 +22,8 @@ struct Format {
   // that know none get "".
   Dataset (*load)(const Place& place, const std::string& variant, const LoadOptions& options);
   const char* variants = "";  // what a variant chooses; empty: none may be given
+  // Layouts that may be larger than memory: what load() would read, with edges and features left in their files.
+  DatasetBuilder (*open)(const Place& place, const std::string& variant, const LoadOptions& options) = nullptr;
 };
 
 std::span<const Format> formats();
@@ -47,10 +50,6 @@ NACRE_FORMAT(npz);
 NACRE_FORMAT(edges);
 NACRE_FORMAT(snap);
 NACRE_FORMAT(matrix_market);
-NACRE_FORMAT(ogb);
-NACRE_FORMAT(ogb_hetero);
-NACRE_FORMAT(mag240m);
-NACRE_FORMAT(igb);
 NACRE_FORMAT(saint);
 NACRE_FORMAT(dgl_reddit);
 NACRE_FORMAT(shchur);
@@ -58,9 +57,19 @@ NACRE_FORMAT(geom_gcn);
 NACRE_FORMAT(planetoid);
 NACRE_FORMAT(linqs);
 NACRE_FORMAT(dgl_csv);
-NACRE_FORMAT(graphbolt);
 NACRE_FORMAT(triples);
 NACRE_FORMAT(lightgcn);
 #undef NACRE_FORMAT
+
+// One pair per layout that may be larger than memory; loading is opening and finishing.
+#define NACRE_LARGE_FORMAT(name)                    \
+  std::string recognise_##name(const Place& place); \
+  DatasetBuilder open_##name(const Place& place, const std::string& variant, const LoadOptions& options)
+NACRE_LARGE_FORMAT(ogb);
+NACRE_LARGE_FORMAT(ogb_hetero);
+NACRE_LARGE_FORMAT(mag240m);
+NACRE_LARGE_FORMAT(igb);
+NACRE_LARGE_FORMAT(graphbolt);
+#undef NACRE_LARGE_FORMAT
 
 }  // namespace nacre

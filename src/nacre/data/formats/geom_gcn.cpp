@@ -23,6 +23,10 @@ constexpr int64_t kFilmColumns = 932;
 struct Nodes {
   std::vector<std::vector<float>> rows;  // as written
   std::vector<int32_t> labels;
+  std::vector<int64_t> lines;
+  std::string file;
+
+  [[noreturn]] void fail(size_t vertex, const std::string& what) const { throw_at_line(file, lines[vertex], what); }
 };
 
 std::vector<float> numbers_in(std::string_view text, const std::string& where, int64_t line) {
@@ -36,8 +40,16 @@ std::vector<float> numbers_in(std::string_view text, const std::string& where, i
 }
 
 Nodes read_nodes(const std::shared_ptr<const MappedFile>& file) {
-  std::vector<std::pair<int64_t, std::pair<std::vector<float>, int32_t>>> found;
+  struct Found {
+    int64_t id;
+    int64_t line;
+    std::vector<float> row;
+    int32_t label;
+  };
+  std::vector<Found> found;
+  int64_t lines = 0;
   for_each_line(file, [&](std::string_view line, int64_t number) {
+    lines = number;
     if (number == 1 || trimmed(line).empty()) return;
     const std::vector<std::string_view> fields = split_at(line, '\t');
     int64_t id = 0;
@@ -47,41 +59,45 @@ Nodes read_nodes(const std::shared_ptr<const MappedFile>& file) {
       throw_at_line(file->name(), number, in_quotes(fields[0]) + " is no id");
     if (!parse_whole(trimmed(fields[2]), label) || label < 0 || label >= kMaxClasses)
       throw_at_line(file->name(), number, in_quotes(fields[2]) + " is no class");
-    found.push_back({id, {numbers_in(fields[1], file->name(), number), static_cast<int32_t>(label)}});
+    found.push_back({id, number, numbers_in(fields[1], file->name(), number), static_cast<int32_t>(label)});
   });
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.id < b.id; });
   Nodes nodes;
-  for (auto& [id, row] : found) {
-    if (id != static_cast<int64_t>(nodes.rows.size())) {
-      throw UserError(file->name(), "vertex " + std::to_string(id) + " stands where " +
-                                        std::to_string(nodes.rows.size()) + " is expected");
+  nodes.file = file->name();
+  for (Found& f : found) {
+    if (f.id != static_cast<int64_t>(nodes.rows.size())) {
+      throw_at_line(
+          file->name(), f.line,
+          "is vertex " + std::to_string(f.id) + ", but there is " +
+              (f.id + 1 == static_cast<int64_t>(nodes.rows.size()) ? "another line of that vertex"
+                                                                   : "no vertex " + std::to_string(nodes.rows.size())));
     }
-    nodes.rows.push_back(std::move(row.first));
-    nodes.labels.push_back(row.second);
+    nodes.rows.push_back(std::move(f.row));
+    nodes.labels.push_back(f.label);
+    nodes.lines.push_back(f.line);
   }
-  if (nodes.rows.empty()) throw UserError(file->name(), "names no vertices");
+  if (nodes.rows.empty()) throw_at_line(file->name(), lines, "is the end, and no vertex was named");
   return nodes;
 }
 
-Tensor dense_features(const Nodes& nodes, const std::string& where) {
+Tensor dense_features(const Nodes& nodes) {
   const size_t width = nodes.rows[0].size();
   Tensor tensor(DType::f32, {static_cast<int64_t>(nodes.rows.size()), static_cast<int64_t>(width)});
   auto* to = tensor.data<float>();
   for (size_t v = 0; v < nodes.rows.size(); ++v) {
-    if (nodes.rows[v].size() != width)
-      throw UserError(where, "vertex " + std::to_string(v) + " has another number of features than the first");
+    if (nodes.rows[v].size() != width) nodes.fail(v, "has another number of features than vertex 0");
     std::copy(nodes.rows[v].begin(), nodes.rows[v].end(), to + v * width);
   }
   return tensor;
 }
 
-Tensor listed_features(const Nodes& nodes, const std::string& where) {
+Tensor listed_features(const Nodes& nodes) {
   Tensor tensor = Tensor::zeros(DType::f32, {static_cast<int64_t>(nodes.rows.size()), kFilmColumns});
   auto* to = tensor.data<float>();
   for (size_t v = 0; v < nodes.rows.size(); ++v) {
     for (const float column : nodes.rows[v]) {
       if (!(column >= 0 && column < kFilmColumns) || column != static_cast<float>(static_cast<int64_t>(column)))
-        throw UserError(where, "vertex " + std::to_string(v) + " names a feature that does not exist");
+        nodes.fail(v, "names a feature that does not exist; there are " + human_count(kFilmColumns));
       to[v * kFilmColumns + static_cast<size_t>(column)] = 1;
     }
   }
@@ -130,7 +146,7 @@ void read_splits(const Place& place, const std::string& variant, Dataset& data) 
     data.notes.emplace_back("no NAME_split_*.npz was found: the set has no split");
     return;
   }
-  data.splits = splits_from(NpzFile(place.open(chosen)), data.num_nodes());
+  splits_from(NpzFile(place.open(chosen)), data.num_nodes(), data);
   data.notes.push_back("split of " + chosen + ", one of " + std::to_string(files.size()) +
                        "; --format geom-gcn:K takes split K");
 }
@@ -146,7 +162,8 @@ Dataset load_geom_gcn(const Place& place, const std::string& variant, const Load
   const auto file = place.open(kNodes);
   Nodes nodes = read_nodes(file);
   const auto count = static_cast<int64_t>(nodes.rows.size());
-  data.features = lists_columns(nodes) ? listed_features(nodes, file->name()) : dense_features(nodes, file->name());
+  data.features = lists_columns(nodes) ? listed_features(nodes) : dense_features(nodes);
+  data.origins.features = data.origins.labels = {file->name(), "line", nodes.lines};
   data.num_classes = int64_t{*std::max_element(nodes.labels.begin(), nodes.labels.end())} + 1;
   data.labels = std::move(nodes.labels);
   data.graph =

@@ -6,14 +6,12 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
-#include "nacre/data/edge_list.h"
 #include "nacre/data/formats/builder.h"
 #include "nacre/data/formats/format.h"
 #include "nacre/data/formats/relation_name.h"
 #include "nacre/data/formats/torch_file.h"
 #include "nacre/data/formats/yaml.h"
 #include "nacre/data/node_data.h"
-#include "nacre/data/npy_edges.h"
 #include "nacre/data/npz.h"
 
 namespace nacre {
@@ -29,7 +27,7 @@ std::string type_of(const Yaml& entry, const std::string& otherwise) {
 }
 
 std::shared_ptr<const MappedFile> open_path(const Place& place, const Yaml& entry) {
-  return place.open(entry.string("path"));
+  return named_file(place, entry, "path");
 }
 
 std::vector<int64_t> whole_numbers(const Place& place, const Yaml& entry, int64_t& columns) {
@@ -48,12 +46,12 @@ class Reader {
  public:
   explicit Reader(const Place& place) : place_(place), meta_(read_yaml(place.open(kFile))), builder_(place.path()) {}
 
-  Dataset read(const std::string& variant) {
+  DatasetBuilder read(const std::string& variant) {
     builder_.data.name = meta_.string("dataset_name", "");
     read_graph();
     read_features();
     read_task(variant);
-    return builder_.finish();
+    return std::move(builder_);
   }
 
  private:
@@ -68,14 +66,13 @@ class Reader {
       nodes += count;
     }
     if (nodes == 0) throw UserError(meta_.where, "has no vertices");
-    std::vector<std::pair<Relation, EdgeList>> parts;
     int64_t edges = 0;
     for (const Yaml& entry : graph.list("edges")) {
-      parts.emplace_back(relation(entry), edge_list(entry));
-      edges += static_cast<int64_t>(parts.back().second.src.size());
+      EdgeInput input = edge_input(entry);
+      edges += input.at_most;
+      builder_.add_edges(relation(entry), std::move(input));
     }
-    check_vertex_count(nodes, std::max(edges, evidence()), place_.at(kFile));
-    for (auto& [relation, list] : parts) builder_.add_edges(relation, std::move(list), place_.path());
+    check_vertex_count(nodes, std::max(edges, evidence()), graph.list("nodes")[0].where);
   }
 
   // Rows of features: as good as edges for telling an honest number of vertices.
@@ -96,15 +93,11 @@ class Reader {
     return {builder_.type(names.src, entry.where), names.name, builder_.type(names.dst, entry.where)};
   }
 
-  EdgeList edge_list(const Yaml& entry) {
+  EdgeInput edge_input(const Yaml& entry) {
     const std::string format = entry.string("format", "csv");
-    if (format == "numpy")
-      return pairs_from(NpyReader(open_path(place_, entry)), PairLayout::two_rows, builder_.data.notes);
+    if (format == "numpy") return npy_edges(open_path(place_, entry), PairLayout::two_rows);
     if (format != "csv") throw UserError(entry.where, "format '" + format + "' is not read", "csv and numpy are");
-    EdgeList edges = read_edge_text(place_.open_text(entry.string("path")), builder_.data.notes);
-    edges.weight.clear();
-    edges.type.clear();
-    return edges;
+    return text_edges(open_path(place_, entry));
   }
 
   void read_features() {
@@ -124,7 +117,7 @@ class Reader {
           continue;
         }
         done.push_back(type);
-        builder_.set_features(builder_.type(type, entry.where), features_from(NpyReader(open_path(place_, entry))));
+        builder_.set_features(builder_.type(type, entry.where), npy_features(open_path(place_, entry)));
       }
     }
     if (!unused.empty()) builder_.data.notes.push_back("feature data that was not used: " + unused);
@@ -149,19 +142,26 @@ class Reader {
   void read_task(const std::string& variant) {
     const Yaml* chosen = task(variant);
     if (chosen == nullptr) return;
-    Splits& splits = builder_.data.splits;
+    Dataset& d = builder_.data;
     HeldOutEdges ignored;
-    read_sets(*chosen, "train_set", splits.train, ignored);
-    read_sets(*chosen, "validation_set", splits.val, builder_.data.val_edges);
-    read_sets(*chosen, "test_set", splits.test, builder_.data.test_edges);
+    read_sets(*chosen, "train_set", {d.splits.train, d.origins.train, ignored});
+    read_sets(*chosen, "validation_set", {d.splits.val, d.origins.val, d.val_edges});
+    read_sets(*chosen, "test_set", {d.splits.test, d.origins.test, d.test_edges});
     if (labels_.empty()) return;
     int64_t classes = 0;
     for (const int32_t label : labels_) classes = std::max(classes, int64_t{label} + 1);
     if (chosen->get("num_classes").given()) classes = std::max(classes, chosen->get("num_classes").whole());
-    builder_.set_labels(labelled_, std::move(labels_), classes);
+    builder_.set_labels(labelled_, std::move(labels_), classes, {place_.at(kFile)});
   }
 
-  void read_sets(const Yaml& chosen, const char* key, Array<NodeId>& ids, HeldOutEdges& pairs) {
+  // What one of the three sets is read into.
+  struct Into {
+    Array<NodeId>& ids;
+    Origin& origin;
+    HeldOutEdges& pairs;
+  };
+
+  void read_sets(const Yaml& chosen, const char* key, const Into& into) {
     if (!chosen.get(key).given()) return;
     for (const Yaml& set : chosen.list(key)) {
       const std::string type = type_of(set, kOnlyType);
@@ -173,24 +173,30 @@ class Reader {
         if (name == "labels") labels = &part;
       }
       if (seeds == nullptr) throw UserError(set.where, "names no seeds");
-      read_set(type, *seeds, labels, ids, pairs);
+      read_set(type, *seeds, labels, into);
     }
   }
 
-  void read_set(const std::string& type, const Yaml& seeds, const Yaml* labels, Array<NodeId>& ids,
-                HeldOutEdges& pairs) {
+  void read_set(const std::string& type, const Yaml& seeds, const Yaml* labels, const Into& into) {
     int64_t columns = 0;
     const std::vector<int64_t> numbers = whole_numbers(place_, seeds, columns);
-    if (columns == 2) return read_pairs(type, numbers, seeds, pairs);
+    if (columns == 2) return read_pairs(type, numbers, seeds, into.pairs);
     if (columns != 1) throw UserError(seeds.where, "seeds of " + human_count(columns) + " columns are not read");
     const int of = builder_.type(type, seeds.where);
-    const Array<NodeId> more = builder_.split(of, numbers, seeds.where);
-    std::vector<NodeId> all(ids.begin(), ids.end());
+    const Origin origin{file_of(seeds), "entry"};
+    const Array<NodeId> more = builder_.split(of, numbers, origin);
+    // Of several files only one can be named.
+    into.origin = into.ids.empty() ? origin : Origin{place_.at(kFile) + " at", "entry"};
+    std::vector<NodeId> all(into.ids.begin(), into.ids.end());
     all.insert(all.end(), more.begin(), more.end());
-    ids = std::move(all);
+    into.ids = std::move(all);
     if (labels == nullptr) return;
     const std::vector<int64_t> classes = whole_numbers(place_, *labels, columns);
-    if (classes.size() != numbers.size()) throw UserError(labels->where, "seeds and labels differ in number");
+    if (classes.size() != numbers.size()) {
+      throw UserError(file_of(*labels) + " entry " + std::to_string(std::min(classes.size(), numbers.size())),
+                      human_count(static_cast<int64_t>(numbers.size())) + " seeds have " +
+                          human_count(static_cast<int64_t>(classes.size())) + " labels");
+    }
     if (labels_.empty()) {
       labelled_ = of;
       labels_.assign(static_cast<size_t>(builder_.count(of)), -1);
@@ -198,7 +204,8 @@ class Reader {
     if (labelled_ != of) throw UserError(seeds.where, "labels two kinds of vertices", "one kind may have labels");
     for (size_t i = 0; i < numbers.size(); ++i) {
       if (classes[i] >= kMaxClasses)
-        throw UserError(labels->where, "class " + std::to_string(classes[i]) + " is out of range");
+        throw UserError(file_of(*labels) + " entry " + std::to_string(i),
+                        "class " + std::to_string(classes[i]) + " is out of range");
       labels_[numbers[i]] = static_cast<int32_t>(std::max<int64_t>(classes[i], -1));
     }
   }
@@ -214,9 +221,11 @@ class Reader {
     }
     std::vector<int64_t> ends[2];
     for (size_t i = 0; i < numbers.size(); ++i) ends[i % 2].push_back(numbers[i]);
-    pairs.src = builder_.split(from, ends[0], seeds.where);
-    pairs.dst = builder_.split(to, ends[1], seeds.where);
+    pairs.src = builder_.split(from, ends[0], {file_of(seeds)});
+    pairs.dst = builder_.split(to, ends[1], {file_of(seeds)});
   }
+
+  std::string file_of(const Yaml& entry) const { return place_.at(entry.string("path")); }
 
   const Place& place_;
   Yaml meta_;
@@ -229,7 +238,7 @@ class Reader {
 
 std::string recognise_graphbolt(const Place& place) { return place.has(kFile) ? std::string("holds ") + kFile : ""; }
 
-Dataset load_graphbolt(const Place& place, const std::string& variant, const LoadOptions&) {
+DatasetBuilder open_graphbolt(const Place& place, const std::string& variant, const LoadOptions&) {
   return Reader(place).read(variant);
 }
 

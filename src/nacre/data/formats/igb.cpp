@@ -36,17 +36,17 @@ std::vector<std::string> kinds_of(const std::vector<LargeRelation>& relations) {
   return kinds;
 }
 
-NpyReader open_rows(const std::shared_ptr<const MappedFile>& file, int64_t width) {
-  if (file->starts_with("\x93NUMPY")) return NpyReader(file);
-  const int64_t row = width * static_cast<int64_t>(sizeof(float));
-  if (file->size() == 0 || file->size() % row != 0) {
-    throw UserError(file->name(),
-                    "has no .npy header, and its " + std::to_string(file->size()) +
-                        " bytes are no whole number of rows of " + std::to_string(width) + " f32",
+bool has_header(const MappedFile& file) { return file.starts_with("\x93NUMPY"); }
+
+NpyReader open_labels(const std::shared_ptr<const MappedFile>& file) {
+  if (has_header(*file)) return NpyReader(file);
+  constexpr int64_t bytes = sizeof(float);
+  if (file->size() == 0 || file->size() % bytes != 0) {
+    throw UserError(file->name() + " at byte " + std::to_string(file->size() / bytes * bytes),
+                    "has no .npy header, and its " + std::to_string(file->size()) + " bytes are no f32 labels",
                     "the file is truncated: fetch it again");
   }
-  const int64_t rows = file->size() / row;
-  return NpyReader::headerless(file, {}, width == 1 ? Shape{rows} : Shape{rows, width});
+  return NpyReader::headerless(file, {}, {file->size() / bytes});
 }
 
 std::string label_file(const Place& place, const std::string& base, const std::string& variant) {
@@ -95,19 +95,30 @@ void draw_splits(int paper, uint64_t seed, DatasetBuilder& builder) {
                : "the set has no split: the first 60, next 20 and last 20 % of the labelled papers were taken");
 }
 
-void read_splits(const Place& place, const std::string& base, int paper, const LoadOptions& options,
-                 DatasetBuilder& builder) {
+void read_labels(const Place& place, const std::string& file, int paper, DatasetBuilder& builder) {
+  Dataset part;
+  labels_from(open_labels(place.open(file)), part);
+  std::vector<int32_t> labels(part.labels.begin(), part.labels.end());
+  part.labels = {};
+  const int64_t prefix = std::min(labelled_prefix(builder.count(paper), file), static_cast<int64_t>(labels.size()));
+  std::fill(labels.begin() + prefix, labels.end(), -1);
+  if (static_cast<int64_t>(labels.size()) < builder.count(paper))
+    labels.resize(static_cast<size_t>(builder.count(paper)), -1);
+  builder.set_labels(paper, std::move(labels), part.num_classes, part.origins.labels);
+}
+
+void read_splits(const Place& place, const std::string& base, int paper, uint64_t seed, DatasetBuilder& builder) {
   for (const std::string& folder : {base, std::string("./")}) {
     if (!place.has(folder + "train_idx.pt") || !place.has(folder + "val_idx.pt")) continue;
-    const auto ids = [&](const char* name) {
+    using Part = DatasetBuilder::Part;
+    for (const auto& [name, part] : {std::pair{"train_idx.pt", Part::train}, std::pair{"val_idx.pt", Part::val}}) {
       const TorchFile file(place.open(folder + name));
-      return builder.split(paper, file.numbers("").value_or(std::vector<int64_t>()), file.name());
-    };
-    builder.data.splits = {ids("train_idx.pt"), ids("val_idx.pt"), {}};
+      builder.set_split(part, paper, file.numbers("").value_or(std::vector<int64_t>()), {file.name(), "entry"});
+    }
     builder.data.notes.emplace_back("splits of train_idx.pt and val_idx.pt; there is no test split");
     return;
   }
-  if (builder.data.num_classes > 0) draw_splits(paper, options.seed, builder);
+  if (builder.data.num_classes > 0) draw_splits(paper, seed, builder);
 }
 
 }  // namespace
@@ -116,49 +127,35 @@ std::string recognise_igb(const Place& place) {
   return place.is_folder() && !base_of(place).empty() ? std::string("holds ") + kCites : "";
 }
 
-Dataset load_igb(const Place& place, const std::string& variant, const LoadOptions& options) {
+DatasetBuilder open_igb(const Place& place, const std::string& variant, const LoadOptions& options) {
   const std::string base = base_of(place);
   if (base.empty()) throw UserError(place.path(), std::string("holds no ") + kCites);
   std::vector<LargeRelation> relations =
-      read_large_relations(place, base.substr(0, base.size() - 1), "__", PairLayout::two_columns);
+      open_large_relations(place, base.substr(0, base.size() - 1), "__", PairLayout::two_columns);
   DatasetBuilder builder(place.path());
-  int64_t evidence = 0;
-  for (const LargeRelation& r : relations) evidence += static_cast<int64_t>(r.edges.src.size());
-  std::vector<std::pair<std::string, Tensor>> features;
+  std::vector<std::pair<std::string, FeatureInput>> features;
   for (const std::string& kind : kinds_of(relations)) {
-    int64_t count = count_in_edges(relations, kind);
-    const std::string file = base + kind + "/node_feat.npy";
-    if (count == 0 && kind != "paper") continue;
-    if (place.has(file)) {
-      NpyReader array = open_rows(place.open(file), kWidth);
-      check_conversion(array);
-      features.emplace_back(kind, features_from(std::move(array)));
-      count = features.back().second.rows();
-      evidence += count;
+    const std::string inside = base + kind + "/node_feat.npy";
+    if (!has_edges(relations, kind) && kind != "paper") continue;
+    if (!place.has(inside)) {
+      builder.add_type(kind, count_in_edges(relations, kind));
+      continue;
     }
-    builder.add_type(kind, count);
+    const auto file = place.open(inside);
+    features.emplace_back(kind, has_header(*file) ? npy_features(file) : raw_features(file, kWidth));
+    builder.add_type(kind, features.back().second.rows);
   }
-  check_vertex_count(builder.num_nodes(), evidence, place.path());
-  for (LargeRelation& r : relations) {
-    builder.add_edges({builder.type(r.name.src, r.file), r.name.name, builder.type(r.name.dst, r.file)},
-                      std::move(r.edges), place.at(r.file));
-  }
-  for (auto& [kind, tensor] : features) builder.set_features(builder.find_type(kind), std::move(tensor));
+  add_relations(std::move(relations), builder);
+  for (auto& [kind, input] : features) builder.set_features(builder.find_type(kind), std::move(input));
   const int paper = builder.find_type("paper");
-  if (const std::string file = label_file(place, base, variant); !file.empty()) {
-    Dataset part;
-    labels_from(open_rows(place.open(file), 1), part);
-    std::vector<int32_t> labels(part.labels.begin(), part.labels.end());
-    const int64_t prefix = std::min(labelled_prefix(builder.count(paper), file), static_cast<int64_t>(labels.size()));
-    std::fill(labels.begin() + prefix, labels.end(), -1);
-    if (static_cast<int64_t>(labels.size()) < builder.count(paper))
-      labels.resize(static_cast<size_t>(builder.count(paper)), -1);
-    builder.set_labels(paper, std::move(labels), part.num_classes);
-    builder.data.notes.push_back("labels of " + file.substr(base.size()));
-  }
-  read_splits(place, base, paper, options, builder);
+  const std::string file = label_file(place, base, variant);
+  if (!file.empty()) builder.data.notes.push_back("labels of " + file.substr(base.size()));
   builder.data.notes.emplace_back("relations are directed as stored; --undirected adds a reverse of each");
-  return builder.finish();
+  builder.later(paper, [=, seed = options.seed](DatasetBuilder& b) {
+    if (!file.empty()) read_labels(place, file, paper, b);
+    read_splits(place, base, paper, seed, b);
+  });
+  return builder;
 }
 
 }  // namespace nacre

@@ -14,9 +14,11 @@ struct Interactions {
   std::vector<NodeId> item;  // numbered from 0 like the users
   int64_t num_users = 0;
   int64_t num_items = 0;
+  int64_t largest = -1;  // number of a user or item, and the line that names it
+  int64_t line = 0;
 };
 
-// One graph of both kinds, edges both ways; `test` pairs are held out.
+// One graph of both kinds, edges both ways; `test` pairs are held out. `where` is for what is wrong with their numbers.
 Dataset interactions_dataset(Interactions train, Interactions test, const std::string& where);
 
 }  // namespace nacre

@@ -24,6 +24,10 @@ Interactions read_lists(const std::shared_ptr<const MappedFile>& file) {
       int64_t id = 0;
       if (!parse_whole(field, id) || id < 0 || id > kMaxNodeId)
         throw_at_line(file->name(), number, in_quotes(field) + " is not the number of a user or item");
+      if (id > pairs.largest) {
+        pairs.largest = id;
+        pairs.line = number;
+      }
       if (user < 0) {
         user = id;
         pairs.num_users = std::max(pairs.num_users, id + 1);
@@ -43,6 +47,7 @@ Dataset interactions_dataset(Interactions train, Interactions test, const std::s
   const int64_t users = std::max(train.num_users, test.num_users);
   const int64_t items = std::max(train.num_items, test.num_items);
   check_vertex_count(users + items, static_cast<int64_t>(train.user.size() + test.user.size()), where);
+  if (users + items == 0) throw UserError(where, "holds no users");
   if (users + items > kMaxNodeId + 1) throw UserError(where, "has more than 4,294,967,295 users and items");
   for (Interactions* pairs : {&train, &test}) {
     for (NodeId& item : pairs->item) item = static_cast<NodeId>(item + users);
@@ -70,16 +75,16 @@ Dataset interactions_dataset(Interactions train, Interactions test, const std::s
 std::string recognise_lightgcn(const Place& place) {
   if (!place.has("train.txt") || !place.has("test.txt") || place.has("valid.txt") || place.has("entities.dict"))
     return "";
-  const std::string line = first_line(place.at("train.txt"));
-  const std::vector<std::string_view> fields = split_blanks(line);
-  int64_t value = 0;
-  const auto whole = [&](std::string_view f) { return parse_whole(f, value) && value >= 0; };
-  return !fields.empty() && std::all_of(fields.begin(), fields.end(), whole) ? "train.txt lists numbers by user" : "";
+  return recognise_triples(place).empty() ? "holds train.txt and test.txt" : "";
 }
 
 Dataset load_lightgcn(const Place& place, const std::string&, const LoadOptions&) {
   Interactions train = read_lists(place.open("train.txt"));
-  return interactions_dataset(std::move(train), read_lists(place.open("test.txt")), place.path());
+  Interactions test = read_lists(place.open("test.txt"));
+  const std::string where =
+      (train.largest >= test.largest ? place.at("train.txt") : place.at("test.txt")) + ":" +
+      std::to_string(std::max<int64_t>(1, train.largest >= test.largest ? train.line : test.line));
+  return interactions_dataset(std::move(train), std::move(test), where);
 }
 
 }  // namespace nacre

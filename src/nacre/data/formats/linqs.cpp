@@ -52,7 +52,8 @@ class Content {
       }
       classes.emplace_back(fields.back());
     });
-    if (papers.size() == 0) throw UserError(file->name(), "names no papers");
+    if (papers.size() == 0)
+      throw UserError(file->name() + " at byte " + std::to_string(file->size()), "ends without naming a paper");
   }
 };
 

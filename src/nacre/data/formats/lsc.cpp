@@ -4,20 +4,17 @@
 #include <utility>
 
 #include "nacre/base/error.h"
-#include "nacre/base/log.h"
-#include "nacre/base/machine.h"
+#include "nacre/data/node_data.h"
 
 namespace nacre {
 
-std::vector<LargeRelation> read_large_relations(const Place& place, const std::string& inside, const std::string& by,
+std::vector<LargeRelation> open_large_relations(const Place& place, const std::string& inside, const std::string& by,
                                                 PairLayout layout) {
   std::vector<LargeRelation> relations;
-  std::vector<std::string> notes;
   for (const std::string& folder : place.folders(inside)) {
     const std::string file = inside + "/" + folder + "/edge_index.npy";
     if (!is_relation(folder, by) || !place.has(file)) continue;
-    relations.push_back(
-        {split_relation(folder, by, place.at(inside)), file, pairs_from(NpyReader(place.open(file)), layout, notes)});
+    relations.push_back({split_relation(folder, by, place.at(inside)), npy_edges(place.open(file), layout)});
   }
   if (relations.empty()) {
     throw UserError(place.at(inside), "has no folder KIND" + by + "RELATION" + by + "KIND with an edge_index.npy");
@@ -25,27 +22,38 @@ std::vector<LargeRelation> read_large_relations(const Place& place, const std::s
   return relations;
 }
 
-int64_t count_in_edges(const std::vector<LargeRelation>& relations, const std::string& kind) {
+int64_t count_in_edges(std::vector<LargeRelation>& relations, const std::string& kind) {
   int64_t top = -1;
-  for (const LargeRelation& relation : relations) {
-    if (relation.name.src == kind)
-      for (const NodeId id : relation.edges.src) top = std::max<int64_t>(top, id);
-    if (relation.name.dst == kind)
-      for (const NodeId id : relation.edges.dst) top = std::max<int64_t>(top, id);
+  int64_t edges = 0;
+  std::string where;
+  const auto take = [&](const LargeRelation& relation, int64_t id, int64_t edge) {
+    if (id <= top) return;
+    top = id;
+    where = relation.edges.where + " edge " + std::to_string(edge);
+  };
+  for (LargeRelation& relation : relations) {
+    if (relation.name.src != kind && relation.name.dst != kind) continue;
+    if (!relation.largest) relation.largest = largest_ends(relation.edges);
+    edges += relation.edges.at_most;
+    if (relation.name.src == kind) take(relation, relation.largest->src, relation.largest->src_edge);
+    if (relation.name.dst == kind) take(relation, relation.largest->dst, relation.largest->dst_edge);
   }
+  check_vertex_count(top + 1, edges, where);
   return top + 1;
 }
 
-void check_conversion(const NpyReader& array) {
-  const NpyHeader& header = array.header();
-  const bool mapped = header.type.kind == 'f' && header.type.size == 4 && !header.type.swap && !header.fortran;
-  const int64_t bytes = mapped ? 0 : header.count * 4;
-  const int64_t free = available_memory();
-  if (bytes <= free) return;
-  throw UserError(array.where(),
-                  "takes " + human_bytes(static_cast<double>(bytes)) + " as f32, but " +
-                      human_bytes(static_cast<double>(free)) + " of memory are free",
-                  "train on a machine with more memory, or on fewer vertices");
+bool has_edges(const std::vector<LargeRelation>& relations, const std::string& kind) {
+  return std::any_of(relations.begin(), relations.end(), [&](const LargeRelation& r) {
+    return r.edges.at_most > 0 && (r.name.src == kind || r.name.dst == kind);
+  });
+}
+
+void add_relations(std::vector<LargeRelation> relations, DatasetBuilder& builder) {
+  for (LargeRelation& r : relations) {
+    const int src = builder.type(r.name.src, r.edges.where + " at byte 0");
+    const int dst = builder.type(r.name.dst, r.edges.where + " at byte 0");
+    builder.add_edges({src, r.name.name, dst}, std::move(r.edges));
+  }
 }
 
 }  // namespace nacre

@@ -17,6 +17,12 @@ namespace {
 constexpr const char* kFeatures = "processed/paper/node_feat.npy";
 constexpr const char* kLabels = "processed/paper/node_label.npy";
 
+int64_t edges_of(const std::vector<LargeRelation>& relations, const std::string& kind) {
+  int64_t edges = 0;
+  for (const LargeRelation& r : relations) edges += r.name.src == kind || r.name.dst == kind ? r.edges.at_most : 0;
+  return edges;
+}
+
 // The kinds in the order of OGB's documentation, then whatever else the relations name.
 std::vector<std::string> kinds_of(const std::vector<LargeRelation>& relations) {
   std::vector<std::string> kinds = {"paper"};
@@ -41,20 +47,28 @@ void read_splits(const Place& place, int paper, DatasetBuilder& builder) {
     return;
   }
   const TorchFile file(place.open("split_dict.pt"));
-  Splits& splits = builder.data.splits;
-  const auto part = [&](std::initializer_list<const char*> keys) {
+  using Part = DatasetBuilder::Part;
+  const auto read = [&](Part part, std::initializer_list<const char*> keys) {
     for (const char* key : keys) {
-      if (auto ids = file.numbers(key); ids.has_value()) return *ids;
+      const auto ids = file.numbers(key);
+      if (!ids.has_value()) continue;
+      builder.set_split(part, paper, *ids, {file.name() + "[" + key + "]", "entry"});
+      return;
     }
-    return std::vector<int64_t>();
   };
-  splits.train = builder.split(paper, part({"train"}), file.name());
-  splits.val = builder.split(paper, part({"valid", "val"}), file.name());
-  const Array<NodeId> test = builder.split(paper, part({"test", "test-whole", "test-dev"}), file.name());
+  read(Part::train, {"train"});
+  read(Part::val, {"valid", "val"});
+  read(Part::test, {"test", "test-whole", "test-dev"});
+  Splits& splits = builder.data.splits;
+  const Array<NodeId> test = splits.test;
   std::vector<NodeId> labelled;
-  for (const NodeId v : test) {
-    if (!builder.data.labels.empty() && builder.data.labels[v] >= 0) labelled.push_back(v);
+  std::vector<int64_t> positions;
+  for (int64_t i = 0; i < test.size(); ++i) {
+    if (builder.data.labels.empty() || builder.data.labels[test[i]] < 0) continue;
+    labelled.push_back(test[i]);
+    positions.push_back(i);
   }
+  builder.data.origins.test.positions = std::move(positions);
   if (static_cast<int64_t>(labelled.size()) != test.size()) {
     builder.data.notes.push_back(human_count(test.size() - static_cast<int64_t>(labelled.size())) +
                                  " test papers have no public label and were left out of the test split");
@@ -72,39 +86,30 @@ std::string recognise_mag240m(const Place& place) {
   return "";
 }
 
-Dataset load_mag240m(const Place& place, const std::string&, const LoadOptions&) {
-  std::vector<LargeRelation> relations = read_large_relations(place, "processed", "___", PairLayout::two_rows);
-  NpyReader features(place.open(kFeatures));
-  check_conversion(features);
-  if (features.shape().size() != 2) throw UserError(features.where(), "is no matrix");
+DatasetBuilder open_mag240m(const Place& place, const std::string&, const LoadOptions&) {
+  std::vector<LargeRelation> relations = open_large_relations(place, "processed", "___", PairLayout::two_rows);
+  FeatureInput features = npy_features(place.open(kFeatures));
+  if (!features.stream) throw UserError(features.where + " at byte 0", "is no matrix with its rows one by one");
   DatasetBuilder builder(place.path());
-  int64_t edges = 0;
-  for (const LargeRelation& r : relations) edges += static_cast<int64_t>(r.edges.src.size());
-  int64_t nodes = 0;
   for (const std::string& kind : kinds_of(relations)) {
-    int64_t count = kind == "paper" ? features.shape()[0] : count_in_edges(relations, kind);
-    if (kind != "paper" && place.has("meta.pt")) {
-      const auto stated = TorchFile(place.open("meta.pt")).integer(kind);
-      count = std::max(count, stated.value_or(0));
-    }
-    builder.add_type(kind, count);
-    nodes += count;
+    const auto stated = kind != "paper" && place.has("meta.pt") ? TorchFile(place.open("meta.pt")).integer(kind)
+                                                                : std::optional<int64_t>();
+    if (stated) check_vertex_count(*stated, edges_of(relations, kind), place.at("meta.pt") + " at byte 0");
+    builder.add_type(kind, kind == "paper" ? features.rows : stated ? *stated : count_in_edges(relations, kind));
   }
-  check_vertex_count(nodes, edges + features.shape()[0], place.path());
-  for (LargeRelation& r : relations) {
-    builder.add_edges({builder.type(r.name.src, r.file), r.name.name, builder.type(r.name.dst, r.file)},
-                      std::move(r.edges), place.at(r.file));
-  }
+  add_relations(std::move(relations), builder);
   const int paper = builder.find_type("paper");
-  builder.set_features(paper, features_from(std::move(features)));
-  if (place.has(kLabels)) {
-    Dataset part;
-    labels_from(NpyReader(place.open(kLabels)), part);
-    builder.set_labels(paper, part);
-  }
-  read_splits(place, paper, builder);
+  builder.set_features(paper, std::move(features));
   builder.data.notes.emplace_back("relations are directed as stored; --undirected adds a reverse of each");
-  return builder.finish();
+  builder.later(paper, [=](DatasetBuilder& b) {
+    if (place.has(kLabels)) {
+      Dataset part;
+      labels_from(NpyReader(place.open(kLabels)), part);
+      b.set_labels(paper, part);
+    }
+    read_splits(place, paper, b);
+  });
+  return builder;
 }
 
 }  // namespace nacre

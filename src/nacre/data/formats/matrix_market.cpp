@@ -30,10 +30,10 @@ class Reader {
       if (entries_ < 0) return sizes(split_blanks(line));
       entry(first, fields);
     });
-    if (entries_ < 0) throw UserError(file_->name(), "has no line of sizes");
+    if (entries_ < 0) fail("is the last line, and there was none of sizes");
     if (seen_ != entries_) {
-      throw UserError(file_->name(), "ends after " + human_count(seen_) + " of " + human_count(entries_) + " entries",
-                      "the file is truncated: fetch it again");
+      fail("is the last line, with " + human_count(seen_) + " of " + human_count(entries_) + " entries read",
+           "the file is truncated: fetch it again");
     }
     return std::move(edges_);
   }
@@ -71,7 +71,7 @@ class Reader {
            "a graph has as many rows as columns");
     }
     if (rows < 1 || rows > kMaxNodeId + 1) fail("the number of rows is out of range");
-    check_vertex_count(rows, entries_, file_->name());
+    check_vertex_count(rows, entries_, file_->name() + ":" + std::to_string(number_));
     edges_.num_nodes = rows;
   }
 
@@ -118,9 +118,9 @@ std::string recognise_matrix_market(const Place& place) {
   if (place.is_folder()) return "";
   const MappedFile& file = *place.file();
   const bool packed = file.starts_with("\x1F\x8B");
-  return file.starts_with(kBanner) || (packed && first_line(place.path()).starts_with(kBanner))
-             ? "begins with its banner"
-             : "";
+  if (file.starts_with(kBanner) || (packed && first_line(place.path()).starts_with(kBanner)))
+    return "begins with its banner";
+  return place.path().ends_with(".mtx") || place.path().ends_with(".mtx.gz") ? "is called .mtx" : "";
 }
 
 Dataset load_matrix_market(const Place& place, const std::string&, const LoadOptions&) {

@@ -9,13 +9,11 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
-#include "nacre/data/edge_list.h"
 #include "nacre/data/formats/format.h"
 #include "nacre/data/formats/lines.h"
 #include "nacre/data/formats/ogb_parts.h"
 #include "nacre/data/formats/relation_name.h"
 #include "nacre/data/node_data.h"
-#include "nacre/data/npy_edges.h"
 #include "nacre/data/npz.h"
 #include "nacre/data/text.h"
 
@@ -44,7 +42,7 @@ Counts csv_counts(const Place& place) {
       counts[names[i]] = count;
     }
   });
-  if (counts.empty()) throw UserError(file->name(), "holds no counts of vertices");
+  if (counts.empty()) throw_at_line(file->name(), 2, "is missing: the line of counts");
   return counts;
 }
 
@@ -56,40 +54,44 @@ std::vector<RelationName> csv_relations(const Place& place) {
     const std::vector<std::string_view> f = split_at(line, ',');
     if (f.size() != 3) throw_at_line(file->name(), number, "is not 'kind,relation,kind'");
     relations.push_back({std::string(trimmed(f[0])), std::string(trimmed(f[1])), std::string(trimmed(f[2]))});
+    const std::string inside = "raw/relations/" + relations.back().joined("___") + "/edge.csv";
+    if (place.text(inside).empty()) {
+      throw_at_line(file->name(), number, "names a relation whose " + in_quotes(inside) + " is missing",
+                    "the data set is incomplete: fetch it again");
+    }
   });
   std::sort(relations.begin(), relations.end());
   return relations;
 }
 
-DatasetBuilder with_types(const Place& place, const Counts& counts, int64_t evidence) {
-  DatasetBuilder builder(place.path());
+DatasetBuilder with_types(const Counts& counts, int64_t evidence, const std::string& where) {
+  DatasetBuilder builder(where);
   int64_t all = 0;
   for (const auto& [name, count] : counts) {
     builder.add_type(name, count);
     all += count;
   }
-  check_vertex_count(all, evidence, place.path());
+  if (all == 0) throw UserError(where, "states no vertices");
+  check_vertex_count(all, evidence, where);
   return builder;
 }
 
-struct EdgePart {
+struct NamedInput {
   RelationName relation;
-  EdgeList edges;
-  std::string where;
+  EdgeInput edges;
 };
 
-void add(DatasetBuilder& builder, std::vector<EdgePart> parts) {
-  for (EdgePart& part : parts) {
-    const int src = builder.type(part.relation.src, part.where);
-    const int dst = builder.type(part.relation.dst, part.where);
-    part.edges.weight.clear();
-    builder.add_edges({src, part.relation.name, dst}, std::move(part.edges), part.where);
+void add(DatasetBuilder& builder, std::vector<NamedInput> parts) {
+  for (NamedInput& part : parts) {
+    const int src = builder.type(part.relation.src, part.edges.where + " at byte 0");
+    const int dst = builder.type(part.relation.dst, part.edges.where + " at byte 0");
+    builder.add_edges({src, part.relation.name, dst}, std::move(part.edges));
   }
 }
 
-int64_t total(const std::vector<EdgePart>& parts) {
+int64_t total(const std::vector<NamedInput>& parts) {
   int64_t edges = 0;
-  for (const EdgePart& part : parts) edges += static_cast<int64_t>(part.edges.src.size());
+  for (const NamedInput& part : parts) edges += part.edges.at_most;
   return edges;
 }
 
@@ -103,71 +105,86 @@ void set_labels(DatasetBuilder& builder, const std::string& type, const Dataset&
   }
 }
 
-DatasetBuilder read_csv(const Place& place) {
-  std::vector<EdgePart> parts;
-  std::vector<std::string> notes;
+std::string where_directory(const NpzFile& npz) {
+  return npz.name() + " at byte " + std::to_string(npz.directory_offset());
+}
+
+DatasetBuilder open_csv(const Place& place) {
+  std::vector<NamedInput> parts;
   for (const RelationName& relation : csv_relations(place)) {
     const std::string folder = "raw/relations/" + relation.joined("___");
-    const auto file = place.open_text(folder + "/edge.csv");
-    parts.push_back({relation, read_edge_text(file, notes), file->name()});
-    if (place.text(folder + "/num-edge-list.csv").empty()) continue;
-    const int64_t stated = ogb_count(place, folder + "/num-edge-list.csv");
-    const auto held = static_cast<int64_t>(parts.back().edges.src.size());
-    if (stated != held)
-      throw UserError(file->name(),
-                      "holds " + human_count(held) + " edges, but " + human_count(stated) + " are stated");
+    parts.push_back({relation, text_edges(place.open_text(folder + "/edge.csv"))});
+    if (!place.text(folder + "/num-edge-list.csv").empty())
+      parts.back().edges.stated = ogb_count(place, folder + "/num-edge-list.csv");
   }
-  DatasetBuilder builder = with_types(place, csv_counts(place), total(parts));
+  const std::string counts = place.at(place.text("raw/num-node-dict.csv"));
+  DatasetBuilder builder = with_types(csv_counts(place), total(parts), counts + ":2");
   add(builder, std::move(parts));
   for (const std::string& type : place.folders("raw/node-feat")) {
     const std::string inside = place.text("raw/node-feat/" + type + "/node-feat.csv");
     if (inside.empty()) continue;
     const auto file = place.open(inside);
-    builder.set_features(builder.type(type, file->name()), read_text_matrix(file, NanAs::error).tensor());
+    builder.set_features(builder.type(type, counts + ":1"), text_features(file));
   }
+  return builder;
+}
+
+void read_csv_labels(const Place& place, DatasetBuilder& builder) {
   bool labelled = false;
   for (const std::string& type : place.folders("raw/node-label")) {
     const std::string inside = place.text("raw/node-label/" + type + "/node-label.csv");
     if (inside.empty()) continue;
     Dataset part;
     labels_from_text(place.open(inside), part);
-    set_labels(builder, type, part, labelled, place.at(inside));
+    set_labels(builder, type, part, labelled, place.at(inside) + ":1");
   }
-  return builder;
 }
 
-DatasetBuilder read_binary(const Place& place) {
+DatasetBuilder open_binary(const Place& place) {
   const NpzFile edges(place.open("raw/edge_index_dict.npz"));
   std::vector<std::string> keys = edges.keys();
-  std::vector<EdgePart> parts;
-  std::vector<std::string> notes;
-  for (const std::string& key : keys) {
-    NpyReader array = edges.open(key);
-    const std::string where = array.where();
-    parts.push_back(
-        {split_relation(key, "___", where), pairs_from(std::move(array), PairLayout::two_rows, notes), where});
-  }
-  std::sort(parts.begin(), parts.end(), [](const EdgePart& a, const EdgePart& b) { return a.relation < b.relation; });
+  std::vector<NamedInput> parts;
+  const std::string directory = where_directory(edges);
+  for (const std::string& key : keys)
+    parts.push_back({split_relation(key, "___", directory), npz_edges(edges, key, PairLayout::two_rows)});
+  std::sort(parts.begin(), parts.end(),
+            [](const NamedInput& a, const NamedInput& b) { return a.relation < b.relation; });
   const NpzFile nodes(place.open("raw/num_nodes_dict.npz"));
   Counts counts;
   for (const std::string& key : nodes.keys()) counts[key] = nodes.open(key).scalar_i64();
-  DatasetBuilder builder = with_types(place, counts, total(parts));
+  const std::string where = where_directory(nodes);
+  DatasetBuilder builder = with_types(counts, total(parts), where);
   add(builder, std::move(parts));
   if (place.has("raw/node_feat.npz")) {
     const NpzFile features(place.open("raw/node_feat.npz"));
     for (const std::string& key : features.keys())
-      builder.set_features(builder.type(key, features.name()), features_from(features.open(key)));
-  }
-  bool labelled = false;
-  if (place.has("raw/node-label.npz")) {
-    const NpzFile labels(place.open("raw/node-label.npz"));
-    for (const std::string& key : labels.keys()) {
-      Dataset part;
-      labels_from(labels.open(key), part);
-      set_labels(builder, key, part, labelled, labels.name());
-    }
+      builder.set_features(builder.type(key, where_directory(features)), npz_features(features, key));
   }
   return builder;
+}
+
+void read_binary_labels(const Place& place, DatasetBuilder& builder) {
+  if (!place.has("raw/node-label.npz")) return;
+  bool labelled = false;
+  const NpzFile labels(place.open("raw/node-label.npz"));
+  for (const std::string& key : labels.keys()) {
+    Dataset part;
+    labels_from(labels.open(key), part);
+    set_labels(builder, key, part, labelled, where_directory(labels));
+  }
+}
+
+void read_kind_splits(const Place& place, const std::string& split, DatasetBuilder& builder) {
+  bool any = false;
+  for (const std::string& type : place.folders(split)) {
+    const std::string train = split + "/" + type + "/train";
+    if ((place.text(train + ".csv").empty() && !place.has(train + ".pt")) || std::exchange(any, true)) continue;
+    ogb_read_splits(place, split + "/" + type, builder.type(type, place.at(split)), builder);
+  }
+  if (!any && !ogb_read_split_dict(place, split, builder)) {
+    builder.data.notes.push_back(place.at(split) +
+                                 " holds no KIND/train.csv.gz and no split_dict.pt: no split was read");
+  }
 }
 
 }  // namespace
@@ -177,19 +194,16 @@ std::string recognise_ogb_hetero(const Place& place) {
   return place.has("raw/edge_index_dict.npz") ? "holds raw/edge_index_dict.npz" : "";
 }
 
-Dataset load_ogb_hetero(const Place& place, const std::string& variant, const LoadOptions&) {
-  DatasetBuilder builder = place.has("raw/edge_index_dict.npz") ? read_binary(place) : read_csv(place);
-  const std::string split = ogb_split_folder(place, variant);
-  if (!split.empty()) {
-    bool any = false;
-    for (const std::string& type : place.folders(split)) {
-      if (place.text(split + "/" + type + "/train.csv").empty() || std::exchange(any, true)) continue;
-      ogb_read_splits(place, split + "/" + type, builder.type(type, place.at(split)), builder);
-    }
-    if (!any) builder.data.notes.push_back(place.at(split) + " holds no KIND/train.csv.gz: no split was read");
-  }
+DatasetBuilder open_ogb_hetero(const Place& place, const std::string& variant, const LoadOptions&) {
+  const bool binary = place.has("raw/edge_index_dict.npz");
+  DatasetBuilder builder = binary ? open_binary(place) : open_csv(place);
   builder.data.notes.emplace_back("relations are directed as stored; --undirected adds a reverse of each");
-  return builder.finish();
+  const std::string split = ogb_split_folder(place, variant);
+  builder.later(0, [=](DatasetBuilder& b) {
+    binary ? read_binary_labels(place, b) : read_csv_labels(place, b);
+    if (!split.empty()) read_kind_splits(place, split, b);
+  });
+  return builder;
 }
 
 }  // namespace nacre

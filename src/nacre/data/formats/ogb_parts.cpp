@@ -1,12 +1,33 @@
 #include "nacre/data/formats/ogb_parts.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/data/formats/lines.h"
+#include "nacre/data/formats/torch_file.h"
 
 namespace nacre {
+namespace {
+
+constexpr const char* kDict = "split_dict.pt";
+constexpr std::pair<const char*, DatasetBuilder::Part> kParts[] = {
+    {"train", DatasetBuilder::Part::train}, {"valid", DatasetBuilder::Part::val}, {"test", DatasetBuilder::Part::test}};
+
+// {"train": ids, "valid": …}, or {"train": {KIND: ids}, …}. False when there is no such file.
+bool read_split_dict(const Place& place, const std::string& folder, const std::string& kind, int type,
+                     DatasetBuilder& builder) {
+  if (!place.has(folder + "/" + kDict)) return false;
+  const TorchFile file(place.open(folder + "/" + kDict));
+  for (const auto& [name, part] : kParts) {
+    const auto ids = file.numbers(name, kind);
+    if (ids.has_value()) builder.set_split(part, type, *ids, {file.name() + "[" + name + "]", "entry"});
+  }
+  return true;
+}
+
+}  // namespace
 
 std::string ogb_split_folder(const Place& place, const std::string& variant) {
   const std::vector<std::string> found = place.folders("split");
@@ -24,27 +45,41 @@ std::string ogb_split_folder(const Place& place, const std::string& variant) {
 }
 
 void ogb_read_splits(const Place& place, const std::string& folder, int type, DatasetBuilder& builder) {
-  Splits& splits = builder.data.splits;
   bool any = false;
-  for (const auto& [name, part] :
-       {std::pair{"train", &splits.train}, std::pair{"valid", &splits.val}, std::pair{"test", &splits.test}}) {
-    const std::string inside = place.text(folder + "/" + name + ".csv");
-    if (inside.empty()) continue;
+  for (const auto& [name, part] : kParts) {
+    const std::string text = place.text(folder + "/" + name + ".csv");
+    const std::string tensor = folder + "/" + name + ".pt";
+    if (text.empty() && !place.has(tensor)) continue;
     any = true;
-    const auto file = place.open(inside);
-    *part = builder.split(type, read_whole_numbers(file), file->name());
+    if (!text.empty()) {
+      const auto file = place.open(text);
+      builder.set_split(part, type, read_whole_numbers(file), {file->name()});
+    } else {
+      const TorchFile file(place.open(tensor));
+      builder.set_split(part, type, file.numbers("").value_or(std::vector<int64_t>()), {file.name(), "entry"});
+    }
   }
-  if (!any) builder.data.notes.push_back(place.at(folder) + " holds no train.csv.gz: no split was read");
+  if (!any && !read_split_dict(place, folder, "", type, builder))
+    builder.data.notes.push_back(place.at(folder) + " holds no train.csv.gz and no split_dict.pt: no split was read");
+}
+
+bool ogb_read_split_dict(const Place& place, const std::string& folder, DatasetBuilder& builder) {
+  if (!place.has(folder + "/" + kDict)) return false;
+  const TorchFile file(place.open(folder + "/" + kDict));
+  const std::vector<std::string> kinds = file.keys("train");
+  if (kinds.empty()) throw UserError(file.name() + " at byte 0", "names no kind of vertex under 'train'");
+  return read_split_dict(place, folder, kinds[0], builder.type(kinds[0], file.name() + " at byte 0"), builder);
 }
 
 int64_t ogb_count(const Place& place, const std::string& inside) {
   const auto file = place.open_text(inside);
   const std::vector<int64_t> counts = read_whole_numbers(file);
   if (counts.size() != 1) {
-    throw UserError(file->name(), "lists " + human_count(static_cast<int64_t>(counts.size())) + " graphs",
+    throw UserError(file->name() + " row " + std::to_string(std::min<size_t>(1, counts.size())),
+                    "lists " + human_count(static_cast<int64_t>(counts.size())) + " graphs",
                     "sets of one graph are read: ogbn-*");
   }
-  if (counts[0] < 0) throw UserError(file->name(), "holds a negative count");
+  if (counts[0] < 0) throw UserError(file->name() + " row 0", "holds a negative count");
   return counts[0];
 }
 

@@ -97,6 +97,7 @@ class PickleParser {
 
   Id make(const Value& value) {
     p_.values_.push_back(value);
+    p_.values_.back().offset = static_cast<uint32_t>(op_at_ - begin_);
     return static_cast<Id>(p_.values_.size() - 1);
   }
 

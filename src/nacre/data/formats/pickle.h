@@ -24,6 +24,7 @@ class Pickle {
 
   struct Value {
     Kind kind = Kind::none;
+    uint32_t offset = 0;          // of the opcode that made it
     uint32_t pool = 0;            // list, tuple, dict (keys and values in turn), object (callable, arguments, state)
     int64_t number = 0;           // boolean, integer; text: its length
     double real = 0;              // real
@@ -36,6 +37,8 @@ class Pickle {
   explicit Pickle(const std::shared_ptr<const MappedFile>& file);
 
   const std::string& where() const { return where_; }
+  // "FILE at byte N"
+  std::string where(Id id) const { return where_ + " at byte " + std::to_string(at(id).offset); }
   int64_t bytes() const { return static_cast<int64_t>(bytes_.size()); }
 
   Id root() const { return root_; }

@@ -32,7 +32,7 @@ std::shared_ptr<std::string> decode_latin1(std::string_view utf8, const std::str
 void Pickle::unexpected(Id id, const char* wanted) const {
   constexpr const char* names[] = {"nothing", "a boolean", "an integer",   "a number", "a string",
                                    "a list",  "a tuple",   "a dictionary", "a class",  "an object"};
-  throw UserError(where_,
+  throw UserError(where(id),
                   std::string("holds ") + names[static_cast<size_t>(kind(id))] + " where " + wanted + " is expected");
 }
 
@@ -81,39 +81,39 @@ bool Pickle::is_array(Id id) const { return callable(id).ends_with("multiarray _
 NpyReader Pickle::array(Id id) const {
   if (!is_array(id)) unexpected(id, "an array");
   const std::vector<Id>& parts = items(state(id));
-  if (parts.size() != 5) throw UserError(where_, "holds an array of unknown layout");
+  if (parts.size() != 5) throw UserError(where(id), "holds an array of unknown layout");
   const Id dtype = parts[2];
   if (callable(dtype) != "numpy dtype" || items(arguments(dtype)).empty()) unexpected(dtype, "a type of elements");
   const std::vector<Id>& order = items(state(dtype));
-  if (order.size() < 2) throw UserError(where_, "holds an array of unknown element type");
+  if (order.size() < 2) throw UserError(where(id), "holds an array of unknown element type");
   NpyHeader header;
   std::string type =
       std::string(text(order[1]).substr(0, 1)) + std::string(text(items(arguments(dtype))[0]).substr(0, 20));
   for (char& c : type) c = c > 32 && c < 127 ? c : '?';  // it may end up in a message
-  header.type = parse_npy_type(type, where_);
+  header.type = parse_npy_type(type, where(id));
   header.fortran = integer(parts[3]) != 0;
-  if (items(parts[1]).size() > 32) throw UserError(where_, "holds an array of more than 32 dimensions");
+  if (items(parts[1]).size() > 32) throw UserError(where(id), "holds an array of more than 32 dimensions");
   for (const Id d : items(parts[1])) {
     header.shape.push_back(integer(d));
-    if (header.shape.back() < 0) throw UserError(where_, "holds an array of negative size");
+    if (header.shape.back() < 0) throw UserError(where(id), "holds an array of negative size");
   }
   header.count = checked_npy_count(header.shape, header.type.size);
   std::string_view data;
   std::shared_ptr<const void> owner = owner_;
   if (callable(parts[4]) == "_codecs encode") {
     const std::vector<Id>& arguments_of = items(arguments(parts[4]));
-    if (arguments_of.empty()) throw UserError(where_, "array data is not encoded as latin1");
-    auto decoded = decode_latin1(text(arguments_of[0]), where_);
+    if (arguments_of.empty()) throw UserError(where(id), "array data is not encoded as latin1");
+    auto decoded = decode_latin1(text(arguments_of[0]), where(id));
     data = *decoded;
     owner = std::move(decoded);
   } else {
     data = text(parts[4]);
   }
   if (header.count < 0 || header.data_bytes() != static_cast<int64_t>(data.size())) {
-    throw UserError(where_, "shape " + shape_text(header.shape) + " of " + npy_type_name(header.type) +
-                                " does not fit the " + std::to_string(data.size()) + " bytes of an array");
+    throw UserError(where(id), "shape " + shape_text(header.shape) + " of " + npy_type_name(header.type) +
+                                   " does not fit the " + std::to_string(data.size()) + " bytes of an array");
   }
-  return {std::move(header), memory_stream(std::as_bytes(std::span(data))), where_, std::move(owner)};
+  return {std::move(header), memory_stream(std::as_bytes(std::span(data))), where(id), std::move(owner)};
 }
 
 }  // namespace nacre

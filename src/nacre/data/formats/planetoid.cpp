@@ -2,6 +2,7 @@
 // are the first vertices, row k of tx is vertex test.index[k]; vertices between those (Citeseer has 15) have no edges,
 // no features and no label. Training takes the first rows (as many as y has), validation the next 500.
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "nacre/base/error.h"
@@ -48,36 +49,37 @@ SparseMatrix matrix_from(const Pickle& pickle) {
   std::string name = pickle.callable(root);
   if (name.ends_with(" _reconstructor") && !pickle.items(pickle.arguments(root)).empty())
     name = pickle.text(pickle.items(pickle.arguments(root))[0]);
-  if (!name.ends_with(" csr_matrix")) throw UserError(pickle.where(), "is no pickle of a SciPy CSR matrix");
+  if (!name.ends_with(" csr_matrix")) throw UserError(pickle.where(root), "is no pickle of a SciPy CSR matrix");
   const Pickle::Id state = pickle.state(root);
   const auto part = [&](const char* key) {
     const Pickle::Id id = pickle.find(state, key);
-    if (id == Pickle::missing) throw UserError(pickle.where(), std::string("the matrix has no ") + key);
+    if (id == Pickle::missing) throw UserError(pickle.where(root), std::string("the matrix has no ") + key);
     return id;
   };
   const std::vector<Pickle::Id>& shape = pickle.items(part("_shape"));
   if (shape.size() != 2 || pickle.integer(shape[0]) < 0 || pickle.integer(shape[1]) < 0)
-    throw UserError(pickle.where(), "the matrix has no usable shape");
+    throw UserError(pickle.where(root), "the matrix has no usable shape");
   return from_csr({pickle.array(part("indptr")), pickle.array(part("indices")), pickle.array(part("data")),
-                   pickle.integer(shape[0]), pickle.integer(shape[1])},
-                  pickle.where());
+                   pickle.integer(shape[0]), pickle.integer(shape[1])});
 }
 
 // One row per vertex, a 1 in the column of its class; rows of zeros have none.
 std::vector<int32_t> classes_from(const Pickle& pickle, int64_t& columns) {
   NpyReader array = pickle.array(pickle.root());
   if (array.shape().size() != 2) {
-    throw UserError(pickle.where(), "has shape " + shape_text(array.shape()) + "; [vertices, classes] is expected");
+    throw UserError(pickle.where(pickle.root()),
+                    "has shape " + shape_text(array.shape()) + "; [vertices, classes] is expected");
   }
   const int64_t rows = array.shape()[0];
   columns = array.shape()[1];
-  if (columns > kMaxClasses) throw UserError(pickle.where(), "has " + human_count(columns) + " columns of labels");
+  if (columns > kMaxClasses)
+    throw UserError(pickle.where(pickle.root()), "has " + human_count(columns) + " columns of labels");
   const Buffer<int64_t> values = array.to_i64(NanAs::error);
   std::vector<int32_t> labels(static_cast<size_t>(values.size() == 0 ? 0 : rows), -1);
   for (int64_t i = 0; i < values.size(); ++i) {
     if (values[i] == 0) continue;
     if (values[i] != 1 || labels[i / columns] >= 0)
-      throw UserError(pickle.where(), "row " + human_count(i / columns) + " is no one-hot label");
+      throw UserError(pickle.where(pickle.root()), "row " + human_count(i / columns) + " is no one-hot label");
     labels[i / columns] = static_cast<int32_t>(i % columns);
   }
   return labels;
@@ -90,18 +92,19 @@ EdgeList edges_from(const Pickle& pickle, int64_t num_nodes) {
   const auto vertex = [&](Pickle::Id id) {
     const int64_t value = pickle.integer(id);
     if (value < 0 || value >= num_nodes) {
-      throw UserError(pickle.where(), "names vertex " + std::to_string(value) + " of " + human_count(num_nodes));
+      throw UserError(pickle.where(id), "names vertex " + std::to_string(value) + " of " + human_count(num_nodes));
     }
     return static_cast<NodeId>(value);
   };
-  if (pickle.kind(pickle.root()) != Pickle::Kind::dict) throw UserError(pickle.where(), "is no pickle of a dictionary");
+  if (pickle.kind(pickle.root()) != Pickle::Kind::dict)
+    throw UserError(pickle.where(pickle.root()), "is no pickle of a dictionary");
   const std::vector<Pickle::Id>& pairs = pickle.items(pickle.root());
   for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
     const NodeId source = vertex(pairs[i]);
     const std::vector<Pickle::Id>& neighbours = pickle.items(pairs[i + 1]);
     // A list may be referred to many times over; honest files spend at least a byte on every edge.
     if (static_cast<int64_t>(edges.src.size() + neighbours.size()) > pickle.bytes())
-      throw UserError(pickle.where(), "has more edges than bytes");
+      throw UserError(pickle.where(pairs[i]), "has more edges than bytes");
     for (const Pickle::Id neighbour : neighbours) {
       edges.src.push_back(source);
       edges.dst.push_back(vertex(neighbour));
@@ -119,6 +122,7 @@ struct Parts {
   int64_t classes = 0;
   int64_t bytes = 0;
   std::vector<int64_t> test;
+  std::string index;  // the file of `test`
   int64_t nodes = 0;
 };
 
@@ -138,19 +142,34 @@ Parts read_parts(const Place& place, const std::string& prefix) {
   parts.test = read_whole_numbers(index);
   const auto test_count = static_cast<int64_t>(parts.test.size());
   const auto size = [](const std::vector<int32_t>& v) { return static_cast<int64_t>(v.size()); };
-  if (parts.allx.columns != parts.tx.columns || columns[0] != columns[1] || columns[0] != columns[2] ||
-      parts.allx.rows != size(parts.ally) || parts.tx.rows != size(parts.ty) || parts.tx.rows != test_count ||
-      parts.train > parts.allx.rows) {
-    throw UserError(place.at(prefix + "*"), "x, y and test.index do not fit each other", "fetch the files again");
-  }
+  const auto require = [&](bool fits, const char* file, int64_t row, const std::string& what) {
+    if (!fits) throw UserError(place.at(prefix + file) + " row " + std::to_string(row), what, "fetch the files again");
+  };
+  const auto rows_fit = [&](const char* file, int64_t rows, const char* other, int64_t others) {
+    require(rows == others, file, std::min(rows, others),
+            "it has " + human_count(rows) + " rows, but " + other + " has " + human_count(others));
+  };
+  require(parts.allx.columns == parts.tx.columns, "tx", 0, "it has another number of columns than allx");
+  require(columns[0] == columns[1], "ty", 0, "it has another number of columns than ally");
+  require(columns[0] == columns[2], "y", 0, "it has another number of columns than ally");
+  rows_fit("ally", size(parts.ally), "allx", parts.allx.rows);
+  rows_fit("ty", size(parts.ty), "tx", parts.tx.rows);
+  rows_fit("test.index", test_count, "tx", parts.tx.rows);
+  require(parts.train <= parts.allx.rows, "y", parts.train, "it has more rows than allx");
   parts.classes = columns[0];
   parts.nodes = parts.allx.rows;
-  for (const int64_t id : parts.test) {
-    if (id < parts.allx.rows || id > kMaxNodeId)
-      throw UserError(index->name(), "names vertex " + std::to_string(id) + ", which is no test vertex");
+  parts.index = index->name();
+  const auto largest = std::max_element(parts.test.begin(), parts.test.end());
+  for (int64_t i = 0; i < test_count; ++i) {
+    const int64_t id = parts.test[i];
+    if (id < parts.allx.rows || id > kMaxNodeId) {
+      throw UserError(parts.index + " row " + std::to_string(i),
+                      "names vertex " + std::to_string(id) + ", which is no test vertex");
+    }
     parts.nodes = std::max(parts.nodes, id + 1);
   }
-  check_vertex_count(parts.nodes, parts.allx.rows + parts.tx.rows, index->name());
+  check_vertex_count(parts.nodes, parts.allx.rows + parts.tx.rows,
+                     parts.index + " row " + std::to_string(largest - parts.test.begin()));
   return parts;
 }
 
@@ -188,6 +207,14 @@ Dataset load_planetoid(const Place& place, const std::string& variant, const Loa
   data.num_classes = parts.classes;
   const int64_t val_end = std::min(parts.train + kValidation, static_cast<int64_t>(parts.ally.size()));
   data.features = features_of(parts, place.at(prefix + "allx"));
+  data.origins.features = {place.at(prefix + "allx")};
+  data.origins.labels = {place.at(prefix + "ally")};
+  data.origins.train = {place.at(prefix + "y"), "row"};
+  data.origins.val = {place.at(prefix + "ally"), "row", {}, true};
+  std::vector<int64_t> order(parts.test.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return parts.test[a] < parts.test[b]; });
+  data.origins.test = {parts.index, "row", std::move(order)};
   std::sort(parts.test.begin(), parts.test.end());
   data.splits.train = range(0, parts.train);
   data.splits.val = range(parts.train, val_end);

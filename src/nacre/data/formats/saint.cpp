@@ -24,7 +24,8 @@ class FlatJson : public nlohmann::json_sax<nlohmann::json> {
   void parse() {
     const auto bytes = file_->bytes();
     const auto* text = reinterpret_cast<const char*>(bytes.data());
-    nlohmann::json::sax_parse(text, text + bytes.size(), this);
+    begin_ = at_ = text;
+    nlohmann::json::sax_parse(Cursor{text, &at_}, Cursor{text + bytes.size(), &at_}, this);
   }
 
   bool null() override { return refuse("null"); }
@@ -60,10 +61,36 @@ class FlatJson : public nlohmann::json_sax<nlohmann::json> {
 
  protected:
   const std::string& name() const { return file_->name(); }
+  // How far the parser has come, which is just behind the value it speaks of.
+  int64_t position() const { return at_ - begin_; }
+  std::string here() const { return name() + " at byte " + std::to_string(position()); }
 
  private:
+  // Lets the parser's reading be watched.
+  struct Cursor {
+    using iterator_category = std::input_iterator_tag;
+    using value_type = char;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const char*;
+    using reference = const char&;
+    const char* at;
+    const char** furthest;
+    reference operator*() const { return *at; }
+    Cursor& operator++() {
+      *furthest = ++at;
+      return *this;
+    }
+    Cursor operator++(int) {
+      const Cursor before = *this;
+      ++*this;
+      return before;
+    }
+    bool operator==(const Cursor& other) const { return at == other.at; }
+    bool operator!=(const Cursor& other) const { return at != other.at; }
+  };
+
   bool refuse(const std::string& what) const {
-    throw UserError(file_->name(), "holds " + what + " at key " + in_quotes(key_));
+    throw UserError(here(), "holds " + what + " at key " + in_quotes(key_));
   }
   bool take(int64_t value) {
     if (depth_ != 1) refuse("a number outside an object");
@@ -72,6 +99,8 @@ class FlatJson : public nlohmann::json_sax<nlohmann::json> {
   }
 
   std::shared_ptr<const MappedFile> file_;
+  const char* begin_ = nullptr;
+  const char* at_ = nullptr;
   std::string key_;
   int depth_ = 0;
   bool in_list_ = false;
@@ -80,16 +109,24 @@ class FlatJson : public nlohmann::json_sax<nlohmann::json> {
 class Roles : public FlatJson {
  public:
   using FlatJson::FlatJson;
-  std::vector<NodeId> train;
-  std::vector<NodeId> val;
-  std::vector<NodeId> test;
 
   void number(const std::string& key, int64_t value, bool) override {
-    std::vector<NodeId>* part = key == "tr" ? &train : key == "va" ? &val : key == "te" ? &test : nullptr;
-    if (part == nullptr) throw UserError(name(), in_quotes(key) + " is no role", "roles are tr, va and te");
-    if (value < 0 || value > kMaxNodeId) throw UserError(name(), "names vertex " + std::to_string(value));
-    part->push_back(static_cast<NodeId>(value));
+    const int part = key == "tr" ? 0 : key == "va" ? 1 : key == "te" ? 2 : -1;
+    if (part < 0) throw UserError(here(), in_quotes(key) + " is no role", "roles are tr, va and te");
+    if (value < 0 || value > kMaxNodeId) throw UserError(here(), "names vertex " + std::to_string(value));
+    ids_[part].push_back(static_cast<NodeId>(value));
+    positions_[part].push_back(position());
   }
+
+  void finish(Dataset& data) {
+    data.splits = {std::move(ids_[0]), std::move(ids_[1]), std::move(ids_[2])};
+    Origin* origins[] = {&data.origins.train, &data.origins.val, &data.origins.test};
+    for (size_t p = 0; p < 3; ++p) *origins[p] = {name(), "at byte", std::move(positions_[p])};
+  }
+
+ private:
+  std::vector<NodeId> ids_[3];
+  std::vector<int64_t> positions_[3];
 };
 
 class Classes : public FlatJson {
@@ -100,14 +137,14 @@ class Classes : public FlatJson {
   void number(const std::string& key, int64_t value, bool in_list) override {
     if (key != key_ || !in_list) begin_vertex(key);
     if (value < 0 || value >= kMaxClasses)
-      throw UserError(name(), "vertex " + key_ + " has class " + std::to_string(value));
+      throw UserError(here(), "vertex " + key_ + " has class " + std::to_string(value));
     if (!in_list) {
       labels_[vertex_] = static_cast<int32_t>(value);
       top_ = std::max(top_, value);
       return;
     }
     if (value > 1)
-      throw UserError(name(), "vertex " + key_ + " has a list with " + std::to_string(value) + ", not 0 and 1");
+      throw UserError(here(), "vertex " + key_ + " has a list with " + std::to_string(value) + ", not 0 and 1");
     rows_.push_back(static_cast<uint8_t>(value));
   }
 
@@ -119,7 +156,7 @@ class Classes : public FlatJson {
       return;
     }
     if (order_.size() != labels_.size() || top_ >= 0)
-      throw UserError(name(), "does not give every vertex a list of 0 and 1");
+      throw UserError(here(), "ends without having given every vertex a list of 0 and 1");
     data.num_classes = width_;
     data.targets = Tensor(DType::u8, {static_cast<int64_t>(order_.size()), width_});
     for (size_t i = 0; i < order_.size(); ++i) {
@@ -133,9 +170,9 @@ class Classes : public FlatJson {
     end_vertex();
     key_ = key;
     if (!parse_whole(key, vertex_) || vertex_ < 0 || vertex_ >= static_cast<int64_t>(labels_.size()))
-      throw UserError(name(),
+      throw UserError(here(),
                       in_quotes(key) + " is no vertex; there are " + human_count(static_cast<int64_t>(labels_.size())));
-    if (labels_[vertex_] != -1) throw UserError(name(), "names vertex " + key + " twice");
+    if (labels_[vertex_] != -1) throw UserError(here(), "names vertex " + key + " twice");
     first_ = rows_.size();
   }
 
@@ -144,7 +181,7 @@ class Classes : public FlatJson {
     if (rows_.size() == first_) return;
     const auto length = static_cast<int64_t>(rows_.size() - first_);
     if (width_ != 0 && length != width_)
-      throw UserError(name(),
+      throw UserError(here(),
                       "vertex " + key_ + " has " + human_count(length) + " labels, others " + human_count(width_));
     width_ = length;
     labels_[vertex_] = 0;
@@ -172,17 +209,19 @@ Dataset load_saint(const Place& place, const std::string&, const LoadOptions&) {
   Dataset data;
   const NpzFile adjacency(place.open("adj_full.npz"));
   EdgeList edges = sparse_from(adjacency, "").edges();
-  data.features = place.has("feats.npy") ? features_from(NpyReader(place.open("feats.npy"))) : Tensor();
-  check_vertex_count(edges.num_nodes, static_cast<int64_t>(edges.src.size()), adjacency.name());
-  data.graph = build_graph(std::move(edges), adjacency.name());
+  if (place.has("feats.npy")) set_features(NpyReader(place.open("feats.npy")), data);
+  check_vertex_count(edges.num_nodes, static_cast<int64_t>(edges.src.size()), adjacency.name() + "[shape] entry 0");
+  data.graph = graph_from(std::move(edges), adjacency.name());
+  data.origins.graph = {adjacency.name(), "entry"};
   if (place.has("class_map.json")) {
     Classes classes(place.open("class_map.json"), data.num_nodes());
     classes.parse();
     classes.finish(data);
+    data.origins.labels = {place.at("class_map.json"), "key"};
   }
   Roles roles(place.open("role.json"));
   roles.parse();
-  data.splits = {std::move(roles.train), std::move(roles.val), std::move(roles.test)};
+  roles.finish(data);
   data.notes.emplace_back("features are as stored; GraphSAINT's own code standardises them");
   return data;
 }

@@ -31,12 +31,14 @@ std::string known_stranger(const MappedFile& file) {
   return "";
 }
 
-bool is_binary(const MappedFile& file) {
+// The first byte that text does not hold, of those looked at; -1: there is none.
+int64_t first_binary(const MappedFile& file) {
   const auto head = file.bytes().first(static_cast<size_t>(std::min<int64_t>(file.size(), 4096)));
-  return std::any_of(head.begin(), head.end(), [](std::byte b) {
+  const auto found = std::find_if(head.begin(), head.end(), [](std::byte b) {
     const auto c = static_cast<unsigned char>(b);
     return c < 32 && c != '\n' && c != '\r' && c != '\t' && c != '\v' && c != '\f';
   });
+  return found == head.end() ? -1 : found - head.begin();
 }
 
 }  // namespace
@@ -63,7 +65,7 @@ std::string recognise_edges(const Place& place) {
   const MappedFile& file = *place.file();
   if (file.size() == 0 || is_native(file) || is_archive(file)) return "";
   if (file.starts_with("\x1F\x8B")) return recognise_matrix_market(place).empty() ? "is gzipped text" : "";
-  if (!known_stranger(file).empty() || is_binary(file)) return "";
+  if (!known_stranger(file).empty() || first_binary(file) >= 0) return "";
   return recognise_matrix_market(place).empty() ? "is text" : "";
 }
 
@@ -73,13 +75,16 @@ Dataset load_edges(const Place& place, const std::string&, const LoadOptions& op
 
 void refuse_stranger(const Place& place) {
   const MappedFile& file = *place.file();
-  if (file.size() == 0) throw UserError(file.name(), "is empty");
+  if (file.size() == 0) throw UserError(file.name() + " at byte 0", "ends: the file is empty");
   if (file.starts_with("\x93NUMPY")) {
     throw UserError(file.name(), "is a single array, not a data set",
                     "give an edge list and this file as its features or labels");
   }
   const std::string stranger = known_stranger(file);
-  throw UserError(file.name(), stranger.empty() ? "is of no known format" : "is " + stranger,
+  const int64_t binary = first_binary(file);
+  const std::string odd =
+      binary >= 0 ? ": text would not hold what is at byte " + std::to_string(binary) : std::string();
+  throw UserError(file.name(), stranger.empty() ? "is of no known format" + odd : "is " + stranger,
                   "Nacre reads .nacre, .npz, .mtx, edge lists as text or .gz, and many folders");
 }
 

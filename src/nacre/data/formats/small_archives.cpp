@@ -29,7 +29,8 @@ Splits splits_by_number(NpyReader array) {
   array.stream_i64(NanAs::error, [&](int64_t first, std::span<const int64_t> values) {
     for (size_t i = 0; i < values.size(); ++i) {
       if (values[i] < 0 || values[i] > 3)
-        throw UserError(array.where(), "holds " + std::to_string(values[i]) + "; 1, 2, 3 are train, val, test");
+        throw UserError(array.where() + " entry " + std::to_string(first + static_cast<int64_t>(i)),
+                        "holds " + std::to_string(values[i]) + "; 1, 2, 3 are train, val, test");
       if (values[i] > 0) parts[values[i] - 1].push_back(static_cast<NodeId>(first + static_cast<int64_t>(i)));
     }
   });
@@ -45,14 +46,18 @@ std::string recognise_dgl_reddit(const Place& place) {
 Dataset load_dgl_reddit(const Place& place, const std::string& variant, const LoadOptions&) {
   Dataset data;
   const NpzFile attributes(place.open("reddit_data.npz"));
-  data.features = features_from(attributes.open("feature"));
+  set_features(attributes.open("feature"), data);
   labels_from(attributes.open("label"), data);
   data.splits = splits_by_number(attributes.open("node_types"));
+  data.origins.train = {attributes.name() + "[node_types]", "entry", {}, true};
+  data.origins.val = data.origins.test = data.origins.train;
   const std::string file = reddit_graph_file(place, variant);
   const NpzFile adjacency(place.open(file));
   EdgeList edges = sparse_from(adjacency, "").edges();
-  check_vertex_count(edges.num_nodes, std::max<int64_t>(data.features.rows(), edges.src.size()), adjacency.name());
-  data.graph = build_graph(std::move(edges), adjacency.name());
+  check_vertex_count(edges.num_nodes, std::max<int64_t>(data.features.rows(), edges.src.size()),
+                     adjacency.name() + "[shape] entry 0");
+  data.graph = graph_from(std::move(edges), adjacency.name());
+  data.origins.graph = {adjacency.name(), "entry"};
   data.notes.push_back("edges from " + file);
   return data;
 }
@@ -72,14 +77,17 @@ Dataset load_shchur(const Place& place, const std::string&, const LoadOptions&) 
   const NpzFile npz(place.file());
   SparseMatrix adjacency = sparse_from(npz, "adj_");
   if (npz.has("attr_indptr")) {
-    data.features = sparse_from(npz, "attr_").dense(place.file()->size(), npz.name());
+    data.features = sparse_from(npz, "attr_").dense(place.file()->size(), npz.name() + "[attr_shape]");
+    data.origins.features = {npz.name() + "[attr_data]"};
   } else if (npz.has("attr_matrix")) {
-    data.features = features_from(npz.open("attr_matrix"));
+    set_features(npz.open("attr_matrix"), data);
   }
   if (npz.has("labels")) labels_from(npz.open("labels"), data);
   EdgeList edges = std::move(adjacency).edges();
-  check_vertex_count(edges.num_nodes, static_cast<int64_t>(edges.src.size()) + data.labels.size(), npz.name());
-  const Graph stored = build_graph(std::move(edges), npz.name());
+  check_vertex_count(edges.num_nodes, static_cast<int64_t>(edges.src.size()) + data.labels.size(),
+                     npz.name() + "[adj_shape] entry 0");
+  const Graph stored = graph_from(std::move(edges), npz.name());
+  data.origins.graph = {npz.name(), "entry"};
   data.graph = cleaned(make_undirected(stored), {.drop_loops = true});
   data.notes.push_back("made undirected and freed of self loops, as these benchmarks are used: " +
                        human_count(stored.num_edges()) + " stored edges became " + human_count(data.graph.num_edges()));

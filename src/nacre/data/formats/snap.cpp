@@ -101,7 +101,7 @@ EdgeList read_edges(const std::shared_ptr<const MappedFile>& file, IdTable& tabl
       if (part.error_line >= 0) throw_at_line(file->name(), lines + part.error_line + 1, part.error);
       lines += part.lines;
       if (static_cast<int64_t>(table.ids().size() + part.ends.size()) > kMaxNodeId)
-        throw UserError(file->name(), "has more than 4,294,967,295 vertices");
+        throw_at_line(file->name(), lines, "names more than 4,294,967,295 vertices");
       for (size_t i = 0; i < part.ends.size(); i += 2) {
         edges.src.push_back(table.number(part.ends[i]));
         edges.dst.push_back(table.number(part.ends[i + 1]));
@@ -120,7 +120,9 @@ Dataset load_snap(const Place& place, const std::string&, const LoadOptions&) {
   const std::string& name = place.file()->name();
   IdTable table;
   EdgeList edges = read_edges(place.file(), table);
-  if (edges.src.empty()) throw UserError(name, "holds no edges", "is it an edge list?");
+  if (edges.src.empty())
+    throw UserError(name + " at byte " + std::to_string(place.file()->size()), "ends without an edge",
+                    "is it an edge list?");
   std::vector<int64_t> ids = table.ids();
   std::sort(ids.begin(), ids.end());
   std::vector<NodeId> rank(ids.size());  // of the ids in order of appearance

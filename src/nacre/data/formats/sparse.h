@@ -34,7 +34,7 @@ struct CsrArrays {
   int64_t rows;
   int64_t columns;
 };
-SparseMatrix from_csr(CsrArrays arrays, const std::string& where);
+SparseMatrix from_csr(CsrArrays arrays);
 
 // CSR (data, indices, indptr, shape) or COO (row, col, data, shape), every key behind `prefix`.
 SparseMatrix sparse_from(const NpzFile& npz, const std::string& prefix);

@@ -34,7 +34,9 @@ TorchFile::TorchFile(const std::shared_ptr<const MappedFile>& file) : archive_(f
   const auto found = std::find_if(entries.begin(), entries.end(), [](const ZipEntry& e) {
     return e.name == kPickleName || e.name.ends_with("/" + std::string(kPickleName));
   });
-  if (found == entries.end()) throw UserError(name(), "holds no data.pkl: it is no file of torch.save");
+  if (found == entries.end())
+    throw UserError(name() + " at byte " + std::to_string(archive_.directory_offset()),
+                    "holds no data.pkl: it is no file of torch.save");
   prefix_ = found->name.substr(0, found->name.size() - kPickleName.size());
   auto bytes = std::make_shared<std::string>(static_cast<size_t>(found->size), '\0');
   archive_.open(*found)->read(bytes->data(), found->size);
@@ -50,13 +52,36 @@ std::optional<int64_t> TorchFile::integer(const std::string& key) const {
 std::optional<std::vector<int64_t>> TorchFile::numbers(const std::string& key) const {
   const Pickle::Id id = key.empty() ? pickle_->root() : pickle_->find(pickle_->root(), key);
   if (id == Pickle::missing) return std::nullopt;
+  return array(id);
+}
+
+std::optional<std::vector<int64_t>> TorchFile::numbers(const std::string& key, const std::string& inner) const {
+  if (inner.empty()) return numbers(key);
+  const Pickle::Id id = pickle_->find(pickle_->root(), key);
+  if (id == Pickle::missing || pickle_->kind(id) != Pickle::Kind::dict) return std::nullopt;
+  const Pickle::Id found = pickle_->find(id, inner);
+  return found == Pickle::missing ? std::nullopt : std::optional(array(found));
+}
+
+std::vector<std::string> TorchFile::keys(const std::string& key) const {
+  std::vector<std::string> keys;
+  const Pickle::Id id = pickle_->find(pickle_->root(), key);
+  if (id == Pickle::missing || pickle_->kind(id) != Pickle::Kind::dict) return keys;
+  const std::vector<Pickle::Id>& pairs = pickle_->items(id);
+  for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
+    if (pickle_->kind(pairs[i]) == Pickle::Kind::text) keys.emplace_back(pickle_->text(pairs[i]));
+  }
+  return keys;
+}
+
+std::vector<int64_t> TorchFile::array(Pickle::Id id) const {
   return pickle_->is_array(id) ? whole_numbers(pickle_->array(id)) : tensor(id);
 }
 
 // _rebuild_tensor_v2((storage, class, key, place, count), offset, sizes, strides, …)
 std::vector<int64_t> TorchFile::tensor(Pickle::Id id) const {
   const Pickle& p = *pickle_;
-  const auto refuse = [&](const std::string& what) { throw UserError(p.where(), what); };
+  const auto refuse = [&](const std::string& what) { throw UserError(p.where(id), what); };
   if (p.callable(id) != "torch._utils _rebuild_tensor_v2") refuse("holds something else than a tensor of ids");
   const std::vector<Pickle::Id>& arguments = p.items(p.arguments(id));
   if (arguments.size() < 4) refuse("holds a tensor of unknown layout");
@@ -70,7 +95,7 @@ std::vector<int64_t> TorchFile::tensor(Pickle::Id id) const {
   const ZipEntry* entry = archive_.find(member);
   if (entry == nullptr) refuse("its storage '" + member.substr(0, 80) + "' is missing");
   NpyHeader header;
-  header.type = parse_npy_type(type, p.where());
+  header.type = parse_npy_type(type, p.where(id));
   header.count = entry->size / header.type.size;
   header.shape = {header.count};
   const int64_t offset = p.integer(arguments[1]);

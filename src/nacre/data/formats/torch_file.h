@@ -22,8 +22,13 @@ class TorchFile {
   std::optional<int64_t> integer(const std::string& key) const;
   // The whole numbers of the array or tensor under `key`; of the only one when `key` is empty.
   std::optional<std::vector<int64_t>> numbers(const std::string& key) const;
+  // The same of a dictionary under `key`; of the dictionary itself when `inner` is empty.
+  std::optional<std::vector<int64_t>> numbers(const std::string& key, const std::string& inner) const;
+  // The keys of the dictionary under `key`; none when there is no such thing.
+  std::vector<std::string> keys(const std::string& key) const;
 
  private:
+  std::vector<int64_t> array(Pickle::Id id) const;
   std::vector<int64_t> tensor(Pickle::Id id) const;
 
   ZipArchive archive_;

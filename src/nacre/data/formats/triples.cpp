@@ -56,7 +56,10 @@ class Numbering {
     if (numbers_) {
       if (!parse_whole(name, value) || value < 0 || value > kMaxNodeId)
         throw_at_line(where, line, in_quotes(name) + " is no number like those before");
-      top_ = std::max(top_, value);
+      if (value > top_) {
+        top_ = value;
+        where_top_ = where + ":" + std::to_string(line);
+      }
       return value;
     }
     if (!fixed_) return words_.add(name);
@@ -69,6 +72,7 @@ class Numbering {
 
   int64_t size() const { return numbers_ ? top_ + 1 : words_.size(); }
   bool named() const { return !numbers_; }
+  const std::string& where_top() const { return where_top_; }  // the line of the largest number
   WordIds& words() { return words_; }
 
  private:
@@ -76,6 +80,7 @@ class Numbering {
   bool fixed_ = false;
   bool numbers_ = false;
   int64_t top_ = -1;
+  std::string where_top_;
 };
 
 struct Triples {
@@ -125,11 +130,10 @@ HeldOutEdges held_out(Triples triples) {
 std::string recognise_triples(const Place& place) {
   if (!place.has(kFiles[0])) return "";
   if (place.has("entities.dict") && place.has("relations.dict")) return "holds entities.dict and relations.dict";
-  const std::vector<std::string_view> none;
   const std::string line = first_line(place.at(kFiles[0]));
   const std::vector<std::string_view> fields = fields_of(line);
-  if (fields.size() != 3 || (all_whole(fields) && !place.has(kFiles[1]))) return "";
-  return "train.txt begins with a triple";
+  if (place.has(kFiles[1])) return "holds train.txt and valid.txt";
+  return fields.size() == 3 && !all_whole(fields) ? "train.txt begins with a triple" : "";
 }
 
 Dataset load_triples(const Place& place, const std::string&, const LoadOptions&) {
@@ -138,6 +142,7 @@ Dataset load_triples(const Place& place, const std::string&, const LoadOptions&)
   Dataset data;
   if (place.has(kFiles[1])) data.val_edges = held_out(reader.read(place.open(kFiles[1])));
   if (place.has(kFiles[2])) data.test_edges = held_out(reader.read(place.open(kFiles[2])));
+  if (reader.entities().size() == 0) throw_at_line(place.at(kFiles[0]), 1, "is the end: there are no triples");
   EdgeList edges;
   edges.num_nodes = reader.entities().size();
   edges.num_types = std::max(1, static_cast<int>(reader.relations().size()));
@@ -148,7 +153,7 @@ Dataset load_triples(const Place& place, const std::string&, const LoadOptions&)
   if (reader.entities().named()) {
     data.node_names = reader.entities().words().words();
   } else {
-    check_vertex_count(edges.num_nodes, seen, place.path());
+    check_vertex_count(edges.num_nodes, seen, reader.entities().where_top());
   }
   data.node_types = {"entity"};
   data.node_offsets = {0, edges.num_nodes};

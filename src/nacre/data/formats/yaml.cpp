@@ -5,6 +5,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/data/formats/lines.h"
+#include "nacre/data/formats/place.h"
 
 namespace nacre {
 namespace {
@@ -85,12 +86,23 @@ std::string Yaml::string(const std::string& key, const std::string& otherwise) c
   return field.given() ? field.string() : otherwise;
 }
 
+std::shared_ptr<const MappedFile> named_file(const Place& place, const Yaml& entry, const std::string& key) {
+  const std::string inside = entry.string(key);
+  if (place.text(inside).empty()) {
+    throw UserError(entry.get(key).where, "names " + in_quotes(inside) + ", which is missing",
+                    "the data set is incomplete: fetch it again");
+  }
+  return place.open_text(inside);
+}
+
 Yaml read_yaml(const std::shared_ptr<const MappedFile>& file) {
-  if (file->size() > kMaxBytes) throw UserError(file->name(), "is larger than " + human_bytes(kMaxBytes) + " of YAML");
+  if (file->size() > kMaxBytes)
+    throw UserError(file->name() + " at byte " + std::to_string(kMaxBytes),
+                    "is larger than " + human_bytes(kMaxBytes) + " of YAML");
   const std::string text(reinterpret_cast<const char*>(file->bytes().data()), static_cast<size_t>(file->size()));
   try {
     Yaml root = Copier(file->name()).copy(YAML::Load(text), 0);
-    if (root.kind != Yaml::Kind::map) throw UserError(file->name(), "is no YAML document of 'key: value' lines");
+    if (root.kind != Yaml::Kind::map) throw UserError(file->name() + ":1", "is no YAML document of 'key: value' lines");
     return root;
   } catch (const YAML::Exception& error) {
     throw UserError(file->name() + ":" + std::to_string(error.mark.line + 1), "is not valid YAML: " + error.msg);

@@ -32,6 +32,10 @@ struct Yaml {
   std::string string(const std::string& key, const std::string& otherwise) const;
 };
 
+// The file that `entry` names under `key`; plain or gzipped text too. Throws UserError at the entry when it is missing.
+class Place;
+std::shared_ptr<const MappedFile> named_file(const Place& place, const Yaml& entry, const std::string& key);
+
 Yaml read_yaml(const std::shared_ptr<const MappedFile>& file);
 
 }  // namespace nacre
