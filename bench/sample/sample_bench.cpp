@@ -2,7 +2,8 @@
 // graph's col_idx per sampled edge, the lines being asked for as far ahead as the sampler does. Ends with one line of
 // JSON. Processor time is what to compare on a machine that is not idle.
 // Usage: sample_bench DATA [--fanout 15,10,5] [--batch-size N] [--batches N] [--threads N] [--replace] [--kind NAME]
-//                     [--budget N] [--weighted]
+//                     [--budget N] [--weighted] [--mapped] [--hash]
+// A .nacre file's graph is copied to memory of its own unless --mapped; --hash: a hash table however small the graph.
 #include <time.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 
 #include "nacre/base/philox.h"
 #include "nacre/data/load.h"
+#include "nacre/sample/hop_sampler.h"
 #include "nacre/sample/sample.h"
 
 namespace nacre::bench {
@@ -28,6 +30,8 @@ struct Options {
   int64_t batch_size = 1024;
   int64_t batches = 30;
   int threads = 1;
+  bool mapped = false;
+  bool hash = false;
 };
 
 enum Stage { kBegin, kPick, kInsert, kReindex, kFinish, kStages };
@@ -95,10 +99,28 @@ double floor_seconds(const Graph& graph, int64_t count) {
   return seconds;
 }
 
+template <class T>
+Array<T> copied(const Array<T>& from) {
+  if (from.empty()) return {};
+  Buffer<T> to(from.size());
+  std::copy(from.begin(), from.end(), to.begin());
+  return std::move(to).freeze();
+}
+
+Graph resident(const Graph& graph) {
+  GraphArrays arrays = graph.arrays();
+  arrays.row_ptr = copied(arrays.row_ptr);
+  arrays.col_idx = copied(arrays.col_idx);
+  arrays.edge_weight = copied(arrays.edge_weight);
+  arrays.edge_type = copied(arrays.edge_type);
+  return Graph::trusted(std::move(arrays));
+}
+
 void run(const Options& options) {
   LoadOptions load;
   load.verify = false;
-  const Dataset data = load_dataset(options.data, load);
+  Dataset data = load_dataset(options.data, load);
+  if (!options.mapped) data.graph = resident(data.graph);
   Array<NodeId> ids = data.splits.train;
   if (ids.empty()) {
     std::vector<NodeId> all(static_cast<size_t>(data.num_nodes()));
@@ -114,7 +136,9 @@ void run(const Options& options) {
   std::vector<std::thread> workers;
   for (Times& mine : times) {
     workers.emplace_back([&] {
-      const auto batch_sampler = sampler.make_batch_sampler();
+      const auto batch_sampler = options.hash
+                                     ? make_neighbor_sampler(sampler.graph(), sampler.options(), sampler.layers(), 0)
+                                     : sampler.make_batch_sampler();
       Times warm;
       sample_batch(*batch_sampler, own_seeds ? std::span<const NodeId>() : order.batch(0), {0, 0}, warm);
       for (int64_t b = next++; b < options.batches; b = next++) {
@@ -189,6 +213,10 @@ Options parse(int argc, char** argv) {
       options.sample.kind = kind_named(value());
     } else if (flag == "--replace") {
       options.sample.replace = true;
+    } else if (flag == "--mapped") {
+      options.mapped = true;
+    } else if (flag == "--hash") {
+      options.hash = true;
     } else if (flag == "--weighted") {
       options.sample.weighted = true;
     } else if (flag[0] != '-' && options.data.empty()) {

@@ -79,13 +79,13 @@ inline double natural_log(double x) {
   return exponent * 0x1.62E42FEFA39EFp-1 + 2 * s * series;
 }
 
-// 1 - e^-x for x ≥ 0: x = n ln 2 + r with |r| ≤ ln 2 / 2, Taylor's series in r to the 14th power.
+// 1 - e^-x for x ≥ 0: x = n ln 2 + r with 0 ≤ r < ln 2, Taylor's series in r to the 18th power.
 inline double one_minus_exp(double x) {
   if (!(x < 40)) return 1;
-  const int n = static_cast<int>(x * 0x1.71547652B82FEp+0 + 0.5);
+  const int n = static_cast<int>(x * 0x1.71547652B82FEp+0);
   const double r = (x - n * 0x1.62E42FEE00000p-1) - n * 0x1.A39EF35793C76p-33;
   double series = 1;  // of (1 - e^-r) / r
-  for (int i = 14; i >= 2; --i) series = 1 - series * r / i;
+  for (int i = 18; i >= 2; --i) series = 1 - series * r / i;
   const double small = series * r;
   if (n == 0) return small;
   double scale = 1;

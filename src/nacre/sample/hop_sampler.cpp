@@ -42,36 +42,34 @@ template <class Table>
 void HopSampler<Table>::pick(int hop) {
   Hop& h = hops_[static_cast<size_t>(hop)];
   h.num_dst = count_;
-  h.row_ptr = Buffer<int64_t>(count_ + 1);
+  h.row_ptr = pool_.take<int64_t>(count_ + 1);
   choose(hop, h);
+  h.sources = pool_.take<NodeId>(h.num_edges);
+  constexpr int64_t ahead = 48;
+  const NodeId* col = graph_.col_idx().data();
+  for (int64_t i = 0; i < h.num_edges; ++i) {
+    if (i + ahead < h.num_edges) __builtin_prefetch(col + h.edges[i + ahead]);
+    h.sources[i] = col[h.edges[i]];
+  }
 }
 
 template <class Table>
 void HopSampler<Table>::insert(int hop) {
   Hop& h = hops_[static_cast<size_t>(hop)];
   make_room(h.num_edges);
-  h.local = Buffer<NodeId>(h.num_edges);
-  // Two misses per edge, each asked for long before it is needed: the source's id, then its entry in the table. The
-  // id waits in `local` for the second.
-  constexpr int64_t id_ahead = 48, entry_ahead = 16;
+  constexpr int64_t ahead = 32;
   const int64_t n = h.num_edges;
-  const int64_t* edges = h.edges.data();
-  const NodeId* col = graph_.col_idx().data();
-  NodeId* local = h.local.data();
+  NodeId* sources = h.sources.data();
   NodeId* vertices = vertices_.data();
-  for (int64_t i = -id_ahead; i < n; ++i) {
-    if (i + id_ahead < n) __builtin_prefetch(col + edges[i + id_ahead]);
-    const int64_t k = i + entry_ahead;
-    if (k >= 0 && k < n) {
-      local[k] = col[edges[k]];
-      table_.prefetch(local[k]);
-    }
-    if (i < 0) continue;
-    const NodeId vertex = local[i];
-    local[i] = table_.insert(vertex);
-    vertices[count_] = vertex;
-    count_ = table_.size();
+  int64_t count = count_;
+  for (int64_t i = 0; i < n; ++i) {
+    if (i + ahead < n) table_.prefetch(sources[i + ahead]);
+    const NodeId vertex = sources[i];
+    sources[i] = table_.insert(vertex);
+    vertices[count] = vertex;
+    count = table_.size();
   }
+  count_ = count;
   h.num_src = count_;
 }
 
@@ -81,18 +79,18 @@ void HopSampler<Table>::reindex(int hop) {
   GraphArrays arrays;
   arrays.num_src = h.num_src;
   arrays.num_dst = h.num_dst;
-  arrays.row_ptr = std::move(h.row_ptr).freeze();
-  arrays.col_idx = std::move(h.local).freeze();
+  arrays.row_ptr = std::move(h.row_ptr).freeze(h.num_dst + 1);
+  arrays.col_idx = std::move(h.sources).freeze(h.num_edges);
   arrays.num_edge_types = graph_.num_edge_types();
   constexpr int64_t ahead = 48;
   const int64_t n = h.num_edges;
   const auto gather = [&]<class T>(const Array<T>& from) {
-    Buffer<T> to(n);
+    Pooled<T> to = pool_.take<T>(n);
     for (int64_t i = 0; i < n; ++i) {
       if (i + ahead < n) __builtin_prefetch(from.data() + h.edges[i + ahead]);
       to[i] = from[h.edges[i]];
     }
-    return std::move(to).freeze();
+    return std::move(to).freeze(n);
   };
   if (graph_.weighted()) arrays.edge_weight = gather(graph_.edge_weight());
   if (graph_.typed()) arrays.edge_type = gather(graph_.edge_type());
@@ -106,12 +104,12 @@ Sample HopSampler<Table>::finish() {
   for (size_t i = hops_.size(); i-- > 0;) {
     Hop& h = hops_[i];
     sample.blocks.push_back(std::move(h.block));
-    sample.edges.push_back(freeze_front(std::move(h.edges), h.num_edges));
-    sample.scale.push_back(h.scale.size() == 0 ? Array<float>() : freeze_front(std::move(h.scale), h.num_edges));
+    sample.edges.push_back(std::move(h.edges).freeze(h.num_edges));
+    sample.scale.push_back(h.scale.size() == 0 ? Array<float>() : std::move(h.scale).freeze(h.num_edges));
   }
-  Buffer<NodeId> vertices(count_);
+  Pooled<NodeId> vertices = pool_.take<NodeId>(count_);
   if (count_ > 0) std::memcpy(vertices.data(), vertices_.data(), static_cast<size_t>(count_) * sizeof(NodeId));
-  sample.vertices = std::move(vertices).freeze();
+  sample.vertices = std::move(vertices).freeze(count_);
   return sample;
 }
 

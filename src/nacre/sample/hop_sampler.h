@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "nacre/sample/pool.h"
 #include "nacre/sample/sample.h"
 #include "nacre/sample/vertex_table.h"
 
@@ -11,24 +12,15 @@ namespace nacre {
 // Above this many vertices a table with an entry per vertex costs more memory (and misses) than a hash table.
 constexpr int64_t kMaxDirectNodes = int64_t{1} << 25;
 
-// The first `size` values of a buffer that may be longer.
-template <class T>
-Array<T> freeze_front(Buffer<T>&& buffer, int64_t size) {
-  if (size == buffer.size()) return std::move(buffer).freeze();
-  auto whole = std::make_shared<Array<T>>(std::move(buffer).freeze());
-  const T* data = whole->data();
-  return Array<T>(std::move(whole), data, size);
-}
-
 // The edges of one hop and what becomes of them.
 struct Hop {
   int64_t num_dst = 0;
   int64_t num_src = 0;
   int64_t num_edges = 0;
-  Buffer<int64_t> row_ptr;  // num_dst + 1
-  Buffer<int64_t> edges;    // at least num_edges: positions in the full graph, ascending within a destination
-  Buffer<float> scale;      // the same, or of size 0
-  Buffer<NodeId> local;     // sources
+  Pooled<int64_t> row_ptr;  // num_dst + 1
+  Pooled<int64_t> edges;    // at least num_edges: positions in the full graph, ascending within a destination
+  Pooled<float> scale;      // the same, or of size 0
+  Pooled<NodeId> sources;   // the same: original ids, and local ones after insert
   Graph block;
 };
 
@@ -51,6 +43,7 @@ class HopSampler : public BatchSampler {
   const Graph& graph_;
   const SampleOptions& options_;
   uint64_t key_ = 0;  // of the batch
+  Pool pool_;
 
  private:
   void make_room(int64_t more);

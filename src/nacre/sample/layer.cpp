@@ -82,8 +82,8 @@ class LayerSampler final : public HopSampler<Table> {
   void keep_edges(Hop& hop, bool scaled) {
     int64_t kept = 0;
     for (const NodeId candidate : of_edge_) kept += static_cast<int64_t>(scale_[candidate] > 0);
-    hop.edges = Buffer<int64_t>(kept);
-    if (scaled) hop.scale = Buffer<float>(kept);
+    hop.edges = this->pool_.template take<int64_t>(kept);
+    if (scaled) hop.scale = this->pool_.template take<float>(kept);
     hop.num_edges = kept;
     hop.row_ptr[0] = 0;
     int64_t at = 0;

@@ -12,20 +12,45 @@ namespace {
 
 constexpr uint32_t kSmallCount = 32;
 
-// `count` ≤ kSmallCount distinct ones of [0, degree), ascending, as positions from `begin` on.
-inline void small_distinct(const draw::Stream& stream, uint32_t degree, uint32_t count, int64_t begin, int64_t* out) {
-  uint32_t drawn[kSmallCount];
-  draw::distinct(stream, degree, count, drawn, [&](uint32_t t, uint32_t i) {
-    uint32_t equal = 0;
-    for (uint32_t m = 0; m < i; ++m) equal |= static_cast<uint32_t>(drawn[m] == t);
-    return equal != 0;
-  });
-  // All differ: the place of each is the number of smaller ones. No branch depends on the draws.
-  for (uint32_t i = 0; i < count; ++i) {
-    uint32_t smaller = 0;
-    for (uint32_t m = 0; m < count; ++m) smaller += static_cast<uint32_t>(drawn[m] < drawn[i]);
-    out[smaller] = begin + drawn[i];
+// draw::distinct for `count` ≤ lanes < degree ≤ 2^31, ascending, as positions from `begin` on. The draws do not depend
+// on each other, so all are made first; where they differ, as they mostly do, the place of each is the number of
+// smaller ones. No branch depends on a draw but for that.
+template <uint32_t lanes>
+void few_distinct(const draw::Stream& stream, uint32_t degree, uint32_t count, int64_t begin, int64_t* out) {
+  int32_t drawn[lanes];
+  for (uint32_t i = 0; i < count; i += 4) {
+    const PhiloxBlock words = stream.four(i / 4);
+    for (uint32_t k = 0; k < 4; ++k) {
+      drawn[i + k] = static_cast<int32_t>(draw::below(words[k], uint64_t{degree - count + i + k} + 1));
+    }
   }
+  for (uint32_t i = count; i < lanes; ++i) drawn[i] = -1 - static_cast<int32_t>(i);
+  int32_t smaller[lanes] = {};
+  int32_t equal[lanes] = {};
+  for (uint32_t m = 0; m < count; ++m) {
+    for (uint32_t i = 0; i < lanes; ++i) smaller[i] += static_cast<int32_t>(drawn[m] < drawn[i]);
+    for (uint32_t i = 0; i < lanes; ++i) equal[i] += static_cast<int32_t>(drawn[m] == drawn[i]);
+  }
+  uint32_t pairs = 0;
+  for (uint32_t i = 0; i < lanes; ++i) pairs += static_cast<uint32_t>(equal[i]);
+  if (pairs == count) {  // each equals itself alone
+    for (uint32_t i = 0; i < count; ++i) out[smaller[i]] = begin + drawn[i];
+    return;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const int64_t drawn_before = begin + drawn[i];
+    int64_t pick = drawn_before;
+    uint32_t place = i;
+    for (uint32_t m = 0; m < i; ++m) pick = out[m] == drawn_before ? begin + degree - count + i : pick;
+    for (; place > 0 && out[place - 1] > pick; --place) out[place] = out[place - 1];
+    out[place] = pick;
+  }
+}
+
+inline void small_distinct(const draw::Stream& stream, uint32_t degree, uint32_t count, int64_t begin, int64_t* out) {
+  if (count <= 8) return few_distinct<8>(stream, degree, count, begin, out);
+  if (count <= 16) return few_distinct<16>(stream, degree, count, begin, out);
+  few_distinct<32>(stream, degree, count, begin, out);
 }
 
 struct Row {
@@ -48,9 +73,9 @@ class NeighborSampler final : public HopSampler<Table> {
     fanout_ = by_type ? options_.type_fanout[static_cast<size_t>(index)]
                       : std::vector<int>{options_.fanout[static_cast<size_t>(index)]};
     find_rows(hop);
-    hop.edges = Buffer<int64_t>(bound(hop.num_dst));
+    hop.edges = this->pool_.template take<int64_t>(bound(hop.num_dst));
     const bool whole = std::all_of(fanout_.begin(), fanout_.end(), [](int k) { return k < 0; });
-    if (!whole) hop.scale = Buffer<float>(hop.edges.size());
+    if (!whole) hop.scale = this->pool_.template take<float>(hop.edges.size());
     hop.row_ptr[0] = 0;
     if (whole) {
       take_all(hop);
@@ -121,7 +146,7 @@ class NeighborSampler final : public HopSampler<Table> {
         taken = degree;
         for (uint32_t k = 0; k < degree; ++k) out[k] = row.begin + k;
         for (uint32_t k = 0; k < degree; ++k) scale[k] = 1;
-      } else if (!replace && count <= kSmallCount) {
+      } else if (!replace && count <= kSmallCount && degree <= uint32_t{1} << 31) {
         small_distinct(stream, degree, count, row.begin, out);
         const float s = static_cast<float>(degree) / static_cast<float>(count);
         for (uint32_t k = 0; k < count; ++k) scale[k] = s;
@@ -133,8 +158,8 @@ class NeighborSampler final : public HopSampler<Table> {
           scale[k] = picks[k].scale;
         }
       }
-      out += taken;
       scale += taken;
+      out += taken;
       row_ptr[i + 1] = out - hop.edges.data();
     }
   }

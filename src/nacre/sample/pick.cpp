@@ -103,11 +103,11 @@ std::span<const Pick> Picker::by_sums(const draw::Stream& stream, std::span<cons
 std::span<const Pick> Picker::merged(const draw::Stream& stream, std::span<const double> weights, int count) {
   by_sums(stream, weights, count);
   size_t kept = 0;
-  for (size_t i = 0; i < picks_.size(); ++i) {
-    if (kept > 0 && picks_[kept - 1].index == picks_[i].index) {
-      picks_[kept - 1].scale += picks_[i].scale;
+  for (const Pick pick : picks_) {
+    if (kept > 0 && picks_[kept - 1].index == pick.index) {
+      picks_[kept - 1].scale += pick.scale;
     } else {
-      picks_[kept++] = picks_[i];
+      picks_[kept++] = pick;
     }
   }
   picks_.resize(kept);

@@ -30,7 +30,7 @@ struct SampleOptions {
   // Per hop; the first is the hop next to the seeds, as in PyG. -1: all. `neighbor`: edges each vertex draws; `layer`:
   // vertices the hop draws.
   std::vector<int> fanout;
-  // Per hop and edge type instead (neighbor, typed graphs): [hop][type].
+  // Per hop and edge type instead (neighbor, typed graphs): [hop][type]. 0: none of that type.
   std::vector<std::vector<int>> type_fanout;
   bool replace = false;       // an edge may be drawn more than once
   bool weighted = false;      // by edge weights instead of uniformly
@@ -54,28 +54,33 @@ struct Sample {
   int64_t num_seeds = 0;
   // Per block: the in-CSR position of every edge in the full graph. Edges of a destination keep their order there.
   std::vector<Array<int64_t>> edges;
-  // Per block, or empty where every edge stands for itself alone: Σ scale·m over a destination's sampled edges has
-  // Σ m over all its edges as its expectation.
+  // Per block, or empty where every edge stands for itself alone (a hop of fan-out -1): Σ scale·m over a destination's
+  // sampled edges has Σ m over all its edges as its expectation; edges that can never be drawn (weight 0 when drawing
+  // by weight, a type of fan-out 0) are left out of both. Uniform draws: degree / drawn, of the edge's type where types
+  // have fan-outs; weighted ones: draw.h; layer: layer.cpp; saint (given that the destination is in the subgraph):
+  // saint.h.
   std::vector<Array<float>> scale;
   Array<float> loss_scale;  // per seed, mean 1 over an epoch (saint: how rarely it comes up); empty: 1
   int64_t num_edges() const;
 };
 
 // One batch on its way through the hops, in the subtasks the scheduler runs. Calls for one hop come in the order
-// pick, insert, reindex; pick(h + 1) needs insert(h), reindex(h) may come any time after insert(h). Memory is kept
-// between batches. One batch at a time and thread per object; different objects share nothing they write.
+// pick, insert, reindex; pick(h + 1) needs insert(h), reindex(h) may come any time after insert(h), also on another
+// thread while later hops are sampled. Otherwise one batch at a time and thread per object; different objects share
+// nothing they write. Memory is kept between batches: that of a sample comes back when its arrays are dropped, on
+// whatever thread.
 class BatchSampler {
  public:
   virtual ~BatchSampler() = default;
   virtual int hops() const = 0;
   virtual void begin(std::span<const NodeId> seeds, const SampleKey& key) = 0;
-  // S, the algorithm: chooses the edges of the hop.
+  // S, the algorithm: chooses the edges of the hop and looks up where they come from.
   virtual void pick(int hop) = 0;
-  // S, the hash table: numbers the vertices met for the first time.
+  // S, the hash table: numbers the vertices met for the first time; every edge gets its source's number on the way.
   virtual void insert(int hop) = 0;
   // Original ids known so far (valid until the next insert or begin): what features can be looked up for.
   virtual std::span<const NodeId> vertices() const = 0;
-  // R: the block with local ids.
+  // R: the block with local ids, edge weights and types.
   virtual void reindex(int hop) = 0;
   virtual Sample finish() = 0;
 };

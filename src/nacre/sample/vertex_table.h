@@ -28,12 +28,16 @@ class DirectTable {
   void reserve(int64_t) {}
   void prefetch(NodeId vertex) const { __builtin_prefetch(entries_.data() + vertex, 1); }
   NodeId size() const { return static_cast<NodeId>(size_); }
-  // Its number; `next`, the number of vertices so far, if it is new.
+  // Its number; the number of vertices so far if it is new.
   NodeId insert(NodeId vertex) {
-    const uint32_t local = entries_[vertex] - static_cast<uint32_t>(base_);
-    if (local < static_cast<uint64_t>(size_)) return local;
-    entries_[vertex] = static_cast<uint32_t>(base_ + size_);
-    return static_cast<NodeId>(size_++);
+    // Whether a vertex is new is anyone's guess: no branch depends on it.
+    uint32_t& entry = entries_[vertex];
+    const uint32_t found = entry - static_cast<uint32_t>(base_);
+    const auto size = static_cast<uint32_t>(size_);
+    const uint32_t local = std::min(found, size);
+    entry = static_cast<uint32_t>(base_) + local;
+    size_ += static_cast<int64_t>(found >= size);
+    return local;
   }
   // Its number, or one that is not below size().
   NodeId find(NodeId vertex) const { return entries_[vertex] - static_cast<uint32_t>(base_); }
