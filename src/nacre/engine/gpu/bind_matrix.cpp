@@ -91,6 +91,13 @@ const void* as_bf16(const GpuKernel& g, StepList& steps, NodeRef operand, Rows r
   return copy;
 }
 
+// Products over a number of columns that is no multiple of what the library's fast kernels read at once go over the
+// copies' padding as well, which must be zeros then. Values of such widths are never kept as bf16: both are copies.
+bool over_padding(const GpuKernel& g, const Product& p, const GemmShape& shape) {
+  return p.narrow && g.kernel.kind != KernelKind::weight_grad && shape.k != narrow_ld(shape.k) &&
+         !g.narrow(g.kernel.args[0]) && !g.narrow(g.kernel.args[1]);
+}
+
 // Rows of a product done at a time where they lie in the workspace only until the next step has read them: enough to
 // keep the device busy. (A cacheful of them saves no time: the steps become too short.)
 int64_t rows_at_a_time(const GpuKernel& g, const Product& p, const GemmShape& shape) {
@@ -116,12 +123,19 @@ void add_steps(const GpuKernel& g, StepList& steps) {
   const auto room = [&](NodeRef operand, int64_t rows, int64_t width) {
     return p.narrow && !g.narrow(operand) ? steps.carve.take(rows * narrow_ld(width) * 2) : nullptr;
   };
+  const bool padded = over_padding(g, p, whole);
+  const int64_t b_room = padded && !whole.transpose_b ? narrow_ld(whole.k) : b_rows;
   void* a_copy = room(k.args[0], a_rows, whole.lda);
-  void* b_copy = room(k.args[1], b_rows, whole.ldb);
+  void* b_copy = room(k.args[1], b_room, whole.ldb);
   const int64_t c_row = whole.n * bytes_of_element(p.narrow_out);
   void* hidden = p.to < 0 ? steps.carve.take(most * c_row) : nullptr;
 
   GemmShape shape = whole;
+  if (padded) {
+    shape.k = narrow_ld(whole.k);
+    steps.zero(a_copy, a_rows * shape.k * 2);
+    steps.zero(b_copy, b_room * narrow_ld(whole.ldb) * 2);
+  }
   GemmArgs args;
   args.b = p.narrow ? as_bf16(g, steps, k.args[1], {0, b_rows}, b_copy, shape.ldb) : g.pointer(k.args[1]);
   args.bias = g.pointer(p.e.bias);
