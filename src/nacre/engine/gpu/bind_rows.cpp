@@ -31,8 +31,8 @@ int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 // Rows longer than this are cut into pieces, so that no group of threads works long after all others have ended: with
 // this many pieces every multiprocessor has its warps full several times over, and no piece takes a group very long.
-int64_t longest_piece(int64_t entries, int multiprocessors, int lanes) {
-  return std::clamp<int64_t>(entries / (int64_t{128} * multiprocessors), 8 * std::max(lanes, 8), 8192);
+int64_t longest_piece(int64_t entries, int multiprocessors, int64_t shortest) {
+  return std::clamp<int64_t>(entries / (int64_t{128} * multiprocessors), shortest, 8192);
 }
 
 // Pieces of long rows first: they take longest.
@@ -58,12 +58,13 @@ RowCut cut_rows(const cpu::RowView& view, int64_t longest) {
   return cut;
 }
 
-ReduceRows reduce_rows(const GpuKernel& g, int lanes, bool edge_ids) {
+ReduceRows reduce_rows(const GpuKernel& g, const cuda::ReduceSpec& spec) {
   const GpuRows& view = rows_view(g);
   // Undifferentiated, every row is one unit of work, however long.
   const int64_t longest =
       g.executor.plan().options.differentiate
-          ? longest_piece(view.host->row_ptr[view.host->rows], g.context.device().info().multiprocessors, lanes)
+          ? longest_piece(view.host->row_ptr[view.host->rows], g.context.device().info().multiprocessors,
+                          cuda::reduce_shortest_piece(spec))
           : INT32_MAX;
   const std::string key = fmt::format("{} {}", static_cast<const void*>(view.host.get()), longest);
   ReduceRows rows = g.context.reduce_rows(key, [&] {
@@ -74,7 +75,7 @@ ReduceRows reduce_rows(const GpuKernel& g, int lanes, bool edge_ids) {
     r.row_vertex = view.row_vertex;
     return r;
   });
-  if (edge_ids) rows.edge_id = g.context.edge_ids(view);
+  if (spec.side.edge_ids) rows.edge_id = g.context.edge_ids(view);
   return rows;
 }
 
@@ -216,7 +217,7 @@ template <class F>
 auto with_reduction(const GpuKernel& g, const F& use) {
   if (g.kernel.kind == KernelKind::reduce) {
     cuda::ReduceSpec spec = reduce_spec(g, g.kernel.program, g.kernel.value, side_of(rows_view(g)));
-    const ReduceRows rows = reduce_rows(g, cuda::reduce_lanes(spec), spec.side.edge_ids);
+    const ReduceRows rows = reduce_rows(g, spec);
     return use(Reduction{g, spec, rows, {}});
   }
   const int tiles = column_tiles(g);
@@ -232,7 +233,7 @@ auto with_reduction(const GpuKernel& g, const F& use) {
   }
   // An entry's edge only says where its weight is.
   if (weights_in_order(g) || g.kernel.args[1] < 0) spec.side.edge_ids = false;
-  ReduceRows rows = reduce_rows(g, cuda::reduce_lanes(spec), spec.side.edge_ids);
+  ReduceRows rows = reduce_rows(g, spec);
   rows.col = spmm_columns(g);
   return use(Reduction{g, spec, rows, {}});
 }

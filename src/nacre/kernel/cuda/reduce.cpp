@@ -370,7 +370,12 @@ int reduce_batch(const ReduceSpec& spec) {
   return is_thin(spec) ? 1 : batch_for(*spec.program, lanes_of(spec), vector_of_spec(spec), common(spec));
 }
 
-int reduce_lanes(const ReduceSpec& spec) { return lanes_of(spec); }
+// Groups of whole warps with few rows in flight wait longest for each entry.
+int64_t reduce_shortest_piece(const ReduceSpec& spec) {
+  const int lanes = lanes_of(spec), batch = reduce_batch(spec);
+  if (lanes == 32 && batch < 8 && !has_products(*spec.program)) return int64_t{32} * batch;
+  return int64_t{8} * std::max(lanes, 8);
+}
 
 RowSource reduce_source(const ReduceSpec& spec) { return ReduceText(spec).make(); }
 

@@ -35,7 +35,8 @@ struct ReduceSpec {
   int min_blocks = 0;  // blocks a multiprocessor must hold: bounds the registers
 };
 int reduce_batch(const ReduceSpec& spec);  // by rule
-int reduce_lanes(const ReduceSpec& spec);  // threads that share the elements of a row
+// Entries of a row that are worth a group of threads of their own.
+int64_t reduce_shortest_piece(const ReduceSpec& spec);
 
 // A kernel and how many units of work (rows, entries, segments) a block takes.
 struct RowSource {
