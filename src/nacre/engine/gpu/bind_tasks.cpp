@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "nacre/base/error.h"
+#include "nacre/base/parallel.h"
 #include "nacre/engine/gpu/rows_parts.h"
 
 namespace nacre {
@@ -20,6 +22,15 @@ struct TaskWalk {
   RowCut cut;
 };
 
+// By row, then by position: sums and maxima meet the edges of a row in the same order under any table. Many tables have
+// them so already.
+void order_window(const GTasks& tasks, const Array<NodeId>& row_of, std::span<uint32_t> entries) {
+  const auto before = [&](uint32_t a, uint32_t b) {
+    return std::pair(row_of[a], tasks.edge_at(a)) < std::pair(row_of[b], tasks.edge_at(b));
+  };
+  if (!std::is_sorted(entries.begin(), entries.end(), before)) std::sort(entries.begin(), entries.end(), before);
+}
+
 TaskWalk walk_tasks(const GTasks& tasks, bool by_dst, int64_t rows, int64_t window) {
   const int64_t edges = tasks.num_edges();
   TaskWalk w;
@@ -27,25 +38,30 @@ TaskWalk walk_tasks(const GTasks& tasks, bool by_dst, int64_t rows, int64_t wind
   w.edge.resize(static_cast<size_t>(edges));
   const Array<NodeId>& row_of = by_dst ? tasks.dst : tasks.src;
   const Array<NodeId>& other = by_dst ? tasks.src : tasks.dst;
-  std::vector<int64_t> order(static_cast<size_t>(edges));
-  std::iota(order.begin(), order.end(), 0);
+  std::vector<uint32_t> order(static_cast<size_t>(edges)), row(order.size());
+  std::iota(order.begin(), order.end(), 0U);
+  const int64_t windows = (tasks.num_tasks() + window - 1) / window;
+  const auto border = [&](int64_t i) { return tasks.task_ptr[std::min(i * window, tasks.num_tasks())]; };
+  parallel_for(windows, std::max<int64_t>(1, windows / 4096), [&](int64_t b, int64_t e) {
+    for (int64_t i = b; i < e; ++i) {
+      order_window(tasks, row_of, std::span(order).subspan(static_cast<size_t>(border(i)), border(i + 1) - border(i)));
+    }
+    for (auto i = static_cast<size_t>(border(b)); i < static_cast<size_t>(border(e)); ++i) {
+      row[i] = row_of[order[i]];
+      w.col[i] = other[order[i]];
+      w.edge[i] = static_cast<uint32_t>(tasks.edge_at(order[i]));
+    }
+  });
   std::vector<int32_t> pieces(static_cast<size_t>(rows), 0), length(static_cast<size_t>(rows), 0);
   std::vector<RowSegment>& segments = w.cut.segments;
-  for (int64_t t = 0; t < tasks.num_tasks(); t += window) {
-    const int64_t begin = tasks.task_ptr[t], end = tasks.task_ptr[std::min(t + window, tasks.num_tasks())];
-    // By row, then by position: sums and maxima meet the edges of a row in the same order under any table.
-    std::sort(order.begin() + begin, order.begin() + end, [&](int64_t a, int64_t b) {
-      return std::pair(row_of[a], tasks.edge_at(a)) < std::pair(row_of[b], tasks.edge_at(b));
-    });
-    for (int64_t i = begin; i < end;) {
-      const NodeId row = row_of[order[static_cast<size_t>(i)]];
+  for (int64_t t = 0; t < windows; ++t) {
+    const int64_t end = border(t + 1);
+    for (int64_t i = border(t); i < end;) {
+      const NodeId r = row[static_cast<size_t>(i)];
       int64_t e = i;
-      for (; e < end && row_of[order[static_cast<size_t>(e)]] == row; ++e) {
-        w.col[static_cast<size_t>(e)] = other[order[static_cast<size_t>(e)]];
-        w.edge[static_cast<size_t>(e)] = static_cast<uint32_t>(tasks.edge_at(order[static_cast<size_t>(e)]));
-      }
-      segments.push_back({row, pieces[row]++, -1, 0, i, e});
-      length[row] += static_cast<int32_t>(e - i);
+      while (e < end && row[static_cast<size_t>(e)] == r) ++e;
+      segments.push_back({r, pieces[r]++, -1, 0, i, e});
+      length[r] += static_cast<int32_t>(e - i);
       i = e;
     }
   }
@@ -121,7 +137,8 @@ GemmShape grad_shape(const GpuKernel& g, const GradChunks& c, int64_t rows, bool
   s.ldb = c.n;
   s.ldc = c.n;
   s.beta = add ? 1.0F : 0.0F;
-  s.type = g.context.options().precision;
+  const GemmType type = g.context.options().precision;
+  s.type = type == GemmType::bf16 ? GemmType::tf32 : type;  // both sides are f32
   return s;
 }
 
