@@ -75,6 +75,8 @@ void add_model_options(Command command, RunConfig& c) {
   command.add_option("--model", m.model, "one of " + names).show_default().group("Model");
   command.add_option("--layers", m.layers, "message-passing layers").show_default().group("Model");
   command.add_option("--hidden", m.hidden, "width of hidden layers, all heads together").show_default().group("Model");
+  command.add_option("--input-dim", m.in_dim, "several kinds of vertices: width their features are projected to")
+      .group("Model");
   command.add_option("--heads", m.heads, "attention heads; default: the model's own").group("Model");
   command.add_option("--out-heads", m.out_heads, "attention heads of the last layer, averaged")
       .show_default()
