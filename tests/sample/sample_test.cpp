@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <thread>
 
 #include "checks.h"
 #include "nacre/base/error.h"
@@ -209,6 +210,33 @@ TEST(LayerSampler, DrawsSoManyVerticesAndKeepsAllTheirEdges) {
   EXPECT_EQ(
       sample.blocks[0].num_edges(),
       full_neighbours(graph, {sample.vertices.data(), static_cast<size_t>(sample.blocks[1].num_src())}).num_edges());
+}
+
+// The scheduler may leave reindexing to another thread and goes on sampling; samples are dropped on any thread.
+TEST(EverySampler, ReindexingMayRunBesideLaterHops) {
+  const Graph graph = random_graphs(37, 400)[3].graph;
+  for (const SamplerKind kind : kKinds) {
+    SCOPED_TRACE(sampler_name(kind));
+    const Sampler sampler(graph, options_of(kind));
+    const auto seeds = seeds_for(kind, graph);
+    const auto batch_sampler = sampler.make_batch_sampler();
+    std::thread last;
+    for (uint64_t batch = 0; batch < 10; ++batch) {
+      batch_sampler->begin(seeds, {3, batch});
+      std::vector<std::thread> reindexing;
+      for (int hop = 0; hop < batch_sampler->hops(); ++hop) {
+        batch_sampler->pick(hop);
+        batch_sampler->insert(hop);
+        reindexing.emplace_back([&, hop] { batch_sampler->reindex(hop); });
+      }
+      for (std::thread& thread : reindexing) thread.join();
+      auto sample = std::make_unique<Sample>(batch_sampler->finish());
+      expect_equal(*sample, sampler.sample(seeds, {3, batch}));
+      if (last.joinable()) last.join();
+      last = std::thread([dropped = std::move(sample)]() mutable { dropped.reset(); });
+    }
+    last.join();
+  }
 }
 
 // The scheduler's order: look-ups after every insert, reindexing as late as can be; one object for many batches.
