@@ -327,6 +327,20 @@ TEST(NeighborSampler, DrawsAreThoseOfTheHeader) {
   }
 }
 
+TEST(NeighborSampler, HopsEpochsBatchesAndSeedsDrawAnew) {
+  const Graph graph = star(300);
+  const NodeId seed = 0;
+  const auto picked = [&](uint64_t number, const SampleKey& key, size_t hop) {
+    SampleOptions options = fanouts({6, 6});
+    options.seed = number;
+    const Sample sample = Sampler(graph, options).sample({&seed, 1}, key);
+    return std::vector<int64_t>(sample.edges[1 - hop].begin(), sample.edges[1 - hop].begin() + 6);
+  };
+  const std::set<std::vector<int64_t>> different = {picked(1, {1, 1}, 0), picked(1, {1, 1}, 1), picked(2, {1, 1}, 0),
+                                                    picked(1, {2, 1}, 0), picked(1, {1, 2}, 0)};
+  EXPECT_EQ(different.size(), 5u);
+}
+
 TEST(Draw, LogarithmAndExponentialAreAccurate) {
   for (int i = 1; i < 20000; ++i) {
     const double x = std::exp(-0.002 * i), y = 1 - 0x1p-53 * i;

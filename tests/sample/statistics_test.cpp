@@ -115,6 +115,29 @@ TEST(Weighted, FrequenciesFollowTheWeights) {
   expect_chi_square(statistic, 5);
 }
 
+// 0 is met from 2 and 3, 1 from 2 alone: importance (1/2)² + 1² and (1/2)².
+TEST(Layer, VerticesAreDrawnByTheirImportance) {
+  EdgeList list;
+  list.num_nodes = 4;
+  list.src = {2, 3, 2};
+  list.dst = {0, 0, 1};
+  const Graph graph = build_graph(list, "importance");
+  constexpr int batches = 6000;
+  const std::vector<NodeId> seeds = {0, 1};
+  for (const bool replace : {false, true}) {
+    SampleOptions options = fanout(1, replace);
+    options.kind = SamplerKind::layer;
+    const Sampler sampler(graph, options);
+    int third = 0;
+    for (int b = 0; b < batches; ++b) {
+      const Sample sample = sampler.sample(seeds, {.epoch = 1, .batch = static_cast<uint64_t>(b)});
+      ASSERT_EQ(sample.vertices.size(), 3);
+      third += static_cast<int>(sample.vertices[2] == 3);
+    }
+    EXPECT_NEAR(third / static_cast<double>(batches), 1 / 6.0, 3.5 * std::sqrt(5 / 36.0 / batches));
+  }
+}
+
 void expect_unbiased(const Graph& graph, const SampleOptions& options, int batches) {
   const auto seeds = all_vertices(graph);
   const EdgeMeans means = scale_means(Sampler(graph, options), seeds, batches);
