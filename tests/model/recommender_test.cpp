@@ -62,8 +62,11 @@ class Plain {
       const Matrix y = o_.model == "ngcf" ? ngcf_layer(l, x) : lightgcn_layer(l, x);
       all.resize(y.size());
       for (size_t i = 0; i < y.size(); ++i) {
+        double squares = 0;
+        for (const double v : y[i]) squares += v * v;
+        const bool shorten = o_.knobs.contains("normalize") && o_.knobs.at("normalize") != 0 && squares > 0;
         for (size_t k = 0; k < y[i].size(); ++k) {
-          if (o_.model == "ngcf") all[i].push_back(y[i][k]);
+          if (o_.model == "ngcf") all[i].push_back(shorten ? y[i][k] / std::sqrt(squares) : y[i][k]);
           if (o_.model == "lightgcn") all[i][k] += y[i][k];
         }
       }
@@ -130,8 +133,10 @@ ModelOptions options_of(const std::string& model, int layers, bool weighted = fa
 }
 
 std::vector<ModelOptions> cases() {
+  ModelOptions normalized = options_of("ngcf", 2);
+  normalized.knobs["normalize"] = 1;
   return {options_of("lightgcn", 3), options_of("lightgcn", 1, true), options_of("ngcf", 2),
-          options_of("ngcf", 1, true)};
+          options_of("ngcf", 1, true), normalized};
 }
 
 TEST(Ngcf, and_lightgcn_match_their_formulas) {

@@ -16,6 +16,13 @@ Value activate(Napa& net, Value y, const std::string& name) {
   return name == "leaky_relu" ? net.leaky_relu(y, kSlope) : net.activation(y, name);
 }
 
+// What a layer adds to the embedding: with knob `normalize` rows of length 1, as in the authors' program (the paper
+// does not say so), and rows of zeros as they are.
+Value piece(Napa& net, Value y, const ModelOptions& options) {
+  if (options.knobs.at("normalize") == 0) return y;
+  return y * net.inv_sqrt(net.row_sum(y * y, 0));
+}
+
 Value build(Napa& net, const ModelOptions& options) {
   Value x = net.dropout(net.features(options.in_dim), options.input_dropout);
   std::vector<Value> outputs = {x};
@@ -28,7 +35,7 @@ Value build(Napa& net, const ModelOptions& options) {
     y = activate(net, net.norm(y, "norm", options.norm), options.activation);
     if (options.residual && own.dims() == y.dims()) y = y + own;
     x = net.dropout(y, options.dropout);
-    outputs.push_back(x);
+    outputs.push_back(piece(net, x, options));
   }
   net.end_layers();
   Value all = outputs[0];
@@ -43,7 +50,8 @@ ModelEntry ngcf_model() {
   return {{.name = "ngcf",
            .about = "neural graph collaborative filtering: neighbours and their products with the vertex itself",
            .supports_edge_weight = true,
-           .activation = "leaky_relu"},
+           .activation = "leaky_relu",
+           .knobs = {{"normalize", 0.0, "1: layers' results enter the embedding as rows of length 1"}}},
           build};
 }
 
