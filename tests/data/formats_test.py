@@ -107,6 +107,45 @@ class Formats(unittest.TestCase):
                             self.assertEqual(found[key], expected[key], key)
                     self.assertEqual([n for n in expected["notes"] if n not in found["notes"]], [])
 
+    def test_exported_kinds_are_the_same_set(self):
+        for name in ("igbh", "mag240m", "dgl-csv kinds", "graphbolt kinds", "triples", "lightgcn"):
+            case = next(c for c in self.cases if c.name == name)
+            converted, output = self.dir / "kinds.nacre", self.dir / "kinds.npz"
+            self.assertEqual(self.convert(case, converted).returncode, 0)
+            done = subprocess.run([NACRE, "data", "export", converted, output, "--quiet"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            expected, found = dump(case.path, case.format), dump(output)
+            for key in expected:
+                if key not in ("notes", "name", "original_ids", "node_names"):
+                    self.assertEqual(found[key], expected[key], f"{name}: {key}")
+            with np.load(output) as arrays:
+                self.assertEqual([word.decode() for word in arrays["node_types"]], expected["node_types"])
+
+    def test_kinds_are_projected_to_a_width(self):
+        case = next(c for c in self.cases if c.name == "igbh")
+        done = subprocess.run([NACRE, "train", "--data", case.path, "--format", case.format, "--model", "rgcn", "--hidden", "8",
+                               "--input-dim", "6", "--epochs", "1"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("projected to 6", done.stderr)
+
+    def test_ogb_splits_of_pytorch(self):
+        for name, inner in (("ogb npz", None), ("ogb-hetero npz", "paper")):
+            case = next(c for c in self.cases if c.name == name)
+            parts = dict(train=write_formats.TRAIN, valid=write_formats.VAL, test=write_formats.TEST)
+            for layout in ("dict", "files")[:1 if inner else 2]:
+                folder = self.dir / f"pt {name} {layout}"
+                shutil.copytree(case.path, folder)
+                shutil.rmtree(folder / "split")
+                (folder / "split/time").mkdir(parents=True)
+                if layout == "dict":
+                    arrays = {key: np.array(ids) if key == "valid" else old_pickle.Tensor(ids) for key, ids in parts.items()}
+                    old_pickle.torch_file(folder / "split/time/split_dict.pt",
+                                          {key: {inner: ids} for key, ids in arrays.items()} if inner else arrays)
+                else:
+                    for key, ids in parts.items():
+                        old_pickle.torch_file(folder / f"split/time/{key}.pt", old_pickle.Tensor(ids))
+                self.assertEqual(dump(folder)["fingerprint"], dump(case.path)["fingerprint"], f"{name} {layout}")
+
     def test_interrupted_conversion_of_a_folder_goes_on(self):
         case = write_formats.write(write_formats.igbh_large, self.dir / "large")
         whole, again = self.dir / "whole.nacre", self.dir / "again.nacre"

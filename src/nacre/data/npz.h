@@ -4,6 +4,10 @@
 //   x           [N, F] features              y           [N] classes (negative or NaN: none) or [N, C] of 0/1
 //   train_idx, val_idx, test_idx  ids, or train_mask, val_mask, test_mask  [N] of 0/1
 //   edge_weight [E], edge_type [E], num_nodes: optional
+// of several kinds of vertices, which have their ids one after the other, also
+//   node_types  [K] words                    node_offsets [K + 1]   x_KIND  features of a kind, instead of x
+//   relation_name [R] words, relation_src [R], relation_dst [R]: edge types, and the kinds they lead from and to
+// edges held out: val_edge_index, test_edge_index [2, E], val_edge_type, test_edge_type [E]
 // or the pairs of a recommender: train_user, train_item, test_user, test_item, num_users, num_items
 #pragma once
 
@@ -35,10 +39,15 @@ class NpzFile {
   std::unique_ptr<ByteStream> bytes(const std::string& key) const;
   // A single short string, which NumPy stores padded to four bytes or one byte a character.
   std::string text(const std::string& key) const;
+  // An array of short byte strings.
+  std::vector<std::string> words(const std::string& key) const;
 
  private:
   ZipArchive archive_;
 };
+
+// The key of the features of a kind of vertices.
+std::string kind_key(const std::string& kind);
 
 Dataset read_npz(const std::shared_ptr<const MappedFile>& file, const LoadOptions& options);
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <utility>
 
 #include "nacre/base/error.h"
@@ -15,6 +16,9 @@ namespace {
 constexpr std::array kKnownKeys = {"edge_index", "src",         "dst",       "x",          "y",        "train_idx",
                                    "val_idx",    "test_idx",    "valid_idx", "train_mask", "val_mask", "test_mask",
                                    "valid_mask", "edge_weight", "edge_type", "num_nodes"};
+constexpr std::array kKindKeys = {"node_types",      "node_offsets",  "relation_name",  "relation_src",
+                                  "relation_dst",    "num_classes",   "val_edge_index", "val_edge_type",
+                                  "test_edge_index", "test_edge_type"};
 
 void require_edges(const NpzFile& npz) {
   if (npz.has("edge_index") || (npz.has("src") && npz.has("dst"))) return;
@@ -93,10 +97,49 @@ int64_t vertex_count(const NpzFile& npz, const EdgeList& edges, const LoadOption
   return count;
 }
 
-void note_unknown(const NpzFile& npz, std::vector<std::string>& notes) {
+void read_kinds(const NpzFile& npz, Dataset& data) {
+  if (!npz.has("node_types")) return;
+  data.node_types = npz.words("node_types");
+  const auto numbers = [&](const char* key) {
+    const Buffer<int64_t> values = npz.open(key).to_i64(NanAs::error);
+    return std::vector<int64_t>(values.data(), values.data() + values.size());
+  };
+  data.node_offsets = numbers("node_offsets");
+  const std::vector<std::string> names = npz.words("relation_name");
+  const std::vector<int64_t> src = numbers("relation_src");
+  const std::vector<int64_t> dst = numbers("relation_dst");
+  for (size_t r = 0; r < names.size(); ++r) {
+    const auto kind = [&](const std::vector<int64_t>& kinds) {
+      const bool known = r < kinds.size() && kinds[r] >= 0 && kinds[r] < static_cast<int64_t>(data.node_types.size());
+      if (!known) throw UserError(npz.name() + "[relation_name] entry " + std::to_string(r), "leads between no kinds");
+      return static_cast<int>(kinds[r]);
+    };
+    data.relations.push_back({kind(src), names[r], kind(dst)});
+  }
+  for (size_t k = 0; k < data.node_types.size(); ++k) {
+    const std::string key = kind_key(data.node_types[k]);
+    if (!npz.has(key)) continue;
+    data.type_features.resize(data.node_types.size());
+    data.origins.type_features.resize(data.node_types.size());
+    data.type_features[k] = features_from(npz.open(key));
+    data.origins.type_features[k] = {npz.name() + "[" + key + "]"};
+  }
+}
+
+HeldOutEdges read_held_out(const NpzFile& npz, const std::string& part, std::vector<std::string>& notes) {
+  if (!npz.has(part + "_edge_index")) return {};
+  EdgeList edges = pairs_from(npz.open(part + "_edge_index"), PairLayout::two_rows, notes);
+  if (npz.has(part + "_edge_type")) edge_type_from(npz.open(part + "_edge_type"), edges);
+  return {std::move(edges.src), std::move(edges.dst), std::move(edges.type)};
+}
+
+void note_unknown(const NpzFile& npz, const Dataset& data, std::vector<std::string>& notes) {
   std::string unknown;
   for (const std::string& key : npz.keys()) {
+    const auto is_of = [&](const std::string& kind) { return key == kind_key(kind); };
+    if (std::any_of(data.node_types.begin(), data.node_types.end(), is_of)) continue;
     if (std::find(kKnownKeys.begin(), kKnownKeys.end(), key) != kKnownKeys.end()) continue;
+    if (std::find(kKindKeys.begin(), kKindKeys.end(), key) != kKindKeys.end()) continue;
     unknown += (unknown.empty() ? "" : ", ") + key;
   }
   if (!unknown.empty()) notes.push_back("arrays that were not used: " + unknown);
@@ -149,6 +192,31 @@ std::string NpzFile::text(const std::string& key) const {
   return bytes;
 }
 
+std::vector<std::string> NpzFile::words(const std::string& key) const {
+  const ZipEntry* entry = archive_.find(key + ".npy");
+  constexpr int64_t most = 64 << 20;
+  const auto refuse = [&] {
+    throw UserError(name() + "[" + key + "] at byte 0", "is no array of byte strings", "save it as dtype S");
+  };
+  if (entry == nullptr || entry->size > most) refuse();
+  std::string bytes(static_cast<size_t>(entry->size), '\0');
+  archive_.open(*entry)->read(bytes.data(), entry->size);
+  const size_t end = bytes.find('\n');
+  const size_t type = bytes.find("'|S");
+  size_t width = 0;
+  if (!bytes.starts_with("\x93NUMPY") || end == std::string::npos || type > end) refuse();
+  std::from_chars(bytes.data() + type + 3, bytes.data() + end, width);
+  if (width == 0 || (bytes.size() - end - 1) % width != 0) refuse();
+  std::vector<std::string> words;
+  for (size_t at = end + 1; at < bytes.size(); at += width) {
+    words.push_back(bytes.substr(at, width));
+    words.back().resize(std::min(words.back().size(), words.back().find('\0')));
+  }
+  return words;
+}
+
+std::string kind_key(const std::string& kind) { return "x_" + kind; }
+
 Dataset read_npz(const std::shared_ptr<const MappedFile>& file, const LoadOptions& options) {
   const NpzFile npz(file);
   if (npz.has("train_user") && npz.has("train_item")) return read_interactions(npz);
@@ -156,12 +224,20 @@ Dataset read_npz(const std::shared_ptr<const MappedFile>& file, const LoadOption
   Dataset data;
   EdgeList edges = read_edges(npz, data.notes);
   edges.num_nodes = vertex_count(npz, edges, options);
+  // The last relations may have no edges.
+  if (npz.has("relation_name"))
+    edges.num_types = std::max(edges.num_types, static_cast<int>(npz.words("relation_name").size()));
   data.graph = graph_from(std::move(edges), npz.name());
   data.origins.graph = {npz.name(), "edge"};
   if (npz.has("x")) set_features(npz.open("x"), data);
   if (npz.has("y")) labels_from(npz.open("y"), data);
+  if (npz.has("num_classes") && !data.labels.empty())
+    data.num_classes = std::max(data.num_classes, npz.open("num_classes").scalar_i64());
   splits_from(npz, data.num_nodes(), data);
-  note_unknown(npz, data.notes);
+  read_kinds(npz, data);
+  data.val_edges = read_held_out(npz, "val", data.notes);
+  data.test_edges = read_held_out(npz, "test", data.notes);
+  note_unknown(npz, data, data.notes);
   return data;
 }
 

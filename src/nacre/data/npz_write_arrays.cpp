@@ -78,6 +78,17 @@ void NpzWriter::add_word(const std::string& key, std::string_view word) {
   end();
 }
 
+void NpzWriter::add_words(const std::string& key, const std::vector<std::string>& words) {
+  size_t width = 1;
+  for (const std::string& word : words) width = std::max(width, word.size());
+  begin(key, npy_header("|S" + std::to_string(width), {static_cast<int64_t>(words.size())}));
+  for (std::string word : words) {
+    word.resize(width, '\0');
+    append(word);
+  }
+  end();
+}
+
 void NpzWriter::finish() {
   std::string tail;
   for (const Member& m : members_) tail += header_of(m, true);

@@ -47,6 +47,8 @@ class NpzWriter {
   }
   // A string, as NumPy writes np.array("csr").
   void add_word(const std::string& key, std::string_view word);
+  // Strings, as NumPy writes an array of bytes: each padded with zeros to the longest.
+  void add_words(const std::string& key, const std::vector<std::string>& words);
   void finish();
 
   // Hands out value(i) for all i as bytes, a piece at a time.
