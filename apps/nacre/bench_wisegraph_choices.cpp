@@ -106,8 +106,8 @@ double lost_by_trust(const Group& group) {
 }
 
 void add_samples(Report& report, const std::string& graph, const std::string& model, const DeviceProfile& profile,
-                 const std::vector<Sample>& samples) {
-  for (const Sample& s : samples) {
+                 const std::vector<Timing>& samples) {
+  for (const Timing& s : samples) {
     const double predicted = profile.model.predict(s.work);
     report.add({graph, model, s.work.kind, cell(s.seconds * 1e3), cell(predicted * 1e3),
                 cell(std::fabs(predicted / s.seconds - 1) * 100)});
@@ -115,14 +115,14 @@ void add_samples(Report& report, const std::string& graph, const std::string& mo
 }
 
 // Errors of all kernels, and of those long enough to matter.
-std::string kind_errors(const DeviceProfile& profile, const std::vector<Sample>& samples, Report& report) {
-  std::map<std::string, std::vector<Sample>> kinds;
-  for (const Sample& s : samples) kinds[s.work.kind].push_back(s);
+std::string kind_errors(const DeviceProfile& profile, const std::vector<Timing>& samples, Report& report) {
+  std::map<std::string, std::vector<Timing>> kinds;
+  for (const Timing& s : samples) kinds[s.work.kind].push_back(s);
   for (const auto& [kind, list] : kinds) {
     report.add({kind, std::to_string(list.size()), cell(profile.model.median_error(list) * 100)});
   }
-  std::vector<Sample> longer = samples;
-  std::erase_if(longer, [](const Sample& sample) { return sample.seconds < kLong; });
+  std::vector<Timing> longer = samples;
+  std::erase_if(longer, [](const Timing& sample) { return sample.seconds < kLong; });
   return fmt::format("{:.1f} % (median of {}; {:.1f} % of the {} that take a millisecond or more)",
                      profile.model.median_error(samples) * 100, samples.size(),
                      profile.model.median_error(longer) * 100, longer.size());
@@ -134,7 +134,7 @@ void bench_cost_model(WiseBench& bench) {
   Report groups({"graph", "model", "group", "candidates", "rank_of_best", "top5", "lost_by_trust_percent"});
   Report all({"graph", "model", "group", "candidate", "predicted_ms", "measured_ms"});
   Report kernels({"graph", "model", "kernel", "measured_ms", "predicted_ms", "error_percent"});
-  std::vector<Sample> samples;
+  std::vector<Timing> samples;
   int cases = 0, within = 0, hard = 0, hard_within = 0;
   for (const std::string& graph : bench.options().graphs) {
     for (const std::string& model : bench.options().models) {
@@ -221,7 +221,7 @@ void bench_placement(WiseBench& bench) {
   constexpr double kClose = 1.03;
   Report report({"features", "hidden", "site", "direction", "chosen", "chosen_ms", "best_ms", "over_best_percent"});
   Report kernels({"graph", "model", "kernel", "measured_ms", "predicted_ms", "error_percent"});
-  std::vector<Sample> samples;
+  std::vector<Timing> samples;
   std::vector<double> errors, adapted_errors;  // of the kernels that sum and multiply
   int cases = 0, good = 0;
   const std::string spec = bench.graph_for(bench.options().graphs.front(), "gcn");
@@ -248,7 +248,7 @@ void bench_placement(WiseBench& bench) {
       adapted.correct(planned.search.samples);
       add_samples(kernels, fmt::format("{} features, hidden {}", features, hidden), "gcn", bench.profile(),
                   ledger.samples());
-      for (const Sample& s : ledger.samples()) {
+      for (const Timing& s : ledger.samples()) {
         samples.push_back(s);
         if (s.work.kind != "spmm" && s.work.kind != "matmul" && s.work.kind != "weight_grad") continue;
         errors.push_back(std::fabs(bench.profile().model.predict(s.work) / s.seconds - 1));

@@ -155,7 +155,9 @@ void add_execution_options(Command command, RunConfig& c) {
                   "f32; on a GPU also tf32 (matrix products) or bf16 (wide values in memory, too)")
       .show_default()
       .group("Execution");
-  command.add_option("--mode", c.mode, "full: every epoch is one step over the whole graph")
+  command
+      .add_option("--mode", c.mode,
+                  "full: every epoch is one step over the whole graph; minibatch: many steps over sampled parts")
       .show_default()
       .group("Execution");
   command
@@ -172,6 +174,86 @@ void add_execution_options(Command command, RunConfig& c) {
           "--memory-limit", [&c](const std::string& text) { c.memory_limit = parse_size("--memory-limit", text); },
           "most memory a run may use, e.g. 6G; default: what is free")
       .group("Execution");
+}
+
+namespace {
+
+int fanout_number(const std::string& text) {
+  int value = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, value);
+  if (parsed.ec != std::errc() || parsed.ptr != end || value < -1 || value == 0)
+    throw UserError("--fanout", "'" + text + "' is no number of neighbours", "write for instance 15,10,5; -1 = all");
+  return value;
+}
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts(1);
+  for (const char ch : text) {
+    if (ch == at) {
+      parts.emplace_back();
+    } else {
+      parts.back() += ch;
+    }
+  }
+  return parts;
+}
+
+// "15,10,5", or by edge type "15/5,10/5": every hop's numbers of the types 0, 1, …
+void set_fanout(const std::string& text, SampleOptions& s) {
+  s.fanout.clear();
+  s.type_fanout.clear();
+  const bool typed = text.find('/') != std::string::npos;
+  for (const std::string& hop : split(text, ',')) {
+    if (!typed) {
+      s.fanout.push_back(fanout_number(hop));
+      continue;
+    }
+    s.type_fanout.emplace_back();
+    for (const std::string& type : split(hop, '/')) s.type_fanout.back().push_back(fanout_number(type));
+  }
+}
+
+void set_sampler(const std::string& name, SampleOptions& s) {
+  for (const SamplerKind kind : {SamplerKind::neighbor, SamplerKind::layer, SamplerKind::saint_vertex,
+                                 SamplerKind::saint_edge, SamplerKind::saint_walk}) {
+    if (name != sampler_name(kind)) continue;
+    s.kind = kind;
+    return;
+  }
+  throw UserError("--sampler", "'" + name + "' means nothing",
+                  "use neighbor, layer, saint-vertex, saint-edge or saint-walk");
+}
+
+}  // namespace
+
+void add_batch_options(Command command, RunConfig& c) {
+  SampleOptions& s = c.sampling;
+  LoaderOptions& l = c.loader;
+  command.add_option("--batch-size", c.batch_size, "vertices (or interactions) of a mini-batch")
+      .show_default()
+      .group("Mini-batches");
+  command
+      .add_call(
+          "--fanout", [&s](const std::string& text) { set_fanout(text, s); },
+          "neighbours each vertex draws, per layer, next to the seeds first: 15,10,5; -1 = all;\n"
+          "by edge type 15/5,10/5; with --sampler layer the vertices a layer draws")
+      .group("Mini-batches");
+  command
+      .add_call(
+          "--sampler", [&s](const std::string& text) { set_sampler(text, s); },
+          "neighbor, layer (LADIES), saint-vertex, saint-edge or saint-walk (GraphSAINT); default: neighbor")
+      .group("Mini-batches");
+  command.add_flag("--replace", s.replace, "draw with replacement").group("Mini-batches");
+  command.add_flag("--weighted-sampling", s.weighted, "draw by edge weight").group("Mini-batches");
+  command.add_option("--walk-length", s.walk_length, "of saint-walk").show_default().group("Mini-batches");
+  command.add_option("--prefetch", l.in_flight, "batches prepared ahead; 0 = none")
+      .show_default()
+      .group("Mini-batches");
+  command.add_flag("!--no-subtasks", l.subtasks, "prepare a batch stage by stage, not hop by hop")
+      .group("Mini-batches");
+  command.add_flag("!--no-relax", l.relax, "sample and update hash tables as one task").group("Mini-batches");
+  command.add_flag("!--no-stream", l.stream, "send features when all have been looked up").group("Mini-batches");
 }
 
 void add_planned_epochs(Command command, RunConfig& c) {
@@ -193,7 +275,8 @@ void apply_execution(const RunConfig& c) {
   if (c.threads > 0) set_num_threads(c.threads);
   choose_device(c.device, c.precision);
   check_plan(c.plan);
-  if (c.mode != "full") throw UserError("--mode", "'" + c.mode + "' is not available in this build", "use full");
+  if (c.mode != "full" && c.mode != "minibatch")
+    throw UserError("--mode", "'" + c.mode + "' means nothing", "use full or minibatch");
 }
 
 GemmType gemm_precision(const std::string& precision) {
@@ -216,13 +299,21 @@ Dataset open_data(const RunConfig& c) {
   return dataset;
 }
 
-void show_session(const Session& session) {
+namespace {
+
+template <class AnySession>
+void show(const AnySession& session) {
   for (const std::string& note : session.notes()) log_info("note: " + note);
   if (!session.planning().source.empty()) log_info("plan " + how_found(session.planning()));
   std::string bill = memory_text(session.memory());
   bill.pop_back();
   log_info("memory:\n" + bill);
 }
+
+}  // namespace
+
+void show_session(const Session& session) { show(session); }
+void show_session(const BatchSession& session) { show(session); }
 
 Dfg written_dfg(const Session& session) {
   ModelOptions options = session.config().model;

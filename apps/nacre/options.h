@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "nacre/device/device.h"
+#include "nacre/train/batch_session.h"
 #include "nacre/train/session.h"
 #include "nacre/train/trainer.h"
 
@@ -15,6 +16,8 @@ void add_data_options(Command command, RunConfig& config, bool required);
 void add_model_options(Command command, RunConfig& config);
 void add_training_options(Command command, RunConfig& config);
 void add_execution_options(Command command, RunConfig& config);
+// --batch-size, --fanout and how batches are sampled and scheduled.
+void add_batch_options(Command command, RunConfig& config);
 // --epochs for commands that plan and do not train: how long a run the search may reckon with.
 void add_planned_epochs(Command command, RunConfig& config);
 
@@ -31,6 +34,7 @@ void apply_execution(const RunConfig& config);
 GemmType gemm_precision(const std::string& precision);
 // The notes of a session and its bill, for people.
 void show_session(const Session& session);
+void show_session(const BatchSession& session);
 // The model of a session with its gradient, before any planning.
 Dfg written_dfg(const Session& session);
 // "searched in 1.2 s, 14 kernels timed", "from the cache", …

@@ -30,9 +30,9 @@ struct KindError {
   double median_error = 0;
 };
 
-std::map<std::string, KindError> errors_by_kind(const CostModel& model, const std::vector<Sample>& samples) {
-  std::map<std::string, std::vector<Sample>> kinds;
-  for (const Sample& s : samples) kinds[s.work.kind].push_back(s);
+std::map<std::string, KindError> errors_by_kind(const CostModel& model, const std::vector<Timing>& samples) {
+  std::map<std::string, std::vector<Timing>> kinds;
+  for (const Timing& s : samples) kinds[s.work.kind].push_back(s);
   std::map<std::string, KindError> errors;
   for (const auto& [kind, list] : kinds) errors[kind] = {list.size(), model.median_error(list)};
   return errors;
@@ -84,7 +84,7 @@ void run(const ProfileCommand& c) {
   log_info(fmt::format("measuring for about {:.0f} s", c.seconds));
   // Rates first, then the kernels: their timings are needed here to say how well the model fits them.
   DeviceProfile profile = measure_profile({.seconds = 0});
-  const std::vector<Sample> samples = calibration_samples(profile.cache_bytes, {.seconds = c.seconds});
+  const std::vector<Timing> samples = calibration_samples(profile.cache_bytes, {.seconds = c.seconds});
   profile.model = CostModel::fitted(samples);
   save_profile(profile);
   const bool kept = load_profile(profile.machine, profile.version).has_value();

@@ -28,11 +28,13 @@ struct TrainCommand {
 nlohmann::json or_null(double value) { return nlohmann::json::parse(json_number(value)); }
 
 // Bytes of a GPU's memory; negative where there is none.
-double device_peak(const Session& session) {
+template <class AnySession>
+double device_peak(const AnySession& session) {
   return session.gpu() == nullptr ? -1 : static_cast<double>(session.gpu()->device().peak_bytes());
 }
 
-std::string result_json(const Session& session, const TrainResult& r, const std::string& folder) {
+template <class AnySession>
+std::string result_json(const AnySession& session, const TrainResult& r, const std::string& folder) {
   const nlohmann::ordered_json j = {{"test_acc", or_null(r.test_score)},
                                     {"val_acc", or_null(r.val_score)},
                                     {"train_acc", or_null(r.train_score)},
@@ -62,7 +64,8 @@ std::string result_json(const Session& session, const TrainResult& r, const std:
   return j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-void say_result(const Session& session, const TrainResult& r, const std::string& folder) {
+template <class AnySession>
+void say_result(const AnySession& session, const TrainResult& r, const std::string& folder) {
   if (r.interrupted) {
     log_info(
         fmt::format("interrupted after epoch {}{}", r.epochs,
@@ -80,6 +83,24 @@ void say_result(const Session& session, const TrainResult& r, const std::string&
   if (!folder.empty()) fmt::print("run folder: {}\n", folder);
 }
 
+template <class AnySession>
+void train_with(TrainCommand& c) {
+  SessionNeeds needs;
+  const std::string last_plan = c.trainer.run_folder + "/plan.json";
+  if (c.trainer.resume && std::filesystem::exists(last_plan)) needs.resumed_plan = last_plan;
+  AnySession session(open_data(c.config), c.config, needs);
+  show_session(session);
+  session.start();
+  if (!c.no_checkpoint && c.trainer.run_folder.empty()) {
+    const std::string stem = std::filesystem::path(session.dataset().name).stem().string();
+    c.trainer.run_folder = fresh_run_folder("runs", stem + "-" + session.config().model.model);
+  }
+  const TrainResult result = train(session, c.trainer);
+  if (!c.trace.empty()) trace_write(c.trace);
+  say_result(session, result, c.trainer.run_folder);
+  if (c.json) fmt::print("{}\n", result_json(session, result, c.trainer.run_folder));
+}
+
 void run(TrainCommand& c) {
   if (c.no_checkpoint && (c.trainer.resume || !c.trainer.run_folder.empty())) {
     throw UserError("--no-checkpoint", "contradicts --checkpoint and --resume");
@@ -95,20 +116,11 @@ void run(TrainCommand& c) {
     if (!file.empty()) const PendingFile probe(file);
   }
   if (!c.trace.empty()) trace_start();
-  SessionNeeds needs;
-  const std::string last_plan = c.trainer.run_folder + "/plan.json";
-  if (c.trainer.resume && std::filesystem::exists(last_plan)) needs.resumed_plan = last_plan;
-  Session session(open_data(c.config), c.config, needs);
-  show_session(session);
-  session.start();
-  if (!c.no_checkpoint && c.trainer.run_folder.empty()) {
-    const std::string stem = std::filesystem::path(session.dataset().name).stem().string();
-    c.trainer.run_folder = fresh_run_folder("runs", stem + "-" + session.config().model.model);
+  if (c.config.mode == "minibatch") {
+    train_with<BatchSession>(c);
+  } else {
+    train_with<Session>(c);
   }
-  const TrainResult result = train(session, c.trainer);
-  if (!c.trace.empty()) trace_write(c.trace);
-  say_result(session, result, c.trainer.run_folder);
-  if (c.json) fmt::print("{}\n", result_json(session, result, c.trainer.run_folder));
 }
 
 }  // namespace
@@ -120,6 +132,7 @@ void add_train(Command app) {
   add_model_options(command, c->config);
   add_training_options(command, c->config);
   add_execution_options(command, c->config);
+  add_batch_options(command, c->config);
   command.add_option("--config", c->config_file, "read options from a TOML file; the command line wins");
   add_talk_options(command);
   command

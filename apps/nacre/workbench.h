@@ -61,7 +61,7 @@ class KernelLedger {
   double kernel(const Plan& plan, size_t k);  // negative: does not fit into memory
   double plan(const Plan& plan);              // a step; kernels computed once are left out
   double predicted(const Plan& plan) const;   // likewise
-  const std::vector<Sample>& samples() const { return samples_; }
+  const std::vector<Timing>& samples() const { return samples_; }
 
  private:
   Workbench& bench_;
@@ -69,7 +69,7 @@ class KernelLedger {
   KernelTimer timer_;
   int repeats_;
   std::map<std::string, double> known_;
-  std::vector<Sample> samples_;
+  std::vector<Timing> samples_;
 };
 
 }  // namespace nacre::cli

@@ -20,24 +20,24 @@ using test::seconds_of;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-Sample sample(std::initializer_list<std::pair<Feature, double>> amounts, double seconds) {
-  Sample s{.work = {.kind = "k"}, .seconds = seconds};
+Timing sample(std::initializer_list<std::pair<Feature, double>> amounts, double seconds) {
+  Timing s{.work = {.kind = "k"}, .seconds = seconds};
   for (const auto& [feature, amount] : amounts) s.work[feature] = amount;
   return s;
 }
 
-double squared_error(const std::vector<Sample>& samples, const Coefficients& coefficients) {
+double squared_error(const std::vector<Timing>& samples, const Coefficients& coefficients) {
   double sum = 0;
-  for (const Sample& s : samples) sum += std::pow(seconds_of(coefficients, s.work) / s.seconds - 1, 2);
+  for (const Timing& s : samples) sum += std::pow(seconds_of(coefficients, s.work) / s.seconds - 1, 2);
   return sum;
 }
 
 // Of the squared error along each feature: none may point down, and none up where there is something to take away.
-void expect_optimal(const std::vector<Sample>& samples, const Coefficients& coefficients) {
+void expect_optimal(const std::vector<Timing>& samples, const Coefficients& coefficients) {
   for (size_t f = 0; f < kFeatures; ++f) {
     double slope = 0;
     double length = 0;
-    for (const Sample& s : samples) {
+    for (const Timing& s : samples) {
       const double a = s.work.amount[f] / s.seconds;
       slope += a * (seconds_of(coefficients, s.work) / s.seconds - 1);
       length += a * a;
@@ -81,10 +81,10 @@ TEST(Fit, PredictsThroughNoise) {
 TEST(Fit, IsOptimalOnAnyData) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     Rng rng(seed);
-    std::vector<Sample> samples;
+    std::vector<Timing> samples;
     const auto count = 1 + rng.below(40);
     for (int64_t i = 0; i < count; ++i) {
-      Sample s{.work = {.kind = "k"}, .seconds = std::pow(10, rng.uniform(-7, 1))};
+      Timing s{.work = {.kind = "k"}, .seconds = std::pow(10, rng.uniform(-7, 1))};
       for (double& amount : s.work.amount) {
         amount = rng.uniform() < 0.3 ? 0 : std::floor(std::pow(10, rng.uniform(0, 12)));
       }
@@ -97,7 +97,7 @@ TEST(Fit, IsOptimalOnAnyData) {
 
 TEST(Fit, NeverNegativeWhereTheDataAsksForIt) {
   // Time falls with the rows: 3e-6 · edges − 1e-6 · rows.
-  std::vector<Sample> samples;
+  std::vector<Timing> samples;
   for (const double edges : {100.0, 200.0, 400.0}) {
     for (const double rows : {10.0, 50.0, 90.0}) {
       samples.push_back(sample({{Feature::edges, edges}, {Feature::rows, rows}}, 3e-6 * edges - 1e-6 * rows));
@@ -112,7 +112,7 @@ TEST(Fit, NeverNegativeWhereTheDataAsksForIt) {
 
 TEST(Fit, RelativeErrorsCountAlike) {
   // One huge kernel must not drown a small one: both lie 10 % off, in opposite directions.
-  const std::vector<Sample> samples = {sample({{Feature::flops, 1e3}}, 0.9e-6),
+  const std::vector<Timing> samples = {sample({{Feature::flops, 1e3}}, 0.9e-6),
                                        sample({{Feature::flops, 1e12}}, 1.1e3)};
   const double c = fit(samples)[static_cast<size_t>(Feature::flops)];
   EXPECT_NEAR(c, 1e-9, 0.02e-9);
@@ -120,13 +120,13 @@ TEST(Fit, RelativeErrorsCountAlike) {
 
 TEST(Fit, FeaturesThatGrowTogetherShareTheTime) {
   // Edges are always 8 · rows, so the two columns are the same; near bytes are so but for rounding.
-  std::vector<Sample> samples;
+  std::vector<Timing> samples;
   for (int i = 1; i <= 30; ++i) {
     samples.push_back(
         sample({{Feature::rows, i}, {Feature::edges, 8.0 * i}, {Feature::near_bytes, i / 3.0}}, 1e-6 * i));
   }
   const Coefficients found = fit(samples);
-  for (const Sample& s : samples) EXPECT_NEAR(seconds_of(found, s.work) / s.seconds, 1, 1e-9);
+  for (const Timing& s : samples) EXPECT_NEAR(seconds_of(found, s.work) / s.seconds, 1, 1e-9);
   EXPECT_EQ(std::count_if(found.begin(), found.end(), [](double c) { return c > 0; }), 1);
 }
 

@@ -19,7 +19,7 @@ using test::Rng;
 using test::scaled;
 using test::seconds_of;
 
-std::vector<Sample> joined(std::vector<Sample> a, const std::vector<Sample>& b) {
+std::vector<Timing> joined(std::vector<Timing> a, const std::vector<Timing>& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
@@ -99,14 +99,14 @@ TEST(CostModel, OneOutlierAmongFewDoesNotCount) {
 
 TEST(CostModel, AKindThePoolKnowsNothingOfIsFittedAlone) {
   // Together, rows explain the long kernels and are worth nothing next to edges.
-  std::vector<Sample> samples;
+  std::vector<Timing> samples;
   for (int i = 1; i <= 40; ++i) {
-    Sample s{.work = {.kind = "long"}, .seconds = 1e-6 * i};
+    Timing s{.work = {.kind = "long"}, .seconds = 1e-6 * i};
     s.work[Feature::edges] = i;
     s.work[Feature::rows] = 1e9 * (41 - i);
     samples.push_back(s);
   }
-  Sample alone{.work = {.kind = "alone"}, .seconds = 2.0};
+  Timing alone{.work = {.kind = "alone"}, .seconds = 2.0};
   alone.work[Feature::rows] = 4;
   samples.push_back(alone);
   const CostModel model = CostModel::fitted(samples);
@@ -166,7 +166,7 @@ TEST(CostModel, MedianError) {
 
 TEST(CostModelText, ComesBackBitForBit) {
   Rng rng(18);
-  std::vector<Sample> samples;
+  std::vector<Timing> samples;
   for (const char* kind : {"spmm", "matmul", "a \"quoted\" kind/näme", "all", "kinds"}) {
     const auto more = random_samples(rng, kind, 10 + static_cast<int>(rng.below(40)), kMachine, 0.2);
     samples = joined(std::move(samples), more);
@@ -174,7 +174,7 @@ TEST(CostModelText, ComesBackBitForBit) {
   const CostModel model = CostModel::fitted(samples);
   const CostModel again = CostModel::parse(model.json(), "text");
   EXPECT_EQ(again.json(), model.json());
-  for (const Sample& s : samples) EXPECT_EQ(again.predict(s.work), model.predict(s.work));
+  for (const Timing& s : samples) EXPECT_EQ(again.predict(s.work), model.predict(s.work));
   const Work unseen = random_work(rng, "unseen");
   EXPECT_EQ(again.predict(unseen), model.predict(unseen));
   EXPECT_TRUE(CostModel::parse(CostModel().json(), "text").empty());

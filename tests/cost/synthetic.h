@@ -40,9 +40,9 @@ inline double seconds_of(const Coefficients& coefficients, const Work& work) {
 inline constexpr Coefficients kMachine = {5e-6, 2e-11, 1e-10, 1e-10, 5e-11, 3e-10, 2e-9, 1e-9, 2e-7, 1e-6};
 
 // Times off by up to ±noise.
-inline std::vector<Sample> random_samples(Rng& rng, const std::string& kind, int count, const Coefficients& machine,
+inline std::vector<Timing> random_samples(Rng& rng, const std::string& kind, int count, const Coefficients& machine,
                                           double noise) {
-  std::vector<Sample> samples;
+  std::vector<Timing> samples;
   for (int i = 0; i < count; ++i) {
     const Work work = random_work(rng, kind);
     samples.push_back({work, seconds_of(machine, work) * (1 + rng.uniform(-noise, noise))});

@@ -169,9 +169,9 @@ TEST(Search, KeepsGatesWhereMemoryAllows) {
 // ---- timing
 
 // Nearly equal predictions; on the "real" machine, sums as wide as the classes are terribly slow.
-class Timing : public testing::Test {
+class TimingTest : public testing::Test {
  protected:
-  Timing() : m_(plan_model(sized("gcn", 48, 64, 60))) {}
+  TimingTest() : m_(plan_model(sized("gcn", 48, 64, 60))) {}
 
   double measure(const Plan& plan, size_t k) {
     ++calls_;
@@ -186,7 +186,7 @@ class Timing : public testing::Test {
   int calls_ = 0;
 };
 
-TEST_F(Timing, DecidesAgainstThePrediction) {
+TEST_F(TimingTest, DecidesAgainstThePrediction) {
   const SearchResult predicted = search_on(m_, nominal_model());
   EXPECT_EQ(choice(predicted, "matmul@layers.1.lin.weight"), "combine") << "60 is narrower than 64";
   const SearchResult timed = search_on(m_, nominal_model(), measuring(), 60);
@@ -208,7 +208,7 @@ TEST_F(Timing, DecidesAgainstThePrediction) {
   EXPECT_GE(measured, 2);
 }
 
-TEST_F(Timing, WithoutBudgetMeasuresNothing) {
+TEST_F(TimingTest, WithoutBudgetMeasuresNothing) {
   const SearchResult none = search_on(m_, nominal_model(), measuring(), 0);
   EXPECT_EQ(calls_, 0);
   EXPECT_TRUE(none.samples.empty());
@@ -216,7 +216,7 @@ TEST_F(Timing, WithoutBudgetMeasuresNothing) {
   search_on(m_, nominal_model(), nullptr, 60);  // nothing to measure with
 }
 
-TEST_F(Timing, StopsWhenTheBudgetIsSpent) {
+TEST_F(TimingTest, StopsWhenTheBudgetIsSpent) {
   int calls = 0;
   const Measure slow = [&](const Plan&, size_t) {
     ++calls;
@@ -228,14 +228,14 @@ TEST_F(Timing, StopsWhenTheBudgetIsSpent) {
   EXPECT_EQ(result.options, search_on(m_, nominal_model()).options) << "half a comparison decides nothing";
 }
 
-TEST_F(Timing, WhatCannotBeMeasuredStaysPredicted) {
+TEST_F(TimingTest, WhatCannotBeMeasuredStaysPredicted) {
   const SearchResult result = search_on(
       m_, nominal_model(), [](const Plan&, size_t) { return -1.0; }, 60);
   EXPECT_TRUE(result.samples.empty());
   EXPECT_EQ(result.options, search_on(m_, nominal_model()).options);
 }
 
-TEST_F(Timing, KernelsOfEqualWorkAreTimedOnce) {
+TEST_F(TimingTest, KernelsOfEqualWorkAreTimedOnce) {
   std::map<std::string, int> seen;
   search_on(
       m_, nominal_model(),
@@ -253,7 +253,7 @@ TEST_F(Timing, KernelsOfEqualWorkAreTimedOnce) {
 }
 
 // Sums towards sources, and as wide sums towards destinations: equal work, but not the same kernel.
-TEST_F(Timing, DirectionsAreTimedApart) {
+TEST_F(TimingTest, DirectionsAreTimedApart) {
   std::set<cpu::Direction> seen;
   search_on(
       plan_model(sized("gcn", 48, 64, 64, 3)), nominal_model(),
@@ -270,7 +270,7 @@ TEST_F(Timing, DirectionsAreTimedApart) {
 
 // ---- settling with the plan by rules
 
-class Settling : public Timing {
+class Settling : public TimingTest {
  protected:
   // By its single kernels the plan found is ten seconds faster than that by rules. Then they take turns, in which the
   // plan found needs `found` seconds and the other one 1.

@@ -1,4 +1,5 @@
 // The loop: resumed runs end like uninterrupted ones, early stopping, the weights kept at the end.
+#include "nacre/train/session.h"
 #include "nacre/train/trainer.h"
 
 #include <gtest/gtest.h>

@@ -132,11 +132,11 @@ std::vector<double> non_negative_least_squares(const std::vector<Column>& column
 
 }  // namespace
 
-std::vector<Sample> usable_samples(const std::vector<Sample>& samples) {
-  std::vector<Sample> usable;
+std::vector<Timing> usable_samples(const std::vector<Timing>& samples) {
+  std::vector<Timing> usable;
   int64_t bad_time = 0;
   int64_t bad_amount = 0;
-  for (const Sample& s : samples) {
+  for (const Timing& s : samples) {
     // The quotient is what fit() works with: it must not overflow either.
     const auto bad = [&](double amount) { return !(amount >= 0) || !std::isfinite(amount / s.seconds); };
     if (!(s.seconds > 0) || !std::isfinite(s.seconds)) {
@@ -155,18 +155,18 @@ std::vector<Sample> usable_samples(const std::vector<Sample>& samples) {
   return usable;
 }
 
-Coefficients fit(const std::vector<Sample>& samples) {
-  const std::vector<Sample> usable = usable_samples(samples);
+Coefficients fit(const std::vector<Timing>& samples) {
+  const std::vector<Timing> usable = usable_samples(samples);
   std::vector<Column> columns;
   std::vector<size_t> features;
   std::vector<double> lengths;
   for (size_t f = 0; f < kFeatures; ++f) {
     double most = 0;  // taken out first: squares of the largest amounts must not overflow
-    for (const Sample& s : usable) most = std::max(most, s.work.amount[f] / s.seconds);
+    for (const Timing& s : usable) most = std::max(most, s.work.amount[f] / s.seconds);
     if (most == 0) continue;
     Column column;
     column.reserve(usable.size());
-    for (const Sample& s : usable) column.push_back(s.work.amount[f] / s.seconds / most);
+    for (const Timing& s : usable) column.push_back(s.work.amount[f] / s.seconds / most);
     const double length = std::sqrt(dot(column, column));
     for (double& value : column) value /= length;
     columns.push_back(std::move(column));

@@ -8,6 +8,6 @@
 namespace nacre {
 
 // Those with a positive, finite time and finite amounts that are not negative. A warning counts the others by reason.
-std::vector<Sample> usable_samples(const std::vector<Sample>& samples);
+std::vector<Timing> usable_samples(const std::vector<Timing>& samples);
 
 }  // namespace nacre

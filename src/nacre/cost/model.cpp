@@ -10,11 +10,11 @@
 namespace nacre {
 namespace {
 
-using SamplesByKind = std::map<std::string, std::vector<Sample>>;
+using SamplesByKind = std::map<std::string, std::vector<Timing>>;
 
-SamplesByKind by_kind(const std::vector<Sample>& samples) {
+SamplesByKind by_kind(const std::vector<Timing>& samples) {
   SamplesByKind kinds;
-  for (const Sample& s : samples) kinds[s.work.kind].push_back(s);
+  for (const Timing& s : samples) kinds[s.work.kind].push_back(s);
   return kinds;
 }
 
@@ -33,9 +33,9 @@ double median(std::vector<double> values) {
 }
 
 // Scales the coefficients by the median of measured / predicted. False when they say nothing about these samples.
-bool scale_to(const std::vector<Sample>& samples, Coefficients& coefficients) {
+bool scale_to(const std::vector<Timing>& samples, Coefficients& coefficients) {
   std::vector<double> ratios;
-  for (const Sample& s : samples) {
+  for (const Timing& s : samples) {
     const double ratio = s.seconds / seconds_of(coefficients, s.work);
     if (std::isfinite(ratio) && ratio > 0) ratios.push_back(ratio);
   }
@@ -45,10 +45,10 @@ bool scale_to(const std::vector<Sample>& samples, Coefficients& coefficients) {
   return true;
 }
 
-size_t features_in(const std::vector<Sample>& samples) {
+size_t features_in(const std::vector<Timing>& samples) {
   size_t count = 0;
   for (size_t f = 0; f < kFeatures; ++f) {
-    count += std::any_of(samples.begin(), samples.end(), [&](const Sample& s) { return s.work.amount[f] > 0; }) ? 1 : 0;
+    count += std::any_of(samples.begin(), samples.end(), [&](const Timing& s) { return s.work.amount[f] > 0; }) ? 1 : 0;
   }
   return count;
 }
@@ -77,9 +77,9 @@ CostModel CostModel::of_kinds(std::map<std::string, Coefficients> kinds) {
   return model;
 }
 
-CostModel CostModel::fitted(const std::vector<Sample>& samples) {
+CostModel CostModel::fitted(const std::vector<Timing>& samples) {
   CostModel model;
-  const std::vector<Sample> usable = usable_samples(samples);
+  const std::vector<Timing> usable = usable_samples(samples);
   if (usable.empty()) return model;
   const Coefficients pool = fit(usable);
   model.kinds_[""] = pool;
@@ -100,7 +100,7 @@ double CostModel::predict(const Work& work) const {
   return seconds_of(own != kinds_.end() ? own->second : kinds_.at(""), work);
 }
 
-void CostModel::correct(const std::vector<Sample>& samples) {
+void CostModel::correct(const std::vector<Timing>& samples) {
   if (empty()) return;
   for (const auto& [kind, own] : by_kind(usable_samples(samples))) {
     const auto known = kinds_.find(kind);
@@ -109,9 +109,9 @@ void CostModel::correct(const std::vector<Sample>& samples) {
   }
 }
 
-double CostModel::median_error(const std::vector<Sample>& samples) const {
+double CostModel::median_error(const std::vector<Timing>& samples) const {
   std::vector<double> errors;
-  for (const Sample& s : usable_samples(samples)) errors.push_back(std::abs(predict(s.work) / s.seconds - 1));
+  for (const Timing& s : usable_samples(samples)) errors.push_back(std::abs(predict(s.work) / s.seconds - 1));
   return median(std::move(errors));
 }
 

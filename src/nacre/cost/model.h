@@ -36,7 +36,7 @@ struct Work {
   double operator[](Feature f) const { return amount[static_cast<size_t>(f)]; }
 };
 
-struct Sample {
+struct Timing {
   Work work;
   double seconds = 0;
 };
@@ -45,13 +45,13 @@ struct Sample {
 // Timings that cannot be (no positive time, a negative amount, NaN) are ignored with a warning, here and below.
 // Deterministic; with fewer samples than features it still returns a solution (some coefficients stay 0).
 using Coefficients = std::array<double, kFeatures>;
-Coefficients fit(const std::vector<Sample>& samples);
+Coefficients fit(const std::vector<Timing>& samples);
 
 class CostModel {
  public:
   // Fits one set of coefficients per kind, and one over all samples for kinds never seen. Where a kind has few samples
   // (less than twice its features), the pooled coefficients scaled to the kind's median ratio are used instead.
-  static CostModel fitted(const std::vector<Sample>& samples);
+  static CostModel fitted(const std::vector<Timing>& samples);
   // The same coefficients for every kind.
   static CostModel uniform(const Coefficients& coefficients);
   // Coefficients by kind; those of "" are for all kinds not named.
@@ -60,9 +60,9 @@ class CostModel {
   double predict(const Work& work) const;  // seconds; the model must not be empty
   // New timings of the running job: scales each kind's coefficients by the median of measured / predicted. A
   // kind not seen before starts from the pooled ones. An empty model stays empty.
-  void correct(const std::vector<Sample>& samples);
+  void correct(const std::vector<Timing>& samples);
   // Median of |predicted / measured − 1|; NaN without samples.
-  double median_error(const std::vector<Sample>& samples) const;
+  double median_error(const std::vector<Timing>& samples) const;
   bool empty() const { return kinds_.empty(); }
 
   std::string json() const;

@@ -78,7 +78,7 @@ class Leaves {
   std::vector<Tensor> tensors_;
 };
 
-void time_plan(const Plan& plan, const Blocks& blocks, int64_t cache, std::vector<Sample>& samples) {
+void time_plan(const Plan& plan, const Blocks& blocks, int64_t cache, std::vector<Timing>& samples) {
   Executor executor(plan, blocks, std::make_shared<GraphViews>());
   Leaves leaves;
   leaves.bind(executor, blocks);
@@ -156,7 +156,7 @@ double row_rate(int64_t rows, bool scattered) {
 
 }  // namespace
 
-std::vector<Sample> calibration_samples(int64_t cache_bytes, const CalibrateOptions& options) {
+std::vector<Timing> calibration_samples(int64_t cache_bytes, const CalibrateOptions& options) {
   const double start = now_seconds();
   struct Round {
     int64_t vertices, edges;
@@ -164,7 +164,7 @@ std::vector<Sample> calibration_samples(int64_t cache_bytes, const CalibrateOpti
     double until;  // share of the time
   };
   const Round rounds[] = {{3000, 30000, kSmall, 0.3}, {160000, 800000, kLarge, 0.7}, {20000, 300000, kSmall, 1.0}};
-  std::vector<Sample> samples;
+  std::vector<Timing> samples;
   for (const Round& round : rounds) {
     const Graph graph = sample_graph(round.vertices, round.edges);
     for (const Trial& trial : round.trials) {

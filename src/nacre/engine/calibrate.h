@@ -11,7 +11,7 @@ struct CalibrateOptions {
 };
 
 // Kernels timed on the generated graphs.
-std::vector<Sample> calibration_samples(int64_t cache_bytes, const CalibrateOptions& options);
+std::vector<Timing> calibration_samples(int64_t cache_bytes, const CalibrateOptions& options);
 
 // Rates of the machine and the fitted model.
 DeviceProfile measure_profile(const CalibrateOptions& options = {});

@@ -268,6 +268,15 @@ void Executor::run(const StepContext& step) {
   whole_();
 }
 
+void Executor::run_once(const StepContext& step) {
+  backend_->begin_step(step);
+  for (size_t k = 0; k < steps_.size(); ++k) {
+    const TraceSpan span("kernel", names_[k]);
+    if (!plan_->kernels[k].once) steps_[k]();
+  }
+  update_state();
+}
+
 void Executor::run_timed(const StepContext& step) {
   warm_ = true;
   backend_->begin_step(step);

@@ -61,6 +61,8 @@ class Executor {
   // Computes the constants. Must be called again if inputs change.
   void prepare();
   void run(const StepContext& step);
+  // A step kernel by kernel, none waited for: for executors that run once.
+  void run_once(const StepContext& step);
   // A step kernel by kernel, each one timed, whatever the back end could do at once.
   void run_timed(const StepContext& step);
   // Runs one kernel by itself, on whatever its operands hold; seconds.

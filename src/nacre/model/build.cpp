@@ -40,7 +40,10 @@ Value add_loss(Napa& net, const ModelOptions& options, Value logits) {
 Dfg build_model(const ModelOptions& options) {
   const ModelOptions complete = complete_options(options);
   Dfg dfg(complete.model);
-  Napa net(dfg, {.training = complete.training, .edge_weighted = complete.edge_weighted, .kinds = complete.kinds});
+  Napa net(dfg, {.training = complete.training,
+                 .edge_weighted = complete.edge_weighted,
+                 .kinds = complete.kinds,
+                 .sampling = complete.sampling});
   const Value logits = find_model(complete.model).build(net, complete);
   check_logits(complete, logits);
   check_edge_weights(complete, dfg);

@@ -19,7 +19,7 @@ Value build(Napa& net, const ModelOptions& options) {
     const Value score =
         net.neighbor_apply(at_src, at_dst, [&](Value s, Value d) { return net.leaky_relu(s + d, kAttentionSlope); });
     const Value alpha = net.dropout(net.edge_softmax(score), options.attention_dropout);
-    const Value y = net.pull(z, Aggregate::sum, alpha);
+    const Value y = net.pull(z, Aggregate::mix, alpha);
     return net.add_bias(last ? net.mean_heads(y) : net.merge_heads(y));
   });
 }

@@ -18,7 +18,7 @@ Value build(Napa& net, const ModelOptions& options) {
     const Value score = net.neighbor_apply(
         l, r, [&](Value s, Value d) { return net.dot(net.leaky_relu(s + d, kAttentionSlope), "att"); });
     const Value alpha = net.dropout(net.edge_softmax(score), options.attention_dropout);
-    const Value y = net.pull(l, Aggregate::sum, alpha);
+    const Value y = net.pull(l, Aggregate::mix, alpha);
     return net.add_bias(last ? net.mean_heads(y) : net.merge_heads(y));
   });
 }

@@ -1,10 +1,10 @@
 // Models by name: options in, the DFG of the forward pass and its loss out.
 //
 // Leaves of the DFG build_model returns: "x" v0[in_dim], or with several kinds of vertices "x.<kind>" r[features];
-// "edge_weight.<l>" e(l)[] when edge_weighted; parameters (see napa.h); with a loss "label" v(L)[]:i32 or "target"
-// v(L)[C]:u8, and "loss_weight" v(L)[] (1/n on the n vertices that count and 0 elsewhere gives the mean). Outputs:
-// "logits" v(L)[C], "loss", and where asked for "embedding". The evaluation DFG has the same parameters in the same
-// order and comes from the same options with training = false.
+// "edge_weight.<l>" e(l)[] when edge_weighted; where blocks are sampled, degrees and scales (napa.h); parameters (see
+// napa.h); with a loss "label" v(L)[]:i32 or "target" v(L)[C]:u8, and "loss_weight" v(L)[] (1/n on the n vertices that
+// count and 0 elsewhere gives the mean). Outputs: "logits" v(L)[C], "loss", and where asked for "embedding". The
+// evaluation DFG has the same parameters in the same order and comes from the same options with training = false.
 #pragma once
 
 #include <cstdint>
@@ -23,19 +23,20 @@ struct ModelOptions {
   int64_t in_dim = 0;   // of the features; with several kinds, of what they are projected to: 0 = hidden
   int64_t hidden = 64;  // width of the hidden layers; with several heads, of all heads together
   int64_t out_dim = 0;
-  int heads = 0;                  // attention heads of hidden layers; 0 = the model's usual number
-  int out_heads = 1;              // of the last layer, averaged
-  double dropout = 0;             // between layers
-  double input_dropout = 0;       // on the features
-  double attention_dropout = 0;   // on attention coefficients
-  std::string aggregator;         // mean, sum, max, lstm; "" = the model's usual one
-  std::string activation;         // see Napa::activation; "" = the model's usual one
-  std::string norm = "none";      // none, layer, batch: after every hidden layer
-  bool residual = false;          // add a hidden layer's input to its output where the widths agree
-  int num_bases = 0;              // basis decomposition of relation weights; 0 = off
-  int num_edge_types = 0;         // of the graph
-  bool edge_weighted = false;     // the graph has edge weights, and they count
-  std::vector<VertexKind> kinds;  // of vertices; empty: one kind
+  int heads = 0;                       // attention heads of hidden layers; 0 = the model's usual number
+  int out_heads = 1;                   // of the last layer, averaged
+  double dropout = 0;                  // between layers
+  double input_dropout = 0;            // on the features
+  double attention_dropout = 0;        // on attention coefficients
+  std::string aggregator;              // mean, sum, max, lstm; "" = the model's usual one
+  std::string activation;              // see Napa::activation; "" = the model's usual one
+  std::string norm = "none";           // none, layer, batch: after every hidden layer
+  bool residual = false;               // add a hidden layer's input to its output where the widths agree
+  int num_bases = 0;                   // basis decomposition of relation weights; 0 = off
+  int num_edge_types = 0;              // of the graph
+  bool edge_weighted = false;          // the graph has edge weights, and they count
+  std::vector<VertexKind> kinds;       // of vertices; empty: one kind
+  Sampling sampling = Sampling::none;  // what the blocks hold
   bool training = true;
   bool embeddings = false;              // one more output, "embedding": what the last layer is given
   std::string loss = "cross_entropy";   // cross_entropy, bce, none

@@ -103,11 +103,23 @@ Value Napa::edge_weight(Value x) {
   return input("edge_weight." + std::to_string(block), {Space::edge(block), {}});
 }
 
+Value Napa::edge_scale(Value x) {
+  if (options_.sampling != Sampling::uniform && options_.sampling != Sampling::importance) return {};
+  const int block = on_edges(x) ? x.layer() : block_of(x);
+  return input("edge_scale." + std::to_string(block), {Space::edge(block), {}});
+}
+
 Value Napa::in_degree(Value x) {
+  const int block = block_of(x);
+  if (options_.sampling != Sampling::none)
+    return input("in_degree." + std::to_string(block), {Space::vertex(block + 1), {}});
   return leaf({.op = Op::degree, .type = {Space::vertex(block_of(x) + 1), {}}, .attr = Attr::dst});
 }
 
 Value Napa::out_degree(Value x) {
+  const int block = block_of(x);
+  if (options_.sampling != Sampling::none)
+    return input("out_degree." + std::to_string(block), {Space::vertex(block), {}});
   return leaf({.op = Op::degree, .type = {Space::vertex(block_of(x)), {}}, .attr = Attr::src});
 }
 
@@ -124,12 +136,20 @@ Value Napa::neighbor_apply(Value at_src, Value at_dst, const EdgeFunction& g) {
   return g(s, d);
 }
 
+// Σ of the weights at one end of each edge's vertex, over the whole graph.
+Value Napa::weighted_degree(Value x, Attr end) {
+  if (options_.sampling == Sampling::none) return add(Op::index_add, {edge_weight(x)}, end);
+  const int block = block_of(x);
+  return end == Attr::src ? input("out_weight." + std::to_string(block), {Space::vertex(block), {}})
+                          : input("in_weight." + std::to_string(block), {Space::vertex(block + 1), {}});
+}
+
 Value Napa::symmetric_norm(Value x) {
   const std::string key = "symmetric_norm:" + std::to_string(block_of(x));
   if (auto it = cache_.find(key); it != cache_.end()) return it->second;
   const Value weight = edge_weight(x);
-  const Value out = inv_sqrt(weight ? add(Op::index_add, {weight}, Attr::src) : out_degree(x));
-  const Value in = inv_sqrt(weight ? add(Op::index_add, {weight}, Attr::dst) : in_degree(x));
+  const Value out = inv_sqrt(weight ? weighted_degree(x, Attr::src) : out_degree(x));
+  const Value in = inv_sqrt(weight ? weighted_degree(x, Attr::dst) : in_degree(x));
   Value norm = neighbor_apply(out, in, [](Value s, Value d) { return s * d; });
   if (weight) norm = weight * norm;
   return cache_[key] = norm;
@@ -137,11 +157,14 @@ Value Napa::symmetric_norm(Value x) {
 
 Value Napa::pull(Value x, Aggregate aggregate, Value weighting) {
   Value message = on_edges(x) ? x : src(x);
+  if (aggregate == Aggregate::sum || (aggregate == Aggregate::mean && options_.sampling == Sampling::importance)) {
+    if (const Value scale = edge_scale(x)) weighting = weighting ? weighting * scale : scale;
+  }
   if (weighting) message = message * weighting;
   if (aggregate == Aggregate::max) return add(Op::index_max, {message}, Attr::dst);
   if (aggregate == Aggregate::mean && !weighting) return add(Op::index_mean, {message}, Attr::dst);
   const Value sum = add(Op::index_add, {message}, Attr::dst);
-  if (aggregate == Aggregate::sum) return sum;
+  if (aggregate != Aggregate::mean) return sum;
   return sum * inv(add(Op::index_add, {weighting}, Attr::dst));
 }
 

@@ -49,7 +49,17 @@ Value operator-(Value a, Value b);
 Value operator*(Value a, Value b);
 Value operator*(double factor, Value x);
 
-enum class Aggregate : uint8_t { sum, mean, max };
+// `mix`: a sum whose weighting is normalised over each destination's edges already (attention, means by type). Where
+// edges are sampled, sums are scaled up to all edges of the destination, means and mixtures stand as they are.
+enum class Aggregate : uint8_t { sum, mean, max, mix };
+
+// What the blocks hold.
+enum class Sampling : uint8_t {
+  none,        // the whole graph in every layer
+  blocks,      // all edges of the destinations, but not of the sources: degrees are inputs
+  uniform,     // some edges, those of one destination alike; "edge_scale.<l>" says what each stands for
+  importance,  // likewise, and edges of one destination may stand for different numbers of edges
+};
 
 // Vertices of one kind in a graph of several: their ids follow those of the kind before.
 struct VertexKind {
@@ -64,6 +74,7 @@ struct NapaOptions {
   bool training = true;                // dropout, and batch norm by the batch's own statistics
   bool edge_weighted = false;          // edge_weight() gives the weights
   std::vector<VertexKind> kinds = {};  // in the order of their ids; empty: one kind, whose features are the input "x"
+  Sampling sampling = Sampling::none;
 };
 
 // How pull_linear aggregates. `weighting` is one number per edge, or none.
@@ -101,10 +112,12 @@ class Napa {
   Value type_param(const std::string& name, const Dims& dims, Init init);   // one row per edge type
   Value state_param(const std::string& name, const Dims& dims, Init init);  // kept, not trained
   // Of the block whose sources x lives among.
-  Value edge_weight(Value x);   // e(l)[], "edge_weight.<l>"; none when the graph has no weights
+  Value edge_weight(Value x);  // e(l)[], "edge_weight.<l>"; none when the graph has no weights
+  // Degrees are the whole graph's: inputs "in_degree.<l>" and "out_degree.<l>" where blocks hold less.
   Value in_degree(Value x);     // v(l+1)[]
   Value out_degree(Value x);    // v(l)[]
-  Value typed_degree(Value x);  // e(l)[]
+  Value typed_degree(Value x);  // e(l)[]: edges of the same destination and type in the block
+  Value edge_scale(Value x);    // e(l)[], "edge_scale.<l>": edges each sampled one stands for; none when all are there
 
   // ---- indexing
   Value src(Value x);           // v(l) → e(l)
@@ -118,7 +131,7 @@ class Napa {
   Value symmetric_norm(Value x);
 
   // ---- Pull. x is a vertex value (its rows travel along the edges) or an edge value (the messages themselves).
-  // A weighting multiplies every message; the mean is then Σ w·x / Σ w.
+  // A weighting multiplies every message; the mean is then Σ w·x / Σ w. Sampled edges are scaled as Aggregate says.
   Value pull(Value x, Aggregate aggregate, Value weighting = {});
   // pull followed by linear. Where the aggregation is linear the planner may run it the other way round (the same map,
   // maybe with narrower messages). The bias always comes last.
@@ -154,6 +167,7 @@ class Napa {
   Value leaf(Node node);
   Value features_of_kinds(int64_t dim);
   Value batch_norm(Value x, const std::string& name);
+  Value weighted_degree(Value x, Attr end);
 
   Dfg& dfg_;
   NapaOptions options_;

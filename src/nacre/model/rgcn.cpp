@@ -19,7 +19,7 @@ Value build(Napa& net, const ModelOptions& options) {
   return stack_layers(net, options, [&](Value x, int64_t out, bool) {
     const Value weights = relation_weights(net, x.width(), out, options.num_bases);
     const Value message = net.typed_matmul(net.src(x), weights);
-    const Value y = net.pull(message, Aggregate::sum, net.inv(net.typed_degree(x)));
+    const Value y = net.pull(message, Aggregate::mix, net.inv(net.typed_degree(x)));
     return y + net.linear(net.self(x), "root", out);
   });
 }

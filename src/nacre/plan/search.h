@@ -54,7 +54,7 @@ struct Candidate {
 struct SearchResult {
   PlanOptions options;
   std::vector<Candidate> candidates;
-  std::vector<Sample> samples;  // kernels timed
+  std::vector<Timing> samples;  // kernels timed
   double predicted = 0;         // an epoch of the chosen plan
   double seconds = 0;           // the search took
 };

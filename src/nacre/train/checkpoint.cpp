@@ -60,8 +60,15 @@ std::string text_checksum(const std::string& text) {
 
 struct EpochFolder {
   int64_t epoch = 0;
+  int64_t batch = 0;
   fs::path path;
+  std::pair<int64_t, int64_t> point() const { return {epoch, batch}; }
 };
+
+std::string folder_name(const TrainState& state) {
+  return state.batch == 0 ? fmt::format("epoch-{:06}", state.epoch)
+                          : fmt::format("epoch-{:06}.{:06}", state.epoch, state.batch);
+}
 
 // Newest first.
 std::vector<EpochFolder> epoch_folders(const std::string& folder) {
@@ -70,12 +77,15 @@ std::vector<EpochFolder> epoch_folders(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with("epoch-") || !entry.is_directory(error)) continue;
-    EpochFolder found{0, entry.path()};
+    EpochFolder found{0, 0, entry.path()};
     const char* end = name.data() + name.size();
-    const auto parsed = std::from_chars(name.data() + 6, end, found.epoch);
+    auto parsed = std::from_chars(name.data() + 6, end, found.epoch);
+    if (parsed.ec == std::errc() && parsed.ptr != end && *parsed.ptr == '.') {
+      parsed = std::from_chars(parsed.ptr + 1, end, found.batch);
+    }
     if (parsed.ec == std::errc() && parsed.ptr == end && found.epoch >= 0) list.push_back(std::move(found));
   }
-  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.epoch > b.epoch; });
+  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.point() > b.point(); });
   return list;
 }
 
@@ -104,13 +114,14 @@ void copy_into(const NamedTensors& from, const std::string& prefix, const Parame
   }
 }
 
-// Removes what interrupted runs left behind, and all but the newest `keep` checkpoints up to `epoch`. Later ones are
+// Removes what interrupted runs left behind, and all but the newest `keep` checkpoints up to `state`. Later ones are
 // damaged: the run would have continued from them.
-void clean(const std::string& folder, int64_t epoch, int keep) {
+void clean(const std::string& folder, const TrainState& state, int keep) {
   std::error_code error;
   int kept = 0;
   for (const EpochFolder& found : epoch_folders(folder)) {
-    if (found.epoch > epoch || ++kept > keep) fs::remove_all(found.path, error);
+    if (found.point() > std::pair<int64_t, int64_t>(state.epoch, state.batch) || ++kept > keep)
+      fs::remove_all(found.path, error);
   }
   std::vector<fs::path> stale;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
@@ -147,6 +158,8 @@ bool is_whole(const fs::path& path) {
 TrainState parse_state(const json& j) {
   TrainState s;
   s.epoch = j.at("epoch").get<int>();
+  s.batch = j.value("batch", int64_t{0});
+  s.loss_sum = j.value("loss_sum", 0.0);
   s.step = j.at("random").at("step").get<int64_t>();
   s.seed = j.at("random").at("seed").get<uint64_t>();
   s.best_val = j.at("best_val").get<double>();
@@ -166,11 +179,11 @@ void save_checkpoint(const std::string& folder, const TrainState& state, const P
                      Optimizer& optimizer, const Tensor& best, int keep) {
   std::error_code error;
   fs::create_directories(folder, error);
-  const std::string name = fmt::format("epoch-{:06}", state.epoch);
+  const std::string name = folder_name(state);
   const fs::path target = fs::path(folder) / name;
   if (fs::exists(target, error)) {
     if (is_whole(target)) {  // a resumed run meets its own checkpoint again
-      clean(folder, state.epoch, keep);
+      clean(folder, state, keep);
       return;
     }
     fs::remove_all(target, error);
@@ -196,6 +209,8 @@ void save_checkpoint(const std::string& folder, const TrainState& state, const P
       {"format", "nacre-checkpoint"},
       {"version", kVersion},
       {"epoch", state.epoch},
+      {"batch", state.batch},
+      {"loss_sum", state.loss_sum},
       {"random", {{"seed", state.seed}, {"step", state.step}}},
       {"best_val", state.best_val},
       {"best_loss", state.best_loss},
@@ -222,12 +237,13 @@ void save_checkpoint(const std::string& folder, const TrainState& state, const P
   fs::rename(temporary, target, error);
   if (error) throw RuntimeError(target.string(), "cannot be written: " + error.message());
   sync_folder(folder);
-  clean(folder, state.epoch, keep);
+  clean(folder, state, keep);
 }
 
 std::optional<TrainState> load_newest_checkpoint(const std::string& folder, const std::string& fingerprint,
                                                  Parameters& parameters, Optimizer& optimizer, Tensor& best) {
-  for (const auto& [epoch, path] : epoch_folders(folder)) {
+  for (const EpochFolder& found : epoch_folders(folder)) {
+    const fs::path& path = found.path;
     const std::string model_file = (path / "model.safetensors").string();
     const std::string optimizer_file = (path / "optimizer.safetensors").string();
     TrainState state;

@@ -1,4 +1,5 @@
-// Checkpoints. A run folder holds epoch-NNNNNN/ folders, each complete or absent:
+// Checkpoints. A run folder holds epoch-NNNNNN/ folders (epoch-NNNNNN.SSSSSS/ in the middle of an epoch, after that
+// many steps of it), each complete or absent:
 //   model.safetensors   the weights           optimizer.safetensors   moments, and the best weights so far
 //   state.json          epoch, step, seed, scores, optimiser, configuration, plan, checksums of the others and itself
 // A checkpoint is written to a hidden folder, synced and renamed. The random state is (seed, step): every random number
@@ -16,8 +17,10 @@
 namespace nacre {
 
 struct TrainState {
-  int epoch = 0;     // epochs done
-  int64_t step = 0;  // training steps done
+  int epoch = 0;        // epochs done
+  int64_t batch = 0;    // steps of the next epoch done
+  double loss_sum = 0;  // of those
+  int64_t step = 0;     // training steps done
   uint64_t seed = 0;
   double best_val = -1;                                   // best validation score so far (-1: none yet)
   double best_loss = std::numeric_limits<double>::max();  // validation loss at the best epoch, where that decides
@@ -29,7 +32,7 @@ struct TrainState {
   std::string fingerprint;  // of data and settings that determine the result: a resumed run must match
 };
 
-// Nothing is written when a whole checkpoint of this epoch is there already. Afterwards the newest `keep` are left, and
+// Nothing is written when a whole checkpoint of this point is there already. Afterwards the newest `keep` are left, and
 // nothing that interrupted runs left behind. Throws RuntimeError when the disk refuses.
 void save_checkpoint(const std::string& folder, const TrainState& state, const Parameters& parameters,
                      Optimizer& optimizer, const Tensor& best, int keep);

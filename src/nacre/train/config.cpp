@@ -79,8 +79,23 @@ json training_json(const RunConfig& c) {
           {"select", c.select}};
 }
 
+json batches_json(const RunConfig& c) {
+  const SampleOptions& s = c.sampling;
+  return {{"batch_size", c.batch_size},
+          {"sampler", sampler_name(s.kind)},
+          {"fanout", s.fanout},
+          {"type_fanout", s.type_fanout},
+          {"replace", s.replace},
+          {"weighted", s.weighted},
+          {"budget", s.budget},
+          {"walk_length", s.walk_length},
+          {"norm_samples", s.norm_samples}};
+}
+
 json result_settings(const RunConfig& c) {
-  return {{"data", data_json(c)}, {"model", model_json(c.model)}, {"training", training_json(c)}};
+  json j = {{"data", data_json(c)}, {"model", model_json(c.model)}, {"training", training_json(c)}};
+  if (c.mode == "minibatch") j["batches"] = batches_json(c);
+  return j;
 }
 
 template <class T>

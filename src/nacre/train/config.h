@@ -7,6 +7,8 @@
 #include "nacre/data/load.h"
 #include "nacre/model/model.h"
 #include "nacre/plan/plan.h"
+#include "nacre/sample/sample.h"
+#include "nacre/schedule/batch_loader.h"
 #include "nacre/train/optimizer.h"
 
 namespace nacre {
@@ -31,7 +33,10 @@ struct RunConfig {
   // execution
   std::string device = "auto";  // see device.h
   std::string precision = "f32";
-  std::string mode = "full";
+  std::string mode = "full";  // or minibatch
+  int64_t batch_size = 1024;  // seeds of a mini-batch
+  SampleOptions sampling;     // of mini-batches
+  LoaderOptions loader;
   int threads = 0;             // 0 = all
   std::string plan = "auto";   // see planner.h
   bool deterministic = false;  // the same weights, to the bit, on any machine and number of threads

@@ -133,6 +133,15 @@ double mean_loss(const Dataset& dataset, const float* scores, std::span<const No
   return counted == 0 ? NAN : sum / static_cast<double>(counted);
 }
 
+Scores score_splits(const std::string& metric, const Dataset& d, const float* scores, bool with_loss) {
+  Scores s;
+  s.train = score(metric, d, scores, d.splits.train.span());
+  s.val = score(metric, d, scores, d.splits.val.span());
+  s.test = score(metric, d, scores, d.splits.test.span());
+  if (with_loss) s.val_loss = mean_loss(d, scores, d.splits.val.span());
+  return s;
+}
+
 std::string resolve_metric(const std::string& metric, const Dataset& dataset) {
   std::string name = metric == "auto" ? (dataset.multilabel() ? "micro_f1" : "accuracy") : metric;
   if (name != "accuracy" && name != "micro_f1" && name != "roc_auc") {

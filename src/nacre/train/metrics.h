@@ -6,6 +6,7 @@
 #include <string>
 
 #include "nacre/data/dataset.h"
+#include "nacre/train/trainee.h"
 
 namespace nacre {
 
@@ -22,6 +23,8 @@ double score(const std::string& metric, const Dataset& dataset, const float* sco
 // The loss of the model's predictions, mean over the labelled vertices of `nodes` (and classes, for multi-label sets).
 // NaN if there is none.
 double mean_loss(const Dataset& dataset, const float* scores, std::span<const NodeId> nodes);
+// Both, of all splits.
+Scores score_splits(const std::string& metric, const Dataset& dataset, const float* scores, bool with_loss);
 // `metric` "auto" resolved; throws UserError when the metric does not fit the labels.
 std::string resolve_metric(const std::string& metric, const Dataset& dataset);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <filesystem>
+#include <numeric>
 #include <optional>
 
 #include "nacre/base/error.h"
@@ -58,12 +59,49 @@ std::string cache_key(const Dfg& dfg, const Blocks& blocks, const Backend& backe
 // A GPU's memory is dear: a byte less at the peak is worth writing one.
 constexpr double kGpuByte = 1 / 4e12;
 
-PlanAnswer search(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Backend>& backend,
-                  const PlanRequest& request, const std::function<void(Executor&)>& bind) {
+// What plans are made for and timed on: one graph that stays, or batches of which the plan's will be like.
+struct Ground {
+  std::vector<TrialBlocks> trials;
+  size_t typical = 0;     // whose counts decide
+  bool changing = false;  // nothing can be computed once
+};
+
+// Times on every trial, so that a plan suits them all; negative when one of them does not fit.
+class TrialTimers {
+ public:
+  TrialTimers(const Ground& ground, const std::shared_ptr<Backend>& backend) {
+    for (const TrialBlocks& t : ground.trials)
+      timers_.push_back(std::make_unique<KernelTimer>(t.blocks, ground.changing ? backend->scoped() : backend, t.bind));
+  }
+  double kernel(const Plan& plan, size_t kernel) {
+    return mean([&](KernelTimer& timer) { return timer(plan, kernel); });
+  }
+  double step(const Plan& plan) {
+    return mean([&](KernelTimer& timer) { return timer.step(plan); });
+  }
+
+ private:
+  template <class Time>
+  double mean(const Time& time) {
+    double sum = 0;
+    for (const auto& timer : timers_) {
+      const double seconds = time(*timer);
+      if (seconds < 0) return seconds;
+      sum += seconds;
+    }
+    return sum / static_cast<double>(timers_.size());
+  }
+  std::vector<std::unique_ptr<KernelTimer>> timers_;
+};
+
+PlanAnswer search(const Dfg& dfg, const Ground& ground, const std::shared_ptr<Backend>& backend,
+                  const PlanRequest& request) {
+  const Blocks& blocks = ground.trials[ground.typical].blocks;
   PlanAnswer answer;
   SearchOptions rules;
   rules.epochs = std::max(1, request.epochs);
   PlanOptions base;
+  base.hoist = !ground.changing;
   const bool on_host = backend->name() == "cpu";
   if (!on_host) {
     rules.model = &nominal_gpu_model();
@@ -93,7 +131,7 @@ PlanAnswer search(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Ba
     }
     if (answer.source != "cached") {
       DeviceProfile profile;
-      KernelTimer timer(blocks, backend, bind);
+      TrialTimers timers(ground, backend);
       SearchOptions how = rules;
       if (on_host) {
         profile = machine_profile();
@@ -104,11 +142,12 @@ PlanAnswer search(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Ba
       how.memory_limit = memory;
       how.keep_limit = on_host ? 0 : 1;
       how.budget_seconds = request.budget_share * epoch * rules.epochs;
-      how.measure = [&](const Plan& plan, size_t kernel) { return timer(plan, kernel); };
+      how.measure = [&](const Plan& plan, size_t kernel) { return timers.kernel(plan, kernel); };
       const PlanOptions by_rules = answer.search.options;
       how.rules = &by_rules;
       how.others = {{"vertex", *named_options("vertex")}};
-      how.measure_step = [&](const Plan& plan) { return timer.step(plan); };
+      how.others[0].options.hoist = base.hoist;
+      how.measure_step = [&](const Plan& plan) { return timers.step(plan); };
       answer.search = search_plan(dfg, blocks, base, how);
       answer.source = "searched";
       if (request.use_cache) write_cached(folder, key, options_json(answer.search.options));
@@ -130,21 +169,63 @@ void check_plan(const std::string& text) {
                   "use auto, off, vertex, edge, tensor, a table such as dst-id=1,edge-id=32, or a plan file");
 }
 
-PlanAnswer plan_training(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Backend>& backend,
-                         const PlanRequest& request, const std::function<void(Executor&)>& bind) {
+namespace {
+
+PlanAnswer plan_on(const Dfg& dfg, const Ground& ground, const std::shared_ptr<Backend>& backend,
+                   const PlanRequest& request) {
+  const Blocks& blocks = ground.trials[ground.typical].blocks;
   PlanAnswer answer;
   if (request.plan == "auto" || request.plan == "off") {
-    answer = search(dfg, blocks, backend, request, bind);
+    answer = search(dfg, ground, backend, request);
     answer.plan.name = request.plan;
-  } else if (const auto options = named_options(request.plan)) {
+  } else if (auto options = named_options(request.plan)) {
+    options->hoist = !ground.changing;
     answer.plan = make_plan(dfg, blocks, *options);
     answer.plan.name = request.plan;
     answer.source = "given";
   } else {
     answer.plan = load_plan(read_file(request.plan), request.plan, dfg, blocks);
     answer.source = "file";
+    if (ground.changing && answer.plan.options.hoist)
+      throw UserError(request.plan, "is a plan for a whole graph", "use one made with the same --mode");
   }
   return answer;
+}
+
+// A resumed run continues bit for bit, so it keeps its plan, whatever a new search would find.
+PlanAnswer plan_or_resume(const Dfg& dfg, const Ground& ground, const std::shared_ptr<Backend>& backend,
+                          const PlanRequest& request) {
+  if (!request.resumed_plan.empty()) {
+    try {
+      PlanRequest resumed = request;
+      resumed.plan = request.resumed_plan;
+      PlanAnswer answer = plan_on(dfg, ground, backend, resumed);
+      answer.plan.name = request.plan;
+      return answer;
+    } catch (const UserError& error) {
+      log_warning(std::string(error.what()) + "; planning afresh");
+    }
+  }
+  return plan_on(dfg, ground, backend, request);
+}
+
+}  // namespace
+
+PlanAnswer plan_training(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Backend>& backend,
+                         const PlanRequest& request, const std::function<void(Executor&)>& bind) {
+  return plan_or_resume(dfg, {.trials = {{blocks, bind}}}, backend, request);
+}
+
+PlanAnswer plan_batches(const Dfg& dfg, const std::vector<TrialBlocks>& trials, const std::shared_ptr<Backend>& backend,
+                        const PlanRequest& request) {
+  NACRE_CHECK(!trials.empty(), "a plan needs a batch to be made on");
+  std::vector<size_t> by_size(trials.size());
+  std::iota(by_size.begin(), by_size.end(), size_t{0});
+  std::sort(by_size.begin(), by_size.end(), [&](size_t a, size_t b) {
+    const auto edges = [&](size_t i) { return trials[i].blocks.rows(Space::edge(0)); };
+    return edges(a) < edges(b);
+  });
+  return plan_or_resume(dfg, {trials, by_size[by_size.size() / 2], true}, backend, request);
 }
 
 }  // namespace nacre

@@ -22,6 +22,7 @@ struct PlanRequest {
   int epochs = 200;
   int64_t memory_limit = 0;  // bytes; 0 = what the machine has free
   bool use_cache = true;
+  std::string resumed_plan;  // plan file of the run that is continued
   // Of the predicted time of the epochs, for timing kernels; preparing them takes about half as much again.
   double budget_share = 0.01;
 };
@@ -35,6 +36,16 @@ struct PlanAnswer {
 // `bind` gives an executor its leaves, for timing.
 PlanAnswer plan_training(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Backend>& backend,
                          const PlanRequest& request, const std::function<void(Executor&)>& bind);
+
+// A batch that plans are tried on. `bind` as above.
+struct TrialBlocks {
+  Blocks blocks;
+  std::function<void(Executor&)> bind;
+};
+// A plan for many batches like `trials`: it computes nothing once, and kernels are timed on all of them. `epochs` of
+// the request counts steps.
+PlanAnswer plan_batches(const Dfg& dfg, const std::vector<TrialBlocks>& trials, const std::shared_ptr<Backend>& backend,
+                        const PlanRequest& request);
 
 // What --plan may say besides a file; throws UserError when `text` is a table that means nothing.
 bool is_plan_name(const std::string& text);

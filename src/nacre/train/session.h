@@ -6,13 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "nacre/data/dataset.h"
 #include "nacre/engine/executor.h"
-#include "nacre/train/config.h"
 #include "nacre/train/device.h"
-#include "nacre/train/inputs.h"
 #include "nacre/train/parameters.h"
 #include "nacre/train/planner.h"
+#include "nacre/train/run_data.h"
+#include "nacre/train/trainee.h"
 
 namespace nacre {
 
@@ -23,15 +22,15 @@ struct SessionNeeds {
   std::string resumed_plan;  // plan file of the run that is continued
 };
 
-class Session {
+class Session : public Trainee {
  public:
   // Completes `config` (sizes, defaults). Throws UserError when data and model do not fit together.
   Session(Dataset dataset, RunConfig config, const SessionNeeds& needs = {});
 
-  const RunConfig& config() const { return config_; }
-  const Dataset& dataset() const { return dataset_; }
-  const std::vector<std::string>& notes() const { return notes_; }
-  const std::string& metric() const { return metric_; }
+  const RunConfig& config() const override { return run_.config; }
+  const Dataset& dataset() const { return run_.dataset; }
+  const std::vector<std::string>& notes() const { return run_.notes; }
+  const std::string& metric() const override { return run_.metric; }
   const Blocks& blocks() const { return *blocks_; }
   const std::shared_ptr<GraphViews>& views() const { return views_; }
   const std::string& device_name() const { return device_.name; }
@@ -45,12 +44,11 @@ class Session {
   // Refuses (UserError) when memory() does not fit; otherwise allocates and computes the constants.
   void start();
 
-  // As they are now, on the host. After changing them from outside (a checkpoint), call weights_changed().
-  Parameters& parameters();
-  Optimizer& optimizer();
-  void weights_changed();
-  // One forward and backward pass and the optimiser's update; returns the loss before the update.
-  double train_step(int64_t step, double lr);
+  Parameters& parameters() override;
+  Optimizer& optimizer() override;
+  void weights_changed() override;
+  double train_step(int64_t step, double lr) override;
+  Scores evaluate(bool with_loss) override;
   // The same without the loss: nothing waits for the device.
   void queue_step(int64_t step, double lr);
   // Scores of all vertices with the current weights: [num_nodes, num_classes], valid until the next call.
@@ -62,24 +60,17 @@ class Session {
 
   Executor& trainer() { return *train_; }
   Executor& predictor() { return *eval_; }
-  const Plan& plan() const { return (train_ ? train_ : eval_)->plan(); }
+  const Plan& plan() const override { return (train_ ? train_ : eval_)->plan(); }
   // Gives an executor of any plan of this model its leaves.
   void bind(Executor& executor);
-  // Identifies data and settings that determine the result.
-  std::string fingerprint() const;
+  std::string fingerprint() const override { return run_.fingerprint(); }
 
  private:
-  void prepare_graph();
-  void complete_model(bool training);
   Plan training_plan(const Dfg& dfg, const std::string& resumed_plan);
   void make_targets();
 
-  RunConfig config_;
-  Dataset dataset_;                  // graph and features as the model sees them
-  std::vector<FeatureLeaf> leaves_;  // its features
-  uint64_t data_fingerprint_ = 0;
-  std::vector<std::string> notes_;
-  std::string metric_;
+  double start_;
+  RunData run_;
   std::unique_ptr<Blocks> blocks_;
   std::shared_ptr<GraphViews> views_;
   RunDevice device_;

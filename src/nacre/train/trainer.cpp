@@ -15,7 +15,6 @@
 #include "nacre/base/log.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/base/trace.h"
-#include "nacre/train/metrics.h"
 
 namespace nacre {
 namespace {
@@ -92,14 +91,14 @@ json number(double x) { return std::isfinite(x) ? json(x) : json(nullptr); }
 
 class Loop {
  public:
-  Loop(Session& session, const TrainerOptions& options)
-      : session_(session), options_(options), config_(session.config()) {
-    best_ = Tensor(DType::f32, {session.parameters().size()});
+  Loop(Trainee& trainee, const TrainerOptions& options)
+      : trainee_(trainee), options_(options), config_(trainee.config()) {
+    best_ = Tensor(DType::f32, {trainee.parameters().size()});
     keep_best();
     state_.seed = config_.seed;
     state_.config_json = config_json(config_);
-    state_.plan_json = plan_json(session.plan());
-    state_.fingerprint = session.fingerprint();
+    state_.plan_json = plan_json(trainee.plan());
+    state_.fingerprint = trainee.fingerprint();
   }
 
   TrainResult run() {
@@ -113,8 +112,7 @@ class Loop {
     Progress progress("training", config_.epochs);
     last_save_ = now_seconds();
     while (state_.epoch < config_.epochs && !stop_early() && !SignalGuard::asked_to_stop()) {
-      epoch(metrics, progress);
-      maybe_save();
+      if (epoch(metrics, progress)) maybe_save();
     }
     result_.interrupted = state_.epoch < config_.epochs && !stop_early();
     result_.stopped_early = state_.epoch < config_.epochs && !result_.interrupted;
@@ -126,7 +124,7 @@ class Loop {
  private:
   bool by_loss() const { return config_.select == "loss"; }
   bool stop_early() const { return config_.patience > 0 && state_.since_best >= config_.patience; }
-  void keep_best() { std::copy_n(session_.parameters().data(), session_.parameters().size(), best_.data<float>()); }
+  void keep_best() { std::copy_n(trainee_.parameters().data(), trainee_.parameters().size(), best_.data<float>()); }
 
   void open_run_folder() {
     if (options_.run_folder.empty()) return;
@@ -135,15 +133,16 @@ class Loop {
     if (error)
       throw UserError(options_.run_folder, "cannot be made: " + error.message(), "choose another --checkpoint folder");
     if (options_.resume) {
-      const auto found = load_newest_checkpoint(options_.run_folder, state_.fingerprint, session_.parameters(),
-                                                session_.optimizer(), best_);
+      const auto found = load_newest_checkpoint(options_.run_folder, state_.fingerprint, trainee_.parameters(),
+                                                trainee_.optimizer(), best_);
       if (found) {
-        session_.weights_changed();
+        trainee_.weights_changed();
         const TrainState fresh = state_;
         state_ = *found;
         state_.config_json = fresh.config_json;
         state_.plan_json = fresh.plan_json;
-        log_info(fmt::format("resuming after epoch {} from {}", state_.epoch, options_.run_folder));
+        log_info(fmt::format("resuming after epoch {}{} from {}", state_.epoch,
+                             state_.batch > 0 ? fmt::format(" and {} steps", state_.batch) : "", options_.run_folder));
         if (state_.epoch > config_.epochs) {
           throw UserError("--epochs",
                           fmt::format("{} is less than the {} epochs of the run in {}", config_.epochs, state_.epoch,
@@ -165,54 +164,68 @@ class Loop {
     write_file(options_.run_folder + "/plan.json", state_.plan_json + "\n");
   }
 
-  void epoch(MetricsFile& metrics, Progress& progress) {
+  // False when the run was asked to stop before the epoch's last step.
+  bool steps(Progress& progress, double lr) {
+    const TraceSpan span("train", "epoch");
+    const int64_t count = trainee_.steps_per_epoch();
+    trainee_.begin_epoch(state_.epoch, state_.batch);
+    for (; state_.batch < count; ++state_.batch, ++state_.step) {
+      if (state_.batch > 0) {
+        if (SignalGuard::asked_to_stop()) return false;
+        if (options_.checkpoint_every == 0) maybe_save();
+        progress.update(state_.epoch,
+                        fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}", state_.epoch + 1, config_.epochs,
+                                    state_.batch, count, state_.loss_sum / static_cast<double>(state_.batch)));
+      }
+      state_.loss_sum += trainee_.train_step(state_.step, lr);
+      if (!std::isfinite(state_.loss_sum)) {
+        throw RuntimeError(fmt::format("epoch {}", state_.epoch + 1),
+                           "the loss is no longer a number; start again with a lower --lr");
+      }
+    }
+    result_.final_loss = state_.loss_sum / static_cast<double>(count);
+    state_.batch = 0;
+    state_.loss_sum = 0;
+    ++state_.epoch;
+    return true;
+  }
+
+  bool epoch(MetricsFile& metrics, Progress& progress) {
     const double start = now_seconds();
     const double lr = scheduled_lr(config_.schedule, config_.optimizer.lr, state_.epoch, config_.epochs);
-    {
-      const TraceSpan span("train", "epoch");
-      result_.final_loss = session_.train_step(state_.step, lr);
-    }
-    if (!std::isfinite(result_.final_loss)) {
-      throw RuntimeError(fmt::format("epoch {}", state_.epoch + 1),
-                         "the loss is no longer a number; start again with a lower --lr");
-    }
-    ++state_.step;
-    ++state_.epoch;
-    epoch_seconds_.push_back(now_seconds() - start);
-    json line = {
-        {"epoch", state_.epoch}, {"loss", number(result_.final_loss)}, {"lr", lr}, {"seconds", epoch_seconds_.back()}};
+    const bool whole = state_.batch == 0;
+    if (!steps(progress, lr)) return false;
+    const double seconds = now_seconds() - start;
+    if (whole) epoch_seconds_.push_back(seconds);
+    json line = {{"epoch", state_.epoch}, {"loss", number(result_.final_loss)}, {"lr", lr}, {"seconds", seconds}};
     std::string note = fmt::format("epoch {}/{}  loss {:.4f}", state_.epoch, config_.epochs, result_.final_loss);
     if (state_.epoch % config_.eval_every == 0 || state_.epoch == config_.epochs) {
       evaluate();
-      line["train"] = number(train_);
-      line["val"] = number(val_);
-      line["test"] = number(test_);
-      if (by_loss()) line["val_loss"] = number(val_loss_);
-      note += fmt::format("  val {:.4f}", val_);
+      line["train"] = number(scores_.train);
+      line["val"] = number(scores_.val);
+      line["test"] = number(scores_.test);
+      if (by_loss()) line["val_loss"] = number(scores_.val_loss);
+      note += fmt::format("  val {:.4f}", scores_.val);
     }
     metrics.add(line);
     progress.update(state_.epoch, note);
+    return true;
   }
 
   void measure() {
     const TraceSpan span("train", "evaluate");
     const double start = now_seconds();
-    const float* scores = session_.predict();
+    scores_ = trainee_.evaluate(by_loss());
     eval_seconds_.push_back(now_seconds() - start);
-    const Dataset& d = session_.dataset();
-    train_ = score(session_.metric(), d, scores, d.splits.train.span());
-    val_ = score(session_.metric(), d, scores, d.splits.val.span());
-    test_ = score(session_.metric(), d, scores, d.splits.test.span());
-    if (by_loss()) val_loss_ = mean_loss(d, scores, d.splits.val.span());
   }
 
   void evaluate() {
     measure();
     // Without a validation split every epoch is the best so far.
-    if (std::isnan(val_) || (by_loss() ? val_loss_ < state_.best_loss : val_ > state_.best_val)) {
-      if (by_loss() && !std::isnan(val_loss_)) state_.best_loss = val_loss_;
-      state_.best_val = std::isnan(val_) ? -1 : val_;
-      state_.best_test = std::isnan(test_) ? -1 : test_;
+    if (std::isnan(scores_.val) || (by_loss() ? scores_.val_loss < state_.best_loss : scores_.val > state_.best_val)) {
+      if (by_loss() && !std::isnan(scores_.val_loss)) state_.best_loss = scores_.val_loss;
+      state_.best_val = std::isnan(scores_.val) ? -1 : scores_.val;
+      state_.best_test = std::isnan(scores_.test) ? -1 : scores_.test;
       state_.best_epoch = state_.epoch;
       state_.since_best = 0;
       keep_best();
@@ -225,7 +238,7 @@ class Loop {
     if (options_.run_folder.empty()) return;
     const TraceSpan span("train", "checkpoint");
     const double start = now_seconds();
-    save_checkpoint(options_.run_folder, state_, session_.parameters(), session_.optimizer(), best_, options_.keep);
+    save_checkpoint(options_.run_folder, state_, trainee_.parameters(), trainee_.optimizer(), best_, options_.keep);
     last_save_ = now_seconds();
     save_seconds_ = last_save_ - start;
   }
@@ -244,14 +257,14 @@ class Loop {
     result_.best_epoch = state_.best_epoch;
     result_.val_score = state_.best_val;
     result_.test_score = state_.best_test;
-    result_.last_test_score = test_;
+    result_.last_test_score = scores_.test;
     if (config_.select == "last") {
       keep_best();
-      result_.val_score = val_;
-      result_.test_score = test_;
+      result_.val_score = scores_.val;
+      result_.test_score = scores_.test;
       result_.best_epoch = state_.epoch;
     }
-    result_.train_score = train_;
+    result_.train_score = scores_.train;
     std::vector<double> ms;
     for (const double s : epoch_seconds_) ms.push_back(s * 1e3);
     result_.epoch_ms_median = quantile(ms, 0.5);
@@ -259,21 +272,18 @@ class Loop {
     result_.epoch_ms_p90 = quantile(ms, 0.9);
     result_.eval_ms_median = quantile(eval_seconds_, 0.5) * 1e3;
     if (!options_.run_folder.empty() && !result_.interrupted) {
-      save_weights(options_.run_folder + "/model.safetensors", session_.parameters(), best_,
+      save_weights(options_.run_folder + "/model.safetensors", trainee_.parameters(), best_,
                    weights_config_json(config_));
     }
   }
 
-  Session& session_;
+  Trainee& trainee_;
   const TrainerOptions& options_;
   const RunConfig& config_;
   TrainState state_;
   TrainResult result_;
   Tensor best_;
-  double train_ = NAN;
-  double val_ = NAN;
-  double val_loss_ = NAN;
-  double test_ = NAN;
+  Scores scores_;
   std::vector<double> epoch_seconds_;
   std::vector<double> eval_seconds_;
   double last_save_ = 0;
@@ -292,9 +302,9 @@ void check_training(const RunConfig& c) {
     throw UserError("--select", "unknown choice '" + c.select + "'", "use best, loss or last");
 }
 
-TrainResult train(Session& session, const TrainerOptions& options) {
-  check_training(session.config());
-  return Loop(session, options).run();
+TrainResult train(Trainee& trainee, const TrainerOptions& options) {
+  check_training(trainee.config());
+  return Loop(trainee, options).run();
 }
 
 std::string fresh_run_folder(const std::string& parent, const std::string& name) {

@@ -5,16 +5,16 @@
 #include <vector>
 
 #include "nacre/train/checkpoint.h"
-#include "nacre/train/session.h"
+#include "nacre/train/trainee.h"
 
 namespace nacre {
 
 struct TrainerOptions {
   std::string run_folder;  // checkpoints and final weights; empty = write nothing
   bool resume = false;
-  int checkpoint_every =
-      0;         // epochs; 0 = chosen so that writing costs under 1 % of the time, at least every 10 minutes
-  int keep = 2;  // checkpoints kept
+  // Epochs; 0 = chosen so that writing costs under 1 % of the time, at least every 10 minutes.
+  int checkpoint_every = 0;
+  int keep = 2;              // checkpoints kept
   std::string metrics_file;  // JSON lines; empty = metrics.jsonl in the run folder
 };
 
@@ -28,7 +28,7 @@ struct TrainResult {
   double last_test_score = -1;
   int best_epoch = -1;
   double final_loss = 0;
-  double epoch_ms_median = 0;  // forward, backward and update
+  double epoch_ms_median = 0;  // of whole epochs: forward, backward and update
   double epoch_ms_p10 = 0;
   double epoch_ms_p90 = 0;
   double eval_ms_median = 0;
@@ -38,8 +38,8 @@ struct TrainResult {
 // Throws UserError for settings out of range; train() does too, but a program can ask before it reads the data.
 void check_training(const RunConfig& config);
 
-// Trains a started session. SIGINT and SIGTERM end it after the current epoch with a checkpoint.
-TrainResult train(Session& session, const TrainerOptions& options);
+// Trains what has been started. SIGINT and SIGTERM end it after the current step with a checkpoint.
+TrainResult train(Trainee& trainee, const TrainerOptions& options);
 
 // Picks a fresh folder below `parent` for a run of that name: NAME-1, NAME-2, …
 std::string fresh_run_folder(const std::string& parent, const std::string& name);

@@ -1,0 +1,53 @@
+#include "nacre/engine/block_runner.h"
+
+#include <algorithm>
+
+#include "nacre/base/error.h"
+
+namespace nacre {
+
+BlockRunner::BlockRunner(Plan plan, std::shared_ptr<Backend> backend)
+    : backend_(std::move(backend)), on_host_(backend_->name() == "cpu") {
+  NACRE_CHECK(std::none_of(plan.kernels.begin(), plan.kernels.end(), [](const Kernel& k) { return k.once; }),
+              "a plan for changing blocks computes nothing once");
+  backend_->narrow(plan);
+  plan_ = std::make_shared<const Plan>(std::move(plan));
+}
+
+void* BlockRunner::Memory::at_least(int64_t wanted, Backend& backend) {
+  if (data && wanted <= bytes) return data.get();
+  data.reset();
+  bytes = wanted + wanted / 4;
+  data = backend.allocate(bytes);
+  return data.get();
+}
+
+std::unique_ptr<Executor> BlockRunner::prepare(Blocks blocks) const {
+  return std::make_unique<Executor>(plan_, std::move(blocks), backend_->scoped());
+}
+
+void* BlockRunner::place(const LeafValue& leaf) {
+  if (on_host_) return const_cast<void*>(leaf.values.raw());
+  void* memory = leaves_[leaf.name].at_least(leaf.values.bytes(), *backend_);
+  backend_->write(memory, leaf.values.raw(), leaf.values.bytes());
+  return memory;
+}
+
+void BlockRunner::run(Executor& batch, const std::vector<LeafValue>& leaves,
+                      const std::map<std::string, void*>& in_place, const StepContext& step) {
+  for (const auto& [name, data] : bound_) batch.bind(name, data);
+  for (const auto& [name, data] : in_place) batch.bind(name, data);
+  for (const auto& [name, data] : outputs_) batch.bind_output(name, data);
+  for (const LeafValue& leaf : leaves) batch.bind(leaf.name, place(leaf));
+  arena_.at_least(batch.arena_bytes(), *backend_);
+  batch.allocate(arena_.data, no_constants_);
+  batch.run_once(step);
+}
+
+int64_t BlockRunner::bytes() const {
+  int64_t sum = arena_.bytes;
+  for (const auto& [name, memory] : leaves_) sum += memory.bytes;
+  return sum;
+}
+
+}  // namespace nacre

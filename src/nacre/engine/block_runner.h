@@ -1,0 +1,56 @@
+// BlockRunner: one plan on blocks that change from step to step. Arena and places of leaves are kept and grow when a
+// batch needs more; what a batch's blocks need besides (views, copies on a device) goes with the batch.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nacre/engine/executor.h"
+
+namespace nacre {
+
+// A leaf's values in host memory.
+struct LeafValue {
+  std::string name;
+  Tensor values;
+};
+
+class BlockRunner {
+ public:
+  // The plan must hold no constants (PlanOptions::hoist off): they would belong to one batch.
+  BlockRunner(Plan plan, std::shared_ptr<Backend> backend);
+
+  const Plan& plan() const { return *plan_; }
+  // Leaves and outputs that lie at the same place for every batch (in the back end's memory).
+  void bind(const std::string& leaf, void* data) { bound_[leaf] = data; }
+  void bind_output(const std::string& output, void* data) { outputs_[output] = data; }
+
+  // Plans the memory of a batch and prepares its graphs' forms. On the CPU it may be called from any thread, also while
+  // another batch runs.
+  std::unique_ptr<Executor> prepare(Blocks blocks) const;
+  // Runs a prepared batch. Leaves that are already in the back end's memory come as `in_place`.
+  void run(Executor& batch, const std::vector<LeafValue>& leaves, const std::map<std::string, void*>& in_place,
+           const StepContext& step);
+  int64_t bytes() const;
+
+ private:
+  void* place(const LeafValue& leaf);
+
+  struct Memory {
+    std::shared_ptr<void> data;
+    int64_t bytes = 0;
+    // Grown with some room to spare, so that batches of about one size allocate a few times only.
+    void* at_least(int64_t wanted, Backend& backend);
+  };
+  std::shared_ptr<const Plan> plan_;
+  std::shared_ptr<Backend> backend_;
+  bool on_host_;
+  std::map<std::string, void*> bound_, outputs_;
+  Memory arena_;
+  std::map<std::string, Memory> leaves_;  // on a device
+  ConstantPool no_constants_;
+};
+
+}  // namespace nacre

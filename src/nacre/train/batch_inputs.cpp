@@ -1,0 +1,131 @@
+#include "nacre/train/batch_inputs.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "nacre/base/error.h"
+#include "nacre/base/parallel.h"
+
+namespace nacre {
+namespace {
+
+constexpr int64_t kGatherBytes = 1 << 16;  // of one chunk of a parallel gather
+
+std::span<const NodeId> first(const Array<NodeId>& ids, int64_t count) {
+  return ids.span().first(static_cast<size_t>(count));
+}
+
+Tensor from_array(const Array<float>& values) {
+  return {DType::f32, {values.size()}, nullptr, const_cast<float*>(values.data())};
+}
+
+Tensor ones(int64_t count) {
+  Tensor t(DType::f32, {count});
+  std::fill_n(t.data<float>(), count, 1.0F);
+  return t;
+}
+
+// Σ over the edges at one end of each vertex, in the order of the edges.
+Tensor sum_at(const Graph& graph, End end, const Array<float>& weight) {
+  Tensor sum = Tensor::zeros(DType::f32, {end == End::src ? graph.num_src() : graph.num_dst()});
+  auto* out = sum.data<float>();
+  for (int64_t d = 0; d < graph.num_dst(); ++d) {
+    for (int64_t e = graph.row_ptr()[d]; e < graph.row_ptr()[d + 1]; ++e) {
+      out[end == End::src ? graph.col_idx()[e] : static_cast<NodeId>(d)] += weight.empty() ? 1.0F : weight[e];
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
+void gather_rows(const Tensor& table, std::span<const NodeId> ids, void* out) {
+  const int64_t rows = table.shape().empty() ? 0 : table.shape()[0];
+  const int64_t row_bytes = rows == 0 ? 0 : table.bytes() / rows;
+  const auto* from = static_cast<const char*>(table.raw());
+  auto* to = static_cast<char*>(out);
+  const int64_t chunk = std::max<int64_t>(1, kGatherBytes / std::max<int64_t>(1, row_bytes));
+  parallel_for(static_cast<int64_t>(ids.size()), chunk, [&](int64_t b, int64_t e) {
+    for (int64_t i = b; i < e; ++i) {
+      std::memcpy(to + i * row_bytes, from + static_cast<int64_t>(ids[static_cast<size_t>(i)]) * row_bytes,
+                  static_cast<size_t>(row_bytes));
+    }
+  });
+}
+
+Tensor gather_rows(const Tensor& table, std::span<const NodeId> ids) {
+  Shape shape = table.shape();
+  shape[0] = static_cast<int64_t>(ids.size());
+  Tensor out(table.dtype(), shape);
+  gather_rows(table, ids, out.raw());
+  return out;
+}
+
+BatchInputs::BatchInputs(const RunData& run) : run_(run) {
+  const Graph& graph = run.dataset.graph;
+  in_degree_ = sum_at(graph, End::dst, {});
+  out_degree_ = sum_at(graph, End::src, {});
+  counts_.assign(static_cast<size_t>(graph.num_nodes()), 0);
+  for (const NodeId v : run.dataset.splits.train) counts_[v] = run.dataset.num_classes > 0 && run.counts(v) ? 1 : 0;
+  if (!graph.weighted()) return;
+  in_weight_ = sum_at(graph, End::dst, graph.edge_weight());
+  out_weight_ = sum_at(graph, End::src, graph.edge_weight());
+}
+
+int64_t BatchInputs::bytes() const {
+  return static_cast<int64_t>(counts_.size()) + in_degree_.bytes() + out_degree_.bytes() +
+         (in_weight_.defined() ? 2 * in_weight_.bytes() : 0);
+}
+
+// The mean over the batch's training vertices (a subgraph holds others, too) that have labels.
+Tensor BatchInputs::loss_weights(const Sample& sample) const {
+  const auto seeds = first(sample.vertices, sample.num_seeds);
+  const auto counted = std::count_if(seeds.begin(), seeds.end(), [&](NodeId v) { return counts_[v] != 0; });
+  Tensor t = Tensor::zeros(DType::f32, {sample.num_seeds});
+  for (int64_t i = 0; i < sample.num_seeds; ++i) {
+    if (counts_[sample.vertices[i]] == 0) continue;
+    t.data<float>()[i] = run_.loss_weight(counted) * (sample.loss_scale.empty() ? 1.0F : sample.loss_scale[i]);
+  }
+  return t;
+}
+
+Tensor BatchInputs::value(const Node& leaf, const Sample& sample) const {
+  const std::string& name = leaf.name;
+  const auto seeds = first(sample.vertices, sample.num_seeds);
+  if (name == "label") {
+    Tensor t(DType::i32, {sample.num_seeds});
+    for (int64_t i = 0; i < sample.num_seeds; ++i) t.data<int32_t>()[i] = run_.dataset.labels[seeds[i]];
+    return t;
+  }
+  if (name == "target") return gather_rows(run_.dataset.targets, seeds);
+  if (name == "loss_weight") return loss_weights(sample);
+  const auto layer = static_cast<size_t>(leaf.type.space.layer);
+  if (leaf.type.space.kind == SpaceKind::vertex) {
+    const bool last = layer >= sample.blocks.size();
+    const auto ids = first(sample.vertices, last ? sample.blocks.back().num_dst() : sample.blocks[layer].num_src());
+    if (name.starts_with("in_degree.")) return gather_rows(in_degree_, ids);
+    if (name.starts_with("out_degree.")) return gather_rows(out_degree_, ids);
+    if (name.starts_with("in_weight.")) return gather_rows(in_weight_, ids);
+    if (name.starts_with("out_weight.")) return gather_rows(out_weight_, ids);
+  } else {
+    const Graph& block = sample.blocks[layer];
+    if (name.starts_with("edge_weight.")) return from_array(block.edge_weight());
+    if (name.starts_with("edge_scale.")) {
+      const bool alone = sample.scale.empty() || (sample.scale[layer].empty() && block.num_edges() > 0);
+      return alone ? ones(block.num_edges()) : from_array(sample.scale[layer]);
+    }
+  }
+  NACRE_CHECK(false, "leaf '" + name + "' has no value on sampled blocks");
+  return {};
+}
+
+std::vector<LeafValue> BatchInputs::gather(const Dfg& dfg, const Sample& sample) const {
+  std::vector<LeafValue> list;
+  for (const Node& node : dfg.nodes()) {
+    if (node.op != Op::input || node.name == "x" || node.name.starts_with("value.")) continue;
+    list.push_back({node.name, value(node, sample)});
+  }
+  return list;
+}
+
+}  // namespace nacre

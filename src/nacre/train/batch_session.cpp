@@ -1,0 +1,274 @@
+#include "nacre/train/batch_session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/base/machine.h"
+#include "nacre/base/trace.h"
+#include "nacre/train/metrics.h"
+
+namespace nacre {
+namespace {
+
+constexpr int kTrialBatches = 5;
+// Batches of no epoch: what plans are tried on.
+constexpr uint64_t kTrialEpoch = ~uint64_t{0};
+
+Sampling sampling_of(const SampleOptions& o) {
+  const bool all = std::all_of(o.fanout.begin(), o.fanout.end(), [](int f) { return f < 0; });
+  if (o.kind == SamplerKind::neighbor && all && o.type_fanout.empty()) return Sampling::blocks;
+  return o.kind == SamplerKind::neighbor && !o.weighted && o.type_fanout.empty() ? Sampling::uniform
+                                                                                 : Sampling::importance;
+}
+
+bool is_saint(SamplerKind kind) { return kind != SamplerKind::neighbor && kind != SamplerKind::layer; }
+
+}  // namespace
+
+BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds& needs)
+    : start_(now_seconds()),
+      run_(std::move(dataset), std::move(config), needs.training),
+      views_(std::make_shared<GraphViews>()),
+      device_(open_device(run_.config, views_)),
+      inputs_(std::make_unique<BatchInputs>(run_)) {
+  if (!run_.config.model.kinds.empty()) {
+    throw UserError("--mode minibatch", "vertices of several kinds with features of their own are trained whole",
+                    "use --mode full");
+  }
+  ModelOptions options = run_.config.model;
+  if (needs.training) {
+    make_sampler();
+    options.sampling = sampling_of(run_.config.sampling);
+    options.training = true;
+    dfg_ = build_model(options);
+    differentiate(dfg_);
+  }
+  options.sampling = Sampling::blocks;
+  options.training = false;
+  options.embeddings = needs.embeddings;
+  options.loss = "none";
+  const Dfg forward = build_model(options);
+  const Blocks whole = Blocks::full(run_.dataset.graph, 1);
+  parameters_ = std::make_unique<Parameters>(needs.training ? dfg_ : forward, whole, run_.config.seed);
+  if (device_.gpu) state_ = std::make_unique<DeviceState>(device_.gpu, *parameters_);
+  LayerwiseOptions layerwise;
+  layerwise.seed = run_.config.seed;
+  if (run_.config.memory_limit > 0)
+    layerwise.block_bytes = std::min(layerwise.block_bytes, std::max<int64_t>(1 << 20, run_.config.memory_limit / 8));
+  inference_ = std::make_unique<LayerwiseInference>(run_, *inputs_, forward, device_.backend, layerwise);
+  if (needs.training) {
+    optimizer_ = std::make_unique<Optimizer>(run_.config.optimizer, *parameters_);
+    make_plans(needs);
+  }
+  plan_seconds_ = now_seconds() - start_;
+}
+
+BatchSession::~BatchSession() = default;
+
+void BatchSession::make_sampler() {
+  SampleOptions& o = run_.config.sampling;
+  const int layers = run_.config.model.layers;
+  o.seed = run_.config.seed;
+  o.layers = layers;
+  if (!is_saint(o.kind) && o.type_fanout.empty()) {
+    if (o.fanout.empty()) o.fanout.assign(static_cast<size_t>(layers), o.kind == SamplerKind::layer ? 512 : 10);
+    if (static_cast<int>(o.fanout.size()) != layers) {
+      throw UserError("--fanout", fmt::format("has {} numbers, the model has {} layers", o.fanout.size(), layers),
+                      "give one number per layer, the one next to the seeds first");
+    }
+  }
+  if (run_.config.batch_size < 1) throw UserError("--batch-size", "must be at least 1");
+  if (is_saint(o.kind) && o.budget == 0) o.budget = run_.config.batch_size;
+  sampler_ = std::make_unique<Sampler>(run_.dataset.graph, o);
+}
+
+std::vector<Sample> BatchSession::trial_batches(int count) const {
+  const bool saint = is_saint(run_.config.sampling.kind);
+  BatchOrder order(run_.dataset.splits.train, run_.config.batch_size, run_.config.seed, true);
+  order.begin_epoch(kTrialEpoch);
+  std::vector<Sample> list;
+  const int64_t batches = saint ? count : std::min<int64_t>(count, order.num_batches());
+  for (int64_t i = 0; i < batches; ++i) {
+    list.push_back(
+        sampler_->sample(saint ? std::span<const NodeId>() : order.batch(i), {kTrialEpoch, static_cast<uint64_t>(i)}));
+  }
+  return list;
+}
+
+std::vector<LeafValue> BatchSession::leaves(const Dfg& dfg, const Sample& sample) const {
+  std::vector<LeafValue> values = inputs_->gather(dfg, sample);
+  values.push_back({"x", gather_rows(run_.dataset.features, sample.vertices.span())});
+  return values;
+}
+
+void* BatchSession::parameter_place(const std::string& name) {
+  float* values = state_ ? state_->parameters() : parameters_->data();
+  for (const Parameter& p : parameters_->list()) {
+    if (p.name == name) return values + p.offset;
+  }
+  NACRE_CHECK(false, "no parameter '" + name + "'");
+  return nullptr;
+}
+
+void BatchSession::bind(Executor& executor, const std::vector<LeafValue>& values) {
+  for (const Parameter& p : parameters_->list()) executor.bind(p.name, parameter_place(p.name));
+  for (const LeafValue& v : values) {
+    void* data = const_cast<void*>(v.values.raw());
+    if (state_) {
+      trial_memory_.push_back(device_.backend->allocate(v.values.bytes()));
+      data = trial_memory_.back().get();
+      device_.backend->write(data, v.values.raw(), v.values.bytes());
+    }
+    executor.bind(v.name, data);
+  }
+}
+
+void BatchSession::make_plans(const SessionNeeds& needs) {
+  const std::vector<Sample> trials = trial_batches(kTrialBatches);
+  std::vector<TrialBlocks> blocks;
+  std::vector<std::vector<LeafValue>> values;
+  for (const Sample& sample : trials) values.push_back(leaves(dfg_, sample));
+  for (size_t i = 0; i < trials.size(); ++i) {
+    blocks.push_back({Blocks(trials[i].blocks), [this, &values, i](Executor& e) { bind(e, values[i]); }});
+  }
+  PlanRequest request;
+  request.plan = run_.config.plan;
+  request.deterministic = run_.config.deterministic;
+  request.epochs = static_cast<int>(std::min<int64_t>(1 << 30, run_.config.epochs * steps_per_epoch()));
+  request.memory_limit = run_.config.memory_limit;
+  request.use_cache = run_.config.plan_cache;
+  request.resumed_plan = needs.resumed_plan;
+  planning_ = plan_batches(dfg_, blocks, device_.backend, request);
+  trial_memory_.clear();
+  runner_ = std::make_unique<BlockRunner>(planning_.plan, device_.backend);
+  for (const TrialBlocks& trial : blocks)
+    largest_arena_ = std::max(largest_arena_, runner_->prepare(trial.blocks)->arena_bytes());
+}
+
+int64_t BatchSession::steps_per_epoch() const {
+  const int64_t vertices =
+      is_saint(run_.config.sampling.kind) ? run_.dataset.num_nodes() : run_.dataset.splits.train.size();
+  return (vertices + run_.config.batch_size - 1) / run_.config.batch_size;
+}
+
+std::vector<MemoryItem> BatchSession::memory() const {
+  const int64_t batches = run_.config.loader.in_flight + 1;
+  std::vector<MemoryItem> items = {
+      {"graph", run_.dataset.graph.bytes()},
+      {"features", run_.dataset.features.bytes()},
+      {"labels, splits and degrees", run_.label_bytes() + inputs_->bytes()},
+      {"parameters", parameters_->bytes()},
+      {"values of two layers, for evaluation", inference_->bytes()},
+  };
+  if (optimizer_) {
+    items.push_back({"optimiser state, gradients and best weights", optimizer_->bytes() + 2 * parameters_->bytes()});
+    items.push_back({fmt::format("{} batches (activations, gradients, rows)", batches), largest_arena_ * batches});
+  }
+  return items;
+}
+
+void BatchSession::start() {
+  const std::vector<MemoryItem> items = memory();
+  const int64_t held = std::min(run_.dataset.graph.bytes() + run_.dataset.features.bytes(), held_memory());
+  require_fit(items, run_.config.memory_limit > 0 ? run_.config.memory_limit : available_memory() + held);
+  if (state_) state_->push(*parameters_, nullptr);
+  if (!optimizer_) return;
+  gradient_memory_ = device_.backend->allocate(parameters_->bytes());
+  auto* gradients = static_cast<float*>(gradient_memory_.get());
+  for (const Parameter& p : parameters_->list()) {
+    runner_->bind(p.name, parameter_place(p.name));
+    const bool has = runner_->plan().dfg.find_output("grad:" + p.name) >= 0;
+    if (has) runner_->bind_output("grad:" + p.name, gradients + p.offset);
+    gradients_.push_back(has ? gradients + p.offset : nullptr);
+  }
+  if (state_) {
+    state_->start(*optimizer_, *parameters_, gradients_);
+    state_->push(*parameters_, optimizer_.get());
+  }
+  sink_ = make_host_sink();
+  // Subgraphs are drawn from all vertices: an epoch meets each about once.
+  std::vector<NodeId> all(sampler_->draws_seeds() ? static_cast<size_t>(run_.dataset.num_nodes()) : 0);
+  std::iota(all.begin(), all.end(), NodeId{0});
+  const Array<NodeId> seeds = all.empty() ? run_.dataset.splits.train : Array<NodeId>(std::move(all));
+  loader_ = std::make_unique<BatchLoader>(*sampler_, BatchOrder(seeds, run_.config.batch_size, run_.config.seed, true),
+                                          run_.dataset.features, *sink_, run_.config.loader,
+                                          [this](const Sample& sample) -> std::shared_ptr<void> {
+                                            // Views of a GPU's blocks are made where the device is used: one thread.
+                                            if (state_) return nullptr;
+                                            return runner_->prepare(Blocks(sample.blocks));
+                                          });
+}
+
+void BatchSession::begin_epoch(int64_t epoch, int64_t first) {
+  loader_->begin_epoch(static_cast<uint64_t>(epoch), first);
+}
+
+double BatchSession::train_step(int64_t step, double lr) {
+  Batch batch = loader_->next();
+  const double start = now_seconds();
+  double loss = 0;
+  {
+    const TraceSpan span("train", "compute");
+    if (!batch.prepared) batch.prepared = runner_->prepare(Blocks(batch.sample.blocks));
+    auto& executor = *static_cast<Executor*>(batch.prepared.get());
+    std::vector<LeafValue> values = inputs_->gather(dfg_, batch.sample);
+    std::map<std::string, void*> in_place;
+    if (state_) {
+      const auto rows = static_cast<int64_t>(batch.sample.vertices.size());
+      values.push_back({"x", Tensor(DType::f32, {rows, run_.dataset.num_features()}, nullptr, batch.features)});
+    } else {
+      in_place["x"] = batch.features;
+    }
+    runner_->run(executor, values, in_place, {run_.config.seed, static_cast<uint64_t>(step)});
+    loss = *executor.output("loss");
+  }
+  const TraceSpan span("train", "optimizer");
+  if (state_) {
+    state_->update(lr);
+    host_is_old_ = true;
+  } else {
+    optimizer_->step(*parameters_, gradients_, lr);
+  }
+  compute_seconds_ += now_seconds() - start;
+  return loss;
+}
+
+Parameters& BatchSession::parameters() {
+  if (host_is_old_) state_->pull(*parameters_, optimizer_.get());
+  host_is_old_ = false;
+  return *parameters_;
+}
+
+Optimizer& BatchSession::optimizer() {
+  parameters();
+  return *optimizer_;
+}
+
+void BatchSession::weights_changed() {
+  if (state_) state_->push(*parameters_, optimizer_.get());
+}
+
+const float* BatchSession::predict() {
+  inference_->run([this](const std::string& name) { return parameter_place(name); });
+  return inference_->values("logits");
+}
+
+const float* BatchSession::embeddings() {
+  if (embedding_width() == 0) {
+    throw UserError("--model " + run_.config.model.model, "has no hidden layer whose values could be written",
+                    "use --layers 2 or more");
+  }
+  return inference_->values("embedding");
+}
+
+int64_t BatchSession::embedding_width() const { return inference_->width("embedding"); }
+
+Scores BatchSession::evaluate(bool with_loss) { return score_splits(run_.metric, run_.dataset, predict(), with_loss); }
+
+LoaderTimes BatchSession::loader_times() const { return loader_ ? loader_->times() : LoaderTimes{}; }
+
+}  // namespace nacre

@@ -1,0 +1,96 @@
+// BatchSession: a data set and a model made ready for mini-batch training. The plan is made on a few sampled batches
+// and used for all; the loader prepares batches beside the computation; evaluation is exact, layer by layer.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nacre/engine/block_runner.h"
+#include "nacre/schedule/batch_loader.h"
+#include "nacre/train/batch_inputs.h"
+#include "nacre/train/device.h"
+#include "nacre/train/layerwise.h"
+#include "nacre/train/planner.h"
+#include "nacre/train/run_data.h"
+#include "nacre/train/session.h"
+#include "nacre/train/trainee.h"
+
+namespace nacre {
+
+class BatchSession : public Trainee {
+ public:
+  BatchSession(Dataset dataset, RunConfig config, const SessionNeeds& needs = {});
+  ~BatchSession() override;
+
+  const RunConfig& config() const override { return run_.config; }
+  const Dataset& dataset() const { return run_.dataset; }
+  const std::vector<std::string>& notes() const { return run_.notes; }
+  const std::string& metric() const override { return run_.metric; }
+  const std::string& device_name() const { return device_.name; }
+  GpuContext* gpu() const { return device_.gpu.get(); }
+  double plan_seconds() const { return plan_seconds_; }
+  const PlanAnswer& planning() const { return planning_; }
+  const Plan& plan() const override { return runner_ ? runner_->plan() : planning_.plan; }
+  std::string fingerprint() const override { return run_.fingerprint(); }
+
+  // As far as it is known before the run: batches differ in size; counted are the largest of those planned on.
+  std::vector<MemoryItem> memory() const;
+  void start();
+
+  Parameters& parameters() override;
+  Optimizer& optimizer() override;
+  void weights_changed() override;
+  int64_t steps_per_epoch() const override;
+  void begin_epoch(int64_t epoch, int64_t first) override;
+  double train_step(int64_t step, double lr) override;
+  Scores evaluate(bool with_loss) override;
+
+  // Outputs of all vertices, computed layer by layer with the current weights: "logits", "embedding".
+  const float* predict();
+  const float* embeddings();
+  int64_t embedding_width() const;
+
+  const Sampler& sampler() const { return *sampler_; }
+  BlockRunner& runner() { return *runner_; }
+  LoaderTimes loader_times() const;
+  // Seconds of steps() so far: computing, and waiting for a batch.
+  double compute_seconds() const { return compute_seconds_; }
+  // A batch of its own key, as many as asked for; the same ones every time.
+  std::vector<Sample> trial_batches(int count) const;
+  // The model with its gradient, before planning.
+  const Dfg& dfg() const { return dfg_; }
+  // Gives an executor of any plan of this model its leaves for `sample`; the values must stay alive while it runs.
+  std::vector<LeafValue> leaves(const Dfg& dfg, const Sample& sample) const;
+  void bind(Executor& executor, const std::vector<LeafValue>& values);
+
+ private:
+  void make_sampler();
+  void make_plans(const SessionNeeds& needs);
+  void* parameter_place(const std::string& name);
+
+  double start_;
+  RunData run_;
+  std::shared_ptr<GraphViews> views_;
+  RunDevice device_;
+  std::unique_ptr<BatchInputs> inputs_;
+  std::unique_ptr<Sampler> sampler_;
+  Dfg dfg_;
+  std::unique_ptr<Parameters> parameters_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<DeviceState> state_;  // on a GPU
+  bool host_is_old_ = false;            // the device has newer weights than the host
+  std::shared_ptr<void> gradient_memory_;
+  std::vector<const float*> gradients_;
+  std::unique_ptr<BlockRunner> runner_;
+  std::unique_ptr<FeatureSink> sink_;
+  std::unique_ptr<BatchLoader> loader_;
+  std::unique_ptr<LayerwiseInference> inference_;
+  std::vector<std::shared_ptr<void>> trial_memory_;  // of leaves on a device while plans are timed
+  PlanAnswer planning_;
+  double plan_seconds_ = 0;
+  double compute_seconds_ = 0;
+  int64_t largest_arena_ = 0;
+};
+
+}  // namespace nacre

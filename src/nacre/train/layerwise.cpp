@@ -1,0 +1,134 @@
+#include "nacre/train/layerwise.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "nacre/base/error.h"
+#include "nacre/base/trace.h"
+#include "nacre/plan/search.h"
+
+namespace nacre {
+namespace {
+
+int64_t row_size(const Dims& dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+}
+
+// Vertices without edges: what dense work runs on.
+Sample rows_only(int64_t begin, int64_t end) {
+  GraphArrays arrays;
+  arrays.num_src = arrays.num_dst = end - begin;
+  arrays.row_ptr = std::vector<int64_t>(static_cast<size_t>(end - begin + 1), 0);
+  std::vector<NodeId> ids(static_cast<size_t>(end - begin));
+  std::iota(ids.begin(), ids.end(), static_cast<NodeId>(begin));
+  Sample sample;
+  sample.blocks.emplace_back(std::move(arrays), "a block without edges");
+  sample.vertices = std::move(ids);
+  sample.num_seeds = end - begin;
+  return sample;
+}
+
+}  // namespace
+
+LayerwiseInference::LayerwiseInference(const RunData& run, const BatchInputs& inputs, const Dfg& dfg,
+                                       std::shared_ptr<Backend> backend, const LayerwiseOptions& options)
+    : run_(run), inputs_(inputs), backend_(std::move(backend)), options_(options) {
+  std::map<std::string, size_t> last;  // stage that reads a value last
+  for (Stage& stage : split_layers(dfg)) {
+    for (const StageValue& value : stage.reads) last[value.name] = layers_.size();
+    layers_.push_back({std::move(stage), nullptr, {}});
+  }
+  for (const auto& [name, layer] : last) {
+    if (dfg.find_output(name) < 0) layers_[layer].dead.push_back(name);
+  }
+}
+
+// Blocks are runs of vertices: as many as fit, at least one.
+int64_t LayerwiseInference::end_of_block(const Layer& layer, int64_t begin) const {
+  const Graph& graph = run_.dataset.graph;
+  int64_t width = 1;
+  for (const Node& node : layer.stage.dfg.nodes()) {
+    if (node.type.space.kind == SpaceKind::vertex) width = std::max(width, node.type.row_size());
+  }
+  const int64_t rows = std::max<int64_t>(1, options_.block_bytes / (width * 4));
+  const auto weight = [&](int64_t v) { return (layer.stage.layer < 0 ? 0 : graph.row_ptr()[v]) + 2 * v; };
+  int64_t low = begin + 1, high = graph.num_dst();
+  while (low < high) {
+    const int64_t middle = (low + high + 1) / 2;
+    if (weight(middle) - weight(begin) <= rows) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low;
+}
+
+void LayerwiseInference::run_block(Layer& layer, int64_t begin, int64_t end, const Place& place) {
+  const Stage& stage = layer.stage;
+  Sample sample = rows_only(begin, end);
+  if (stage.layer >= 0) sample = full_neighbours(run_.dataset.graph, sample.vertices.span());
+  if (!layer.runner) {
+    PlanOptions base;
+    base.hoist = false;
+    const Blocks blocks(sample.blocks);
+    layer.runner = std::make_unique<BlockRunner>(
+        make_plan(stage.dfg, blocks, search_plan(stage.dfg, blocks, base, {}).options), backend_);
+  }
+  std::vector<LeafValue> leaves = inputs_.gather(stage.dfg, sample);
+  for (const StageValue& value : stage.reads)
+    leaves.push_back({"value." + value.name, gather_rows(tables_.at(value.name), sample.vertices.span())});
+  if (stage.dfg.find_leaf("x") >= 0)
+    leaves.push_back({"x", gather_rows(run_.dataset.features, sample.vertices.span())});
+  for (const Node& node : stage.dfg.nodes()) {
+    if (node.op == Op::param) layer.runner->bind(node.name, place(node.name));
+  }
+  const std::unique_ptr<Executor> block = layer.runner->prepare(Blocks(sample.blocks));
+  layer.runner->run(*block, leaves, {}, {options_.seed, 0});
+  for (const StageValue& value : stage.writes) {
+    const int64_t width = row_size(value.dims);
+    std::copy_n(block->output(value.name), (end - begin) * width, tables_.at(value.name).data<float>() + begin * width);
+  }
+}
+
+void LayerwiseInference::run_layer(Layer& layer, const Place& place) {
+  const TraceSpan span("evaluate", "layer");
+  const int64_t vertices = run_.dataset.num_nodes();
+  for (const StageValue& value : layer.stage.writes)
+    tables_[value.name] = Tensor(DType::f32, {vertices, row_size(value.dims)});
+  for (int64_t begin = 0; begin < vertices;) {
+    const int64_t end = end_of_block(layer, begin);
+    run_block(layer, begin, end, place);
+    begin = end;
+  }
+  for (const std::string& name : layer.dead) tables_.erase(name);
+}
+
+void LayerwiseInference::run(const Place& place) {
+  tables_.clear();
+  for (Layer& layer : layers_) run_layer(layer, place);
+}
+
+const float* LayerwiseInference::values(const std::string& output) const { return tables_.at(output).data<float>(); }
+
+int64_t LayerwiseInference::width(const std::string& output) const {
+  for (const Layer& layer : layers_) {
+    for (const StageValue& value : layer.stage.writes) {
+      if (value.name == output) return row_size(value.dims);
+    }
+  }
+  return 0;
+}
+
+int64_t LayerwiseInference::bytes() const {
+  int64_t now = 0, most = 0;
+  std::map<std::string, int64_t> widths;
+  for (const Layer& layer : layers_) {
+    for (const StageValue& value : layer.stage.writes) now += widths[value.name] = row_size(value.dims);
+    most = std::max(most, now);
+    for (const std::string& name : layer.dead) now -= widths[name];
+  }
+  return most * run_.dataset.num_nodes() * 4;
+}
+
+}  // namespace nacre

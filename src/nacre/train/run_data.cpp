@@ -1,0 +1,103 @@
+#include "nacre/train/run_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nacre/base/error.h"
+#include "nacre/base/philox.h"
+#include "nacre/base/trace.h"
+#include "nacre/train/metrics.h"
+
+namespace nacre {
+
+RunData::RunData(Dataset data, RunConfig settings, bool training)
+    : config(std::move(settings)), dataset(std::move(data)), notes(dataset.notes) {
+  if (!dataset.features.defined() && !dataset.heterogeneous()) {
+    throw UserError(config.data, "has no vertex features", "give them with --features FILE");
+  }
+  if (training && (dataset.num_classes < 1 || dataset.splits.train.empty())) {
+    throw UserError(config.data, "has no labels or no training vertices",
+                    "give them with --labels FILE and --splits FILE");
+  }
+  data_fingerprint = dataset.fingerprint();
+  metric = resolve_metric(config.metric, dataset);
+  prepare_graph();
+  normalize_features(dataset, config.normalize_features, notes);
+  complete_model(training);
+}
+
+void RunData::prepare_graph() {
+  const ModelInfo& info = model_info(config.model.model);
+  if (dataset.graph.weighted() && !info.supports_edge_weight) {
+    throw UserError("--model " + info.name, "does not use edge weights, but the graph has them",
+                    "use a model that does (gcn, sage), or remove the weights from the data");
+  }
+  if (info.needs_types && !dataset.graph.typed()) {
+    if (config.relations < 1 || config.relations > 65535)
+      throw UserError("--relations", "must lie between 1 and 65535");
+    dataset.graph = assign_relations(dataset.graph, config.relations);
+    notes.push_back(fmt::format(
+        "the graph has no edge types: {} relations assigned by a hash of each edge (--relations)", config.relations));
+  }
+  if (info.needs_self_loops) {
+    const TraceSpan span("prepare", "self loops");
+    dataset.graph = add_self_loops(dataset.graph);
+  }
+}
+
+void RunData::complete_model(bool training) {
+  ModelOptions& m = config.model;
+  const int64_t trained_in = m.in_dim;
+  const int64_t trained_out = m.out_dim;
+  // A trained model may meet vertices without labels, or labels that happen to miss the last classes.
+  const bool unlabelled = dataset.labels.empty() && !dataset.multilabel();
+  const bool guided = !training && trained_out > 0;
+  if (guided && !dataset.multilabel() && dataset.num_classes < trained_out) dataset.num_classes = trained_out;
+  if (guided && !unlabelled && dataset.multilabel() != (m.loss == "bce")) {
+    throw UserError(config.data, std::string("has ") + (dataset.multilabel() ? "multi-label" : "single-label") +
+                                     " data, the model was trained for the other kind");
+  }
+  const std::vector<VertexKind> kinds = vertex_kinds(dataset);
+  if (guided || !m.kinds.empty()) check_trained_kinds(m.kinds, kinds, config.data);
+  m.kinds = kinds;
+  leaves = feature_leaves(dataset, kinds);
+  // Of several kinds, what they are projected to: as trained, or as wide as the hidden layers.
+  m.in_dim = kinds.empty() ? dataset.num_features() : trained_in;
+  m.out_dim = dataset.num_classes;
+  if ((trained_in != 0 && trained_in != m.in_dim) || (trained_out != 0 && trained_out != m.out_dim)) {
+    throw UserError(config.data, fmt::format("has {} features and {} classes, the model was trained for {} and {}",
+                                             m.in_dim, m.out_dim, trained_in, trained_out));
+  }
+  m.num_edge_types = dataset.graph.typed() ? dataset.graph.num_edge_types() : 0;
+  m.edge_weighted = dataset.graph.weighted();
+  if (!guided) m.loss = dataset.multilabel() ? "bce" : "cross_entropy";
+  m = complete_options(m);
+  if (!kinds.empty()) notes.push_back(kinds_text(kinds, m.in_dim));
+}
+
+std::string RunData::fingerprint() const {
+  uint64_t h = data_fingerprint;
+  for (const char c : result_settings_json(config)) h = mix_key(h, static_cast<unsigned char>(c));
+  return fmt::format("{:016x}", h);
+}
+
+int64_t RunData::label_bytes() const {
+  const Splits& s = dataset.splits;
+  return dataset.labels.size() * 4 + dataset.targets.bytes() +
+         (s.train.size() + s.val.size() + s.test.size()) * static_cast<int64_t>(sizeof(NodeId));
+}
+
+Tensor RunData::all_labels() const {
+  Tensor labels(DType::i32, {dataset.num_nodes()});
+  std::fill_n(labels.data<int32_t>(), dataset.num_nodes(), -1);
+  if (!dataset.multilabel()) std::copy(dataset.labels.begin(), dataset.labels.end(), labels.data<int32_t>());
+  return labels;
+}
+
+float RunData::loss_weight(int64_t counted) const {
+  return static_cast<float>(1 / (static_cast<double>(std::max<int64_t>(1, counted)) *
+                                 static_cast<double>(dataset.multilabel() ? dataset.num_classes : 1)));
+}
+
+}  // namespace nacre

@@ -1,0 +1,41 @@
+// The data and settings of a run, made ready for a model: checked against each other, the graph as the model wants it,
+// sizes filled in.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nacre/data/dataset.h"
+#include "nacre/train/config.h"
+#include "nacre/train/inputs.h"
+
+namespace nacre {
+
+struct RunData {
+  // Throws UserError when data and model do not fit together.
+  RunData(Dataset data, RunConfig settings, bool training);
+
+  // Identifies data and settings that determine the result.
+  std::string fingerprint() const;
+  // Bytes of labels, targets and splits.
+  int64_t label_bytes() const;
+  // -1 where a vertex has no label (or several at once).
+  Tensor all_labels() const;
+  // What a vertex of the training split weighs in the mean over `counted` vertices.
+  float loss_weight(int64_t counted) const;
+  // It has a label, or several.
+  bool counts(NodeId vertex) const { return dataset.multilabel() || dataset.labels[vertex] >= 0; }
+
+  RunConfig config;  // completed
+  Dataset dataset;   // graph and features as the model sees them
+  std::vector<std::string> notes;
+  std::string metric;
+  std::vector<FeatureLeaf> leaves;  // its features
+  uint64_t data_fingerprint = 0;
+
+ private:
+  void prepare_graph();
+  void complete_model(bool training);
+};
+
+}  // namespace nacre

@@ -1,0 +1,48 @@
+// Trainee: what the training loop trains. An epoch is a number of steps; between any two of them a run can be stopped,
+// saved and continued.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "nacre/plan/plan.h"
+#include "nacre/train/config.h"
+#include "nacre/train/optimizer.h"
+#include "nacre/train/parameters.h"
+
+namespace nacre {
+
+// NaN where there is none.
+struct Scores {
+  double train = NAN;
+  double val = NAN;
+  double test = NAN;
+  double val_loss = NAN;
+};
+
+class Trainee {
+ public:
+  virtual ~Trainee() = default;
+  virtual const RunConfig& config() const = 0;
+  virtual const std::string& metric() const = 0;
+  virtual const Plan& plan() const = 0;
+  // Identifies data and settings that determine the result.
+  virtual std::string fingerprint() const = 0;
+
+  // As they are now, on the host. After changing them from outside (a checkpoint), call weights_changed().
+  virtual Parameters& parameters() = 0;
+  virtual Optimizer& optimizer() = 0;
+  virtual void weights_changed() = 0;
+
+  virtual int64_t steps_per_epoch() const { return 1; }
+  // The steps from `first` to the end of the epoch come next, one by one.
+  virtual void begin_epoch(int64_t /*epoch*/, int64_t /*first*/) {}
+  // One forward and backward pass and the optimiser's update; `step` counts from the beginning of the run. Returns the
+  // loss before the update.
+  virtual double train_step(int64_t step, double lr) = 0;
+  // With the current weights; the loss of the validation vertices only where asked for.
+  virtual Scores evaluate(bool with_loss) = 0;
+};
+
+}  // namespace nacre

@@ -1,0 +1,226 @@
+// Training on sampled blocks: with all neighbours it is full-graph training, step by step; inference layer by layer
+// equals the whole forward pass; a run stopped in the middle of an epoch goes on to the same bytes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "nacre/base/parallel.h"
+#include "nacre/dfg/split.h"
+#include "nacre/train/batch_session.h"
+#include "nacre/train/trainer.h"
+#include "support/rng.h"
+
+namespace nacre {
+namespace {
+
+namespace fs = std::filesystem;
+
+Dataset small_data(bool typed = false, bool weighted = false) {
+  test::Rng rng(7);
+  const int n = 90;
+  EdgeList edges;
+  edges.num_nodes = n;
+  edges.num_types = typed ? 3 : 1;
+  for (int i = 0; i < 700; ++i) {
+    // A hub, duplicates, self loops; the last vertices have no edges.
+    const auto dst = static_cast<NodeId>(i % 5 == 0 ? 3 : rng.below(n - 5));
+    edges.src.push_back(static_cast<NodeId>(rng.below(n - 5)));
+    edges.dst.push_back(dst);
+    if (typed) edges.type.push_back(static_cast<uint16_t>(rng.below(3)));
+    if (weighted) edges.weight.push_back(static_cast<float>(rng.uniform(0.5, 1.5)));
+  }
+  Dataset d;
+  d.name = "small";
+  d.graph = build_graph(std::move(edges), "test");
+  d.features = Tensor(DType::f32, {n, 12});
+  for (float& x : d.features.span<float>()) x = static_cast<float>(rng.uniform(-0.5, 0.5));
+  std::vector<int32_t> labels(n);
+  for (int32_t& y : labels) y = static_cast<int32_t>(rng.below(4));
+  labels[2] = -1;
+  d.labels = labels;
+  d.num_classes = 4;
+  std::vector<NodeId> train, val;
+  for (NodeId v = 0; v < n; ++v) (v % 3 == 0 ? val : train).push_back(v);
+  d.splits.train = train;
+  d.splits.val = val;
+  return d;
+}
+
+RunConfig config_of(const std::string& model, int layers = 2) {
+  RunConfig c;
+  c.data = "small";
+  c.device = "cpu";
+  c.model.model = model;
+  c.model.layers = layers;
+  c.model.hidden = 16;
+  c.plan = "off";
+  c.epochs = 3;
+  c.mode = "minibatch";
+  c.batch_size = 1000;
+  c.sampling.fanout.assign(static_cast<size_t>(layers), -1);
+  c.loader.in_flight = 0;
+  return c;
+}
+
+std::vector<float> weights(Trainee& t) {
+  return {t.parameters().data(), t.parameters().data() + t.parameters().size()};
+}
+
+double largest_difference(const float* a, const float* b, int64_t n) {
+  double most = 0;
+  for (int64_t i = 0; i < n; ++i) most = std::max(most, std::abs(static_cast<double>(a[i]) - b[i]));
+  return most;
+}
+
+class AllNeighbours : public testing::TestWithParam<const char*> {};
+
+TEST_P(AllNeighbours, IsFullGraphTraining) {
+  const std::string model = GetParam();
+  const bool typed = model == "rgcn";
+  for (const bool weighted : {false, true}) {
+    if (weighted && model != "gcn" && model != "sage") continue;
+    RunConfig c = config_of(model);
+    BatchSession batches(small_data(typed, weighted), c);
+    c.mode = "full";
+    Session full(small_data(typed, weighted), c);
+    batches.start();
+    full.start();
+    for (int step = 0; step < 3; ++step) {
+      batches.begin_epoch(step, 0);
+      EXPECT_NEAR(batches.train_step(step, 0.01), full.train_step(step, 0.01), 2e-5) << model << " step " << step;
+    }
+    const std::vector<float> a = weights(batches), b = weights(full);
+    EXPECT_LT(largest_difference(a.data(), b.data(), static_cast<int64_t>(a.size())), 2e-4) << model;
+    EXPECT_LT(largest_difference(batches.predict(), full.predict(), 90 * 4), 2e-3) << model;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, AllNeighbours,
+                         testing::Values("gcn", "sage", "gat", "gatv2", "gin", "rgcn", "sage-lstm"));
+
+TEST(LayerwiseInference, EqualsTheWholeForwardPassInSmallBlocks) {
+  for (const char* model : {"gcn", "gat", "sage", "mlp", "rgcn"}) {
+    RunConfig c = config_of(model, 3);
+    c.model.norm = "batch";
+    c.model.residual = true;
+    c.memory_limit = 64 << 20;
+    SessionNeeds needs;
+    needs.training = false;
+    needs.embeddings = true;
+    const bool typed = std::string(model) == "rgcn";
+    BatchSession layers(small_data(typed), c, needs);
+    c.mode = "full";
+    Session full(small_data(typed), c, needs);
+    layers.start();
+    full.start();
+    EXPECT_LT(largest_difference(layers.predict(), full.predict(), 90 * 4), 1e-5) << model;
+    if (std::string(model) == "mlp") continue;
+    EXPECT_LT(largest_difference(layers.embeddings(), full.embeddings(), 90 * 16), 1e-5) << model;
+  }
+}
+
+TEST(LayerwiseInference, OneVertexABlock) {
+  RunConfig c = config_of("gcn", 2);
+  const RunData run(small_data(), c, true);
+  const BatchInputs inputs(run);
+  ModelOptions options = run.config.model;
+  options.training = false;
+  options.loss = "none";
+  options.sampling = Sampling::blocks;
+  const Dfg dfg = build_model(options);
+  Parameters parameters(dfg, Blocks::full(run.dataset.graph, 1), 1);
+  const auto place = [&](const std::string& name) -> void* {
+    for (const Parameter& p : parameters.list()) {
+      if (p.name == name) return parameters.data(p);
+    }
+    return nullptr;
+  };
+  const auto backend = make_cpu_backend(std::make_shared<GraphViews>());
+  LayerwiseInference whole(run, inputs, dfg, backend, {});
+  LayerwiseInference single(run, inputs, dfg, backend, {.block_bytes = 1});
+  whole.run(place);
+  single.run(place);
+  EXPECT_LT(largest_difference(whole.values("logits"), single.values("logits"), 90 * 4), 1e-6);
+}
+
+TEST(SplitLayers, CarriesWhatTheNextLayerReads) {
+  ModelOptions options = config_of("sage", 3).model;
+  options.in_dim = 12;
+  options.out_dim = 4;
+  options.training = false;
+  options.loss = "none";
+  const std::vector<Stage> stages = split_layers(build_model(options));
+  ASSERT_EQ(stages.size(), 3u);
+  EXPECT_TRUE(stages[0].reads.empty());
+  ASSERT_EQ(stages[1].reads.size(), 1u);
+  EXPECT_EQ(stages[1].reads[0].name, stages[0].writes[0].name);
+  EXPECT_EQ(stages[2].writes[0].name, "logits");
+  for (const Stage& s : stages) EXPECT_EQ(s.dfg.num_layers(), 1);
+}
+
+TEST(Batches, SampledTrainingLearnsAndIsTheSameForAnyThreads) {
+  std::vector<float> first;
+  for (const int threads : {1, 2, 4}) {
+    set_num_threads(threads);
+    RunConfig c = config_of("sage");
+    c.sampling.fanout = {4, 3};
+    c.batch_size = 13;
+    BatchSession session(small_data(), c);
+    session.start();
+    EXPECT_EQ(session.steps_per_epoch(), 5);
+    double loss = 0;
+    for (int epoch = 0, step = 0; epoch < 6; ++epoch) {
+      session.begin_epoch(epoch, 0);
+      loss = 0;
+      for (int b = 0; b < 5; ++b, ++step) loss += session.train_step(step, 0.02) / 5;
+    }
+    EXPECT_LT(loss, 1.2);  // ln 4 = 1.39 at the beginning
+    if (first.empty()) first = weights(session);
+    EXPECT_EQ(first, weights(session)) << threads << " threads";
+  }
+  set_num_threads(2);
+}
+
+TEST(Batches, AnInterruptedRunEndsWithTheSameBytes) {
+  const fs::path folder = fs::path(testing::TempDir()) / "nacre_batches";
+  fs::remove_all(folder);
+  RunConfig c = config_of("gcn");
+  c.sampling.fanout = {4, 3};
+  c.batch_size = 13;
+  c.model.dropout = 0.3;
+  BatchSession whole(small_data(), c);
+  whole.start();
+  train(whole, {});
+  // Two steps of the second epoch, then a checkpoint as the loop writes it.
+  BatchSession part(small_data(), c);
+  part.start();
+  TrainState state;
+  state.seed = c.seed;
+  state.config_json = config_json(part.config());
+  state.plan_json = plan_json(part.plan());
+  state.fingerprint = part.fingerprint();
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    part.begin_epoch(epoch, 0);
+    for (int64_t b = 0; b < (epoch == 0 ? 5 : 2); ++b) state.loss_sum += part.train_step(state.step++, 0.01);
+    if (epoch == 0) state.loss_sum = 0;
+  }
+  state.epoch = 1;
+  state.batch = 2;
+  Tensor best(DType::f32, {part.parameters().size()});
+  std::copy_n(part.parameters().data(), best.size(), best.data<float>());
+  save_checkpoint(folder.string(), state, part.parameters(), part.optimizer(), best, 2);
+  EXPECT_TRUE(fs::exists(folder / "epoch-000001.000002"));
+  BatchSession rest(small_data(), c);
+  rest.start();
+  TrainerOptions options;
+  options.run_folder = folder.string();
+  options.resume = true;
+  const TrainResult result = train(rest, options);
+  EXPECT_EQ(result.epochs, 3);
+  EXPECT_EQ(weights(whole), weights(rest));
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace nacre
