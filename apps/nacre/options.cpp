@@ -182,7 +182,7 @@ int fanout_number(const std::string& text) {
   int value = 0;
   const char* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, value);
-  if (parsed.ec != std::errc() || parsed.ptr != end || value < -1 || value == 0)
+  if (parsed.ec != std::errc() || parsed.ptr != end)
     throw UserError("--fanout", "'" + text + "' is no number of neighbours", "write for instance 15,10,5; -1 = all");
   return value;
 }
@@ -245,7 +245,12 @@ void add_batch_options(Command command, RunConfig& c) {
           "neighbor, layer (LADIES), saint-vertex, saint-edge or saint-walk (GraphSAINT); default: neighbor")
       .group("Mini-batches");
   command.add_flag("--replace", s.replace, "draw with replacement").group("Mini-batches");
-  command.add_flag("--weighted-sampling", s.weighted, "draw by edge weight").group("Mini-batches");
+  command.add_flag("--sample-weighted", s.weighted, "draw by edge weight").group("Mini-batches");
+  command.add_option("--budget", s.budget, "GraphSAINT: vertices, edges or walks drawn; default: the batch size")
+      .group("Mini-batches");
+  command.add_option("--norm-samples", s.norm_samples, "GraphSAINT: subgraphs drawn beforehand to weigh its draws")
+      .show_default()
+      .group("Mini-batches");
   command.add_option("--walk-length", s.walk_length, "of saint-walk").show_default().group("Mini-batches");
   command.add_option("--prefetch", l.in_flight, "batches prepared ahead; 0 = none")
       .show_default()

@@ -404,14 +404,14 @@ TEST(Options, MistakesAreNamed) {
   refuse(plain, options, "--budget");
   options = {};
   options.type_fanout = {{1, 1, 1, 1}};
-  refuse(plain, options, "--type-fanout");
+  refuse(plain, options, "--fanout");
   options.type_fanout = {{1, 1, 1}};
-  refuse(typed, options, "--type-fanout");
+  refuse(typed, options, "--fanout");
   options.type_fanout = {{1, 1, 1, -2}};
-  refuse(typed, options, "--type-fanout");
+  refuse(typed, options, "--fanout");
   options.type_fanout = {{1, 1, 1, 1}};
   options.fanout = {2};
-  refuse(typed, options, "--type-fanout");
+  refuse(typed, options, "--fanout");
   for (const SamplerKind kind : {SamplerKind::saint_vertex, SamplerKind::saint_edge, SamplerKind::saint_walk}) {
     const SampleOptions good = options_of(kind);
     const auto wrong = [&](auto change, const std::string& flag) {

@@ -13,17 +13,18 @@ bool is_saint(SamplerKind kind) { return kind >= SamplerKind::saint_vertex; }
 
 void check_types(const Graph& graph, const SampleOptions& options) {
   if (options.kind != SamplerKind::neighbor) {
-    throw UserError("--type-fanout", "only the neighbor sampler has fan-outs for edge types");
+    throw UserError("--fanout", "only the neighbor sampler has fan-outs for edge types");
   }
-  if (!options.fanout.empty()) throw UserError("--type-fanout", "stands in place of --fanout", "give one of them");
-  if (!graph.typed()) throw UserError("--type-fanout", "the graph's edges have no types", "use --fanout");
+  if (!options.fanout.empty())
+    throw UserError("--fanout", "numbers for all edges beside numbers for types", "give one of them");
+  if (!graph.typed()) throw UserError("--fanout", "the graph's edges have no types", "give one number per layer");
   for (const std::vector<int>& hop : options.type_fanout) {
     if (static_cast<int>(hop.size()) != graph.num_edge_types()) {
-      throw UserError("--type-fanout", std::to_string(hop.size()) + " fan-outs for " +
-                                           std::to_string(graph.num_edge_types()) + " edge types");
+      throw UserError("--fanout", std::to_string(hop.size()) + " fan-outs for " +
+                                      std::to_string(graph.num_edge_types()) + " edge types");
     }
     if (std::any_of(hop.begin(), hop.end(), [](int k) { return k < -1; })) {
-      throw UserError("--type-fanout", "a fan-out below -1", "-1 takes all edges, 0 none of a type");
+      throw UserError("--fanout", "a fan-out below -1", "-1 takes all edges, 0 none of a type");
     }
   }
 }
@@ -71,7 +72,7 @@ int check_options(const Graph& graph, const SampleOptions& options) {
     throw UserError("--fanout", "a fan-out must be at least 1", "-1 takes all");
   }
   const size_t hops = options.type_fanout.empty() ? fanout.size() : options.type_fanout.size();
-  const char* flag = options.type_fanout.empty() ? "--fanout" : "--type-fanout";
+  const char* flag = "--fanout";
   if (hops == 0) throw UserError(flag, "no fan-outs given", "one for each layer, as 15,10,5");
   if (options.layers != 0 && options.layers != static_cast<int>(hops)) {
     throw UserError(flag, std::to_string(hops) + " fan-outs for " + std::to_string(options.layers) + " layers");
