@@ -1,0 +1,387 @@
+#include "nacre/train/recommend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numbers>
+
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/base/machine.h"
+#include "nacre/base/parallel.h"
+#include "nacre/base/philox.h"
+#include "nacre/base/trace.h"
+#include "nacre/model/recommender.h"
+
+namespace nacre {
+namespace {
+
+// Normal numbers from pairs of uniform ones (Box and Muller), the same for the same name, seed and place.
+void draw_normal(float* out, int64_t size, double deviation, uint64_t key) {
+  parallel_for((size + 3) / 4, 1 << 14, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) {
+      const PhiloxBlock bits = philox(key, 0, static_cast<uint64_t>(b));
+      for (int64_t i = 0; i < std::min<int64_t>(4, size - 4 * b); ++i) {
+        const auto pair = static_cast<size_t>(i / 2 * 2);
+        const double radius = std::sqrt(-2 * std::log(1 - double{uniform01(bits[pair])}));
+        const double angle = 2 * std::numbers::pi * uniform01(bits[pair + 1]);
+        out[4 * b + i] = static_cast<float>(deviation * radius * (i % 2 == 0 ? std::cos(angle) : std::sin(angle)));
+      }
+    }
+  });
+}
+
+uint64_t hash_text(uint64_t h, const std::string& text) {
+  for (const char c : text) h = mix_key(h, static_cast<unsigned char>(c));
+  return h;
+}
+
+// What depends on the edges or destinations of a block, directly or through others.
+std::vector<char> depends_on_block(const Dfg& dfg, int block) {
+  std::vector<char> depends;
+  for (const Node& node : dfg.nodes()) {
+    const Space s = node.type.space;
+    const bool degree = node.op == Op::degree && node.attr == Attr::src && s == Space::vertex(block);
+    bool here = degree || s == Space::vertex(block + 1) || (s.is_typed() && s.layer == block);
+    for (const NodeRef in : node.inputs) here = here || depends[static_cast<size_t>(in)] != 0;
+    depends.push_back(here ? 1 : 0);
+  }
+  return depends;
+}
+
+// The last block changes with every batch: what a plan computes once for it belongs to the step, at its beginning.
+void compute_block_every_step(Plan& plan, int block) {
+  const std::vector<char> depends = depends_on_block(plan.dfg, block);
+  const auto changes = [&](const Kernel& k) {
+    return k.once &&
+           std::any_of(k.nodes.begin(), k.nodes.end(), [&](NodeRef i) { return depends[static_cast<size_t>(i)] != 0; });
+  };
+  const auto rest = std::stable_partition(plan.kernels.begin(), plan.kernels.end(), changes);
+  for (auto k = plan.kernels.begin(); k != rest; ++k) k->once = false;
+}
+
+bool is_learned_rows(const std::string& name) { return name.starts_with("embedding."); }
+
+}  // namespace
+
+void check_recommend(const RecommendOptions& options) {
+  if (options.batch_size < 1) throw UserError("--batch-size", "must be at least 1");
+  if (!(options.embedding_decay >= 0 && std::isfinite(options.embedding_decay)))
+    throw UserError("--embedding-decay", "must not be negative");
+  if (!(options.init_std > 0 && std::isfinite(options.init_std)))
+    throw UserError("--embedding-init", "must be positive");
+}
+
+RecommendSession::RecommendSession(Dataset dataset, RunConfig config, const RecommendOptions& options,
+                                   const RecommendNeeds& needs)
+    : config_(std::move(config)),
+      options_(options),
+      dataset_(std::move(dataset)),
+      notes_(dataset_.notes),
+      views_(std::make_shared<GraphViews>()) {
+  const double start = now_seconds();
+  check_recommend(options_);
+  metric_ = parse_ranking_metric(config_.metric);
+  metric_name_ = metric_.name();
+  if (!is_recommendation(dataset_)) {
+    throw UserError(config_.data, "has no users and items with held-out pairs",
+                    "see docs/recommend.md for the layouts");
+  }
+  device_ = open_device(config_, views_);
+  data_fingerprint_ = dataset_.fingerprint();
+  sides_ = user_item_sides(dataset_, config_.data);
+  taken_ = items_in_graph(dataset_.graph, sides_);
+  test_items_ = items_of_pairs(dataset_.test_edges, sides_);
+  val_items_ = items_of_pairs(dataset_.val_edges, sides_);
+  complete_model();
+  if (needs.training) make_training(needs.resumed_plan);
+  make_evaluation();
+  plan_seconds_ = now_seconds() - start;
+}
+
+void RecommendSession::complete_model() {
+  ModelOptions& m = config_.model;
+  const ModelInfo& info = model_info(m.model);
+  if (info.needs_self_loops) dataset_.graph = add_self_loops(dataset_.graph);
+  if (dataset_.graph.weighted() && !info.supports_edge_weight) {
+    throw UserError("--model " + info.name, "does not use edge weights, but the graph has them",
+                    "use a model that does (lightgcn, ngcf), or remove the weights from the data");
+  }
+  normalize_features(dataset_, config_.normalize_features, notes_);
+  const std::vector<VertexKind> kinds = vertex_kinds(dataset_);
+  if (!m.kinds.empty()) check_trained_kinds(m.kinds, kinds, config_.data);
+  m.kinds = kinds;
+  leaves_ = feature_leaves(dataset_, kinds);
+  m.num_edge_types = dataset_.graph.typed() ? dataset_.graph.num_edge_types() : 0;
+  m.edge_weighted = dataset_.graph.weighted();
+  m.loss = "none";
+  m.out_dim = 1;  // of the last layer, which is left out
+  m = complete_options(m);
+  notes_.push_back(kinds_text(kinds, m.in_dim));
+}
+
+void RecommendSession::make_training(const std::string& resumed_plan) {
+  batches_ = std::make_unique<TripleBatches>(taken_, sides_, dataset_.num_nodes(),
+                                             TripleOptions{options_.batch_size, config_.seed});
+  if (batches_->num_pairs() == 0) {
+    throw UserError(config_.data, "has no user who took some items and not others",
+                    "recommenders learn from such users");
+  }
+  if (batches_->num_pairs() < taken_.size())
+    notes_.emplace_back("users who took every item have nothing to be compared with and are not trained on");
+  if (batches_->batch_size() < std::min(options_.batch_size, batches_->num_pairs())) {
+    notes_.push_back(
+        fmt::format("batches of {} triples instead of {}: one cannot have more than the graph has vertices",
+                    batches_->batch_size(), options_.batch_size));
+  }
+  const int64_t size = batches_->batch_size();
+  user_share_ = Tensor::zeros(DType::f32, {3 * size});
+  item_share_ = Tensor::zeros(DType::f32, {3 * size});
+  target_ = Tensor(DType::u8, {size});
+  weight_ = Tensor(DType::f32, {size});
+  last_weight_ = Tensor::zeros(DType::f32, {size});
+  for (int64_t t = 0; t < size; ++t) {
+    user_share_.data<float>()[3 * t] = 1;
+    item_share_.data<float>()[3 * t + 1] = 1;
+    item_share_.data<float>()[3 * t + 2] = -1;
+  }
+  std::fill_n(target_.data<uint8_t>(), size, uint8_t{1});
+  std::fill_n(weight_.data<float>(), size, 1 / static_cast<float>(size));
+  const int64_t last = batches_->counted(batches_->num_batches() - 1);
+  std::fill_n(last_weight_.data<float>(), last, 1 / static_cast<float>(last));
+
+  ModelOptions model = config_.model;
+  model.training = true;
+  Dfg dfg = build_recommender(model, options_.embedding_decay);
+  differentiate(dfg);
+  model_blocks_ = dfg.num_layers() - 1;
+  batches_->begin_epoch(0);
+  const Blocks blocks = batch_blocks(0);
+  parameters_ = std::make_unique<Parameters>(dfg, blocks, config_.seed);
+  draw_embeddings();
+  optimizer_ = std::make_unique<Optimizer>(config_.optimizer, *parameters_);
+  if (device_.gpu) state_ = std::make_unique<DeviceState>(device_.gpu, *parameters_);
+  Plan plan = training_plan(dfg, resumed_plan);
+  compute_block_every_step(plan, model_blocks_);
+  device_.backend->narrow(plan);
+  train_plan_ = std::make_shared<const Plan>(std::move(plan));
+  first_ = std::make_unique<Executor>(train_plan_, blocks, device_.backend->scoped());
+  times_.resize(train_plan_->kernels.size());
+}
+
+void RecommendSession::make_evaluation() {
+  ModelOptions model = config_.model;
+  model.training = false;
+  const Dfg dfg = build_recommender(model, 0);
+  const Blocks blocks = Blocks::full(dataset_.graph, std::max(1, dfg.num_layers()));
+  if (!parameters_) parameters_ = std::make_unique<Parameters>(dfg, blocks, config_.seed);
+  if (device_.gpu && !state_) state_ = std::make_unique<DeviceState>(device_.gpu, *parameters_);
+  const PlanOptions how = train_plan_ ? train_plan_->options : search_plan(dfg, blocks, {}, {}).options;
+  eval_ = std::make_unique<Executor>(make_plan(dfg, blocks, how), blocks, device_.backend);
+}
+
+void RecommendSession::draw_embeddings() {
+  for (const Parameter& p : parameters_->list()) {
+    if (!is_learned_rows(p.name)) continue;
+    draw_normal(parameters_->data(p), p.size, options_.init_std, hash_text(config_.seed, p.name));
+  }
+}
+
+Blocks RecommendSession::batch_blocks(int64_t batch) const {
+  std::vector<Graph> layers(static_cast<size_t>(model_blocks_), dataset_.graph);
+  layers.push_back(batches_->block(batch));
+  return Blocks(std::move(layers));
+}
+
+Plan RecommendSession::training_plan(const Dfg& dfg, const std::string& resumed_plan) {
+  PlanRequest request;
+  request.plan = config_.plan;
+  request.deterministic = config_.deterministic;
+  request.epochs = static_cast<int>(std::min<int64_t>(config_.epochs * batches_->num_batches(), 1 << 30));
+  request.memory_limit = config_.memory_limit;
+  request.use_cache = config_.plan_cache;
+  const Blocks blocks = batch_blocks(0);
+  // What is timed on the first batch is dropped with its back end.
+  const std::shared_ptr<Backend> backend = device_.backend->scoped();
+  const auto bind_leaves = [this](Executor& executor) { bind_training(executor, 0); };
+  if (!resumed_plan.empty()) {
+    try {
+      request.plan = resumed_plan;
+      planning_ = plan_training(dfg, blocks, backend, request, bind_leaves);
+      planning_.plan.name = config_.plan;
+      return planning_.plan;
+    } catch (const UserError& error) {
+      log_warning(std::string(error.what()) + "; planning afresh");
+      request.plan = config_.plan;
+    }
+  }
+  planning_ = plan_training(dfg, blocks, backend, request, bind_leaves);
+  return planning_.plan;
+}
+
+std::vector<MemoryItem> RecommendSession::memory() const {
+  std::vector<MemoryItem> items;
+  int64_t features = 0;
+  for (const FeatureLeaf& leaf : leaves_) features += leaf.values.bytes();
+  const ConstantPool none;
+  const int64_t constants = std::max(first_ ? first_->constant_bytes(none) : 0, eval_->constant_bytes(none));
+  if (!state_) items.push_back({"graph", dataset_.graph.bytes()});
+  items.push_back({state_ ? "graph and work lists" : "graph by source and work lists", device_.backend->graph_bytes()});
+  items.push_back({"features", features});
+  items.push_back({"parameters", parameters_->bytes()});
+  if (optimizer_) {
+    items.push_back({"gradients", parameters_->bytes()});
+    items.push_back({state_ ? "optimiser state" : "optimiser state and best weights",
+                     optimizer_->bytes() + (state_ ? 0 : parameters_->bytes())});
+  }
+  items.push_back({"values computed once", constants});
+  items.push_back({"arena (activations, work)", std::max(first_ ? first_->arena_bytes() : 0, eval_->arena_bytes())});
+  return items;
+}
+
+void* RecommendSession::place(const std::string& name, const Tensor& values) {
+  // Executors write no leaf.
+  return state_ ? state_->leaf(name, values.raw(), values.bytes()) : const_cast<void*>(values.raw());
+}
+
+void RecommendSession::bind(Executor& executor) {
+  float* values = state_ ? state_->parameters() : parameters_->data();
+  for (const Parameter& p : parameters_->list()) executor.bind(p.name, values + p.offset);
+  for (const FeatureLeaf& x : leaves_) executor.bind(x.name, place(x.name, x.values));
+  const Array<float>& weight = dataset_.graph.edge_weight();
+  if (weight.empty()) return;
+  const Tensor shared(DType::f32, {weight.size()}, nullptr, const_cast<float*>(weight.data()));
+  for (int l = 0; l < executor.blocks().num_layers(); ++l)
+    executor.bind(fmt::format("edge_weight.{}", l), place("edge_weight", shared));
+}
+
+void RecommendSession::bind_training(Executor& executor, int64_t batch) {
+  bind(executor);
+  executor.bind("user_share", place("user_share", user_share_));
+  executor.bind("item_share", place("item_share", item_share_));
+  executor.bind("target", place("target", target_));
+  const bool last = batch + 1 == batches_->num_batches();
+  executor.bind("loss_weight", last ? place("last_weight", last_weight_) : place("weight", weight_));
+}
+
+void RecommendSession::start() {
+  int64_t held = device_.backend->graph_bytes();
+  if (!state_) {
+    held += dataset_.graph.bytes() + parameters_->bytes() + (optimizer_ ? optimizer_->bytes() : 0);
+    held = std::min(held, held_memory());
+  }
+  require_fit(memory(), config_.memory_limit > 0 ? config_.memory_limit : device_.backend->available_bytes() + held);
+  arena_bytes_ = std::max(first_ ? first_->arena_bytes() : 0, eval_->arena_bytes());
+  arena_ = device_.backend->allocate(arena_bytes_);
+  if (state_) state_->push(*parameters_, nullptr);
+  bind(*eval_);
+  eval_->allocate(arena_, constants_);
+  eval_->prepare();
+  if (!train_plan_) return;
+  for (const Parameter& p : parameters_->list()) {
+    const bool has = train_plan_->dfg.find_output("grad:" + p.name) >= 0;
+    gradient_memory_.push_back(has ? device_.backend->allocate(p.size * static_cast<int64_t>(sizeof(float))) : nullptr);
+    gradients_.push_back(static_cast<const float*>(gradient_memory_.back().get()));
+  }
+  first_.reset();
+  if (!state_) return;
+  state_->start(*optimizer_, *parameters_, gradients_);
+  state_->push(*parameters_, optimizer_.get());
+}
+
+std::unique_ptr<Executor> RecommendSession::batch_executor(int64_t batch) {
+  auto executor = std::make_unique<Executor>(train_plan_, batch_blocks(batch), device_.backend->scoped());
+  bind_training(*executor, batch);
+  for (size_t k = 0; k < gradients_.size(); ++k) {
+    if (gradient_memory_[k]) executor->bind_output("grad:" + parameters_->list()[k].name, gradient_memory_[k].get());
+  }
+  if (executor->arena_bytes() > arena_bytes_) {
+    arena_bytes_ = executor->arena_bytes();
+    arena_ = device_.backend->allocate(arena_bytes_);
+  }
+  executor->allocate(arena_, constants_);
+  executor->prepare();
+  return executor;
+}
+
+void RecommendSession::begin_epoch(int64_t epoch, int64_t first) {
+  batches_->begin_epoch(static_cast<uint64_t>(epoch));
+  next_batch_ = first;
+}
+
+double RecommendSession::train_step(int64_t step, double lr) {
+  const std::unique_ptr<Executor> executor = batch_executor(next_batch_++);
+  executor->run({config_.seed, static_cast<uint64_t>(step)});
+  {
+    const TraceSpan span("train", "optimizer");
+    if (state_) {
+      state_->update(lr);
+      host_is_old_ = true;
+    } else {
+      optimizer_->step(*parameters_, gradients_, lr);
+    }
+  }
+  for (size_t k = 0; k < times_.size(); ++k) {
+    times_[k].seconds += executor->times()[k].seconds;
+    times_[k].runs += executor->times()[k].runs;
+  }
+  return *executor->output("loss");
+}
+
+double RecommendSession::train_epoch(int64_t epoch, double lr) {
+  begin_epoch(epoch, 0);
+  double sum = 0;
+  for (int64_t b = 0; b < steps_per_epoch(); ++b)
+    sum += train_step(epoch * steps_per_epoch() + b, lr) * static_cast<double>(batches_->counted(b));
+  return sum / static_cast<double>(batches_->num_pairs());
+}
+
+Parameters& RecommendSession::parameters() {
+  if (host_is_old_) state_->pull(*parameters_, optimizer_.get());
+  host_is_old_ = false;
+  return *parameters_;
+}
+
+Optimizer& RecommendSession::optimizer() {
+  parameters();
+  return *optimizer_;
+}
+
+void RecommendSession::weights_changed() {
+  if (state_) state_->push(*parameters_, optimizer_.get());
+}
+
+const float* RecommendSession::embeddings() {
+  eval_->run({config_.seed, 0});
+  return eval_->output("embedding");
+}
+
+int64_t RecommendSession::embedding_width() const {
+  const Dfg& dfg = eval_->plan().dfg;
+  return dfg[dfg.output("embedding")].type.row_size();
+}
+
+Scores RecommendSession::evaluate(bool) {
+  const int64_t width = embedding_width();
+  const float* all = embeddings();
+  const Embeddings e{all + sides_.first_user * width, all + sides_.first_item * width, width};
+  const TraceSpan span("train", "rank items");
+  test_ranking_ = score_ranking(e, taken_, test_items_, metric_.k);
+  val_ranking_ = score_ranking(e, taken_, val_items_, metric_.k);
+  Scores scores;
+  scores.test = metric_.of(test_ranking_);
+  scores.val = metric_.of(val_ranking_);
+  return scores;
+}
+
+std::string RecommendSession::fingerprint() const {
+  uint64_t h = hash_text(data_fingerprint_, result_settings_json(config_));
+  h = mix_key(h, static_cast<uint64_t>(options_.batch_size));
+  h = mix_key(h, std::bit_cast<uint64_t>(options_.embedding_decay));
+  h = mix_key(h, std::bit_cast<uint64_t>(options_.init_std));
+  return fmt::format("{:016x}", h);
+}
+
+}  // namespace nacre

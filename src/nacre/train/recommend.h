@@ -1,0 +1,127 @@
+// RecommendSession: users and items of a data set with held-out pairs, made ready to train embeddings of both. A step
+// runs the model on the whole graph and the BPR loss (model/recommender.h) on one batch of triples, so an epoch is as
+// many steps as there are batches. One plan serves all of them; an executor is bound anew to each batch's block.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nacre/data/dataset.h"
+#include "nacre/engine/executor.h"
+#include "nacre/train/device.h"
+#include "nacre/train/inputs.h"
+#include "nacre/train/planner.h"
+#include "nacre/train/ranking.h"
+#include "nacre/train/trainee.h"
+
+namespace nacre {
+
+struct RecommendOptions {
+  int64_t batch_size = 2048;      // triples of a step
+  double embedding_decay = 1e-4;  // weight of half the squared first embeddings of a batch's triples
+  double init_std = 0.1;          // learned rows are drawn from a normal distribution around 0
+};
+void check_recommend(const RecommendOptions& options);  // throws UserError
+
+struct RecommendNeeds {
+  bool training = true;      // false: embeddings and their scores only
+  std::string resumed_plan;  // plan file of the run that is continued
+};
+
+class RecommendSession : public Trainee {
+ public:
+  // Completes `config` (sizes, defaults). Throws UserError when data and model do not fit together.
+  RecommendSession(Dataset dataset, RunConfig config, const RecommendOptions& options,
+                   const RecommendNeeds& needs = {});
+
+  const RunConfig& config() const override { return config_; }
+  const std::string& metric() const override { return metric_name_; }
+  const Plan& plan() const override { return train_plan_ ? *train_plan_ : eval_->plan(); }
+  std::string fingerprint() const override;
+  const Dataset& dataset() const { return dataset_; }
+  const std::vector<std::string>& notes() const { return notes_; }
+  const PlanAnswer& planning() const { return planning_; }
+  const std::string& device_name() const { return device_.name; }
+  GpuContext* gpu() const { return device_.gpu.get(); }
+  double plan_seconds() const { return plan_seconds_; }
+
+  std::vector<MemoryItem> memory() const;
+  // Refuses (UserError) when memory() does not fit; otherwise allocates and computes the constants.
+  void start();
+
+  Parameters& parameters() override;
+  Optimizer& optimizer() override;
+  void weights_changed() override;
+  int64_t steps_per_epoch() const override { return batches_->num_batches(); }
+  void begin_epoch(int64_t epoch, int64_t first) override;
+  // The next batch of the epoch.
+  double train_step(int64_t step, double lr) override;
+  // A whole epoch; the mean loss of its triples.
+  double train_epoch(int64_t epoch, double lr);
+  // The metric of the test and of the validation pairs; details in test_ranking() and val_ranking().
+  Scores evaluate(bool with_loss) override;
+  const RankingScores& test_ranking() const { return test_ranking_; }
+  const RankingScores& val_ranking() const { return val_ranking_; }
+
+  // Embeddings of all vertices with the current weights: [num_nodes, embedding_width()], valid until the next step.
+  const float* embeddings();
+  int64_t embedding_width() const;
+  const UserItemSides& sides() const { return sides_; }
+  const UserItems& taken() const { return taken_; }
+
+  // Seconds of each kernel of the training plan, summed over the steps so far.
+  const std::vector<KernelTime>& kernel_times() const { return times_; }
+
+ private:
+  void complete_model();
+  void make_training(const std::string& resumed_plan);
+  void make_evaluation();
+  void draw_embeddings();
+  Plan training_plan(const Dfg& dfg, const std::string& resumed_plan);
+  Blocks batch_blocks(int64_t batch) const;
+  void* place(const std::string& name, const Tensor& values);
+  void bind(Executor& executor);
+  void bind_training(Executor& executor, int64_t batch);
+  std::unique_ptr<Executor> batch_executor(int64_t batch);
+
+  RunConfig config_;
+  RecommendOptions options_;
+  Dataset dataset_;
+  uint64_t data_fingerprint_ = 0;
+  std::vector<std::string> notes_;
+  RankingMetric metric_;
+  std::string metric_name_;
+  int model_blocks_ = 0;
+  UserItemSides sides_;
+  UserItems taken_;
+  UserItems test_items_;
+  UserItems val_items_;
+  std::vector<FeatureLeaf> leaves_;
+  std::unique_ptr<TripleBatches> batches_;
+
+  std::shared_ptr<GraphViews> views_;
+  RunDevice device_;
+  std::unique_ptr<DeviceState> state_;  // on a GPU
+  bool host_is_old_ = false;            // the device has newer weights than the host
+  std::shared_ptr<const Plan> train_plan_;
+  std::unique_ptr<Executor> first_;  // of the first batch: says what memory a step needs
+  std::unique_ptr<Executor> eval_;
+  std::unique_ptr<Parameters> parameters_;
+  std::unique_ptr<Optimizer> optimizer_;
+  // Leaves of the triples' block; the last batch has weights of its own.
+  Tensor user_share_, item_share_, target_, weight_, last_weight_;
+  ConstantPool constants_;
+  std::shared_ptr<void> arena_;
+  int64_t arena_bytes_ = 0;
+  std::vector<std::shared_ptr<void>> gradient_memory_;  // the same for all batches
+  std::vector<const float*> gradients_;
+  int64_t next_batch_ = 0;
+  std::vector<KernelTime> times_;
+  RankingScores test_ranking_;
+  RankingScores val_ranking_;
+  PlanAnswer planning_;
+  double plan_seconds_ = 0;
+};
+
+}  // namespace nacre

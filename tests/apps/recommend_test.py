@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Recommenders on the command line: users and items from files to recall@k, interrupted and resumed."""
+import json
+import random
+
+import cli
+
+USERS, ITEMS = 60, 45
+
+
+def tastes():
+    """Users like the items of their own third; two of each user's items are held out. Item 0 is never taken."""
+    train, test = [], []
+    for user in range(USERS):
+        chosen = random.Random(user).sample([item for item in range(1, ITEMS) if item % 3 == user % 3], 9)
+        train += [(user, item) for item in chosen[:-2]]
+        test += [(user, item) for item in chosen[-2:]]
+    return sorted(train + [(0, ITEMS - 1)]), test
+
+
+def tastes_npz(train, test):
+    column = lambda pairs, k: cli.npy([pair[k] for pair in pairs], descr="<i4")
+    return cli.npz({"train_user": column(train, 0), "train_item": column(train, 1), "test_user": column(test, 0),
+                    "test_item": column(test, 1), "num_users": cli.npy([USERS], shape=()),
+                    "num_items": cli.npy([ITEMS], shape=())})
+
+
+COMMON = ("--hidden", 16, "--layers", 2, "--batch-size", 64, "--lr", 0.02, "--plan", "off")
+
+
+class Recommend(cli.CliTest):
+    def setUp(self):
+        super().setUp()
+        self.train, self.test = tastes()
+        self.write("tastes.npz", tastes_npz(self.train, self.test))
+
+    def metrics(self, run):
+        return [json.loads(line) for line in self.read(run + "/metrics.jsonl").splitlines()]
+
+    def test_both_models_learn_what_users_like(self):
+        for model in ("lightgcn", "ngcf"):
+            with self.subTest(model):
+                r = self.ok("train", "--data", "tastes.npz", "--model", model, *COMMON, "--epochs", 20, "--metric",
+                            "recall@8", "--checkpoint", model, "--json")
+                j = r.last_json()
+                self.assertEqual(j["metric"], "recall@8")
+                self.assertGreater(j["test"], 0.7)  # by chance about 0.2
+                self.assertEqual(j["last_recall"], j["test"])
+                self.assertGreater(j["last_ndcg"], 0.3)
+                self.assertEqual(j["users"], USERS)
+                lines = self.metrics(model)
+                self.assertEqual([line["epoch"] for line in lines], list(range(1, 21)))
+                self.assertLess(lines[-1]["loss"], 0.6 * lines[0]["loss"])
+
+    def test_text_lists_are_the_same_data(self):
+        for name, pairs in (("train", self.train), ("test", self.test)):
+            text = ""
+            for user in range(USERS):
+                text += " ".join(str(n) for n in [user] + [item for u, item in pairs if u == user]) + "\n"
+            self.write("lists/%s.txt" % name, text)
+        command = ("--model", "lightgcn", *COMMON, "--epochs", 2, "--json")
+        one = self.ok("train", "--data", "tastes.npz", *command, "--checkpoint", "one").last_json()
+        two = self.ok("train", "--data", "lists", *command, "--checkpoint", "two").last_json()
+        self.assertEqual(one["loss"], two["loss"])
+        self.assertEqual(one["test"], two["test"])
+        self.assertEqual(one["metric"], "recall@20")
+
+    def test_resumed_runs_end_with_the_same_weights(self):
+        command = ("train", "--data", "tastes.npz", "--model", "ngcf", "--dropout", 0.1, *COMMON)
+        self.ok(*command, "--epochs", 4, "--checkpoint", "whole", "--threads", 1)
+        self.ok(*command, "--epochs", 2, "--checkpoint", "parts", "--threads", 2)
+        self.ok(*command, "--epochs", 4, "--checkpoint", "parts", "--resume")
+        self.assertEqual(self.read("parts/model.safetensors"), self.read("whole/model.safetensors"))
+        self.refused(*command, "--epochs", 6, "--checkpoint", "parts", "--resume", "--embedding-decay", 0.5,
+                     says="parts")
+
+    def test_bad_settings_are_refused(self):
+        command = ("train", "--data", "tastes.npz", "--model", "lightgcn", "--no-checkpoint")
+        self.refused(*command, "--metric", "accuracy", says="does not score recommendations")
+        self.refused(*command, "--embedding-decay", -1, says="--embedding-decay")
+        self.refused(*command, "--batch-size", 0, says="--batch-size")
+        self.refused(*command, "--activation", "relu", says="activation")
+
+
+if __name__ == "__main__":
+    cli.main()
