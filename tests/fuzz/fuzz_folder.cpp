@@ -50,7 +50,9 @@ void write_files(std::string_view text, const fs::path& folder) {
 // What a conversion does with a set that may be larger than memory.
 void stream(const nacre::Place& place, const nacre::Choice& choice) {
   if (choice.format->open == nullptr) return;
-  const nacre::DatasetBuilder set = choice.format->open(place, choice.variant, {});
+  const auto opened = choice.format->open(place, choice.variant, {});
+  if (!opened) return;
+  const nacre::DatasetBuilder& set = *opened;
   for (const auto& input : set.edge_inputs()) {
     const auto source = input.edges.open();
     std::vector<nacre::EdgePart> parts;

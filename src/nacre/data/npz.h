@@ -12,6 +12,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,5 +51,8 @@ class NpzFile {
 std::string kind_key(const std::string& kind);
 
 Dataset read_npz(const std::shared_ptr<const MappedFile>& file, const LoadOptions& options);
+// The same with edges and features left in the archive; nothing where edges have weights, types or kinds.
+class DatasetBuilder;
+std::optional<DatasetBuilder> open_npz_parts(const std::shared_ptr<const MappedFile>& file, const LoadOptions& options);
 
 }  // namespace nacre

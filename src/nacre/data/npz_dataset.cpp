@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <functional>
 #include <utility>
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
+#include "nacre/data/formats/builder.h"
 #include "nacre/data/formats/interactions.h"
 #include "nacre/data/node_data.h"
 #include "nacre/data/npy_edges.h"
@@ -73,7 +75,12 @@ Dataset read_interactions(const NpzFile& npz) {
 }
 
 // The stated count, or the rows of what has one row per vertex, or the largest id + 1.
-int64_t vertex_count(const NpzFile& npz, const EdgeList& edges, const LoadOptions& options) {
+// `ends` gives the largest id, and is asked only where that matters.
+struct EdgeEnds {
+  int64_t edges;
+  std::function<int64_t()> largest;
+};
+int64_t vertex_count(const NpzFile& npz, const EdgeEnds& ends, const LoadOptions& options) {
   int64_t stated = npz.has("num_nodes") ? npz.open("num_nodes").scalar_i64() : 0;
   if (npz.has("num_nodes") && (stated < 1 || stated > kMaxNodeId + 1)) {
     throw UserError(npz.name() + "[num_nodes] entry 0", "is " + std::to_string(stated), "give the number of vertices");
@@ -92,9 +99,15 @@ int64_t vertex_count(const NpzFile& npz, const EdgeList& edges, const LoadOption
     // An array without elements may claim any number of rows.
     if (!array.shape().empty() && array.header().count > 0) rows = std::max(rows, array.shape()[0]);
   }
-  const int64_t count = stated > 0 ? stated : rows > 0 ? rows : largest_id(edges) + 1;
-  check_vertex_count(count, std::max(rows, static_cast<int64_t>(edges.src.size())), npz.name());
+  const int64_t count = stated > 0 ? stated : rows > 0 ? rows : ends.largest() + 1;
+  check_vertex_count(count, std::max(rows, ends.edges), npz.name());
   return count;
+}
+
+void read_labels(const NpzFile& npz, Dataset& data) {
+  if (npz.has("y")) labels_from(npz.open("y"), data);
+  if (npz.has("num_classes") && !data.labels.empty())
+    data.num_classes = std::max(data.num_classes, npz.open("num_classes").scalar_i64());
 }
 
 void read_kinds(const NpzFile& npz, Dataset& data) {
@@ -223,22 +236,47 @@ Dataset read_npz(const std::shared_ptr<const MappedFile>& file, const LoadOption
   require_edges(npz);
   Dataset data;
   EdgeList edges = read_edges(npz, data.notes);
-  edges.num_nodes = vertex_count(npz, edges, options);
+  edges.num_nodes =
+      vertex_count(npz, {static_cast<int64_t>(edges.src.size()), [&] { return largest_id(edges); }}, options);
   // The last relations may have no edges.
   if (npz.has("relation_name"))
     edges.num_types = std::max(edges.num_types, static_cast<int>(npz.words("relation_name").size()));
   data.graph = graph_from(std::move(edges), npz.name());
   data.origins.graph = {npz.name(), "edge"};
   if (npz.has("x")) set_features(npz.open("x"), data);
-  if (npz.has("y")) labels_from(npz.open("y"), data);
-  if (npz.has("num_classes") && !data.labels.empty())
-    data.num_classes = std::max(data.num_classes, npz.open("num_classes").scalar_i64());
+  read_labels(npz, data);
   splits_from(npz, data.num_nodes(), data);
   read_kinds(npz, data);
   data.val_edges = read_held_out(npz, "val", data.notes);
   data.test_edges = read_held_out(npz, "test", data.notes);
   note_unknown(npz, data, data.notes);
   return data;
+}
+
+std::optional<DatasetBuilder> open_npz_parts(const std::shared_ptr<const MappedFile>& file,
+                                             const LoadOptions& options) {
+  const NpzFile npz(file);
+  for (const char* key :
+       {"train_user", "edge_weight", "edge_type", "node_types", "val_edge_index", "test_edge_index"}) {
+    if (npz.has(key)) return std::nullopt;
+  }
+  if (!npz.has("edge_index") || npz.open("edge_index").is_float()) return std::nullopt;
+  EdgeInput edges = npz_edges(npz, "edge_index", PairLayout::guess);
+  const auto largest = [&] {
+    const LargestEnds ends = largest_ends(edges);
+    return std::max(ends.src, ends.dst);
+  };
+  DatasetBuilder builder(npz.name());
+  const int type = builder.add_type("node", vertex_count(npz, {edges.at_most, largest}, options));
+  builder.data.notes = edges.open()->notes();
+  builder.add_edges({type, "edge", type}, std::move(edges));
+  if (npz.has("x")) builder.set_features(type, npz_features(npz, "x"));
+  note_unknown(npz, builder.data, builder.data.notes);
+  builder.later(type, [npz](DatasetBuilder& b) {
+    read_labels(npz, b.data);
+    splits_from(npz, b.num_nodes(), b.data);
+  });
+  return builder;
 }
 
 }  // namespace nacre

@@ -11,7 +11,7 @@ namespace nacre {
 
 std::string data_set_name(const std::string& path) {
   std::string name = std::filesystem::path(path).filename().string();
-  for (const std::string_view ending : {".gz", ".npy", ".txt", ".csv", ".tsv", ".edges"}) {
+  for (const std::string_view ending : {".gz", ".npy", ".npz", ".txt", ".csv", ".tsv", ".edges"}) {
     if (name.ends_with(ending) && name.size() > ending.size()) name.resize(name.size() - ending.size());
   }
   return name;

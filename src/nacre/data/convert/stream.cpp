@@ -108,11 +108,12 @@ void pack(const EdgePart& part, int64_t from, int64_t count, const Reversing& re
 
 class StreamConversion {
  public:
-  StreamConversion(std::string source, const std::string& path, const ConvertOptions& options)
+  StreamConversion(std::string source, const std::string& path, const ConvertOptions& options,
+                   std::optional<DatasetBuilder> set)
       : source_name_(std::move(source)),
         path_(path),
         o_(options),
-        set_(open_set(source_name_, options)),
+        set_(std::move(set)),
         source_(open_edges()),
         folder_(path, identity_of(source_name_, options)),
         earlier_(read_earlier(folder_.earlier())),
@@ -139,15 +140,6 @@ class StreamConversion {
   }
 
  private:
-  // Of layouts that are sets by themselves.
-  static std::optional<DatasetBuilder> open_set(const std::string& source, const ConvertOptions& o) {
-    if (is_edge_array(source, o.load.format)) return std::nullopt;
-    const Place place(source);
-    const Choice choice = choose_format(place, o.load.format);
-    if (choice.format->open == nullptr) return std::nullopt;
-    return choice.format->open(place, choice.variant, o.load);
-  }
-
   std::unique_ptr<EdgeSource> open_edges() const {
     if (set_) return fuse_edges(*set_);
     const auto file = MappedFile::open(source_name_);
@@ -398,7 +390,9 @@ class StreamConversion {
       read_node_files(files, data);
     }
     validate_beside_graph(data, {vertices_, edge_types_}, source_name_);
-    if (data.name.empty()) data.name = set_ ? Place(source_name_).name() : data_set_name(source_name_);
+    if (data.name.empty())
+      data.name =
+          std::filesystem::is_directory(source_name_) ? Place(source_name_).name() : data_set_name(source_name_);
     return data;
   }
 
@@ -467,16 +461,18 @@ class StreamConversion {
 
 }  // namespace
 
-bool can_stream(const std::string& source, const ConvertOptions& options) {
+std::optional<ConvertReport> stream_convert(const std::string& source, const std::string& path,
+                                            const ConvertOptions& options) {
   std::error_code error;
-  if (!options.stream || source.starts_with("twin:") || !std::filesystem::exists(source, error)) return false;
-  if (is_edge_array(source, options.load.format)) return true;
-  const Format& format = *choose_format(Place(source), options.load.format).format;
-  return format.open != nullptr || std::string_view(format.name) == "edges";
-}
-
-ConvertReport stream_convert(const std::string& source, const std::string& path, const ConvertOptions& options) {
-  return StreamConversion(source, path, options).run();
+  if (!options.stream || source.starts_with("twin:") || !std::filesystem::exists(source, error)) return std::nullopt;
+  std::optional<DatasetBuilder> set;
+  if (!is_edge_array(source, options.load.format)) {
+    const Place place(source);
+    const Choice choice = choose_format(place, options.load.format);
+    if (choice.format->open != nullptr) set = choice.format->open(place, choice.variant, options.load);
+    if (!set && std::string_view(choice.format->name) != "edges") return std::nullopt;
+  }
+  return StreamConversion(source, path, options, std::move(set)).run();
 }
 
 }  // namespace nacre

@@ -131,7 +131,7 @@ ConvertReport convert_dataset(const std::string& source, const std::string& path
                     "give at least " + human_bytes(static_cast<double>(kLeastConvertMemory)));
   }
   if (options.load.num_nodes < 0) throw UserError("number of vertices", "is negative", "leave it out or give a count");
-  if (can_stream(source, options)) return stream_convert(source, path, options);
+  if (const auto streamed = stream_convert(source, path, options)) return *streamed;
   check_whole(source, options);
   return write_converted(load_dataset(source, options.load), path, conversion_json(source, options), options);
 }

@@ -2,6 +2,7 @@
 // registry.cpp.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -23,7 +24,9 @@ struct Format {
   Dataset (*load)(const Place& place, const std::string& variant, const LoadOptions& options);
   const char* variants = "";  // what a variant chooses; empty: none may be given
   // Layouts that may be larger than memory: what load() would read, with edges and features left in their files.
-  DatasetBuilder (*open)(const Place& place, const std::string& variant, const LoadOptions& options) = nullptr;
+  // Nothing where this set cannot be read so.
+  std::optional<DatasetBuilder> (*open)(const Place& place, const std::string& variant,
+                                        const LoadOptions& options) = nullptr;
 };
 
 std::span<const Format> formats();
@@ -47,6 +50,7 @@ Choice choose_format(const Place& place, const std::string& asked);
   Dataset load_##name(const Place& place, const std::string& variant, const LoadOptions& options)
 NACRE_FORMAT(nacre);
 NACRE_FORMAT(npz);
+std::optional<DatasetBuilder> open_npz(const Place& place, const std::string& variant, const LoadOptions& options);
 NACRE_FORMAT(edges);
 NACRE_FORMAT(snap);
 NACRE_FORMAT(matrix_market);

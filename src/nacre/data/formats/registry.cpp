@@ -13,17 +13,23 @@ Dataset load_opened(const Place& place, const std::string& variant, const LoadOp
   return open(place, variant, options).finish();
 }
 
+template <DatasetBuilder (*open)(const Place&, const std::string&, const LoadOptions&)>
+std::optional<DatasetBuilder> opened(const Place& place, const std::string& variant, const LoadOptions& options) {
+  return open(place, variant, options);
+}
+
 constexpr std::array kFormats = {
     Format{"nacre", "Nacre's own file", recognise_nacre, load_nacre},
-    Format{"npz", "one .npz: edge_index, x, y, train_idx, …", recognise_npz, load_npz},
+    Format{"npz", "one .npz: edge_index, x, y, train_idx, …", recognise_npz, load_npz, "", open_npz},
     Format{"edges", "text edge list, ids kept; .gz too", recognise_edges, load_edges},
     Format{"snap", "text edge list, ids of any size renumbered; .gz too", recognise_snap, load_snap},
     Format{"mtx", "Matrix Market; .gz too", recognise_matrix_market, load_matrix_market},
-    Format{"ogb", "OGB node property, csv.gz or npz", recognise_ogb, load_opened<open_ogb>, "the split", open_ogb},
+    Format{"ogb", "OGB node property, csv.gz or npz", recognise_ogb, load_opened<open_ogb>, "the split",
+           opened<open_ogb>},
     Format{"ogb-hetero", "OGB node property with several kinds of vertices", recognise_ogb_hetero,
-           load_opened<open_ogb_hetero>, "the split", open_ogb_hetero},
-    Format{"mag240m", "MAG240M of OGB-LSC", recognise_mag240m, load_opened<open_mag240m>, "", open_mag240m},
-    Format{"igb", "IGB and IGBH", recognise_igb, load_opened<open_igb>, "the labels: 19 or 2K", open_igb},
+           load_opened<open_ogb_hetero>, "the split", opened<open_ogb_hetero>},
+    Format{"mag240m", "MAG240M of OGB-LSC", recognise_mag240m, load_opened<open_mag240m>, "", opened<open_mag240m>},
+    Format{"igb", "IGB and IGBH", recognise_igb, load_opened<open_igb>, "the labels: 19 or 2K", opened<open_igb>},
     Format{"saint", "GraphSAINT", recognise_saint, load_saint},
     Format{"dgl-reddit", "DGL's Reddit", recognise_dgl_reddit, load_dgl_reddit, "the graph: plain or self_loop"},
     Format{"shchur", "one .npz: adj_data, attr_data, labels, …", recognise_shchur, load_shchur},
@@ -32,7 +38,7 @@ constexpr std::array kFormats = {
     Format{"linqs", "LINQS .content and .cites", recognise_linqs, load_linqs},
     Format{"dgl-csv", "DGL CSVDataset (meta.yaml)", recognise_dgl_csv, load_dgl_csv},
     Format{"graphbolt", "DGL GraphBolt on disk (metadata.yaml)", recognise_graphbolt, load_opened<open_graphbolt>,
-           "the task", open_graphbolt},
+           "the task", opened<open_graphbolt>},
     Format{"triples", "knowledge graph: train, valid, test of head, relation, tail", recognise_triples, load_triples},
     Format{"lightgcn", "train.txt and test.txt of user item item …", recognise_lightgcn, load_lightgcn},
 };

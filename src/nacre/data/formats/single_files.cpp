@@ -60,6 +60,10 @@ Dataset load_npz(const Place& place, const std::string&, const LoadOptions& opti
   return read_npz(place.file(), options);
 }
 
+std::optional<DatasetBuilder> open_npz(const Place& place, const std::string&, const LoadOptions& options) {
+  return open_npz_parts(place.file(), options);
+}
+
 std::string recognise_edges(const Place& place) {
   if (place.is_folder()) return "";
   const MappedFile& file = *place.file();
