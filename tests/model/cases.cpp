@@ -59,6 +59,13 @@ std::vector<ModelCase> model_cases() {
   cases.push_back(with("rgcn_bases", base("rgcn", 2, 6), [](ModelOptions& o) { o.num_bases = 1; }));
   cases.push_back({"gin", base("gin", 2, 7)});
   cases.push_back(with("gin_narrow", base("gin", 2, 4), [](ModelOptions& o) { o.activation = "leaky_relu"; }));
+  cases.push_back({"lightgcn", base("lightgcn", 3, 4)});
+  cases.push_back(with("lightgcn_weighted", base("lightgcn", 2, 6), [](ModelOptions& o) { o.edge_weighted = true; }));
+  cases.push_back({"ngcf", base("ngcf", 2, 6)});
+  cases.push_back(with("ngcf_normalized", base("ngcf", 2, 4), [](ModelOptions& o) {
+    o.edge_weighted = true;
+    o.knobs["normalize"] = 1;
+  }));
   cases.push_back(with("mlp", base("mlp", 3, 5), [](ModelOptions& o) {
     o.residual = true;
     o.activation = "sigmoid";

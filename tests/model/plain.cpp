@@ -54,7 +54,8 @@ Rows PlainModel::linear(const Rows& x, const std::string& name, bool bias) const
   return y;
 }
 
-Rows PlainModel::gcn(const Rows& x) const {
+// Neighbours by 1/√(d_j · d_i).
+Rows PlainModel::propagate(const Rows& x) const {
   std::vector<double> in(at(graph().num_dst()), 0.0), out(at(graph().num_src()), 0.0);
   for_edges(graph(), [&](size_t i, int64_t e, size_t j) {
     in[i] += weight(e);
@@ -64,7 +65,60 @@ Rows PlainModel::gcn(const Rows& x) const {
   for_edges(graph(), [&](size_t i, int64_t e, size_t j) {
     if (in[i] > 0 && out[j] > 0) add_row(sum[i], x[j], weight(e) / std::sqrt(in[i] * out[j]));
   });
-  return linear(sum, "lin", true);
+  return sum;
+}
+
+Rows PlainModel::gcn(const Rows& x) const { return linear(propagate(x), "lin", true); }
+
+// Both maps after the sums they share (tests/model/recommender_test.cpp: message by message).
+Rows PlainModel::ngcf(const Rows& x) const {
+  Rows sum = propagate(x), product = sum;
+  for (size_t i = 0; i < sum.size(); ++i) {
+    for (size_t k = 0; k < sum[i].size(); ++k) {
+      product[i][k] = sum[i][k] * x[i][k];
+      sum[i][k] += x[i][k];
+    }
+  }
+  Rows y = linear(sum, "w1", false);
+  add_to(y, linear(product, "w2", false));
+  for (auto& row : y) std::transform(row.begin(), row.end(), row.begin(), leaky);
+  return y;
+}
+
+// LightGCN adds up its layers, NGCF lays them side by side.
+Rows PlainModel::joined_layers(Rows x) {
+  const bool light = o_.model == "lightgcn";
+  const auto outside = [&](const Rows& rows, const std::string& name) {
+    Rows y;
+    const auto& w = value(name + ".weight");
+    for (const auto& row : rows) {
+      y.push_back(value(name + ".bias"));
+      for (size_t k = 0; k < row.size(); ++k) {
+        for (size_t n = 0; n < y.back().size(); ++n) y.back()[n] += row[k] * w[k * y.back().size() + n];
+      }
+    }
+    return y;
+  };
+  if (light) x = outside(x, "input");
+  Rows all = x;
+  for (layer_ = 0; layer_ < o_.layers; ++layer_) {
+    x = light ? propagate(x) : ngcf(x);
+    all.resize(x.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      if (light) {
+        add_row(all[i], x[i], 1);
+        continue;
+      }
+      double squares = 0;
+      for (const double v : x[i]) squares += v * v;
+      const double length = o_.knobs.at("normalize") != 0 && squares > 0 ? std::sqrt(squares) : 1;
+      for (const double v : x[i]) all[i].push_back(v / length);
+    }
+  }
+  for (auto& row : all) {
+    for (double& v : row) v /= light ? o_.layers + 1 : 1;
+  }
+  return outside(all, "classify");
 }
 
 Rows PlainModel::aggregate(const Rows& x) const {
@@ -277,6 +331,7 @@ Rows PlainModel::logits() {
     x.emplace_back(features.begin() + static_cast<std::ptrdiff_t>(k),
                    features.begin() + static_cast<std::ptrdiff_t>(k) + o_.in_dim);
   }
+  if (o_.model == "lightgcn" || o_.model == "ngcf") return joined_layers(x);
   for (layer_ = 0; layer_ < o_.layers; ++layer_) {
     const bool last = layer_ + 1 == o_.layers;
     Rows y = layer(x, o_.width(layer_), last);

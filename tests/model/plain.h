@@ -31,7 +31,10 @@ class PlainModel {
   Rows self(const Rows& x) const;
   Rows zeros(int64_t width) const;
   Rows layer(const Rows& x, int64_t out, bool last) const;
+  Rows propagate(const Rows& x) const;
   Rows gcn(const Rows& x) const;
+  Rows ngcf(const Rows& x) const;
+  Rows joined_layers(Rows x);
   Rows sage(const Rows& x) const;
   Rows aggregate(const Rows& x) const;
   Rows lstm(const Rows& x, int64_t hidden) const;
