@@ -354,6 +354,26 @@ TEST_F(Settling, APlanByRulesThatDoesNotFitIsNotKept) {
   EXPECT_LE(memory(result.options), how_.memory_limit);
 }
 
+// Timing it may take long: a GPU would compute kept gates on the host.
+TEST(Search, WhatDoesNotFitIsNotTimed) {
+  const PlannedModel m = plan_model(usual("sage-lstm"));
+  const auto timed_with_kept_gates = [&](int64_t keep_limit) {
+    int timed = 0;
+    SearchOptions how;
+    how.keep_limit = keep_limit;
+    how.budget_seconds = 60;
+    how.measure = [&](const Plan& plan, size_t) {
+      timed += std::any_of(plan.dfg.nodes().begin(), plan.dfg.nodes().end(),
+                           [](const Node& node) { return node.op == Op::lstm_gates; });
+      return 1e-3;
+    };
+    search_plan(m.dfg, m.blocks, {}, how);
+    return timed;
+  };
+  EXPECT_GT(timed_with_kept_gates(0), 0);
+  EXPECT_EQ(timed_with_kept_gates(1), 0);
+}
+
 TEST(Search, AnotherPlanMayBeatThatByRules) {
   const PlannedModel m = plan_model(usual("gat"));
   PlanOptions rules;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "nacre/base/log.h"
@@ -208,9 +209,12 @@ class Search {
     }
   }
 
-  // Those predicted much slower than the best. Not by timings: a plan of which some kernels were timed for another
-  // group must not look slower, or faster, than one that is still all prediction.
+  // Those that do not fit where another does, and those predicted much slower than the best. Not by timings: a plan of
+  // which some kernels were timed for another group must not look slower, or faster, than one that is still all
+  // prediction.
   static void drop_hopeless(std::vector<Estimate>& rivals) {
+    const auto fits = [](const Estimate& e) { return e.seconds < kDoesNotFit; };
+    if (std::any_of(rivals.begin(), rivals.end(), fits)) std::erase_if(rivals, std::not_fn(fits));
     const auto best = std::min_element(rivals.begin(), rivals.end(),
                                        [](const Estimate& a, const Estimate& b) { return a.predicted < b.predicted; });
     const double slowest = best->predicted * kWorthTiming;
