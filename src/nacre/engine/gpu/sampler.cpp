@@ -1,0 +1,327 @@
+#include "nacre/engine/gpu/sampler.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "nacre/base/error.h"
+#include "nacre/base/parallel.h"
+#include "nacre/base/trace.h"
+#include "nacre/kernel/cuda/sample.h"
+#include "nacre/sample/draw.h"
+
+namespace nacre {
+namespace {
+
+using Memory = std::shared_ptr<void>;
+
+template <class T>
+T* values(const Memory& memory) {
+  return static_cast<T*>(memory.get());
+}
+
+// Host memory that the device reads in place: as page-locked memory it is visible there at the same address.
+Memory pinned_copy(const std::shared_ptr<Device>& device, const void* from, int64_t bytes) {
+  Memory memory(device->allocate_pinned(bytes), [device](void* p) { device->release_pinned(p); });
+  parallel_for(bytes, int64_t{1} << 22, [&](int64_t b, int64_t e) {
+    std::memcpy(values<char>(memory) + b, static_cast<const char*>(from) + b, static_cast<size_t>(e - b));
+  });
+  return memory;
+}
+
+// What one hop of all batches left.
+struct HopResult {
+  std::vector<int64_t> dst_ptr, edge_ptr, src_ptr;  // of the batches
+  Memory row_ptr, col_idx, weight, type, edges, scale;
+};
+
+struct Results {
+  std::vector<HopResult> hops;  // in the order of sampling
+  Memory vertices;
+};
+
+}  // namespace
+
+int64_t DeviceSample::num_edges() const {
+  int64_t sum = 0;
+  for (const DeviceBlock& block : blocks) sum += block.num_edges;
+  return sum;
+}
+
+struct GpuSampler::State {
+  std::shared_ptr<GpuLoader> loader;
+  std::shared_ptr<Device> device;
+  const Sampler& sampler;
+  Memory row_ptr, col_idx, weight, type;  // of the graph
+  Memory table;
+  int64_t table_bytes = 0;
+
+  // ---- of the call in progress
+  int64_t batches = 0;
+  Memory keys;
+  Memory vertices;  // of all batches, known so far
+  std::vector<int64_t> dst_ptr;
+  Memory device_dst_ptr;
+
+  State(std::shared_ptr<GpuLoader> l, const Sampler& s, Place place);
+
+  const Graph& graph() const { return sampler.graph(); }
+  int64_t num_nodes() const { return graph().num_nodes(); }
+  uint32_t* entries() const { return values<uint32_t>(table); }
+  Memory allocate(int64_t count, int64_t size) const {
+    return {device->allocate(std::max<int64_t>(16, count * size)), [d = device](void* p) { d->release(p); }};
+  }
+  template <class T>
+  Memory upload(const std::vector<T>& host) const {
+    const auto bytes = static_cast<int64_t>(host.size() * sizeof(T));
+    Memory memory = allocate(bytes, 1);
+    if (bytes > 0) device->upload(memory.get(), host.data(), bytes);
+    return memory;
+  }
+  void launch(const cuda::Source& source, int64_t threads, LaunchArgs args) const {
+    if (threads == 0) return;
+    const int64_t blocks = (threads + source.threads - 1) / source.threads;
+    device->launch(loader->function(source), {blocks, source.threads, source.shared_bytes}, args.pointers());
+  }
+  // sums[places[i]] of every i.
+  std::vector<int64_t> ends(const Memory& sums, const Memory& places, int64_t count) const;
+
+  void begin(std::span<const Batch> list);
+  HopResult hop(int index);
+  Memory count_edges(int fanout, const Memory& begins, const Memory& degrees) const;
+  void number(HopResult& result, const Memory& sources, const Memory& device_edge_ptr);
+};
+
+GpuSampler::State::State(std::shared_ptr<GpuLoader> l, const Sampler& s, Place place)
+    : loader(std::move(l)), device(loader->device()), sampler(s) {
+  const auto put = [&]<class T>(const Array<T>& a) -> Memory {
+    const int64_t bytes = a.size() * static_cast<int64_t>(sizeof(T));
+    if (place == Place::host) return pinned_copy(device, a.data(), bytes);
+    Memory memory = allocate(bytes, 1);
+    if (bytes > 0) device->upload(memory.get(), a.data(), bytes);
+    return memory;
+  };
+  row_ptr = put(graph().row_ptr());
+  col_idx = put(graph().col_idx());
+  if (graph().weighted()) weight = put(graph().edge_weight());
+  if (graph().typed()) type = put(graph().edge_type());
+}
+
+std::vector<int64_t> GpuSampler::State::ends(const Memory& sums, const Memory& places, int64_t count) const {
+  const Memory out = allocate(count, 8);
+  launch(cuda::take_ends(), count, LaunchArgs().add(sums.get()).add(places.get()).add(out.get()).add(count));
+  std::vector<int64_t> host(static_cast<size_t>(count));
+  device->download(host.data(), out.get(), count * 8);
+  return host;
+}
+
+void GpuSampler::State::begin(std::span<const Batch> list) {
+  batches = static_cast<int64_t>(list.size());
+  NACRE_CHECK(num_nodes() < INT64_C(0xFFFFFFFF), "more vertices than a table's entries count");
+  const int64_t bytes = batches * num_nodes() * 4;
+  if (bytes > table_bytes) {
+    table.reset();
+    table = allocate(bytes, 1);
+    table_bytes = bytes;
+  }
+  device->fill(table.get(), 0xff, bytes);
+  std::vector<uint64_t> list_of_keys;
+  std::vector<NodeId> seeds;
+  dst_ptr.assign(1, 0);
+  for (const Batch& batch : list) {
+    list_of_keys.push_back(draw::batch_key(sampler.options().seed, batch.key.epoch, batch.key.batch));
+    seeds.insert(seeds.end(), batch.seeds.begin(), batch.seeds.end());
+    dst_ptr.push_back(static_cast<int64_t>(seeds.size()));
+  }
+  keys = upload(list_of_keys);
+  vertices = upload(seeds);
+  device_dst_ptr = upload(dst_ptr);
+  const Memory errors = upload(std::vector<uint32_t>(1));
+  const int64_t count = dst_ptr.back();
+  LaunchArgs args;
+  args.add(vertices.get()).add(device_dst_ptr.get()).add(batches).add(entries()).add(num_nodes());
+  launch(cuda::number_seeds(), count, args.add(errors.get()).add(count));
+  uint32_t wrong = 0;
+  device->download(&wrong, errors.get(), sizeof wrong);
+  NACRE_CHECK(wrong == 0, "a seed is no vertex of the graph or occurs twice");
+}
+
+// The number of edges of every destination, where its row begins and how long it is.
+Memory GpuSampler::State::count_edges(int fanout, const Memory& begins, const Memory& degrees) const {
+  const SampleOptions& o = sampler.options();
+  const int64_t n = dst_ptr.back();
+  Memory counts = allocate(n, 4);
+  LaunchArgs rows;
+  rows.add(row_ptr.get()).add(vertices.get()).add(begins.get()).add(degrees.get()).add(counts.get()).add(n);
+  launch(cuda::look_up_rows(fanout, o.replace), n, rows);
+  if (!o.weighted || fanout < 0) return counts;
+  LaunchArgs args;
+  args.add(weight.get()).add(begins.get()).add(degrees.get()).add(counts.get()).add(n);
+  launch(cuda::count_weighted(fanout, o.replace), n * 32, args);
+  return counts;
+}
+
+HopResult GpuSampler::State::hop(int index) {
+  const SampleOptions& o = sampler.options();
+  const int fanout = o.fanout[static_cast<size_t>(index)];
+  const int64_t n = dst_ptr.back();
+  HopResult result;
+  result.dst_ptr = dst_ptr;
+  const Memory begins = allocate(n, 8);
+  const Memory degrees = allocate(n, 4);
+  const Memory offsets = allocate(n + 1, 8);
+  device->exclusive_sum(values<uint32_t>(count_edges(fanout, begins, degrees)), values<int64_t>(offsets), n);
+  result.edge_ptr = ends(offsets, device_dst_ptr, batches + 1);
+  const Memory device_edge_ptr = upload(result.edge_ptr);
+  const int64_t edges = result.edge_ptr.back();
+  for (int64_t b = 0; b < batches; ++b) {
+    const auto at = static_cast<size_t>(b);
+    const int64_t met = result.edge_ptr[at + 1] - result.edge_ptr[at] + dst_ptr[at + 1] - dst_ptr[at];
+    NACRE_CHECK(met < INT64_C(0xFFFFFFFF), "more edges in one hop than a table's entries count");
+  }
+  result.edges = allocate(edges, 8);
+  result.col_idx = allocate(edges, 4);
+  if (fanout >= 0) result.scale = allocate(edges, 4);
+  LaunchArgs args;
+  args.add(vertices.get()).add(begins.get()).add(degrees.get()).add(offsets.get());
+  args.add(device_dst_ptr.get()).add(device_edge_ptr.get()).add(keys.get()).add(batches);
+  args.add(col_idx.get()).add(weight.get()).add(entries()).add(num_nodes());
+  args.add(result.edges.get()).add(result.scale.get()).add(result.col_idx.get());
+  args.add(static_cast<uint32_t>(index)).add(fanout < 0 ? edges : n);
+  if (fanout < 0) {
+    launch(cuda::pick_all(), edges, args);
+  } else {
+    const cuda::Source source =
+        o.weighted ? cuda::pick_weighted(fanout, o.replace) : cuda::pick_uniform(fanout, o.replace);
+    launch(source, n * cuda::pick_lanes(fanout, o.weighted), args);
+  }
+  result.row_ptr = allocate(n + batches, 8);
+  device->fill(result.row_ptr.get(), 0, (n + batches) * 8);
+  LaunchArgs rows;
+  rows.add(offsets.get()).add(device_dst_ptr.get()).add(device_edge_ptr.get()).add(batches).add(result.row_ptr.get());
+  launch(cuda::block_rows(), n, rows.add(n));
+  number(result, result.col_idx, device_edge_ptr);
+  const auto take = [&](const Memory& from, int64_t size) {
+    if (!from) return Memory();
+    Memory to = allocate(edges, size);
+    LaunchArgs taken;
+    taken.add(result.edges.get()).add(from.get()).add(to.get()).add(edges);
+    launch(cuda::take_values(size == 4), edges, taken);
+    return to;
+  };
+  result.weight = take(weight, 4);
+  result.type = take(type, 2);
+  return result;
+}
+
+// Gives every vertex met for the first time its number, and every edge its source's.
+void GpuSampler::State::number(HopResult& result, const Memory& sources, const Memory& device_edge_ptr) {
+  const int64_t n = dst_ptr.back();
+  const int64_t edges = result.edge_ptr.back();
+  const Memory ones = allocate(edges, 4);
+  const Memory sums = allocate(edges + 1, 8);
+  LaunchArgs marks;
+  marks.add(sources.get()).add(device_dst_ptr.get()).add(device_edge_ptr.get()).add(batches);
+  marks.add(entries()).add(num_nodes()).add(ones.get()).add(edges);
+  launch(cuda::mark_first(), edges, marks);
+  device->exclusive_sum(values<uint32_t>(ones), values<int64_t>(sums), edges);
+  const std::vector<int64_t> fresh = ends(sums, device_edge_ptr, batches + 1);
+  std::vector<int64_t> next_ptr(dst_ptr.size());
+  for (size_t b = 0; b < next_ptr.size(); ++b) next_ptr[b] = dst_ptr[b] + fresh[b];
+  const Memory device_next_ptr = upload(next_ptr);
+  const Memory next = allocate(next_ptr.back(), 4);
+  LaunchArgs args;
+  args.add(sources.get()).add(device_dst_ptr.get()).add(device_edge_ptr.get()).add(batches);
+  args.add(entries()).add(num_nodes()).add(ones.get()).add(sums.get());
+  args.add(device_next_ptr.get()).add(next.get()).add(edges);
+  launch(cuda::number_new(), edges, args);
+  LaunchArgs kept;
+  kept.add(vertices.get()).add(device_dst_ptr.get()).add(batches).add(device_next_ptr.get()).add(next.get()).add(n);
+  launch(cuda::keep_known(), n, kept);
+  LaunchArgs labels;
+  labels.add(sources.get()).add(device_edge_ptr.get()).add(batches).add(entries()).add(num_nodes()).add(edges);
+  launch(cuda::relabel(), edges, labels);
+  result.src_ptr = next_ptr;
+  dst_ptr = std::move(next_ptr);
+  device_dst_ptr = device_next_ptr;
+  vertices = next;
+}
+
+std::string GpuSampler::why_not(const SampleOptions& options) {
+  if (options.kind != SamplerKind::neighbor) return "the " + std::string(sampler_name(options.kind)) + " sampler";
+  if (!options.type_fanout.empty()) return "fan-outs of edge types";
+  const bool many =
+      std::any_of(options.fanout.begin(), options.fanout.end(), [](int k) { return k > cuda::kMostDraws; });
+  return many ? "fan-outs above " + std::to_string(cuda::kMostDraws) : "";
+}
+
+GpuSampler::GpuSampler(std::shared_ptr<GpuLoader> loader, const Sampler& sampler, Place place) {
+  const std::string why = why_not(sampler.options());
+  if (!why.empty()) throw UserError("sampling on a GPU", why + " are not drawn there", "sample on the CPU");
+  state_ = std::make_unique<State>(std::move(loader), sampler, place);
+}
+
+GpuSampler::~GpuSampler() = default;
+
+std::vector<DeviceSample> GpuSampler::sample(std::span<const Batch> batches) {
+  if (batches.empty()) return {};
+  const TraceSpan span("sample", "device");
+  State& s = *state_;
+  s.begin(batches);
+  const auto results = std::make_shared<Results>();
+  for (int h = 0; h < s.sampler.layers(); ++h) results->hops.push_back(s.hop(h));
+  results->vertices = std::move(s.vertices);
+  std::vector<DeviceSample> samples;
+  for (size_t b = 0; b < batches.size(); ++b) {
+    DeviceSample sample;
+    sample.num_seeds = static_cast<int64_t>(batches[b].seeds.size());
+    sample.num_vertices = s.dst_ptr[b + 1] - s.dst_ptr[b];
+    sample.vertices = values<NodeId>(results->vertices) + s.dst_ptr[b];
+    sample.memory = results;
+    for (size_t h = results->hops.size(); h-- > 0;) {
+      const HopResult& hop = results->hops[h];
+      const int64_t first = hop.edge_ptr[b];
+      DeviceBlock block;
+      block.num_dst = hop.dst_ptr[b + 1] - hop.dst_ptr[b];
+      block.num_src = hop.src_ptr[b + 1] - hop.src_ptr[b];
+      block.num_edges = hop.edge_ptr[b + 1] - first;
+      block.row_ptr = values<int64_t>(hop.row_ptr) + hop.dst_ptr[b] + static_cast<int64_t>(b);
+      block.col_idx = values<NodeId>(hop.col_idx) + first;
+      block.edges = values<int64_t>(hop.edges) + first;
+      if (hop.weight) block.edge_weight = values<float>(hop.weight) + first;
+      if (hop.type) block.edge_type = values<uint16_t>(hop.type) + first;
+      if (hop.scale) block.scale = values<float>(hop.scale) + first;
+      sample.blocks.push_back(block);
+    }
+    samples.push_back(std::move(sample));
+  }
+  return samples;
+}
+
+Sample GpuSampler::to_host(const DeviceSample& sample) const {
+  Device& device = *state_->device;
+  const auto read = [&]<class T>(const T* from, int64_t count) {
+    if (from == nullptr) return Array<T>();
+    Buffer<T> to(count);
+    device.download(to.data(), from, count * static_cast<int64_t>(sizeof(T)));
+    return std::move(to).freeze();
+  };
+  Sample host;
+  host.num_seeds = sample.num_seeds;
+  host.vertices = read(sample.vertices, sample.num_vertices);
+  for (const DeviceBlock& block : sample.blocks) {
+    GraphArrays arrays;
+    arrays.num_src = block.num_src;
+    arrays.num_dst = block.num_dst;
+    arrays.row_ptr = read(block.row_ptr, block.num_dst + 1);
+    arrays.col_idx = read(block.col_idx, block.num_edges);
+    arrays.edge_weight = read(block.edge_weight, block.num_edges);
+    arrays.edge_type = read(block.edge_type, block.num_edges);
+    arrays.num_edge_types = state_->graph().num_edge_types();
+    host.blocks.push_back(Graph::trusted(std::move(arrays)));
+    host.edges.push_back(read(block.edges, block.num_edges));
+    host.scale.push_back(read(block.scale, block.num_edges));
+  }
+  return host;
+}
+
+}  // namespace nacre

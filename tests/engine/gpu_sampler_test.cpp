@@ -1,0 +1,146 @@
+// Samples drawn on a device are the host's, bit for bit (NACRE_TEST_DEVICE=cuda); and the sources that draw them
+// compile, which needs the plug-in but no GPU.
+#include "nacre/engine/gpu/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include "nacre/base/error.h"
+#include "nacre/kernel/cuda/sample.h"
+#include "sample/checks.h"
+#include "support/big_graphs.h"
+#include "support/random_graphs.h"
+#include "support/run_plan.h"
+
+namespace nacre::test {
+namespace {
+
+class GpuSamplerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!testing_gpu()) GTEST_SKIP() << "NACRE_TEST_DEVICE is not cuda";
+    DevicePlugin* plugin = device_plugin();
+    ASSERT_NE(plugin, nullptr);
+    loader_ = GpuLoader::open(*plugin, plugin->open(0, 0));
+  }
+  // Three batches at once: some vertices, none, all.
+  void expect_same(const Graph& graph, const SampleOptions& options, GpuSampler::Place place);
+
+  std::shared_ptr<GpuLoader> loader_;
+};
+
+void GpuSamplerTest::expect_same(const Graph& graph, const SampleOptions& options, GpuSampler::Place place) {
+  const Sampler sampler(graph, options);
+  GpuSampler on_device(loader_, sampler, place);
+  const std::vector<NodeId> all = all_vertices(graph);
+  std::vector<NodeId> some;
+  for (size_t v = 0; v < all.size(); v += 3) some.insert(some.begin(), all[v]);
+  const std::vector<GpuSampler::Batch> batches = {{some, {3, 7}}, {{}, {3, 8}}, {all, {4, 0}}};
+  // The second time in memory that was used before.
+  for (int round = 0; round < 2; ++round) {
+    const std::vector<DeviceSample> samples = on_device.sample(batches);
+    ASSERT_EQ(samples.size(), batches.size());
+    for (size_t b = 0; b < batches.size(); ++b) {
+      const Sample want = sampler.sample(batches[b].seeds, batches[b].key);
+      const Sample got = on_device.to_host(samples[b]);
+      EXPECT_EQ(got.num_seeds, want.num_seeds);
+      EXPECT_EQ(samples[b].num_edges(), want.num_edges());
+      expect_equal(got, want);
+      check_sample(graph, got, batches[b].seeds);
+    }
+  }
+}
+
+SampleOptions draw_options(std::vector<int> fanout, bool replace, bool weighted) {
+  SampleOptions options;
+  options.fanout = std::move(fanout);
+  options.replace = replace;
+  options.weighted = weighted;
+  options.seed = 5;
+  return options;
+}
+
+TEST_F(GpuSamplerTest, EveryOptionOnEveryGraph) {
+  for (const int64_t nodes : {12, 60}) {
+    for (const auto& [name, graph] : random_graphs(7, nodes)) {
+      for (const bool replace : {false, true}) {
+        for (const bool weighted : {false, true}) {
+          if (weighted && !graph.weighted()) continue;
+          for (const std::vector<int>& fanout : {std::vector{3, 2}, std::vector{5, -1, 1}}) {
+            SCOPED_TRACE(name + (replace ? " replace" : "") + (weighted ? " weighted" : ""));
+            expect_same(graph, draw_options(fanout, replace, weighted), GpuSampler::Place::device);
+            if (HasFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_F(GpuSamplerTest, LongRowsAndManyDraws) {
+  const Graph graph = typed_weighted_graph({.vertices = 300, .edges = 2500, .hub_edges = 900, .seed = 8});
+  for (const bool replace : {false, true}) {
+    for (const bool weighted : {false, true}) {
+      for (const std::vector<int>& fanout : {std::vector{15, 10}, std::vector{32, 33}, std::vector{100}}) {
+        SCOPED_TRACE(std::to_string(fanout[0]) + (replace ? " replace" : "") + (weighted ? " weighted" : ""));
+        expect_same(graph, draw_options(fanout, replace, weighted), GpuSampler::Place::host);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+// Weights of 0 are never drawn; a vertex may have no others.
+TEST_F(GpuSamplerTest, WeightsOfZero) {
+  for (const std::vector<float>& weights :
+       {std::vector<float>(70, 0.0F), std::vector<float>{0, 1, 0, 2, 0, 3e-38F, 3e38F, 0, 1, 1}}) {
+    const Graph graph = star(static_cast<int64_t>(weights.size()), weights);
+    for (const bool replace : {false, true}) {
+      for (const int fanout : {1, 4, 40}) {
+        expect_same(graph, draw_options({fanout, 2}, replace, true), GpuSampler::Place::device);
+      }
+    }
+  }
+}
+
+TEST_F(GpuSamplerTest, WrongSeeds) {
+  const Graph graph = star(5);
+  const Sampler sampler(graph, draw_options({2}, false, false));
+  GpuSampler on_device(loader_, sampler, GpuSampler::Place::device);
+  for (const std::vector<NodeId>& seeds : {std::vector<NodeId>{1, 2, 1}, std::vector<NodeId>{6}}) {
+    EXPECT_THROW(on_device.sample(std::vector<GpuSampler::Batch>{{seeds, {}}}), InternalError);
+  }
+  EXPECT_TRUE(on_device.sample({}).empty());
+}
+
+TEST(GpuSamplerSources, WhatCannotBeDrawn) {
+  SampleOptions options = draw_options({5}, false, false);
+  EXPECT_EQ(GpuSampler::why_not(options), "");
+  options.kind = SamplerKind::layer;
+  EXPECT_NE(GpuSampler::why_not(options), "");
+  EXPECT_NE(GpuSampler::why_not(draw_options({5, cuda::kMostDraws + 1}, false, false)), "");
+}
+
+TEST(GpuSamplerSources, Compile) {
+  std::string why;
+  DevicePlugin* plugin = device_plugin(&why);
+  if (plugin == nullptr) GTEST_SKIP() << why;
+  std::vector<cuda::Source> sources = {cuda::number_seeds(), cuda::take_ends(),  cuda::pick_all(),
+                                       cuda::mark_first(),   cuda::number_new(), cuda::keep_known(),
+                                       cuda::relabel(),      cuda::block_rows(), cuda::take_values(true)};
+  for (const bool replace : {false, true}) {
+    sources.push_back(cuda::look_up_rows(5, replace));
+    sources.push_back(cuda::count_weighted(5, replace));
+    sources.push_back(cuda::pick_uniform(5, replace));
+    sources.push_back(cuda::pick_uniform(40, replace));
+    sources.push_back(cuda::pick_weighted(cuda::kMostDraws, replace));
+  }
+  for (const cuda::Source& source : sources) {
+    for (const int arch : {80, 90}) {
+      EXPECT_NO_THROW(EXPECT_FALSE(plugin->compile(source.text, source.name, arch).empty())) << source.text;
+    }
+    EXPECT_LE(source.shared_bytes, 48 << 10);
+  }
+}
+
+}  // namespace
+}  // namespace nacre::test
