@@ -50,7 +50,7 @@ std::string weights_file(const std::string& checkpoint) {
 }
 
 // Weights carry the settings they were trained with.
-std::unique_ptr<Session> open_session(EvalCommand& c) {
+std::unique_ptr<VertexModel> open_session(EvalCommand& c) {
   apply_execution(c.config);
   const std::string file = weights_file(c.checkpoint);
   Metadata metadata;
@@ -60,8 +60,7 @@ std::unique_ptr<Session> open_session(EvalCommand& c) {
   if (settings == metadata.end())
     throw UserError(file, "does not say how the model was built", "use the model.safetensors of a run folder");
   apply_config_json(settings->second, file, c.config);
-  auto session = std::make_unique<Session>(open_data(c.config), c.config,
-                                           SessionNeeds{.training = false, .embeddings = c.embeddings});
+  auto session = make_session(open_data(c.config), c.config, {.training = false, .embeddings = c.embeddings});
   show_session(*session);
   load_weights(file, session->parameters());
   session->start();
@@ -118,7 +117,7 @@ std::string csv_name(const Dataset& d, int64_t v) {
   return quoted + "\"";
 }
 
-std::string predicted(const Session& session, const float* row) {
+std::string predicted(const VertexModel& session, const float* row) {
   const int64_t classes = session.config().model.out_dim;
   if (session.config().model.loss != "bce") return std::to_string(std::max_element(row, row + classes) - row);
   std::string set;
@@ -128,7 +127,7 @@ std::string predicted(const Session& session, const float* row) {
   return set;
 }
 
-void write_csv(const EvalCommand& c, const Session& session, const Rows& rows) {
+void write_csv(const EvalCommand& c, const VertexModel& session, const Rows& rows) {
   const Dataset& d = session.dataset();
   const bool numbers = c.scores || c.embeddings;
   std::string header = d.heterogeneous() ? "kind,node" : "node";
@@ -155,7 +154,7 @@ void write_csv(const EvalCommand& c, const Session& session, const Rows& rows) {
 }
 
 // Numbers row by row, and whose they are where rows are not simply 0, 1, 2, ….
-void write_npy_rows(const EvalCommand& c, const Session& session, const Rows& rows) {
+void write_npy_rows(const EvalCommand& c, const VertexModel& session, const Rows& rows) {
   const Dataset& d = session.dataset();
   const std::vector<int64_t> order = row_order(d);
   write_npy<float>(c.output, {d.num_nodes(), rows.width},
@@ -168,7 +167,7 @@ void write_npy_rows(const EvalCommand& c, const Session& session, const Rows& ro
   log_info("rows are those of the ids in " + ids);
 }
 
-void write_tensors(const EvalCommand& c, const Session& session, const Rows& rows) {
+void write_tensors(const EvalCommand& c, const VertexModel& session, const Rows& rows) {
   const Dataset& d = session.dataset();
   const Shape shape = {d.num_nodes(), rows.width};
   if (d.original_ids.empty()) {
@@ -186,7 +185,7 @@ void write_tensors(const EvalCommand& c, const Session& session, const Rows& row
 }
 
 void run_predict(EvalCommand& c) {
-  using Write = void (*)(const EvalCommand&, const Session&, const Rows&);
+  using Write = void (*)(const EvalCommand&, const VertexModel&, const Rows&);
   Write write = nullptr;
   if (c.output.ends_with(".csv")) write = write_csv;
   if (c.output.ends_with(".npy")) write = write_npy_rows;

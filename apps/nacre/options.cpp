@@ -304,21 +304,13 @@ Dataset open_data(const RunConfig& c) {
   return dataset;
 }
 
-namespace {
-
-template <class AnySession>
-void show(const AnySession& session) {
+void show_session(const VertexModel& session) {
   for (const std::string& note : session.notes()) log_info("note: " + note);
   if (!session.planning().source.empty()) log_info("plan " + how_found(session.planning()));
   std::string bill = memory_text(session.memory());
   bill.pop_back();
   log_info("memory:\n" + bill);
 }
-
-}  // namespace
-
-void show_session(const Session& session) { show(session); }
-void show_session(const BatchSession& session) { show(session); }
 
 Dfg written_dfg(const Session& session) {
   ModelOptions options = session.config().model;

@@ -5,7 +5,6 @@
 
 #include "command.h"
 #include "nacre/device/device.h"
-#include "nacre/train/batch_session.h"
 #include "nacre/train/session.h"
 #include "nacre/train/trainer.h"
 
@@ -33,8 +32,7 @@ void apply_execution(const RunConfig& config);
 // --precision as the device layer knows it; throws UserError.
 GemmType gemm_precision(const std::string& precision);
 // The notes of a session and its bill, for people.
-void show_session(const Session& session);
-void show_session(const BatchSession& session);
+void show_session(const VertexModel& session);
 // The model of a session with its gradient, before any planning.
 Dfg written_dfg(const Session& session);
 // "searched in 1.2 s, 14 kernels timed", "from the cache", …

@@ -28,13 +28,11 @@ struct TrainCommand {
 nlohmann::json or_null(double value) { return nlohmann::json::parse(json_number(value)); }
 
 // Bytes of a GPU's memory; negative where there is none.
-template <class AnySession>
-double device_peak(const AnySession& session) {
+double device_peak(const VertexModel& session) {
   return session.gpu() == nullptr ? -1 : static_cast<double>(session.gpu()->device().peak_bytes());
 }
 
-template <class AnySession>
-std::string result_json(const AnySession& session, const TrainResult& r, const std::string& folder) {
+std::string result_json(const VertexModel& session, const TrainResult& r, const std::string& folder) {
   const nlohmann::ordered_json j = {{"test_acc", or_null(r.test_score)},
                                     {"val_acc", or_null(r.val_score)},
                                     {"train_acc", or_null(r.train_score)},
@@ -64,8 +62,7 @@ std::string result_json(const AnySession& session, const TrainResult& r, const s
   return j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-template <class AnySession>
-void say_result(const AnySession& session, const TrainResult& r, const std::string& folder) {
+void say_result(const VertexModel& session, const TrainResult& r, const std::string& folder) {
   if (r.interrupted) {
     log_info(
         fmt::format("interrupted after epoch {}{}", r.epochs,
@@ -83,12 +80,12 @@ void say_result(const AnySession& session, const TrainResult& r, const std::stri
   if (!folder.empty()) fmt::print("run folder: {}\n", folder);
 }
 
-template <class AnySession>
-void train_with(TrainCommand& c) {
+void train_vertices(TrainCommand& c) {
   SessionNeeds needs;
   const std::string last_plan = c.trainer.run_folder + "/plan.json";
   if (c.trainer.resume && std::filesystem::exists(last_plan)) needs.resumed_plan = last_plan;
-  AnySession session(open_data(c.config), c.config, needs);
+  const std::unique_ptr<VertexModel> model = make_session(open_data(c.config), c.config, needs);
+  VertexModel& session = *model;
   show_session(session);
   session.start();
   if (!c.no_checkpoint && c.trainer.run_folder.empty()) {
@@ -116,11 +113,7 @@ void run(TrainCommand& c) {
     if (!file.empty()) const PendingFile probe(file);
   }
   if (!c.trace.empty()) trace_start();
-  if (c.config.mode == "minibatch") {
-    train_with<BatchSession>(c);
-  } else {
-    train_with<Session>(c);
-  }
+  train_vertices(c);
 }
 
 }  // namespace

@@ -11,32 +11,30 @@
 #include "nacre/train/batch_inputs.h"
 #include "nacre/train/device.h"
 #include "nacre/train/layerwise.h"
-#include "nacre/train/planner.h"
 #include "nacre/train/run_data.h"
-#include "nacre/train/session.h"
-#include "nacre/train/trainee.h"
+#include "nacre/train/vertex_model.h"
 
 namespace nacre {
 
-class BatchSession : public Trainee {
+class BatchSession : public VertexModel {
  public:
   BatchSession(Dataset dataset, RunConfig config, const SessionNeeds& needs = {});
   ~BatchSession() override;
 
   const RunConfig& config() const override { return run_.config; }
-  const Dataset& dataset() const { return run_.dataset; }
-  const std::vector<std::string>& notes() const { return run_.notes; }
+  const Dataset& dataset() const override { return run_.dataset; }
+  const std::vector<std::string>& notes() const override { return run_.notes; }
   const std::string& metric() const override { return run_.metric; }
-  const std::string& device_name() const { return device_.name; }
-  GpuContext* gpu() const { return device_.gpu.get(); }
-  double plan_seconds() const { return plan_seconds_; }
-  const PlanAnswer& planning() const { return planning_; }
+  const std::string& device_name() const override { return device_.name; }
+  GpuContext* gpu() const override { return device_.gpu.get(); }
+  double plan_seconds() const override { return plan_seconds_; }
+  const PlanAnswer& planning() const override { return planning_; }
   const Plan& plan() const override { return runner_ ? runner_->plan() : planning_.plan; }
   std::string fingerprint() const override { return run_.fingerprint(); }
 
   // As far as it is known before the run: batches differ in size; counted are the largest of those planned on.
-  std::vector<MemoryItem> memory() const;
-  void start();
+  std::vector<MemoryItem> memory() const override;
+  void start() override;
 
   Parameters& parameters() override;
   Optimizer& optimizer() override;
@@ -47,9 +45,9 @@ class BatchSession : public Trainee {
   Scores evaluate(bool with_loss) override;
 
   // Outputs of all vertices, computed layer by layer with the current weights: "logits", "embedding".
-  const float* predict();
-  const float* embeddings();
-  int64_t embedding_width() const;
+  const float* predict() override;
+  const float* embeddings() override;
+  int64_t embedding_width() const override;
 
   const Sampler& sampler() const { return *sampler_; }
   BlockRunner& runner() { return *runner_; }

@@ -9,40 +9,30 @@
 #include "nacre/engine/executor.h"
 #include "nacre/train/device.h"
 #include "nacre/train/parameters.h"
-#include "nacre/train/planner.h"
 #include "nacre/train/run_data.h"
-#include "nacre/train/trainee.h"
+#include "nacre/train/vertex_model.h"
 
 namespace nacre {
 
-struct SessionNeeds {
-  bool training = true;      // false: forward pass only (eval, predict)
-  bool evaluation = true;    // false: training step only (benchmarks)
-  bool embeddings = false;   // embeddings() will be asked for
-  std::string resumed_plan;  // plan file of the run that is continued
-};
-
-class Session : public Trainee {
+class Session : public VertexModel {
  public:
   // Completes `config` (sizes, defaults). Throws UserError when data and model do not fit together.
   Session(Dataset dataset, RunConfig config, const SessionNeeds& needs = {});
 
   const RunConfig& config() const override { return run_.config; }
-  const Dataset& dataset() const { return run_.dataset; }
-  const std::vector<std::string>& notes() const { return run_.notes; }
+  const Dataset& dataset() const override { return run_.dataset; }
+  const std::vector<std::string>& notes() const override { return run_.notes; }
   const std::string& metric() const override { return run_.metric; }
   const Blocks& blocks() const { return *blocks_; }
   const std::shared_ptr<GraphViews>& views() const { return views_; }
-  const std::string& device_name() const { return device_.name; }
+  const std::string& device_name() const override { return device_.name; }
   const std::shared_ptr<Backend>& backend() const { return device_.backend; }
-  GpuContext* gpu() const { return device_.gpu.get(); }
-  double plan_seconds() const { return plan_seconds_; }
-  // How the training plan was found; without one (evaluation only) empty.
-  const PlanAnswer& planning() const { return planning_; }
+  GpuContext* gpu() const override { return device_.gpu.get(); }
+  double plan_seconds() const override { return plan_seconds_; }
+  const PlanAnswer& planning() const override { return planning_; }
 
-  std::vector<MemoryItem> memory() const;
-  // Refuses (UserError) when memory() does not fit; otherwise allocates and computes the constants.
-  void start();
+  std::vector<MemoryItem> memory() const override;
+  void start() override;
 
   Parameters& parameters() override;
   Optimizer& optimizer() override;
@@ -51,12 +41,9 @@ class Session : public Trainee {
   Scores evaluate(bool with_loss) override;
   // The same without the loss: nothing waits for the device.
   void queue_step(int64_t step, double lr);
-  // Scores of all vertices with the current weights: [num_nodes, num_classes], valid until the next call.
-  const float* predict();
-  // What the last layer was given in the last predict(), vertex by vertex. Throws UserError when the model has no
-  // hidden layer.
-  const float* embeddings();
-  int64_t embedding_width() const;
+  const float* predict() override;
+  const float* embeddings() override;
+  int64_t embedding_width() const override;
 
   Executor& trainer() { return *train_; }
   Executor& predictor() { return *eval_; }
