@@ -20,7 +20,8 @@ std::unique_ptr<tbb::task_arena>& arena() {
   return instance;
 }
 
-// Without this oneTBB never starts more workers than the machine has cores.
+// Without this oneTBB never starts more workers than the machine has cores, and arenas of loops and of background tasks
+// together could keep more threads busy than were asked for.
 std::unique_ptr<tbb::global_control>& worker_limit() {
   static std::unique_ptr<tbb::global_control> instance;
   return instance;
@@ -30,8 +31,8 @@ std::unique_ptr<tbb::global_control>& worker_limit() {
 
 void set_num_threads(int threads) {
   NACRE_CHECK(threads >= 1, "thread count must be positive");
-  worker_limit() = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism,
-                                                         static_cast<size_t>(std::max(threads, hardware_threads())));
+  worker_limit() =
+      std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, static_cast<size_t>(threads));
   arena() = std::make_unique<tbb::task_arena>(threads);
 }
 

@@ -1,93 +1,106 @@
 #include "nacre/schedule/batch_loader.h"
 
-#include <algorithm>
-#include <cstring>
-#include <vector>
-
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
+#include "nacre/schedule/scheduler.h"
 
 namespace nacre {
 
-namespace {
-
-class HostSink : public FeatureSink {
- public:
-  void* buffer(int slot, int64_t bytes) override {
-    if (static_cast<size_t>(slot) >= slots_.size()) slots_.resize(static_cast<size_t>(slot) + 1);
-    Slot& s = slots_[static_cast<size_t>(slot)];
-    if (bytes > s.bytes) {
-      const auto grown = allocate_bytes(bytes + bytes / 4);
-      if (s.bytes > 0) std::memcpy(grown.get(), s.memory.get(), static_cast<size_t>(s.bytes));
-      s = {grown, bytes + bytes / 4};
-    }
-    return s.memory.get();
-  }
-  void send(int, int64_t, int64_t) override {}
-  void* finish(int slot, int64_t) override { return slots_[static_cast<size_t>(slot)].memory.get(); }
-
- private:
-  struct Slot {
-    std::shared_ptr<void> memory;
-    int64_t bytes = 0;
-  };
-  std::vector<Slot> slots_;
-};
-
-}  // namespace
-
-std::unique_ptr<FeatureSink> make_host_sink() { return std::make_unique<HostSink>(); }
-
 struct BatchLoader::State {
-  const Sampler& sampler;
+  State(const Sampler& sampler, BatchOrder seeds, Tensor features, FeatureSink& sink, const LoaderOptions& options,
+        Prepare prepare)
+      : order(std::move(seeds)), context(sampler, std::move(features), sink, options, std::move(prepare)) {
+    NACRE_CHECK(options.in_flight >= 0, "a negative number of batches in flight");
+    if (options.in_flight > 0) scheduler = std::make_unique<Scheduler>(context);
+  }
+
+  Batch serial_batch();
+  void serial_sample(int64_t index);
+  void serial_features(Batch& batch);
+
   BatchOrder order;
-  Tensor features;
-  FeatureSink& sink;
-  LoaderOptions options;
-  Prepare prepare;
+  LoaderContext context;
+  std::unique_ptr<Scheduler> scheduler;      // batches in flight
+  std::unique_ptr<BatchSampler> one_by_one;  // none
   uint64_t epoch = 0;
   int64_t next = 0;
 };
 
+// S, R, K, T and the hook, one after the other, on the calling thread; K's rows in parallel.
+Batch BatchLoader::State::serial_batch() {
+  NACRE_CHECK(next < order.num_batches(), "the epoch has no more batches");
+  const int64_t begin = steady_ns();
+  Batch batch;
+  batch.index = next++;
+  serial_sample(batch.index);
+  batch.sample = one_by_one->finish();
+  serial_features(batch);
+  {
+    const StageSpan span(context.clock, Stage::prepare, 0);
+    if (context.prepare) batch.prepared = context.prepare(batch.sample);
+  }
+  context.clock.add_waited(steady_ns() - begin);
+  return batch;
+}
+
+void BatchLoader::State::serial_sample(int64_t index) {
+  if (!one_by_one) one_by_one = context.sampler.make_batch_sampler();
+  for (int h = 0; h < context.hops; ++h) {
+    {
+      const StageSpan span(context.clock, Stage::pick, h);
+      if (h == 0) {
+        one_by_one->begin(context.sampler.draws_seeds() ? std::span<const NodeId>() : order.batch(index),
+                          {epoch, static_cast<uint64_t>(index)});
+      }
+      one_by_one->pick(h);
+    }
+    const StageSpan span(context.clock, Stage::insert, h);
+    one_by_one->insert(h);
+  }
+  for (int h = 0; h < context.hops; ++h) {
+    const StageSpan span(context.clock, Stage::reindex, h);
+    one_by_one->reindex(h);
+  }
+}
+
+void BatchLoader::State::serial_features(Batch& batch) {
+  const auto ids = batch.sample.vertices.span();
+  const auto rows = static_cast<int64_t>(ids.size());
+  const int64_t bytes = rows * context.row_bytes;
+  char* to = nullptr;
+  {
+    const StageSpan span(context.clock, Stage::lookup, 0);
+    to = static_cast<char*>(context.sink.buffer(0, bytes + bytes / 8));
+  }
+  parallel_for(rows, context.chunk_rows, [&](int64_t b, int64_t e) {
+    const StageSpan span(context.clock, Stage::lookup, 0);
+    context.look_up(ids.subspan(static_cast<size_t>(b), static_cast<size_t>(e - b)), to + b * context.row_bytes);
+  });
+  const StageSpan span(context.clock, Stage::transfer, 0);
+  if (bytes > 0) context.sink.send(0, 0, bytes);
+  batch.features = context.sink.finish(0, bytes);
+}
+
 BatchLoader::BatchLoader(const Sampler& sampler, BatchOrder order, Tensor features, FeatureSink& sink,
                          const LoaderOptions& options, Prepare prepare)
-    : state_(new State{sampler, std::move(order), std::move(features), sink, options, std::move(prepare)}) {}
+    : state_(
+          std::make_unique<State>(sampler, std::move(order), std::move(features), sink, options, std::move(prepare))) {}
 
 BatchLoader::~BatchLoader() = default;
 
 int64_t BatchLoader::num_batches() const { return state_->order.num_batches(); }
 
 void BatchLoader::begin_epoch(uint64_t epoch, int64_t first) {
-  state_->epoch = epoch;
-  state_->next = first;
-  state_->order.begin_epoch(epoch);
-}
-
-Batch BatchLoader::next() {
   State& s = *state_;
-  NACRE_CHECK(s.next < s.order.num_batches(), "the epoch has no more batches");
-  Batch batch;
-  batch.index = s.next++;
-  batch.sample = s.sampler.sample(s.sampler.draws_seeds() ? std::span<const NodeId>() : s.order.batch(batch.index),
-                                  {s.epoch, static_cast<uint64_t>(batch.index)});
-  const auto ids = batch.sample.vertices.span();
-  const int64_t row = s.features.row_size() * dtype_size(s.features.dtype());
-  const auto bytes = static_cast<int64_t>(ids.size()) * row;
-  auto* to = static_cast<char*>(s.sink.buffer(0, bytes));
-  const auto* from = static_cast<const char*>(s.features.raw());
-  parallel_for(static_cast<int64_t>(ids.size()), std::max<int64_t>(1, 65536 / std::max<int64_t>(1, row)),
-               [&](int64_t b, int64_t e) {
-                 for (int64_t i = b; i < e; ++i) {
-                   std::memcpy(to + i * row, from + static_cast<int64_t>(ids[static_cast<size_t>(i)]) * row,
-                               static_cast<size_t>(row));
-                 }
-               });
-  s.sink.send(0, 0, bytes);
-  batch.features = s.sink.finish(0, bytes);
-  if (s.prepare) batch.prepared = s.prepare(batch.sample);
-  return batch;
+  if (s.scheduler) s.scheduler->stop();  // its batches read the order of the epoch before
+  s.epoch = epoch;
+  s.next = first;
+  s.order.begin_epoch(epoch);
+  if (s.scheduler) s.scheduler->begin(s.order, epoch, first);
 }
 
-LoaderTimes BatchLoader::times() const { return {}; }
+Batch BatchLoader::next() { return state_->scheduler ? state_->scheduler->next() : state_->serial_batch(); }
+
+LoaderTimes BatchLoader::times() const { return state_->context.clock.times(); }
 
 }  // namespace nacre

@@ -21,13 +21,17 @@ struct LoaderOptions {
   bool stream = true;    // T sends the rows of a hop while K looks up the next ones; off: T waits for all of K
 };
 
-// T: where looked-up rows go. A slot holds the features of one batch; slots are reused in turn.
+// T: where looked-up rows go. A slot, of 0 … in_flight, holds the features of one batch and is used again when that
+// batch is over. Calls come from any thread: for different slots side by side, for one slot one after the other;
+// finish() on the thread that calls next(). A batch that is dropped is not finished.
 class FeatureSink {
  public:
   virtual ~FeatureSink() = default;
-  // Host memory of a slot that K writes to, at least `bytes` long; what was written stays when it grows.
+  // Host memory of a slot that K writes to, at least `bytes` long; what was written stays when it grows. It moves in
+  // this call only.
   virtual void* buffer(int slot, int64_t bytes) = 0;
-  // Bytes [begin, end) of the buffer are there: send them on. From any thread, one call per slot at a time.
+  // Bytes [begin, end) of the buffer are there: send them on. They follow those sent before; another thread may be
+  // writing later ones.
   virtual void send(int slot, int64_t begin, int64_t end) = 0;
   // All `bytes` were sent: where the computation finds them.
   virtual void* finish(int slot, int64_t bytes) = 0;
@@ -45,7 +49,7 @@ struct Batch {
 // Seconds since the loader was made.
 struct LoaderTimes {
   double sample_pick = 0, sample_insert = 0, reindex = 0, lookup = 0, transfer = 0, prepare = 0;  // busy, all threads
-  double waited = 0;                                                                              // next() had no batch
+  double waited = 0;  // next() had no batch yet
 };
 
 class BatchLoader {

@@ -1,0 +1,246 @@
+#include "nacre/schedule/batch_job.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace nacre {
+namespace {
+
+// Long beside the cost of a task, short beside a step of training; the unit in which rows are streamed to a device.
+constexpr int64_t kChunkBytes = 1 << 20;
+
+}  // namespace
+
+LoaderContext::LoaderContext(const Sampler& s, Tensor f, FeatureSink& k, const LoaderOptions& o, BatchLoader::Prepare p)
+    : sampler(s),
+      features(std::move(f)),
+      sink(k),
+      options(o),
+      prepare(std::move(p)),
+      hops(s.layers()),
+      row_bytes(features.row_size() * dtype_size(features.dtype())),
+      chunk_rows(std::max<int64_t>(1, kChunkBytes / std::max<int64_t>(1, row_bytes))),
+      clock(std::max(1, hops)) {}
+
+void LoaderContext::look_up(std::span<const NodeId> ids, void* to) const {
+  const auto* from = static_cast<const char*>(features.raw());
+  auto* out = static_cast<char*>(to);
+  const auto bytes = static_cast<size_t>(row_bytes);
+  constexpr size_t ahead = 8;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (i + ahead < ids.size()) __builtin_prefetch(from + static_cast<int64_t>(ids[i + ahead]) * row_bytes);
+    std::memcpy(out + i * bytes, from + static_cast<int64_t>(ids[i]) * row_bytes, bytes);
+  }
+}
+
+void BatchJob::start(int64_t index, std::span<const NodeId> seeds, uint64_t epoch, std::vector<Subtask>& ready) {
+  index_ = index;
+  seeds_ = seeds;
+  epoch_ = epoch;
+  ids_.resize(static_cast<size_t>(context_.hops));
+  hop_end_.assign(static_cast<size_t>(context_.hops), 0);
+  open_ = given_ = found_ = sent_ = 0;
+  hops_open_ = 0;
+  chunks_.clear();
+  chunks_found_ = 0;
+  lookups_ = 0;
+  making_room_ = sending_ = false;
+  reindexed_ = 0;
+  prepare_given_ = prepared_ = false;
+  pending_ = 0;
+  error_ = nullptr;
+  batch_ = {};
+  batch_.index = index;
+  emit({Subtask::Kind::pick}, ready);
+}
+
+void BatchJob::emit(Subtask task, std::vector<Subtask>& ready) {
+  ++pending_;
+  ready.push_back(task);
+}
+
+int BatchJob::hop_of(int64_t row) const {
+  const auto at = std::upper_bound(hop_end_.begin(), hop_end_.begin() + hops_open_, row);
+  return static_cast<int>(std::min<int64_t>(at - hop_end_.begin(), context_.hops - 1));
+}
+
+// ---- running
+
+void BatchJob::run(const Subtask& task) {
+  StageClock& clock = context_.clock;
+  switch (task.kind) {
+    case Subtask::Kind::pick:
+    case Subtask::Kind::insert:
+      sample(task);
+      return;
+    case Subtask::Kind::reindex: {
+      const StageSpan span(clock, Stage::reindex, task.hop);
+      sampler_->reindex(task.hop);
+      return;
+    }
+    case Subtask::Kind::make_room:
+      make_room(task);
+      return;
+    case Subtask::Kind::look_up: {
+      const StageSpan span(clock, Stage::lookup, task.hop);
+      const auto hop = static_cast<size_t>(task.hop);
+      const int64_t first = hop == 0 ? 0 : hop_end_[hop - 1];
+      const std::span<const NodeId> ids(ids_[hop]);
+      context_.look_up(ids.subspan(static_cast<size_t>(task.begin - first), static_cast<size_t>(task.end - task.begin)),
+                       buffer_ + task.begin * context_.row_bytes);
+      return;
+    }
+    case Subtask::Kind::send: {
+      const StageSpan span(clock, Stage::transfer, task.hop);
+      context_.sink.send(slot_, task.begin * context_.row_bytes, task.end * context_.row_bytes);
+      return;
+    }
+    case Subtask::Kind::prepare:
+      finish_sample();
+      return;
+  }
+}
+
+void BatchJob::sample(const Subtask& task) {
+  const auto hop = static_cast<size_t>(task.hop);
+  if (task.kind == Subtask::Kind::pick) {
+    const StageSpan span(context_.clock, Stage::pick, task.hop);
+    if (task.hop == 0) {
+      if (!sampler_) sampler_ = context_.sampler.make_batch_sampler();
+      sampler_->begin(seeds_, {epoch_, static_cast<uint64_t>(index_)});
+    }
+    sampler_->pick(task.hop);
+    if (context_.options.relax) return;
+  }
+  const StageSpan span(context_.clock, Stage::insert, task.hop);
+  sampler_->insert(task.hop);
+  const auto known = sampler_->vertices();
+  ids_[hop].assign(known.begin() + (hop == 0 ? 0 : hop_end_[hop - 1]), known.end());
+  hop_end_[hop] = static_cast<int64_t>(known.size());
+}
+
+void BatchJob::make_room(const Subtask& task) {
+  const StageSpan span(context_.clock, Stage::lookup, task.hop);
+  buffer_ = static_cast<char*>(context_.sink.buffer(slot_, task.end * context_.row_bytes));
+}
+
+void BatchJob::finish_sample() {
+  const StageSpan span(context_.clock, Stage::prepare, 0);
+  batch_.sample = sampler_->finish();
+  if (context_.prepare) batch_.prepared = context_.prepare(batch_.sample);
+}
+
+// ---- dependencies
+
+void BatchJob::done(const Subtask& task, std::vector<Subtask>& ready) {
+  --pending_;
+  if (failed()) return;
+  switch (task.kind) {
+    case Subtask::Kind::pick:
+      if (context_.options.relax) {
+        emit({Subtask::Kind::insert, task.hop}, ready);
+      } else {
+        after_insert(task.hop, ready);
+      }
+      break;
+    case Subtask::Kind::insert:
+      after_insert(task.hop, ready);
+      break;
+    case Subtask::Kind::reindex:
+      after_reindex(task.hop, ready);
+      break;
+    case Subtask::Kind::make_room:
+      making_room_ = false;
+      capacity_ = task.end;
+      break;
+    case Subtask::Kind::look_up: {
+      --lookups_;
+      const auto at = std::lower_bound(chunks_.begin(), chunks_.end(), task.end,
+                                       [](const Chunk& c, int64_t e) { return c.end < e; });
+      at->found = true;
+      for (; chunks_found_ < chunks_.size() && chunks_[chunks_found_].found; ++chunks_found_)
+        found_ = chunks_[chunks_found_].end;
+      break;
+    }
+    case Subtask::Kind::send:
+      sending_ = false;
+      sent_ = task.end;
+      break;
+    case Subtask::Kind::prepare:
+      prepared_ = true;
+      break;
+  }
+  advance(ready);
+}
+
+void BatchJob::after_insert(int hop, std::vector<Subtask>& ready) {
+  if (hop + 1 < context_.hops) emit({Subtask::Kind::pick, hop + 1}, ready);
+  if (context_.options.subtasks) {
+    emit({Subtask::Kind::reindex, hop}, ready);
+    hops_open_ = hop + 1;
+    open_ = hop_end_[static_cast<size_t>(hop)];
+  } else if (hop + 1 == context_.hops) {
+    emit({Subtask::Kind::reindex, 0}, ready);
+  }
+}
+
+void BatchJob::after_reindex(int hop, std::vector<Subtask>& ready) {
+  ++reindexed_;
+  if (context_.options.subtasks) return;
+  if (hop + 1 < context_.hops) {
+    emit({Subtask::Kind::reindex, hop + 1}, ready);
+  } else {
+    hops_open_ = context_.hops;
+    open_ = hop_end_.back();
+  }
+}
+
+void BatchJob::advance(std::vector<Subtask>& ready) {
+  // The buffer may move when it grows, so nobody writes to it or sends from it then. An eighth to spare: batches are of
+  // about one size.
+  if (!making_room_ && hops_open_ > 0 && (given_ < open_ || capacity_ < 0)) {
+    if (open_ <= capacity_) {
+      emit_lookups(ready);
+    } else if (lookups_ == 0 && !sending_) {
+      making_room_ = true;
+      emit({Subtask::Kind::make_room, hops_open_ - 1, 0, open_ + open_ / 8}, ready);
+    }
+  }
+  const bool may_send = context_.options.stream || (all_open() && found_ == open_);
+  if (!making_room_ && !sending_ && may_send && found_ > sent_) {
+    sending_ = true;
+    emit({Subtask::Kind::send, hop_of(sent_), sent_, found_}, ready);
+  }
+  const bool sampled = reindexed_ == context_.hops && (context_.options.subtasks || all_sent());
+  if (sampled && !prepare_given_) {
+    prepare_given_ = true;
+    emit({Subtask::Kind::prepare}, ready);
+  }
+}
+
+void BatchJob::emit_lookups(std::vector<Subtask>& ready) {
+  while (given_ < open_) {
+    const int hop = hop_of(given_);
+    const int64_t end = std::min(given_ + context_.chunk_rows, hop_end_[static_cast<size_t>(hop)]);
+    emit({Subtask::Kind::look_up, hop, given_, end}, ready);
+    chunks_.push_back({end, false});
+    ++lookups_;
+    given_ = end;
+  }
+}
+
+void BatchJob::fail(std::exception_ptr error) {
+  --pending_;
+  if (!error_) error_ = std::move(error);
+}
+
+bool BatchJob::complete() const { return pending_ == 0 && (failed() || (prepared_ && all_sent())); }
+
+Batch BatchJob::take() {
+  if (error_) std::rethrow_exception(error_);
+  const StageSpan span(context_.clock, Stage::transfer, context_.hops - 1);
+  batch_.features = context_.sink.finish(slot_, sent_ * context_.row_bytes);
+  return std::move(batch_);
+}
+
+}  // namespace nacre

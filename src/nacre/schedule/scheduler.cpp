@@ -1,0 +1,144 @@
+#include "nacre/schedule/scheduler.h"
+
+#include <algorithm>
+
+#include "nacre/base/error.h"
+
+namespace nacre {
+namespace {
+
+bool is_sampling(Subtask::Kind kind) { return kind == Subtask::Kind::pick || kind == Subtask::Kind::insert; }
+
+// Within a batch: what others wait for comes first; look-ups fill in between.
+int urgency(Subtask::Kind kind) {
+  switch (kind) {
+    case Subtask::Kind::send:
+      return 0;
+    case Subtask::Kind::insert:
+      return 1;
+    case Subtask::Kind::pick:
+      return 2;
+    case Subtask::Kind::make_room:
+      return 3;
+    case Subtask::Kind::reindex:
+      return 4;
+    case Subtask::Kind::prepare:
+      return 5;
+    case Subtask::Kind::look_up:
+      return 6;
+  }
+  return 7;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(LoaderContext& context) : context_(context) {
+  for (int slot = 0; slot <= context.options.in_flight; ++slot)
+    jobs_.push_back(std::make_unique<BatchJob>(context, slot));
+}
+
+void Scheduler::begin(const BatchOrder& order, uint64_t epoch, int64_t first) {
+  const Lock lock(mutex_);
+  order_ = &order;
+  epoch_ = epoch;
+  batches_ = order.num_batches();
+  started_ = next_ = first;
+  start_up_to(first + context_.options.in_flight);
+}
+
+// A batch takes the slot of the one in_flight + 1 before it, which is over.
+void Scheduler::start_up_to(int64_t end) {
+  for (; started_ < std::min(end, batches_); ++started_) {
+    const auto seeds = context_.sampler.draws_seeds() ? std::span<const NodeId>() : order_->batch(started_);
+    BatchJob& job = job_of(started_);
+    job.start(started_, seeds, epoch_, ready_);
+    queue(job);
+  }
+  call_workers();
+}
+
+void Scheduler::queue(BatchJob& job) {
+  for (const Subtask& task : ready_) queue_.insert({{job.index(), urgency(task.kind)}, {&job, task}});
+  ready_.clear();
+}
+
+// One more for every subtask there is, as long as there are threads.
+void Scheduler::call_workers() {
+  const auto wanted = std::min<int64_t>(tasks_.workers(), static_cast<int64_t>(queue_.size()));
+  for (; called_ < wanted; ++called_) tasks_.post([this] { work(); });
+}
+
+// One subtask at a time, lest a thread is kept from the computation's loops.
+void Scheduler::work() {
+  Lock lock(mutex_);
+  run_one(lock);
+  --called_;
+  call_workers();
+}
+
+std::multimap<std::pair<int64_t, int>, Scheduler::Entry>::iterator Scheduler::best() {
+  if (context_.options.relax || sampling_ == 0) return queue_.begin();
+  return std::find_if(queue_.begin(), queue_.end(), [](const auto& e) { return !is_sampling(e.second.task.kind); });
+}
+
+// False: there was nothing to run.
+bool Scheduler::run_one(Lock& lock) {
+  const auto at = best();
+  if (at == queue_.end()) return false;
+  const Entry entry = at->second;
+  queue_.erase(at);
+  if (entry.job->failed()) {
+    entry.job->skipped();
+    changed_.notify_all();
+    return true;
+  }
+  const int sampling = is_sampling(entry.task.kind) ? 1 : 0;
+  ++running_;
+  sampling_ += sampling;
+  lock.unlock();
+  std::exception_ptr error;
+  try {
+    entry.job->run(entry.task);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  lock.lock();
+  --running_;
+  sampling_ -= sampling;
+  if (stopping_) {
+    // What it made ready is not wanted.
+  } else if (error) {
+    entry.job->fail(error);
+  } else {
+    entry.job->done(entry.task, ready_);
+    queue(*entry.job);
+  }
+  call_workers();
+  changed_.notify_all();
+  return true;
+}
+
+Batch Scheduler::next() {
+  const int64_t begin = steady_ns();
+  Lock lock(mutex_);
+  NACRE_CHECK(next_ < batches_, "the epoch has no more batches");
+  BatchJob& job = job_of(next_);
+  start_up_to(++next_ + context_.options.in_flight);
+  while (!job.complete()) {
+    if (!run_one(lock)) changed_.wait(lock);
+  }
+  lock.unlock();
+  context_.clock.add_waited(steady_ns() - begin);
+  return job.take();
+}
+
+void Scheduler::stop() {
+  Lock lock(mutex_);
+  queue_.clear();
+  batches_ = 0;
+  stopping_ = true;
+  changed_.wait(lock, [this] { return running_ == 0; });
+  stopping_ = false;
+}
+
+}  // namespace nacre

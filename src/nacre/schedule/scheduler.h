@@ -1,0 +1,61 @@
+// Scheduler: several batches in flight. Subtasks that are ready lie in one queue, the earliest batch first; background
+// threads and a caller who waits take them from there. Internal to the room.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "nacre/base/tasks.h"
+#include "nacre/schedule/batch_job.h"
+
+namespace nacre {
+
+class Scheduler {
+ public:
+  explicit Scheduler(LoaderContext& context);
+  ~Scheduler() { stop(); }
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  // The order's spans must stay valid until stop().
+  void begin(const BatchOrder& order, uint64_t epoch, int64_t first);
+  Batch next();
+  // Nothing runs any more, nothing is left; batches nobody took are gone.
+  void stop();
+
+ private:
+  struct Entry {
+    BatchJob* job;
+    Subtask task;
+  };
+  using Lock = std::unique_lock<std::mutex>;
+
+  BatchJob& job_of(int64_t index) { return *jobs_[static_cast<size_t>(index) % jobs_.size()]; }
+  void start_up_to(int64_t end);
+  void queue(BatchJob& job);
+  void call_workers();
+  void work();
+  bool run_one(Lock& lock);
+  std::multimap<std::pair<int64_t, int>, Entry>::iterator best();
+
+  LoaderContext& context_;
+  std::vector<std::unique_ptr<BatchJob>> jobs_;  // by slot
+  const BatchOrder* order_ = nullptr;
+  uint64_t epoch_ = 0;
+  int64_t batches_ = 0, started_ = 0, next_ = 0;
+
+  std::mutex mutex_;  // of everything below, and of the jobs' dependencies
+  std::condition_variable changed_;
+  std::multimap<std::pair<int64_t, int>, Entry> queue_;  // by batch and urgency
+  std::vector<Subtask> ready_;                           // scratch
+  int running_ = 0;
+  int sampling_ = 0;  // of them S
+  int called_ = 0;    // workers that are on their way or at work
+  bool stopping_ = false;
+  BackgroundTasks tasks_;
+};
+
+}  // namespace nacre

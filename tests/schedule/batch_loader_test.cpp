@@ -1,0 +1,335 @@
+#include "nacre/schedule/batch_loader.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <thread>
+
+#include "checked_sink.h"
+#include "nacre/base/parallel.h"
+#include "nacre/base/trace.h"
+#include "sample/checks.h"
+#include "support/random_graphs.h"
+
+namespace nacre::test {
+namespace {
+
+constexpr int64_t kWidth = 2048;  // 8 KiB a row: a hop is looked up in several chunks
+constexpr int64_t kBatchSize = 50;
+
+// A graph in which a few hops meet almost everything.
+const Graph& graph() {
+  static const Graph instance = [] {
+    for (auto& g : random_graphs(3, 400)) {
+      if (g.name.find("weighted") != std::string::npos) return g.graph;
+    }
+    return random_graphs(3, 400).front().graph;
+  }();
+  return instance;
+}
+
+Tensor features_of(int64_t rows, int64_t width) {
+  Tensor x(DType::f32, {rows, width});
+  for (int64_t i = 0; i < rows * width; ++i) x.data<float>()[i] = static_cast<float>(i % 9973) + 0.5F;
+  return x;
+}
+
+SampleOptions neighbours() {
+  SampleOptions options;
+  options.fanout = {2, 3, 2};
+  options.seed = 11;
+  return options;
+}
+
+Array<NodeId> all_ids(const Graph& g) { return Array<NodeId>(all_vertices(g)); }
+
+struct Bench {
+  explicit Bench(const LoaderOptions& how, const SampleOptions& sampling = neighbours(),
+                 BatchLoader::Prepare prepare = {})
+      : sampler(graph(), sampling), loader(sampler, order(), features(), sink, how, std::move(prepare)) {}
+
+  static BatchOrder order() { return {all_ids(graph()), kBatchSize, 4, true}; }
+  static const Tensor& features() {
+    static const Tensor x = features_of(graph().num_nodes(), kWidth);
+    return x;
+  }
+  Batch next() {
+    sink.over();
+    return loader.next();
+  }
+  // The batch is what sampling it by itself gives.
+  void check(const Batch& batch, uint64_t epoch, int64_t index) {
+    ASSERT_EQ(batch.index, index);
+    BatchOrder seeds = order();
+    seeds.begin_epoch(epoch);
+    const Sample want = sampler.sample(sampler.draws_seeds() ? std::span<const NodeId>() : seeds.batch(index),
+                                       {epoch, static_cast<uint64_t>(index)});
+    expect_equal(batch.sample, want);
+    const auto* rows = static_cast<const float*>(batch.features);
+    for (int64_t i = 0; i < want.vertices.size(); ++i) {
+      const float* row = features().data<float>() + static_cast<int64_t>(want.vertices[i]) * kWidth;
+      ASSERT_TRUE(std::equal(row, row + kWidth, rows + i * kWidth)) << "row " << i;
+    }
+  }
+  void check_epoch(uint64_t epoch, int64_t first = 0) {
+    loader.begin_epoch(epoch, first);
+    for (int64_t b = first; b < loader.num_batches(); ++b) {
+      check(next(), epoch, b);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+
+  CheckedSink sink;
+  Sampler sampler;
+  BatchLoader loader;
+};
+
+std::vector<LoaderOptions> all_options(std::initializer_list<int> in_flight) {
+  std::vector<LoaderOptions> list;
+  for (const int n : in_flight) {
+    for (int bits = 0; bits < (n == 0 ? 1 : 8); ++bits)
+      list.push_back({n, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
+  }
+  return list;
+}
+
+std::string text(const LoaderOptions& o) {
+  return "in flight " + std::to_string(o.in_flight) + (o.subtasks ? " subtasks" : "") + (o.relax ? " relax" : "") +
+         (o.stream ? " stream" : "");
+}
+
+class Loader : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override { set_num_threads(GetParam()); }
+  void TearDown() override { set_num_threads(2); }
+};
+
+TEST_P(Loader, BatchesAreThoseOfTheSerialOrder) {
+  for (const LoaderOptions& options : all_options({0, 1, 3})) {
+    SCOPED_TRACE(text(options));
+    Bench bench(options);
+    ASSERT_GT(bench.loader.num_batches(), 4);
+    bench.check_epoch(0);
+    bench.check_epoch(7);
+    if (HasFatalFailure()) return;
+    EXPECT_LE(bench.sink.slots_used, options.in_flight + 1);
+    EXPECT_LE(bench.sink.most_at_once, std::max(1, options.in_flight + 1));
+  }
+}
+
+TEST_P(Loader, MoreInFlightThanThereAreBatches) {
+  Bench bench({.in_flight = 40});
+  bench.check_epoch(1);
+  bench.check_epoch(2, bench.loader.num_batches() - 1);
+  bench.check_epoch(3, bench.loader.num_batches());
+}
+
+TEST_P(Loader, SubgraphsOfTheSamplersThatDrawSeeds) {
+  for (const SamplerKind kind :
+       {SamplerKind::saint_vertex, SamplerKind::saint_edge, SamplerKind::saint_walk, SamplerKind::layer}) {
+    SampleOptions options = neighbours();
+    options.kind = kind;
+    if (kind != SamplerKind::layer) {
+      options.fanout.clear();
+      options.layers = 2;
+      options.budget = 60;
+      options.norm_samples = 4;
+    }
+    for (const LoaderOptions& how : all_options({0, 2})) {
+      SCOPED_TRACE(std::string(sampler_name(kind)) + " " + text(how));
+      Bench bench(how, options);
+      bench.check_epoch(5);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(Loader, AnEpochCanEndAnywhere) {
+  for (const LoaderOptions& options : all_options({0, 3})) {
+    SCOPED_TRACE(text(options));
+    Bench bench(options);
+    for (int64_t taken = 0; taken < 4; ++taken) {
+      bench.loader.begin_epoch(static_cast<uint64_t>(taken));
+      for (int64_t b = 0; b < taken; ++b) bench.check(bench.next(), static_cast<uint64_t>(taken), b);
+      bench.sink.over();
+    }
+    bench.check_epoch(9, 2);
+    bench.loader.begin_epoch(10);  // and is never asked for
+  }
+}
+
+TEST_P(Loader, SlowSinksHoldNothingUpButThemselves) {
+  for (const bool stream : {false, true}) {
+    Bench bench({.in_flight = 2, .stream = stream});
+    bench.sink.delay = std::chrono::microseconds(500);
+    bench.check_epoch(1);
+    EXPECT_GE(bench.sink.sends, bench.loader.num_batches());
+    if (!stream) {
+      EXPECT_EQ(bench.sink.sends, bench.loader.num_batches());
+    }
+    EXPECT_GT(bench.loader.times().transfer, 0.0004 * static_cast<double>(bench.loader.num_batches()));
+  }
+}
+
+TEST_P(Loader, WorkersPrepareWhatNobodyAskedForYet) {
+  if (GetParam() == 1) return;
+  std::atomic<int> prepared{0};
+  Bench bench({.in_flight = 2}, neighbours(), [&](const Sample&) {
+    ++prepared;
+    return nullptr;
+  });
+  bench.loader.begin_epoch(1);
+  for (int i = 0; i < 5000 && prepared < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(prepared, 2);  // and no more than that
+  bench.check(bench.next(), 1, 0);
+}
+
+TEST_P(Loader, TheHookSeesEverySampleOnce) {
+  for (const LoaderOptions& options : all_options({0, 3})) {
+    SCOPED_TRACE(text(options));
+    std::mutex mutex;
+    std::multiset<int64_t> seen;
+    Bench bench(options, neighbours(), [&](const Sample& sample) -> std::shared_ptr<void> {
+      int64_t sum = 0;
+      // Loops inside the hook find their threads.
+      std::atomic<int64_t> parallel_sum{0};
+      parallel_for(sample.vertices.size(), 16, [&](int64_t b, int64_t e) {
+        for (int64_t i = b; i < e; ++i) parallel_sum += sample.vertices[i];
+      });
+      sum = parallel_sum;
+      const std::lock_guard lock(mutex);
+      seen.insert(sum);
+      return std::make_shared<int64_t>(sum);
+    });
+    bench.loader.begin_epoch(2);
+    std::multiset<int64_t> got;
+    for (int64_t b = 0; b < bench.loader.num_batches(); ++b) {
+      const Batch batch = bench.next();
+      const auto span = batch.sample.vertices.span();
+      const int64_t sum = std::accumulate(span.begin(), span.end(), int64_t{0});
+      ASSERT_NE(batch.prepared, nullptr);
+      EXPECT_EQ(*static_cast<int64_t*>(batch.prepared.get()), sum);
+      got.insert(sum);
+    }
+    EXPECT_EQ(seen, got);
+  }
+}
+
+TEST_P(Loader, ErrorsReachTheCallerInOrder) {
+  for (const LoaderOptions& options : all_options({0, 3})) {
+    SCOPED_TRACE(text(options));
+    Bench bench(options, neighbours(), [](const Sample& sample) -> std::shared_ptr<void> {
+      // Every batch of the first epoch but its first one; what is wrong with it can be seen from its seeds.
+      BatchOrder seeds = Bench::order();
+      seeds.begin_epoch(0);
+      for (int64_t b = 1; b < seeds.num_batches(); ++b) {
+        if (sample.vertices[0] == seeds.batch(b)[0]) throw std::runtime_error("batch " + std::to_string(b));
+      }
+      return nullptr;
+    });
+    bench.loader.begin_epoch(0);
+    bench.check(bench.next(), 0, 0);
+    for (const char* want : {"batch 1", "batch 2"}) {
+      try {
+        bench.next();
+        ADD_FAILURE() << "no error";
+      } catch (const std::runtime_error& error) {
+        EXPECT_STREQ(error.what(), want);
+      }
+    }
+  }
+}
+
+TEST_P(Loader, AfterAnErrorAnEpochCanBeginAgain) {
+  for (const LoaderOptions& options : all_options({0, 2})) {
+    SCOPED_TRACE(text(options));
+    Bench bench(options);
+    bench.sink.fail_send_after = 1;
+    bench.loader.begin_epoch(4);
+    EXPECT_THROW(
+        {
+          for (int64_t b = 0; b < bench.loader.num_batches(); ++b) bench.next();
+        },
+        std::runtime_error);
+    bench.sink.over();
+    bench.check_epoch(4);
+  }
+}
+
+TEST_P(Loader, NothingToLoad) {
+  const Sampler sampler(graph(), neighbours());
+  for (const LoaderOptions& options : all_options({0, 2})) {
+    SCOPED_TRACE(text(options));
+    const auto sink = make_host_sink();
+    BatchLoader empty(sampler, BatchOrder({}, 8, 1, false), Bench::features(), *sink, options);
+    empty.begin_epoch(0);
+    EXPECT_EQ(empty.num_batches(), 0);
+    EXPECT_ANY_THROW(empty.next());
+    // No features: samples alone.
+    BatchLoader bare(sampler, Bench::order(), Tensor(DType::f32, {graph().num_nodes(), 0}), *sink, options);
+    bare.begin_epoch(0);
+    for (int64_t b = 0; b < bare.num_batches(); ++b) EXPECT_EQ(bare.next().index, b);
+    EXPECT_ANY_THROW(bare.next());
+  }
+}
+
+TEST_P(Loader, AwkwardGraphs) {
+  for (const auto& [name, g] : random_graphs(21, 30)) {
+    SCOPED_TRACE(name);
+    SampleOptions sampling = neighbours();
+    sampling.fanout = {-1, 2};
+    const Sampler sampler(g, sampling);
+    const Tensor x = features_of(g.num_nodes(), 3);
+    const auto sink = make_host_sink();
+    BatchLoader loader(sampler, BatchOrder(all_ids(g), 4, 1, true), x, *sink, {});
+    BatchOrder seeds(all_ids(g), 4, 1, true);
+    loader.begin_epoch(3);
+    seeds.begin_epoch(3);
+    for (int64_t b = 0; b < loader.num_batches(); ++b) {
+      const Batch batch = loader.next();
+      expect_equal(batch.sample, sampler.sample(seeds.batch(b), {3, static_cast<uint64_t>(b)}));
+      for (int64_t i = 0; i < batch.sample.vertices.size(); ++i) {
+        const float* row = x.data<float>() + static_cast<int64_t>(batch.sample.vertices[i]) * 3;
+        ASSERT_TRUE(std::equal(row, row + 3, static_cast<const float*>(batch.features) + i * 3));
+      }
+    }
+  }
+}
+
+TEST_P(Loader, ComputationGoesOnBesideIt) {
+  Bench bench({.in_flight = 3});
+  bench.loader.begin_epoch(0);
+  std::vector<int64_t> sums(64);
+  for (int64_t b = 0; b < bench.loader.num_batches(); ++b) {
+    const Batch batch = bench.next();
+    for (int round = 0; round < 20; ++round) {
+      parallel_tasks(64, [&](int64_t i) {
+        ASSERT_LT(thread_index(), num_threads());
+        for (int64_t v = i; v < batch.sample.vertices.size(); v += 64) sums[static_cast<size_t>(i)] += v;
+      });
+    }
+    bench.check(batch, 0, b);
+  }
+}
+
+TEST_P(Loader, TimesAreKept) {
+  for (const LoaderOptions& options : all_options({0, 3})) {
+    SCOPED_TRACE(text(options));
+    Bench bench(options, neighbours(), [](const Sample&) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return nullptr;
+    });
+    bench.check_epoch(0);
+    const LoaderTimes t = bench.loader.times();
+    for (const double seconds : {t.sample_pick, t.sample_insert, t.reindex, t.lookup, t.waited}) EXPECT_GT(seconds, 0);
+    EXPECT_GT(t.prepare, 0.001 * static_cast<double>(bench.loader.num_batches()));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, Loader, testing::Values(1, 2, 4));
+
+}  // namespace
+}  // namespace nacre::test
