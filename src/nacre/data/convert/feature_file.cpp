@@ -71,7 +71,7 @@ native::RowSource mapped_rows(const MappedRows& r) {
 }
 
 native::RowSource rows_in_turn(int64_t rows, int64_t columns, const std::string& where,
-                               std::function<bool(std::vector<float>&)> pull) {
+                               const std::function<bool(std::vector<float>&)>& pull) {
   struct State {
     std::vector<float> held;
     int64_t first = 0;  // row of the first one held

@@ -32,6 +32,6 @@ native::RowSource mapped_rows(const MappedRows& rows);
 // Rows that can only be had in their order. `pull` appends whole rows and says false at their end; there must be `rows`
 // of them, else a UserError names `where` and the row.
 native::RowSource rows_in_turn(int64_t rows, int64_t columns, const std::string& where,
-                               std::function<bool(std::vector<float>&)> pull);
+                               const std::function<bool(std::vector<float>&)>& pull);
 
 }  // namespace nacre

@@ -100,7 +100,7 @@ FeatureInput npy_features(const std::shared_ptr<const MappedFile>& file) {
 
 FeatureInput npz_features(const NpzFile& npz, const std::string& key) {
   const NpyReader array = npz.open(key);
-  const NpyHeader header = array.header();
+  const NpyHeader& header = array.header();
   FeatureInput input;
   input.where = array.where();
   input.rows = header.shape.empty() ? 0 : header.shape[0];

@@ -144,6 +144,7 @@ DatasetBuilder open_binary(const Place& place) {
   const NpzFile edges(place.open("raw/edge_index_dict.npz"));
   std::vector<std::string> keys = edges.keys();
   std::vector<NamedInput> parts;
+  parts.reserve(keys.size());
   const std::string directory = where_directory(edges);
   for (const std::string& key : keys)
     parts.push_back({split_relation(key, "___", directory), npz_edges(edges, key, PairLayout::two_rows)});
