@@ -104,7 +104,8 @@ struct GpuPartitioner::Columns : PartitionColumns {
   const void* of = nullptr;  // the host's array of sources
 };
 
-GpuPartitioner::GpuPartitioner(std::shared_ptr<GpuLoader> loader) : loader_(std::move(loader)) {}
+GpuPartitioner::GpuPartitioner(std::shared_ptr<GpuLoader> loader)
+    : loader_(std::move(loader)), work_(std::make_unique<PartitionWork>(*loader_)) {}
 GpuPartitioner::~GpuPartitioner() = default;
 
 bool GpuPartitioner::fits(const Graph& graph) const {
@@ -117,8 +118,7 @@ const GpuPartitioner::Columns& GpuPartitioner::columns_of(const Graph& graph) {
   if (graph_ && graph_->of == graph.col_idx().data() && graph_->count == graph.num_edges()) return *graph_;
   last_.reset();
   graph_ = std::make_unique<Columns>();
-  PartitionWork work(*loader_);
-  static_cast<PartitionColumns&>(*graph_) = work.place(graph);
+  static_cast<PartitionColumns&>(*graph_) = work_->place(graph);
   graph_->of = graph.col_idx().data();
   return *graph_;
 }
@@ -127,7 +127,7 @@ GTasks GpuPartitioner::partition(const Graph& graph, const PartitionTable& table
   NACRE_CHECK(graph.num_edges() <= INT64_C(0xFFFFFFFF), "more edges than a permutation counts");
   const Columns& own = columns_of(graph);
   last_.reset();
-  PartitionWork work(*loader_);
+  PartitionWork& work = *work_;
   GTasks tasks{graph, table, {}, {}, graph.col_idx(), graph.edge_dst(), graph.edge_type()};
   const std::vector<SortKey> keys = essential_keys(sort_keys(table), graph);
   if (!keys.empty() && own.count > 0) {
@@ -146,7 +146,7 @@ GTasks GpuPartitioner::partition(const Graph& graph, const PartitionTable& table
 
 PatternReport GpuPartitioner::find_patterns(const GTasks& tasks) {
   const Columns& own = columns_of(tasks.graph);
-  PartitionWork work(*loader_);
+  PartitionWork& work = *work_;
   PartitionColumns placed;
   const PartitionColumns* columns = tasks.edge.empty() ? &own : last_.get();
   if (!tasks.edge.empty() && (!last_ || last_of_ != tasks.src.data())) {

@@ -14,6 +14,8 @@
 
 namespace nacre {
 
+class PartitionWork;
+
 class GpuPartitioner {
  public:
   explicit GpuPartitioner(std::shared_ptr<GpuLoader> loader);
@@ -31,6 +33,7 @@ class GpuPartitioner {
   const Columns& columns_of(const Graph& graph);
 
   std::shared_ptr<GpuLoader> loader_;
+  std::unique_ptr<PartitionWork> work_;
   std::unique_ptr<Columns> graph_;  // the edges of the graph last asked about, in its own order, in device memory
   std::unique_ptr<Columns> last_;   // those of the gTasks last made, in theirs; null: the graph's own
   const void* last_of_ = nullptr;   // the host's array that belongs to them

@@ -1,11 +1,22 @@
 #include "nacre/engine/gpu/partition_work.h"
 
 #include <bit>
+#include <cstring>
 
 #include "nacre/base/parallel.h"
 
 namespace nacre {
 namespace {
+
+// Large arrays go through page-locked memory: the link is several times as fast from and to it, and all threads fill it
+// and touch the pages of what is fresh.
+constexpr int64_t kStage = int64_t{64} << 20;
+constexpr int64_t kWorthStaging = int64_t{16} << 20;
+
+void copy_by_threads(char* to, const char* from, int64_t bytes) {
+  parallel_for(bytes, 1 << 20,
+               [&](int64_t b, int64_t e) { std::memcpy(to + b, from + b, static_cast<size_t>(e - b)); });
+}
 
 int bits_of(int64_t largest) { return std::max(1, static_cast<int>(std::bit_width(static_cast<uint64_t>(largest)))); }
 
@@ -26,6 +37,33 @@ cuda::EdgeField field_of(const PartitionColumns& columns, Location location, Att
   }
   const int64_t last = std::max<int64_t>(0, (src ? columns.num_src : columns.num_dst) - 1);
   return {src ? Field::src_id : Field::dst_id, block, bits_of(last / block)};
+}
+
+char* PartitionWork::stage() {
+  if (!stage_) {
+    stage_ = std::shared_ptr<void>(device_->allocate_pinned(kStage),
+                                   [device = device_](void* memory) { device->release_pinned(memory); });
+  }
+  return static_cast<char*>(stage_.get());
+}
+
+void PartitionWork::send(void* to, const void* host, int64_t bytes) {
+  if (bytes < kWorthStaging) return device_->upload(to, host, bytes);
+  for (int64_t first = 0; first < bytes; first += kStage) {
+    const int64_t some = std::min(kStage, bytes - first);
+    copy_by_threads(stage(), static_cast<const char*>(host) + first, some);
+    device_->upload(static_cast<char*>(to) + first, stage(), some);
+    device_->synchronize();
+  }
+}
+
+void PartitionWork::fetch(void* host, const void* from, int64_t bytes) {
+  if (bytes < kWorthStaging) return device_->download(host, from, bytes);
+  for (int64_t first = 0; first < bytes; first += kStage) {
+    const int64_t some = std::min(kStage, bytes - first);
+    device_->download(stage(), static_cast<const char*>(from) + first, some);
+    copy_by_threads(static_cast<char*>(host) + first, stage(), some);
+  }
 }
 
 void PartitionWork::launch(const cuda::Source& source, int64_t units, LaunchArgs args) {
@@ -83,7 +121,9 @@ PartitionWork::Sorted PartitionWork::sort_by(const PartitionColumns& columns, st
   LaunchArgs args;
   args.add(order);
   add_columns(args, columns);
+  const cuda::KeyPacking packing = cuda::packing_of(fields);
   args.add(sorted.keys.data()).add(sorted.values.data()).add(columns.count);
+  args.add(packing.shifts).add(packing.src_block).add(packing.dst_block);
   launch(cuda::pack_keys(fields, sorted.wide), columns.count, args);
   if (sorted.wide) {
     device_->sort_pairs(sorted.keys.data(), sorted.values.data(), columns.count, bits);

@@ -52,13 +52,13 @@ class PartitionWork {
   template <class T>
   PartitionArray<T> upload(const T* host, int64_t count) {
     PartitionArray<T> a = array<T>(count);
-    device_->upload(a.data(), host, count * static_cast<int64_t>(sizeof(T)));
+    send(a.data(), host, count * static_cast<int64_t>(sizeof(T)));
     return a;
   }
   template <class T>
   Array<T> read(const PartitionArray<T>& a, int64_t count) {
     Buffer<T> host(count);
-    device_->download(host.data(), a.data(), count * static_cast<int64_t>(sizeof(T)));
+    fetch(host.data(), a.data(), count * static_cast<int64_t>(sizeof(T)));
     return std::move(host).freeze();
   }
   // a[at].
@@ -98,8 +98,13 @@ class PartitionWork {
   Array<int64_t> follow(PartitionArray<uint32_t> next, int64_t count);
 
  private:
+  void send(void* to, const void* host, int64_t bytes);
+  void fetch(void* host, const void* from, int64_t bytes);
+  char* stage();
+
   GpuLoader& loader_;
   std::shared_ptr<Device> device_;
+  std::shared_ptr<void> stage_;
 };
 
 // gtask/pattern.h's find_patterns, of gTasks whose edges are `columns`.

@@ -21,11 +21,13 @@ constexpr const char* kColumns = R"(
 constexpr const char* kPackKeys = R"(
 extern "C" __global__ void __launch_bounds__(THREADS) pack_keys(const u32* __restrict__ order, COLUMNS,
                                                                 KEY* __restrict__ keys, u32* __restrict__ values,
-                                                                i64 count) {
+                                                                i64 count, u64 shifts, u32 src_block, u32 dst_block) {
   const i64 i = HERE;
   if (i >= count) return;
   const u32 e = order ? order[i] : (u32)i;
-  keys[i] = key_of(src, dst, type, src_degree, dst_degree, e);
+  KEY key = 0;
+  FIELDS
+  keys[i] = key;
   values[i] = e;
 }
 )";
@@ -226,25 +228,45 @@ Source make(const char* name, const std::string& text) {
 std::string key_type(bool wide) { return std::string("#define KEY ") + (wide ? "u64" : "u32") + "\n"; }
 
 std::string value_of(const EdgeField& field, const std::string& at) {
-  constexpr const char* names[] = {"src[", "dst[", "src_degree[src[", "dst_degree[dst[", "type["};
-  const bool degree = field.of == EdgeField::src_degree || field.of == EdgeField::dst_degree;
-  std::string text = names[field.of] + at + (degree ? "]]" : "]");
-  if (field.of == EdgeField::type) text = "(type ? (u32)" + text + " : 0u)";
-  if (field.block > 1) text += " / " + std::to_string(std::min<int64_t>(field.block, 0xFFFFFFFF)) + "u";
-  return text;
+  switch (field.of) {
+    case EdgeField::src_id:
+      return "src[" + at + "]";
+    case EdgeField::dst_id:
+      return "dst[" + at + "]";
+    case EdgeField::src_degree:
+      return "src_degree[src[" + at + "]]";
+    case EdgeField::dst_degree:
+      return "dst_degree[dst[" + at + "]]";
+    case EdgeField::type:
+      break;
+  }
+  return "(type ? (u32)type[" + at + "] : 0u)";
 }
 
 }  // namespace
 
 Source pack_keys(std::span<const EdgeField> fields, bool wide) {
-  std::string key = "INLINE KEY key_of(COLUMNS, u32 e) {\n";
+  std::string text = "#define FIELDS";
   for (size_t f = 0; f < fields.size(); ++f) {
-    // The first may take all bits of a key.
-    key += f == 0 ? "  KEY key =" : "  key = key << " + std::to_string(fields[f].bits) + " |";
-    key += " (KEY)(" + value_of(fields[f], "e") + ");\n";
+    std::string value = value_of(fields[f], "e");
+    if (fields[f].of == EdgeField::src_id) value += " / src_block";
+    if (fields[f].of == EdgeField::dst_id) value += " / dst_block";
+    text += " key |= (KEY)(" + value + ") << (shifts >> " + std::to_string(8 * f) + " & 63);";
   }
-  key += "  return key;\n}\n";
-  return make("pack_keys", kColumns + key_type(wide) + key + kPackKeys);
+  return make("pack_keys", kColumns + key_type(wide) + text + "\n" + kPackKeys);
+}
+
+KeyPacking packing_of(std::span<const EdgeField> fields) {
+  KeyPacking packing;
+  int shift = 0;
+  for (size_t f = fields.size(); f-- > 0;) {
+    packing.shifts |= static_cast<uint64_t>(shift) << (8 * f);
+    shift += fields[f].bits;
+    const auto block = static_cast<uint32_t>(std::min<int64_t>(fields[f].block, 0xFFFFFFFF));
+    if (fields[f].of == EdgeField::src_id) packing.src_block = block;
+    if (fields[f].of == EdgeField::dst_id) packing.dst_block = block;
+  }
+  return packing;
 }
 
 Source take_columns(bool typed) { return make("take_columns", defines({{"TYPED", typed ? 1 : 0}}) + kTakeColumns); }

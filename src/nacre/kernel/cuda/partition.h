@@ -8,7 +8,8 @@
 
 namespace nacre::cuda {
 
-// A number that every edge has. `bits` hold any of its values.
+// A number that every edge has. `bits` hold any of its values. Sources are made for what fields are of; blocks and bits
+// are arguments, so that graphs share them.
 struct EdgeField {
   enum Of : uint8_t { src_id, dst_id, src_degree, dst_degree, type };
   Of of = src_id;
@@ -19,9 +20,14 @@ struct EdgeField {
 // The columns of the edges, as every source over them takes them: src, dst, type (null: none), src_degree, dst_degree
 // (of each vertex; null where no field reads them).
 
-// pack_keys(order or null, columns …, keys, values, count: int64): the fields of edge order[i] side by side in keys[i],
-// the first at the top; values[i] = order[i] (null: i). `wide`: keys of 64 bits, not 32.
+// pack_keys(order or null, columns …, keys, values, count: int64, packing …): the fields of edge order[i] side by side
+// in keys[i], the first at the top; values[i] = order[i] (null: i). `wide`: keys of 64 bits, not 32.
 Source pack_keys(std::span<const EdgeField> fields, bool wide);
+struct KeyPacking {
+  uint64_t shifts = 0;                    // 8 bits a field, the first lowest
+  uint32_t src_block = 1, dst_block = 1;  // of ids
+};
+KeyPacking packing_of(std::span<const EdgeField> fields);
 // take_columns(order, src, dst, type, to_src, to_dst, to_type, count)
 Source take_columns(bool typed);
 // count_values(values, counts, count): ++counts[values[i]].
