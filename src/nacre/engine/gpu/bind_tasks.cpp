@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <span>
 
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
@@ -16,48 +15,101 @@ namespace {
 // Pieces a row may leave, summed over all rows: beyond that, neighbouring gTasks are walked as one.
 int64_t most_pieces(int64_t rows) { return 4 * rows + 4096; }
 
-// The runs of equal rows in the gTasks of a table, and their edges in that order.
+// gTasks from which rows are walked: `window` of them that follow on each other are walked as one.
+struct TaskWindows {
+  const GTasks& tasks;
+  bool by_dst;
+  int64_t rows;
+  int64_t window = 1;
+
+  int64_t count() const { return (tasks.num_tasks() + window - 1) / window; }
+  int64_t border(int64_t i) const { return tasks.task_ptr[std::min(i * window, tasks.num_tasks())]; }
+  const Array<NodeId>& row_of() const { return by_dst ? tasks.dst : tasks.src; }
+};
+
+// Pieces of the rows that are in several windows.
+int64_t count_pieces(const TaskWindows& w) {
+  std::vector<uint32_t> pieces(static_cast<size_t>(w.rows), 0), last(pieces);  // last: the window that had it, from 1
+  for (int64_t t = 0; t < w.count(); ++t) {
+    for (int64_t i = w.border(t); i < w.border(t + 1); ++i) {
+      const NodeId row = w.row_of()[i];
+      pieces[row] += last[row] != static_cast<uint32_t>(t + 1);
+      last[row] = static_cast<uint32_t>(t + 1);
+    }
+  }
+  int64_t sum = 0;
+  for (const uint32_t n : pieces) sum += n > 1 ? n : 0;
+  return sum;
+}
+
+// The narrowest windows that do not leave too many.
+int64_t choose_window(TaskWindows w) {
+  std::vector<int64_t> windows = {1};
+  while (windows.back() < w.tasks.num_tasks()) windows.push_back(4 * windows.back());
+  std::vector<int64_t> pieces(windows.size(), 0);
+  // The widest is all gTasks as one: nothing is cut.
+  parallel_tasks(static_cast<int64_t>(windows.size()) - 1, [&](int64_t i) {
+    TaskWindows mine = w;
+    mine.window = windows[static_cast<size_t>(i)];
+    pieces[static_cast<size_t>(i)] = count_pieces(mine);
+  });
+  size_t chosen = 0;
+  while (pieces[chosen] > most_pieces(w.rows)) ++chosen;
+  return windows[chosen];
+}
+
+// The runs of equal rows in the windows, and their edges in that order.
 struct TaskWalk {
   std::vector<uint32_t> col, edge;
   RowCut cut;
 };
 
-// By row, then by position: sums and maxima meet the edges of a row in the same order under any table. Many tables have
-// them so already.
-void order_window(const GTasks& tasks, const Array<NodeId>& row_of, std::span<uint32_t> entries) {
-  const auto before = [&](uint32_t a, uint32_t b) {
-    return std::pair(row_of[a], tasks.edge_at(a)) < std::pair(row_of[b], tasks.edge_at(b));
-  };
-  if (!std::is_sorted(entries.begin(), entries.end(), before)) std::sort(entries.begin(), entries.end(), before);
-}
-
-TaskWalk walk_tasks(const GTasks& tasks, bool by_dst, int64_t rows, int64_t window) {
-  const int64_t edges = tasks.num_edges();
-  TaskWalk w;
-  w.col.resize(static_cast<size_t>(edges));
-  w.edge.resize(static_cast<size_t>(edges));
-  const Array<NodeId>& row_of = by_dst ? tasks.dst : tasks.src;
-  const Array<NodeId>& other = by_dst ? tasks.src : tasks.dst;
-  std::vector<uint32_t> order(static_cast<size_t>(edges)), row(order.size());
-  std::iota(order.begin(), order.end(), 0U);
-  const int64_t windows = (tasks.num_tasks() + window - 1) / window;
-  const auto border = [&](int64_t i) { return tasks.task_ptr[std::min(i * window, tasks.num_tasks())]; };
-  parallel_for(windows, std::max<int64_t>(1, windows / 4096), [&](int64_t b, int64_t e) {
-    for (int64_t i = b; i < e; ++i) {
-      order_window(tasks, row_of, std::span(order).subspan(static_cast<size_t>(border(i)), border(i + 1) - border(i)));
-    }
-    for (auto i = static_cast<size_t>(border(b)); i < static_cast<size_t>(border(e)); ++i) {
-      row[i] = row_of[order[i]];
-      w.col[i] = other[order[i]];
-      w.edge[i] = static_cast<uint32_t>(tasks.edge_at(order[i]));
+// A window's edges by row, then by number: sums and maxima meet the edges of a row in the same order under any table.
+// All edges are dealt to their windows in that order.
+std::vector<uint32_t> deal_edges(const TaskWindows& w, TaskWalk& walk) {
+  const Graph& graph = w.tasks.graph;
+  const auto edges = static_cast<size_t>(w.tasks.num_edges());
+  std::vector<uint32_t> window_of(edges), row(edges);
+  std::vector<int64_t> next(static_cast<size_t>(w.count()));
+  parallel_for(w.count(), std::max<int64_t>(1, w.count() / 1024), [&](int64_t b, int64_t e) {
+    for (int64_t t = b; t < e; ++t) {
+      next[static_cast<size_t>(t)] = w.border(t);
+      for (int64_t i = w.border(t); i < w.border(t + 1); ++i) {
+        window_of[static_cast<size_t>(w.tasks.edge_at(i))] = static_cast<uint32_t>(t);
+      }
     }
   });
+  walk.col.resize(edges);
+  walk.edge.resize(edges);
+  const auto deal = [&](int64_t r, int64_t edge, NodeId other) {
+    const auto at = static_cast<size_t>(next[window_of[static_cast<size_t>(edge)]]++);
+    row[at] = static_cast<uint32_t>(r);
+    walk.col[at] = other;
+    walk.edge[at] = static_cast<uint32_t>(edge);
+  };
+  if (w.by_dst) {
+    for (int64_t r = 0; r < w.rows; ++r) {
+      for (int64_t e = graph.row_ptr()[r]; e < graph.row_ptr()[r + 1]; ++e) deal(r, e, graph.col_idx()[e]);
+    }
+  } else {
+    const OutCsc& out = graph.out();
+    for (int64_t r = 0; r < w.rows; ++r) {
+      for (int64_t i = out.row_ptr[r]; i < out.row_ptr[r + 1]; ++i) deal(r, out.edge_id[i], out.dst[i]);
+    }
+  }
+  return row;
+}
+
+TaskWalk walk_tasks(const TaskWindows& windows) {
+  TaskWalk w;
+  const std::vector<uint32_t> row = deal_edges(windows, w);
+  const int64_t rows = windows.rows;
   std::vector<int32_t> pieces(static_cast<size_t>(rows), 0), length(static_cast<size_t>(rows), 0);
   std::vector<RowSegment>& segments = w.cut.segments;
-  for (int64_t t = 0; t < windows; ++t) {
-    const int64_t end = border(t + 1);
-    for (int64_t i = border(t); i < end;) {
-      const NodeId r = row[static_cast<size_t>(i)];
+  for (int64_t t = 0; t < windows.count(); ++t) {
+    const int64_t end = windows.border(t + 1);
+    for (int64_t i = windows.border(t); i < end;) {
+      const uint32_t r = row[static_cast<size_t>(i)];
       int64_t e = i;
       while (e < end && row[static_cast<size_t>(e)] == r) ++e;
       segments.push_back({r, pieces[r]++, -1, 0, i, e});
@@ -89,11 +141,9 @@ const ReduceRows& task_rows(const GpuKernel& g) {
   const std::string key = fmt::format("gtasks {} {}", static_cast<const void*>(tasks.get()), by_dst);
   return g.context.reduce_rows(key, [&] {
     const int64_t rows = by_dst ? graph.num_dst() : graph.num_src();
-    TaskWalk walk;
-    for (int64_t window = 1;; window *= 4) {
-      walk = walk_tasks(*tasks, by_dst, rows, window);
-      if (walk.cut.partials <= most_pieces(rows) || window >= tasks->num_tasks()) break;
-    }
+    TaskWindows windows{*tasks, by_dst, rows};
+    windows.window = choose_window(windows);
+    const TaskWalk walk = walk_tasks(windows);
     ReduceRows r;
     r.side.rows_at_dst = by_dst;
     r.side.edge_ids = true;
