@@ -125,6 +125,7 @@ void add_bench(Command app) {
   Command bench = app.add_subcommand("bench", "measurements");
   bench.require_subcommand();
   add_bench_gpu(bench);
+  add_bench_sampling(bench);
   add_bench_wisegraph(bench);
   Command command =
       bench.add_subcommand("cpu", "epoch time of the reference models on the CPU, and time over the floor per kernel");

@@ -108,7 +108,9 @@ void* CudaDevice::allocate_pinned(int64_t bytes) {
   forbid_in_capture("allocate_pinned");
   const Current current(*context_);
   void* memory = nullptr;
-  const cudaError_t code = cudaHostAlloc(&memory, static_cast<size_t>(bytes > 0 ? bytes : 1), cudaHostAllocPortable);
+  // Mapped: kernels may read it at the same address, over the bus.
+  const cudaError_t code =
+      cudaHostAlloc(&memory, static_cast<size_t>(bytes > 0 ? bytes : 1), cudaHostAllocPortable | cudaHostAllocMapped);
   if (code == cudaErrorMemoryAllocation) {
     cudaGetLastError();
     throw UserError("host memory", std::to_string(bytes) + " bytes of page-locked memory are not to be had",

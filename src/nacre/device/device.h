@@ -78,7 +78,7 @@ class Device {
   virtual void reset_peak() = 0;
   // Gives cached free blocks back to the driver.
   virtual void trim() = 0;
-  // Page-locked host memory: copies from and to it run beside the host.
+  // Page-locked host memory: copies from and to it run beside the host, and kernels may read it where it lies.
   virtual void* allocate_pinned(int64_t bytes) = 0;
   virtual void release_pinned(void* memory) = 0;
   // Returns when `from` may be changed again (at once for page-locked memory: keep it unchanged until synchronize()).
