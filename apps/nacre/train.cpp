@@ -12,12 +12,14 @@
 #include "nacre/base/pending_file.h"
 #include "nacre/base/trace.h"
 #include "options.h"
+#include "recommend.h"
 
 namespace nacre::cli {
 namespace {
 
 struct TrainCommand {
   RunConfig config;
+  RecommendOptions recommend;  // of users and items
   TrainerOptions trainer;
   std::string config_file;  // read before the command line is parsed
   bool no_checkpoint = false;
@@ -80,11 +82,11 @@ void say_result(const VertexModel& session, const TrainResult& r, const std::str
   if (!folder.empty()) fmt::print("run folder: {}\n", folder);
 }
 
-void train_vertices(TrainCommand& c) {
+void train_vertices(TrainCommand& c, Dataset dataset) {
   SessionNeeds needs;
   const std::string last_plan = c.trainer.run_folder + "/plan.json";
   if (c.trainer.resume && std::filesystem::exists(last_plan)) needs.resumed_plan = last_plan;
-  const std::unique_ptr<VertexModel> model = make_session(open_data(c.config), c.config, needs);
+  const std::unique_ptr<VertexModel> model = make_session(std::move(dataset), c.config, needs);
   VertexModel& session = *model;
   show_session(session);
   session.start();
@@ -113,7 +115,11 @@ void run(TrainCommand& c) {
     if (!file.empty()) const PendingFile probe(file);
   }
   if (!c.trace.empty()) trace_start();
-  train_vertices(c);
+  Dataset dataset = open_data(c.config);
+  if (!is_recommendation(dataset)) return train_vertices(c, std::move(dataset));
+  c.recommend.batch_size = c.config.batch_size;
+  train_recommender(std::move(dataset), {c.config, c.recommend, c.trainer, c.no_checkpoint, c.json});
+  if (!c.trace.empty()) trace_write(c.trace);
 }
 
 }  // namespace
@@ -126,6 +132,7 @@ void add_train(Command app) {
   add_training_options(command, c->config);
   add_execution_options(command, c->config);
   add_batch_options(command, c->config);
+  add_recommend_options(command, c->recommend);
   command.add_option("--config", c->config_file, "read options from a TOML file; the command line wins");
   add_talk_options(command);
   command

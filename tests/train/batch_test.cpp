@@ -8,6 +8,7 @@
 #include "nacre/base/parallel.h"
 #include "nacre/dfg/split.h"
 #include "nacre/train/batch_session.h"
+#include "nacre/train/session.h"
 #include "nacre/train/trainer.h"
 #include "support/rng.h"
 

@@ -109,6 +109,18 @@ TEST(Recommend, a_step_computes_what_the_dfg_says) {
   }
 }
 
+// The block of triples does not hide that the others are one graph: rows are only copied where kinds are joined.
+TEST(Recommend, steps_run_no_plain_kernel_but_copies) {
+  for (const char* model : {"lightgcn", "ngcf"}) {
+    const RecommendSession session(tastes(), run_of(model), batches_of(64));
+    for (const Kernel& k : session.plan().kernels) {
+      const Op op = session.plan().dfg[k.root].op;
+      EXPECT_TRUE(k.once || k.kind != KernelKind::reference || op == Op::join_rows || op == Op::slice_rows)
+          << model << ": " << k.why;
+    }
+  }
+}
+
 TEST(Recommend, gradients_reach_the_weights) {
   RunConfig config = run_of("ngcf");
   config.optimizer.name = "sgd";

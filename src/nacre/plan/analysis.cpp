@@ -7,14 +7,9 @@
 
 namespace nacre {
 
-Analysis::Analysis(const Dfg& dfg, const Blocks& blocks, bool hoist) : dfg_(dfg), blocks_(blocks), full_(true) {
+Analysis::Analysis(const Dfg& dfg, const Blocks& blocks, bool hoist) : dfg_(dfg), blocks_(blocks) {
   const auto n = static_cast<size_t>(dfg.size());
-  for (int l = 0; l < blocks.num_layers(); ++l) {
-    const GraphArrays& a = blocks.layer(l).arrays();
-    const GraphArrays& first = blocks.layer(0).arrays();
-    full_ &= a.num_src == a.num_dst && a.row_ptr.data() == first.row_ptr.data() &&
-             a.col_idx.data() == first.col_idx.data() && a.edge_type.data() == first.edge_type.data();
-  }
+  find_whole_blocks(hoist);
   consumers_.resize(n);
   result_.assign(n, 0);
   constant_.assign(n, 0);
@@ -33,18 +28,47 @@ Analysis::Analysis(const Dfg& dfg, const Blocks& blocks, bool hoist) : dfg_(dfg)
   number_values();
 }
 
-// Value numbering by a text of the node in which, in a full graph, layers are left out and inputs are their numbers.
+// Of blocks that change from batch to batch (nothing is hoisted then) a single one may be square by chance.
+void Analysis::find_whole_blocks(bool lasting) {
+  const auto shared = [&](int l, int m) {
+    const GraphArrays& a = blocks_.layer(l).arrays();
+    const GraphArrays& b = blocks_.layer(m).arrays();
+    return a.num_src == a.num_dst && b.num_src == b.num_dst && a.row_ptr.data() == b.row_ptr.data() &&
+           a.col_idx.data() == b.col_idx.data() && a.edge_type.data() == b.edge_type.data();
+  };
+  const int layers = blocks_.num_layers();
+  vertex_class_.push_back(0);
+  for (int l = 0; l < layers; ++l) {
+    int first = 0;
+    while (first < l && !shared(l, first)) ++first;
+    bool whole = lasting && layers == 1 && shared(l, l);
+    for (int m = 0; m < layers; ++m) whole |= m != l && shared(l, m);
+    block_class_.push_back(first);
+    vertex_class_.push_back(whole ? vertex_class_.back() : l + 1);
+  }
+}
+
+// The first space that is this one; models without blocks and spaces past the end stay as they are.
+Space Analysis::canonical(Space space) const {
+  const auto layer = static_cast<size_t>(space.layer);
+  if (space.kind == SpaceKind::vertex && layer < vertex_class_.size()) space.layer = vertex_class_[layer];
+  if (space.is_typed() && layer < block_class_.size()) space.layer = block_class_[layer];
+  return space;
+}
+
+// Value numbering by a text of the node in which layers that share a graph are one, and inputs are their numbers.
 void Analysis::number_values() {
   std::map<std::string, int> known;
   for (NodeRef i = 0; i < dfg_.size(); ++i) {
     const Node& node = dfg_[i];
     ValueType type = node.type;
     std::string name = node.name;
-    if (full_ && type.space.kind != SpaceKind::param) {
+    type.space = canonical(type.space);
+    if (type.space != node.type.space) {
       // Leaves of one layer are named NAME.<layer> and bound to the same values.
-      const std::string layer = std::to_string(type.space.layer);
-      if (name.ends_with("." + layer)) name.resize(name.size() - layer.size());
-      type.space.layer = 0;
+      const std::string layer = std::to_string(node.type.space.layer);
+      if (name.ends_with("." + layer))
+        name = name.substr(0, name.size() - layer.size()) + std::to_string(type.space.layer);
     }
     const std::array<std::string, 6> parts = {std::string(op_info(node.op).name),
                                               type_text(type),
@@ -54,16 +78,20 @@ void Analysis::number_values() {
                                               std::to_string(node.salt)};
     std::string key;
     for (const std::string& part : parts) key += part + "/";
-    const bool names_layer = node.op == Op::index && node.attr == Attr::type && full_;
+    if (node.op == Op::degree) {
+      // By the edges of which block: the same vertices may have others in the next.
+      const auto block = static_cast<size_t>(node.type.space.layer - (node.attr == Attr::dst ? 1 : 0));
+      key += "block " + std::to_string(block < block_class_.size() ? block_class_[block] : -1);
+    }
+    // The layer of an index along types is that of the space.
+    const bool names_layer = node.op == Op::index && node.attr == Attr::type;
     for (size_t k = names_layer ? 1 : 0; k < node.ints.size(); ++k) key += "," + std::to_string(node.ints[k]);
     for (const NodeRef in : node.inputs) key += "(" + std::to_string(value_number(in)) + ")";
     number_.push_back(known.try_emplace(key, i).first->second);
   }
 }
 
-bool Analysis::same_rows(Space a, Space b) const {
-  return a == b || (full_ && a.kind == b.kind && (a.kind == SpaceKind::vertex || a.is_typed()));
-}
+bool Analysis::same_rows(Space a, Space b) const { return canonical(a) == canonical(b); }
 
 bool Analysis::matrix_on_edges(NodeRef i) const {
   const Node& node = dfg_[i];

@@ -33,11 +33,16 @@ class Analysis {
   const Dfg& dfg() const { return dfg_; }
 
  private:
+  void find_whole_blocks(bool lasting);
   void number_values();
+  Space canonical(Space space) const;
 
   const Dfg& dfg_;
   const Blocks& blocks_;
-  bool full_;  // every block is the same square graph
+  // Layers that name the same thing have the number of the first of them. A whole graph is a square block that other
+  // layers share, or that all layers are; a sampled block may be square by chance, in this batch and not in the next.
+  std::vector<int> block_class_;   // per block
+  std::vector<int> vertex_class_;  // per space of vertices
   std::vector<std::vector<NodeRef>> consumers_;
   std::vector<char> result_;
   std::vector<char> constant_;
