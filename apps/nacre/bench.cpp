@@ -8,6 +8,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "bench_graphtensor.h"
 #include "commands.h"
 #include "machine_rates.h"
 #include "nacre/base/error.h"
@@ -125,6 +126,7 @@ void add_bench(Command app) {
   Command bench = app.add_subcommand("bench", "measurements");
   bench.require_subcommand();
   add_bench_gpu(bench);
+  add_bench_graphtensor(bench);
   add_bench_sampling(bench);
   add_bench_wisegraph(bench);
   Command command =

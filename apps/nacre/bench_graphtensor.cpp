@@ -1,0 +1,182 @@
+#include "bench_graphtensor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <memory>
+#include <sstream>
+
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/base/parallel.h"
+#include "nacre/base/pending_file.h"
+#include "nacre/base/philox.h"
+#include "options.h"
+
+namespace nacre::cli {
+namespace {
+
+constexpr const char* kFigures[] = {"15", "16", "17", "18", "19", "20", "reuse"};
+
+struct GraphTensorCommand {
+  GraphTensorOptions options;
+  std::string graphs, models, figures;
+};
+
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> parts;
+  std::istringstream stream(list);
+  for (std::string part; std::getline(stream, part, ',');) {
+    if (!part.empty()) parts.push_back(part);
+  }
+  return parts;
+}
+
+// Values the model can compute with; what they are does not matter here.
+Tensor made_up_features(int64_t rows, int64_t width) {
+  Tensor x(DType::f32, {rows, width});
+  parallel_for(rows, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      float* row = x.data<float>() + r * width;
+      for (int64_t c = 0; c < width; c += 4) {
+        const PhiloxBlock block = philox(0x6665617473, static_cast<uint64_t>(r), static_cast<uint64_t>(c));
+        for (int64_t i = c; i < std::min(width, c + 4); ++i)
+          row[i] = static_cast<float>(block[static_cast<size_t>(i - c)]) * 0x1p-32F - 0.5F;
+      }
+    }
+  });
+  return x;
+}
+
+int64_t width_of(const std::string& graph, size_t at) {
+  int64_t width = 0;
+  const char* end = graph.data() + graph.size();
+  const auto parsed = std::from_chars(graph.data() + at + 1, end, width);
+  if (parsed.ec != std::errc() || parsed.ptr != end || width < 1)
+    throw UserError("--graphs", "'" + graph + "' has no width after #", "write, for example, twin:gowalla#4353");
+  return width;
+}
+
+void run(GraphTensorCommand& c) {
+  GraphTensorOptions& o = c.options;
+  if (!c.graphs.empty()) o.graphs = split(c.graphs);
+  if (!c.models.empty()) o.models = split(c.models);
+  o.figures = split(c.figures);
+  for (const std::string& figure : o.figures) {
+    if (std::none_of(std::begin(kFigures), std::end(kFigures), [&](const char* f) { return figure == f; }))
+      throw UserError("--figures", "'" + figure + "' is not among them", "use 15, 16, 17, 18, 19, 20, reuse");
+  }
+  if (o.config.loader.in_flight < 1) throw UserError("--prefetch", "must be at least 1 here");
+  for (const std::string& model : o.models) model_info(model);
+  apply_execution(o.config);
+  std::error_code failure;
+  std::filesystem::create_directories(o.out, failure);
+  if (failure) throw UserError(o.out, "cannot be made: " + failure.message());
+  GraphTensorBench bench(o);
+  if (bench.wants("15") || bench.wants("16") || bench.wants("17") || bench.wants("18")) bench_styles(bench);
+  if (bench.wants("19")) bench_end_to_end(bench);
+  if (bench.wants("reuse")) bench_reuse(bench);
+  if (bench.wants("20")) bench_timeline(bench);  // the last one: a trace cannot be switched off again
+  fmt::print("\nfiles:");
+  for (const std::string& file : bench.files()) fmt::print(" {}", file);
+  fmt::print("\n");
+}
+
+}  // namespace
+
+bool GraphTensorBench::wants(const char* figure) const {
+  const auto& list = options_.figures;
+  return list.empty() || std::find(list.begin(), list.end(), figure) != list.end();
+}
+
+const Dataset& GraphTensorBench::data(const std::string& graph) {
+  if (data_spec_ == graph) return *data_;
+  data_.reset();
+  const size_t at = graph.find('#');
+  RunConfig config = options_.config;
+  config.data = graph.substr(0, at);
+  data_ = open_data(config);
+  if (at != std::string::npos) data_->features = made_up_features(data_->num_nodes(), width_of(graph, at));
+  data_spec_ = graph;
+  return *data_;
+}
+
+RunConfig GraphTensorBench::config_for(const std::string& model) const {
+  RunConfig config = options_.config;
+  config.model.model = model;
+  config.normalize_features = "none";
+  config.mode = "minibatch";
+  return config;
+}
+
+void GraphTensorBench::say(const std::string& line) const { log_info(line); }
+
+void GraphTensorBench::keep(const std::string& name, const std::string& title, const Report& report) {
+  write(name + ".csv", report.csv());
+  if (!title.empty()) fmt::print("\n{}\n{}", title, report.text());
+  std::fflush(stdout);
+}
+
+void GraphTensorBench::write(const std::string& name, const std::string& content) {
+  const std::string file = options_.out + "/" + name;
+  write_file(file, content);
+  if (std::find(files_.begin(), files_.end(), file) == files_.end()) files_.push_back(file);
+}
+
+std::vector<LoaderVariant> loader_variants(int in_flight) {
+  return {{"serial", {0, false, false, false}},
+          {"+overlap", {in_flight, false, false, false}},
+          {"+subtasks", {in_flight, true, false, false}},
+          {"+relax", {in_flight, true, true, false}},
+          {"+stream", {in_flight, true, true, true}}};
+}
+
+EpochTimes run_epoch(BatchSession& session, int64_t epoch, int batches) {
+  const int64_t all = session.steps_per_epoch();
+  const int64_t first = std::max<int64_t>(0, all - batches);
+  const LoaderTimes before = session.loader_times();
+  const double computed = session.compute_seconds();
+  EpochTimes t;
+  const double start = now_seconds();
+  session.begin_epoch(epoch, first);
+  for (int64_t b = first; b < all; ++b) session.train_step(epoch * all + b, session.config().optimizer.lr);
+  t.seconds = now_seconds() - start;
+  t.compute = session.compute_seconds() - computed;
+  t.batches = all - first;
+  const LoaderTimes after = session.loader_times();
+  t.loader = {after.sample_pick - before.sample_pick,
+              after.sample_insert - before.sample_insert,
+              after.reindex - before.reindex,
+              after.lookup - before.lookup,
+              after.transfer - before.transfer,
+              after.prepare - before.prepare,
+              after.waited - before.waited};
+  return t;
+}
+
+void add_bench_graphtensor(Command bench) {
+  Command command = bench.add_subcommand("graphtensor", "mini-batches: execution styles and the tensor scheduler");
+  const auto c = std::make_shared<GraphTensorCommand>();
+  GraphTensorOptions& o = c->options;
+  o.config.model.layers = 2;
+  o.config.model.hidden = 64;
+  o.config.batch_size = 300;
+  o.config.sampling.fanout = {15, 10};
+  add_execution_options(command, o.config);
+  add_batch_options(command, o.config);
+  add_talk_options(command);
+  command.add_option("--graphs", c->graphs, "comma-separated, SPEC or SPEC#WIDTH for features of another width");
+  command.add_option("--models", c->models, "comma-separated; default gcn,sage,ngcf");
+  command.add_option("--figures", c->figures, "of 15,16,17,18,19,20,reuse; default all");
+  command.add_option("--hidden", o.config.model.hidden).show_default().positive();
+  command.add_option("--layers", o.config.model.layers).show_default().positive();
+  command.add_option("--rounds", o.rounds, "measurements, of which the median is shown").show_default().positive();
+  command.add_option("--batches", o.batches, "of an epoch").show_default().positive();
+  command.add_option("--blocks", o.blocks, "that a tuned plan is used for again").show_default().positive();
+  command.add_option("--out", o.out, "folder for CSV and SVG files").show_default();
+  command.callback([c] { run(*c); });
+}
+
+}  // namespace nacre::cli
