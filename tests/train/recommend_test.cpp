@@ -114,9 +114,7 @@ TEST(Recommend, steps_run_no_plain_kernel_but_copies) {
   for (const char* model : {"lightgcn", "ngcf"}) {
     const RecommendSession session(tastes(), run_of(model), batches_of(64));
     for (const Kernel& k : session.plan().kernels) {
-      const Op op = session.plan().dfg[k.root].op;
-      EXPECT_TRUE(k.once || k.kind != KernelKind::reference || op == Op::join_rows || op == Op::slice_rows)
-          << model << ": " << k.why;
+      EXPECT_TRUE(k.once || k.kind != KernelKind::reference) << model << ": " << k.why;
     }
   }
 }

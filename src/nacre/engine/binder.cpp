@@ -1,9 +1,11 @@
 #include "nacre/engine/binder.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
+#include "nacre/engine/copy_plan.h"
 #include "nacre/kernel/cpu/gemm.h"
 #include "nacre/kernel/cpu/loss.h"
 #include "nacre/kernel/ref/ref_op.h"
@@ -172,6 +174,7 @@ KernelNeeds Binder::needs(const Kernel& k) const {
       return {0, cpu::rows_workspace(rows(k.args[0]), 1) * static_cast<int64_t>(sizeof(double))};
     case KernelKind::moments:
       return {0, cpu::rows_workspace(rows(k.args[0]), 2 * width(k.args[0])) * static_cast<int64_t>(sizeof(double))};
+    case KernelKind::copy:
     case KernelKind::reference:
       return {};
   }
@@ -230,6 +233,8 @@ std::function<void()> Binder::bind(const Kernel& k, const cpu::Scratch& scratch,
       return bind_loss(k, workspace);
     case KernelKind::moments:
       return bind_moments(k, workspace);
+    case KernelKind::copy:
+      return bind_copy(k);
     case KernelKind::reference:
       return bind_reference(k);
   }
@@ -511,6 +516,22 @@ std::function<void()> Binder::bind_moments(const Kernel& k, void* workspace) con
   const cpu::StandardizeGradArgs a{
       n, w, f32(k.args[0]), f32(k.args[1]), f32(k.args[2]), static_cast<float>(node(k.root).alpha), f32(k.root), sums};
   return [a] { cpu::standardize_grad(a); };
+}
+
+std::function<void()> Binder::bind_copy(const Kernel& k) const {
+  const CopyPlan plan = plan_copy(ex_, k);
+  return [plan] {
+    constexpr int64_t kChunk = 1 << 18;
+    for (const CopyPart& part : plan.parts) {
+      parallel_for(part.bytes, kChunk, [&](int64_t b, int64_t e) {
+        std::memcpy(static_cast<char*>(part.to) + b, static_cast<const char*>(part.from) + b,
+                    static_cast<size_t>(e - b));
+      });
+    }
+    parallel_for(plan.zero_bytes, kChunk, [&](int64_t b, int64_t e) {
+      std::memset(static_cast<char*>(plan.zeros) + b, 0, static_cast<size_t>(e - b));
+    });
+  };
 }
 
 std::function<void()> Binder::bind_reference(const Kernel& k) const {

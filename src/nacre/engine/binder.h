@@ -44,6 +44,7 @@ class Binder {
   std::function<void()> bind_lstm(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
   std::function<void()> bind_loss(const Kernel& k, void* workspace) const;
   std::function<void()> bind_moments(const Kernel& k, void* workspace) const;
+  std::function<void()> bind_copy(const Kernel& k) const;
   std::function<void()> bind_reference(const Kernel& k) const;
 
   const Executor& ex_;

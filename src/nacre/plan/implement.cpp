@@ -130,7 +130,7 @@ Kernel Implementer::root(NodeRef i) const {
       return with_inputs(i, KernelKind::moments);
     case Op::join_rows:
     case Op::slice_rows:
-      return with_inputs(i, KernelKind::reference);  // a copy
+      return with_inputs(i, KernelKind::copy);
     default:
       return with_inputs(i, KernelKind::reference, "no faster implementation of " + std::string(op_info(node.op).name));
   }
@@ -138,10 +138,8 @@ Kernel Implementer::root(NodeRef i) const {
 
 Kernel Implementer::sum(NodeRef i) const {
   const Node& node = dfg_[i];
-  if (node.attr == Attr::type || node.attr == Attr::self) {
-    return with_inputs(i, KernelKind::reference,
-                       "sums by " + std::string(attr_name(node.attr)) + " have only the plain version");
-  }
+  if (node.attr == Attr::self) return with_inputs(i, KernelKind::copy);
+  if (node.attr == Attr::type) return with_inputs(i, KernelKind::reference, "sums by type have only the plain version");
   return dfg_[node.inputs[0]].type.space.is_pair() ? sum_of_pairs(i) : reduction(i);
 }
 

@@ -58,6 +58,12 @@ class Lowering {
     return node.op == Op::reshape || (own_rows && an_.same_rows(node.type.space, dfg_[node.inputs[0]].type.space));
   }
 
+  // The destinations' own rows are the first of the sources': in memory a view, but other rows for kernels.
+  bool first_rows(NodeRef i) const {
+    const Node& node = dfg_[i];
+    return plan_.options.fuse && node.op == Op::index && node.attr == Attr::self && !inlined(node.inputs[0]);
+  }
+
   // Whether the kernel has a register for the node. A shared constant (below) only has the memory of its twin.
   bool computed_by(int kernel, NodeRef i) const {
     if (kernel < 0) return false;
@@ -72,6 +78,11 @@ class Lowering {
       plan_.alias[static_cast<size_t>(i)] = owner(node.inputs[0]);
       kernel_of_[static_cast<size_t>(i)] = kernel_of(node.inputs[0]);
       if (computed_by(kernel_of(i), node.inputs[0])) plan_.kernels[kernel_of(i)].nodes.push_back(i);
+      return;
+    }
+    if (first_rows(i)) {
+      plan_.alias[static_cast<size_t>(i)] = owner(node.inputs[0]);
+      kernel_of_[static_cast<size_t>(i)] = -1;
       return;
     }
     if (share_constant(i) || join_pair(i)) return;

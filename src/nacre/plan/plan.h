@@ -40,6 +40,7 @@ enum class KernelKind : uint8_t {
   lstm_gates_grad,  // gradients of kept gates, and the states before them
   loss,             // nll, bce and their gradients
   moments,          // column_moments and standardize_grad
+  copy,             // whole rows as they are: joined, cut, or with rows of zeros after them
   reference,        // the plain implementation of one node
 };
 std::string_view kernel_name(KernelKind kind);

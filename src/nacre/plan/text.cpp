@@ -17,7 +17,7 @@ constexpr std::string_view kNames[] = {"map",        "map_edges",       "reduce"
                                        "typed_rows", "typed_rows_grad", "gtask",        "gtask_grad",
                                        "softmax",    "softmax_grad",    "column_sum",   "lstm",
                                        "lstm_grad",  "lstm_gates_grad", "loss",         "moments",
-                                       "reference"};
+                                       "copy",       "reference"};
 
 std::string node_list(const Dfg& dfg, const std::vector<NodeRef>& nodes) {
   std::string text;

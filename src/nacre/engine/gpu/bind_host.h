@@ -5,17 +5,10 @@
 
 namespace nacre {
 
-// Whether a kernel only moves rows: copies inside the device.
-inline bool copies_rows(const Kernel& kernel, const Dfg& dfg) {
-  const Op op = dfg[kernel.root].op;
-  return op == Op::join_rows || op == Op::slice_rows;
-}
-
 // Whether a kernel has no version for the GPU: its operands are brought to the host and its results sent back. Such a
 // step cannot be recorded in a graph of launches.
 inline bool runs_on_host(const Kernel& kernel, const Dfg& dfg) {
   if (kernel.kind == KernelKind::lstm) return kernel.second >= 0 || dfg[kernel.root].op == Op::lstm_gates;
-  if (copies_rows(kernel, dfg)) return false;
   return kernel.kind == KernelKind::reference || kernel.kind == KernelKind::lstm_gates_grad;
 }
 

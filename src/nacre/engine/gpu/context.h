@@ -197,7 +197,7 @@ extern const GpuFamily kGpuTyped;   // bind_typed.cpp: typed_rows(_grad), typed_
 extern const GpuFamily kGpuTasks;   // bind_tasks.cpp: gtask, gtask_grad
 extern const GpuFamily kGpuLstm;    // bind_lstm.cpp: lstm, lstm_grad
 extern const GpuFamily kGpuLoss;    // bind_loss.cpp: loss, moments
-extern const GpuFamily kGpuCopy;    // bind_copy.cpp: join_rows and slice_rows
+extern const GpuFamily kGpuCopy;    // bind_copy.cpp: copy
 extern const GpuFamily kGpuHost;    // bind_host.cpp: reference, on the host, through copies
 
 // Runs `first`, then `second`; either may be null.

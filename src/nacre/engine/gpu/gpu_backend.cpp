@@ -10,7 +10,6 @@ namespace {
 
 const GpuFamily& family_of(const Kernel& kernel, const Dfg& dfg) {
   if (runs_on_host(kernel, dfg)) return kGpuHost;
-  if (copies_rows(kernel, dfg)) return kGpuCopy;
   if (sums_pairs(kernel)) return kGpuTyped;
   switch (kernel.kind) {
     case KernelKind::map:
@@ -38,6 +37,8 @@ const GpuFamily& family_of(const Kernel& kernel, const Dfg& dfg) {
     case KernelKind::loss:
     case KernelKind::moments:
       return kGpuLoss;
+    case KernelKind::copy:
+      return kGpuCopy;
     case KernelKind::lstm_gates_grad:
     case KernelKind::reference:
       return kGpuHost;

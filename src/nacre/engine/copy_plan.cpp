@@ -1,0 +1,33 @@
+#include "nacre/engine/copy_plan.h"
+
+#include "nacre/base/error.h"
+
+namespace nacre {
+
+CopyPlan plan_copy(const Executor& executor, const Kernel& kernel) {
+  const Dfg& dfg = executor.plan().dfg;
+  const Node& root = dfg[kernel.root];
+  const auto rows = [&](NodeRef i) { return executor.blocks().rows(dfg[i].type.space); };
+  const int64_t row = root.type.row_size() * dtype_size(root.type.dtype);
+  auto* out = static_cast<char*>(executor.pointer(kernel.root));
+  CopyPlan plan;
+  if (root.op == Op::slice_rows) {
+    const NodeRef from = root.inputs[0];
+    NACRE_CHECK(root.ints[0] + root.ints[1] <= rows(from), "copies rows that do not exist");
+    plan.parts.push_back(
+        {out, static_cast<const char*>(executor.pointer(from)) + root.ints[0] * row, root.ints[1] * row});
+    return plan;
+  }
+  int64_t at = 0;
+  for (const NodeRef in : root.inputs) {
+    plan.parts.push_back({out + at * row, executor.pointer(in), rows(in) * row});
+    at += rows(in);
+  }
+  const int64_t left = rows(kernel.root) - at;
+  NACRE_CHECK(left == 0 || (left > 0 && root.op == Op::index_add), "joins another number of rows than are needed");
+  plan.zeros = out + at * row;
+  plan.zero_bytes = left * row;
+  return plan;
+}
+
+}  // namespace nacre
