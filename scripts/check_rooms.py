@@ -29,7 +29,7 @@ MAY_USE = {
     "cluster": ("graph", "cost"),
     "schedule": ("cost", "sample"),
     "plan": ("data", "model", "cost", "gtask", "kernel", "place", "cluster", "schedule"),
-    "engine": ("kernel", "plan", "device", "sample"),
+    "engine": ("kernel", "plan", "device", "sample", "schedule"),
     "train": ("engine",),
     "report": ("train",),
 }

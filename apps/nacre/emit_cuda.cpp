@@ -64,8 +64,10 @@ class Recorder : public Device {
   void* allocate_pinned(int64_t bytes) override { return null_->allocate_pinned(bytes); }
   void release_pinned(void* memory) override { null_->release_pinned(memory); }
   void upload(void* to, const void* from, int64_t bytes) override { null_->upload(to, from, bytes); }
+  void upload_beside(void* to, const void* from, int64_t bytes) override { null_->upload_beside(to, from, bytes); }
   void download(void* to, const void* from, int64_t bytes) override { null_->download(to, from, bytes); }
   int occupancy(DeviceFunction f, int threads, int64_t shared) override { return null_->occupancy(f, threads, shared); }
+  void release_gemm(int) override {}
   int64_t gemm_workspace(int handle) const override { return null_->gemm_workspace(handle); }
   void sort_pairs(uint64_t* keys, uint32_t* values, int64_t n, int bits) override {
     null_->sort_pairs(keys, values, n, bits);
@@ -81,6 +83,9 @@ class Recorder : public Device {
   LaunchGraph end_capture() override { return null_->end_capture(); }
   void replay(const LaunchGraph& graph) override { null_->replay(graph); }
   DeviceEvent record() override { return null_->record(); }
+  DeviceEvent copied() override { return null_->copied(); }
+  void wait_for(const DeviceEvent& event) override { null_->wait_for(event); }
+  void await(const DeviceEvent& event) override { null_->await(event); }
   double elapsed(const DeviceEvent& from, const DeviceEvent& to) override { return null_->elapsed(from, to); }
   void synchronize() override { null_->synchronize(); }
 

@@ -37,6 +37,7 @@ void* Allocator::allocate(int64_t bytes) {
   // More than any device has; sums of it must not overflow.
   if (bytes > int64_t{1} << 56) refuse(bytes);
   const int64_t block = block_bytes(bytes);
+  const std::lock_guard lock(mutex_);
   void* memory = reuse(block);
   if (memory == nullptr) memory = take(block);
   if (memory == nullptr) refuse(bytes);
@@ -91,6 +92,7 @@ void Allocator::refuse(int64_t bytes) const {
 
 void Allocator::release(void* memory) {
   if (memory == nullptr) return;
+  const std::lock_guard lock(mutex_);
   const auto found = live_.find(memory);
   NACRE_CHECK(found != live_.end(), "released memory that was not allocated here");
   used_ -= found->second;
@@ -99,8 +101,10 @@ void Allocator::release(void* memory) {
 }
 
 void Allocator::trim() {
+  const std::lock_guard lock(mutex_);
   if (free_.empty()) return;
   const Current current(context_);
+  cudaStreamSynchronize(context_.copy_stream());
   cudaStreamSynchronize(context_.stream());  // errors of earlier work are reported by those who wait for it
   for (const auto& [bytes, memory] : free_) cudaFree(memory);
   cudaGetLastError();

@@ -1,8 +1,9 @@
 // Device memory by blocks that are kept when they are released. All work runs in one stream, so a block may be given
-// out again at once: what used it comes first.
+// out again at once: what used it comes first (copies beside the stream wait for it, device.h).
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <unordered_map>
 
 #include "nacre/cuda/context.h"
@@ -21,9 +22,18 @@ class Allocator {
   void release(void* memory);  // null: nothing
   void trim();
 
-  int64_t used_bytes() const { return used_; }
-  int64_t peak_bytes() const { return peak_; }
-  void reset_peak() { peak_ = used_; }
+  int64_t used_bytes() const {
+    const std::lock_guard lock(mutex_);
+    return used_;
+  }
+  int64_t peak_bytes() const {
+    const std::lock_guard lock(mutex_);
+    return peak_;
+  }
+  void reset_peak() {
+    const std::lock_guard lock(mutex_);
+    peak_ = used_;
+  }
 
  private:
   void* reuse(int64_t block);
@@ -31,6 +41,7 @@ class Allocator {
   [[noreturn]] void refuse(int64_t bytes) const;
 
   const Context& context_;
+  mutable std::recursive_mutex mutex_;  // of all below
   std::unordered_map<void*, int64_t> live_;
   std::multimap<int64_t, void*> free_;  // by size
   int64_t used_ = 0;

@@ -15,6 +15,7 @@ BlasLt::BlasLt() : library("libcublasLt.so." + std::to_string(NACRE_CUDA_MAJOR))
   library.find(preference_create, "cublasLtMatmulPreferenceCreate");
   library.find(preference_destroy, "cublasLtMatmulPreferenceDestroy");
   library.find(preference_set, "cublasLtMatmulPreferenceSetAttribute");
+  library.find(check, "cublasLtMatmulAlgoCheck");
   library.find(heuristic, "cublasLtMatmulAlgoGetHeuristic");
   library.find(matmul, "cublasLtMatmul");
 }

@@ -71,6 +71,7 @@ Context::Context(int index, int multiprocessors) : index_(index), info_(query_de
   NACRE_CUDA(driver().context_current(&context_));  // query_device() has made the primary context current
   const Current current(*this);
   NACRE_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  NACRE_CUDA(cudaStreamCreateWithFlags(&copy_stream_, cudaStreamNonBlocking));
 }
 
 void Context::open_green(int multiprocessors) {
@@ -102,9 +103,11 @@ void Context::open_green(int multiprocessors) {
   try {
     NACRE_CUDA(driver().green_context(&context_, green_));
     const Current current(*this);
-    CUstream stream = nullptr;
-    NACRE_CUDA(driver().green_stream(&stream, green_, CU_STREAM_NON_BLOCKING, 0));
-    stream_ = stream;
+    for (cudaStream_t* to : {&stream_, &copy_stream_}) {
+      CUstream stream = nullptr;
+      NACRE_CUDA(driver().green_stream(&stream, green_, CU_STREAM_NON_BLOCKING, 0));
+      *to = stream;
+    }
   } catch (...) {
     driver().green_destroy(green_);
     throw;
@@ -124,8 +127,10 @@ void Context::close_green() {
 Context::~Context() {
   try {
     const Current current(*this);
-    cudaStreamSynchronize(stream_);
-    cudaStreamDestroy(stream_);
+    for (const cudaStream_t stream : {copy_stream_, stream_}) {
+      cudaStreamSynchronize(stream);
+      cudaStreamDestroy(stream);
+    }
   } catch (const std::exception&) {
     // The driver is already gone: the process ends.
     return;

@@ -1,5 +1,5 @@
-// A device that is in use: its context and its one stream. A physical device uses its primary context; a virtual one a
-// green context, which owns some of the multiprocessors and shares memory with the rest.
+// A device that is in use: its context, its stream and the one for copies beside it. A physical device uses its primary
+// context; a virtual one a green context, which owns some of the multiprocessors and shares memory with the rest.
 #pragma once
 
 #include <memory>
@@ -25,6 +25,7 @@ class Context {
   const DeviceInfo& info() const { return info_; }
   int index() const { return index_; }
   cudaStream_t stream() const { return stream_; }
+  cudaStream_t copy_stream() const { return copy_stream_; }
   bool is_virtual() const { return green_ != nullptr; }
 
  private:
@@ -39,6 +40,7 @@ class Context {
   int partition_ = -1;  // which one of the device's partitions of partition_size_ multiprocessors
   int partition_size_ = 0;
   cudaStream_t stream_ = nullptr;
+  cudaStream_t copy_stream_ = nullptr;
 };
 
 // The context is the calling thread's while this lives. A green context may be current in one thread only, so no thread

@@ -35,6 +35,7 @@ class CudaDevice final : public Device {
   void* allocate_pinned(int64_t bytes) override;
   void release_pinned(void* memory) override;
   void upload(void* to, const void* from, int64_t bytes) override;
+  void upload_beside(void* to, const void* from, int64_t bytes) override;
   void download(void* to, const void* from, int64_t bytes) override;
   void copy(void* to, const void* from, int64_t bytes) override;
   void fill(void* to, int byte, int64_t bytes) override;
@@ -56,6 +57,7 @@ class CudaDevice final : public Device {
     forbid_in_capture("prepare_gemm");
     return gemm_.prepare(shape, tune);
   }
+  void release_gemm(int handle) override { gemm_.release(handle); }
   int64_t gemm_workspace(int handle) const override { return gemm_.workspace(handle); }
   void run_gemm(int handle, const GemmArgs& args, void* workspace) override { gemm_.run(handle, args, workspace); }
 
@@ -69,7 +71,10 @@ class CudaDevice final : public Device {
   void begin_capture() override;
   LaunchGraph end_capture() override;
   void replay(const LaunchGraph& graph) override;
-  DeviceEvent record() override;
+  DeviceEvent record() override { return record_on(context_->stream(), true); }
+  DeviceEvent copied() override { return record_on(context_->copy_stream(), false); }
+  void wait_for(const DeviceEvent& event) override;
+  void await(const DeviceEvent& event) override;
   double elapsed(const DeviceEvent& from, const DeviceEvent& to) override;
   void synchronize() override {
     forbid_in_capture("synchronize");
@@ -78,6 +83,7 @@ class CudaDevice final : public Device {
   }
 
  private:
+  DeviceEvent record_on(cudaStream_t stream, bool timed);
   void forbid_in_capture(const char* call) const {
     NACRE_CHECK(!capturing_, std::string(call) + "() while launches are recorded");
   }
@@ -132,6 +138,15 @@ void CudaDevice::upload(void* to, const void* from, int64_t bytes) {
   const Current current(*context_);
   // From pageable memory the call returns when the bytes are in a buffer of the driver's.
   copy_bytes(to, from, bytes, cudaMemcpyHostToDevice);
+}
+
+void CudaDevice::upload_beside(void* to, const void* from, int64_t bytes) {
+  forbid_in_capture("upload_beside");
+  if (bytes == 0) return;
+  const Current current(*context_);
+  const DeviceEvent now = record_on(context_->stream(), false);
+  NACRE_CUDA(cudaStreamWaitEvent(context_->copy_stream(), static_cast<cudaEvent_t>(now.get()), 0));
+  NACRE_CUDA(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, context_->copy_stream()));
 }
 
 void CudaDevice::download(void* to, const void* from, int64_t bytes) {
@@ -217,14 +232,26 @@ void CudaDevice::replay(const LaunchGraph& graph) {
   NACRE_CUDA(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph.get()), context_->stream()));
 }
 
-DeviceEvent CudaDevice::record() {
+DeviceEvent CudaDevice::record_on(cudaStream_t stream, bool timed) {
   forbid_in_capture("record");
   const Current current(*context_);
   cudaEvent_t made = nullptr;
-  NACRE_CUDA(cudaEventCreate(&made));
+  NACRE_CUDA(cudaEventCreateWithFlags(&made, timed ? cudaEventDefault : cudaEventDisableTiming));
   DeviceEvent event(made, [keep = context_](void* p) { cudaEventDestroy(static_cast<cudaEvent_t>(p)); });
-  NACRE_CUDA(cudaEventRecord(made, context_->stream()));
+  NACRE_CUDA(cudaEventRecord(made, stream));
   return event;
+}
+
+void CudaDevice::wait_for(const DeviceEvent& event) {
+  forbid_in_capture("wait_for");
+  const Current current(*context_);
+  NACRE_CUDA(cudaStreamWaitEvent(context_->stream(), static_cast<cudaEvent_t>(event.get()), 0));
+}
+
+void CudaDevice::await(const DeviceEvent& event) {
+  forbid_in_capture("await");
+  const Current current(*context_);
+  NACRE_CUDA(cudaEventSynchronize(static_cast<cudaEvent_t>(event.get())));
 }
 
 double CudaDevice::elapsed(const DeviceEvent& from, const DeviceEvent& to) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
-#include <tuple>
 
 #include "nacre/cuda/primitives.h"
 
@@ -20,9 +19,18 @@ bool is_bf16(const GemmShape& s) { return s.type == GemmType::bf16; }
 int64_t in_bytes(const GemmShape& s) { return is_bf16(s) ? 2 : 4; }
 int64_t out_bytes(const GemmShape& s) { return s.bf16_out ? 2 : 4; }
 
-auto fields(const GemmShape& s) {
-  return std::tie(s.m, s.n, s.k, s.transpose_a, s.transpose_b, s.lda, s.ldb, s.ldc, s.alpha, s.beta, s.type, s.bf16_out,
-                  s.epilogue, s.batch, s.stride_a, s.stride_b, s.stride_c);
+// Equal for equal shapes.
+std::string key(const GemmShape& s) {
+  std::string text;
+  const auto add = [&](auto value) { text.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  const auto numbers = {s.m, s.n, s.k, s.lda, s.ldb, s.ldc, s.batch, s.stride_a, s.stride_b, s.stride_c};
+  for (const int64_t number : numbers) add(number);
+  add(s.alpha);
+  add(s.beta);
+  for (const int choice : {int{s.transpose_a}, int{s.transpose_b}, int{s.bf16_out}}) add(choice);
+  add(s.type);
+  add(s.epilogue);
+  return text;
 }
 
 std::string text(const GemmShape& s) {
@@ -100,6 +108,15 @@ void complete(GemmShape& s) {
               text(s) + ": results of a batch overlap");
 }
 
+// The number of rows, which differs from batch to batch, up by an eighth at most.
+GemmShape rounded(GemmShape s) {
+  if (s.transpose_a && s.transpose_b) return s;
+  int64_t& rows = s.transpose_a ? s.k : s.m;
+  const auto step = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(rows, 8)))) / 8;
+  rows = (rows + step - 1) / step * step;
+  return s;
+}
+
 }  // namespace
 
 Gemm::~Gemm() {
@@ -120,21 +137,57 @@ Gemm::Alignment Gemm::stored_alignment(const GemmShape& s) {
 
 int Gemm::prepare(GemmShape shape, bool tune) {
   complete(shape);
-  const auto same = std::find_if(plans_.begin(), plans_.end(),
-                                 [&](const auto& plan) { return fields(plan->shape) == fields(shape); });
-  const auto handle = static_cast<int>(same - plans_.begin());
-  if (same != plans_.end() && ((*same)->tuned || !tune)) return handle;
+  const std::lock_guard lock(mutex_);
+  const auto known = handles_.find(key(shape));
+  Plan* before = known == handles_.end() ? nullptr : &plan_of(known->second);
+  if (before != nullptr && (before->tuned || !tune)) {
+    ++before->users;
+    return known->second;
+  }
   const Current current(context_);
   // Whoever has the handle already has asked for its workspace, which must not grow.
-  const int64_t workspace = same != plans_.end() ? (*same)->algorithm.workspace : kMostWorkspace;
+  const int64_t workspace = before != nullptr ? before->algorithm.workspace : kMostWorkspace;
   auto plan = make(shape);
-  if (!plan->empty) choose(*plan, tune, workspace);
-  if (same != plans_.end()) {
-    *same = std::move(plan);
-  } else {
-    plans_.push_back(std::move(plan));
-  }
+  plan->users = before != nullptr ? before->users + 1 : 1;
+  if (!plan->empty && (tune || !choose_shared(*plan))) choose(*plan, tune, workspace);
+  const int handle = before != nullptr ? known->second : next_handle_++;
+  plans_[handle] = std::move(plan);
+  handles_[key(shape)] = handle;
   return handle;
+}
+
+void Gemm::release(int handle) {
+  const std::lock_guard lock(mutex_);
+  Plan& plan = plan_of(handle);
+  if (--plan.users > 0 || plan.tuned) return;
+  const Current current(context_);
+  handles_.erase(key(plan.shape));
+  plans_.erase(handle);
+}
+
+Gemm::Plan& Gemm::plan_of(int handle) const {
+  const auto found = plans_.find(handle);
+  NACRE_CHECK(found != plans_.end(), "a product that was not prepared");
+  return *found->second;
+}
+
+bool Gemm::choose_shared(Plan& plan) {
+  const GemmShape shape = rounded(plan.shape);
+  if (shape.epilogue != GemmEpilogue::none || shape.batch > 1) return false;
+  const auto [known, fresh] = choices_.try_emplace(key(shape));
+  if (fresh) {
+    const auto of_rounded = make(shape);
+    const auto found = candidates(*of_rounded, of_rounded->alignment, 1, kMostWorkspace);
+    if (!found.empty()) known->second = found.front();
+  }
+  if (!known->second) return false;
+  cublasLtMatmulHeuristicResult_t result{};
+  const cublasStatus_t status = blaslt().check(library_.get(), plan.desc.get(), plan.b.get(), plan.a.get(),
+                                               plan.c.get(), plan.c.get(), &known->second->choice, &result);
+  if (status != CUBLAS_STATUS_SUCCESS || result.state != CUBLAS_STATUS_SUCCESS) return false;
+  if (static_cast<int64_t>(result.workspaceSize) > kMostWorkspace) return false;
+  plan.algorithm = {known->second->choice, static_cast<int64_t>(result.workspaceSize)};
+  return true;
 }
 
 std::unique_ptr<Gemm::Plan> Gemm::make(const GemmShape& shape) {
@@ -272,7 +325,10 @@ double Gemm::time(Plan& plan, const Algorithm& algorithm, const GemmArgs& args, 
   return milliseconds / 1e3 / kRuns;
 }
 
-int64_t Gemm::workspace(int handle) const { return plans_.at(static_cast<size_t>(handle))->algorithm.workspace; }
+int64_t Gemm::workspace(int handle) const {
+  const std::lock_guard lock(mutex_);
+  return plan_of(handle).algorithm.workspace;
+}
 
 const void* Gemm::bias_of(const Plan& plan, const void* bias) {
   if (!plan.narrow_bias) return bias;
@@ -329,7 +385,8 @@ void Gemm::finish(const Plan& plan, const GemmArgs& args, float scale) {
 }
 
 void Gemm::run(int handle, const GemmArgs& args, void* workspace) {
-  Plan& plan = *plans_.at(static_cast<size_t>(handle));
+  const std::lock_guard lock(mutex_);
+  Plan& plan = plan_of(handle);
   const Current current(context_);
   if (plan.empty) {
     if (args.add != nullptr && args.add != args.c && plan.shape.m > 0) {

@@ -5,6 +5,9 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "nacre/cuda/allocator.h"
@@ -20,6 +23,7 @@ class Gemm {
   Gemm& operator=(const Gemm&) = delete;
 
   int prepare(GemmShape shape, bool tune);
+  void release(int handle);
   int64_t workspace(int handle) const;
   void run(int handle, const GemmArgs& args, void* workspace);
 
@@ -32,6 +36,7 @@ class Gemm {
   using Alignment = std::array<uint32_t, 3>;
   struct Plan {
     GemmShape shape;
+    int users = 0;
     Alignment alignment{};  // that `algorithm` needs
     Algorithm algorithm;
     bool tuned = false;
@@ -46,6 +51,8 @@ class Gemm {
   std::unique_ptr<Plan> make(const GemmShape& shape);
   std::vector<Algorithm> candidates(const Plan& plan, const Alignment& alignment, int most, int64_t workspace);
   void choose(Plan& plan, bool tune, int64_t workspace);
+  bool choose_shared(Plan& plan);
+  Plan& plan_of(int handle) const;
   void tune(Plan& plan, const std::vector<Algorithm>& among, const void* bias);
   double time(Plan& plan, const Algorithm& algorithm, const GemmArgs& args, void* workspace);
   cublasStatus_t multiply(Plan& plan, const Algorithm& algorithm, const GemmArgs& args, void* workspace);
@@ -57,7 +64,12 @@ class Gemm {
   const Context& context_;
   Allocator& allocator_;
   BlasLtOwner<cublasLtHandle_t> library_;
-  std::vector<std::unique_ptr<Plan>> plans_;
+  mutable std::recursive_mutex mutex_;          // of all below
+  std::map<int, std::unique_ptr<Plan>> plans_;  // by handle
+  std::map<std::string, int> handles_;          // by shape
+  int next_handle_ = 0;
+  // What the library chooses for rounded shapes: asking it for each takes longer than a small product.
+  std::map<std::string, std::optional<Algorithm>> choices_;
 };
 
 }  // namespace nacre::cuda

@@ -16,6 +16,7 @@ Kernels::~Kernels() {
 
 DeviceFunction Kernels::load(const std::string& image, const std::string& function) {
   const Current current(context_);
+  const std::lock_guard lock(mutex_);
   auto found = images_.find(image);
   if (found == images_.end()) {
     CUlibrary library = nullptr;
@@ -41,6 +42,7 @@ DeviceFunction Kernels::load(const std::string& image, const std::string& functi
 
 // A block gets more than 48 KiB only on demand.
 void Kernels::allow_shared(Function& function, int64_t bytes) const {
+  const std::lock_guard lock(mutex_);
   if (bytes <= function.dynamic_limit) return;
   NACRE_CHECK(bytes <= context_.info().shared_bytes, function.name + " wants " + std::to_string(bytes) +
                                                          " bytes of shared memory, a block can have " +

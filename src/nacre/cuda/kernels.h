@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <unordered_map>
 
 #include "nacre/cuda/context.h"
@@ -33,6 +34,7 @@ class Kernels {
   void allow_shared(Function& function, int64_t bytes) const;
 
   const Context& context_;
+  mutable std::mutex mutex_;                       // of images and limits
   std::unordered_map<std::string, Image> images_;  // by their bytes
 };
 

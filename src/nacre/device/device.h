@@ -2,8 +2,9 @@
 // (src/nacre/cuda) implements it in a library of its own that is opened at run time, so this header knows no CUDA and
 // the program starts where there is none.
 //
-// Everything is queued on one stream in call order; only download(), synchronize() and elapsed() wait. Failures are
-// thrown: UserError for what a user can change (no device, out of memory), InternalError for the rest.
+// Everything but upload_beside() is queued on one stream in call order; only download(), synchronize(), await() and
+// elapsed() wait. Calls may come from any thread; launches are recorded (begin_capture) while nobody else calls.
+// Failures are thrown: UserError for what a user can change (no device, out of memory), InternalError for the rest.
 #pragma once
 
 #include <cstdint>
@@ -71,7 +72,7 @@ class Device {
 
   // ---- memory. allocate() comes from a cache of freed blocks; release() gives back to it.
   virtual void* allocate(int64_t bytes) = 0;
-  virtual void release(void* memory) = 0;
+  virtual void release(void* memory) = 0;  // null: nothing
   // Bytes taken from the device now and at most since the last call of reset_peak().
   virtual int64_t used_bytes() const = 0;
   virtual int64_t peak_bytes() const = 0;
@@ -83,6 +84,9 @@ class Device {
   virtual void release_pinned(void* memory) = 0;
   // Returns when `from` may be changed again (at once for page-locked memory: keep it unchanged until synchronize()).
   virtual void upload(void* to, const void* from, int64_t bytes) = 0;
+  // From page-locked memory, beside what is queued later, but after all that is queued now: the memory may have been
+  // somebody else's. Seen by what is queued after wait_for(copied()).
+  virtual void upload_beside(void* to, const void* from, int64_t bytes) = 0;
   virtual void download(void* to, const void* from, int64_t bytes) = 0;  // returns when the bytes are there
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;      // inside the device
   virtual void fill(void* to, int byte, int64_t bytes) = 0;
@@ -95,9 +99,11 @@ class Device {
   virtual int occupancy(DeviceFunction function, int threads, int64_t shared_bytes) = 0;
 
   // ---- matrix products (cuBLASLt). prepare_gemm chooses the algorithm once, by timing the library's candidates on
-  // operands of its own where `tune`; run_gemm only launches. The handle lives as long as the device; equal shapes
-  // share.
+  // operands of its own where `tune`; run_gemm only launches. The handle lives as long as the device, or until it
+  // was released as often as prepared; equal shapes share.
   virtual int prepare_gemm(const GemmShape& shape, bool tune) = 0;
+  // Undoes one prepare_gemm(), for shapes that do not come again.
+  virtual void release_gemm(int handle) = 0;
   virtual int64_t gemm_workspace(int handle) const = 0;
   virtual void run_gemm(int handle, const GemmArgs& args, void* workspace) = 0;
 
@@ -116,8 +122,11 @@ class Device {
   virtual LaunchGraph end_capture() = 0;
   virtual void replay(const LaunchGraph& graph) = 0;
 
-  // ---- time
+  // ---- points in time
   virtual DeviceEvent record() = 0;
+  virtual DeviceEvent copied() = 0;                     // behind the copies of upload_beside() so far
+  virtual void wait_for(const DeviceEvent& event) = 0;  // what is queued from now on comes after it
+  virtual void await(const DeviceEvent& event) = 0;     // the caller waits
   virtual double elapsed(const DeviceEvent& from, const DeviceEvent& to) = 0;  // seconds; waits for `to`
   virtual void synchronize() = 0;
 };

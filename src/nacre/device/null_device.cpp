@@ -1,6 +1,7 @@
 #include "nacre/device/null_device.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 namespace nacre {
@@ -22,9 +23,13 @@ class NullDevice : public Device {
   int64_t peak_bytes() const override { return used_; }
   void reset_peak() override {}
   void trim() override {}
-  void* allocate_pinned(int64_t bytes) override { return allocate(bytes); }
-  void release_pinned(void*) override {}
+  // The host writes to it.
+  void* allocate_pinned(int64_t bytes) override {
+    return std::malloc(static_cast<size_t>(std::max<int64_t>(1, bytes)));
+  }
+  void release_pinned(void* memory) override { std::free(memory); }
   void upload(void*, const void*, int64_t) override {}
+  void upload_beside(void*, const void*, int64_t) override {}
   // Zeros: numbers that a host step may read.
   void download(void* to, const void*, int64_t bytes) override { std::memset(to, 0, static_cast<size_t>(bytes)); }
   void copy(void*, const void*, int64_t) override {}
@@ -35,6 +40,7 @@ class NullDevice : public Device {
   int occupancy(DeviceFunction, int, int64_t) override { return 1; }
 
   int prepare_gemm(const GemmShape&, bool) override { return 0; }
+  void release_gemm(int) override {}
   int64_t gemm_workspace(int) const override { return 0; }
   void run_gemm(int, const GemmArgs&, void*) override {}
 
@@ -47,6 +53,9 @@ class NullDevice : public Device {
   LaunchGraph end_capture() override { return std::make_shared<int>(0); }
   void replay(const LaunchGraph&) override {}
   DeviceEvent record() override { return std::make_shared<int>(0); }
+  DeviceEvent copied() override { return record(); }
+  void wait_for(const DeviceEvent&) override {}
+  void await(const DeviceEvent&) override {}
   double elapsed(const DeviceEvent&, const DeviceEvent&) override { return 0; }
   void synchronize() override {}
 

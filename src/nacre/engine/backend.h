@@ -35,6 +35,8 @@ class Backend {
   virtual std::shared_ptr<void> allocate(int64_t bytes) = 0;
   virtual int64_t available_bytes() = 0;
   virtual void write(void* to, const void* host, int64_t bytes) = 0;
+  // The same from any thread, beside what runs: seen by steps after the next begin_step(). `host` may change at once.
+  virtual void send(void* to, const void* host, int64_t bytes) { write(to, host, bytes); }
   virtual void read(void* host, const void* from, int64_t bytes) = 0;  // waits for the steps before it
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;
   virtual void clear(void* to, int64_t bytes) = 0;

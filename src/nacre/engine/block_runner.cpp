@@ -33,6 +33,32 @@ void* BlockRunner::place(const LeafValue& leaf) {
   return memory;
 }
 
+BlockRunner::Ready BlockRunner::make_ready(Blocks blocks, const std::vector<LeafValue>& leaves,
+                                           const std::map<std::string, int64_t>& room) {
+  Ready ready;
+  ready.executor = prepare(std::move(blocks));
+  Executor& batch = *ready.executor;
+  Backend& backend = batch.backend();
+  for (const auto& [name, bytes] : room) ready.leaves[name] = backend.allocate(bytes);
+  for (const LeafValue& leaf : leaves) {
+    std::shared_ptr<void>& memory = ready.leaves[leaf.name] = backend.allocate(leaf.values.bytes());
+    backend.send(memory.get(), leaf.values.raw(), leaf.values.bytes());
+  }
+  for (const auto& [name, data] : bound_) batch.bind(name, data);
+  for (const auto& [name, memory] : ready.leaves) batch.bind(name, memory.get());
+  for (const auto& [name, data] : outputs_) batch.bind_output(name, data);
+  std::shared_ptr<void> arena;
+  {
+    // Batches that are bound already keep the arena they have.
+    const std::lock_guard lock(mutex_);
+    arena_.at_least(batch.arena_bytes(), *backend_);
+    arena = arena_.data;
+  }
+  ConstantPool none;
+  batch.allocate(std::move(arena), none);
+  return ready;
+}
+
 void BlockRunner::run(Executor& batch, const std::vector<LeafValue>& leaves,
                       const std::map<std::string, void*>& in_place, const StepContext& step) {
   for (const auto& [name, data] : bound_) batch.bind(name, data);
@@ -45,6 +71,7 @@ void BlockRunner::run(Executor& batch, const std::vector<LeafValue>& leaves,
 }
 
 int64_t BlockRunner::bytes() const {
+  const std::lock_guard lock(mutex_);
   int64_t sum = arena_.bytes;
   for (const auto& [name, memory] : leaves_) sum += memory.bytes;
   return sum;

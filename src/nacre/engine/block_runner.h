@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,14 @@ class BlockRunner {
   // Plans the memory of a batch and prepares its graphs' forms. On the CPU it may be called from any thread, also while
   // another batch runs.
   std::unique_ptr<Executor> prepare(Blocks blocks) const;
+  // The same and all else that comes before the first kernel: leaves are sent to the back end, kernels are bound. From
+  // any thread on a GPU too.
+  struct Ready {
+    std::unique_ptr<Executor> executor;
+    std::map<std::string, std::shared_ptr<void>> leaves;  // in the back end's memory
+  };
+  // `room`: leaves, by their bytes, that are filled later.
+  Ready make_ready(Blocks blocks, const std::vector<LeafValue>& leaves, const std::map<std::string, int64_t>& room);
   // Runs a prepared batch. Leaves that are already in the back end's memory come as `in_place`.
   void run(Executor& batch, const std::vector<LeafValue>& leaves, const std::map<std::string, void*>& in_place,
            const StepContext& step);
@@ -48,6 +57,7 @@ class BlockRunner {
   std::shared_ptr<Backend> backend_;
   bool on_host_;
   std::map<std::string, void*> bound_, outputs_;
+  mutable std::mutex mutex_;  // of the arena
   Memory arena_;
   std::map<std::string, Memory> leaves_;  // on a device
   ConstantPool no_constants_;

@@ -9,6 +9,7 @@
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
 #include "nacre/base/trace.h"
+#include "nacre/engine/gpu/sink.h"
 #include "nacre/train/metrics.h"
 
 namespace nacre {
@@ -63,11 +64,24 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
   if (needs.training) {
     optimizer_ = std::make_unique<Optimizer>(run_.config.optimizer, *parameters_);
     make_plans(needs);
+    if (state_) place_features();
   }
   plan_seconds_ = now_seconds() - start_;
 }
 
 BatchSession::~BatchSession() = default;
+
+// Half of what is free: the rest is for batches.
+void BatchSession::place_features() {
+  const Tensor& features = run_.dataset.features;
+  const std::string size = human_bytes(static_cast<double>(features.bytes()));
+  if (features.bytes() > device_.backend->available_bytes() / 2) {
+    run_.notes.push_back("features (" + size + ") do not fit in device memory: each batch's rows are sent there");
+    return;
+  }
+  device_features_ = state_->leaf("x", features.raw(), features.bytes());
+  run_.notes.push_back("features (" + size + ") lie in device memory: rows are looked up there");
+}
 
 void BatchSession::make_sampler() {
   SampleOptions& o = run_.config.sampling;
@@ -189,16 +203,17 @@ void BatchSession::start() {
     state_->start(*optimizer_, *parameters_, gradients_);
     state_->push(*parameters_, optimizer_.get());
   }
-  sink_ = make_host_sink();
+  Tensor features = run_.dataset.features;
+  if (device_features_ != nullptr) features = Tensor(DType::f32, {run_.dataset.num_nodes(), 0});
+  sink_ = state_ && device_features_ == nullptr ? make_device_sink(device_.gpu->shared_device()) : make_host_sink();
   // Subgraphs are drawn from all vertices: an epoch meets each about once.
   std::vector<NodeId> all(sampler_->draws_seeds() ? static_cast<size_t>(run_.dataset.num_nodes()) : 0);
   std::iota(all.begin(), all.end(), NodeId{0});
   const Array<NodeId> seeds = all.empty() ? run_.dataset.splits.train : Array<NodeId>(std::move(all));
   loader_ = std::make_unique<BatchLoader>(*sampler_, BatchOrder(seeds, run_.config.batch_size, run_.config.seed, true),
-                                          run_.dataset.features, *sink_, run_.config.loader,
+                                          features, *sink_, run_.config.loader,
                                           [this](const Sample& sample) -> std::shared_ptr<void> {
-                                            // Views of a GPU's blocks are made where the device is used: one thread.
-                                            if (state_) return nullptr;
+                                            if (state_) return make_ready(sample);
                                             return runner_->prepare(Blocks(sample.blocks));
                                           });
 }
@@ -207,30 +222,66 @@ void BatchSession::begin_epoch(int64_t epoch, int64_t first) {
   loader_->begin_epoch(static_cast<uint64_t>(epoch), first);
 }
 
-double BatchSession::train_step(int64_t step, double lr) {
-  Batch batch = loader_->next();
-  const double start = now_seconds();
-  double loss = 0;
-  {
-    const TraceSpan span("train", "compute");
-    if (!batch.prepared) batch.prepared = runner_->prepare(Blocks(batch.sample.blocks));
-    auto& executor = *static_cast<Executor*>(batch.prepared.get());
-    std::vector<LeafValue> values = inputs_->gather(dfg_, batch.sample);
-    std::map<std::string, void*> in_place;
-    if (state_) {
-      const auto rows = static_cast<int64_t>(batch.sample.vertices.size());
-      values.push_back({"x", Tensor(DType::f32, {rows, run_.dataset.num_features()}, nullptr, batch.features)});
-    } else {
-      in_place["x"] = batch.features;
-    }
-    runner_->run(executor, values, in_place, {run_.config.seed, static_cast<uint64_t>(step)});
-    loss = *executor.output("loss");
+struct BatchSession::ReadyBatch {
+  BlockRunner::Ready ready;
+  std::shared_ptr<void> ids;  // of the vertices, where features lie in device memory
+};
+
+std::shared_ptr<void> BatchSession::make_ready(const Sample& sample) {
+  const int64_t rows = sample.vertices.size();
+  const auto batch = std::make_shared<ReadyBatch>();
+  batch->ready = runner_->make_ready(Blocks(sample.blocks), inputs_->gather(dfg_, sample),
+                                     {{"x", rows * run_.dataset.num_features() * 4}});
+  if (device_features_ != nullptr) {
+    Backend& backend = batch->ready.executor->backend();
+    batch->ids = backend.allocate(rows * 4);
+    backend.send(batch->ids.get(), sample.vertices.data(), rows * 4);
   }
-  const TraceSpan span("train", "optimizer");
-  if (state_) {
+  return batch;
+}
+
+double BatchSession::run_ready(const Batch& batch, int64_t step, double lr) {
+  auto& own = *static_cast<ReadyBatch*>(batch.prepared.get());
+  Executor& executor = *own.ready.executor;
+  const StepContext context{run_.config.seed, static_cast<uint64_t>(step)};
+  {
+    const TraceSpan span("train", "launch");
+    executor.backend().begin_step(context);
+    const int64_t rows = batch.sample.vertices.size();
+    const int64_t width = run_.dataset.num_features();
+    void* x = own.ready.leaves.at("x").get();
+    if (device_features_ != nullptr) {
+      device_.gpu->gather_rows(device_features_, static_cast<const NodeId*>(own.ids.get()), x, {rows, width});
+    } else {
+      device_.backend->copy(x, batch.features, rows * width * 4);
+    }
+    executor.run_once(context);
     state_->update(lr);
     host_is_old_ = true;
+  }
+  const TraceSpan span("train", "device");
+  return *executor.output("loss");
+}
+
+double BatchSession::train_step(int64_t step, double lr) {
+  Batch batch;
+  {
+    const TraceSpan span("train", "wait for a batch");
+    batch = loader_->next();
+  }
+  const double start = now_seconds();
+  double loss = 0;
+  if (state_) {
+    loss = run_ready(batch, step, lr);
   } else {
+    auto& executor = *static_cast<Executor*>(batch.prepared.get());
+    {
+      const TraceSpan span("train", "compute");
+      runner_->run(executor, inputs_->gather(dfg_, batch.sample), {{"x", batch.features}},
+                   {run_.config.seed, static_cast<uint64_t>(step)});
+      loss = *executor.output("loss");
+    }
+    const TraceSpan span("train", "optimizer");
     optimizer_->step(*parameters_, gradients_, lr);
   }
   compute_seconds_ += now_seconds() - start;

@@ -66,6 +66,11 @@ class BatchSession : public VertexModel {
   void make_sampler();
   void make_plans(const SessionNeeds& needs);
   void* parameter_place(const std::string& name);
+  void place_features();
+  // On a GPU: all of a batch that can be done before it is its turn; and its turn.
+  struct ReadyBatch;
+  std::shared_ptr<void> make_ready(const Sample& sample);
+  double run_ready(const Batch& batch, int64_t step, double lr);
 
   double start_;
   RunData run_;
@@ -76,8 +81,9 @@ class BatchSession : public VertexModel {
   Dfg dfg_;
   std::unique_ptr<Parameters> parameters_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<DeviceState> state_;  // on a GPU
-  bool host_is_old_ = false;            // the device has newer weights than the host
+  std::unique_ptr<DeviceState> state_;     // on a GPU
+  const void* device_features_ = nullptr;  // of all vertices; null: they are sent with the batches
+  bool host_is_old_ = false;               // the device has newer weights than the host
   std::shared_ptr<void> gradient_memory_;
   std::vector<const float*> gradients_;
   std::unique_ptr<BlockRunner> runner_;

@@ -6,6 +6,7 @@
 
 #include "nacre/base/error.h"
 #include "nacre/engine/gpu/rows_parts.h"
+#include "nacre/kernel/cuda/sample.h"
 
 namespace nacre {
 GpuLoader::GpuLoader(std::shared_ptr<Device> device, Compile compile)
@@ -19,6 +20,7 @@ std::shared_ptr<GpuLoader> GpuLoader::open(DevicePlugin& plugin, std::shared_ptr
 }
 
 DeviceFunction GpuLoader::function(const cuda::Source& source) {
+  const std::lock_guard lock(mutex_);
   DeviceFunction& slot = functions_[source.text];
   if (slot == nullptr) slot = device_->load(compile_(source), source.name);
   return slot;
@@ -27,6 +29,7 @@ DeviceFunction GpuLoader::function(const cuda::Source& source) {
 GpuContext::GpuContext(std::shared_ptr<GpuLoader> loader, std::shared_ptr<GraphViews> views, const GpuOptions& options)
     : loader_(std::move(loader)), device_(loader_->device()), views_(std::move(views)), options_(options) {
   step_ = allocate(cuda::kStepBytes);
+  pinned_ = std::make_shared<PinnedPool>(device_);
 }
 
 GpuContext::GpuContext(std::shared_ptr<GpuContext> parent)
@@ -35,8 +38,32 @@ GpuContext::GpuContext(std::shared_ptr<GpuContext> parent)
       device_(parent_->device_),
       views_(std::make_shared<GraphViews>(parent_->views_)),
       options_(parent_->options_),
-      step_(parent_->step_) {
+      step_(parent_->step_),
+      pinned_(parent_->pinned_) {
   options_.tune = false;
+}
+
+GpuContext::~GpuContext() {
+  arrived();  // the memory is given to others now
+  for (const int handle : products_) device_->release_gemm(handle);
+}
+
+void GpuContext::send(void* to, const void* host, int64_t bytes) {
+  if (bytes == 0) return;
+  if (!parent_) return device_->upload(to, host, bytes);
+  pinned_->send(staged_, to, host, bytes);
+  sent_ = device_->copied();
+}
+
+void GpuContext::arrived() {
+  if (sent_) device_->wait_for(sent_);
+  sent_.reset();
+}
+
+int GpuContext::prepare_gemm(const GemmShape& shape, bool tune) {
+  const int handle = device_->prepare_gemm(shape, tune);
+  if (parent_) products_.push_back(handle);
+  return handle;
 }
 
 std::shared_ptr<void> GpuContext::allocate(int64_t bytes) {
@@ -49,7 +76,7 @@ const void* GpuContext::keep(const std::string& key, const void* host, int64_t b
   if (!memory) {
     memory = allocate(bytes);
     resident_bytes_ += bytes;
-    if (bytes > 0) device_->upload(memory.get(), host, bytes);
+    send(memory.get(), host, bytes);
   }
   return memory.get();
 }
@@ -103,6 +130,14 @@ Step GpuContext::launch(const cuda::Source& source, int64_t blocks, LaunchArgs a
   if (blocks <= 0) return [] {};
   const LaunchShape shape{blocks, source.threads, source.shared_bytes};
   return [device = device_.get(), f, shape, args]() mutable { device->launch(f, shape, args.pointers()); };
+}
+
+void GpuContext::gather_rows(const void* table, const NodeId* ids, void* out, const RowsOf& rows) {
+  const cuda::Source source = cuda::gather_rows(rows.width);
+  const int64_t threads = cuda::gather_threads(rows.count, rows.width);
+  LaunchArgs args;
+  args.add(table).add(ids).add(out).add(rows.count);
+  launch(source, (threads + source.threads - 1) / source.threads, args)();
 }
 
 int GpuKernel::layer() const {

@@ -5,11 +5,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "nacre/device/device.h"
 #include "nacre/engine/executor.h"
+#include "nacre/engine/gpu/sink.h"
 #include "nacre/kernel/cuda/source.h"
 
 namespace nacre {
@@ -64,7 +66,8 @@ struct GpuOptions {
   int64_t cache_bytes = 0;  // that gathered rows should fit; 0 = the device's second-level cache
 };
 
-// Sources made into functions of a device; shared by everything that runs there. Equal sources are loaded once.
+// Sources made into functions of a device; shared by everything that runs there. Equal sources are loaded once. May be
+// asked from any thread.
 class GpuLoader {
  public:
   // `compile` gives the image of a source: through the plug-in's compiler and the cache on disk, or otherwise.
@@ -79,16 +82,22 @@ class GpuLoader {
  private:
   std::shared_ptr<Device> device_;
   Compile compile_;
+  std::mutex mutex_;
   std::map<std::string, DeviceFunction> functions_;  // by source text
 };
 
 class GpuContext {
  public:
   GpuContext(std::shared_ptr<GpuLoader> loader, std::shared_ptr<GraphViews> views, const GpuOptions& options);
-  // Sees what `parent` holds, keeps for itself what it makes, tunes nothing.
+  // Sees what `parent` holds, keeps for itself what it makes, tunes nothing. It may be filled by any thread while
+  // `parent` does not change: bytes are sent beside what the device does, and arrived() makes that wait for them.
   explicit GpuContext(std::shared_ptr<GpuContext> parent);
+  ~GpuContext();
+  GpuContext(const GpuContext&) = delete;
+  GpuContext& operator=(const GpuContext&) = delete;
 
   Device& device() { return *device_; }
+  const std::shared_ptr<Device>& shared_device() const { return device_; }
   const GpuOptions& options() const { return options_; }
   GraphViews& host_views() { return *views_; }
   // Device copy of a host array that outlives this object, made once and known by its address.
@@ -138,6 +147,17 @@ class GpuContext {
   // Two words, seed and step, in device memory.
   const void* step() const { return step_.get(); }
   std::shared_ptr<void> allocate(int64_t bytes);
+  // Bytes of the host, which may change when this returns.
+  void send(void* to, const void* host, int64_t bytes);
+  void arrived();
+  // A context with a parent gives the product back when it goes.
+  int prepare_gemm(const GemmShape& shape, bool tune);
+
+  // out[i] = the row ids[i] of a table of floats; queued.
+  struct RowsOf {
+    int64_t count, width;
+  };
+  void gather_rows(const void* table, const NodeId* ids, void* out, const RowsOf& rows);
 
   // Nothing to do when there are no blocks.
   Step launch(const cuda::Source& source, int64_t blocks, LaunchArgs args);
@@ -168,6 +188,10 @@ class GpuContext {
   std::map<std::string, Derived> derived_;
   int64_t constants_ = 0;
   std::shared_ptr<void> step_;
+  std::shared_ptr<PinnedPool> pinned_;
+  PinnedPool::Block staged_;
+  DeviceEvent sent_;  // behind the last bytes; null: they have arrived
+  std::vector<int> products_;
 };
 
 // One kernel being bound: what the families of binders below are given.

@@ -64,7 +64,9 @@ class GpuBackend : public Backend {
   }
   Step bind(const Executor& executor, const Kernel& kernel, const cpu::Scratch&, void* workspace) override {
     if (runs_on_host(kernel, executor.plan().dfg) && !kernel.once) on_host_ = true;
-    return family_of(kernel, executor.plan().dfg).bind({*context_, executor, kernel}, workspace);
+    Step step = family_of(kernel, executor.plan().dfg).bind({*context_, executor, kernel}, workspace);
+    // What is computed once comes before the first begin_step().
+    return kernel.once ? then([context = context_] { context->arrived(); }, std::move(step)) : step;
   }
 
   std::shared_ptr<void> allocate(int64_t bytes) override { return context_->allocate(bytes); }
@@ -72,6 +74,7 @@ class GpuBackend : public Backend {
   void write(void* to, const void* host, int64_t bytes) override {
     if (bytes > 0) device().upload(to, host, bytes);
   }
+  void send(void* to, const void* host, int64_t bytes) override { context_->send(to, host, bytes); }
   void read(void* host, const void* from, int64_t bytes) override {
     if (bytes > 0) device().download(host, from, bytes);
   }
@@ -85,6 +88,7 @@ class GpuBackend : public Backend {
 
   void prepared() override { context_->constants_changed(); }
   void begin_step(const StepContext& step) override {
+    context_->arrived();
     if (started_ && step.seed == step_.seed && step.step == step_.step) return;
     started_ = true;
     step_ = step;
@@ -94,6 +98,7 @@ class GpuBackend : public Backend {
 
   Step record(const std::vector<Step>& steps) override {
     if (on_host_) return {};
+    context_->arrived();
     device().begin_capture();
     for (const Step& step : steps) step();
     const LaunchGraph graph = device().end_capture();
@@ -101,6 +106,7 @@ class GpuBackend : public Backend {
   }
 
   double seconds(const Step& step) override {
+    context_->arrived();
     const DeviceEvent from = device().record();
     step();
     const DeviceEvent to = device().record();

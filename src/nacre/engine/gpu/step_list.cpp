@@ -18,8 +18,7 @@ void StepList::launch(const cuda::Source& source, int64_t blocks, const std::fun
 void StepList::product(GemmShape shape, const GemmArgs& args, bool worth_timing) {
   if (shape.m == 0 || shape.n == 0) return;
   const double flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
-  const int handle =
-      context_.device().prepare_gemm(shape, context_.options().tune && (worth_timing || flops >= kTuneFlops));
+  const int handle = context_.prepare_gemm(shape, context_.options().tune && (worth_timing || flops >= kTuneFlops));
   gemm_bytes_ = std::max(gemm_bytes_, context_.device().gemm_workspace(handle));
   if (!sizing_) calls_.push_back({{}, handle, args});
 }

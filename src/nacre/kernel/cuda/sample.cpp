@@ -386,6 +386,13 @@ ENTRY take_values(const i64* __restrict__ edges, const VALUE* __restrict__ from,
 }
 )";
 
+constexpr const char* kGatherRows = R"(
+ENTRY gather_rows(const WORD* __restrict__ table, const u32* __restrict__ ids, WORD* __restrict__ out, i64 rows) {
+  const i64 i = HERE, row = i / WORDS;
+  if (row < rows) out[i] = __ldg(table + (i64)ids[row] * WORDS + i % WORDS);
+}
+)";
+
 Source make(const char* name, const std::string& text, int threads = kThreads, int64_t shared_bytes = 0) {
   Source s;
   s.name = name;
@@ -432,6 +439,13 @@ Source number_new() { return make("number_new", kNumberNew); }
 Source keep_known() { return make("keep_known", kKeepKnown); }
 Source relabel() { return make("relabel", kRelabel); }
 Source block_rows() { return make("block_rows", kBlockRows); }
+
+int64_t gather_threads(int64_t rows, int64_t width) { return rows * (width % 4 == 0 ? width / 4 : width); }
+
+Source gather_rows(int64_t width) {
+  return make("gather_rows", std::string("#define WORD ") + (width % 4 == 0 ? "float4" : "float") + "\n" +
+                                 defines({{"WORDS", gather_threads(1, width)}}) + kGatherRows);
+}
 
 Source take_values(bool wide) {
   return make("take_values", std::string("#define VALUE ") + (wide ? "u32" : "u16") + "\n" + kTakeValues);

@@ -45,6 +45,10 @@ Source keep_known();
 Source relabel();
 // block_rows(offsets, dst_ptr, edge_ptr, batches, row_ptr, count): row_ptr of batch b from dst_ptr[b] + b on.
 Source block_rows();
+// gather_rows(table, ids: u32*, out, rows: i64): rows of `width` floats.
+Source gather_rows(int64_t width);
+// Threads that it takes.
+int64_t gather_threads(int64_t rows, int64_t width);
 // take_values(edges, from, to, count): of 4 or 2 bytes.
 Source take_values(bool wide);
 
