@@ -74,6 +74,7 @@ struct Bench {
     }
   }
   void check_epoch(uint64_t epoch, int64_t first = 0) {
+    sink.over();
     loader.begin_epoch(epoch, first);
     for (int64_t b = first; b < loader.num_batches(); ++b) {
       check(next(), epoch, b);

@@ -23,6 +23,7 @@ LoaderContext::LoaderContext(const Sampler& s, Tensor f, FeatureSink& k, const L
       clock(std::max(1, hops)) {}
 
 void LoaderContext::look_up(std::span<const NodeId> ids, void* to) const {
+  if (row_bytes == 0) return;
   const auto* from = static_cast<const char*>(features.raw());
   auto* out = static_cast<char*>(to);
   const auto bytes = static_cast<size_t>(row_bytes);
