@@ -47,6 +47,7 @@ void* CheckedSink::buffer(int slot, int64_t bytes) {
   Slot& s = at(slot);
   const Visit visit(s);
   open(s);
+  s.asked = true;
   if (static_cast<size_t>(bytes) > s.host.size()) {
     std::vector<char> larger(static_cast<size_t>(bytes), kPoison);
     std::copy(s.host.begin(), s.host.end(), larger.begin());
@@ -62,6 +63,7 @@ void CheckedSink::send(int slot, int64_t begin, int64_t end) {
   const Visit visit(s);
   open(s);
   ++sends;
+  EXPECT_TRUE(s.asked) << "a batch begins with its buffer";
   if (fail_send_after >= 0 && fail_send_after-- == 0) throw std::runtime_error("the link is down");
   if (begin == 0) s.sent = 0;  // a batch that was dropped may have got further
   EXPECT_EQ(begin, s.sent) << "rows are sent in order";
@@ -77,7 +79,7 @@ void* CheckedSink::finish(int slot, int64_t bytes) {
   const Visit visit(s);
   EXPECT_EQ(s.sent, bytes);
   if (s.open) --open_;
-  s.open = false;
+  s.open = s.asked = false;
   s.computed = true;
   last_ = &s;
   return s.device.data();

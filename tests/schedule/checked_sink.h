@@ -31,7 +31,7 @@ class CheckedSink : public FeatureSink {
   struct Slot {
     std::vector<char> host, device;
     int64_t sent = 0;
-    bool open = false, computed = false;
+    bool open = false, asked = false, computed = false;
     std::atomic<int> inside{0};
   };
   class Visit;

@@ -45,7 +45,7 @@ void BatchJob::start(int64_t index, std::span<const NodeId> seeds, uint64_t epoc
   chunks_.clear();
   chunks_found_ = 0;
   lookups_ = 0;
-  making_room_ = sending_ = false;
+  making_room_ = sending_ = has_buffer_ = false;
   reindexed_ = 0;
   prepare_given_ = prepared_ = false;
   pending_ = 0;
@@ -152,6 +152,7 @@ void BatchJob::done(const Subtask& task, std::vector<Subtask>& ready) {
       break;
     case Subtask::Kind::make_room:
       making_room_ = false;
+      has_buffer_ = true;
       capacity_ = task.end;
       break;
     case Subtask::Kind::look_up: {
@@ -199,12 +200,12 @@ void BatchJob::after_reindex(int hop, std::vector<Subtask>& ready) {
 void BatchJob::advance(std::vector<Subtask>& ready) {
   // The buffer may move when it grows, so nobody writes to it or sends from it then. An eighth to spare: batches are of
   // about one size.
-  if (!making_room_ && hops_open_ > 0 && (given_ < open_ || capacity_ < 0)) {
-    if (open_ <= capacity_) {
+  if (!making_room_ && hops_open_ > 0 && (given_ < open_ || !has_buffer_)) {
+    if (open_ <= capacity_ && has_buffer_) {
       emit_lookups(ready);
     } else if (lookups_ == 0 && !sending_) {
       making_room_ = true;
-      emit({Subtask::Kind::make_room, hops_open_ - 1, 0, open_ + open_ / 8}, ready);
+      emit({Subtask::Kind::make_room, hops_open_ - 1, 0, open_ <= capacity_ ? capacity_ : open_ + open_ / 8}, ready);
     }
   }
   const bool may_send = context_.options.stream || (all_open() && found_ == open_);

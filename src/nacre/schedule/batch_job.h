@@ -86,7 +86,8 @@ class BatchJob {
   std::vector<int64_t> hop_end_;          // per hop: vertices known after it
 
   char* buffer_ = nullptr;
-  int64_t capacity_ = -1;  // rows that fit; none asked for yet
+  int64_t capacity_ = 0;     // rows that fit
+  bool has_buffer_ = false;  // asked for, for this batch
   // Rows: of hops K may work on, of which K's subtasks were given out, all those before which are looked up, sent.
   int64_t open_ = 0, given_ = 0, found_ = 0, sent_ = 0;
   int hops_open_ = 0;
