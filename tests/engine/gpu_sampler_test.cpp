@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "nacre/base/error.h"
+#include "nacre/engine/gpu/loader_sampler.h"
+#include "nacre/engine/gpu/sink.h"
 #include "nacre/kernel/cuda/sample.h"
 #include "sample/checks.h"
 #include "support/big_graphs.h"
@@ -112,6 +114,71 @@ TEST_F(GpuSamplerTest, WrongSeeds) {
   EXPECT_TRUE(on_device.sample({}).empty());
 }
 
+// Drawn ahead for a loader: in order, out of order, of another order, of another epoch.
+TEST_F(GpuSamplerTest, BatchesAhead) {
+  const Graph graph = typed_weighted_graph({.vertices = 300, .edges = 2500, .hub_edges = 100, .seed = 8});
+  const SampleOptions options = draw_options({4, 3}, false, false);
+  const Sampler host(graph, options);
+  Sampler sampler(graph, options);
+  const Array<NodeId> ids(all_vertices(graph));
+  const auto sampling = std::make_shared<DeviceSampling>(loader_, host, BatchOrder(ids, 70, options.seed, true), 3);
+  sampler.draw_with([sampling] { return sampling->make_batch_sampler(); });
+  BatchOrder order(ids, 70, options.seed, true);
+  for (const uint64_t epoch : {0, 2}) {
+    order.begin_epoch(epoch);
+    for (const int64_t b : {0, 1, 3, 2, 4, 4}) {
+      const SampleKey key{epoch, static_cast<uint64_t>(b)};
+      expect_equal(sampler.sample(order.batch(b), key), host.sample(order.batch(b), key));
+    }
+  }
+  const std::vector<NodeId> others = {5, 250, 7};
+  expect_equal(sampler.sample(others, {2, 1}), host.sample(others, {2, 1}));
+  EXPECT_EQ(sampler.make_batch_sampler()->hops(), 2);
+}
+
+// What was written and sent stays when the buffer grows; slots are used again.
+TEST_F(GpuSamplerTest, RowsSentToTheDevice) {
+  const std::unique_ptr<FeatureSink> sink = make_device_sink(loader_->device());
+  for (const int64_t bytes : {5000, 3000, 9000}) {
+    for (const int slot : {0, 2}) {
+      const auto value = [&](int64_t i) { return static_cast<char>(i * 7 + bytes + slot); };
+      auto* to = static_cast<char*>(sink->buffer(slot, 1000));
+      for (int64_t i = 0; i < 1000; ++i) to[i] = value(i);
+      sink->send(slot, 0, 600);
+      to = static_cast<char*>(sink->buffer(slot, bytes));
+      for (int64_t i = 1000; i < bytes; ++i) to[i] = value(i);
+      sink->send(slot, 600, bytes);
+      std::vector<char> got(static_cast<size_t>(bytes));
+      loader_->device()->download(got.data(), sink->finish(slot, bytes), bytes);
+      for (int64_t i = 0; i < bytes; ++i) ASSERT_EQ(got[static_cast<size_t>(i)], value(i)) << i;
+    }
+  }
+}
+
+// A batch's context sends beside what runs; rows are looked up on the device.
+TEST_F(GpuSamplerTest, RowsLookedUpOnTheDevice) {
+  const auto root = std::make_shared<GpuContext>(loader_, std::make_shared<GraphViews>(), GpuOptions{});
+  for (const int64_t width : {1, 6, 8}) {
+    std::vector<float> table(static_cast<size_t>(50 * width));
+    for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<float>(i);
+    const std::vector<NodeId> ids = {49, 0, 7, 7, 31};
+    GpuContext batch(root);
+    const auto there = batch.allocate(static_cast<int64_t>(table.size()) * 4);
+    const auto ids_there = batch.allocate(5 * 4);
+    const auto out = batch.allocate(5 * width * 4);
+    batch.send(there.get(), table.data(), static_cast<int64_t>(table.size()) * 4);
+    batch.send(ids_there.get(), ids.data(), 5 * 4);
+    batch.arrived();
+    root->gather_rows(there.get(), static_cast<const NodeId*>(ids_there.get()), out.get(), {5, width});
+    std::vector<float> got(static_cast<size_t>(5 * width));
+    loader_->device()->download(got.data(), out.get(), 5 * width * 4);
+    for (int64_t i = 0; i < 5 * width; ++i) {
+      EXPECT_EQ(got[static_cast<size_t>(i)],
+                static_cast<float>(ids[static_cast<size_t>(i / width)] * width + i % width));
+    }
+  }
+}
+
 TEST(GpuSamplerSources, WhatCannotBeDrawn) {
   SampleOptions options = draw_options({5}, false, false);
   EXPECT_EQ(GpuSampler::why_not(options), "");
@@ -124,9 +191,10 @@ TEST(GpuSamplerSources, Compile) {
   std::string why;
   DevicePlugin* plugin = device_plugin(&why);
   if (plugin == nullptr) GTEST_SKIP() << why;
-  std::vector<cuda::Source> sources = {cuda::number_seeds(), cuda::take_ends(),  cuda::pick_all(),
-                                       cuda::mark_first(),   cuda::number_new(), cuda::keep_known(),
-                                       cuda::relabel(),      cuda::block_rows(), cuda::take_values(true)};
+  std::vector<cuda::Source> sources = {cuda::number_seeds(), cuda::take_ends(),   cuda::pick_all(),
+                                       cuda::mark_first(),   cuda::number_new(),  cuda::keep_known(),
+                                       cuda::relabel(),      cuda::block_rows(),  cuda::take_values(true),
+                                       cuda::gather_rows(7), cuda::gather_rows(8)};
   for (const bool replace : {false, true}) {
     sources.push_back(cuda::look_up_rows(5, replace));
     sources.push_back(cuda::count_weighted(5, replace));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -100,6 +101,8 @@ class Sampler {
   // GraphSAINT's kinds: batches have no seeds of their own.
   bool draws_seeds() const { return options().kind >= SamplerKind::saint_vertex; }
   std::unique_ptr<BatchSampler> make_batch_sampler() const;
+  // Who makes them instead of the host; the samples must be the same. Before others use this.
+  void draw_with(std::function<std::unique_ptr<BatchSampler>()> make);
   // All subtasks of one batch, on the calling thread. Seeds must be distinct. `saint` draws its own vertices: `seeds`
   // is empty, and the sample's seeds are all vertices of the subgraph.
   Sample sample(std::span<const NodeId> seeds, const SampleKey& key) const;

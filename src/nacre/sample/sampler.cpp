@@ -18,6 +18,7 @@ struct Sampler::State {
   SampleOptions options;
   int layers = 0;
   std::unique_ptr<SaintShared> saint;  // refers to graph and options
+  std::function<std::unique_ptr<BatchSampler>()> make;
 };
 
 Sampler::Sampler(Graph graph, SampleOptions options) : state_(std::make_unique<State>()) {
@@ -34,8 +35,11 @@ const Graph& Sampler::graph() const { return state_->graph; }
 const SampleOptions& Sampler::options() const { return state_->options; }
 int Sampler::layers() const { return state_->layers; }
 
+void Sampler::draw_with(std::function<std::unique_ptr<BatchSampler>()> make) { state_->make = std::move(make); }
+
 std::unique_ptr<BatchSampler> Sampler::make_batch_sampler() const {
   const State& s = *state_;
+  if (s.make) return s.make();
   if (s.saint) return make_saint_sampler(s.graph, s.options, s.layers, *s.saint);
   if (s.options.kind == SamplerKind::layer) return make_layer_sampler(s.graph, s.options, s.layers);
   return make_neighbor_sampler(s.graph, s.options, s.layers);

@@ -8,7 +8,9 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
+#include "nacre/base/parallel.h"
 #include "nacre/base/trace.h"
+#include "nacre/engine/gpu/loader_sampler.h"
 #include "nacre/engine/gpu/sink.h"
 #include "nacre/train/metrics.h"
 
@@ -28,6 +30,9 @@ Sampling sampling_of(const SampleOptions& o) {
 
 bool is_saint(SamplerKind kind) { return kind != SamplerKind::neighbor && kind != SamplerKind::layer; }
 
+// A batch takes several threads' time to make ready, and a GPU little to compute.
+int batches_ahead() { return std::clamp(num_threads() * 3 / 4, LoaderOptions{}.in_flight, 12); }
+
 }  // namespace
 
 BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds& needs)
@@ -40,6 +45,8 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
     throw UserError("--mode minibatch", "vertices of several kinds with features of their own are trained whole",
                     "use --mode full");
   }
+  LoaderOptions& loader = run_.config.loader;
+  if (device_.gpu && loader.in_flight == LoaderOptions{}.in_flight) loader.in_flight = batches_ahead();
   ModelOptions options = run_.config.model;
   if (needs.training) {
     make_sampler();
@@ -64,12 +71,28 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
   if (needs.training) {
     optimizer_ = std::make_unique<Optimizer>(run_.config.optimizer, *parameters_);
     make_plans(needs);
-    if (state_) place_features();
+    if (state_) {
+      place_features();
+      sample_on_device();
+    }
   }
   plan_seconds_ = now_seconds() - start_;
 }
 
 BatchSession::~BatchSession() = default;
+
+void BatchSession::sample_on_device() {
+  if (!GpuSampler::why_not(run_.config.sampling).empty()) return;
+  const int ahead = run_.config.loader.in_flight + 1;
+  // Tables, and samples that nobody has taken yet.
+  const int64_t bytes = run_.dataset.graph.bytes() + ahead * (run_.dataset.num_nodes() * 4 + largest_arena_ / 4);
+  if (bytes > device_.backend->available_bytes() / 4) return;
+  const std::shared_ptr<GpuLoader> beside = open_beside(run_.config);
+  if (!beside) return;
+  const auto sampling = std::make_shared<DeviceSampling>(beside, *sampler_, batch_order(), ahead);
+  sampler_->draw_with([sampling] { return sampling->make_batch_sampler(); });
+  run_.notes.emplace_back("neighbours are drawn on the device");
+}
 
 // Half of what is free: the rest is for batches.
 void BatchSession::place_features() {
@@ -145,6 +168,7 @@ void BatchSession::make_plans(const SessionNeeds& needs) {
   const std::vector<Sample> trials = trial_batches(kTrialBatches);
   std::vector<TrialBlocks> blocks;
   std::vector<std::vector<LeafValue>> values;
+  values.reserve(trials.size());
   for (const Sample& sample : trials) values.push_back(leaves(dfg_, sample));
   for (size_t i = 0; i < trials.size(); ++i) {
     blocks.push_back({Blocks(trials[i].blocks), [this, &values, i](Executor& e) { bind(e, values[i]); }});
@@ -206,16 +230,19 @@ void BatchSession::start() {
   Tensor features = run_.dataset.features;
   if (device_features_ != nullptr) features = Tensor(DType::f32, {run_.dataset.num_nodes(), 0});
   sink_ = state_ && device_features_ == nullptr ? make_device_sink(device_.gpu->shared_device()) : make_host_sink();
-  // Subgraphs are drawn from all vertices: an epoch meets each about once.
-  std::vector<NodeId> all(sampler_->draws_seeds() ? static_cast<size_t>(run_.dataset.num_nodes()) : 0);
-  std::iota(all.begin(), all.end(), NodeId{0});
-  const Array<NodeId> seeds = all.empty() ? run_.dataset.splits.train : Array<NodeId>(std::move(all));
-  loader_ = std::make_unique<BatchLoader>(*sampler_, BatchOrder(seeds, run_.config.batch_size, run_.config.seed, true),
-                                          features, *sink_, run_.config.loader,
+  loader_ = std::make_unique<BatchLoader>(*sampler_, batch_order(), features, *sink_, run_.config.loader,
                                           [this](const Sample& sample) -> std::shared_ptr<void> {
                                             if (state_) return make_ready(sample);
                                             return runner_->prepare(Blocks(sample.blocks));
                                           });
+}
+
+BatchOrder BatchSession::batch_order() const {
+  // Subgraphs are drawn from all vertices: an epoch meets each about once.
+  std::vector<NodeId> all(sampler_->draws_seeds() ? static_cast<size_t>(run_.dataset.num_nodes()) : 0);
+  std::iota(all.begin(), all.end(), NodeId{0});
+  const Array<NodeId> seeds = all.empty() ? run_.dataset.splits.train : Array<NodeId>(std::move(all));
+  return BatchOrder(seeds, run_.config.batch_size, run_.config.seed, true);
 }
 
 void BatchSession::begin_epoch(int64_t epoch, int64_t first) {

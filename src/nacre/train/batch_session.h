@@ -67,6 +67,8 @@ class BatchSession : public VertexModel {
   void make_plans(const SessionNeeds& needs);
   void* parameter_place(const std::string& name);
   void place_features();
+  void sample_on_device();
+  BatchOrder batch_order() const;
   // On a GPU: all of a batch that can be done before it is its turn; and its turn.
   struct ReadyBatch;
   std::shared_ptr<void> make_ready(const Sample& sample);

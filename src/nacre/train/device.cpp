@@ -79,6 +79,13 @@ RunDevice open_device(const RunConfig& config, std::shared_ptr<GraphViews> views
   return run;
 }
 
+std::shared_ptr<GpuLoader> open_beside(const RunConfig& config) {
+  const DeviceChoice choice = choose_device(config.device, config.precision);
+  if (!choice.gpu || choice.multiprocessors > 0) return nullptr;
+  DevicePlugin& plugin = *device_plugin();
+  return GpuLoader::open(plugin, plugin.open(choice.index, 0));
+}
+
 DeviceState::DeviceState(std::shared_ptr<GpuContext> gpu, const Parameters& parameters)
     : gpu_(std::move(gpu)), values_(gpu_->allocate(parameters.bytes())) {}
 

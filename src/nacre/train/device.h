@@ -29,6 +29,8 @@ struct RunDevice {
   std::string name;  // "cpu", or the GPU's
 };
 RunDevice open_device(const RunConfig& config, std::shared_ptr<GraphViews> views);
+// The same GPU once more, for work beside the run's; null for virtual devices and on the host.
+std::shared_ptr<GpuLoader> open_beside(const RunConfig& config);
 
 // Leaves, parameters and optimiser of a run in device memory. The host's copies are brought up to date by pull().
 class DeviceState {

@@ -1,4 +1,5 @@
-// The plain implementation of a node, run on the host: its operands are brought there, its result is sent back.
+// The plain implementation of a node, run on the host: its operands are brought there, its result is sent back. A node
+// without operands depends on the blocks alone: it is computed when it is bound, and copied when it runs.
 #include "nacre/engine/gpu/bind_host.h"
 
 #include "nacre/engine/gpu/context.h"
@@ -49,9 +50,25 @@ Step run_on_host(const GpuKernel& k, NodeRef root) {
   };
 }
 
+Step copy_known(const GpuKernel& k, NodeRef root) {
+  const Node& node = k.node(root);
+  Tensor host(node.type.dtype, {k.rows(root) * node.type.row_size()});
+  ref::run<float>(node, k.executor.blocks(), {}, {}, {host.raw(), node.type, k.rows(root)});
+  const int64_t bytes = host.bytes();
+  const std::shared_ptr<void> there = k.context.allocate(bytes);
+  k.context.send(there.get(), host.raw(), bytes);
+  return [there, &device = k.context.device(), to = k.pointer(root), bytes] {
+    if (bytes > 0) device.copy(to, there.get(), bytes);
+  };
+}
+
+Step bind_node(const GpuKernel& k, NodeRef root) {
+  return k.node(root).inputs.empty() ? copy_known(k, root) : run_on_host(k, root);
+}
+
 Step bind_host(const GpuKernel& k, void*) {
-  const Step first = run_on_host(k, k.kernel.root);
-  return k.kernel.second < 0 ? first : then(first, run_on_host(k, k.kernel.second));
+  const Step first = bind_node(k, k.kernel.root);
+  return k.kernel.second < 0 ? first : then(first, bind_node(k, k.kernel.second));
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ class GpuBackend : public Backend {
     return family_of(kernel, executor.plan().dfg).needs({*context_, executor, kernel});
   }
   Step bind(const Executor& executor, const Kernel& kernel, const cpu::Scratch&, void* workspace) override {
-    if (runs_on_host(kernel, executor.plan().dfg) && !kernel.once) on_host_ = true;
+    if (waits_for_host(kernel, executor.plan().dfg) && !kernel.once) on_host_ = true;
     Step step = family_of(kernel, executor.plan().dfg).bind({*context_, executor, kernel}, workspace);
     // What is computed once comes before the first begin_step().
     return kernel.once ? then([context = context_] { context->arrived(); }, std::move(step)) : step;

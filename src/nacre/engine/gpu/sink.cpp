@@ -100,13 +100,12 @@ PinnedPool::Block PinnedPool::take(int64_t bytes) {
   } else {
     device_->await(found.copied);
   }
-  return {{found.memory, [this, size](char* memory) { give_back(memory, size); }}, size, 0};
+  return {{found.memory, [this, size](char* memory) { give_back({memory, size, device_->copied()}); }}, size, 0};
 }
 
-void PinnedPool::give_back(char* memory, int64_t bytes) {
-  const DeviceEvent copied = device_->copied();
+void PinnedPool::give_back(const Free& block) {
   const std::lock_guard lock(mutex_);
-  free_.push_back({memory, bytes, copied});
+  free_.push_back(block);
 }
 
 void PinnedPool::send(Block& block, void* to, const void* host, int64_t bytes) {

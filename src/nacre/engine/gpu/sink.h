@@ -34,7 +34,7 @@ class PinnedPool {
     DeviceEvent copied;
   };
   Block take(int64_t bytes);
-  void give_back(char* memory, int64_t bytes);
+  void give_back(const Free& block);
 
   std::shared_ptr<Device> device_;
   std::mutex mutex_;

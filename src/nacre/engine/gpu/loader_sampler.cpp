@@ -1,0 +1,80 @@
+#include "nacre/engine/gpu/loader_sampler.h"
+
+#include <algorithm>
+
+namespace nacre {
+namespace {
+
+// The whole sample comes at once, in the first subtask.
+class DrawnBatch : public BatchSampler {
+ public:
+  explicit DrawnBatch(std::shared_ptr<DeviceSampling> from) : from_(std::move(from)) {}
+  int hops() const override { return from_->hops(); }
+  void begin(std::span<const NodeId> seeds, const SampleKey& key) override {
+    seeds_.assign(seeds.begin(), seeds.end());
+    key_ = key;
+  }
+  void pick(int hop) override {
+    if (hop == 0) sample_ = from_->take(seeds_, key_);
+  }
+  void insert(int hop) override {
+    known_ = sample_.blocks[sample_.blocks.size() - 1 - static_cast<size_t>(hop)].num_src();
+  }
+  std::span<const NodeId> vertices() const override {
+    return sample_.vertices.span().first(static_cast<size_t>(known_));
+  }
+  void reindex(int) override {}
+  Sample finish() override { return std::move(sample_); }
+
+ private:
+  std::shared_ptr<DeviceSampling> from_;
+  std::vector<NodeId> seeds_;
+  SampleKey key_;
+  Sample sample_;
+  int64_t known_ = 0;
+};
+
+}  // namespace
+
+DeviceSampling::DeviceSampling(std::shared_ptr<GpuLoader> loader, const Sampler& sampler, BatchOrder order, int ahead)
+    : hops_(sampler.layers()),
+      ahead_(ahead),
+      sampler_(std::move(loader), sampler, GpuSampler::Place::device),
+      order_(std::move(order)) {
+  order_.begin_epoch(epoch_);
+}
+
+std::unique_ptr<BatchSampler> DeviceSampling::make_batch_sampler() {
+  return std::make_unique<DrawnBatch>(shared_from_this());
+}
+
+Sample DeviceSampling::take(std::span<const NodeId> seeds, const SampleKey& key) {
+  DeviceSample sample;
+  {
+    const std::lock_guard lock(mutex_);
+    if (key.epoch != epoch_) {
+      drawn_.clear();
+      epoch_ = key.epoch;
+      order_.begin_epoch(epoch_);
+    }
+    if (!drawn_.contains(key.batch)) draw(seeds, key);
+    sample = std::move(drawn_.extract(key.batch).mapped());
+  }
+  return sampler_.to_host(sample);
+}
+
+void DeviceSampling::draw(std::span<const NodeId> seeds, const SampleKey& key) {
+  std::vector<GpuSampler::Batch> batches = {{seeds, key}};
+  const auto first = static_cast<int64_t>(key.batch);
+  // Batches of another order have no others that follow them.
+  const bool known = first < order_.num_batches() && std::ranges::equal(order_.batch(first), seeds);
+  const int64_t last = known ? std::min(first + ahead_, order_.num_batches()) : first + 1;
+  for (int64_t i = first + 1; i < last; ++i) {
+    if (!drawn_.contains(static_cast<uint64_t>(i)))
+      batches.push_back({order_.batch(i), {key.epoch, static_cast<uint64_t>(i)}});
+  }
+  std::vector<DeviceSample> samples = sampler_.sample(batches);
+  for (size_t i = 0; i < samples.size(); ++i) drawn_[batches[i].key.batch] = std::move(samples[i]);
+}
+
+}  // namespace nacre
