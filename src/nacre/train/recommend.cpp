@@ -313,7 +313,12 @@ void RecommendSession::begin_epoch(int64_t epoch, int64_t first) {
 
 double RecommendSession::train_step(int64_t step, double lr) {
   const std::unique_ptr<Executor> executor = batch_executor(next_batch_++);
-  executor->run({config_.seed, static_cast<uint64_t>(step)});
+  const StepContext context{config_.seed, static_cast<uint64_t>(step)};
+  if (state_) {
+    executor->run_once(context);  // a device is not waited for, kernel by kernel
+  } else {
+    executor->run(context);
+  }
   {
     const TraceSpan span("train", "optimizer");
     if (state_) {

@@ -60,6 +60,10 @@ void RunData::complete_model(bool training) {
   }
   const std::vector<VertexKind> kinds = vertex_kinds(dataset);
   if (guided || !m.kinds.empty()) check_trained_kinds(m.kinds, kinds, config.data);
+  if (training && kinds.empty() && trained_in > 0 && trained_in != dataset.num_features()) {
+    throw UserError("--input-dim", "is the width that features of several kinds are projected to; here is one kind",
+                    "leave it out");
+  }
   m.kinds = kinds;
   leaves = feature_leaves(dataset, kinds);
   // Of several kinds, what they are projected to: as trained, or as wide as the hidden layers.
