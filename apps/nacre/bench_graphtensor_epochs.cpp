@@ -39,7 +39,7 @@ std::vector<Measured> measure(GraphTensorBench& bench, const std::string& graph,
       config.loader = variants[v].options;
       BatchSession session(bench.data(graph), config);
       session.start();
-      run_epoch(session, 0, config.loader.in_flight + 2);  // memory is taken
+      run_epoch(session, 0, bench.options().batches);  // memory is taken
       measured[v].add(run_epoch(session, 1, bench.options().batches));
     }
   }

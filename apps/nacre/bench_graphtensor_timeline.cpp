@@ -27,7 +27,7 @@ std::string stage_of(const std::string& name) {
 }
 
 std::vector<Span> record(GraphTensorBench& bench, BatchSession& session) {
-  run_epoch(session, 0, session.config().loader.in_flight + 2);  // memory is taken
+  run_epoch(session, 0, bench.options().batches);  // memory is taken
   const std::string file = bench.options().out + "/trace.json";
   trace_start();
   run_epoch(session, 1, kBatches);
