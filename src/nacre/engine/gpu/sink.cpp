@@ -100,7 +100,12 @@ PinnedPool::Block PinnedPool::take(int64_t bytes) {
   } else {
     device_->await(found.copied);
   }
-  return {{found.memory, [this, size](char* memory) { give_back({memory, size, device_->copied()}); }}, size, 0};
+  return {{found.memory,
+           [this, memory = found.memory, size](char*) {
+             give_back({memory, size, device_->copied()});
+           }},
+          size,
+          0};
 }
 
 void PinnedPool::give_back(const Free& block) {
