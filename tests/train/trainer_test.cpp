@@ -1,6 +1,6 @@
 // The loop: resumed runs end like uninterrupted ones, early stopping, the weights kept at the end.
-#include "nacre/train/session.h"
 #include "nacre/train/trainer.h"
+#include "nacre/train/session.h"
 
 #include <gtest/gtest.h>
 
