@@ -5,6 +5,7 @@
 #include <string>
 
 #include "nacre/data/load.h"
+#include "nacre/train/session.h"
 #include "nacre/train/trainer.h"
 
 namespace {
