@@ -175,7 +175,7 @@ class Spelling(cli.CliTest):
     def test_design_options_are_known(self):
         self.weights("--device", "cpu", "--precision", "f32", "--mode", "full", "--threads", 2)
         self.refused("train", *TWIN, "--device", "cuda", says="--device")
-        self.refused("train", *TWIN, "--mode", "minibatch", says="--mode")
+        self.refused("train", *TWIN, "--mode", "whole", says="--mode")
         self.refused("train", *TWIN, "--precision", "bf16", says="--precision")
 
 

@@ -64,11 +64,10 @@ void Analysis::number_values() {
     ValueType type = node.type;
     std::string name = node.name;
     type.space = canonical(type.space);
-    if (type.space != node.type.space) {
+    if (type.space.kind != SpaceKind::param) {
       // Leaves of one layer are named NAME.<layer> and bound to the same values.
       const std::string layer = std::to_string(node.type.space.layer);
-      if (name.ends_with("." + layer))
-        name = name.substr(0, name.size() - layer.size()) + std::to_string(type.space.layer);
+      if (name.ends_with("." + layer)) name = name.substr(0, name.size() - layer.size()) + "#";
     }
     const std::array<std::string, 6> parts = {std::string(op_info(node.op).name),
                                               type_text(type),
