@@ -148,9 +148,9 @@ void expect_plans_agree(const Dfg& dfg, const Blocks& blocks, const ref::Binding
   if (testing_gpu()) tolerance *= 2;
   ref::Interpreter reference(dfg, blocks);
   reference.run(bindings, step);
-  // Sanitizers are after other faults, and slow: there every call sees a third of the plans, in turn.
+  // Sanitizers are after other faults, and slow: there every call sees a sixth of the plans, in turn.
 #ifdef __SANITIZE_ADDRESS__
-  constexpr size_t kStride = 3;
+  constexpr size_t kStride = 6;
 #else
   constexpr size_t kStride = 1;
 #endif
