@@ -6,7 +6,6 @@
 #include <charconv>
 #include <filesystem>
 #include <memory>
-#include <sstream>
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
@@ -24,15 +23,6 @@ struct GraphTensorCommand {
   GraphTensorOptions options;
   std::string graphs, models, figures;
 };
-
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> parts;
-  std::istringstream stream(list);
-  for (std::string part; std::getline(stream, part, ',');) {
-    if (!part.empty()) parts.push_back(part);
-  }
-  return parts;
-}
 
 // Values the model can compute with; what they are does not matter here.
 Tensor made_up_features(int64_t rows, int64_t width) {
@@ -61,13 +51,14 @@ int64_t width_of(const std::string& graph, size_t at) {
 
 void run(GraphTensorCommand& c) {
   GraphTensorOptions& o = c.options;
-  if (!c.graphs.empty()) o.graphs = split(c.graphs);
-  if (!c.models.empty()) o.models = split(c.models);
-  o.figures = split(c.figures);
+  if (!c.graphs.empty()) o.graphs = split_list(c.graphs);
+  if (!c.models.empty()) o.models = split_list(c.models);
+  o.figures = split_list(c.figures);
   for (const std::string& figure : o.figures) {
     if (std::none_of(std::begin(kFigures), std::end(kFigures), [&](const char* f) { return figure == f; }))
       throw UserError("--figures", "'" + figure + "' is not among them", "use 15, 16, 17, 18, 19, 20, reuse");
   }
+  if (o.config.loader.in_flight < 0) o.config.loader.in_flight = LoaderOptions{}.in_flight;
   if (o.config.loader.in_flight < 1) throw UserError("--prefetch", "must be at least 1 here");
   for (const std::string& model : o.models) model_info(model);
   apply_execution(o.config);

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <filesystem>
 #include <memory>
-#include <sstream>
 
 #include "commands.h"
 #include "nacre/base/error.h"
@@ -33,15 +32,6 @@ struct WiseCommand {
   bool cost_model = false, outliers = false, dkp = false, partition = false;
 };
 
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> parts;
-  std::istringstream stream(list);
-  for (std::string part; std::getline(stream, part, ',');) {
-    if (!part.empty()) parts.push_back(part);
-  }
-  return parts;
-}
-
 // twin:arxiv@0.5 scaled by 0.1 is twin:arxiv@0.05; files stay as they are.
 std::string scaled(const std::string& spec, double factor) {
   if (factor == 1 || !spec.starts_with("twin:")) return spec;
@@ -57,9 +47,9 @@ std::string scaled(const std::string& spec, double factor) {
 
 void run(WiseCommand& c) {
   WiseOptions& o = c.options;
-  if (!c.graphs.empty()) o.graphs = split(c.graphs);
-  if (!c.models.empty()) o.models = split(c.models);
-  o.figures = split(c.figures);
+  if (!c.graphs.empty()) o.graphs = split_list(c.graphs);
+  if (!c.models.empty()) o.models = split_list(c.models);
+  o.figures = split_list(c.figures);
   if (c.outliers) o.figures.emplace_back("19");
   if (c.cost_model) o.figures.emplace_back("cost-model");
   if (c.dkp) o.figures.emplace_back("dkp");

@@ -187,30 +187,19 @@ int fanout_number(const std::string& text) {
   return value;
 }
 
-std::vector<std::string> split(const std::string& text, char at) {
-  std::vector<std::string> parts(1);
-  for (const char ch : text) {
-    if (ch == at) {
-      parts.emplace_back();
-    } else {
-      parts.back() += ch;
-    }
-  }
-  return parts;
-}
-
 // "15,10,5", or by edge type "15/5,10/5": every hop's numbers of the types 0, 1, …
 void set_fanout(const std::string& text, SampleOptions& s) {
   s.fanout.clear();
   s.type_fanout.clear();
+  if (text.empty()) fanout_number(text);  // which refuses it
   const bool typed = text.find('/') != std::string::npos;
-  for (const std::string& hop : split(text, ',')) {
+  for (const std::string& hop : split_list(text)) {
     if (!typed) {
       s.fanout.push_back(fanout_number(hop));
       continue;
     }
     s.type_fanout.emplace_back();
-    for (const std::string& type : split(hop, '/')) s.type_fanout.back().push_back(fanout_number(type));
+    for (const std::string& type : split_list(hop, '/')) s.type_fanout.back().push_back(fanout_number(type));
   }
 }
 
@@ -252,13 +241,27 @@ void add_batch_options(Command command, RunConfig& c) {
       .show_default()
       .group("Mini-batches");
   command.add_option("--walk-length", s.walk_length, "of saint-walk").show_default().group("Mini-batches");
-  command.add_option("--prefetch", l.in_flight, "batches prepared ahead; 0 = none")
-      .show_default()
+  command.add_option("--prefetch", l.in_flight, "batches prepared ahead; 0 = none; default: as the device wants")
+      .not_negative()
       .group("Mini-batches");
   command.add_flag("!--no-subtasks", l.subtasks, "prepare a batch stage by stage, not hop by hop")
       .group("Mini-batches");
   command.add_flag("!--no-relax", l.relax, "sample and update hash tables as one task").group("Mini-batches");
   command.add_flag("!--no-stream", l.stream, "send features when all have been looked up").group("Mini-batches");
+}
+
+std::vector<std::string> split_list(const std::string& text, char at) {
+  std::vector<std::string> parts;
+  if (text.empty()) return parts;
+  parts.emplace_back();
+  for (const char ch : text) {
+    if (ch == at) {
+      parts.emplace_back();
+    } else {
+      parts.back() += ch;
+    }
+  }
+  return parts;
 }
 
 void add_planned_epochs(Command command, RunConfig& c) {
@@ -328,6 +331,13 @@ std::string how_found(const PlanAnswer& answer) {
   if (answer.source == "cached") return "from the cache";
   if (answer.source == "rules") return "found by rules";
   return answer.source == "file" ? "from a file" : "as asked";
+}
+
+void say_interrupted(const TrainResult& r, const std::string& folder) {
+  if (!r.interrupted) return;
+  log_info(
+      fmt::format("interrupted after epoch {}{}", r.epochs,
+                  folder.empty() ? "" : "; continue with the same command and --checkpoint " + folder + " --resume"));
 }
 
 std::string json_number(double value) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "command.h"
 #include "nacre/device/device.h"
@@ -37,6 +38,10 @@ void show_session(const VertexModel& session);
 Dfg written_dfg(const Session& session);
 // "searched in 1.2 s, 14 kernels timed", "from the cache", …
 std::string how_found(const PlanAnswer& answer);
+// How an interrupted run is continued; nothing for others.
+void say_interrupted(const TrainResult& result, const std::string& folder);
+// "a,b,c"; of an empty text nothing, and parts may be empty.
+std::vector<std::string> split_list(const std::string& text, char at = ',');
 // NaN and -1 (no such split) become null.
 std::string json_number(double value);
 

@@ -46,11 +46,7 @@ std::string result_json(const RecommendSession& session, const TrainResult& r, c
 }
 
 void say_result(const RecommendSession& session, const TrainResult& r, const std::string& folder) {
-  if (r.interrupted) {
-    log_info(
-        fmt::format("interrupted after epoch {}{}", r.epochs,
-                    folder.empty() ? "" : "; continue with the same command and --checkpoint " + folder + " --resume"));
-  }
+  say_interrupted(r, folder);
   const RankingScores& test = session.test_ranking();
   const int64_t k = parse_ranking_metric(session.metric()).k;
   fmt::print("{} epochs of {} steps in {}{}: {:.1f} ms per epoch (median)\n", r.epochs, session.steps_per_epoch(),

@@ -65,11 +65,7 @@ std::string result_json(const VertexModel& session, const TrainResult& r, const 
 }
 
 void say_result(const VertexModel& session, const TrainResult& r, const std::string& folder) {
-  if (r.interrupted) {
-    log_info(
-        fmt::format("interrupted after epoch {}{}", r.epochs,
-                    folder.empty() ? "" : "; continue with the same command and --checkpoint " + folder + " --resume"));
-  }
+  say_interrupted(r, folder);
   fmt::print("{} epochs in {}{}: {} ms per epoch (median; 10-90 %: {:.1f}-{:.1f})\n", r.epochs,
              human_seconds(r.seconds), r.stopped_early ? ", stopped early" : "",
              fmt::format("{:.1f}", r.epoch_ms_median), r.epoch_ms_p10, r.epoch_ms_p90);

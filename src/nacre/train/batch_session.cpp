@@ -46,7 +46,7 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
                     "use --mode full");
   }
   LoaderOptions& loader = run_.config.loader;
-  if (device_.gpu && loader.in_flight == LoaderOptions{}.in_flight) loader.in_flight = batches_ahead();
+  if (loader.in_flight < 0) loader.in_flight = device_.gpu ? batches_ahead() : LoaderOptions{}.in_flight;
   ModelOptions options = run_.config.model;
   if (needs.training) {
     make_sampler();

@@ -33,13 +33,13 @@ struct RunConfig {
   // execution
   std::string device = "auto";  // see device.h
   std::string precision = "f32";
-  std::string mode = "full";  // or minibatch
-  int64_t batch_size = 1024;  // seeds of a mini-batch
-  SampleOptions sampling;     // of mini-batches
-  LoaderOptions loader;
-  int threads = 0;             // 0 = all
-  std::string plan = "auto";   // see planner.h
-  bool deterministic = false;  // the same weights, to the bit, on any machine and number of threads
+  std::string mode = "full";                 // or minibatch
+  int64_t batch_size = 1024;                 // seeds of a mini-batch
+  SampleOptions sampling;                    // of mini-batches
+  LoaderOptions loader = {.in_flight = -1};  // -1: as many batches ahead as the device wants
+  int threads = 0;                           // 0 = all
+  std::string plan = "auto";                 // see planner.h
+  bool deterministic = false;                // the same weights, to the bit, on any machine and number of threads
   bool plan_cache = true;
   int64_t memory_limit = 0;  // bytes; 0 = what the machine has free
 };
