@@ -31,9 +31,12 @@ Setting Setting::positive() const {
   return *this;
 }
 
+// CLI11's own message names the largest double.
 Setting Setting::not_negative() const {
-  option_->check(CLI::NonNegativeNumber);
-  return *this;
+  return check([](const std::string& text) {
+    double value = 0;
+    return parse_double(text, value) && value < 0 ? "'" + text + "' must not be negative" : std::string();
+  });
 }
 
 Setting Setting::between(int low, int high) const {

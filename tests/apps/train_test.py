@@ -176,6 +176,8 @@ class Spelling(cli.CliTest):
         self.weights("--device", "cpu", "--precision", "f32", "--mode", "full", "--threads", 2)
         self.refused("train", *TWIN, "--device", "cuda", says="--device")
         self.refused("train", *TWIN, "--mode", "whole", says="--mode")
+        self.refused("train", *TWIN, "--mode", "minibatch", "--prefetch", "-2", says="must not be negative")
+        self.refused("train", *TWIN, "--mode", "minibatch", "--fanout", "15,,5", says="--fanout")
         self.refused("train", *TWIN, "--precision", "bf16", says="--precision")
 
 
