@@ -35,12 +35,15 @@ void log_warning(const std::string& line) {
 Progress::Progress(std::string title, double total)
     : title_(std::move(title)), total_(total), started_(now_seconds()), terminal_(isatty(STDERR_FILENO) != 0) {}
 
-void Progress::update(double done, const std::string& note) {
-  if (g_level.load() == LogLevel::quiet) return;
-  const double now = now_seconds();
+bool Progress::due() const {
   const double interval = terminal_ ? 0.1 : 5.0;
-  if (now - (printed_ ? last_print_ : started_) < interval && done < total_) return;
+  return g_level.load() != LogLevel::quiet && now_seconds() - (printed_ ? last_print_ : started_) >= interval;
+}
+
+void Progress::update(double done, const std::string& note) {
+  if (g_level.load() == LogLevel::quiet || (!due() && done < total_)) return;
   if (!terminal_ && !printed_ && done >= total_) return;  // short work in a pipe: no line at all
+  const double now = now_seconds();
   last_print_ = now;
   printed_ = true;
   const double share = total_ > 0 ? std::clamp(done / total_, 0.0, 1.0) : 1.0;

@@ -22,6 +22,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void update(double done, const std::string& note = "");
+  // Whether update() would say something now: for notes that cost time to make.
+  bool due() const;
 
  private:
   std::string title_;

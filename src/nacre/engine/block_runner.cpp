@@ -3,13 +3,12 @@
 #include <algorithm>
 
 #include "nacre/base/error.h"
+#include "nacre/base/trace.h"
 
 namespace nacre {
 
 BlockRunner::BlockRunner(Plan plan, std::shared_ptr<Backend> backend)
     : backend_(std::move(backend)), on_host_(backend_->name() == "cpu") {
-  NACRE_CHECK(std::none_of(plan.kernels.begin(), plan.kernels.end(), [](const Kernel& k) { return k.once; }),
-              "a plan for changing blocks computes nothing once");
   backend_->narrow(plan);
   plan_ = std::make_shared<const Plan>(std::move(plan));
 }
@@ -17,9 +16,16 @@ BlockRunner::BlockRunner(Plan plan, std::shared_ptr<Backend> backend)
 void* BlockRunner::Memory::at_least(int64_t wanted, Backend& backend) {
   if (data && wanted <= bytes) return data.get();
   data.reset();
-  bytes = wanted + wanted / 4;
+  bytes = bytes == 0 ? wanted : wanted + wanted / 4;
   data = backend.allocate(bytes);
   return data.get();
+}
+
+void BlockRunner::share(Blocks blocks, const std::vector<LeafValue>& leaves) {
+  shared_.executor = std::make_unique<Executor>(plan_, std::move(blocks), backend_);
+  bind_ready(shared_, leaves, {});
+  shared_.executor->prepare();
+  shared_.executor->run_once({});
 }
 
 std::unique_ptr<Executor> BlockRunner::prepare(Blocks blocks) const {
@@ -36,27 +42,31 @@ void* BlockRunner::place(const LeafValue& leaf) {
 BlockRunner::Ready BlockRunner::make_ready(Blocks blocks, const std::vector<LeafValue>& leaves,
                                            const std::map<std::string, int64_t>& room) {
   Ready ready;
-  ready.executor = prepare(std::move(blocks));
+  {
+    const TraceSpan span("batch", "plan memory");
+    ready.executor = prepare(std::move(blocks));
+  }
+  bind_ready(ready, leaves, room);
+  return ready;
+}
+
+void BlockRunner::bind_ready(Ready& ready, const std::vector<LeafValue>& leaves,
+                             const std::map<std::string, int64_t>& room) {
   Executor& batch = *ready.executor;
   Backend& backend = batch.backend();
-  for (const auto& [name, bytes] : room) ready.leaves[name] = backend.allocate(bytes);
-  for (const LeafValue& leaf : leaves) {
-    std::shared_ptr<void>& memory = ready.leaves[leaf.name] = backend.allocate(leaf.values.bytes());
-    backend.send(memory.get(), leaf.values.raw(), leaf.values.bytes());
+  {
+    const TraceSpan span("batch", "send leaves");
+    for (const auto& [name, bytes] : room) ready.leaves[name] = backend.allocate(bytes);
+    for (const LeafValue& leaf : leaves) {
+      std::shared_ptr<void>& memory = ready.leaves[leaf.name] = backend.allocate(leaf.values.bytes());
+      backend.send(memory.get(), leaf.values.raw(), leaf.values.bytes());
+    }
   }
   for (const auto& [name, data] : bound_) batch.bind(name, data);
   for (const auto& [name, memory] : ready.leaves) batch.bind(name, memory.get());
   for (const auto& [name, data] : outputs_) batch.bind_output(name, data);
-  std::shared_ptr<void> arena;
-  {
-    // Batches that are bound already keep the arena they have.
-    const std::lock_guard lock(mutex_);
-    arena_.at_least(batch.arena_bytes(), *backend_);
-    arena = arena_.data;
-  }
-  ConstantPool none;
-  batch.allocate(std::move(arena), none);
-  return ready;
+  const TraceSpan span("batch", "bind kernels");
+  batch.allocate(arena(batch.arena_bytes()), constants_);
 }
 
 void BlockRunner::run(Executor& batch, const std::vector<LeafValue>& leaves,
@@ -66,8 +76,15 @@ void BlockRunner::run(Executor& batch, const std::vector<LeafValue>& leaves,
   for (const auto& [name, data] : outputs_) batch.bind_output(name, data);
   for (const LeafValue& leaf : leaves) batch.bind(leaf.name, place(leaf));
   arena_.at_least(batch.arena_bytes(), *backend_);
-  batch.allocate(arena_.data, no_constants_);
+  batch.allocate(arena_.data, constants_);
   batch.run_once(step);
+}
+
+std::shared_ptr<void> BlockRunner::arena(int64_t bytes) {
+  // Batches that are bound already keep the arena they have.
+  const std::lock_guard lock(mutex_);
+  arena_.at_least(bytes, *backend_);
+  return arena_.data;
 }
 
 int64_t BlockRunner::bytes() const {

@@ -20,13 +20,17 @@ struct LeafValue {
 
 class BlockRunner {
  public:
-  // The plan must hold no constants (PlanOptions::hoist off): they would belong to one batch.
+  // What the plan computes once must depend on nothing that changes from batch to batch.
   BlockRunner(Plan plan, std::shared_ptr<Backend> backend);
 
   const Plan& plan() const { return *plan_; }
   // Leaves and outputs that lie at the same place for every batch (in the back end's memory).
   void bind(const std::string& leaf, void* data) { bound_[leaf] = data; }
   void bind_output(const std::string& output, void* data) { outputs_[output] = data; }
+
+  // To be called first, after bind(), if the plan computes anything once or batches have graphs in common: makes that,
+  // with one batch and its leaves, for all. Runs a step whose outputs mean nothing.
+  void share(Blocks blocks, const std::vector<LeafValue>& leaves);
 
   // Plans the memory of a batch and prepares its graphs' forms. On the CPU it may be called from any thread, also while
   // another batch runs.
@@ -43,14 +47,18 @@ class BlockRunner {
   void run(Executor& batch, const std::vector<LeafValue>& leaves, const std::map<std::string, void*>& in_place,
            const StepContext& step);
   int64_t bytes() const;
+  // Memory that lies idle while no batch runs, at least `bytes`, and what was computed once.
+  std::shared_ptr<void> arena(int64_t bytes);
+  ConstantPool& constants() { return constants_; }
 
  private:
   void* place(const LeafValue& leaf);
+  void bind_ready(Ready& ready, const std::vector<LeafValue>& leaves, const std::map<std::string, int64_t>& room);
 
   struct Memory {
     std::shared_ptr<void> data;
     int64_t bytes = 0;
-    // Grown with some room to spare, so that batches of about one size allocate a few times only.
+    // Grown with some room to spare, so that batches of about one size grow it a few times only.
     void* at_least(int64_t wanted, Backend& backend);
   };
   std::shared_ptr<const Plan> plan_;
@@ -60,7 +68,8 @@ class BlockRunner {
   mutable std::mutex mutex_;  // of the arena
   Memory arena_;
   std::map<std::string, Memory> leaves_;  // on a device
-  ConstantPool no_constants_;
+  ConstantPool constants_;
+  Ready shared_;  // forms of graphs are known by addresses, which must not come again
 };
 
 }  // namespace nacre

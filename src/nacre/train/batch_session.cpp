@@ -30,9 +30,6 @@ Sampling sampling_of(const SampleOptions& o) {
 
 bool is_saint(SamplerKind kind) { return kind != SamplerKind::neighbor && kind != SamplerKind::layer; }
 
-// A batch takes several threads' time to make ready, and a GPU little to compute.
-int batches_ahead() { return std::clamp(num_threads() * 3 / 4, LoaderOptions{}.in_flight, 12); }
-
 }  // namespace
 
 BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds& needs)
@@ -46,7 +43,7 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
                     "use --mode full");
   }
   LoaderOptions& loader = run_.config.loader;
-  if (loader.in_flight < 0) loader.in_flight = device_.gpu ? batches_ahead() : LoaderOptions{}.in_flight;
+  if (loader.in_flight < 0) loader.in_flight = batches_ahead(device_);
   ModelOptions options = run_.config.model;
   if (needs.training) {
     make_sampler();
@@ -61,17 +58,17 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
   options.loss = "none";
   const Dfg forward = build_model(options);
   const Blocks whole = Blocks::full(run_.dataset.graph, 1);
-  parameters_ = std::make_unique<Parameters>(needs.training ? dfg_ : forward, whole, run_.config.seed);
-  if (device_.gpu) state_ = std::make_unique<DeviceState>(device_.gpu, *parameters_);
+  learner_ =
+      std::make_unique<Learner>(Parameters(needs.training ? dfg_ : forward, whole, run_.config.seed), device_.gpu);
   LayerwiseOptions layerwise;
   layerwise.seed = run_.config.seed;
   if (run_.config.memory_limit > 0)
     layerwise.block_bytes = std::min(layerwise.block_bytes, std::max<int64_t>(1 << 20, run_.config.memory_limit / 8));
   inference_ = std::make_unique<LayerwiseInference>(run_, *inputs_, forward, device_.backend, layerwise);
   if (needs.training) {
-    optimizer_ = std::make_unique<Optimizer>(run_.config.optimizer, *parameters_);
+    learner_->optimize_with(run_.config.optimizer);
     make_plans(needs);
-    if (state_) {
+    if (device_.gpu) {
       place_features();
       sample_on_device();
     }
@@ -102,7 +99,7 @@ void BatchSession::place_features() {
     run_.notes.push_back("features (" + size + ") do not fit in device memory: each batch's rows are sent there");
     return;
   }
-  device_features_ = state_->leaf("x", features.raw(), features.bytes());
+  device_features_ = learner_->leaf("x", features);
   run_.notes.push_back("features (" + size + ") lie in device memory: rows are looked up there");
 }
 
@@ -143,19 +140,18 @@ std::vector<LeafValue> BatchSession::leaves(const Dfg& dfg, const Sample& sample
 }
 
 void* BatchSession::parameter_place(const std::string& name) {
-  float* values = state_ ? state_->parameters() : parameters_->data();
-  for (const Parameter& p : parameters_->list()) {
-    if (p.name == name) return values + p.offset;
+  for (const Parameter& p : learner_->list()) {
+    if (p.name == name) return learner_->place(p);
   }
   NACRE_CHECK(false, "no parameter '" + name + "'");
   return nullptr;
 }
 
 void BatchSession::bind(Executor& executor, const std::vector<LeafValue>& values) {
-  for (const Parameter& p : parameters_->list()) executor.bind(p.name, parameter_place(p.name));
+  for (const Parameter& p : learner_->list()) executor.bind(p.name, learner_->place(p));
   for (const LeafValue& v : values) {
     void* data = const_cast<void*>(v.values.raw());
-    if (state_) {
+    if (device_.gpu) {
       trial_memory_.push_back(device_.backend->allocate(v.values.bytes()));
       data = trial_memory_.back().get();
       device_.backend->write(data, v.values.raw(), v.values.bytes());
@@ -199,11 +195,12 @@ std::vector<MemoryItem> BatchSession::memory() const {
       {"graph", run_.dataset.graph.bytes()},
       {"features", run_.dataset.features.bytes()},
       {"labels, splits and degrees", run_.label_bytes() + inputs_->bytes()},
-      {"parameters", parameters_->bytes()},
+      {"parameters", learner_->parameter_bytes()},
       {"values of two layers, for evaluation", inference_->bytes()},
   };
-  if (optimizer_) {
-    items.push_back({"optimiser state, gradients and best weights", optimizer_->bytes() + 2 * parameters_->bytes()});
+  if (learner_->trains()) {
+    items.push_back(
+        {"optimiser state, gradients and best weights", learner_->optimizer_bytes() + 2 * learner_->parameter_bytes()});
     items.push_back({fmt::format("{} batches (activations, gradients, rows)", batches), largest_arena_ * batches});
   }
   return items;
@@ -213,26 +210,26 @@ void BatchSession::start() {
   const std::vector<MemoryItem> items = memory();
   const int64_t held = std::min(run_.dataset.graph.bytes() + run_.dataset.features.bytes(), held_memory());
   require_fit(items, run_.config.memory_limit > 0 ? run_.config.memory_limit : available_memory() + held);
-  if (state_) state_->push(*parameters_, nullptr);
-  if (!optimizer_) return;
-  gradient_memory_ = device_.backend->allocate(parameters_->bytes());
-  auto* gradients = static_cast<float*>(gradient_memory_.get());
-  for (const Parameter& p : parameters_->list()) {
-    runner_->bind(p.name, parameter_place(p.name));
+  learner_->weights_changed();
+  if (!learner_->trains()) return;
+  gradient_memory_ = device_.backend->allocate(learner_->parameter_bytes());
+  std::vector<const float*> gradients;
+  for (const Parameter& p : learner_->list()) {
+    runner_->bind(p.name, learner_->place(p));
+    float* gradient = static_cast<float*>(gradient_memory_.get()) + p.offset;
     const bool has = runner_->plan().dfg.find_output("grad:" + p.name) >= 0;
-    if (has) runner_->bind_output("grad:" + p.name, gradients + p.offset);
-    gradients_.push_back(has ? gradients + p.offset : nullptr);
+    if (has) runner_->bind_output("grad:" + p.name, gradient);
+    gradients.push_back(has ? gradient : nullptr);
   }
-  if (state_) {
-    state_->start(*optimizer_, *parameters_, gradients_);
-    state_->push(*parameters_, optimizer_.get());
-  }
+  learner_->start(std::move(gradients));
   Tensor features = run_.dataset.features;
   if (device_features_ != nullptr) features = Tensor(DType::f32, {run_.dataset.num_nodes(), 0});
-  sink_ = state_ && device_features_ == nullptr ? make_device_sink(device_.gpu->shared_device()) : make_host_sink();
+  sink_ = device_.gpu && device_features_ == nullptr
+              ? make_device_sink(device_.gpu->shared_device())
+              : make_host_sink();
   loader_ = std::make_unique<BatchLoader>(*sampler_, batch_order(), features, *sink_, run_.config.loader,
                                           [this](const Sample& sample) -> std::shared_ptr<void> {
-                                            if (state_) return make_ready(sample);
+                                            if (device_.gpu) return make_ready(sample);
                                             return runner_->prepare(Blocks(sample.blocks));
                                           });
 }
@@ -267,67 +264,45 @@ std::shared_ptr<void> BatchSession::make_ready(const Sample& sample) {
   return batch;
 }
 
-double BatchSession::run_ready(const Batch& batch, int64_t step, double lr) {
+void BatchSession::run_ready(const Batch& batch, int64_t step, double lr) {
   auto& own = *static_cast<ReadyBatch*>(batch.prepared.get());
   Executor& executor = *own.ready.executor;
   const StepContext context{run_.config.seed, static_cast<uint64_t>(step)};
-  {
-    const TraceSpan span("train", "launch");
-    executor.backend().begin_step(context);
-    const int64_t rows = batch.sample.vertices.size();
-    const int64_t width = run_.dataset.num_features();
-    void* x = own.ready.leaves.at("x").get();
-    if (device_features_ != nullptr) {
-      device_.gpu->gather_rows(device_features_, static_cast<const NodeId*>(own.ids.get()), x, {rows, width});
-    } else {
-      device_.backend->copy(x, batch.features, rows * width * 4);
-    }
-    executor.run_once(context);
-    state_->update(lr);
-    host_is_old_ = true;
+  const TraceSpan span("train", "launch");
+  executor.backend().begin_step(context);
+  const int64_t rows = batch.sample.vertices.size();
+  const int64_t width = run_.dataset.num_features();
+  void* x = own.ready.leaves.at("x").get();
+  if (device_features_ != nullptr) {
+    device_.gpu->gather_rows(device_features_, static_cast<const NodeId*>(own.ids.get()), x, {rows, width});
+  } else {
+    device_.backend->copy(x, batch.features, rows * width * 4);
   }
-  const TraceSpan span("train", "device");
-  return *executor.output("loss");
+  executor.run_once(context);
+  learner_->keep_loss(executor);
+  learner_->update(lr);
 }
 
-double BatchSession::train_step(int64_t step, double lr) {
+void BatchSession::queue_step(int64_t step, double lr) {
   Batch batch;
   {
     const TraceSpan span("train", "wait for a batch");
     batch = loader_->next();
   }
   const double start = now_seconds();
-  double loss = 0;
-  if (state_) {
-    loss = run_ready(batch, step, lr);
+  if (device_.gpu) {
+    run_ready(batch, step, lr);
   } else {
     auto& executor = *static_cast<Executor*>(batch.prepared.get());
     {
       const TraceSpan span("train", "compute");
       runner_->run(executor, inputs_->gather(dfg_, batch.sample), {{"x", batch.features}},
                    {run_.config.seed, static_cast<uint64_t>(step)});
-      loss = *executor.output("loss");
     }
-    const TraceSpan span("train", "optimizer");
-    optimizer_->step(*parameters_, gradients_, lr);
+    learner_->keep_loss(executor);
+    learner_->update(lr);
   }
   compute_seconds_ += now_seconds() - start;
-  return loss;
-}
-
-Parameters& BatchSession::parameters() {
-  if (host_is_old_) state_->pull(*parameters_, optimizer_.get());
-  host_is_old_ = false;
-  return *parameters_;
-}
-
-Optimizer& BatchSession::optimizer() {
-  parameters();
-  return *optimizer_;
-}
-
-void BatchSession::weights_changed() {
-  if (state_) state_->push(*parameters_, optimizer_.get());
 }
 
 const float* BatchSession::predict() {

@@ -11,6 +11,7 @@
 #include "nacre/train/batch_inputs.h"
 #include "nacre/train/device.h"
 #include "nacre/train/layerwise.h"
+#include "nacre/train/learner.h"
 #include "nacre/train/run_data.h"
 #include "nacre/train/vertex_model.h"
 
@@ -36,12 +37,13 @@ class BatchSession : public VertexModel {
   std::vector<MemoryItem> memory() const override;
   void start() override;
 
-  Parameters& parameters() override;
-  Optimizer& optimizer() override;
-  void weights_changed() override;
+  Parameters& parameters() override { return learner_->parameters(); }
+  Optimizer& optimizer() override { return learner_->optimizer(); }
+  void weights_changed() override { learner_->weights_changed(); }
   int64_t steps_per_epoch() const override;
   void begin_epoch(int64_t epoch, int64_t first) override;
-  double train_step(int64_t step, double lr) override;
+  void queue_step(int64_t step, double lr) override;
+  void take_losses(double& sum) override { learner_->take_losses(sum); }
   Scores evaluate(bool with_loss) override;
 
   // Outputs of all vertices, computed layer by layer with the current weights: "logits", "embedding".
@@ -72,7 +74,7 @@ class BatchSession : public VertexModel {
   // On a GPU: all of a batch that can be done before it is its turn; and its turn.
   struct ReadyBatch;
   std::shared_ptr<void> make_ready(const Sample& sample);
-  double run_ready(const Batch& batch, int64_t step, double lr);
+  void run_ready(const Batch& batch, int64_t step, double lr);
 
   double start_;
   RunData run_;
@@ -81,13 +83,9 @@ class BatchSession : public VertexModel {
   std::unique_ptr<BatchInputs> inputs_;
   std::unique_ptr<Sampler> sampler_;
   Dfg dfg_;
-  std::unique_ptr<Parameters> parameters_;
-  std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<DeviceState> state_;     // on a GPU
+  std::unique_ptr<Learner> learner_;
   const void* device_features_ = nullptr;  // of all vertices; null: they are sent with the batches
-  bool host_is_old_ = false;               // the device has newer weights than the host
   std::shared_ptr<void> gradient_memory_;
-  std::vector<const float*> gradients_;
   std::unique_ptr<BlockRunner> runner_;
   std::unique_ptr<FeatureSink> sink_;
   std::unique_ptr<BatchLoader> loader_;

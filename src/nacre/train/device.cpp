@@ -1,8 +1,10 @@
 #include "nacre/train/device.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "nacre/base/error.h"
+#include "nacre/base/parallel.h"
 #include "nacre/engine/gpu/gpu_backend.h"
 #include "nacre/engine/gpu/partition.h"
 
@@ -79,65 +81,17 @@ RunDevice open_device(const RunConfig& config, std::shared_ptr<GraphViews> views
   return run;
 }
 
+int batches_ahead(const RunDevice& device) {
+  // A batch takes several threads' time to make ready, and a GPU little to compute.
+  const int few = LoaderOptions{}.in_flight;
+  return device.gpu ? std::clamp(num_threads() * 3 / 4, few, 12) : few;
+}
+
 std::shared_ptr<GpuLoader> open_beside(const RunConfig& config) {
   const DeviceChoice choice = choose_device(config.device, config.precision);
   if (!choice.gpu || choice.multiprocessors > 0) return nullptr;
   DevicePlugin& plugin = *device_plugin();
   return GpuLoader::open(plugin, plugin.open(choice.index, 0));
-}
-
-DeviceState::DeviceState(std::shared_ptr<GpuContext> gpu, const Parameters& parameters)
-    : gpu_(std::move(gpu)), values_(gpu_->allocate(parameters.bytes())) {}
-
-void* DeviceState::leaf(const std::string& name, const void* host, int64_t bytes) {
-  if (host == nullptr) return nullptr;
-  std::shared_ptr<void>& slot = leaves_[name];
-  if (!slot) {
-    slot = gpu_->allocate(bytes);
-    leaf_bytes_ += bytes;
-    if (bytes > 0) gpu_->device().upload(slot.get(), host, bytes);
-  }
-  return slot.get();
-}
-
-void DeviceState::start(const Optimizer& optimizer, const Parameters& parameters,
-                        const std::vector<const float*>& gradients) {
-  const OptimizerOptions& o = optimizer.options();
-  std::vector<GpuParameter> list;
-  for (size_t k = 0; k < gradients.size(); ++k) {
-    const Parameter& p = parameters.list()[k];
-    if (p.trained) list.push_back({p.offset, p.size, gradients[k]});
-  }
-  optimizer_ = std::make_unique<GpuOptimizer>(
-      *gpu_, GpuOptimizerOptions{o.name, o.weight_decay, o.momentum, o.beta1, o.beta2, o.epsilon}, list,
-      static_cast<float*>(values_.get()), parameters.trained_size());
-}
-
-void DeviceState::update(double lr) {
-  optimizer_->begin(lr);
-  optimizer_->step()();
-}
-
-void DeviceState::push(const Parameters& parameters, Optimizer* optimizer) {
-  Device& device = gpu_->device();
-  device.upload(values_.get(), parameters.data(), parameters.bytes());
-  if (optimizer == nullptr || !optimizer_) return;
-  optimizer_->set_steps(optimizer->steps());
-  if (optimizer_->first() != nullptr)
-    device.upload(optimizer_->first(), optimizer->first().raw(), optimizer->first().bytes());
-  if (optimizer_->second() != nullptr)
-    device.upload(optimizer_->second(), optimizer->second().raw(), optimizer->second().bytes());
-}
-
-void DeviceState::pull(Parameters& parameters, Optimizer* optimizer) {
-  Device& device = gpu_->device();
-  device.download(parameters.data(), values_.get(), parameters.bytes());
-  if (optimizer == nullptr || !optimizer_) return;
-  optimizer->set_steps(optimizer_->steps());
-  if (optimizer_->first() != nullptr)
-    device.download(optimizer->first().raw(), optimizer_->first(), optimizer->first().bytes());
-  if (optimizer_->second() != nullptr)
-    device.download(optimizer->second().raw(), optimizer_->second(), optimizer->second().bytes());
 }
 
 }  // namespace nacre

@@ -159,16 +159,15 @@ void RecommendSession::make_training(const std::string& resumed_plan) {
   model_blocks_ = dfg.num_layers() - 1;
   batches_->begin_epoch(0);
   const Blocks blocks = batch_blocks(0);
-  parameters_ = std::make_unique<Parameters>(dfg, blocks, config_.seed);
+  learner_ = std::make_unique<Learner>(Parameters(dfg, blocks, config_.seed), device_.gpu);
   draw_embeddings();
-  optimizer_ = std::make_unique<Optimizer>(config_.optimizer, *parameters_);
-  if (device_.gpu) state_ = std::make_unique<DeviceState>(device_.gpu, *parameters_);
+  learner_->optimize_with(config_.optimizer);
   Plan plan = training_plan(dfg, resumed_plan);
   compute_block_every_step(plan, model_blocks_);
-  device_.backend->narrow(plan);
-  train_plan_ = std::make_shared<const Plan>(std::move(plan));
-  first_ = std::make_unique<Executor>(train_plan_, blocks, device_.backend->scoped());
-  times_.resize(train_plan_->kernels.size());
+  runner_ = std::make_unique<BlockRunner>(std::move(plan), device_.backend);
+  const std::unique_ptr<Executor> first = runner_->prepare(blocks);
+  step_arena_ = first->arena_bytes();
+  step_constants_ = first->constant_bytes({});
 }
 
 void RecommendSession::make_evaluation() {
@@ -176,16 +175,16 @@ void RecommendSession::make_evaluation() {
   model.training = false;
   const Dfg dfg = build_recommender(model, 0);
   const Blocks blocks = Blocks::full(dataset_.graph, std::max(1, dfg.num_layers()));
-  if (!parameters_) parameters_ = std::make_unique<Parameters>(dfg, blocks, config_.seed);
-  if (device_.gpu && !state_) state_ = std::make_unique<DeviceState>(device_.gpu, *parameters_);
-  const PlanOptions how = train_plan_ ? train_plan_->options : search_plan(dfg, blocks, {}, {}).options;
+  if (!learner_) learner_ = std::make_unique<Learner>(Parameters(dfg, blocks, config_.seed), device_.gpu);
+  const PlanOptions how = runner_ ? runner_->plan().options : search_plan(dfg, blocks, {}, {}).options;
   eval_ = std::make_unique<Executor>(make_plan(dfg, blocks, how), blocks, device_.backend);
 }
 
 void RecommendSession::draw_embeddings() {
-  for (const Parameter& p : parameters_->list()) {
+  Parameters& parameters = learner_->parameters();
+  for (const Parameter& p : parameters.list()) {
     if (!is_learned_rows(p.name)) continue;
-    draw_normal(parameters_->data(p), p.size, options_.init_std, hash_text(config_.seed, p.name));
+    draw_normal(parameters.data(p), p.size, options_.init_std, hash_text(config_.seed, p.name));
   }
 }
 
@@ -205,7 +204,7 @@ Plan RecommendSession::training_plan(const Dfg& dfg, const std::string& resumed_
   const Blocks blocks = batch_blocks(0);
   // What is timed on the first batch is dropped with its back end.
   const std::shared_ptr<Backend> backend = device_.backend->scoped();
-  const auto bind_leaves = [this](Executor& executor) { bind_training(executor, 0); };
+  const auto bind_leaves = [this](Executor& executor) { bind_training(executor); };
   if (!resumed_plan.empty()) {
     try {
       request.plan = resumed_plan;
@@ -225,114 +224,102 @@ std::vector<MemoryItem> RecommendSession::memory() const {
   std::vector<MemoryItem> items;
   int64_t features = 0;
   for (const FeatureLeaf& leaf : leaves_) features += leaf.values.bytes();
-  const ConstantPool none;
-  const int64_t constants = std::max(first_ ? first_->constant_bytes(none) : 0, eval_->constant_bytes(none));
-  if (!state_) items.push_back({"graph", dataset_.graph.bytes()});
-  items.push_back({state_ ? "graph and work lists" : "graph by source and work lists", device_.backend->graph_bytes()});
+  const bool gpu = learner_->on_gpu();
+  const int64_t constants = std::max(step_constants_, eval_->constant_bytes({}));
+  if (!gpu) items.push_back({"graph", dataset_.graph.bytes()});
+  items.push_back({gpu ? "graph and work lists" : "graph by source and work lists", device_.backend->graph_bytes()});
   items.push_back({"features", features});
-  items.push_back({"parameters", parameters_->bytes()});
-  if (optimizer_) {
-    items.push_back({"gradients", parameters_->bytes()});
-    items.push_back({state_ ? "optimiser state" : "optimiser state and best weights",
-                     optimizer_->bytes() + (state_ ? 0 : parameters_->bytes())});
+  items.push_back({"parameters", learner_->parameter_bytes()});
+  if (learner_->trains()) {
+    items.push_back({"gradients", learner_->parameter_bytes()});
+    items.push_back({gpu ? "optimiser state" : "optimiser state and best weights",
+                     learner_->optimizer_bytes() + (gpu ? 0 : learner_->parameter_bytes())});
   }
   items.push_back({"values computed once", constants});
-  items.push_back({"arena (activations, work)", std::max(first_ ? first_->arena_bytes() : 0, eval_->arena_bytes())});
+  items.push_back({"arena (activations, work)", std::max(step_arena_, eval_->arena_bytes())});
   return items;
 }
 
-void* RecommendSession::place(const std::string& name, const Tensor& values) {
-  // Executors write no leaf.
-  return state_ ? state_->leaf(name, values.raw(), values.bytes()) : const_cast<void*>(values.raw());
-}
-
-void RecommendSession::bind(Executor& executor) {
-  float* values = state_ ? state_->parameters() : parameters_->data();
-  for (const Parameter& p : parameters_->list()) executor.bind(p.name, values + p.offset);
-  for (const FeatureLeaf& x : leaves_) executor.bind(x.name, place(x.name, x.values));
+// The leaves of all steps and of evaluation.
+template <class Binder>
+void RecommendSession::bind(Binder& binder) {
+  for (const Parameter& p : learner_->list()) binder.bind(p.name, learner_->place(p));
+  for (const FeatureLeaf& x : leaves_) binder.bind(x.name, learner_->leaf(x.name, x.values));
   const Array<float>& weight = dataset_.graph.edge_weight();
   if (weight.empty()) return;
-  const Tensor shared(DType::f32, {weight.size()}, nullptr, const_cast<float*>(weight.data()));
-  for (int l = 0; l < executor.blocks().num_layers(); ++l)
-    executor.bind(fmt::format("edge_weight.{}", l), place("edge_weight", shared));
+  for (int l = 0; l <= model_blocks_; ++l)
+    binder.bind(fmt::format("edge_weight.{}", l), learner_->leaf("edge_weight", weight.data(), weight.size() * 4));
 }
 
-void RecommendSession::bind_training(Executor& executor, int64_t batch) {
-  bind(executor);
-  executor.bind("user_share", place("user_share", user_share_));
-  executor.bind("item_share", place("item_share", item_share_));
-  executor.bind("target", place("target", target_));
-  const bool last = batch + 1 == batches_->num_batches();
-  executor.bind("loss_weight", last ? place("last_weight", last_weight_) : place("weight", weight_));
+template <class Binder>
+void RecommendSession::bind_training(Binder& binder) {
+  bind(binder);
+  binder.bind("user_share", learner_->leaf("user_share", user_share_));
+  binder.bind("item_share", learner_->leaf("item_share", item_share_));
+  binder.bind("target", learner_->leaf("target", target_));
+  binder.bind("loss_weight", learner_->leaf("loss_weight", weight_));
+}
+
+// The last batch counts fewer triples.
+std::vector<LeafValue> RecommendSession::batch_leaves(int64_t batch) const {
+  if (batch + 1 < batches_->num_batches()) return {};
+  return {{"loss_weight", last_weight_}};
 }
 
 void RecommendSession::start() {
   int64_t held = device_.backend->graph_bytes();
-  if (!state_) {
-    held += dataset_.graph.bytes() + parameters_->bytes() + (optimizer_ ? optimizer_->bytes() : 0);
+  if (!learner_->on_gpu()) {
+    held += dataset_.graph.bytes() + learner_->parameter_bytes() + learner_->optimizer_bytes();
     held = std::min(held, held_memory());
   }
   require_fit(memory(), config_.memory_limit > 0 ? config_.memory_limit : device_.backend->available_bytes() + held);
-  arena_bytes_ = std::max(first_ ? first_->arena_bytes() : 0, eval_->arena_bytes());
-  arena_ = device_.backend->allocate(arena_bytes_);
-  if (state_) state_->push(*parameters_, nullptr);
+  learner_->weights_changed();
   bind(*eval_);
-  eval_->allocate(arena_, constants_);
-  eval_->prepare();
-  if (!train_plan_) return;
-  for (const Parameter& p : parameters_->list()) {
-    const bool has = train_plan_->dfg.find_output("grad:" + p.name) >= 0;
-    gradient_memory_.push_back(has ? device_.backend->allocate(p.size * static_cast<int64_t>(sizeof(float))) : nullptr);
-    gradients_.push_back(static_cast<const float*>(gradient_memory_.back().get()));
+  const int64_t arena = std::max(step_arena_, eval_->arena_bytes());
+  if (runner_) {
+    eval_->allocate(runner_->arena(arena), runner_->constants());
+  } else {
+    ConstantPool own;
+    eval_->allocate(device_.backend->allocate(arena), own);
   }
-  first_.reset();
-  if (!state_) return;
-  state_->start(*optimizer_, *parameters_, gradients_);
-  state_->push(*parameters_, optimizer_.get());
+  eval_->prepare();
+  if (runner_) start_training();
 }
 
-std::unique_ptr<Executor> RecommendSession::batch_executor(int64_t batch) {
-  auto executor = std::make_unique<Executor>(train_plan_, batch_blocks(batch), device_.backend->scoped());
-  bind_training(*executor, batch);
-  for (size_t k = 0; k < gradients_.size(); ++k) {
-    if (gradient_memory_[k]) executor->bind_output("grad:" + parameters_->list()[k].name, gradient_memory_[k].get());
+void RecommendSession::start_training() {
+  gradient_memory_ = device_.backend->allocate(learner_->parameter_bytes());
+  std::vector<const float*> gradients;
+  for (const Parameter& p : learner_->list()) {
+    const std::string name = "grad:" + p.name;
+    float* gradient = static_cast<float*>(gradient_memory_.get()) + p.offset;
+    const bool has = runner_->plan().dfg.find_output(name) >= 0;
+    if (has) runner_->bind_output(name, gradient);
+    gradients.push_back(has ? gradient : nullptr);
   }
-  if (executor->arena_bytes() > arena_bytes_) {
-    arena_bytes_ = executor->arena_bytes();
-    arena_ = device_.backend->allocate(arena_bytes_);
-  }
-  executor->allocate(arena_, constants_);
-  executor->prepare();
-  return executor;
+  learner_->start(std::move(gradients));
+  bind_training(*runner_);
+  runner_->share(batch_blocks(0), batch_leaves(0));
+  ahead_ = std::make_unique<Ahead<BlockRunner::Ready>>(
+      config_.loader.in_flight < 0 ? batches_ahead(device_) : config_.loader.in_flight,
+      [this](int64_t b) { return runner_->make_ready(batch_blocks(b), batch_leaves(b), {}); });
 }
 
 void RecommendSession::begin_epoch(int64_t epoch, int64_t first) {
+  ahead_->stop();
   batches_->begin_epoch(static_cast<uint64_t>(epoch));
-  next_batch_ = first;
+  ahead_->begin(first, batches_->num_batches());
 }
 
-double RecommendSession::train_step(int64_t step, double lr) {
-  const std::unique_ptr<Executor> executor = batch_executor(next_batch_++);
-  const StepContext context{config_.seed, static_cast<uint64_t>(step)};
-  if (state_) {
-    executor->run_once(context);  // a device is not waited for, kernel by kernel
-  } else {
-    executor->run(context);
-  }
+void RecommendSession::queue_step(int64_t step, double lr) {
+  BlockRunner::Ready batch;
   {
-    const TraceSpan span("train", "optimizer");
-    if (state_) {
-      state_->update(lr);
-      host_is_old_ = true;
-    } else {
-      optimizer_->step(*parameters_, gradients_, lr);
-    }
+    const TraceSpan span("train", "wait for a batch");
+    batch = ahead_->next();
   }
-  for (size_t k = 0; k < times_.size(); ++k) {
-    times_[k].seconds += executor->times()[k].seconds;
-    times_[k].runs += executor->times()[k].runs;
-  }
-  return *executor->output("loss");
+  const TraceSpan span("train", "step");
+  batch.executor->run_once({config_.seed, static_cast<uint64_t>(step)});
+  learner_->keep_loss(*batch.executor);
+  learner_->update(lr);
 }
 
 double RecommendSession::train_epoch(int64_t epoch, double lr) {
@@ -341,21 +328,6 @@ double RecommendSession::train_epoch(int64_t epoch, double lr) {
   for (int64_t b = 0; b < steps_per_epoch(); ++b)
     sum += train_step(epoch * steps_per_epoch() + b, lr) * static_cast<double>(batches_->counted(b));
   return sum / static_cast<double>(batches_->num_pairs());
-}
-
-Parameters& RecommendSession::parameters() {
-  if (host_is_old_) state_->pull(*parameters_, optimizer_.get());
-  host_is_old_ = false;
-  return *parameters_;
-}
-
-Optimizer& RecommendSession::optimizer() {
-  parameters();
-  return *optimizer_;
-}
-
-void RecommendSession::weights_changed() {
-  if (state_) state_->push(*parameters_, optimizer_.get());
 }
 
 const float* RecommendSession::embeddings() {

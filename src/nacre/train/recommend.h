@@ -1,16 +1,18 @@
 // RecommendSession: users and items of a data set with held-out pairs, made ready to train embeddings of both. A step
 // runs the model on the whole graph and the BPR loss (model/recommender.h) on one batch of triples, so an epoch is as
-// many steps as there are batches. One plan serves all of them; an executor is bound anew to each batch's block.
+// many steps as there are batches. One plan serves all of them, bound anew to each batch's block, ahead of its turn.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "nacre/base/ahead.h"
 #include "nacre/data/dataset.h"
-#include "nacre/engine/executor.h"
+#include "nacre/engine/block_runner.h"
 #include "nacre/train/device.h"
 #include "nacre/train/inputs.h"
+#include "nacre/train/learner.h"
 #include "nacre/train/planner.h"
 #include "nacre/train/ranking.h"
 #include "nacre/train/trainee.h"
@@ -37,7 +39,7 @@ class RecommendSession : public Trainee {
 
   const RunConfig& config() const override { return config_; }
   const std::string& metric() const override { return metric_name_; }
-  const Plan& plan() const override { return train_plan_ ? *train_plan_ : eval_->plan(); }
+  const Plan& plan() const override { return runner_ ? runner_->plan() : eval_->plan(); }
   std::string fingerprint() const override;
   const Dataset& dataset() const { return dataset_; }
   const std::vector<std::string>& notes() const { return notes_; }
@@ -50,13 +52,14 @@ class RecommendSession : public Trainee {
   // Refuses (UserError) when memory() does not fit; otherwise allocates and computes the constants.
   void start();
 
-  Parameters& parameters() override;
-  Optimizer& optimizer() override;
-  void weights_changed() override;
+  Parameters& parameters() override { return learner_->parameters(); }
+  Optimizer& optimizer() override { return learner_->optimizer(); }
+  void weights_changed() override { learner_->weights_changed(); }
   int64_t steps_per_epoch() const override { return batches_->num_batches(); }
   void begin_epoch(int64_t epoch, int64_t first) override;
   // The next batch of the epoch.
-  double train_step(int64_t step, double lr) override;
+  void queue_step(int64_t step, double lr) override;
+  void take_losses(double& sum) override { learner_->take_losses(sum); }
   // A whole epoch; the mean loss of its triples.
   double train_epoch(int64_t epoch, double lr);
   // The metric of the test and of the validation pairs; details in test_ranking() and val_ranking().
@@ -70,9 +73,6 @@ class RecommendSession : public Trainee {
   const UserItemSides& sides() const { return sides_; }
   const UserItems& taken() const { return taken_; }
 
-  // Seconds of each kernel of the training plan, summed over the steps so far.
-  const std::vector<KernelTime>& kernel_times() const { return times_; }
-
  private:
   void complete_model();
   void make_training(const std::string& resumed_plan);
@@ -80,10 +80,12 @@ class RecommendSession : public Trainee {
   void draw_embeddings();
   Plan training_plan(const Dfg& dfg, const std::string& resumed_plan);
   Blocks batch_blocks(int64_t batch) const;
-  void* place(const std::string& name, const Tensor& values);
-  void bind(Executor& executor);
-  void bind_training(Executor& executor, int64_t batch);
-  std::unique_ptr<Executor> batch_executor(int64_t batch);
+  template <class Binder>  // Executor or BlockRunner
+  void bind(Binder& binder);
+  template <class Binder>
+  void bind_training(Binder& binder);
+  std::vector<LeafValue> batch_leaves(int64_t batch) const;
+  void start_training();
 
   RunConfig config_;
   RecommendOptions options_;
@@ -102,26 +104,18 @@ class RecommendSession : public Trainee {
 
   std::shared_ptr<GraphViews> views_;
   RunDevice device_;
-  std::unique_ptr<DeviceState> state_;  // on a GPU
-  bool host_is_old_ = false;            // the device has newer weights than the host
-  std::shared_ptr<const Plan> train_plan_;
-  std::unique_ptr<Executor> first_;  // of the first batch: says what memory a step needs
+  std::unique_ptr<Learner> learner_;
+  std::unique_ptr<BlockRunner> runner_;
+  int64_t step_arena_ = 0, step_constants_ = 0;  // bytes, of the first batch
   std::unique_ptr<Executor> eval_;
-  std::unique_ptr<Parameters> parameters_;
-  std::unique_ptr<Optimizer> optimizer_;
   // Leaves of the triples' block; the last batch has weights of its own.
   Tensor user_share_, item_share_, target_, weight_, last_weight_;
-  ConstantPool constants_;
-  std::shared_ptr<void> arena_;
-  int64_t arena_bytes_ = 0;
-  std::vector<std::shared_ptr<void>> gradient_memory_;  // the same for all batches
-  std::vector<const float*> gradients_;
-  int64_t next_batch_ = 0;
-  std::vector<KernelTime> times_;
+  std::shared_ptr<void> gradient_memory_;  // the same for all batches
   RankingScores test_ranking_;
   RankingScores val_ranking_;
   PlanAnswer planning_;
   double plan_seconds_ = 0;
+  std::unique_ptr<Ahead<BlockRunner::Ready>> ahead_;  // uses all the others: goes first
 };
 
 }  // namespace nacre

@@ -24,9 +24,8 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
     Dfg dfg = build_model(options);
     differentiate(dfg);
     blocks_ = std::make_unique<Blocks>(Blocks::full(run_.dataset.graph, std::max(1, dfg.num_layers())));
-    parameters_ = std::make_unique<Parameters>(dfg, *blocks_, run_.config.seed);
-    optimizer_ = std::make_unique<Optimizer>(run_.config.optimizer, *parameters_);
-    if (device_.gpu) state_ = std::make_unique<DeviceState>(device_.gpu, *parameters_);
+    learner_ = std::make_unique<Learner>(Parameters(dfg, *blocks_, run_.config.seed), device_.gpu);
+    learner_->optimize_with(run_.config.optimizer);
     train_ = std::make_unique<Executor>(training_plan(dfg, needs.resumed_plan), *blocks_, device_.backend);
   }
   if (needs.evaluation || !needs.training) {
@@ -35,8 +34,7 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
     options.loss = "none";
     const Dfg dfg = build_model(options);
     if (!blocks_) blocks_ = std::make_unique<Blocks>(Blocks::full(run_.dataset.graph, std::max(1, dfg.num_layers())));
-    if (!parameters_) parameters_ = std::make_unique<Parameters>(dfg, *blocks_, run_.config.seed);
-    if (device_.gpu && !state_) state_ = std::make_unique<DeviceState>(device_.gpu, *parameters_);
+    if (!learner_) learner_ = std::make_unique<Learner>(Parameters(dfg, *blocks_, run_.config.seed), device_.gpu);
     // Evaluation follows the training plan's options; alone, it is planned by rules.
     const PlanOptions how = train_ ? train_->plan().options : search_plan(dfg, *blocks_, {}, {}).options;
     eval_ = std::make_unique<Executor>(make_plan(dfg, *blocks_, how), *blocks_, device_.backend);
@@ -59,21 +57,22 @@ Plan Session::training_plan(const Dfg& dfg, const std::string& resumed_plan) {
 
 std::vector<MemoryItem> Session::memory() const {
   // On a GPU, of its memory: the host's graph and the best weights kept there are no part of it.
+  const bool gpu = learner_->on_gpu();
   std::vector<MemoryItem> items;
   int64_t features = 0;
   for (const FeatureLeaf& leaf : run_.leaves) {
     const auto reads = [&](const std::unique_ptr<Executor>& e) { return e && e->step_reads(leaf.name); };
-    if (!state_ || reads(train_) || reads(eval_)) features += leaf.values.bytes();
+    if (!gpu || reads(train_) || reads(eval_)) features += leaf.values.bytes();
   }
-  if (!state_) items.push_back({"graph", run_.dataset.graph.bytes()});
+  if (!gpu) items.push_back({"graph", run_.dataset.graph.bytes()});
   items.insert(items.end(),
-               {{state_ ? "graph and work lists" : "graph by source and work lists", device_.backend->graph_bytes()},
+               {{gpu ? "graph and work lists" : "graph by source and work lists", device_.backend->graph_bytes()},
                 {"features", features},
                 {"labels, splits and loss weights", run_.label_bytes() + run_.dataset.num_nodes() * 8},
-                {"parameters", parameters_->bytes()}});
-  if (optimizer_) {
-    items.push_back({state_ ? "optimiser state" : "optimiser state and best weights",
-                     optimizer_->bytes() + (state_ ? 0 : parameters_->bytes())});
+                {"parameters", learner_->parameter_bytes()}});
+  if (learner_->trains()) {
+    items.push_back({gpu ? "optimiser state" : "optimiser state and best weights",
+                     learner_->optimizer_bytes() + (gpu ? 0 : learner_->parameter_bytes())});
   }
   ConstantPool none;
   int64_t constants = 0;
@@ -90,27 +89,21 @@ std::vector<MemoryItem> Session::memory() const {
 }
 
 void Session::bind(Executor& executor) {
-  float* values = state_ ? state_->parameters() : parameters_->data();
-  for (const Parameter& p : parameters_->list()) executor.bind(p.name, values + p.offset);
-  // Executors write neither features nor targets.
-  const auto leaf = [&](const std::string& name, const void* host, int64_t bytes) {
-    return state_ ? state_->leaf(name, host, bytes) : const_cast<void*>(host);
-  };
-  const auto tensor = [&](const std::string& name, const Tensor& t) { return leaf(name, t.raw(), t.bytes()); };
+  for (const Parameter& p : learner_->list()) executor.bind(p.name, learner_->place(p));
   // Where layers begin with a sum over raw features, that sum is a constant and the features are needed no more.
   for (const FeatureLeaf& x : run_.leaves) {
-    if (state_ && !executor.step_reads(x.name)) {
+    if (learner_->on_gpu() && !executor.step_reads(x.name)) {
       executor.bind_host(x.name, x.values.raw());
     } else {
-      executor.bind(x.name, tensor(x.name, x.values));
+      executor.bind(x.name, learner_->leaf(x.name, x.values));
     }
   }
-  executor.bind("label", tensor("label", labels_));
-  executor.bind("target", tensor("target", run_.dataset.targets));
-  executor.bind("loss_weight", tensor("loss_weight", loss_weight_));
+  executor.bind("label", learner_->leaf("label", labels_));
+  executor.bind("target", learner_->leaf("target", run_.dataset.targets));
+  executor.bind("loss_weight", learner_->leaf("loss_weight", loss_weight_));
   const Array<float>& weight = run_.dataset.graph.edge_weight();
   for (int l = 0; l < blocks_->num_layers(); ++l) {
-    executor.bind(fmt::format("edge_weight.{}", l), leaf("edge_weight", weight.data(), weight.size() * 4));
+    executor.bind(fmt::format("edge_weight.{}", l), learner_->leaf("edge_weight", weight.data(), weight.size() * 4));
   }
 }
 
@@ -119,9 +112,8 @@ void Session::start() {
   // Data and weights are in the host's memory already, the graph's forms in the device's; what remains must fit into
   // what is left.
   int64_t held = device_.backend->graph_bytes();
-  if (!state_) {
-    held +=
-        run_.dataset.graph.bytes() + run_.label_bytes() + parameters_->bytes() + (optimizer_ ? optimizer_->bytes() : 0);
+  if (!learner_->on_gpu()) {
+    held += run_.dataset.graph.bytes() + run_.label_bytes() + learner_->parameter_bytes() + learner_->optimizer_bytes();
     for (const FeatureLeaf& leaf : run_.leaves) held += leaf.values.bytes();
     // Mapped files are not held: every step reads all of them, so they must fit into what is left too.
     held = std::min(held, held_memory());
@@ -132,7 +124,7 @@ void Session::start() {
   if (!labels_.defined()) make_targets();
   const int64_t arena_bytes = std::max(train_ ? train_->arena_bytes() : 0, eval_ ? eval_->arena_bytes() : 0);
   const std::shared_ptr<void> arena = device_.backend->allocate(arena_bytes);
-  if (state_) state_->push(*parameters_, nullptr);
+  learner_->weights_changed();
   for (Executor* executor : {train_.get(), eval_.get()}) {
     if (executor == nullptr) continue;
     bind(*executor);
@@ -140,14 +132,12 @@ void Session::start() {
     executor->prepare();
   }
   if (!train_) return;
-  gradients_.clear();
-  for (const Parameter& p : parameters_->list()) {
+  std::vector<const float*> gradients;
+  for (const Parameter& p : learner_->list()) {
     const NodeRef grad = train_->plan().dfg.find_output("grad:" + p.name);
-    gradients_.push_back(grad < 0 ? nullptr : static_cast<const float*>(train_->pointer(grad)));
+    gradients.push_back(grad < 0 ? nullptr : static_cast<const float*>(train_->pointer(grad)));
   }
-  if (!state_) return;
-  state_->start(*optimizer_, *parameters_, gradients_);
-  state_->push(*parameters_, optimizer_.get());
+  learner_->start(std::move(gradients));
 }
 
 void Session::make_targets() {
@@ -161,35 +151,10 @@ void Session::make_targets() {
   }
 }
 
-double Session::train_step(int64_t step, double lr) {
-  queue_step(step, lr);
-  return *train_->output("loss");
-}
-
 void Session::queue_step(int64_t step, double lr) {
   train_->run({run_.config.seed, static_cast<uint64_t>(step)});
-  const TraceSpan span("train", "optimizer");
-  if (state_) {
-    state_->update(lr);
-    host_is_old_ = true;
-  } else {
-    optimizer_->step(*parameters_, gradients_, lr);
-  }
-}
-
-Parameters& Session::parameters() {
-  if (host_is_old_) state_->pull(*parameters_, optimizer_.get());
-  host_is_old_ = false;
-  return *parameters_;
-}
-
-Optimizer& Session::optimizer() {
-  parameters();
-  return *optimizer_;
-}
-
-void Session::weights_changed() {
-  if (state_) state_->push(*parameters_, optimizer_.get());
+  learner_->keep_loss(*train_);
+  learner_->update(lr);
 }
 
 Scores Session::evaluate(bool with_loss) { return score_splits(run_.metric, run_.dataset, predict(), with_loss); }

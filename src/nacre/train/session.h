@@ -8,6 +8,7 @@
 
 #include "nacre/engine/executor.h"
 #include "nacre/train/device.h"
+#include "nacre/train/learner.h"
 #include "nacre/train/parameters.h"
 #include "nacre/train/run_data.h"
 #include "nacre/train/vertex_model.h"
@@ -34,13 +35,12 @@ class Session : public VertexModel {
   std::vector<MemoryItem> memory() const override;
   void start() override;
 
-  Parameters& parameters() override;
-  Optimizer& optimizer() override;
-  void weights_changed() override;
-  double train_step(int64_t step, double lr) override;
+  Parameters& parameters() override { return learner_->parameters(); }
+  Optimizer& optimizer() override { return learner_->optimizer(); }
+  void weights_changed() override { learner_->weights_changed(); }
+  void queue_step(int64_t step, double lr) override;
+  void take_losses(double& sum) override { learner_->take_losses(sum); }
   Scores evaluate(bool with_loss) override;
-  // The same without the loss: nothing waits for the device.
-  void queue_step(int64_t step, double lr);
   const float* predict() override;
   const float* embeddings() override;
   int64_t embedding_width() const override;
@@ -61,16 +61,12 @@ class Session : public VertexModel {
   std::unique_ptr<Blocks> blocks_;
   std::shared_ptr<GraphViews> views_;
   RunDevice device_;
-  std::unique_ptr<DeviceState> state_;  // on a GPU
-  bool host_is_old_ = false;            // the device has newer weights than the host
+  std::unique_ptr<Learner> learner_;
   std::unique_ptr<Executor> train_;
   std::unique_ptr<Executor> eval_;
-  std::unique_ptr<Parameters> parameters_;
-  std::unique_ptr<Optimizer> optimizer_;
   Tensor loss_weight_;
   Tensor labels_;
   ConstantPool constants_;
-  std::vector<const float*> gradients_;
   PlanAnswer planning_;  // its plan has moved to the executor
   double plan_seconds_ = 0;
 };

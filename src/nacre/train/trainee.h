@@ -38,9 +38,18 @@ class Trainee {
   virtual int64_t steps_per_epoch() const { return 1; }
   // The steps from `first` to the end of the epoch come next, one by one.
   virtual void begin_epoch(int64_t /*epoch*/, int64_t /*first*/) {}
-  // One forward and backward pass and the optimiser's update; `step` counts from the beginning of the run. Returns the
-  // loss before the update.
-  virtual double train_step(int64_t step, double lr) = 0;
+  // One forward and backward pass and the optimiser's update; `step` counts from the beginning of the run. A device
+  // need not be through with it on return.
+  virtual void queue_step(int64_t step, double lr) = 0;
+  // Adds the losses of the steps since the last call, each before its update, in their order; waits for those steps.
+  virtual void take_losses(double& sum) = 0;
+  // A step to its end; its loss.
+  double train_step(int64_t step, double lr) {
+    double loss = 0;
+    queue_step(step, lr);
+    take_losses(loss);
+    return loss;
+  }
   // With the current weights; the loss of the validation vertices only where asked for.
   virtual Scores evaluate(bool with_loss) = 0;
 };

@@ -164,6 +164,14 @@ class Loop {
     write_file(options_.run_folder + "/plan.json", state_.plan_json + "\n");
   }
 
+  // Waits for the steps whose losses are not known yet.
+  void take_losses() {
+    trainee_.take_losses(state_.loss_sum);
+    if (std::isfinite(state_.loss_sum)) return;
+    throw RuntimeError(fmt::format("epoch {}", state_.epoch + 1),
+                       "the loss is no longer a number; start again with a lower --lr");
+  }
+
   // False when the run was asked to stop before the epoch's last step.
   bool steps(Progress& progress, double lr) {
     const TraceSpan span("train", "epoch");
@@ -173,16 +181,16 @@ class Loop {
       if (state_.batch > 0) {
         if (SignalGuard::asked_to_stop()) return false;
         if (options_.checkpoint_every == 0) maybe_save();
-        progress.update(state_.epoch,
-                        fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}", state_.epoch + 1, config_.epochs,
-                                    state_.batch, count, state_.loss_sum / static_cast<double>(state_.batch)));
+        if (progress.due()) {
+          take_losses();
+          progress.update(state_.epoch,
+                          fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}", state_.epoch + 1, config_.epochs,
+                                      state_.batch, count, state_.loss_sum / static_cast<double>(state_.batch)));
+        }
       }
-      state_.loss_sum += trainee_.train_step(state_.step, lr);
-      if (!std::isfinite(state_.loss_sum)) {
-        throw RuntimeError(fmt::format("epoch {}", state_.epoch + 1),
-                           "the loss is no longer a number; start again with a lower --lr");
-      }
+      trainee_.queue_step(state_.step, lr);
     }
+    take_losses();
     result_.final_loss = state_.loss_sum / static_cast<double>(count);
     state_.batch = 0;
     state_.loss_sum = 0;
@@ -238,6 +246,7 @@ class Loop {
     if (options_.run_folder.empty()) return;
     const TraceSpan span("train", "checkpoint");
     const double start = now_seconds();
+    take_losses();
     save_checkpoint(options_.run_folder, state_, trainee_.parameters(), trainee_.optimizer(), best_, options_.keep);
     last_save_ = now_seconds();
     save_seconds_ = last_save_ - start;

@@ -141,8 +141,8 @@ class GpuContext {
   };
   Derived& derived(const std::string& key, int64_t bytes);
   // How often constants were computed.
-  int64_t constants() const { return constants_; }
-  void constants_changed() { ++constants_; }
+  int64_t constants() const { return parent_ ? parent_->constants() : constants_; }
+  void constants_changed() { parent_ ? parent_->constants_changed() : void(++constants_); }
 
   // Two words, seed and step, in device memory.
   const void* step() const { return step_.get(); }

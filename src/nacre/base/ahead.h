@@ -1,0 +1,107 @@
+// Ahead: things numbered one after the other, made by background threads before they are asked for.
+#pragma once
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "nacre/base/tasks.h"
+
+namespace nacre {
+
+template <class T>
+class Ahead {
+ public:
+  // `make` is called from several threads at once. `depth`: how many are made ahead; 0, or with no other thread: made
+  // when asked for.
+  Ahead(int depth, std::function<T(int64_t)> make) : depth_(depth), make_(std::move(make)) {}
+  ~Ahead() { stop(); }
+  Ahead(const Ahead&) = delete;
+  Ahead& operator=(const Ahead&) = delete;
+
+  // Those from `first` to `end` - 1 come next; what is left of others is dropped.
+  void begin(int64_t first, int64_t end) {
+    stop();
+    next_ = posted_ = first;
+    end_ = end;
+    if (tasks_.workers() > 0) post_up_to(first + depth_);
+  }
+
+  // Throws what `make` threw.
+  T next() {
+    const int64_t index = next_++;
+    if (index >= posted_) return make_(index);
+    Made made;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return made_.contains(index); });
+      made = std::move(made_.extract(index).mapped());
+    }
+    post_up_to(next_ + depth_);
+    if (made.error) std::rethrow_exception(made.error);
+    return std::move(made.value);
+  }
+
+  // Nothing is being made any more, nothing is kept.
+  void stop() {
+    std::unique_lock lock(mutex_);
+    dropped_ = true;
+    changed_.wait(lock, [&] { return open_ == 0; });
+    dropped_ = false;
+    made_.clear();
+  }
+
+ private:
+  struct Made {
+    T value{};
+    std::exception_ptr error;
+  };
+
+  void post_up_to(int64_t end) {
+    for (; posted_ < std::min(end, end_); ++posted_) {
+      {
+        const std::lock_guard lock(mutex_);
+        ++open_;
+      }
+      tasks_.post([this, index = posted_] { run(index); });
+    }
+  }
+
+  void run(int64_t index) {
+    Made made;
+    bool wanted = false;
+    {
+      const std::lock_guard lock(mutex_);
+      wanted = !dropped_;
+    }
+    if (wanted) {
+      try {
+        made.value = make_(index);
+      } catch (...) {
+        made.error = std::current_exception();
+      }
+    }
+    const std::lock_guard lock(mutex_);
+    if (wanted) made_.emplace(index, std::move(made));
+    --open_;
+    changed_.notify_all();
+  }
+
+  int depth_;
+  std::function<T(int64_t)> make_;
+  int64_t next_ = 0, posted_ = 0, end_ = 0;
+
+  std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
+  std::map<int64_t, Made> made_;
+  int64_t open_ = 0;  // posted and not through
+  bool dropped_ = false;
+  BackgroundTasks tasks_;
+};
+
+}  // namespace nacre
