@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nacre/base/error.h"
+#include "nacre/dfg/recompute.h"
 #include "plan/plans.h"
 #include "support/rng.h"
 
@@ -37,6 +38,8 @@ TEST(PlanFile, LoadsBackAsTheSamePlan) {
   for (const ModelCase& c : model_cases()) {
     std::vector<PlanOptions> all = {{}, {.hoist = false}, {.fuse = false, .hoist = false}, {.rewrite = false}};
     all.push_back({.table = PartitionTable::parse("src-id=3,edge-type=1"), .differentiate = false});
+    for (const Recomputable& r : find_recomputable(plan_model(c.options).plan.dfg))
+      all.push_back({.recompute = {r.name}});
     for (const char* option : {"combine", "src", "dst"}) all.push_back(choosing(plan_model(c.options), option));
     for (const PlanOptions& how : all) {
       const PlannedModel m = plan_model(c.options, how);
@@ -63,7 +66,9 @@ PlanOptions full_options() {
 }
 
 TEST(PlanOptionsText, ReadsBackWhatItWrites) {
-  for (const PlanOptions& how : {PlanOptions{}, full_options()}) {
+  PlanOptions again = full_options();
+  again.recompute = {"relu@layers.0.lin.bias", "with \"quotes\""};
+  for (const PlanOptions& how : {PlanOptions{}, full_options(), again}) {
     EXPECT_EQ(parse_options(options_json(how), "f"), how) << options_json(how);
   }
   EXPECT_EQ(parse_options("{}", "f"), PlanOptions{}) << "what is missing is as usual";
@@ -77,7 +82,7 @@ TEST(PlanOptionsText, DamageIsTheUsersError) {
   for (const char* text : {"", "nonsense", "[]", "7", "null", "{\"fuse\": tru", "\"fuse\""})
     expect_refused(text, "text");
   const std::vector<json> junk = {json(7), json(2.5), json("x"), json::array({1}), json(), json::object({{"a", 1}})};
-  for (const char* key : {"fuse", "hoist", "rewrite", "differentiate", "choices", "table", "tables"}) {
+  for (const char* key : {"fuse", "hoist", "rewrite", "differentiate", "choices", "table", "tables", "recompute"}) {
     for (const json& value : junk) {
       json broken = good;
       broken[key] = value;

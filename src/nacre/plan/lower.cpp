@@ -143,14 +143,16 @@ class Lowering {
   bool join_tail(NodeRef i) {
     const Node& node = dfg_[i];
     if (node.type.space.kind == SpaceKind::edge) return false;
+    // A view of other rows is there when the rows are.
+    const auto made_by = [&](NodeRef in) { return kernel_of(inlined(in) ? in : owner(in)); };
     int last = -1;
-    for (const NodeRef in : node.inputs) last = std::max(last, kernel_of(in));
+    for (const NodeRef in : node.inputs) last = std::max(last, made_by(in));
     if (last < 0) return false;
     Kernel& k = plan_.kernels[static_cast<size_t>(last)];
     if (!takes_tail(k.kind) || k.once != an_.constant(i) || k.nodes.size() >= kMaxTail) return false;
     if (!an_.same_rows(dfg_[k.root].type.space, node.type.space)) return false;
     for (const NodeRef in : node.inputs) {
-      if (kernel_of(in) != last) continue;
+      if (made_by(in) != last) continue;
       // A value of this very kernel is only known row by row: it must not be read as a whole (a parameter-space
       // operand), nor from memory.
       if (!an_.same_rows(dfg_[in].type.space, node.type.space) || !computed_by(last, in)) return false;

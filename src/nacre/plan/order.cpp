@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "nacre/base/error.h"
 #include "nacre/plan/in_place.h"
@@ -57,6 +58,11 @@ class LiveValues {
     for (const NodeRef r : k.reads) --readers_[static_cast<size_t>(r)];
   }
 
+  int64_t written(const Kernel& k) const {
+    int64_t bytes = 0;
+    for (const NodeRef w : k.writes) bytes += size(w);
+    return bytes;
+  }
   int64_t peak() const { return peak_; }
 
  private:
@@ -64,12 +70,6 @@ class LiveValues {
     const ValueType& t = plan_.dfg[i].type;
     return blocks_.rows(t.space) * t.row_size() * dtype_size(t.dtype);
   }
-  int64_t written(const Kernel& k) const {
-    int64_t bytes = 0;
-    for (const NodeRef w : k.writes) bytes += size(w);
-    return bytes;
-  }
-
   const Plan& plan_;
   const Blocks& blocks_;
   std::vector<int> readers_;
@@ -88,35 +88,73 @@ int64_t largest_value(const Plan& plan, const Blocks& blocks) {
   return most;
 }
 
-std::vector<size_t> greedy_order(const Plan& plan, const Blocks& blocks) {
-  std::map<NodeRef, size_t> writer;
-  for (size_t k = 0; k < plan.kernels.size(); ++k) {
-    for (const NodeRef w : plan.kernels[k].writes) writer[w] = k;
+// Which kernels can run next. One that computes a dropped value again waits for a reader that needs nothing else:
+// sooner it would only fill memory.
+class Ready {
+ public:
+  explicit Ready(const Plan& plan) : plan_(plan), done_(plan.kernels.size(), 0), readers_(plan.kernels.size()) {
+    std::map<NodeRef, size_t> writer;
+    for (size_t k = 0; k < plan.kernels.size(); ++k) {
+      for (const NodeRef w : plan.kernels[k].writes) writer[w] = k;
+    }
+    for (size_t k = 0; k < plan.kernels.size(); ++k) {
+      std::vector<size_t>& needs = needs_.emplace_back();
+      for (const NodeRef r : plan.kernels[k].reads) {
+        const auto found = writer.find(r);
+        if (found == writer.end()) continue;
+        needs.push_back(found->second);
+        readers_[found->second].push_back(k);
+      }
+    }
   }
+
+  bool done(size_t k) const { return done_[k] != 0; }
+  void run(size_t k) { done_[k] = 1; }
+  bool operator()(size_t k) const {
+    return !done(k) && std::all_of(needs_[k].begin(), needs_[k].end(), [&](size_t n) { return done(n); }) &&
+           (!late(k) || wanted(k));
+  }
+
+ private:
+  bool late(size_t k) const {
+    const std::vector<NodeRef>& writes = plan_.kernels[k].writes;
+    return !plan_.again.empty() && std::all_of(writes.begin(), writes.end(),
+                                               [&](NodeRef w) { return plan_.again[static_cast<size_t>(w)] != 0; });
+  }
+  bool wanted(size_t k) const {
+    return std::any_of(readers_[k].begin(), readers_[k].end(), [&](size_t r) {
+      return std::all_of(needs_[r].begin(), needs_[r].end(), [&](size_t n) { return done(n) || late(n); }) &&
+             (!late(r) || wanted(r));
+    });
+  }
+
+  const Plan& plan_;
+  std::vector<char> done_;
+  std::vector<std::vector<size_t>> readers_,
+      needs_;  // kernels that read what a kernel writes, that write what it reads
+};
+
+std::vector<size_t> greedy_order(const Plan& plan, const Blocks& blocks) {
   std::vector<size_t> order;
-  std::vector<char> done(plan.kernels.size(), 0);
+  Ready ready(plan);
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
     if (plan.kernels[k].once) {
       order.push_back(k);
-      done[k] = 1;
+      ready.run(k);
     }
   }
-  const auto ready = [&](size_t k) {
-    return std::all_of(plan.kernels[k].reads.begin(), plan.kernels[k].reads.end(), [&](NodeRef r) {
-      const auto found = writer.find(r);
-      return found == writer.end() || done[found->second];
-    });
-  };
   LiveValues live(plan, blocks);
   const int64_t unit = std::max<int64_t>(1, largest_value(plan, blocks) / 64);
   const auto units = [unit](int64_t bytes) { return (bytes >= 0 ? bytes : bytes - unit + 1) / unit; };
   while (order.size() < plan.kernels.size()) {
     size_t best = plan.kernels.size();
-    std::pair<int64_t, int64_t> best_change;
+    std::tuple<int64_t, int64_t, int64_t> best_change;
     for (size_t k = 0; k < plan.kernels.size(); ++k) {
-      if (done[k] || !ready(k)) continue;
-      // Of those after which equally much is alive, the one that needs least itself.
-      const std::pair change(units(live.change(plan.kernels[k])), units(live.extra(plan.kernels[k])));
+      if (!ready(k)) continue;
+      // Of those after which equally much is alive, the one that needs least itself, or writes least: gradients of
+      // weights, which may leave their operands' place to the next.
+      const std::tuple change(units(live.change(plan.kernels[k])), units(live.extra(plan.kernels[k])),
+                              units(live.written(plan.kernels[k])));
       if (best == plan.kernels.size() || change < best_change) {
         best = k;
         best_change = change;
@@ -125,7 +163,7 @@ std::vector<size_t> greedy_order(const Plan& plan, const Blocks& blocks) {
     NACRE_CHECK(best < plan.kernels.size(), "kernels wait for each other");
     live.run(plan.kernels[best]);
     order.push_back(best);
-    done[best] = 1;
+    ready.run(best);
   }
   return order;
 }

@@ -3,6 +3,7 @@
 
 #include "nacre/base/log.h"
 #include "nacre/base/trace.h"
+#include "nacre/dfg/recompute.h"
 #include "nacre/plan/lower.h"
 #include "nacre/plan/order.h"
 #include "nacre/plan/plan.h"
@@ -38,6 +39,14 @@ Plan make_plan(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options)
       // The options chosen where there is more than one order: after swapping, which brings sites into their plain
       // form.
       {"apply_choices", [&] { plan.dfg = apply_choices(plan.dfg, options.choices, false); }},
+      // After everything that merges equal nodes: clones are just that.
+      {"recompute",
+       [&] {
+         if (options.recompute.empty()) return;
+         Recomputed recomputed = recompute(plan.dfg, options.recompute);
+         plan.dfg = std::move(recomputed.dfg);
+         plan.again = std::move(recomputed.again);
+       }},
       // Groups nodes into kernels.
       {"lower", [&] { lower(plan, blocks); }},
       // What is stored is known now; which order keeps least of it alive?

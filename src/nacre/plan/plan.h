@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,8 @@ struct PlanOptions {
   // Sums over the edges of (vertex, type) pairs that are the same in every step, or that several kernels read, are
   // stored where they take no more bytes than this; others are summed anew by each kernel.
   int64_t keep_sums = 0;
+  // Values of the forward pass that the backward pass computes again instead of keeping them (dfg/recompute.h).
+  std::set<std::string> recompute;
   friend bool operator==(const PlanOptions&, const PlanOptions&) = default;
 };
 
@@ -99,6 +102,7 @@ struct Plan {
   std::vector<Kernel> kernels;  // in execution order; `once` kernels first run before the loop
   std::vector<char> stored;     // per node: has memory of its own
   std::vector<NodeRef> alias;   // per node: the node whose memory it shares (itself unless a reshape)
+  std::vector<char> again;      // per node: computes a dropped value once more; empty: none does
   std::vector<char> narrow;     // per node: stored as bf16, by the back end's wish; empty: none is
   std::vector<PassTime> passes;
 };

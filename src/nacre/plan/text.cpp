@@ -43,6 +43,7 @@ std::string plan_text(const Plan& plan, const Blocks& blocks) {
   std::string text = fmt::format("plan {} ({} kernels, fuse={}, hoist={})\n", plan.name, plan.kernels.size(),
                                  plan.options.fuse, plan.options.hoist);
   for (const auto& [site, option] : plan.options.choices) text += fmt::format("  {} by {}\n", site, option);
+  for (const std::string& value : plan.options.recompute) text += fmt::format("  {} computed again\n", value);
   text += "\n" + print_dfg(plan.dfg) + "\n";
   for (const bool once : {true, false}) {
     text += once ? "computed once, before training\n" : "every step\n";
@@ -77,7 +78,8 @@ json options_object(const PlanOptions& o) {
           {"table", o.table.text()},
           {"tables", o.tables},
           {"differentiate", o.differentiate},
-          {"keep_sums", o.keep_sums}};
+          {"keep_sums", o.keep_sums},
+          {"recompute", o.recompute}};
 }
 
 PlanOptions options_of(const json& j, const std::string& where) {
@@ -91,6 +93,7 @@ PlanOptions options_of(const json& j, const std::string& where) {
     o.tables = j.value("tables", std::map<std::string, std::string>());
     o.differentiate = j.value("differentiate", true);
     o.keep_sums = j.value("keep_sums", int64_t{0});
+    o.recompute = j.value("recompute", std::set<std::string>());
     for (const auto& [kernel, table] : o.tables) PartitionTable::parse(table);
   } catch (const json::exception&) {
     throw UserError(where, "has damaged options", "write the plan again with nacre plan --output FILE");
