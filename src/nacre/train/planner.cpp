@@ -58,6 +58,8 @@ std::string cache_key(const Dfg& dfg, const Blocks& blocks, const Backend& backe
 
 // A GPU's memory is dear: a byte less at the peak is worth writing one.
 constexpr double kGpuByte = 1 / 4e12;
+// A step may become longer by half the share of its memory that this saves.
+constexpr double kGpuTimeForMemory = 0.5;
 
 // What plans are made for and timed on: one graph that stays, or batches of which the plan's will be like.
 struct Ground {
@@ -94,6 +96,32 @@ class TrialTimers {
   std::vector<std::unique_ptr<KernelTimer>> timers_;
 };
 
+int64_t memory_for(const PlanRequest& request, Backend& backend) {
+  return request.memory_limit > 0 ? request.memory_limit : backend.available_bytes() / 10 * 9;
+}
+
+// Prices by rules: the same values are dropped on every machine that has the memory.
+DropOptions drop_options(const Backend& backend) {
+  DropOptions how;
+  if (backend.name() == "cpu") return how;
+  how.model = &nominal_gpu_model();
+  how.cache_bytes = kNominalGpuCache;
+  how.time_for_memory = kGpuTimeForMemory;
+  return how;
+}
+
+// Values of passing batches are small: theirs are dropped only if they must be.
+void drop_values(PlanAnswer& answer, const Dfg& dfg, const Ground& ground, Backend& backend,
+                 const PlanRequest& request) {
+  const Blocks& blocks = ground.trials[ground.typical].blocks;
+  DropOptions how = drop_options(backend);
+  if (ground.changing || request.plan != "auto") how.least_saved = 1;
+  how.limit = memory_for(request, backend);
+  PlanOptions options = answer.plan.options;
+  answer.dropped = choose_dropped(dfg, blocks, options, how);
+  if (options != answer.plan.options) answer.plan = make_plan(dfg, blocks, options);
+}
+
 PlanAnswer search(const Dfg& dfg, const Ground& ground, const std::shared_ptr<Backend>& backend,
                   const PlanRequest& request) {
   const Blocks& blocks = ground.trials[ground.typical].blocks;
@@ -109,7 +137,7 @@ PlanAnswer search(const Dfg& dfg, const Ground& ground, const std::shared_ptr<Ba
     rules.seconds_of_byte = kGpuByte;
     base.keep_sums = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(backend->available_bytes()) / 4));
   }
-  const int64_t memory = request.memory_limit > 0 ? request.memory_limit : backend->available_bytes() / 10 * 9;
+  const int64_t memory = memory_for(request, *backend);
   // A GPU's LSTM computes its gates again.
   rules.keep_limit = on_host ? std::min(memory, kKeepByRules) : 1;
   answer.search = search_plan(dfg, blocks, base, rules);
@@ -177,6 +205,7 @@ PlanAnswer plan_on(const Dfg& dfg, const Ground& ground, const std::shared_ptr<B
   PlanAnswer answer;
   if (request.plan == "auto" || request.plan == "off") {
     answer = search(dfg, ground, backend, request);
+    drop_values(answer, dfg, ground, *backend, request);
     answer.plan.name = request.plan;
   } else if (auto options = named_options(request.plan)) {
     options->hoist = !ground.changing;
@@ -186,6 +215,7 @@ PlanAnswer plan_on(const Dfg& dfg, const Ground& ground, const std::shared_ptr<B
   } else {
     answer.plan = load_plan(read_file(request.plan), request.plan, dfg, blocks);
     answer.source = "file";
+    answer.dropped = price_dropped(dfg, blocks, answer.plan.options, drop_options(*backend));
     if (ground.changing && answer.plan.options.hoist)
       throw UserError(request.plan, "is a plan for a whole graph", "use one made with the same --mode");
   }
@@ -214,6 +244,19 @@ PlanAnswer plan_or_resume(const Dfg& dfg, const Ground& ground, const std::share
 PlanAnswer plan_training(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Backend>& backend,
                          const PlanRequest& request, const std::function<void(Executor&)>& bind) {
   return plan_or_resume(dfg, {.trials = {{blocks, bind}}}, backend, request);
+}
+
+bool shrink_plan(PlanAnswer& answer, const Dfg& dfg, const Blocks& blocks, const Backend& backend, int64_t bytes) {
+  DropOptions how = drop_options(backend);
+  how.least_saved = 1;
+  how.limit = std::max<int64_t>(1, peak_live_bytes(answer.plan, blocks) - bytes);
+  PlanOptions options = answer.plan.options;
+  answer.dropped = choose_dropped(dfg, blocks, options, how);
+  if (options == answer.plan.options) return false;
+  const std::string name = answer.plan.name;
+  answer.plan = make_plan(dfg, blocks, options);
+  answer.plan.name = name;
+  return true;
 }
 
 PlanAnswer plan_batches(const Dfg& dfg, const std::vector<TrialBlocks>& trials, const std::shared_ptr<Backend>& backend,

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "nacre/engine/executor.h"
-#include "nacre/plan/search.h"
+#include "nacre/plan/drop.h"
 
 namespace nacre {
 
@@ -29,8 +29,9 @@ struct PlanRequest {
 
 struct PlanAnswer {
   Plan plan;
-  SearchResult search;  // empty unless searched now
-  std::string source;   // searched, cached, rules, file, given
+  SearchResult search;           // empty unless searched now
+  std::string source;            // searched, cached, rules, file, given
+  std::vector<Dropped> dropped;  // what the backward pass computes again
 };
 
 // `bind` gives an executor its leaves, for timing.
@@ -46,6 +47,10 @@ struct TrialBlocks {
 // the request counts steps.
 PlanAnswer plan_batches(const Dfg& dfg, const std::vector<TrialBlocks>& trials, const std::shared_ptr<Backend>& backend,
                         const PlanRequest& request);
+
+// Drops values of the forward pass until a step's values take `bytes` less than now, or all that can be. False when
+// nothing can be dropped.
+bool shrink_plan(PlanAnswer& answer, const Dfg& dfg, const Blocks& blocks, const Backend& backend, int64_t bytes);
 
 // What --plan may say besides a file; throws UserError when `text` is a table that means nothing.
 bool is_plan_name(const std::string& text);

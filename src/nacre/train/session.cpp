@@ -19,14 +19,15 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
       views_(std::make_shared<GraphViews>()) {
   device_ = open_device(run_.config, views_);
   ModelOptions options = run_.config.model;
+  Dfg trained;
   if (needs.training) {
     options.training = true;
-    Dfg dfg = build_model(options);
-    differentiate(dfg);
-    blocks_ = std::make_unique<Blocks>(Blocks::full(run_.dataset.graph, std::max(1, dfg.num_layers())));
-    learner_ = std::make_unique<Learner>(Parameters(dfg, *blocks_, run_.config.seed), device_.gpu);
+    trained = build_model(options);
+    differentiate(trained);
+    blocks_ = std::make_unique<Blocks>(Blocks::full(run_.dataset.graph, std::max(1, trained.num_layers())));
+    learner_ = std::make_unique<Learner>(Parameters(trained, *blocks_, run_.config.seed), device_.gpu);
     learner_->optimize_with(run_.config.optimizer);
-    train_ = std::make_unique<Executor>(training_plan(dfg, needs.resumed_plan), *blocks_, device_.backend);
+    train_ = std::make_unique<Executor>(training_plan(trained, needs.resumed_plan), *blocks_, device_.backend);
   }
   if (needs.evaluation || !needs.training) {
     options.training = false;
@@ -39,7 +40,27 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
     const PlanOptions how = train_ ? train_->plan().options : search_plan(dfg, *blocks_, {}, {}).options;
     eval_ = std::make_unique<Executor>(make_plan(dfg, *blocks_, how), *blocks_, device_.backend);
   }
+  if (train_) fit(trained);
   plan_seconds_ = now_seconds() - start_;
+}
+
+// A plan whose values do not fit keeps fewer of them. What is too much is known for whole executors only, so this may
+// take more than one turn.
+void Session::fit(const Dfg& dfg) {
+  constexpr int kTurns = 4;
+  const int64_t limit = memory_limit();
+  const int64_t needed = total_bytes(memory());
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const int64_t over = total_bytes(memory()) - limit;
+    if (over <= 0 || !shrink_plan(planning_, dfg, *blocks_, *device_.backend, over)) break;
+    train_ = std::make_unique<Executor>(planning_.plan, *blocks_, device_.backend);
+  }
+  if (total_bytes(memory()) >= needed || planning_.dropped.empty()) return;
+  std::string values;
+  for (const Dropped& d : planning_.dropped) values += (values.empty() ? "" : ", ") + d.value;
+  run_.notes.push_back(fmt::format("the run would need {} but only {} may be used: {} instead, by computing again {}",
+                                   human_bytes(static_cast<double>(needed)), human_bytes(static_cast<double>(limit)),
+                                   human_bytes(static_cast<double>(total_bytes(memory()))), values));
 }
 
 Plan Session::training_plan(const Dfg& dfg, const std::string& resumed_plan) {
@@ -107,8 +128,8 @@ void Session::bind(Executor& executor) {
   }
 }
 
-void Session::start() {
-  std::vector<MemoryItem> items = memory();
+int64_t Session::memory_limit() const {
+  if (run_.config.memory_limit > 0) return run_.config.memory_limit;
   // Data and weights are in the host's memory already, the graph's forms in the device's; what remains must fit into
   // what is left.
   int64_t held = device_.backend->graph_bytes();
@@ -118,8 +139,11 @@ void Session::start() {
     // Mapped files are not held: every step reads all of them, so they must fit into what is left too.
     held = std::min(held, held_memory());
   }
-  require_fit(items,
-              run_.config.memory_limit > 0 ? run_.config.memory_limit : device_.backend->available_bytes() + held);
+  return device_.backend->available_bytes() + held;
+}
+
+void Session::start() {
+  require_fit(memory(), memory_limit());
 
   if (!labels_.defined()) make_targets();
   const int64_t arena_bytes = std::max(train_ ? train_->arena_bytes() : 0, eval_ ? eval_->arena_bytes() : 0);

@@ -54,6 +54,8 @@ class Session : public VertexModel {
 
  private:
   Plan training_plan(const Dfg& dfg, const std::string& resumed_plan);
+  void fit(const Dfg& dfg);
+  int64_t memory_limit() const;  // bytes that the run may take, what it holds already included
   void make_targets();
 
   double start_;
