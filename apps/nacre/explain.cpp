@@ -212,6 +212,8 @@ void run(ExplainCommand& c) {
   e.work_after = count_dfg_work(e.plan.dfg, session.blocks());
   e.sites = find_sites(prepare_dfg(e.written, session.blocks(), e.plan.options));
   for (const MemoryItem& item : session.memory()) e.memory.emplace_back(item.what, static_cast<double>(item.bytes));
+  e.peak = live_at_peak(e.plan, session.blocks());
+  e.dropped = session.planning().dropped;
   e.candidates = compare(session, profile, e, c.budget);
   e.kernels = report_kernels(e.plan, session.blocks(), profile, measure_kernels(session, c.steps));
   e.tables = report_tables(session);

@@ -59,14 +59,14 @@ void check(const PlanCommand& c) {
 }
 
 // The plan that rules find for a GPU.
-Plan plan_for(const DeviceInfo& gpu, const std::string& how, const Session& session) {
+PlanAnswer plan_for(const DeviceInfo& gpu, const std::string& how, const Session& session) {
   const auto loader = std::make_shared<GpuLoader>(make_null_device(gpu), [](const auto&) { return std::string(); });
   const auto context = std::make_shared<GpuContext>(loader, session.views(), GpuOptions{});
   PlanRequest request;
   request.plan = how;
   request.deterministic = true;
   request.epochs = session.config().epochs;
-  return plan_training(written_dfg(session), session.blocks(), make_gpu_backend(context), request, {}).plan;
+  return plan_training(written_dfg(session), session.blocks(), make_gpu_backend(context), request, {});
 }
 
 // What a run on a GPU takes besides the plan's own memory.
@@ -89,6 +89,7 @@ GpuListing listing_of(const PlanCommand& c, const Session& session, const Plan& 
 // What is shown: the session's own plan and bill, or those of a GPU that is not here.
 struct Shown {
   Plan plan;
+  std::vector<Dropped> dropped;
   std::string found;
   std::vector<MemoryItem> memory;
   size_t cuda_files = 0;
@@ -98,7 +99,9 @@ Shown make_shown(const PlanCommand& c, Session& session) {
   const DeviceInfo gpu = session.gpu() != nullptr ? session.gpu()->device().info() : typical_gpu();
   const bool typical = c.config.device == kTypical;
   Shown shown;
-  shown.plan = typical ? plan_for(gpu, c.config.plan, session) : session.plan();
+  const PlanAnswer answer = typical ? plan_for(gpu, c.config.plan, session) : session.planning();
+  shown.plan = typical ? answer.plan : session.plan();
+  shown.dropped = answer.dropped;
   shown.found = typical ? "for " + gpu.name : how_found(session.planning());
   if (!typical) shown.memory = session.memory();
   if (!typical && c.cuda.empty()) return shown;
@@ -137,7 +140,8 @@ void run(PlanCommand& c) {
     fmt::print("{}\n", plan_json(shown.plan));
     return;
   }
-  fmt::print("{}\nmemory of a run:\n{}", plan_text(shown.plan, session.blocks()), memory_text(shown.memory));
+  fmt::print("{}\nmemory of a run:\n{}{}{}", plan_text(shown.plan, session.blocks()), memory_text(shown.memory),
+             peak_text(shown.plan, live_at_peak(shown.plan, session.blocks())), dropped_text(shown.dropped));
   fmt::print("plan {}; ready in {}:", shown.found, human_seconds(session.plan_seconds()));
   for (const PassTime& pass : shown.plan.passes) fmt::print(" {} {}", pass.pass, human_seconds(pass.seconds));
   fmt::print("\n");

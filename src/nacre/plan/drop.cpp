@@ -1,8 +1,11 @@
 #include "nacre/plan/drop.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
+#include "nacre/base/log.h"
 #include "nacre/dfg/recompute.h"
 #include "nacre/plan/order.h"
 
@@ -162,6 +165,15 @@ std::vector<Dropped> choose_dropped(const Dfg& dfg, const Blocks& blocks, PlanOp
 std::vector<Dropped> price_dropped(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options,
                                    const DropOptions& how) {
   return Dropping(dfg, blocks, options, how).prices(options.recompute);
+}
+
+std::string dropped_text(const std::vector<Dropped>& dropped) {
+  std::string text = dropped.empty() ? "" : "computed again in the backward pass instead of kept:\n";
+  for (const Dropped& d : dropped) {
+    text += fmt::format("  {}: saves {}, takes {} a step\n", d.value, human_bytes(static_cast<double>(d.bytes)),
+                        human_seconds(d.seconds));
+  }
+  return text;
 }
 
 }  // namespace nacre

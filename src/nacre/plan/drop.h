@@ -35,4 +35,7 @@ std::vector<Dropped> choose_dropped(const Dfg& dfg, const Blocks& blocks, PlanOp
 std::vector<Dropped> price_dropped(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options,
                                    const DropOptions& how);
 
+// A line for each; empty when there is none.
+std::string dropped_text(const std::vector<Dropped>& dropped);
+
 }  // namespace nacre

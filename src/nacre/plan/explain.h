@@ -9,7 +9,8 @@
 
 #include "nacre/gtask/attributes.h"
 #include "nacre/gtask/pattern.h"
-#include "nacre/plan/search.h"
+#include "nacre/plan/drop.h"
+#include "nacre/plan/order.h"
 
 namespace nacre {
 
@@ -52,6 +53,8 @@ struct Explanation {
   std::vector<TableReport> tables;
   std::vector<Candidate> candidates;                   // all that were compared
   std::vector<std::pair<std::string, double>> memory;  // bytes
+  LivePeak peak;
+  std::vector<Dropped> dropped;
 };
 
 std::string explain_text(const Explanation& e, bool all);  // all: the DFGs and every candidate in full

@@ -232,7 +232,8 @@ std::string explain_text(const Explanation& e, bool all) {
     total += bytes;
     text += fmt::format("  {:>10}  {}\n", human_bytes(bytes), what);
   }
-  return text + fmt::format("  {:>10}  total\n", human_bytes(total));
+  text += fmt::format("  {:>10}  total\n", human_bytes(total));
+  return text + peak_text(e.plan, e.peak) + dropped_text(e.dropped);
 }
 
 std::string explain_json(const Explanation& e) {
@@ -256,6 +257,10 @@ std::string explain_json(const Explanation& e) {
                           {"chosen", c.chosen}});
   }
   for (const auto& [what, bytes] : e.memory) memory[what] = bytes;
+  ordered_json peak = ordered_json::array(), dropped = ordered_json::array();
+  for (const auto& [node, bytes] : e.peak.values) peak.push_back({{"node", node}, {"bytes", bytes}});
+  for (const Dropped& d : e.dropped)
+    dropped.push_back({{"value", d.value}, {"saved_bytes", d.bytes}, {"added_ms", d.seconds * 1e3}});
   const ordered_json j = {{"data", e.data},
                           {"model", e.model},
                           {"plan", e.plan.name},
@@ -267,7 +272,9 @@ std::string explain_json(const Explanation& e) {
                           {"kernels", kernels},
                           {"tables", tables},
                           {"candidates", candidates},
-                          {"memory", memory}};
+                          {"memory", memory},
+                          {"peak", {{"kernel", e.peak.kernel}, {"values", peak}}},
+                          {"computed_again", dropped}};
   return j.dump(1, ' ', false, ordered_json::error_handler_t::replace);
 }
 

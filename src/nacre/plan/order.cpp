@@ -1,10 +1,13 @@
 #include "nacre/plan/order.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <tuple>
 
 #include "nacre/base/error.h"
+#include "nacre/base/log.h"
 #include "nacre/plan/in_place.h"
 
 namespace nacre {
@@ -27,20 +30,29 @@ class LiveValues {
     for (const auto& [name, node] : plan.dfg.updates()) keep(node);
   }
 
-  // How much more is alive while the kernel runs than before it: what it writes, unless in an operand's place.
+  // How much more is alive while the kernel runs than before it.
   int64_t extra(const Kernel& k) const {
-    int64_t bytes = written(k);
+    int64_t bytes = 0;
+    for (const auto& [node, size] : fresh(k)) bytes += size;
+    return bytes;
+  }
+
+  // What it writes, unless in an operand's place.
+  std::vector<std::pair<NodeRef, int64_t>> fresh(const Kernel& k) const {
+    std::vector<std::pair<NodeRef, int64_t>> list;
     std::vector<NodeRef> taken;
     for (const NodeRef w : k.writes) {
       const NodeRef r = overwritten_operand(plan_, k, w, [&](NodeRef o) {
         return in_step_[static_cast<size_t>(o)] && readers_[static_cast<size_t>(o)] == 1 && size(o) == size(w) &&
                std::find(taken.begin(), taken.end(), o) == taken.end();
       });
-      if (r < 0) continue;
-      taken.push_back(r);
-      bytes -= size(w);
+      if (r < 0) {
+        list.emplace_back(w, size(w));
+      } else {
+        taken.push_back(r);
+      }
     }
-    return bytes;
+    return list;
   }
 
   // How much more (or less) is alive after the kernel than before it.
@@ -64,6 +76,17 @@ class LiveValues {
     return bytes;
   }
   int64_t peak() const { return peak_; }
+
+  // Values in memory while the kernel runs, those it writes in an operand's place aside.
+  std::vector<std::pair<NodeRef, int64_t>> values(const Kernel& k, const std::vector<char>& written) const {
+    std::vector<std::pair<NodeRef, int64_t>> list;
+    for (NodeRef i = 0; i < plan_.dfg.size(); ++i) {
+      if (written[static_cast<size_t>(i)] && readers_[static_cast<size_t>(i)] > 0) list.emplace_back(i, size(i));
+    }
+    for (const auto& [node, bytes] : fresh(k)) list.emplace_back(node, bytes);
+    std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+    return list;
+  }
 
  private:
   int64_t size(NodeRef i) const {
@@ -176,6 +199,40 @@ int64_t peak_live_bytes(const Plan& plan, const Blocks& blocks) {
     if (!k.once) live.run(k);
   }
   return live.peak();
+}
+
+LivePeak live_at_peak(const Plan& plan, const Blocks& blocks) {
+  LivePeak most;
+  LiveValues live(plan, blocks);
+  std::vector<char> written(static_cast<size_t>(plan.dfg.size()), 0);
+  int64_t peak = -1;
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    const Kernel& kernel = plan.kernels[k];
+    if (kernel.once) continue;
+    auto values = live.values(kernel, written);
+    live.run(kernel);
+    if (live.peak() > peak) most = {k, std::move(values)};
+    peak = live.peak();
+    for (const NodeRef w : kernel.writes) written[static_cast<size_t>(w)] = 1;
+  }
+  return most;
+}
+
+std::string peak_text(const Plan& plan, const LivePeak& peak) {
+  std::string text = fmt::format("alive at the peak of a step, kernel [{}]:\n", peak.kernel);
+  const int64_t largest = peak.values.empty() ? 0 : peak.values.front().second;
+  int64_t rest = 0;
+  for (const auto& [node, bytes] : peak.values) {
+    if (bytes * 64 < largest) {
+      rest += bytes;
+      continue;
+    }
+    const Node& n = plan.dfg[node];
+    text += fmt::format("  %{} {} {}  {}\n", node, op_info(n.op).name, type_text(n.type),
+                        human_bytes(static_cast<double>(bytes)));
+  }
+  if (rest > 0) text += fmt::format("  smaller values  {}\n", human_bytes(static_cast<double>(rest)));
+  return text;
 }
 
 void order_for_memory(Plan& plan, const Blocks& blocks) {
