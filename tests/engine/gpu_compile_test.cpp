@@ -7,6 +7,8 @@
 #include "model/cases.h"
 #include "nacre/device/null_device.h"
 #include "nacre/engine/gpu/gpu_backend.h"
+#include "nacre/kernel/cuda/typed.h"
+#include "nacre/kernel/cuda/typed_mma.h"
 #include "support/big_graphs.h"
 #include "support/op_cases.h"
 #include "support/random_graphs.h"
@@ -34,6 +36,7 @@ class Sources {
     executor.allocate(context->allocate(executor.arena_bytes()), pool);
   }
 
+  void add(const cuda::Source& source) { texts_.emplace(source.text, source.name); }
   // Compiles at most about `most` of them, evenly spread.
   void expect_compile(size_t most) const {
     std::string why;
@@ -107,6 +110,27 @@ TEST(GpuSources, OfModelsInBf16Compile) {
   }
   EXPECT_GT(sources.size(), 30U);
   sources.expect_compile(limit(12));
+}
+
+// Which only large graphs ask for.
+TEST(GpuSources, OfTensorCoresCompile) {
+  Sources sources;
+  const int64_t shared = typical_gpu().shared_bytes;
+  const cuda::TypedProduct products[] = {
+      {256, 256, 7, shared}, {47, 100, 40, shared}, {256, 256, 0, shared, true}, {30, 47, 0, shared, true}};
+  for (const cuda::TypedProduct& what : products) {
+    ASSERT_TRUE(cuda::fits(what));
+    EXPECT_LE(cuda::tile_of(what).shared_bytes * cuda::tile_of(what).together, shared);
+    sources.add(cuda::typed_product(what));
+  }
+  EXPECT_FALSE(cuda::fits(cuda::TypedProduct{2000, 256, 0, shared, true})) << "a matrix larger than the memory";
+  sources.add(cuda::typed_grad({256, 256, shared}));
+  sources.add(cuda::typed_grad({100, 47, shared}));
+  cuda::TypedSum sum = {.width = 47, .scaled = true};
+  sum.length = 48;
+  sources.add(cuda::typed_sum(sum));
+  EXPECT_EQ(sources.size(), 7U);
+  sources.expect_compile(7);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <numeric>
 
@@ -46,6 +47,59 @@ TEST(GpuParts, RangesHoldEveryPairOfTheirVerticesOnce) {
       }
     }
     EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), pairs.num_pairs);
+  }
+}
+
+TEST(GpuParts, EvenRunsCoverEveryTypeInWholeTiles) {
+  const std::vector<int64_t> type_ptr = {0, 1000, 1000, 1001, 5000};
+  for (const int64_t wanted : {0, 1, 7, 5000}) {
+    const std::vector<cuda::MmaRun> runs = cut_evenly(type_ptr, wanted, 128);
+    int64_t at = 0;
+    for (const cuda::MmaRun& run : runs) {
+      EXPECT_EQ(run.begin, at);
+      EXPECT_LT(run.begin, run.end);
+      EXPECT_GE(run.begin, type_ptr[run.type]);
+      EXPECT_LE(run.end, type_ptr[run.type + 1]);
+      EXPECT_TRUE((run.end - run.begin) % 128 == 0 || run.end == type_ptr[run.type + 1]);
+      at = run.end;
+    }
+    EXPECT_EQ(at, 5000);
+    EXPECT_TRUE(wanted != 7 || runs.size() == 7u) << runs.size();
+  }
+  EXPECT_TRUE(cut_evenly({0, 0, 0}, 5, 128).empty());
+}
+
+TEST(GpuParts, OrderedSlotsHoldEveryPairOnceAndRunsKnowTheirTypes) {
+  for (const GraphCase& c : random_graphs(7, 20)) {
+    SCOPED_TRACE(c.name);
+    for (const End end : {End::dst, End::src}) {
+      const PairIndex& pairs = c.graph.pairs(end);
+      const int64_t vertices = end == End::dst ? c.graph.num_dst() : c.graph.num_src();
+      const int types = c.graph.num_edge_types();
+      const SlotOrder order = order_slots(pairs, vertices, types, 4);
+      std::vector<int> covered(static_cast<size_t>(vertices), 0), seen(static_cast<size_t>(pairs.num_pairs), 0);
+      for (const cuda::MmaRun& run : order.runs) {
+        EXPECT_LE(run.end - run.begin, 4u);
+        uint32_t has = 0;
+        for (uint32_t i = run.begin; i < run.end; ++i) {
+          ++covered[order.vertex[i]];
+          for (int t = 0; t < types; ++t) {
+            const uint32_t p = order.pair[static_cast<size_t>(int64_t{i} * types + t)];
+            if (p == cuda::kNoRow) continue;
+            EXPECT_EQ(pairs.vertex[p], order.vertex[i]);
+            EXPECT_EQ(pairs.type[p], t);
+            ++seen[p];
+            has |= 1u << t;
+          }
+        }
+        EXPECT_EQ(run.types, has);
+      }
+      EXPECT_EQ(std::count(covered.begin(), covered.end(), 1), vertices);
+      EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), pairs.num_pairs);
+      EXPECT_TRUE(std::is_sorted(order.runs.begin(), order.runs.end(), [](const auto& a, const auto& b) {
+        return std::popcount(a.types) > std::popcount(b.types);
+      }));
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include "nacre/base/error.h"
 #include "nacre/engine/gpu/epilogue.h"
 #include "nacre/engine/gpu/rows_parts.h"
+#include "nacre/engine/gpu/weights_parts.h"
 
 namespace nacre {
 namespace {
@@ -142,74 +143,19 @@ bool weights_in_order(const GpuKernel& g) {
          g.width(g.kernel.root) >= 16 * g.kernel.heads;
 }
 
-// Whether the weights are the same in every step.
-bool constant_weights(const GpuKernel& g) {
-  const Plan& plan = g.executor.plan();
-  const NodeRef weights = plan.alias[static_cast<size_t>(g.kernel.args[1])];
-  return std::any_of(plan.kernels.begin(), plan.kernels.end(), [&](const Kernel& k) {
-    return k.once && std::find(k.writes.begin(), k.writes.end(), weights) != k.writes.end();
-  });
-}
-
 int64_t ordered_bytes(const GpuKernel& g) { return aligned(g.graph().num_edges() * g.kernel.heads * 4); }
 
-GpuContext::Derived& kept_weights(const GpuKernel& g) {
-  const std::string key = fmt::format("weights {} {}", static_cast<const void*>(rows_view(g).host.get()),
-                                      expression_key(g.executor.plan().dfg, g.kernel.args[1]));
-  return g.context.derived(key, ordered_bytes(g));
+EdgeOrder order_of(const GpuKernel& g) {
+  const cpu::RowView& view = *rows_view(g).host;
+  return {view.edge_id, view.row_ptr[view.rows], fmt::format("weights {}", static_cast<const void*>(&view))};
 }
 
 // Bytes of the workspace for ordered weights; those of constants are kept for all steps instead.
 int64_t weight_bytes(const GpuKernel& g) {
   if (!weights_in_order(g)) return 0;
-  if (!constant_weights(g)) return ordered_bytes(g);
-  kept_weights(g);
+  if (!constant_edges(g, g.kernel.args[1])) return ordered_bytes(g);
+  kept_edges(g, g.kernel.args[1], order_of(g));
   return 0;
-}
-
-// Weights of entries [first, first + count), whose edges are at `edges`, to their place in `to`.
-Step order_weights(const GpuKernel& g, const uint32_t* edges, int64_t first, int64_t count, void* to) {
-  RowProgram copy;
-  copy.domain = {SpaceKind::edge, g.layer()};
-  copy.operands = {g.kernel.args[1], g.kernel.args[1]};
-  copy.widths = {g.kernel.heads};
-  copy.code.resize(2);
-  copy.code[0].op = MicroOp::load;
-  copy.code[0].out = 0;
-  copy.code[0].operand = 0;
-  copy.code[1].op = MicroOp::store;
-  copy.code[1].a = 0;
-  copy.code[1].operand = 1;
-  const cuda::RowSource source = cuda::map_listed_edges_source(copy);
-  const void* none = nullptr;
-  LaunchArgs args;
-  args.add(count).add(edges).add(int64_t{0}).add(none).add(none).add(none).add(g.context.step());
-  args.add(g.pointer(g.kernel.args[1])).add(static_cast<char*>(to) + first * g.kernel.heads * 4);
-  return g.context.launch(source.source, blocks_for(count, source), args);
-}
-
-constexpr int64_t kPiece = 1 << 22;  // entries
-
-// Once after the constants were computed; edge numbers come from the host piece by piece and are not kept.
-Step order_kept_weights(const GpuKernel& g, GpuContext::Derived& kept) {
-  const cpu::RowView& view = *rows_view(g).host;
-  const int64_t entries = view.row_ptr[view.rows];
-  std::vector<std::pair<int64_t, Step>> pieces;
-  const int64_t piece = std::min(kPiece, entries);
-  const std::shared_ptr<void> ids = g.context.derived(fmt::format("{} edge numbers", piece), piece * 4).memory;
-  for (int64_t first = 0; first < entries; first += kPiece) {
-    const int64_t count = std::min(kPiece, entries - first);
-    pieces.emplace_back(first,
-                        order_weights(g, static_cast<const uint32_t*>(ids.get()), first, count, kept.memory.get()));
-  }
-  return [&kept, &context = g.context, ids, edges = view.edge_id, entries, pieces = std::move(pieces)] {
-    if (kept.made_at == context.constants()) return;
-    for (const auto& [first, step] : pieces) {
-      context.device().upload(ids.get(), edges + first, std::min(kPiece, entries - first) * 4);
-      step();
-    }
-    kept.made_at = context.constants();
-  };
 }
 
 // Calls `use` with the reduction; its program lives as long as the call.
@@ -260,12 +206,12 @@ Step bind_rows_reduction(Reduction r, void* workspace) {
   Step first;
   if (weights_in_order(g)) {
     void* ordered = weights;
-    if (constant_weights(g)) {
-      GpuContext::Derived& kept = kept_weights(g);
-      ordered = kept.memory.get();
-      first = order_kept_weights(g, kept);
+    const NodeRef value = g.kernel.args[1];
+    if (constant_edges(g, value)) {
+      ordered = kept_edges(g, value, order_of(g)).memory.get();
+      first = order_kept_edges(g, value, order_of(g));
     } else {
-      first = order_weights(g, g.context.edge_ids(rows_view(g)), 0, g.graph().num_edges(), ordered);
+      first = order_edges(g, value, g.context.edge_ids(rows_view(g)), g.graph().num_edges(), ordered);
     }
     r.operands = {g.pointer(g.kernel.args[0]), ordered};
   }

@@ -74,9 +74,7 @@ Reduce reduce_of(const GpuKernel& k) {
   r.out = r.transpose ? r.w.k : r.w.n;
   r.sum.what.width = r.in;
   r.sum.what.bf16 = r.p.bf16;
-  r.sum.what.scaled = k.kernel.args[2] >= 0;
   r.sum.x = static_cast<const float*>(k.pointer(k.kernel.args[0]));
-  r.sum.scale = static_cast<const float*>(k.pointer(k.kernel.args[2]));
   return r;
 }
 
@@ -88,7 +86,7 @@ void reduce_wide(const GpuKernel& k, Reduce& r, StepList& steps) {
   const int64_t chunk = chunk_rows(vertices, rows_budget(k.context) / (ld * r.p.bytes));
   r.sum.what.out = {r.w.types, ld};
   r.sum.out = steps.carve.take(chunk * ld * r.p.bytes);
-  r.sum.partials = steps.carve.floats(partials_of_slots(r.pairs, chunk) * r.in);
+  r.sum.partials = steps.carve.floats(partials_of_slots(r.pairs, chunk) * r.sum.what.length);
   // W as it lies is [types · K, N]; its transpose side by side is the transpose of [K, types · N].
   const void* weights = r.weights;
   if (r.transpose || r.p.bf16) {
@@ -126,11 +124,11 @@ bool products_by_slot(const GpuKernel& k, const Reduce& r) {
 void add_products_by_slot(const GpuKernel& k, const Reduce& r, const float* sums, StepList& steps) {
   const cuda::TypedProduct what = by_slot(k, r);
   const float* matrices = matrices_of(steps, r.w, r.weights, r.transpose);
-  const int64_t vertices = r.pairs.vertices(), tile = cuda::tile_of(what).rows();
-  steps.launch(cuda::typed_product(what), (vertices + tile - 1) / tile * cuda::column_blocks(what), [&] {
+  if (steps.sizing()) return;
+  const GpuPairs::Slots slots = r.pairs.slots(cuda::tile_of(what).rows());
+  steps.launch(cuda::typed_product(what), slots.num_runs * cuda::column_blocks(what), [&] {
     LaunchArgs a;
-    a.add(sums).add(r.pairs.pair_of_slot()).add(matrices).add(r.result).add(static_cast<uint32_t*>(nullptr));
-    a.add(static_cast<cuda::MmaRun*>(nullptr)).add(vertices);
+    a.add(sums).add(slots.pair).add(matrices).add(r.result).add(slots.vertex).add(slots.runs);
     return a;
   });
 }
@@ -139,7 +137,7 @@ void reduce_by_slot(const GpuKernel& k, Reduce& r, StepList& steps) {
   r.sum.range = SumRange::of_pairs(0, r.pairs.num_pairs());
   r.sum.what.out = {1, r.in};
   r.sum.out = steps.carve.floats(r.pairs.num_pairs() * r.in);
-  r.sum.partials = steps.carve.floats(r.pairs.num_partials(r.sum.range) * r.in);
+  r.sum.partials = steps.carve.floats(r.pairs.num_partials(r.sum.range) * r.sum.what.length);
   r.pairs.sum(steps, r.sum);
   add_products_by_slot(k, r, static_cast<const float*>(r.sum.out), steps);
 }
@@ -161,7 +159,7 @@ void reduce_by_type(const GpuKernel& k, Reduce& r, StepList& steps) {
   r.sum.out = steps.carve.take(rows * ld * r.p.bytes);
   float* products = steps.carve.floats(rows * r.out);
   r.sum.what.out = {1, ld};
-  r.sum.partials = steps.carve.floats(partials * r.in);
+  r.sum.partials = steps.carve.floats(partials * r.sum.what.length);
   const char* sums = static_cast<const char*>(r.sum.out);
   const char* weights = reinterpret_cast<const char*>(r.weights);
   if (r.p.bf16) {
@@ -248,9 +246,7 @@ WeightGrad weight_grad_of(const GpuKernel& k) {
   g.w.types = g.pairs.types();
   g.sum.what.width = g.summed;
   g.sum.what.bf16 = g.p.bf16;
-  g.sum.what.scaled = k.kernel.args[2] >= 0;
   g.sum.x = static_cast<const float*>(k.pointer(k.kernel.args[by_dst ? 0 : 1]));
-  g.sum.scale = static_cast<const float*>(k.pointer(k.kernel.args[2]));
   return g;
 }
 
@@ -262,7 +258,7 @@ void weight_grad_wide(const GpuKernel& k, WeightGrad& g, StepList& steps) {
   const int64_t chunk = chunk_rows(vertices, rows_budget(k.context) / (ld * g.p.bytes));
   g.sum.what.out = {g.w.types, ld};
   g.sum.out = steps.carve.take(chunk * ld * g.p.bytes);
-  g.sum.partials = steps.carve.floats(partials_of_slots(g.pairs, chunk) * g.summed);
+  g.sum.partials = steps.carve.floats(partials_of_slots(g.pairs, chunk) * g.sum.what.length);
   const int64_t row_ld = g.p.bf16 ? wide_ld(g.by_row, 2) : g.by_row;
   void* converted = g.p.bf16 ? steps.carve.take(chunk * row_ld * 2) : nullptr;
   float* result = g.by_dst ? g.dw : steps.carve.floats(g.w.types * g.w.k * g.w.n);
@@ -301,7 +297,7 @@ void weight_grad_by_type(const GpuKernel& k, WeightGrad& g, StepList& steps) {
   for (int64_t b = 0; b < pairs.num_pairs; b += chunk) {
     partials = std::max(partials, g.pairs.num_partials(SumRange::of_pairs(b, std::min(b + chunk, pairs.num_pairs))));
   }
-  g.sum.partials = steps.carve.floats(partials * g.summed);
+  g.sum.partials = steps.carve.floats(partials * g.sum.what.length);
   const uint32_t* vertex = steps.sizing() ? nullptr : g.pairs.vertex();
   GemmShape shape;
   shape.m = g.w.k;
@@ -335,7 +331,7 @@ void reduce_sums(const GpuKernel& k, Reduce& r, StepList& steps) {
   const auto pairs = static_cast<double>(r.pairs.num_pairs()), vertices = static_cast<double>(r.pairs.vertices());
   const auto types = static_cast<double>(r.w.types), slots = vertices * types;
   const double wide = WayCost{3, 2 * slots * in + vertices * out, 2 * slots * in * out}.seconds();
-  const double by_slot = WayCost{3, 2 * pairs * in + vertices * out, kSlotSlower * 2 * slots * in * out}.seconds();
+  const double by_slot = WayCost{3, 2 * pairs * in + vertices * out, kSlotSlower * 2 * pairs * in * out}.seconds();
   const double by_type = WayCost{types + 2, 2 * pairs * (in + out) + vertices * out, 2 * pairs * in * out}.seconds();
   const bool fits = products_by_slot(k, r) && r.pairs.num_pairs() * r.in * 4 <= rows_budget(k.context);
   if (fits && by_slot < std::min(wide, by_type)) return reduce_by_slot(k, r, steps);
@@ -358,11 +354,10 @@ void add_pair_sums(const GpuKernel& k, StepList& steps) {
   const GpuPairs pairs(k.context, k.graph(), dst ? End::dst : End::src);
   GpuPairs::Sum sum;
   sum.what.width = k.width(k.kernel.root);
-  sum.what.scaled = k.kernel.args[1] >= 0;
   sum.range = SumRange::of_pairs(0, pairs.num_pairs());
   sum.x = static_cast<const float*>(k.pointer(k.kernel.args[0]));
-  sum.scale = static_cast<const float*>(k.pointer(k.kernel.args[1]));
-  sum.partials = steps.carve.floats(pairs.num_partials(sum.range) * sum.what.width);
+  pairs.prepare(k, steps, k.kernel.args[1], sum);
+  sum.partials = steps.carve.floats(pairs.num_partials(sum.range) * sum.what.length);
   sum.out = k.pointer(k.kernel.root);
   pairs.sum(steps, sum);
 }
@@ -400,12 +395,14 @@ void add_typed_reduce(const GpuKernel& k, StepList& steps) {
   Reduce r = reduce_of(k);
   if (r.pairs.num_pairs() == 0) return steps.zero(r.result, r.pairs.vertices() * r.out * 4);
   if (k.node(k.kernel.args[0]).type.space.is_pair()) return reduce_pairs(k, r, steps);
+  r.pairs.prepare(k, steps, k.kernel.args[2], r.sum);
   reduce_sums(k, r, steps);
 }
 
 void add_typed_weight_grad(const GpuKernel& k, StepList& steps) {
   WeightGrad g = weight_grad_of(k);
   if (g.pairs.num_pairs() == 0) return steps.zero(g.dw, g.w.types * g.w.k * g.w.n * 4);
+  g.pairs.prepare(k, steps, k.kernel.args[2], g.sum);
   if (wide_weight_grad(g)) return weight_grad_wide(k, g, steps);
   weight_grad_by_type(k, g, steps);
 }

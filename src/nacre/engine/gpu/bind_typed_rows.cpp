@@ -224,21 +224,27 @@ const uint32_t* map_of(const GpuKernel& k, const TypedSpace& space, const Operan
 }
 
 bool rows_on_tensor_cores(const GpuKernel& k, const Rows& r, StepList& steps) {
-  const cuda::TypedProduct what = {r.x.width, r.out_width, 0, k.context.device().info().shared_bytes};
+  const DeviceInfo& info = k.context.device().info();
+  cuda::TypedProduct what = {r.x.width, r.out_width, 0, info.shared_bytes, true};
   // Rows that lie as the products want them are the library's.
   if (!r.x.by_vertex && r.space.space.is_pair()) return false;
-  if (!on_tensor_cores(k, r.space, cuda::tile_of(what).rows()) || !cuda::fits(what)) return false;
+  what.resident = cuda::fits(what);
+  const cuda::MmaTile tile = cuda::tile_of(what);
+  if (!on_tensor_cores(k, r.space, tile.rows()) || !cuda::fits(what)) return false;
   const float* weights = matrices_of(steps, r.w, r.weights, r.transpose);
   if (steps.sizing()) return true;
   const PairIndex& pairs = k.graph().pairs(end_of(r.space.space));
-  const int64_t tile = cuda::tile_of(what).rows();
-  const std::string key = key_of(k, r.space, "runs of products") + fmt::format(" {} {}", tile, r.x.by_vertex);
-  const auto& runs = k.context.once<std::vector<cuda::MmaRun>>(
-      key, [&] { return cut_products(r.space.type_ptr, tile, r.x.by_vertex ? pairs.vertex.data() : nullptr); });
+  // One run for every place of a block on the device, or as many as it takes.
+  const int64_t places = info.multiprocessors * tile.together / cuda::column_blocks(what);
+  const std::string key = key_of(k, r.space, "runs of products") +
+                          fmt::format(" {} {} {}", tile.rows(), r.x.by_vertex, what.resident ? places : 0);
+  const auto& runs = k.context.once<std::vector<cuda::MmaRun>>(key, [&] {
+    if (what.resident) return cut_evenly(r.space.type_ptr, places, tile.rows());
+    return cut_products(r.space.type_ptr, tile.rows(), r.x.by_vertex ? pairs.vertex.data() : nullptr);
+  });
   steps.launch(cuda::typed_product(what), static_cast<int64_t>(runs.size()) * cuda::column_blocks(what), [&] {
     LaunchArgs a;
-    a.add(r.x.x).add(map_of(k, r.space, r.x)).add(weights).add(r.out).add(r.space.order);
-    a.add(k.context.made(key, runs)).add(r.space.rows());
+    a.add(r.x.x).add(map_of(k, r.space, r.x)).add(weights).add(r.out).add(r.space.order).add(k.context.made(key, runs));
     return a;
   });
   return true;
@@ -251,14 +257,8 @@ struct RowsGrad {
   float* dw;
 };
 
-// Where nearly all slots are pairs, a copy over slots costs little and lets the library do all types in one product.
-bool nearly_all(const GpuKernel& k, const TypedSpace& space) {
-  const GpuPairs pairs(k.context, k.graph(), end_of(space.space));
-  return space.space.is_pair() && pairs.num_pairs() * 5 > pairs.vertices() * pairs.types() * 4;
-}
-
 bool grad_on_tensor_cores(const GpuKernel& k, const RowsGrad& r, StepList& steps) {
-  if (!on_tensor_cores(k, r.space, kRowsOfGrad) || nearly_all(k, r.space)) return false;
+  if (!on_tensor_cores(k, r.space, kRowsOfGrad)) return false;
   const DeviceInfo& info = k.context.device().info();
   const cuda::TypedGrad what = {r.w.k, r.w.n, info.shared_bytes};
   if (!cuda::fits(what)) return false;

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <numeric>
 
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
+#include "nacre/engine/gpu/weights_parts.h"
 
 namespace nacre {
 namespace {
@@ -18,6 +21,10 @@ constexpr int64_t kLongPiece = 512;
 constexpr int64_t kReadOften = 64;
 constexpr int64_t kTileWidth = 64;
 constexpr int64_t kPack = 32;  // entries of short pairs that a group of threads sums
+// Rows read so often, of graphs of so many edges, are worth a copy that is read by vectors.
+constexpr int64_t kWorthCopying = 4;
+constexpr int64_t kManyEdges = 1 << 13;
+constexpr int64_t kVector = 4;
 // Positions of a run of a weight gradient: whole slices, enough of them to pay for its matrix of partial sums.
 constexpr int64_t kSlice = 32;
 constexpr int64_t kShortRun = 512;
@@ -82,6 +89,21 @@ std::vector<cuda::MmaRun> cut_products(const std::vector<int64_t>& type_ptr, int
   if (vertex == nullptr) return runs;
   std::stable_sort(runs.begin(), runs.end(),
                    [&](const cuda::MmaRun& a, const cuda::MmaRun& b) { return vertex[a.begin] < vertex[b.begin]; });
+  return runs;
+}
+
+std::vector<cuda::MmaRun> cut_evenly(const std::vector<int64_t>& type_ptr, int64_t wanted, int64_t rows) {
+  std::vector<cuda::MmaRun> runs;
+  const int64_t total = type_ptr.back();
+  for (size_t t = 0; t + 1 < type_ptr.size(); ++t) {
+    const int64_t of_type = type_ptr[t + 1] - type_ptr[t];
+    const int64_t cuts = std::max<int64_t>(1, total == 0 ? 0 : wanted * of_type / total);
+    const int64_t length = std::max<int64_t>(1, blocks_of(blocks_of(of_type, cuts), rows)) * rows;
+    for (int64_t b = type_ptr[t]; b < type_ptr[t + 1]; b += length) {
+      const int64_t e = std::min(b + length, type_ptr[t + 1]);
+      runs.push_back({static_cast<uint32_t>(t), static_cast<uint32_t>(b), static_cast<uint32_t>(e)});
+    }
+  }
   return runs;
 }
 
@@ -164,6 +186,33 @@ std::vector<uint32_t> pairs_of_slots(const PairIndex& pairs, int64_t vertices, i
   return slots;
 }
 
+SlotOrder order_slots(const PairIndex& pairs, int64_t vertices, int types, int64_t rows) {
+  std::vector<uint32_t> has(static_cast<size_t>(vertices), 0);
+  const bool masked = types <= cuda::kMostMasked;
+  SlotOrder order;
+  order.vertex.resize(static_cast<size_t>(vertices));
+  std::iota(order.vertex.begin(), order.vertex.end(), 0u);
+  if (masked) {
+    for (int64_t p = 0; p < pairs.num_pairs; ++p) has[pairs.vertex[p]] |= 1u << pairs.type[p];
+    std::stable_sort(order.vertex.begin(), order.vertex.end(), [&](uint32_t a, uint32_t b) { return has[a] < has[b]; });
+  }
+  const std::vector<uint32_t> of_vertex = pairs_of_slots(pairs, vertices, types);
+  order.pair.reserve(of_vertex.size());
+  for (const uint32_t v : order.vertex) {
+    const auto first = of_vertex.begin() + static_cast<int64_t>(v) * types;
+    order.pair.insert(order.pair.end(), first, first + types);
+  }
+  for (int64_t b = 0; b < vertices; b += rows) {
+    cuda::MmaRun run = {0, static_cast<uint32_t>(b), static_cast<uint32_t>(std::min(b + rows, vertices))};
+    for (uint32_t i = run.begin; i < run.end; ++i) run.types |= has[order.vertex[i]];
+    order.runs.push_back(run);
+  }
+  std::stable_sort(order.runs.begin(), order.runs.end(), [](const cuda::MmaRun& a, const cuda::MmaRun& b) {
+    return std::popcount(a.types) > std::popcount(b.types);
+  });
+  return order;
+}
+
 GpuPairs::GpuPairs(GpuContext& context, const Graph& graph, End end)
     : context_(context),
       pairs_(&graph.pairs(end)),
@@ -216,11 +265,37 @@ const uint32_t* GpuPairs::slot_of_pair() const {
   });
 }
 
+GpuPairs::Slots GpuPairs::slots(int64_t rows) const {
+  const std::string name = key("order of slots") + fmt::format(" {}", rows);
+  const auto& order = context_.once<SlotOrder>(name, [&] { return order_slots(*pairs_, vertices_, types_, rows); });
+  return {context_.made(name + " vertices", order.vertex), context_.made(name + " pairs", order.pair),
+          context_.made(name + " runs", order.runs), static_cast<int64_t>(order.runs.size())};
+}
+
 int64_t GpuPairs::column_tiles(int64_t width) const {
   const int64_t edges = pairs_->edge.size();
   const int64_t cache = context_.options().cache_bytes;
   const bool fits = others_ * width * 4 <= (cache > 0 ? cache : context_.device().info().l2_bytes);
   return fits || edges < kReadOften * others_ ? 1 : std::max<int64_t>(1, width / kTileWidth);
+}
+
+void GpuPairs::prepare(const GpuKernel& k, StepList& steps, NodeRef scale, Sum& args) const {
+  args.what.scaled = scale >= 0;
+  args.scale = static_cast<const float*>(k.pointer(scale));
+  const int64_t edges = pairs_->edge.size();
+  if (scale >= 0 && constant_edges(k, scale)) {
+    const EdgeOrder order = {pairs_->edge.data(), edges, key("weights")};
+    args.scale = static_cast<const float*>(kept_edges(k, scale, order).memory.get());
+    args.by_entry = true;
+    if (!steps.sizing()) steps.then(order_kept_edges(k, scale, order));
+  }
+  const int64_t width = args.what.width;
+  args.what.length = width;
+  if (width % kVector == 0 || width < 2 * kVector || edges < kManyEdges || edges < kWorthCopying * others_) return;
+  args.what.length = (width + kVector - 1) / kVector * kVector;
+  float* longer = steps.carve.floats(others_ * args.what.length);
+  add_copy(steps, {{width, false, {}, {1, args.what.length}}, args.x, nullptr, 0, longer, nullptr, 0, others_});
+  args.x = longer;
 }
 
 void GpuPairs::sum(StepList& steps, Sum args) const {
@@ -229,12 +304,13 @@ void GpuPairs::sum(StepList& steps, Sum args) const {
   const PackedSums& list = packed(args.range);
   const auto items = static_cast<int64_t>(list.items.size()), rows = static_cast<int64_t>(list.rows.size());
   const auto zeros = static_cast<int64_t>(list.zeros.size());
-  const int64_t per_block = cuda::typed_groups_of_block(args.what.width, args.what.tiles);
-  const int64_t tiles = cuda::split_row(args.what.width, args.what.tiles).tiles;
+  const int64_t length = length_of(args.what);
+  const int64_t per_block = cuda::typed_groups_of_block(length, args.what.tiles);
+  const int64_t tiles = cuda::split_row(length, args.what.tiles).tiles;
   steps.launch(cuda::typed_sum(args.what), blocks_of(items * tiles, per_block), [&] {
     LaunchArgs a;
     a.add(args.x).add(context_.resident(pairs_->other));
-    a.add(args.what.scaled ? context_.resident(pairs_->edge) : nullptr).add(args.scale);
+    a.add(args.what.scaled && !args.by_entry ? context_.resident(pairs_->edge) : nullptr).add(args.scale);
     a.add(pair_of_entry()).add(args.range.slots ? slot_of_pair() : nullptr);
     a.add(context_.made(key("items of sums", args.range), list.items)).add(items);
     a.add(args.partials).add(args.out).add(args.range.first_slot);
@@ -283,7 +359,7 @@ void add_copy(StepList& steps, const RowCopy& copy) {
 }
 
 void add_arrange(StepList& steps, cuda::Arrange how, const WeightShape& shape, const float* from, void* to, bool bf16) {
-  const cuda::Source source = cuda::arrange_weights(how, shape.types, shape.k, shape.n, bf16);
+  const cuda::Source source = cuda::arrange_weights(how, shape.types, shape.k, shape.n, bf16, shape.ld);
   steps.launch(source, blocks_of(shape.types * shape.k * shape.n, source.threads), [&] {
     LaunchArgs a;
     a.add(from).add(to);
@@ -292,10 +368,13 @@ void add_arrange(StepList& steps, cuda::Arrange how, const WeightShape& shape, c
 }
 
 const float* matrices_of(StepList& steps, const WeightShape& shape, const float* w, bool transpose) {
-  if (transpose) return w;
-  float* flipped = steps.carve.floats(shape.types * shape.k * shape.n);
-  add_arrange(steps, cuda::Arrange::flip, shape, w, flipped, false);
-  return flipped;
+  const int64_t along = transpose ? shape.n : shape.k, across = transpose ? shape.k : shape.n;
+  const int64_t ld = cuda::matrix_ld(along);
+  if (transpose && ld == along) return w;
+  float* arranged = steps.carve.floats(shape.types * across * ld);
+  const WeightShape longer = {shape.types, shape.k, shape.n, ld};
+  add_arrange(steps, transpose ? cuda::Arrange::keep : cuda::Arrange::flip, longer, w, arranged, false);
+  return arranged;
 }
 
 void zero_unused(StepList& steps, const std::vector<int64_t>& type_ptr, const WeightShape& shape, float* dw) {

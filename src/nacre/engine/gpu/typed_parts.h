@@ -37,6 +37,9 @@ std::vector<TypeRun> runs_of_types(const std::vector<int64_t>& type_ptr, int64_t
 // Runs of at most `rows` positions of one type each. Where positions belong to vertices, those of the same vertices
 // come together, whatever their type: rows read for one are then still in a cache for the next.
 std::vector<cuda::MmaRun> cut_products(const std::vector<int64_t>& type_ptr, int64_t rows, const NodeId* vertex);
+// About `wanted` runs of alike length, whole multiples of `rows` but for the last of a type, at least one for each type
+// that has any.
+std::vector<cuda::MmaRun> cut_evenly(const std::vector<int64_t>& type_ptr, int64_t wanted, int64_t rows);
 // About `wanted` runs of alike length, in order of the positions, at least one for each type that has any.
 std::vector<cuda::MmaRun> cut_grads(const std::vector<int64_t>& type_ptr, int64_t wanted);
 // First run of each type, and their number.
@@ -66,6 +69,16 @@ PackedSums pack_sums(const PairIndex& pairs, int types, const SumRange& range);
 // Pair of every slot; cuda::kNoRow where there is none.
 std::vector<uint32_t> pairs_of_slots(const PairIndex& pairs, int64_t vertices, int types);
 
+// Vertices in an order in which those of the same types come together, so that runs of at most `rows` of them have few
+// types that only some of them have. Runs of many types come first: they take longest. More types than have a bit:
+// vertices as they are.
+struct SlotOrder {
+  std::vector<uint32_t> vertex;  // of each position
+  std::vector<uint32_t> pair;    // of each position's slots
+  std::vector<cuda::MmaRun> runs;
+};
+SlotOrder order_slots(const PairIndex& pairs, int64_t vertices, int types, int64_t rows);
+
 // ---- in device memory
 
 // The pairs at one end of a graph's edges, in device memory.
@@ -82,6 +95,14 @@ class GpuPairs {
   const uint32_t* vertex() const { return context_.resident(pairs_->vertex); }
   const uint32_t* pair_of_slot() const;
   const uint32_t* slot_of_pair() const;
+  // For products of runs of at most `rows` vertices, by slot.
+  struct Slots {
+    const uint32_t* vertex;
+    const uint32_t* pair;
+    const cuda::MmaRun* runs;
+    int64_t num_runs;
+  };
+  Slots slots(int64_t rows) const;
   const uint32_t* pair_of_entry() const;  // of the edges in the pairs' order
 
   // Sums over the edges of pairs of rows of x.
@@ -90,9 +111,14 @@ class GpuPairs {
     SumRange range;
     const float* x = nullptr;
     const float* scale = nullptr;
-    float* partials = nullptr;  // num_partials(range) rows
+    bool by_entry = false;      // the scale lies in the order of the pairs' edges
+    float* partials = nullptr;  // num_partials(range) rows of what.length
     void* out = nullptr;
   };
+  // To be called once before sums of x are taken, `scale` being the node of its numbers of edges or -1: constant ones
+  // are brought into the pairs' order, and rows of x of no whole number of vectors are lengthened if they are read
+  // often.
+  void prepare(const GpuKernel& k, StepList& steps, NodeRef scale, Sum& args) const;
   int64_t num_partials(const SumRange& range) const { return packed(range).num_partials; }
   void sum(StepList& steps, Sum args) const;
 
@@ -138,6 +164,7 @@ void add_copy(StepList& steps, const RowCopy& copy);
 // Weights in another arrangement.
 struct WeightShape {
   int64_t types, k, n;
+  int64_t ld = 0;  // of the arranged ones' rows, where they are filled up with zeros (cuda::arrange_weights)
 };
 void add_arrange(StepList& steps, cuda::Arrange how, const WeightShape& shape, const float* from, void* to, bool bf16);
 

@@ -27,7 +27,7 @@ INLINE u16 to_bf16(float x) {
 }
 #if BF16
 typedef u16 Out;
-INLINE void put(Out* p, const float* r) {
+INLINE void put_vector(Out* p, const float* r) {
 #if V == 4
   *(uint2*)p = make_uint2((u32)to_bf16(r[0]) | (u32)to_bf16(r[1]) << 16, (u32)to_bf16(r[2]) | (u32)to_bf16(r[3]) << 16);
 #elif V == 2
@@ -38,15 +38,28 @@ INLINE void put(Out* p, const float* r) {
 }
 #else
 typedef float Out;
-INLINE void put(Out* p, const float* r) { store<V>(p, r); }
+INLINE void put_vector(Out* p, const float* r) { store<V>(p, r); }
 #endif
+INLINE void put_one(u16* p, float x) { *p = to_bf16(x); }
+INLINE void put_one(float* p, float x) { *p = x; }
+// Columns [c, c + V) of a row; rows of no whole number of vectors are written column by column.
+INLINE void put(Out* row, int c, const float* r) {
+  if (WIDTH % V == 0) {
+    put_vector(row + c, r);
+  } else {
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+      if (c + v < WIDTH) put_one(row + c + v, r[v]);
+    }
+  }
+}
 
 INLINE i64 place(i64 row, int per_row, i64 ld) {
   return per_row == 1 ? row * ld : row / per_row * ld + row % per_row * WIDTH;
 }
 // First element of vector s of this thread, and whether the row has it.
 INLINE int column(int tile, int s, int lane) { return ((tile * SLOTS + s) * LANES + lane) * V; }
-INLINE bool inside(int c) { return FULL || c < WIDTH; }
+INLINE bool inside(int c) { return FULL || c < LENGTH; }
 )";
 
 // A group walks a run of entries; where a pair ends its sum is written. The rows in flight do not care about pairs, so
@@ -75,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) typed_sum(
     if (lane < n) {
       const i64 i = base + lane;
       from = other[i];
-      factor = SCALED ? scale[edge[i]] : 1.0f;
+      factor = SCALED ? scale[edge ? (i64)edge[i] : i] : 1.0f;
       const bool last = i + 1 == item.end;
       if (item.partial >= 0) {
         if (last) to = (u32)item.partial;
@@ -88,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) typed_sum(
       float row[BATCH][SLOTS][V];
 #pragma unroll
       for (int u = 0; u < BATCH; ++u) {
-        const i64 r = (i64)__shfl_sync(mask, from, j + u, LANES) * WIDTH;
+        const i64 r = (i64)__shfl_sync(mask, from, j + u, LANES) * LENGTH;
 #pragma unroll
         for (int s = 0; s < SLOTS; ++s) {
           const int c = column(tile, s, lane);
@@ -110,8 +123,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) typed_sum(
         for (int s = 0; s < SLOTS; ++s) {
           const int c = column(tile, s, lane);
           if (inside(c)) {
-            if (item.partial >= 0) store<V>(partials + (i64)done * WIDTH + c, sum[s]);
-            else put(out + place((i64)done, OUT_PER_ROW, OUT_LD) + c, sum[s]);
+            if (item.partial >= 0) store<V>(partials + (i64)done * LENGTH + c, sum[s]);
+            else put(out + place((i64)done, OUT_PER_ROW, OUT_LD), c, sum[s]);
           }
           zero<V>(sum[s]);
         }
@@ -134,7 +147,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) zero_rows(const u32* __res
 #pragma unroll
   for (int s = 0; s < SLOTS; ++s) {
     const int c = column(tile, s, lane);
-    if (inside(c)) put(at + c, none);
+    if (inside(c)) put(at, c, none);
   }
 }
 )";
@@ -151,17 +164,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) typed_join(
   for (int s = 0; s < SLOTS; ++s) {
     const int c = column(tile, s, lane);
     if (!inside(c)) continue;
-    const float* from = partials + (i64)row.first * WIDTH + c;
+    const float* from = partials + (i64)row.first * LENGTH + c;
     float sum[V];
     zero<V>(sum);
 #pragma unroll 4
     for (int i = 0; i < row.count; ++i) {
       float part[V];
-      load<V>(from + (i64)i * WIDTH, part);
+      load<V>(from + (i64)i * LENGTH, part);
 #pragma unroll
       for (int v = 0; v < V; ++v) sum[v] += part[v];
     }
-    put(out + place((i64)row.row, OUT_PER_ROW, OUT_LD) + c, sum);
+    put(out + place((i64)row.row, OUT_PER_ROW, OUT_LD), c, sum);
   }
 }
 )";
@@ -205,7 +218,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_rows(
 #pragma unroll
     for (int s = 0; s < SLOTS; ++s) {
       const int c = column(tile, s, lane);
-      if (inside(c)) put(at + c, row[u][s]);
+      if (inside(c)) put(at, c, row[u][s]);
     }
   }
 }
@@ -252,24 +265,34 @@ extern "C" __global__ void __launch_bounds__(THREADS) arrange_weights(const floa
   const i64 i = (i64)blockIdx.x * THREADS + threadIdx.x;
   if (i >= (i64)TYPES * K * N) return;
   const i64 n = i % N, t = HOW == 2 ? i / N % TYPES : i / N / K, k = HOW == 2 ? i / N / TYPES : i / N % K;
-  i64 at = i;
+  i64 at = (t * K + k) * LD + n;
   if (HOW == 1) at = (k * TYPES + t) * N + n;
-  if (HOW == 2) at = (t * K + k) * N + n;
-  if (HOW == 3) at = (t * N + n) * K + k;
+  if (HOW == 3) at = (t * N + n) * LD + k;
 #if BF16
   to[at] = to_bf16(from[i]);
 #else
   to[at] = from[i];
+  // The ends of rows are zeros.
+  if (HOW == 0 && n + 1 == N) {
+    for (int j = N; j < LD; ++j) to[at + j - n] = 0.0f;
+  }
+  if (HOW == 3 && k + 1 == K) {
+    for (int j = K; j < LD; ++j) to[at + j - k] = 0.0f;
+  }
 #endif
 }
 )";
 
-std::string row_text(int64_t width, bool bf16, int64_t tiles = 1) {
-  const RowSplit r = split_row(width, tiles);
+// `length`: of the rows read, at least their width.
+std::string row_text(int64_t width, bool bf16, int64_t length, int64_t tiles = 1) {
+  const RowSplit r = split_row(length, tiles);
   const int64_t batch = std::clamp(kFloatsInFlight / (r.slots * r.vector), 1, kRowsInFlight);
   return prelude() +
          defines({{"THREADS", kThreads}, {"WIDTH", width}, {"V", r.vector}, {"LANES", r.lanes}, {"SLOTS", r.slots}}) +
-         defines({{"TILES", r.tiles}, {"VECTORS", width / r.vector}, {"BATCH", std::bit_floor<uint64_t>(batch)}}) +
+         defines({{"TILES", r.tiles},
+                  {"LENGTH", length},
+                  {"VECTORS", length / r.vector},
+                  {"BATCH", std::bit_floor<uint64_t>(batch)}}) +
          defines({{"COPY_BATCH", kCopyBatch}, {"BF16", bf16 ? 1 : 0}}) + kRow;
 }
 
@@ -286,8 +309,8 @@ std::string place_text(const char* per_row, const char* ld, const RowPlace& plac
 }
 
 std::string typed_text(const TypedSum& what, const char* body) {
-  return row_text(what.width, what.bf16, what.tiles) + place_text("OUT_PER_ROW", "OUT_LD", what.out, what.width) +
-         defines({{"SCALED", what.scaled ? 1 : 0}}) + body;
+  return row_text(what.width, what.bf16, length_of(what), what.tiles) +
+         place_text("OUT_PER_ROW", "OUT_LD", what.out, what.width) + defines({{"SCALED", what.scaled ? 1 : 0}}) + body;
 }
 
 }  // namespace
@@ -321,16 +344,19 @@ Source typed_join(const TypedSum& what) { return source("typed_join", typed_text
 Source zero_rows(const TypedSum& what) { return source("zero_rows", typed_text(what, kZeroRows)); }
 
 Source copy_rows(const CopyRows& what) {
-  return source("copy_rows", row_text(what.width, what.bf16) + place_text("IN_PER_ROW", "IN_LD", what.in, what.width) +
+  return source("copy_rows", row_text(what.width, what.bf16, what.width) +
+                                 place_text("IN_PER_ROW", "IN_LD", what.in, what.width) +
                                  place_text("OUT_PER_ROW", "OUT_LD", what.out, what.width) + kCopyRows);
 }
 
-Source sum_pairs(int64_t width) { return source("sum_pairs", row_text(width, false) + kSumPairs); }
+Source sum_pairs(int64_t width) { return source("sum_pairs", row_text(width, false, width) + kSumPairs); }
 
-Source arrange_weights(Arrange how, int64_t types, int64_t k, int64_t n, bool bf16) {
+Source arrange_weights(Arrange how, int64_t types, int64_t k, int64_t n, bool bf16, int64_t ld) {
+  if (ld == 0) ld = how == Arrange::flip ? k : n;
   return source("arrange_weights",
-                row_text(1, bf16) +
-                    defines({{"HOW", static_cast<int64_t>(how)}, {"TYPES", types}, {"K", k}, {"N", n}}) + kArrange);
+                row_text(1, bf16, 1) +
+                    defines({{"HOW", static_cast<int64_t>(how)}, {"TYPES", types}, {"K", k}, {"N", n}, {"LD", ld}}) +
+                    kArrange);
 }
 
 }  // namespace nacre::cuda

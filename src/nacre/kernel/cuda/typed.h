@@ -31,12 +31,15 @@ struct TypedSum {
   bool scaled = false;  // rows times one number of their edge
   bool bf16 = false;    // stored as bf16
   RowPlace out;
-  int64_t tiles = 1;  // of columns, worked on one after another
+  int64_t tiles = 1;   // of columns, worked on one after another
+  int64_t length = 0;  // of rows of x and of partials, where they are longer than `width`
 };
-// Σ over the edges of pairs of rows of x. typed_sum(x, other, edge, scale, pair_of, slot_of or null, items, num_items:
-// int64, partials, out, first: int64): an item is a run of entries, a piece of a pair, whose sum goes to its row of
-// partials, or whole pairs, whose sums go to rows pair − item.row (with slot_of: slot_of[pair] − first) of out.
-// pair_of: the pair of every entry. num_items · tiles groups, typed_groups_of_block a block.
+inline int64_t length_of(const TypedSum& what) { return what.length == 0 ? what.width : what.length; }
+// Σ over the edges of pairs of rows of x. typed_sum(x, other, edge or null, scale, pair_of, slot_of or null, items,
+// num_items: int64, partials, out, first: int64): `scale` by edge, or without them by entry; an item is a run of
+// entries, a piece of a pair, whose sum goes to its row of partials, or whole pairs, whose sums go to rows pair −
+// item.row (with slot_of: slot_of[pair] − first) of out. pair_of: the pair of every entry. num_items · tiles groups,
+// typed_groups_of_block a block.
 Source typed_sum(const TypedSum& what);
 // typed_join(partials, rows, num_rows: int64, out): adds the pieces of each pair that came in pieces. num_rows · tiles
 // groups.
@@ -66,7 +69,8 @@ enum class Arrange : uint8_t {
   join,   // [K, T · N] to [T, K, N]
   flip,   // [T, K, N] to [T, N, K]
 };
-// arrange_weights(from, to), a thread for each of the T · K · N elements.
-Source arrange_weights(Arrange how, int64_t types, int64_t k, int64_t n, bool bf16);
+// arrange_weights(from, to), a thread for each of the T · K · N elements. `ld` (keep, flip): length of the rows of
+// `to`, filled up with zeros; 0: none are.
+Source arrange_weights(Arrange how, int64_t types, int64_t k, int64_t n, bool bf16, int64_t ld = 0);
 
 }  // namespace nacre::cuda

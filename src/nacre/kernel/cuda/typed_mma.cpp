@@ -31,14 +31,19 @@ MmaTile tile_of_columns(int64_t columns) {
   return {2, 4, 4, static_cast<int>(parts(columns, 32))};
 }
 
-int64_t blocks_together(const MmaTile& tile) { return tile.columns() <= 128 ? 2 : 1; }
+int64_t whole_units(int64_t floats) { return parts(floats * 4, kStageUnit) * kStageUnit; }
 
-// Besides `fixed` floats, as many stages as pay.
-void set_stages(MmaTile& tile, int64_t floats, int64_t fixed, int64_t limit) {
-  tile.stage_bytes = (floats * 4 + kStageUnit - 1) / kStageUnit * kStageUnit;
-  const int64_t share = limit / blocks_together(tile) - kStageUnit;
-  tile.stages = static_cast<int>(std::clamp<int64_t>((share - fixed * 4) / tile.stage_bytes, 0, kMostStages));
-  tile.shared_bytes = fixed * 4 + tile.stages * tile.stage_bytes;
+// Besides `fixed` floats, as many stages as pay. Two blocks on a multiprocessor where their registers allow it and
+// `wanted` stages fit into half of the memory.
+void set_stages(MmaTile& tile, int64_t floats, int64_t fixed, int64_t limit, int64_t wanted = 0) {
+  tile.stage_bytes = whole_units(floats);
+  tile.fixed_bytes = whole_units(fixed);
+  const auto stages = [&](int64_t together) {
+    return (limit / together - kStageUnit - tile.fixed_bytes) / tile.stage_bytes;
+  };
+  tile.together = tile.columns() <= 128 && stages(2) >= wanted ? 2 : 1;
+  tile.stages = static_cast<int>(std::clamp<int64_t>(stages(tile.together), 0, kMostStages));
+  tile.shared_bytes = tile.fixed_bytes + tile.stages * tile.stage_bytes;
 }
 
 // Where the slices of a gradient's second factor are turned, two in turn.
@@ -46,13 +51,14 @@ int64_t turned_of(const MmaTile& tile) { return 2 * tile.columns() * kDepth; }
 
 constexpr const char* kMma = R"(
 #define NO_ROW 0xffffffffu
-struct Run { u32 type, begin, end, unused; };
+struct Run { u32 type, begin, end, types; };
 
-template <int WORDS> INLINE void copy_async(float* to, const float* from, bool has) {
-  const u32 at = (u32)__cvta_generic_to_shared(to);
-  if constexpr (WORDS == 4) asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(has ? 16 : 0));
-  else if constexpr (WORDS == 2) asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(at), "l"(from), "r"(has ? 8 : 0));
-  else asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(from), "r"(has ? 4 : 0));
+// Shared memory is written by 32-bit addresses: half the instructions of pointers.
+INLINE u32 shared_at(const float* p) { return (u32)__cvta_generic_to_shared(p); }
+template <int WORDS> INLINE void copy_async(u32 to, const float* from, bool has) {
+  if constexpr (WORDS == 4) asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(has ? 16 : 0));
+  else if constexpr (WORDS == 2) asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from), "r"(has ? 8 : 0));
+  else asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(has ? 4 : 0));
 }
 INLINE void copies_end() {
   asm volatile("cp.async.commit_group;");
@@ -104,19 +110,27 @@ INLINE void clear(float (*sums)[N_TILES][4]) {
 }
 )";
 
-// Slices of the rows and of the matrix follow one another through a ring of stages; with slots, through the types.
+// Slices of the rows and of the matrix follow one another through a ring of stages; with slots, through the types. A
+// RESIDENT matrix stands before the ring, which only rows go through.
 //
 // Where the architecture has them (WGMMA), products of four warps read both slices from shared memory: rows of 128
 // bytes whose 16-byte words are exchanged by the low bits of the row, as the hardware expects them.
 constexpr const char* kProduct = R"(
 #if WGMMA
-#define A_FLOATS (BM * DEPTH)
+#define PITCH DEPTH
 #else
-#define A_FLOATS (BM * A_ROW)
+#define PITCH A_ROW
 INLINE int place(int row, int k) { return row * A_ROW + k; }
 #endif
-#define COPIES ((BM * ACROSS + THREADS - 1) / THREADS)
+#define A_FLOATS (BM * PITCH)
+#define MATRIX (BN * PITCH)
+// A thread copies the same part of rows that are a multiple of 8 apart, whose words are exchanged alike: all but the
+// first address are constants away.
 #define ACROSS (DEPTH / V)
+#define APART (THREADS / ACROSS)
+#define COPIES ((BM + APART - 1) / APART)
+#define KEPT (COPIES <= 8)
+#define MATRIX_APART (THREADS / (DEPTH / 4))
 INLINE u32 row_of(const u32* map, u32 position, u32 end, int slot) {
   if (position >= end) return NO_ROW;
 #if SLOTS
@@ -125,95 +139,134 @@ INLINE u32 row_of(const u32* map, u32 position, u32 end, int slot) {
   return map ? __ldg(map + position) : position;
 #endif
 }
-INLINE void copy_matrix(const float* w, float* to, int k0, int n0, int tid) {
+INLINE void copy_matrix(const float* w, u32 to, int k0, int n0, int tid) {
+  const int n = tid / (DEPTH / 4), k = tid % (DEPTH / 4) * 4;
+  const bool inside = W_LD % DEPTH == 0 || k0 + k < W_LD;
+  const float* from = inside ? w + (i64)(n0 + n) * W_LD + k0 + k : w;
+  to += place(n, k) * 4;
 #pragma unroll
-  for (int i = tid; i < BN * ACROSS; i += THREADS) {
-    const int n = i / ACROSS, k = i % ACROSS * V;
-    const bool has = n0 + n < N && k0 + k < K;
-    copy_async<V>(to + place(n, k), has ? w + (i64)(n0 + n) * K + k0 + k : w, has);
+  for (int r = 0; r < BN; r += MATRIX_APART) {
+    const bool has = inside && (N % BN == 0 || n0 + n + r < N);
+    if (BN % MATRIX_APART == 0 || n + r < BN) copy_async<4>(to + r * PITCH * 4, has ? from + r * W_LD : w, has);
   }
 }
 extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) typed_product(
     const float* __restrict__ x, const u32* __restrict__ map_in, const float* __restrict__ w, float* __restrict__ out,
-    const u32* __restrict__ map_out, const Run* __restrict__ runs, i64 count) {
+    const u32* __restrict__ map_out, const Run* __restrict__ runs) {
   extern __shared__ __align__(1024) float shared[];
   const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
-  const i64 number = (i64)blockIdx.x / COLUMN_BLOCKS;
   const int n0 = (int)(blockIdx.x % COLUMN_BLOCKS) * BN;
-  Run run = {0u, (u32)(number * BM), (u32)(number * BM + BM < count ? number * BM + BM : count), 0u};
-  if (runs) run = runs[number];
-  const float* matrix = w + (i64)run.type * (K * N);
+  const Run run = runs[blockIdx.x / COLUMN_BLOCKS];
+  const float* matrix = w + (i64)run.type * (N * W_LD);
+#if MASKED
+  u32 types = run.types;
+  const int steps = __popc(types) * SLICES;
+#elif RESIDENT
+  const int steps = (int)((run.end - run.begin + BM - 1) / BM) * SLICES;
+#else
+  const int steps = (SLOTS ? SLOTS : 1) * SLICES;
+#endif
 
-  u32 row[COPIES];
+  // Rows of a thread's copies: kept for all slices where they are few.
+  u32 row[KEPT ? COPIES : 1];
+  const u32 base = shared_at(shared);
+  int slot = 0;
   const auto copy = [&](int step) {
-    const int slot = step / SLICES, k0 = step % SLICES * DEPTH;
+    const int k0 = step % SLICES * DEPTH;
+#if SLOTS
     if (k0 == 0) {
-#pragma unroll
-      for (int i = 0; i < COPIES; ++i) row[i] = row_of(map_in, run.begin + (tid + i * THREADS) / ACROSS, run.end, slot);
+#if MASKED
+      slot = __ffs(types) - 1;
+      types &= types - 1;
+#else
+      slot = step / SLICES;
+#endif
     }
-    float* a = shared + step % STAGES * STAGE;
+#endif
+    const u32 first = run.begin + (RESIDENT ? step / SLICES * BM : 0);
+    if (KEPT && k0 == 0) {
 #pragma unroll
+      for (int i = 0; i < COPIES; ++i) row[i] = row_of(map_in, first + tid / ACROSS + i * APART, run.end, slot);
+    }
+    const u32 stage = base + (RING + step % STAGES * STAGE) * 4;
+    const int k = tid % ACROSS * V;
+    const bool inside = K % DEPTH == 0 || k0 + k < K;
+    const float* part = inside ? x + k0 + k : x;
+    const u32 to = stage + place(tid / ACROSS, k) * 4;
+    constexpr int at_once = KEPT ? COPIES : 2;
+#pragma unroll (at_once)
     for (int i = 0; i < COPIES; ++i) {
-      const int at = tid + i * THREADS, r = at / ACROSS, k = at % ACROSS * V;
-      const bool has = row[i] != NO_ROW && k0 + k < K;
-      if (BM * ACROSS % THREADS == 0 || r < BM) {
-        copy_async<V>(a + place(r, k), has ? x + (i64)row[i] * K + k0 + k : x, has);
+      const u32 from = KEPT ? row[KEPT ? i : 0] : row_of(map_in, first + tid / ACROSS + i * APART, run.end, slot);
+      const bool has = inside && from != NO_ROW;
+      if (BM % APART == 0 || tid / ACROSS + i * APART < BM) {
+        copy_async<V>(to + i * (APART * PITCH * 4), part + (i64)(has ? from : 0u) * K, has);
       }
     }
-    copy_matrix(matrix + (i64)slot * (K * N), a + A_FLOATS, k0, n0, tid);
+#if !RESIDENT
+    copy_matrix(matrix + (i64)slot * (N * W_LD), stage + A_FLOATS * 4, k0, n0, tid);
+#endif
   };
 
   float sums[M_TILES][N_TILES][4];
-  clear(sums);
   const int wm = warp / WARPS_N * (M_TILES * 16), wn = warp % WARPS_N * (N_TILES * 8);
+  const auto write = [&](u32 first) {
 #pragma unroll
-  for (int s = 0; s < STAGES - 1; ++s) {
-    if (s < STEPS) copy(s);
-    copies_end();
-  }
-  for (int step = 0; step < STEPS; ++step) {
-    copies_wait<STAGES - 2>();
-    const float* a = shared + step % STAGES * STAGE;
-#if WGMMA
-    wgmma_wait();
-    __syncthreads();
-    wgmma_begin();
+    for (int i = 0; i < M_TILES * 2; ++i) {
+      const u32 position = first + wm + i * 8 + lane / 4;
+      if (position >= run.end) continue;
+      const u32 to = map_out ? __ldg(map_out + position) : position;
 #pragma unroll
-    for (int d = 0; d < DEPTH; d += 8) {
-      wgmma(&sums[0][0][0], described(a + warp / 4 * 64 * DEPTH + d), described(a + A_FLOATS + d));
-    }
-    wgmma_end();
-#else
-    __syncthreads();
-#endif
-    if (step + STAGES - 1 < STEPS) copy(step + STAGES - 1);
-    copies_end();
-#if !WGMMA
-    multiply(sums, a + wm * A_ROW, a + A_FLOATS + wn * B_COLUMN, lane);
-#endif
-  }
-#if WGMMA
-  wgmma_wait();
-#endif
-
-#pragma unroll
-  for (int i = 0; i < M_TILES * 2; ++i) {
-    const u32 position = run.begin + wm + i * 8 + lane / 4;
-    if (position >= run.end) continue;
-    const u32 to = map_out ? __ldg(map_out + position) : position;
-#pragma unroll
-    for (int j = 0; j < N_TILES; ++j) {
-      const int c = n0 + wn + j * 8 + lane % 4 * 2;
-      const float* v = sums[i / 2][j] + i % 2 * 2;
-      float* at = out + (i64)to * N + c;
-      if (N % 2 == 0) {
-        if (c < N) store<2>(at, v);
-      } else {
-        if (c < N) at[0] = v[0];
-        if (c + 1 < N) at[1] = v[1];
+      for (int j = 0; j < N_TILES; ++j) {
+        const int c = n0 + wn + j * 8 + lane % 4 * 2;
+        const float* v = sums[i / 2][j] + i % 2 * 2;
+        float* at = out + (i64)to * N + c;
+        if (N % 2 == 0) {
+          if (c < N) store<2>(at, v);
+        } else {
+          if (c < N) at[0] = v[0];
+          if (c + 1 < N) at[1] = v[1];
+        }
       }
     }
+  };
+#if RESIDENT
+  for (int s = 0; s < SLICES; ++s) copy_matrix(matrix, base + s * MATRIX * 4, s * DEPTH, n0, tid);
+#endif
+#pragma unroll
+  for (int s = 0; s < STAGES - 1; ++s) {
+    if (s < steps) copy(s);
+    copies_end();
   }
+  // With a resident matrix, tile after tile of the run; the copies run ahead across tiles.
+  const int of_tile = RESIDENT ? SLICES : steps;
+  int step = 0;
+  do {
+    clear(sums);
+    for (int slice = 0; slice < of_tile; ++slice, ++step) {
+      copies_wait<STAGES - 2>();
+      const float* a = shared + RING + step % STAGES * STAGE;
+      const float* b = RESIDENT ? shared + slice * MATRIX : a + A_FLOATS;
+#if WGMMA
+      wgmma_wait();
+      __syncthreads();
+      wgmma_begin();
+#pragma unroll
+      for (int d = 0; d < DEPTH; d += 8) wgmma(&sums[0][0][0], described(a + warp / 4 * 64 * DEPTH + d), described(b + d));
+      wgmma_end();
+#else
+      __syncthreads();
+#endif
+      if (step + STAGES - 1 < steps) copy(step + STAGES - 1);
+      copies_end();
+#if !WGMMA
+      multiply(sums, a + wm * A_ROW, b + wn * B_COLUMN, lane);
+#endif
+    }
+#if WGMMA
+    wgmma_wait();
+#endif
+    write(run.begin + (RESIDENT ? (step / SLICES - 1) * BM : 0));
+  } while (RESIDENT && step < steps);
 }
 )";
 
@@ -274,12 +327,33 @@ INLINE u32 row_at(const u32* map, i64 position, u32 end) {
   if (position >= (i64)end) return NO_ROW;
   return map ? __ldg(map + position) : (u32)position;
 }
-template <int ACROSS, int LD, int WORDS> INLINE void copy_rows(const float* x, const u32* rows, float* to, int first, int width, int tid) {
-  for (int i = tid; i < DEPTH * (ACROSS / WORDS); i += THREADS) {
-    const int r = i / (ACROSS / WORDS), c = i % (ACROSS / WORDS) * WORDS;
-    const u32 row = rows[r];
-    const bool has = row != NO_ROW && first + c < width;
-    copy_async<WORDS>(to + r * LD + c, has ? x + (i64)row * width + first + c : x, has);
+// Columns [first, first + ACROSS) of the rows, of those they have. Where a thread's share is the same part of rows
+// that lie evenly apart, all but its first address in shared memory are constants away.
+template <int ACROSS, int LD, int WORDS, int WIDTH> INLINE void copy_rows(const float* x, const u32* rows, u32 to, int first, int tid) {
+  constexpr int parts = ACROSS / WORDS;
+  if constexpr (THREADS % parts == 0 && DEPTH % (THREADS / parts) == 0) {
+    constexpr int apart = THREADS / parts;
+    const int r = tid / parts, c = tid % parts * WORDS;
+    const bool inside = WIDTH % ACROSS == 0 || first + c < WIDTH;
+    const float* from = inside ? x + first + c : x;
+    to += (r * LD + c) * 4;
+    u32 row[DEPTH / apart];
+#pragma unroll
+    for (int i = 0; i < DEPTH / apart; ++i) row[i] = rows[r + i * apart];
+#pragma unroll
+    for (int i = 0; i < DEPTH / apart; ++i) {
+      const bool has = inside && row[i] != NO_ROW;
+      copy_async<WORDS>(to + i * (apart * LD * 4), from + (i64)(has ? row[i] : 0u) * WIDTH, has);
+    }
+  } else {
+#pragma unroll
+    for (int j = 0; j < (DEPTH * parts + THREADS - 1) / THREADS; ++j) {
+      const int i = tid + j * THREADS, r = i / parts, c = i % parts * WORDS;
+      if (DEPTH * parts % THREADS != 0 && r >= DEPTH) continue;
+      const u32 row = rows[r];
+      const bool has = row != NO_ROW && first + c < WIDTH;
+      copy_async<WORDS>(to + (r * LD + c) * 4, has ? x + (i64)row * WIDTH + first + c : x, has);
+    }
   }
 }
 #define B_FLOATS (DEPTH * B_DEPTH)
@@ -287,10 +361,10 @@ template <int ACROSS, int LD, int WORDS> INLINE void copy_rows(const float* x, c
 // Columns become rows of DEPTH, as the hardware wants its second factor: squares of 4 · 4, so dealt to threads that
 // neither reading nor writing meets in a bank.
 INLINE void turn(const float* from, float* to, int tid) {
+  const int k = tid % 8, n0 = tid / 64 * 8 + (tid + tid / 8) % 8;
 #pragma unroll
-  for (int i = tid; i < (BN + 31) / 32 * 64; i += THREADS) {
-    const int k = i % 8, n = i / 64 * 8 + (i + i / 8) % 8;
-    if (n * 4 >= BN) continue;
+  for (int n = n0; n < n0 + (BN + 31) / 32 * 8; n += THREADS / 8) {
+    if (BN % (THREADS / 2) != 0 && n * 4 >= BN) continue;
     float square[4][4];
 #pragma unroll
     for (int j = 0; j < 4; ++j) load<4>(from + (k * 4 + j) * B_DEPTH + n * 4, square[j]);
@@ -316,10 +390,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) typed_grad(
     const i64 position = (i64)run.begin + (i64)step * DEPTH + tid % DEPTH;
     return row_at(tid < DEPTH ? map_x : map_g, position, run.end);
   };
+  const u32 ring = shared_at(shared + TURNED);
   const auto copy = [&](int step) {
-    float* b = shared + TURNED + step % STAGES * STAGE;
-    copy_rows<BN, B_DEPTH, VB>(g, rows[step % 2] + DEPTH, b, n0, N, tid);
-    copy_rows<BM, A_DEPTH, VA>(x, rows[step % 2], b + B_FLOATS, m0, K, tid);
+    const u32 stage = ring + step % STAGES * (STAGE * 4);
+    copy_rows<BN, B_DEPTH, VB, N>(g, rows[step % 2] + DEPTH, stage, n0, tid);
+    copy_rows<BM, A_DEPTH, VA, K>(x, rows[step % 2], stage + B_FLOATS * 4, m0, tid);
   };
 
   float sums[M_TILES][N_TILES][4];
@@ -418,7 +493,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) typed_grad_total(
 std::string tile_text(const MmaTile& t) {
   return prelude() + defines({{"THREADS", t.threads()}, {"WARPS_N", t.warps_n}, {"M_TILES", t.m}, {"N_TILES", t.n}}) +
          defines({{"BM", t.rows()}, {"BN", t.columns()}, {"DEPTH", kDepth}, {"STAGES", t.stages}}) +
-         defines({{"TOGETHER", blocks_together(t)}});
+         defines({{"TOGETHER", t.together}});
 }
 
 Source source(const char* name, std::string text, int threads, int64_t shared_bytes) {
@@ -437,24 +512,29 @@ std::string mma_text(const MmaTile& tile, bool a_in_registers) {
 
 }  // namespace
 
+int64_t matrix_ld(int64_t k) { return parts(k, 4) * 4; }
+
 int64_t column_blocks(const TypedProduct& what) { return parts(what.n, what.slots > 0 ? kWidest : kWidest / 2); }
 
 MmaTile tile_of(const TypedProduct& what) {
   MmaTile tile = tile_of_columns(parts(what.n, column_blocks(what)));
-  set_stages(tile, (tile.rows() + tile.columns()) * kLdAlong, 0, what.shared_bytes);
+  const int64_t matrix = what.resident ? tile.columns() : 0;
+  set_stages(tile, (tile.rows() + tile.columns() - matrix) * kLdAlong, parts(what.k, kDepth) * matrix * kLdAlong,
+             what.shared_bytes, what.resident ? kMostStages - 1 : 0);
   return tile;
 }
 
-bool fits(const TypedProduct& what) { return tile_of(what).stages >= 2; }
+bool fits(const TypedProduct& what) { return tile_of(what).stages >= (what.resident ? kMostStages - 1 : 2); }
 
 Source typed_product(const TypedProduct& what) {
   const MmaTile tile = tile_of(what);
-  const int64_t slices = parts(what.k, kDepth);
   return source("typed_product",
                 tile_text(tile) +
                     defines({{"K", what.k}, {"N", what.n}, {"V", vector_of(what.k)}, {"SLOTS", what.slots}}) +
                     defines({{"COLUMN_BLOCKS", column_blocks(what)}, {"STAGE", tile.stage_bytes / 4}}) +
-                    defines({{"SLICES", slices}, {"STEPS", slices * std::max<int64_t>(1, what.slots)}}) +
+                    defines({{"SLICES", parts(what.k, kDepth)}, {"W_LD", matrix_ld(what.k)}}) +
+                    defines({{"RESIDENT", what.resident ? 1 : 0}, {"RING", tile.fixed_bytes / 4}}) +
+                    defines({{"MASKED", what.slots > 0 && what.slots <= kMostMasked ? 1 : 0}}) +
                     defines({{"A_ROW", kLdAlong}, {"A_DEPTH", 1}, {"B_COLUMN", kLdAlong}, {"B_DEPTH", 1}}) +
                     mma_text(tile, false) + kProduct,
                 tile.threads(), tile.shared_bytes);

@@ -11,32 +11,38 @@ struct MmaTile {
   int warps_m = 1, warps_n = 1;
   int m = 1, n = 1;
   int stages = 0;
+  int together = 1;         // blocks on a multiprocessor
+  int64_t fixed_bytes = 0;  // of shared memory before the stages
   int64_t stage_bytes = 0, shared_bytes = 0;
   int64_t rows() const { return int64_t{warps_m} * m * 16; }
   int64_t columns() const { return int64_t{warps_n} * n * 8; }
   int threads() const { return warps_m * warps_n * 32; }
 };
 
-// Rows of one type, by position.
+// Rows of one type, by position; of rows found by slot, `types` has a bit for each type that one of them has.
 struct MmaRun {
   uint32_t type;
   uint32_t begin, end;
-  uint32_t unused = 0;
+  uint32_t types = 0;
 };
+inline constexpr int64_t kMostMasked = 32;  // types that have a bit
 
-// Rows of k elements times a matrix for each type, which lie as [types, n, k].
+// Rows of k elements times a matrix for each type, which lie as [types, n, matrix_ld(k)], filled up with zeros.
 struct TypedProduct {
   int64_t k = 0, n = 0;
   int64_t slots = 0;         // > 0: a row of the input for each type, found by slot; their products are summed
   int64_t shared_bytes = 0;  // that a block may have
+  // A block keeps its columns of the matrix in shared memory: for long runs, which read it once.
+  bool resident = false;
 };
+int64_t matrix_ld(int64_t k);
 // False where not even two stages fit.
 bool fits(const TypedProduct& what);
 MmaTile tile_of(const TypedProduct& what);
 int64_t column_blocks(const TypedProduct& what);
-// typed_product(x, map_in or null, w, out, map_out or null, runs or null, count: int64): positions of runs of at most
-// tile.rows(), one a block and column block; null: `count` positions. Maps give the row of a position (map_in: of slot
-// position · slots + type), null: its own number; kNoRow: a row of zeros.
+// typed_product(x, map_in or null, w, out, map_out or null, runs): positions of runs (of at most
+// tile.rows() unless the matrix is resident), one a block and column block. Maps give the row of a position (map_in: of
+// slot position · slots + type), null: its own number; kNoRow: a row of zeros.
 Source typed_product(const TypedProduct& what);
 
 // Σ over positions of one type of x[map_x]ᵀ · g[map_g], [k, n].
