@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
 #include "options.h"
@@ -58,6 +59,12 @@ void say_result(const RecommendSession& session, const TrainResult& r, const std
   if (!folder.empty()) fmt::print("run folder: {}\n", folder);
 }
 
+void set_positives(const std::string& text, RecommendOptions& options) {
+  if (text != "users" && text != "pairs")
+    throw UserError("--positives", "'" + text + "' means nothing", "use users or pairs");
+  options.positives = text == "users" ? Positives::users : Positives::pairs;
+}
+
 }  // namespace
 
 void add_recommend_options(Command command, RecommendOptions& options) {
@@ -68,6 +75,12 @@ void add_recommend_options(Command command, RecommendOptions& options) {
       .group("Training");
   command.add_option("--embedding-init", options.init_std, "recommendation: deviation that learned rows start from")
       .show_default()
+      .group("Training");
+  command
+      .add_call(
+          "--positives", [&options](const std::string& text) { set_positives(text, options); },
+          "recommendation: items learned from are those of users drawn one by one (users), or every pair once in an "
+          "epoch (pairs); default: users")
       .group("Training");
 }
 

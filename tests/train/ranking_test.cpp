@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -177,7 +178,7 @@ std::vector<Triple> epoch_triples(TripleBatches& batches, uint64_t epoch) {
 TEST(Triples, every_pair_comes_once_with_an_item_not_taken) {
   const UserItems taken = random_items(40, 25, 30, 5);
   for (const int64_t size : {1, 7, 64, 100000}) {
-    TripleBatches batches(taken, kSides, kVertices, {size, 3});
+    TripleBatches batches(taken, kSides, kVertices, {size, 3, Positives::pairs});
     EXPECT_LE(batches.batch_size(), kVertices);
     for (const uint64_t epoch : {0, 1}) {
       std::set<std::pair<NodeId, NodeId>> pairs;
@@ -194,17 +195,53 @@ TEST(Triples, every_pair_comes_once_with_an_item_not_taken) {
 
 TEST(Triples, depend_on_seed_and_epoch_only) {
   const UserItems taken = random_items(40, 25, 12, 6);
-  const auto sources = [&](uint64_t seed, uint64_t epoch) {
-    TripleBatches batches(taken, kSides, kVertices, {16, seed});
-    std::vector<NodeId> flat;
-    for (const Triple& t : epoch_triples(batches, epoch)) flat.insert(flat.end(), {t.user, t.taken, t.other});
-    return flat;
-  };
-  const std::vector<NodeId> first = sources(1, 2);
-  EXPECT_NE(sources(1, 3), first);
-  EXPECT_NE(sources(2, 2), first);
-  const Threads three(3);
-  EXPECT_EQ(sources(1, 2), first);
+  for (const Positives positives : {Positives::users, Positives::pairs}) {
+    const auto sources = [&](uint64_t seed, uint64_t epoch) {
+      TripleBatches batches(taken, kSides, kVertices, {16, seed, positives});
+      std::vector<NodeId> flat;
+      for (const Triple& t : epoch_triples(batches, epoch)) flat.insert(flat.end(), {t.user, t.taken, t.other});
+      return flat;
+    };
+    const std::vector<NodeId> first = sources(1, 2);
+    EXPECT_NE(sources(1, 3), first);
+    EXPECT_NE(sources(2, 2), first);
+    const Threads three(3);
+    EXPECT_EQ(sources(1, 2), first);
+  }
+}
+
+// Whatever they took, users and then their items come up equally often: chi-square with 37 degrees of freedom (40 users
+// without those who took nothing or everything), beyond 80 once in 10^4.
+TEST(Triples, users_count_alike) {
+  const UserItems taken = random_items(40, 25, 30, 5);
+  TripleBatches batches(taken, kSides, kVertices, {64, 3, Positives::users});
+  std::vector<double> by_user(40, 0);
+  std::map<std::pair<NodeId, NodeId>, double> by_pair;
+  double drawn = 0;
+  for (uint64_t epoch = 0; epoch < 60; ++epoch) {
+    for (const Triple& t : epoch_triples(batches, epoch)) {
+      ASSERT_TRUE(taken.has(t.user, t.taken));
+      ASSERT_FALSE(taken.has(t.user, t.other));
+      ++by_user[t.user];
+      ++by_pair[{t.user, t.taken}];
+      ++drawn;
+    }
+  }
+  double users = 0, chi = 0, pair_chi = 0, pairs = 0;
+  for (int64_t u = 0; u < 40; ++u) users += !taken.of(u).empty() && taken.of(u).size() < 25 ? 1 : 0;
+  for (int64_t u = 0; u < 40; ++u) {
+    const auto items = taken.of(u);
+    if (items.empty() || items.size() == 25) {
+      EXPECT_EQ(by_user[static_cast<size_t>(u)], 0);
+      continue;
+    }
+    chi += std::pow(by_user[static_cast<size_t>(u)] - drawn / users, 2) / (drawn / users);
+    const double each = drawn / users / static_cast<double>(items.size());
+    for (const NodeId i : items) pair_chi += std::pow(by_pair[{static_cast<NodeId>(u), i}] - each, 2) / each;
+    pairs += static_cast<double>(items.size());
+  }
+  EXPECT_LT(chi, 80);
+  EXPECT_LT(pair_chi, pairs + 4 * std::sqrt(2 * pairs));  // four deviations
 }
 
 // Free items of a user come up equally often: chi-square with 19 degrees of freedom, beyond 50 once in 10^4.

@@ -124,7 +124,7 @@ void RecommendSession::complete_model() {
 
 void RecommendSession::make_training(const std::string& resumed_plan) {
   batches_ = std::make_unique<TripleBatches>(taken_, sides_, dataset_.num_nodes(),
-                                             TripleOptions{options_.batch_size, config_.seed});
+                                             TripleOptions{options_.batch_size, config_.seed, options_.positives});
   if (batches_->num_pairs() == 0) {
     throw UserError(config_.data, "has no user who took some items and not others",
                     "recommenders learn from such users");
@@ -358,6 +358,7 @@ std::string RecommendSession::fingerprint() const {
   h = mix_key(h, static_cast<uint64_t>(options_.batch_size));
   h = mix_key(h, std::bit_cast<uint64_t>(options_.embedding_decay));
   h = mix_key(h, std::bit_cast<uint64_t>(options_.init_std));
+  h = mix_key(h, static_cast<uint64_t>(options_.positives));
   return fmt::format("{:016x}", h);
 }
 

@@ -23,6 +23,7 @@ struct RecommendOptions {
   int64_t batch_size = 2048;      // triples of a step
   double embedding_decay = 1e-4;  // weight of half the squared first embeddings of a batch's triples
   double init_std = 0.1;          // learned rows are drawn from a normal distribution around 0
+  Positives positives = Positives::users;
 };
 void check_recommend(const RecommendOptions& options);  // throws UserError
 

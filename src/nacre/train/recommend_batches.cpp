@@ -18,7 +18,7 @@ constexpr uint64_t kDraws = 64;
 // Uniform below n to within n / 2^32.
 uint64_t below(uint32_t bits, uint64_t n) { return (uint64_t{bits} * n) >> 32; }
 
-enum Stream : uint64_t { shuffle_stream = 1, item_stream = 2 };
+enum Stream : uint64_t { shuffle_stream = 1, item_stream = 2, user_stream = 3 };
 
 size_t kind_of(const Dataset& d, NodeId v) {
   const auto next = std::upper_bound(d.node_offsets.begin(), d.node_offsets.end(), static_cast<int64_t>(v));
@@ -95,14 +95,15 @@ UserItems items_of_pairs(const HeldOutEdges& held, const UserItemSides& sides) {
 
 TripleBatches::TripleBatches(const UserItems& taken, const UserItemSides& sides, int64_t num_vertices,
                              const TripleOptions& options)
-    : taken_(taken), sides_(sides), num_vertices_(num_vertices), seed_(options.seed) {
+    : taken_(taken), sides_(sides), num_vertices_(num_vertices), seed_(options.seed), positives_(options.positives) {
   for (int64_t user = 0; user < taken.num_users(); ++user) {
     const auto items = taken.of(user);
-    if (static_cast<int64_t>(items.size()) == taken.num_items) continue;
+    if (items.empty() || static_cast<int64_t>(items.size()) == taken.num_items) continue;
+    users_.push_back(static_cast<NodeId>(user));
     for (const NodeId item : items) pairs_.push_back({static_cast<NodeId>(user), item});
   }
   batch_size_ = std::max<int64_t>(1, std::min({options.batch_size, num_pairs(), num_vertices}));
-  order_.resize(pairs_.size());
+  if (positives_ == Positives::pairs) order_.resize(pairs_.size());
   std::vector<int64_t> ptr(static_cast<size_t>(batch_size_) + 1);
   for (size_t t = 0; t < ptr.size(); ++t) ptr[t] = kEdges * static_cast<int64_t>(t);
   row_ptr_ = std::move(ptr);
@@ -117,10 +118,16 @@ void TripleBatches::begin_epoch(uint64_t epoch) {
   for (uint64_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[below(philox(key, 0, i)[0], i)]);
 }
 
-NodeId TripleBatches::other_item(int64_t pair) const {
+TripleBatches::Pair TripleBatches::positive(int64_t triple) const {
+  if (positives_ == Positives::pairs) return pairs_[order_[static_cast<size_t>(triple)]];
+  const PhiloxBlock bits = philox(mix_key(epoch_key_, user_stream), 0, static_cast<uint64_t>(triple));
+  const NodeId user = users_[below(bits[0], users_.size())];
+  const auto items = taken_.of(user);
+  return {user, items[below(bits[1], items.size())]};
+}
+
+NodeId TripleBatches::other_item(NodeId user, uint64_t index) const {
   const uint64_t key = mix_key(epoch_key_, item_stream);
-  const NodeId user = pairs_[static_cast<size_t>(pair)].user;
-  const auto index = static_cast<uint64_t>(pair);
   const auto all = static_cast<uint64_t>(taken_.num_items);
   for (uint64_t draw = 0; draw < kDraws; ++draw) {
     const auto item = static_cast<NodeId>(below(philox(key, draw / 4, index)[draw % 4], all));
@@ -144,10 +151,11 @@ Graph TripleBatches::block(int64_t batch) const {
         std::fill_n(triple, kEdges, sides_.first_user);
         continue;
       }
-      const auto pair = static_cast<int64_t>(order_[static_cast<size_t>(batch * batch_size_ + t)]);
-      triple[0] = sides_.first_user + pairs_[static_cast<size_t>(pair)].user;
-      triple[1] = sides_.first_item + pairs_[static_cast<size_t>(pair)].item;
-      triple[2] = sides_.first_item + other_item(pair);
+      const int64_t draw = batch * batch_size_ + t;
+      const Pair pair = positive(draw);
+      triple[0] = sides_.first_user + pair.user;
+      triple[1] = sides_.first_item + pair.item;
+      triple[2] = sides_.first_item + other_item(pair.user, static_cast<uint64_t>(draw));
     }
   });
   GraphArrays arrays;

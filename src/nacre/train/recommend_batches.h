@@ -44,15 +44,21 @@ UserItemSides user_item_sides(const Dataset& dataset, const std::string& where);
 UserItems items_in_graph(const Graph& graph, const UserItemSides& sides);
 UserItems items_of_pairs(const HeldOutEdges& held, const UserItemSides& sides);
 
+// Which items taken an epoch learns from; always as many as there are pairs of a user and an item taken.
+enum class Positives {
+  users,  // a user drawn uniformly, then one of the user's items: every user counts alike
+  pairs,  // every pair once, in a drawn order: every pair counts alike
+};
+
 struct TripleOptions {
   int64_t batch_size = 2048;
   uint64_t seed = 0;
+  Positives positives = Positives::users;
 };
 
-// Every pair of a user and an item taken comes once in an epoch, in an order drawn from (seed, epoch), with an item
-// drawn uniformly from those the user did not take by (seed, epoch, pair). The last batch is filled up with triples of
-// weight 0, so that all batches have the same shape. Users who took everything have nothing to be compared with and are
-// left out.
+// Each item taken comes with an item drawn uniformly from those the user did not take. All draws are keyed by (seed,
+// epoch, number of the draw). The last batch is filled up with triples of weight 0, so that all batches have the same
+// shape. Users who took nothing or everything have nothing to be compared with and are left out.
 class TripleBatches {
  public:
   // Batches have at most as many triples as the graph has vertices (destinations of a block are among its sources).
@@ -72,14 +78,17 @@ class TripleBatches {
     NodeId user;
     NodeId item;
   };
-  NodeId other_item(int64_t pair) const;
+  Pair positive(int64_t triple) const;
+  NodeId other_item(NodeId user, uint64_t index) const;
 
   const UserItems& taken_;
   UserItemSides sides_;
   int64_t num_vertices_;
   int64_t batch_size_;
   uint64_t seed_;
+  Positives positives_;
   uint64_t epoch_key_ = 0;
+  std::vector<NodeId> users_;  // those that are drawn
   std::vector<Pair> pairs_;
   std::vector<uint32_t> order_;  // of the pairs, in this epoch
   Array<int64_t> row_ptr_;       // 0, 3, 6, …
