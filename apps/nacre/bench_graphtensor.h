@@ -19,9 +19,10 @@ struct GraphTensorOptions {
                                      "twin:wiki-talk@0.03#4353"};
   std::vector<std::string> models = {"gcn", "sage", "ngcf"};
   std::vector<std::string> figures;
-  int rounds = 3;    // variants take turns this many times
-  int batches = 12;  // of an epoch; per style: a third of them
-  int blocks = 100;  // that a plan tuned on others is used for
+  std::vector<std::string> variants;  // of the loader, by name; empty: all
+  int rounds = 3;                     // variants take turns this many times
+  int batches = 12;                   // of an epoch; per style: a third of them
+  int blocks = 100;                   // that a plan tuned on others is used for
   std::string out = "bench-graphtensor";
 };
 
@@ -52,11 +53,11 @@ struct LoaderVariant {
   const char* name;
   LoaderOptions options;
 };
-std::vector<LoaderVariant> loader_variants(int in_flight);
+std::vector<LoaderVariant> loader_variants(const GraphTensorOptions& options);
 
 // An epoch of at most `batches` steps: its last ones.
 struct EpochTimes {
-  double seconds = 0, compute = 0;
+  double seconds = 0, compute = 0, device = 0;  // see StepTimes
   int64_t batches = 0;
   LoaderTimes loader;  // of this epoch
 };

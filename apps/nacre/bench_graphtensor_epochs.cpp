@@ -1,46 +1,52 @@
 // Fig. 19: epochs from seeds to updated weights, the serial order and each measure of the tensor scheduler added.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bench_graphtensor.h"
 #include "nacre/base/log.h"
+#include "nacre/base/parallel.h"
 #include "statistics.h"
 
 namespace nacre::cli {
 namespace {
 
-// Medians over rounds.
+// Of one variant, by round.
 struct Measured {
-  std::vector<std::vector<double>> rows;
+  std::vector<double> seconds;
+  std::vector<std::vector<double>> parts;  // in the order of kParts
 
   void add(const EpochTimes& t) {
     const LoaderTimes& l = t.loader;
-    const std::vector<double> values = {t.seconds, t.compute, l.waited,   l.sample_pick, l.sample_insert,
-                                        l.reindex, l.lookup,  l.transfer, l.prepare};
-    rows.resize(values.size());
-    for (size_t i = 0; i < values.size(); ++i) rows[i].push_back(values[i]);
+    const double transfer = l.copied > 0 ? l.copied : l.transfer;
+    const std::vector<double> values = {t.compute, t.device, l.sample_pick, l.sample_insert,
+                                        l.reindex, l.lookup, transfer,      l.prepare};
+    parts.resize(values.size());
+    for (size_t i = 0; i < values.size(); ++i) parts[i].push_back(values[i]);
+    seconds.push_back(t.seconds);
+    waits.push_back(l.waited / t.seconds);
   }
-  double operator[](size_t i) const { return median(rows[i]); }
+  std::vector<double> waits;  // share of the epoch
 };
+// compute: of the thread that calls the kernels; device: of the GPU, from the first to the last kernel of each step;
+// T: of the link, where there is one. S, R, K, prepare: of all threads together.
+constexpr const char* kParts[] = {"compute_ms", "device_ms", "S_pick_ms", "S_insert_ms",
+                                  "R_ms",       "K_ms",      "T_ms",      "prepare_ms"};
 
-// All variants compute by one plan, found once.
-std::string plan_file(GraphTensorBench& bench, const std::string& graph, const std::string& model) {
-  const BatchSession session(bench.data(graph), bench.config_for(model));
-  bench.write("plan.json", plan_json(session.plan()));
-  return bench.options().out + "/plan.json";
-}
-
+// All variants train one session, taking turns.
 std::vector<Measured> measure(GraphTensorBench& bench, const std::string& graph, const std::string& model) {
   RunConfig config = bench.config_for(model);
-  config.plan = plan_file(bench, graph, model);
-  const auto variants = loader_variants(bench.options().config.loader.in_flight);
+  const auto variants = loader_variants(bench.options());
   std::vector<Measured> measured(variants.size());
-  for (int round = 0; round < bench.options().rounds; ++round) {
+  BatchSession session(bench.data(graph), config);
+  session.start();
+  int64_t epoch = 0;
+  for (int round = 0; round <= bench.options().rounds; ++round) {
     for (size_t v = 0; v < variants.size(); ++v) {
-      config.loader = variants[v].options;
-      BatchSession session(bench.data(graph), config);
-      session.start();
-      run_epoch(session, 0, bench.options().batches);  // memory is taken
-      measured[v].add(run_epoch(session, 1, bench.options().batches));
+      session.load_with(variants[v].options);
+      const EpochTimes times = run_epoch(session, epoch, bench.options().batches);
+      if (round > 0) measured[v].add(times);  // memory is taken in the first round
+      ++epoch;
     }
   }
   return measured;
@@ -49,34 +55,42 @@ std::vector<Measured> measure(GraphTensorBench& bench, const std::string& graph,
 }  // namespace
 
 void bench_end_to_end(GraphTensorBench& bench) {
-  Report report({"graph", "features", "model", "variant", "batches", "epoch_ms", "speedup", "wait_percent",
-                 "compute_ms", "S_pick_ms", "S_insert_ms", "R_ms", "K_ms", "T_ms", "prepare_ms"});
+  std::vector<std::string> columns = {"graph",   "features", "model",    "device",  "threads", "variant",
+                                      "batches", "epoch_ms", "least_ms", "most_ms", "speedup", "wait_percent"};
+  columns.insert(columns.end(), std::begin(kParts), std::end(kParts));
+  Report report(columns);
   BarPlot plot;
   plot.title = "Epoch from seeds to weights";
   plot.unit = "ms";
-  for (const LoaderVariant& v : loader_variants(1)) plot.series.emplace_back(v.name);
+  for (const LoaderVariant& v : loader_variants(bench.options())) plot.series.emplace_back(v.name);
   for (const std::string& graph : bench.options().graphs) {
     for (const std::string& model : bench.options().models) {
       const auto measured = measure(bench, graph, model);
       plot.groups.push_back(graph.substr(graph.find(':') + 1) + " " + model);
       plot.values.emplace_back();
+      const double serial = median(measured.front().seconds);
       for (size_t v = 0; v < measured.size(); ++v) {
         const Measured& m = measured[v];
+        const double seconds = median(m.seconds);
+        const auto [least, most] = std::minmax_element(m.seconds.begin(), m.seconds.end());
         std::vector<std::string> row = {graph,
                                         std::to_string(bench.data(graph).num_features()),
                                         model,
+                                        bench.options().config.device,
+                                        std::to_string(num_threads()),
                                         plot.series[v],
                                         std::to_string(bench.options().batches),
-                                        cell(m[0] * 1e3),
-                                        cell(measured[0][0] / m[0]),
-                                        cell(100 * m[2] / m[0]),
-                                        cell(m[1] * 1e3)};
-        for (size_t i = 3; i < m.rows.size(); ++i) row.push_back(cell(m[i] * 1e3));
+                                        cell(seconds * 1e3),
+                                        cell(*least * 1e3),
+                                        cell(*most * 1e3),
+                                        cell(serial / seconds),
+                                        cell(100 * median(m.waits))};
+        for (const auto& part : m.parts) row.push_back(cell(median(part) * 1e3));
         report.add(std::move(row));
-        plot.values.back().push_back(m[0] * 1e3);
+        plot.values.back().push_back(seconds * 1e3);
       }
-      bench.say(fmt::format("fig. 19: {} {}: {} -> {}", graph, model, human_seconds(measured.front()[0]),
-                            human_seconds(measured.back()[0])));
+      bench.say(fmt::format("fig. 19: {} {}: {} -> {}", graph, model, human_seconds(serial),
+                            human_seconds(median(measured.back().seconds))));
       bench.keep("fig19", "", report);
     }
   }

@@ -55,8 +55,8 @@ constexpr double kWidth = 1000, kLeft = 130, kLane = 26, kTop = 60;
 
 const std::map<std::string, const char*>& colours() {
   static const std::map<std::string, const char*> table = {
-      {"S pick", "#4477aa"}, {"S insert", "#66ccee"}, {"R", "#228833"},       {"K", "#ccbb44"},
-      {"T", "#ee6677"},      {"prepare", "#aa3377"},  {"compute", "#999999"}, {"optimizer", "#444444"}};
+      {"S pick", "#4477aa"},  {"S insert", "#66ccee"}, {"R", "#228833"},      {"K", "#ccbb44"},        {"T", "#ee6677"},
+      {"prepare", "#aa3377"}, {"compute", "#999999"},  {"launch", "#bbbbbb"}, {"optimizer", "#444444"}};
   return table;
 }
 
@@ -117,7 +117,7 @@ void bench_timeline(GraphTensorBench& bench) {
   int number = 0;
   for (const std::string& graph : bench.options().graphs) {
     std::vector<std::pair<std::string, std::vector<Span>>> runs;
-    const auto variants = loader_variants(bench.options().config.loader.in_flight);
+    const auto variants = loader_variants(bench.options());
     for (const LoaderVariant& v : {variants.front(), variants.back()}) {
       RunConfig config = bench.config_for(model);
       config.loader = v.options;

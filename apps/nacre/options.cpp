@@ -244,6 +244,14 @@ void add_batch_options(Command command, RunConfig& c) {
   command.add_option("--prefetch", l.in_flight, "batches prepared ahead; 0 = none; default: as the device wants")
       .not_negative()
       .group("Mini-batches");
+  command
+      .add_option("--features-on", c.features_on,
+                  "where features lie: device (rows are looked up there), host (each batch's rows are sent) or auto")
+      .show_default()
+      .group("Mini-batches");
+  command.add_option("--sample-on", c.sample_on, "where neighbours are drawn: device, host or auto")
+      .show_default()
+      .group("Mini-batches");
   command.add_flag("!--no-subtasks", l.subtasks, "prepare a batch stage by stage, not hop by hop")
       .group("Mini-batches");
   command.add_flag("!--no-relax", l.relax, "sample and update hash tables as one task").group("Mini-batches");
@@ -285,6 +293,7 @@ void apply_execution(const RunConfig& c) {
   check_plan(c.plan);
   if (c.mode != "full" && c.mode != "minibatch")
     throw UserError("--mode", "'" + c.mode + "' means nothing", "use full or minibatch");
+  check_places(c);
 }
 
 GemmType gemm_precision(const std::string& precision) {
@@ -312,7 +321,12 @@ void show_session(const VertexModel& session) {
   if (!session.planning().source.empty()) log_info("plan " + how_found(session.planning()));
   std::string bill = memory_text(session.memory());
   bill.pop_back();
-  log_info("memory:\n" + bill);
+  log_info((session.gpu() == nullptr ? "memory:\n" : "memory of the device:\n") + bill);
+  const std::vector<MemoryItem> host = session.host_memory();
+  if (session.gpu() == nullptr || host.empty()) return;
+  bill = memory_text(host);
+  bill.pop_back();
+  log_info("memory of the host:\n" + bill);
 }
 
 Dfg written_dfg(const Session& session) {

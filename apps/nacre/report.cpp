@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
 
 namespace nacre::cli {
 namespace {
@@ -94,6 +97,25 @@ std::string Report::csv() const {
     out += '\n';
   }
   return out;
+}
+
+std::string Report::json() const {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (size_t r = 1; r < rows_.size(); ++r) {
+    nlohmann::ordered_json object;
+    for (size_t c = 0; c < rows_[r].size(); ++c) {
+      const std::string& text = rows_[r][c];
+      double number = 0;
+      nlohmann::ordered_json& value = object[rows_[0][c]];
+      if (parse_double(text, number)) {
+        value = number;
+      } else if (!text.empty()) {
+        value = text;
+      }
+    }
+    list.push_back(std::move(object));
+  }
+  return list.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::string Report::text() const {

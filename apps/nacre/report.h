@@ -12,6 +12,7 @@ class Report {
 
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
   std::string csv() const;
+  std::string json() const;  // a list of objects; cells that are numbers as such, empty ones as null
   std::string text() const;  // columns aligned
 
  private:

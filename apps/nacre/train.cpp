@@ -11,6 +11,7 @@
 #include "nacre/base/machine.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/base/trace.h"
+#include "nacre/train/batch_session.h"
 #include "options.h"
 #include "recommend.h"
 
@@ -34,7 +35,21 @@ double device_peak(const VertexModel& session) {
   return session.gpu() == nullptr ? -1 : static_cast<double>(session.gpu()->device().peak_bytes());
 }
 
-std::string result_json(const VertexModel& session, const TrainResult& r, const std::string& folder) {
+// Of mini-batches: percent of the steps' time; negative where it does not apply.
+struct Shares {
+  double waiting = -1, device = -1;
+};
+
+Shares shares_of(VertexModel& session) {
+  auto* batches = dynamic_cast<BatchSession*>(&session);
+  if (batches == nullptr) return {};
+  const StepTimes t = batches->step_times();
+  if (t.all() <= 0) return {};
+  return {100 * t.waited / t.all(), session.gpu() == nullptr ? -1 : 100 * t.device / t.all()};
+}
+
+std::string result_json(VertexModel& session, const TrainResult& r, const std::string& folder) {
+  const Shares shares = shares_of(session);
   const nlohmann::ordered_json j = {{"test_acc", or_null(r.test_score)},
                                     {"val_acc", or_null(r.val_score)},
                                     {"train_acc", or_null(r.train_score)},
@@ -52,6 +67,8 @@ std::string result_json(const VertexModel& session, const TrainResult& r, const 
                                     {"peak_mb", static_cast<double>(peak_memory()) / (1 << 20)},
                                     {"planned_mb", static_cast<double>(total_bytes(session.memory())) / (1 << 20)},
                                     {"device_peak_mb", or_null(device_peak(session) / (1 << 20))},
+                                    {"waiting_percent", or_null(shares.waiting)},
+                                    {"device_percent", or_null(shares.device)},
                                     {"device", session.device_name()},
                                     {"plan", session.plan().name},
                                     {"plan_source", session.planning().source},
@@ -64,11 +81,15 @@ std::string result_json(const VertexModel& session, const TrainResult& r, const 
   return j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-void say_result(const VertexModel& session, const TrainResult& r, const std::string& folder) {
+void say_result(VertexModel& session, const TrainResult& r, const std::string& folder) {
   say_interrupted(r, folder);
   fmt::print("{} epochs in {}{}: {} ms per epoch (median; 10-90 %: {:.1f}-{:.1f})\n", r.epochs,
              human_seconds(r.seconds), r.stopped_early ? ", stopped early" : "",
              fmt::format("{:.1f}", r.epoch_ms_median), r.epoch_ms_p10, r.epoch_ms_p90);
+  if (const Shares shares = shares_of(session); shares.waiting >= 0) {
+    fmt::print("{:.1f} % of the steps' time spent waiting for batches{}\n", shares.waiting,
+               shares.device < 0 ? "" : fmt::format(", the device at work {:.1f} %", shares.device));
+  }
   fmt::print("{}: test {}, validation {} (epoch {})\n", session.metric(), json_number(r.test_score),
              json_number(r.val_score), r.best_epoch);
   fmt::print("memory: {} planned, {}{} at the peak of the process\n",

@@ -138,7 +138,7 @@ TEST_F(GpuSamplerTest, BatchesAhead) {
 
 // What was written and sent stays when the buffer grows; slots are used again.
 TEST_F(GpuSamplerTest, RowsSentToTheDevice) {
-  const std::unique_ptr<FeatureSink> sink = make_device_sink(loader_->device());
+  const std::unique_ptr<FeatureSink> sink = make_device_sink(loader_->device(), device_plugin()->open(0, 0));
   for (const int64_t bytes : {5000, 3000, 9000}) {
     for (const int slot : {0, 2}) {
       const auto value = [&](int64_t i) { return static_cast<char>(i * 7 + bytes + slot); };
@@ -153,6 +153,8 @@ TEST_F(GpuSamplerTest, RowsSentToTheDevice) {
       for (int64_t i = 0; i < bytes; ++i) ASSERT_EQ(got[static_cast<size_t>(i)], value(i)) << i;
     }
   }
+  sink->settle(0);
+  EXPECT_GT(sink->seconds(), 0);
 }
 
 // A batch's context sends beside what runs; rows are looked up on the device.

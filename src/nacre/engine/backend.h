@@ -37,6 +37,13 @@ class Backend {
   virtual void write(void* to, const void* host, int64_t bytes) = 0;
   // The same from any thread, beside what runs: seen by steps after the next begin_step(). `host` may change at once.
   virtual void send(void* to, const void* host, int64_t bytes) { write(to, host, bytes); }
+  // The same to memory of its own; it need not be on its way before flush() or the next begin_step().
+  virtual std::shared_ptr<void> place(const void* host, int64_t bytes) {
+    std::shared_ptr<void> memory = allocate(bytes);
+    send(memory.get(), host, bytes);
+    return memory;
+  }
+  virtual void flush() {}
   virtual void read(void* host, const void* from, int64_t bytes) = 0;  // waits for the steps before it
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;
   virtual void clear(void* to, int64_t bytes) = 0;

@@ -57,16 +57,15 @@ void BlockRunner::bind_ready(Ready& ready, const std::vector<LeafValue>& leaves,
   {
     const TraceSpan span("batch", "send leaves");
     for (const auto& [name, bytes] : room) ready.leaves[name] = backend.allocate(bytes);
-    for (const LeafValue& leaf : leaves) {
-      std::shared_ptr<void>& memory = ready.leaves[leaf.name] = backend.allocate(leaf.values.bytes());
-      backend.send(memory.get(), leaf.values.raw(), leaf.values.bytes());
-    }
+    for (const LeafValue& leaf : leaves)
+      ready.leaves[leaf.name] = backend.place(leaf.values.raw(), leaf.values.bytes());
   }
   for (const auto& [name, data] : bound_) batch.bind(name, data);
   for (const auto& [name, memory] : ready.leaves) batch.bind(name, memory.get());
   for (const auto& [name, data] : outputs_) batch.bind_output(name, data);
   const TraceSpan span("batch", "bind kernels");
   batch.allocate(arena(batch.arena_bytes()), constants_);
+  backend.flush();
 }
 
 void BlockRunner::run(Executor& batch, const std::vector<LeafValue>& leaves,

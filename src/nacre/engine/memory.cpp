@@ -74,7 +74,7 @@ std::string memory_text(const std::vector<MemoryItem>& items) {
          fmt::format("  {:<34} {:>14} B  {:>11}\n", "total", human_count(sum), human_bytes(static_cast<double>(sum)));
 }
 
-void require_fit(const std::vector<MemoryItem>& items, int64_t limit) {
+void require_fit(const std::vector<MemoryItem>& items, int64_t limit, const std::string& remedy) {
   const int64_t need = total_bytes(items);
   if (need <= limit) return;
   const auto largest =
@@ -83,7 +83,9 @@ void require_fit(const std::vector<MemoryItem>& items, int64_t limit) {
                   fmt::format("the run needs {} but only {} may be used; the largest part is {} ({})",
                               human_bytes(static_cast<double>(need)), human_bytes(static_cast<double>(limit)),
                               largest->what, human_bytes(static_cast<double>(largest->bytes))),
-                  "use a smaller --hidden, fewer --layers or --heads, a smaller graph, or raise --memory-limit");
+                  !remedy.empty()
+                      ? remedy
+                      : "use a smaller --hidden, fewer --layers or --heads, a smaller graph, or raise --memory-limit");
 }
 
 }  // namespace nacre

@@ -31,7 +31,7 @@ struct MemoryItem {
 int64_t total_bytes(const std::vector<MemoryItem>& items);
 std::string memory_text(const std::vector<MemoryItem>& items);
 
-// Throws UserError with remedies if `items` do not fit into `limit` bytes.
-void require_fit(const std::vector<MemoryItem>& items, int64_t limit);
+// Throws UserError with remedies (the usual ones, or `remedy`) if `items` do not fit into `limit` bytes.
+void require_fit(const std::vector<MemoryItem>& items, int64_t limit, const std::string& remedy = "");
 
 }  // namespace nacre

@@ -3,11 +3,17 @@
 #include <algorithm>
 #include <cstring>
 
+#include "nacre/schedule/row_copy.h"
+
 namespace nacre {
 namespace {
 
-// Long beside the cost of a task, short beside a step of training; the unit in which rows are streamed to a device.
+// Long beside the cost of a task, short beside a step of training.
 constexpr int64_t kChunkBytes = 1 << 20;
+// A batch of such rows fits no cache.
+constexpr int64_t kLongRow = 4096;
+// Streamed at once: a transfer of less takes as long to begin as to end.
+constexpr int64_t kSendBytes = int64_t{8} << 20;
 
 }  // namespace
 
@@ -27,6 +33,12 @@ void LoaderContext::look_up(std::span<const NodeId> ids, void* to) const {
   const auto* from = static_cast<const char*>(features.raw());
   auto* out = static_cast<char*>(to);
   const auto bytes = static_cast<size_t>(row_bytes);
+  if (row_bytes >= kLongRow) {
+    for (size_t i = 0; i < ids.size(); ++i)
+      copy_past_caches(out + i * bytes, from + static_cast<int64_t>(ids[i]) * row_bytes, bytes);
+    finish_copies();
+    return;
+  }
   constexpr size_t ahead = 8;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (i + ahead < ids.size()) __builtin_prefetch(from + static_cast<int64_t>(ids[i + ahead]) * row_bytes);
@@ -208,7 +220,8 @@ void BatchJob::advance(std::vector<Subtask>& ready) {
       emit({Subtask::Kind::make_room, hops_open_ - 1, 0, open_ <= capacity_ ? capacity_ : open_ + open_ / 8}, ready);
     }
   }
-  const bool may_send = context_.options.stream || (all_open() && found_ == open_);
+  const bool all_found = all_open() && found_ == open_;
+  const bool may_send = all_found || (context_.options.stream && (found_ - sent_) * context_.row_bytes >= kSendBytes);
   if (!making_room_ && !sending_ && may_send && found_ > sent_) {
     sending_ = true;
     emit({Subtask::Kind::send, hop_of(sent_), sent_, found_}, ready);

@@ -78,6 +78,7 @@ void BatchLoader::State::serial_features(Batch& batch) {
   });
   const StageSpan span(context.clock, Stage::transfer, 0);
   if (bytes > 0) context.sink.send(0, 0, bytes);
+  context.sink.settle(0);
   batch.features = context.sink.finish(0, bytes);
 }
 
@@ -101,6 +102,10 @@ void BatchLoader::begin_epoch(uint64_t epoch, int64_t first) {
 
 Batch BatchLoader::next() { return state_->scheduler ? state_->scheduler->next() : state_->serial_batch(); }
 
-LoaderTimes BatchLoader::times() const { return state_->context.clock.times(); }
+LoaderTimes BatchLoader::times() const {
+  LoaderTimes times = state_->context.clock.times();
+  times.copied = state_->context.sink.seconds();
+  return times;
+}
 
 }  // namespace nacre

@@ -35,6 +35,10 @@ class FeatureSink {
   virtual void send(int slot, int64_t begin, int64_t end) = 0;
   // All `bytes` were sent: where the computation finds them.
   virtual void* finish(int slot, int64_t bytes) = 0;
+  // Waits until what was sent is there.
+  virtual void settle(int /*slot*/) {}
+  // Of transfers that run beside the threads that send: how long they took, as far as it is known yet.
+  virtual double seconds() { return 0; }
 };
 // Features stay in host memory.
 std::unique_ptr<FeatureSink> make_host_sink();
@@ -50,6 +54,7 @@ struct Batch {
 struct LoaderTimes {
   double sample_pick = 0, sample_insert = 0, reindex = 0, lookup = 0, transfer = 0, prepare = 0;  // busy, all threads
   double waited = 0;  // next() had no batch yet
+  double copied = 0;  // FeatureSink::seconds()
 };
 
 class BatchLoader {

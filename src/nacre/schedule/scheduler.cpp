@@ -62,28 +62,38 @@ void Scheduler::queue(BatchJob& job) {
   ready_.clear();
 }
 
-// One more for every subtask there is, as long as there are threads.
+// One more for every subtask that may run, as long as there are threads.
 void Scheduler::call_workers() {
-  const auto wanted = std::min<int64_t>(tasks_.workers(), static_cast<int64_t>(queue_.size()));
+  const auto may_run =
+      context_.options.relax || sampling_ == 0
+          ? static_cast<int64_t>(queue_.size())
+          : std::count_if(queue_.begin(), queue_.end(), [](const auto& e) { return !is_sampling(e.second.task.kind); });
+  const auto wanted = std::min<int64_t>(tasks_.workers(), may_run);
   for (; called_ < wanted; ++called_) tasks_.post([this] { work(); });
 }
 
 // One subtask at a time, lest a thread is kept from the computation's loops.
 void Scheduler::work() {
   Lock lock(mutex_);
-  run_one(lock);
+  run_one(lock, best());
   --called_;
   call_workers();
 }
 
-std::multimap<std::pair<int64_t, int>, Scheduler::Entry>::iterator Scheduler::best() {
+Scheduler::Queue::iterator Scheduler::best() {
   if (context_.options.relax || sampling_ == 0) return queue_.begin();
   return std::find_if(queue_.begin(), queue_.end(), [](const auto& e) { return !is_sampling(e.second.task.kind); });
 }
 
-// False: there was nothing to run.
-bool Scheduler::run_one(Lock& lock) {
+// For a caller who waits for `job`: of other batches only what is over soon, lest that one is ready long before he is.
+Scheduler::Queue::iterator Scheduler::best_for(const BatchJob& job) {
   const auto at = best();
+  if (at == queue_.end() || at->second.job == &job) return at;
+  return std::find_if(at, queue_.end(), [](const auto& e) { return e.second.task.kind == Subtask::Kind::look_up; });
+}
+
+// False: there was nothing to run.
+bool Scheduler::run_one(Lock& lock, Queue::iterator at) {
   if (at == queue_.end()) return false;
   const Entry entry = at->second;
   queue_.erase(at);
@@ -125,7 +135,8 @@ Batch Scheduler::next() {
   BatchJob& job = job_of(next_);
   start_up_to(++next_ + context_.options.in_flight);
   while (!job.complete()) {
-    if (!run_one(lock)) changed_.wait(lock);
+    // With no other thread everything is his.
+    if (!run_one(lock, tasks_.workers() > 0 ? best_for(job) : best())) changed_.wait(lock);
   }
   lock.unlock();
   context_.clock.add_waited(steady_ns() - begin);

@@ -32,14 +32,16 @@ class Scheduler {
     Subtask task;
   };
   using Lock = std::unique_lock<std::mutex>;
+  using Queue = std::multimap<std::pair<int64_t, int>, Entry>;
 
   BatchJob& job_of(int64_t index) { return *jobs_[static_cast<size_t>(index) % jobs_.size()]; }
   void start_up_to(int64_t end);
   void queue(BatchJob& job);
   void call_workers();
   void work();
-  bool run_one(Lock& lock);
-  std::multimap<std::pair<int64_t, int>, Entry>::iterator best();
+  bool run_one(Lock& lock, Queue::iterator at);
+  Queue::iterator best();
+  Queue::iterator best_for(const BatchJob& job);
 
   LoaderContext& context_;
   std::vector<std::unique_ptr<BatchJob>> jobs_;  // by slot
@@ -49,8 +51,8 @@ class Scheduler {
 
   std::mutex mutex_;  // of everything below, and of the jobs' dependencies
   std::condition_variable changed_;
-  std::multimap<std::pair<int64_t, int>, Entry> queue_;  // by batch and urgency
-  std::vector<Subtask> ready_;                           // scratch
+  Queue queue_;                 // by batch and urgency
+  std::vector<Subtask> ready_;  // scratch
   int running_ = 0;
   int sampling_ = 0;  // of them S
   int called_ = 0;    // workers that are on their way or at work

@@ -47,7 +47,8 @@ class StageClock {
             seconds(Stage::lookup),
             seconds(Stage::transfer),
             seconds(Stage::prepare),
-            static_cast<double>(waited_.load(std::memory_order_relaxed)) * 1e-9};
+            static_cast<double>(waited_.load(std::memory_order_relaxed)) * 1e-9,
+            0};
   }
 
  private:

@@ -18,6 +18,7 @@ namespace nacre {
 namespace {
 
 constexpr int kTrialBatches = 5;
+constexpr size_t kSpansKept = 64;  // far more steps than a device has waiting
 // Batches of no epoch: what plans are tried on.
 constexpr uint64_t kTrialEpoch = ~uint64_t{0};
 
@@ -42,8 +43,6 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
     throw UserError("--mode minibatch", "vertices of several kinds with features of their own are trained whole",
                     "use --mode full");
   }
-  LoaderOptions& loader = run_.config.loader;
-  if (loader.in_flight < 0) loader.in_flight = batches_ahead(device_);
   ModelOptions options = run_.config.model;
   if (needs.training) {
     make_sampler();
@@ -68,40 +67,14 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
   if (needs.training) {
     learner_->optimize_with(run_.config.optimizer);
     make_plans(needs);
-    if (device_.gpu) {
-      place_features();
-      sample_on_device();
-    }
+    if (device_.gpu) place_features();
+    choose_prefetch();
+    if (device_.gpu) sample_on_device();
   }
   plan_seconds_ = now_seconds() - start_;
 }
 
 BatchSession::~BatchSession() = default;
-
-void BatchSession::sample_on_device() {
-  if (!GpuSampler::why_not(run_.config.sampling).empty()) return;
-  const int ahead = run_.config.loader.in_flight + 1;
-  // Tables, and samples that nobody has taken yet.
-  const int64_t bytes = run_.dataset.graph.bytes() + ahead * (run_.dataset.num_nodes() * 4 + largest_arena_ / 4);
-  if (bytes > device_.backend->available_bytes() / 4) return;
-  const std::shared_ptr<GpuLoader> beside = open_beside(run_.config);
-  if (!beside) return;
-  const auto sampling = std::make_shared<DeviceSampling>(beside, *sampler_, batch_order(), ahead);
-  sampler_->draw_with([sampling] { return sampling->make_batch_sampler(); });
-  run_.notes.emplace_back("neighbours are drawn on the device");
-}
-
-// Half of what is free: the rest is for batches.
-void BatchSession::place_features() {
-  const Tensor& features = run_.dataset.features;
-  const std::string size = human_bytes(static_cast<double>(features.bytes()));
-  if (features.bytes() > device_.backend->available_bytes() / 2) {
-    run_.notes.push_back("features (" + size + ") do not fit in device memory: each batch's rows are sent there");
-    return;
-  }
-  device_features_ = learner_->leaf("x", features);
-  run_.notes.push_back("features (" + size + ") lie in device memory: rows are looked up there");
-}
 
 void BatchSession::make_sampler() {
   SampleOptions& o = run_.config.sampling;
@@ -181,6 +154,7 @@ void BatchSession::make_plans(const SessionNeeds& needs) {
   runner_ = std::make_unique<BlockRunner>(planning_.plan, device_.backend);
   for (const TrialBlocks& trial : blocks)
     largest_arena_ = std::max(largest_arena_, runner_->prepare(trial.blocks)->arena_bytes());
+  for (const Sample& sample : trials) count_batch(sample);
 }
 
 int64_t BatchSession::steps_per_epoch() const {
@@ -189,27 +163,8 @@ int64_t BatchSession::steps_per_epoch() const {
   return (vertices + run_.config.batch_size - 1) / run_.config.batch_size;
 }
 
-std::vector<MemoryItem> BatchSession::memory() const {
-  const int64_t batches = run_.config.loader.in_flight + 1;
-  std::vector<MemoryItem> items = {
-      {"graph", run_.dataset.graph.bytes()},
-      {"features", run_.dataset.features.bytes()},
-      {"labels, splits and degrees", run_.label_bytes() + inputs_->bytes()},
-      {"parameters", learner_->parameter_bytes()},
-      {"values of two layers, for evaluation", inference_->bytes()},
-  };
-  if (learner_->trains()) {
-    items.push_back(
-        {"optimiser state, gradients and best weights", learner_->optimizer_bytes() + 2 * learner_->parameter_bytes()});
-    items.push_back({fmt::format("{} batches (activations, gradients, rows)", batches), largest_arena_ * batches});
-  }
-  return items;
-}
-
 void BatchSession::start() {
-  const std::vector<MemoryItem> items = memory();
-  const int64_t held = std::min(run_.dataset.graph.bytes() + run_.dataset.features.bytes(), held_memory());
-  require_fit(items, run_.config.memory_limit > 0 ? run_.config.memory_limit : available_memory() + held);
+  check_memory();
   learner_->weights_changed();
   if (!learner_->trains()) return;
   gradient_memory_ = device_.backend->allocate(learner_->parameter_bytes());
@@ -222,11 +177,23 @@ void BatchSession::start() {
     gradients.push_back(has ? gradient : nullptr);
   }
   learner_->start(std::move(gradients));
+  const bool sent = device_.gpu && device_features_ == nullptr;
+  sink_ = sent ? make_device_sink(device_.gpu->shared_device(), copies()) : make_host_sink();
+  load_with(run_.config.loader);
+}
+
+// A part of a GPU has its stream alone.
+std::shared_ptr<Device> BatchSession::copies() const {
+  const std::shared_ptr<GpuLoader> again = open_beside(run_.config);
+  return again ? again->device() : device_.gpu->shared_device();
+}
+
+void BatchSession::load_with(const LoaderOptions& options) {
+  run_.config.loader = options;
   Tensor features = run_.dataset.features;
   if (device_features_ != nullptr) features = Tensor(DType::f32, {run_.dataset.num_nodes(), 0});
-  sink_ = device_.gpu && device_features_ == nullptr
-              ? make_device_sink(device_.gpu->shared_device())
-              : make_host_sink();
+  if (loader_) step_times_.waited += loader_->times().waited;
+  loader_.reset();
   loader_ = std::make_unique<BatchLoader>(*sampler_, batch_order(), features, *sink_, run_.config.loader,
                                           [this](const Sample& sample) -> std::shared_ptr<void> {
                                             if (device_.gpu) return make_ready(sample);
@@ -258,8 +225,8 @@ std::shared_ptr<void> BatchSession::make_ready(const Sample& sample) {
                                      {{"x", rows * run_.dataset.num_features() * 4}});
   if (device_features_ != nullptr) {
     Backend& backend = batch->ready.executor->backend();
-    batch->ids = backend.allocate(rows * 4);
-    backend.send(batch->ids.get(), sample.vertices.data(), rows * 4);
+    batch->ids = backend.place(sample.vertices.data(), rows * 4);
+    backend.flush();
   }
   return batch;
 }
@@ -269,6 +236,7 @@ void BatchSession::run_ready(const Batch& batch, int64_t step, double lr) {
   Executor& executor = *own.ready.executor;
   const StepContext context{run_.config.seed, static_cast<uint64_t>(step)};
   const TraceSpan span("train", "launch");
+  const DeviceEvent before = device_.gpu->device().record();
   executor.backend().begin_step(context);
   const int64_t rows = batch.sample.vertices.size();
   const int64_t width = run_.dataset.num_features();
@@ -281,6 +249,28 @@ void BatchSession::run_ready(const Batch& batch, int64_t step, double lr) {
   executor.run_once(context);
   learner_->keep_loss(executor);
   learner_->update(lr);
+  spans_.emplace_back(before, device_.gpu->device().record());
+  // Long past, most likely: nobody waits.
+  if (spans_.size() > kSpansKept) count_span();
+}
+
+void BatchSession::count_span() {
+  step_times_.device += device_.gpu->device().elapsed(spans_.front().first, spans_.front().second);
+  spans_.pop_front();
+}
+
+void BatchSession::take_losses(double& sum) {
+  const double start = now_seconds();
+  const TraceSpan span("train", "device");
+  learner_->take_losses(sum);
+  step_times_.settled += now_seconds() - start;
+}
+
+StepTimes BatchSession::step_times() {
+  while (!spans_.empty()) count_span();
+  StepTimes times = step_times_;
+  if (loader_) times.waited += loader_->times().waited;
+  return times;
 }
 
 void BatchSession::queue_step(int64_t step, double lr) {
@@ -302,7 +292,8 @@ void BatchSession::queue_step(int64_t step, double lr) {
     learner_->keep_loss(executor);
     learner_->update(lr);
   }
-  compute_seconds_ += now_seconds() - start;
+  step_times_.host += now_seconds() - start;
+  ++step_times_.steps;
 }
 
 const float* BatchSession::predict() {

@@ -2,8 +2,10 @@
 // and used for all; the loader prepares batches beside the computation; evaluation is exact, layer by layer.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nacre/engine/block_runner.h"
@@ -16,6 +18,16 @@
 #include "nacre/train/vertex_model.h"
 
 namespace nacre {
+
+// Seconds of steps.
+struct StepTimes {
+  int64_t steps = 0;
+  double waited = 0;   // for batches
+  double host = 0;     // computing, or queueing what a GPU computes
+  double settled = 0;  // waiting for a GPU at the end
+  double device = 0;   // of a GPU, from the beginning to the end of each step; it may have idled in between
+  double all() const { return waited + host + settled; }
+};
 
 class BatchSession : public VertexModel {
  public:
@@ -33,8 +45,10 @@ class BatchSession : public VertexModel {
   const Plan& plan() const override { return runner_ ? runner_->plan() : planning_.plan; }
   std::string fingerprint() const override { return run_.fingerprint(); }
 
-  // As far as it is known before the run: batches differ in size; counted are the largest of those planned on.
+  // As far as it is known before the run: batches differ in size; counted are the largest of those planned on. On a GPU
+  // its memory, and host_memory() besides.
   std::vector<MemoryItem> memory() const override;
+  std::vector<MemoryItem> host_memory() const override;
   void start() override;
 
   Parameters& parameters() override { return learner_->parameters(); }
@@ -43,7 +57,7 @@ class BatchSession : public VertexModel {
   int64_t steps_per_epoch() const override;
   void begin_epoch(int64_t epoch, int64_t first) override;
   void queue_step(int64_t step, double lr) override;
-  void take_losses(double& sum) override { learner_->take_losses(sum); }
+  void take_losses(double& sum) override;
   Scores evaluate(bool with_loss) override;
 
   // Outputs of all vertices, computed layer by layer with the current weights: "logits", "embedding".
@@ -54,8 +68,10 @@ class BatchSession : public VertexModel {
   const Sampler& sampler() const { return *sampler_; }
   BlockRunner& runner() { return *runner_; }
   LoaderTimes loader_times() const;
-  // Seconds of steps() so far: computing, and waiting for a batch.
-  double compute_seconds() const { return compute_seconds_; }
+  // Of the steps so far; waits for them.
+  StepTimes step_times();
+  // Batches come by these options from the next epoch on.
+  void load_with(const LoaderOptions& options);
   // A batch of its own key, as many as asked for; the same ones every time.
   std::vector<Sample> trial_batches(int count) const;
   // The model with its gradient, before planning.
@@ -68,13 +84,23 @@ class BatchSession : public VertexModel {
   void make_sampler();
   void make_plans(const SessionNeeds& needs);
   void* parameter_place(const std::string& name);
+  // batch_memory.cpp
+  void count_batch(const Sample& sample);
+  int64_t batch_bytes() const;
+  int64_t drawing_bytes(int ahead) const;
   void place_features();
+  void choose_prefetch();
   void sample_on_device();
+  std::vector<MemoryItem> device_memory() const;
+  void check_memory() const;
+
+  std::shared_ptr<Device> copies() const;
   BatchOrder batch_order() const;
   // On a GPU: all of a batch that can be done before it is its turn; and its turn.
   struct ReadyBatch;
   std::shared_ptr<void> make_ready(const Sample& sample);
   void run_ready(const Batch& batch, int64_t step, double lr);
+  void count_span();
 
   double start_;
   RunData run_;
@@ -93,8 +119,15 @@ class BatchSession : public VertexModel {
   std::vector<std::shared_ptr<void>> trial_memory_;  // of leaves on a device while plans are timed
   PlanAnswer planning_;
   double plan_seconds_ = 0;
-  double compute_seconds_ = 0;
+  // Before and after each step, in the order of steps: those not counted yet.
+  std::deque<std::pair<DeviceEvent, DeviceEvent>> spans_;
+  StepTimes step_times_;
+  bool draws_on_device_ = false;
   int64_t largest_arena_ = 0;
+  struct BatchBytes {
+    int64_t rows = 0, blocks = 0, forms = 0;  // features; the sample's arrays; what kernels walk
+  };
+  BatchBytes largest_;  // of the trial batches
 };
 
 }  // namespace nacre

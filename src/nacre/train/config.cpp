@@ -126,6 +126,10 @@ std::string config_json(const RunConfig& c) {
                     {"plan", c.plan},
                     {"deterministic", c.deterministic},
                     {"memory_limit", c.memory_limit}};
+  if (c.mode == "minibatch") {
+    j["execution"]["features_on"] = c.features_on;
+    j["execution"]["sample_on"] = c.sample_on;
+  }
   return text_of(j, 2);
 }
 

@@ -37,6 +37,8 @@ struct RunConfig {
   int64_t batch_size = 1024;                 // seeds of a mini-batch
   SampleOptions sampling;                    // of mini-batches
   LoaderOptions loader = {.in_flight = -1};  // -1: as many batches ahead as the device wants
+  std::string features_on = "auto";          // mini-batches: where features lie, auto, device or host
+  std::string sample_on = "auto";            // likewise: where neighbours are drawn
   int threads = 0;                           // 0 = all
   std::string plan = "auto";                 // see planner.h
   bool deterministic = false;                // the same weights, to the bit, on any machine and number of threads

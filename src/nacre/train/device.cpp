@@ -87,6 +87,19 @@ int batches_ahead(const RunDevice& device) {
   return device.gpu ? std::clamp(num_threads() * 3 / 4, few, 12) : few;
 }
 
+void check_places(const RunConfig& config) {
+  const std::pair<const char*, const std::string&> places[] = {{"--features-on", config.features_on},
+                                                               {"--sample-on", config.sample_on}};
+  for (const auto& [option, place] : places) {
+    if (place != "auto" && place != "device" && place != "host")
+      throw UserError(option, "'" + place + "' means nothing", "use auto, device or host");
+    if (place != "device") continue;
+    if (config.mode != "minibatch") throw UserError(option, "is for --mode minibatch");
+    if (!choose_device(config.device, config.precision).gpu)
+      throw UserError(option, "the run has no device but the host", "use auto or host, or --device cuda");
+  }
+}
+
 std::shared_ptr<GpuLoader> open_beside(const RunConfig& config) {
   const DeviceChoice choice = choose_device(config.device, config.precision);
   if (!choice.gpu || choice.multiprocessors > 0) return nullptr;

@@ -28,6 +28,8 @@ struct RunDevice {
 RunDevice open_device(const RunConfig& config, std::shared_ptr<GraphViews> views);
 // How many mini-batches are prepared ahead where nobody says.
 int batches_ahead(const RunDevice& device);
+// Refuses (UserError) --features-on and --sample-on that mean nothing, or a device where the run has none.
+void check_places(const RunConfig& config);
 // The same GPU once more, for work beside the run's; null for virtual devices and on the host.
 std::shared_ptr<GpuLoader> open_beside(const RunConfig& config);
 

@@ -31,6 +31,8 @@ class VertexModel : public Trainee {
   virtual const PlanAnswer& planning() const = 0;
 
   virtual std::vector<MemoryItem> memory() const = 0;
+  // Of the host, where memory() is a GPU's and this is known, too.
+  virtual std::vector<MemoryItem> host_memory() const { return {}; }
   // Refuses (UserError) when memory() does not fit; otherwise allocates and computes the constants.
   virtual void start() = 0;
 

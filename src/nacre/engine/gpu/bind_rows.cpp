@@ -40,6 +40,7 @@ int64_t longest_piece(int64_t entries, int multiprocessors, int64_t shortest) {
 RowCut cut_rows(const cpu::RowView& view, int64_t longest) {
   RowCut cut;
   const auto length = [&](int64_t r) { return view.row_ptr[r + 1] - view.row_ptr[r]; };
+  cut.segments.reserve(static_cast<size_t>(view.rows));
   for (int64_t r = 0; r < view.rows; ++r) {
     if (length(r) <= longest) continue;
     const int64_t begin = view.row_ptr[r], pieces = (length(r) + longest - 1) / longest;

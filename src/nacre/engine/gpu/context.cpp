@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "nacre/base/error.h"
+#include "nacre/base/trace.h"
 #include "nacre/engine/gpu/rows_parts.h"
 #include "nacre/kernel/cuda/sample.h"
 
@@ -48,19 +49,55 @@ GpuContext::~GpuContext() {
   for (const int handle : products_) device_->release_gemm(handle);
 }
 
+int64_t GpuContext::stage(const void* host, int64_t bytes) {
+  if (staged_.used + bytes > staged_.bytes) {
+    flush();
+    staged_ = pinned_->take(bytes);
+    staged_for_ = allocate(staged_.bytes);
+    flushed_ = 0;
+  }
+  const int64_t at = staged_.used;
+  std::memcpy(staged_.memory.get() + at, host, static_cast<size_t>(bytes));
+  staged_.used = std::min(staged_.bytes, (at + bytes + 255) / 256 * 256);
+  return at;
+}
+
 void GpuContext::send(void* to, const void* host, int64_t bytes) {
   if (bytes == 0) return;
   if (!parent_) return device_->upload(to, host, bytes);
-  pinned_->send(staged_, to, host, bytes);
+  const int64_t at = stage(host, bytes);
+  flush(at);
+  device_->upload_beside(to, staged_.memory.get() + at, bytes);
   sent_ = device_->copied();
+  flushed_ = staged_.used;
+}
+
+std::shared_ptr<void> GpuContext::place(const void* host, int64_t bytes) {
+  if (!parent_ || bytes == 0) {
+    std::shared_ptr<void> memory = allocate(bytes);
+    send(memory.get(), host, bytes);
+    return memory;
+  }
+  const int64_t at = stage(host, bytes);
+  return {staged_for_, static_cast<char*>(staged_for_.get()) + at};
+}
+
+void GpuContext::flush(int64_t end) {
+  if (flushed_ == end) return;
+  device_->upload_beside(static_cast<char*>(staged_for_.get()) + flushed_, staged_.memory.get() + flushed_,
+                         end - flushed_);
+  sent_ = device_->copied();
+  flushed_ = end;
 }
 
 void GpuContext::arrived() {
+  flush();
   if (sent_) device_->wait_for(sent_);
   sent_.reset();
 }
 
 int GpuContext::prepare_gemm(const GemmShape& shape, bool tune) {
+  const TraceSpan span("prepare", "product");
   const int handle = device_->prepare_gemm(shape, tune);
   if (parent_) products_.push_back(handle);
   return handle;
@@ -74,9 +111,9 @@ std::shared_ptr<void> GpuContext::allocate(int64_t bytes) {
 const void* GpuContext::keep(const std::string& key, const void* host, int64_t bytes) {
   std::shared_ptr<void>& memory = slot(&GpuContext::resident_, key);
   if (!memory) {
-    memory = allocate(bytes);
+    const TraceSpan span("prepare", "stage bytes");
+    memory = place(host, bytes);
     resident_bytes_ += bytes;
-    send(memory.get(), host, bytes);
   }
   return memory.get();
 }

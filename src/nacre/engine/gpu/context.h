@@ -147,8 +147,11 @@ class GpuContext {
   // Two words, seed and step, in device memory.
   const void* step() const { return step_.get(); }
   std::shared_ptr<void> allocate(int64_t bytes);
-  // Bytes of the host, which may change when this returns.
+  // Bytes of the host, which may change when this returns: to memory that is there, or to some of their own. They go
+  // together, with flush() or arrived().
   void send(void* to, const void* host, int64_t bytes);
+  std::shared_ptr<void> place(const void* host, int64_t bytes);
+  void flush() { flush(staged_.used); }
   void arrived();
   // A context with a parent gives the product back when it goes.
   int prepare_gemm(const GemmShape& shape, bool tune);
@@ -188,9 +191,15 @@ class GpuContext {
   std::map<std::string, Derived> derived_;
   int64_t constants_ = 0;
   std::shared_ptr<void> step_;
+  // Copies bytes to the end of the staged ones; says where they lie there.
+  int64_t stage(const void* host, int64_t bytes);
+  void flush(int64_t end);
+
   std::shared_ptr<PinnedPool> pinned_;
   PinnedPool::Block staged_;
-  DeviceEvent sent_;  // behind the last bytes; null: they have arrived
+  std::shared_ptr<void> staged_for_;  // memory of the device for each byte of it
+  int64_t flushed_ = 0;               // of the staged bytes
+  DeviceEvent sent_;                  // behind the last bytes; null: they have arrived
   std::vector<int> products_;
 };
 

@@ -75,6 +75,8 @@ class GpuBackend : public Backend {
     if (bytes > 0) device().upload(to, host, bytes);
   }
   void send(void* to, const void* host, int64_t bytes) override { context_->send(to, host, bytes); }
+  std::shared_ptr<void> place(const void* host, int64_t bytes) override { return context_->place(host, bytes); }
+  void flush() override { context_->flush(); }
   void read(void* host, const void* from, int64_t bytes) override {
     if (bytes > 0) device().download(host, from, bytes);
   }

@@ -298,6 +298,7 @@ std::vector<DeviceSample> GpuSampler::sample(std::span<const Batch> batches) {
 }
 
 Sample GpuSampler::to_host(const DeviceSample& sample) const {
+  const TraceSpan span("sample", "to the host");
   Device& device = *state_->device;
   const auto read = [&]<class T>(const T* from, int64_t count) {
     if (from == nullptr) return Array<T>();

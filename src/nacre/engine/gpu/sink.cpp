@@ -1,21 +1,27 @@
 #include "nacre/engine/gpu/sink.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <map>
+
+#include "nacre/base/trace.h"
 
 namespace nacre {
 namespace {
 
 constexpr int64_t kBlockBytes = int64_t{8} << 20;
+constexpr int64_t kBlocksKept = 16;
 
+// Copies have a stream to themselves: that of `copies`. It waits for the device only where a slot's last reader may
+// still be at work.
 class DeviceSink : public FeatureSink {
  public:
-  explicit DeviceSink(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  DeviceSink(std::shared_ptr<Device> device, std::shared_ptr<Device> copies)
+      : device_(std::move(device)), copies_(std::move(copies)) {}
   ~DeviceSink() override {
-    device_->await(device_->copied());
-    device_->wait_for(device_->copied());  // the memory is others' now
+    copies_->synchronize();
     for (const auto& [number, slot] : slots_) {
       device_->release_pinned(slot.host);
       device_->release(slot.there);
@@ -26,15 +32,16 @@ class DeviceSink : public FeatureSink {
 
   void* buffer(int number, int64_t bytes) override {
     Slot& slot = slot_at(number);
-    // A batch begins: those sent before belong to one that is over.
-    if (slot.finished) slot.sent = 0;
-    slot.finished = false;
+    begin(slot);
     if (bytes <= slot.bytes) return slot.host;
-    device_->await(device_->copied());
+    settle(slot);
+    // Page-locked memory takes long to get, and batches are of about one size.
+    bytes += bytes / 4;
     auto* host = static_cast<char*>(device_->allocate_pinned(bytes));
     auto* there = static_cast<char*>(device_->allocate(bytes));
+    copies_->wait_for(device_->record());  // the memory may have been somebody else's
     if (slot.bytes > 0) std::memcpy(host, slot.host, static_cast<size_t>(slot.bytes));
-    if (slot.sent > 0) device_->upload_beside(there, host, slot.sent);
+    if (slot.sent > 0) upload(slot, there, host, slot.sent);
     device_->release_pinned(slot.host);
     device_->release(slot.there);
     slot.host = host;
@@ -44,17 +51,21 @@ class DeviceSink : public FeatureSink {
   }
   void send(int number, int64_t begin, int64_t end) override {
     Slot& slot = slot_at(number);
-    device_->upload_beside(slot.there + begin, slot.host + begin, end - begin);
+    upload(slot, slot.there + begin, slot.host + begin, end - begin);
     slot.sent = end;
-    slot.copied = device_->copied();
   }
   void* finish(int number, int64_t) override {
     Slot& slot = slot_at(number);
-    if (slot.copied) device_->wait_for(slot.copied);
-    slot.copied.reset();
+    if (!slot.copies.empty()) device_->wait_for(slot.copies.back().second);
+    const std::lock_guard lock(mutex_);
+    // All that reads the batch before this one is queued; its slot may have begun anew already.
+    if (last_ != nullptr && last_->finished) last_->over = device_->record();
+    last_ = &slot;
     slot.finished = true;
     return slot.there;
   }
+  void settle(int number) override { settle(slot_at(number)); }
+  double seconds() override { return static_cast<double>(busy_ns_.load(std::memory_order_relaxed)) * 1e-9; }
 
  private:
   struct Slot {
@@ -63,16 +74,45 @@ class DeviceSink : public FeatureSink {
     int64_t bytes = 0;
     int64_t sent = 0;
     bool finished = true;
-    DeviceEvent copied;
+    DeviceEvent over;                                         // the device has read what was there
+    std::vector<std::pair<DeviceEvent, DeviceEvent>> copies;  // since the batch began: before and after each
   };
   Slot& slot_at(int number) {
     const std::lock_guard lock(mutex_);
     return slots_[number];  // stays where it is
   }
+  // Where the slot's batch is over: what was sent belongs to that one, and the device may still read it.
+  void begin(Slot& slot) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!slot.finished) return;
+      slot.finished = false;
+      copies_->wait_for(slot.over ? slot.over : device_->record());
+      slot.over.reset();
+    }
+    slot.sent = 0;
+    settle(slot);
+  }
+  // Nothing is under way from the slot's host memory any more.
+  void settle(Slot& slot) {
+    for (const auto& [from, to] : slot.copies)
+      busy_ns_.fetch_add(static_cast<int64_t>(copies_->elapsed(from, to) * 1e9), std::memory_order_relaxed);
+    slot.copies.clear();
+  }
+  // The memory is page-locked: nobody waits here. Copies of different slots must not come between one and its events.
+  void upload(Slot& slot, char* to, const char* from, int64_t bytes) {
+    const std::lock_guard lock(stream_mutex_);
+    const DeviceEvent before = copies_->record();
+    copies_->upload(to, from, bytes);
+    slot.copies.emplace_back(before, copies_->record());
+  }
 
-  std::shared_ptr<Device> device_;
+  std::shared_ptr<Device> device_, copies_;
   std::mutex mutex_;
+  std::mutex stream_mutex_;
   std::map<int, Slot> slots_;
+  Slot* last_ = nullptr;  // finished
+  std::atomic<int64_t> busy_ns_{0};
 };
 
 }  // namespace
@@ -85,12 +125,15 @@ PinnedPool::~PinnedPool() {
 }
 
 PinnedPool::Block PinnedPool::take(int64_t bytes) {
+  const TraceSpan span("prepare", "page-locked block");
   const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(bytes, kBlockBytes))));
   Free found;
   {
     const std::lock_guard lock(mutex_);
-    const auto at = std::find_if(free_.begin(), free_.end(), [&](const Free& free) { return free.bytes == size; });
-    if (at != free_.end()) {
+    // The one that was given back first, whose copies are most likely over, unless there are so few that they are not.
+    const auto fits = [&](const Free& free) { return free.bytes == size; };
+    const auto at = std::find_if(free_.begin(), free_.end(), fits);
+    if (at != free_.end() && std::count_if(at, free_.end(), fits) > kBlocksKept) {
       found = *at;
       free_.erase(at);
     }
@@ -113,16 +156,8 @@ void PinnedPool::give_back(const Free& block) {
   free_.push_back(block);
 }
 
-void PinnedPool::send(Block& block, void* to, const void* host, int64_t bytes) {
-  if (block.used + bytes > block.bytes) block = take(bytes);
-  char* from = block.memory.get() + block.used;
-  std::memcpy(from, host, static_cast<size_t>(bytes));
-  block.used += (bytes + 255) / 256 * 256;
-  device_->upload_beside(to, from, bytes);
-}
-
-std::unique_ptr<FeatureSink> make_device_sink(std::shared_ptr<Device> device) {
-  return std::make_unique<DeviceSink>(std::move(device));
+std::unique_ptr<FeatureSink> make_device_sink(std::shared_ptr<Device> device, std::shared_ptr<Device> copies) {
+  return std::make_unique<DeviceSink>(std::move(device), std::move(copies));
 }
 
 }  // namespace nacre

@@ -24,8 +24,8 @@ class PinnedPool {
     int64_t bytes = 0;
     int64_t used = 0;
   };
-  // Copies to `block` (a new one where it is full) and from there to the device, beside what runs there.
-  void send(Block& block, void* to, const void* host, int64_t bytes);
+  // Of at least so many bytes.
+  Block take(int64_t bytes);
 
  private:
   struct Free {
@@ -33,7 +33,6 @@ class PinnedPool {
     int64_t bytes = 0;
     DeviceEvent copied;
   };
-  Block take(int64_t bytes);
   void give_back(const Free& block);
 
   std::shared_ptr<Device> device_;
@@ -41,7 +40,8 @@ class PinnedPool {
   std::vector<Free> free_;
 };
 
-// Rows go to device memory in pieces as they come, beside what runs there; the device waits for them in finish().
-std::unique_ptr<FeatureSink> make_device_sink(std::shared_ptr<Device> device);
+// Rows go to the device's memory in pieces as they come, beside what runs there; it waits for them in finish().
+// `copies` is the same GPU, opened for nothing but this.
+std::unique_ptr<FeatureSink> make_device_sink(std::shared_ptr<Device> device, std::shared_ptr<Device> copies);
 
 }  // namespace nacre

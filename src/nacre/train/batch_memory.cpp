@@ -1,0 +1,155 @@
+// Where a mini-batch session keeps what its batches need, and what that takes of the host's and of a GPU's memory.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/base/machine.h"
+#include "nacre/engine/gpu/loader_sampler.h"
+#include "nacre/train/batch_session.h"
+
+namespace nacre {
+namespace {
+
+constexpr const char* kFewer = "use a smaller --batch-size, --prefetch or --fanout";
+
+// Blocks' arrays are sent in pieces of this size.
+constexpr int64_t kBlockBytes = int64_t{8} << 20;
+
+std::string size_of(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
+
+// What kernels walk of a block in device memory: both directions, and a unit of work for each row.
+int64_t forms_bytes(const Graph& block) {
+  constexpr int64_t entry = 12, row = 40;
+  return block.num_edges() * entry + (block.num_src() + block.num_dst()) * row;
+}
+
+}  // namespace
+
+void BatchSession::count_batch(const Sample& sample) {
+  const int64_t rows = sample.vertices.size();
+  int64_t blocks = 0, forms = 0;
+  for (const Graph& block : sample.blocks) {
+    blocks += block.bytes() + block.num_edges() * 12;  // and its edges and scales
+    forms += forms_bytes(block);
+  }
+  largest_.rows = std::max(largest_.rows, rows * run_.dataset.num_features() * 4);
+  largest_.blocks = std::max(largest_.blocks, blocks);
+  largest_.forms = std::max(largest_.forms, forms + rows * 8);
+}
+
+// Of a GPU's memory, for each batch that is under way.
+int64_t BatchSession::batch_bytes() const {
+  const int64_t sent = device_features_ == nullptr ? largest_.rows + largest_.rows / 2 : 0;
+  return largest_.rows + largest_.forms + kBlockBytes + sent;
+}
+
+int64_t BatchSession::drawing_bytes(int ahead) const {
+  return run_.dataset.graph.bytes() + ahead * (run_.dataset.num_nodes() * 4 + largest_.blocks);
+}
+
+void BatchSession::place_features() {
+  const Tensor& features = run_.dataset.features;
+  const std::string& where = run_.config.features_on;
+  const int64_t free = device_.backend->available_bytes();
+  const std::string size = size_of(features.bytes());
+  if (where == "device" && features.bytes() > free) {
+    throw UserError("--features-on", "the features take " + size + ", the device has " + size_of(free) + " free",
+                    "use auto or host");
+  }
+  // Half of what is free: the rest is for batches.
+  const bool fits = features.bytes() <= free / 2;
+  if (where == "device" || (where == "auto" && fits)) {
+    device_features_ = learner_->leaf("x", features);
+    run_.notes.push_back("features (" + size + ") lie in device memory: rows are looked up there");
+  } else {
+    run_.notes.push_back("features (" + size + ") " + (fits ? "stay on the host" : "do not fit in device memory") +
+                         ": each batch's rows are sent there");
+  }
+}
+
+// Some more than threads make ready side by side, since batches are taken in order and differ; in half of the memory
+// that is left.
+void BatchSession::choose_prefetch() {
+  int& ahead = run_.config.loader.in_flight;
+  if (ahead >= 0) return;
+  ahead = batches_ahead(device_);
+  if (!device_.gpu) return;
+  ahead *= 2;
+  const int64_t most = device_.backend->available_bytes() / 2 / std::max<int64_t>(1, batch_bytes()) - 1;
+  const int64_t pinned =
+      device_features_ == nullptr ? available_memory() / 4 / std::max<int64_t>(1, largest_.rows) - 1 : ahead;
+  ahead = static_cast<int>(std::clamp<int64_t>(std::min(most, pinned), 1, ahead));
+}
+
+void BatchSession::sample_on_device() {
+  const std::string& where = run_.config.sample_on;
+  if (where == "host") return;
+  const auto refuse = [&](const std::string& why) {
+    if (where == "device") throw UserError("--sample-on", why, "use auto or host");
+  };
+  const std::string why_not = GpuSampler::why_not(run_.config.sampling);
+  if (!why_not.empty()) return refuse("device: " + why_not + " are not drawn there");
+  const int ahead = run_.config.loader.in_flight + 1;
+  const int64_t bytes = drawing_bytes(ahead);
+  const int64_t free = device_.backend->available_bytes();
+  if (bytes > (where == "device" ? free : free / 4))
+    return refuse("the graph and its tables take " + size_of(bytes) + ", the device has " + size_of(free) + " free");
+  const std::shared_ptr<GpuLoader> beside = open_beside(run_.config);
+  if (!beside) return refuse("a part of a GPU does not draw beside its work");
+  const auto sampling = std::make_shared<DeviceSampling>(beside, *sampler_, batch_order(), ahead);
+  sampler_->draw_with([sampling] { return sampling->make_batch_sampler(); });
+  draws_on_device_ = true;
+  run_.notes.emplace_back("neighbours are drawn on the device");
+}
+
+std::vector<MemoryItem> BatchSession::memory() const { return device_.gpu ? device_memory() : host_memory(); }
+
+std::vector<MemoryItem> BatchSession::device_memory() const {
+  std::vector<MemoryItem> items = {{"parameters", learner_->parameter_bytes()}};
+  if (!learner_->trains()) return items;
+  const int batches = run_.config.loader.in_flight + 1;
+  items.push_back({"optimiser state and gradients", learner_->optimizer_bytes() + learner_->parameter_bytes()});
+  if (device_features_ != nullptr) items.push_back({"features", run_.dataset.features.bytes()});
+  if (draws_on_device_) items.push_back({"graph and tables to draw from", drawing_bytes(batches)});
+  items.push_back({fmt::format("{} batches (rows and blocks)", batches), batches * batch_bytes()});
+  items.push_back({"arena (activations, gradients, work)", largest_arena_ + largest_arena_ / 4});
+  return items;
+}
+
+std::vector<MemoryItem> BatchSession::host_memory() const {
+  const int64_t batches = run_.config.loader.in_flight + 1;
+  std::vector<MemoryItem> items = {
+      {"graph", run_.dataset.graph.bytes()},
+      {"features", run_.dataset.features.bytes()},
+      {"labels, splits and degrees", run_.label_bytes() + inputs_->bytes()},
+      {"parameters", learner_->parameter_bytes()},
+      {"values of two layers, for evaluation", inference_->bytes()},
+  };
+  if (!learner_->trains()) return items;
+  items.push_back(
+      {"optimiser state, gradients and best weights", learner_->optimizer_bytes() + 2 * learner_->parameter_bytes()});
+  if (device_.gpu) {
+    const int64_t rows = device_features_ == nullptr ? largest_.rows + largest_.rows / 2 : 0;
+    items.push_back({fmt::format("{} batches (blocks, rows to send)", batches),
+                     batches * (largest_.blocks + 2 * largest_.forms + rows)});
+  } else {
+    items.push_back({fmt::format("{} batches (activations, gradients, rows)", batches), largest_arena_ * batches});
+  }
+  return items;
+}
+
+void BatchSession::check_memory() const {
+  const int64_t limit = run_.config.memory_limit;
+  const int64_t held = std::min(run_.dataset.graph.bytes() + run_.dataset.features.bytes(), held_memory());
+  const int64_t here = available_memory() + held;
+  if (!device_.gpu) return require_fit(host_memory(), limit > 0 ? limit : here);
+  require_fit(host_memory(), here, kFewer);
+  // As a whole: what it holds already is on the bill.
+  const int64_t there = device_.gpu->device().info().free_bytes;
+  require_fit(device_memory(), limit > 0 ? limit : there,
+              std::string(kFewer) + (device_features_ != nullptr ? ", or --features-on host" : ""));
+}
+
+}  // namespace nacre
