@@ -121,7 +121,7 @@ class Gathered {
 // Rows of a chunk, where each takes so many bytes.
 int64_t chunk_of(const GpuKernel& k, const TypedSpace& space, int64_t row_bytes) {
   if (row_bytes == 0) return std::max<int64_t>(1, space.rows());
-  return chunk_rows(space.rows(), std::max<int64_t>(128, rows_budget(k.context) / row_bytes));
+  return chunk_rows(space.rows(), std::max<int64_t>(128, copies_budget(k.context) / row_bytes));
 }
 
 struct Rows {
@@ -138,7 +138,7 @@ struct Rows {
 void rows_side_by_side(const GpuKernel& k, const Rows& r, const GpuPairs& pairs, StepList& steps) {
   const int64_t n = r.w.types * r.out_width;
   const int64_t ld = words(n);
-  const int64_t chunk = chunk_rows(pairs.vertices(), rows_budget(k.context) / (ld * 4));
+  const int64_t chunk = chunk_rows(pairs.vertices(), copies_budget(k.context) / (ld * 4));
   float* wide = steps.carve.floats(chunk * ld);
   const float* weights = r.weights;
   if (!r.transpose) {  // the transposes side by side are the transpose of W as it lies
@@ -293,7 +293,7 @@ void grad_side_by_side(const GpuKernel& k, const RowsGrad& r, const GpuPairs& pa
   const Operand& by_vertex = r.x.by_vertex ? r.x : r.g;
   const Operand& by_pair = r.x.by_vertex ? r.g : r.x;
   const int64_t ld = words(r.w.types * by_pair.width);
-  const int64_t chunk = chunk_rows(pairs.vertices(), rows_budget(k.context) / (ld * 4));
+  const int64_t chunk = chunk_rows(pairs.vertices(), copies_budget(k.context) / (ld * 4));
   float* wide = steps.carve.floats(chunk * ld);
   // [types · K, N] is the gradient as it lies, [K, types · N] is not.
   float* result = r.x.by_vertex ? steps.carve.floats(r.w.types * r.w.k * r.w.n) : r.dw;

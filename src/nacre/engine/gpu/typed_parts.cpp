@@ -25,6 +25,7 @@ constexpr int64_t kPack = 32;  // entries of short pairs that a group of threads
 constexpr int64_t kWorthCopying = 4;
 constexpr int64_t kManyEdges = 1 << 13;
 constexpr int64_t kVector = 4;
+constexpr int64_t kMostCopied = int64_t{2} << 30;  // bytes of a chunk of copies: enough for products to be long
 // Positions of a run of a weight gradient: whole slices, enough of them to pay for its matrix of partial sums.
 constexpr int64_t kSlice = 32;
 constexpr int64_t kShortRun = 512;
@@ -391,5 +392,7 @@ int64_t rows_budget(GpuContext& context) {
   const DeviceInfo& info = context.device().info();
   return std::min(info.memory_bytes, info.free_bytes) / 8;
 }
+
+int64_t copies_budget(GpuContext& context) { return std::min(rows_budget(context), kMostCopied); }
 
 }  // namespace nacre

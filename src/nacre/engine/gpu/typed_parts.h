@@ -182,7 +182,8 @@ struct WayCost {
   double seconds() const { return launches * 3e-6 + floats * 4 / 3.5e12 + flops / 300e12; }
 };
 
-// Bytes a kernel may use for rows in between.
+// Bytes a kernel may use for rows in between; for copies of rows, which chunks of any size serve as well.
 int64_t rows_budget(GpuContext& context);
+int64_t copies_budget(GpuContext& context);
 
 }  // namespace nacre
