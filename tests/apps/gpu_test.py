@@ -55,6 +55,20 @@ class Gpu(cli.CliTest):
         self.ok(*common, "--epochs", 4, "--checkpoint", "part", "--resume", timeout=600)
         self.assertEqual(self.read("part/model.safetensors"), self.read("whole/model.safetensors"))
 
+    def test_batches_are_the_same_wherever_they_are_made(self):
+        common = ("--model", "sage", "--mode", "minibatch", "--batch-size", 30, "--fanout", "5,3", "--deterministic",
+                  *GPU, "--no-checkpoint")
+        want = self.train(*common)
+        self.assertLessEqual(want["device_percent"], 100.1)
+        self.assertGreater(want["waiting_percent"], 0)
+        for features in ("host", "device"):
+            for sample in ("host", "device"):
+                got = self.train(*common, "--features-on", features, "--sample-on", sample)
+                self.assertEqual(got["loss"], want["loss"], (features, sample))
+        self.refused("train", *TWIN, *SMALL, *common, "--memory-limit", "2M", says="--batch-size", memory=None)
+        self.refused("train", *TWIN, *SMALL, *common, "--sampler", "layer", "--sample-on", "device",
+                     says="--sample-on", memory=None)
+
     def test_profile(self):
         j = json.loads(self.ok("profile", *GPU, "--json", "-q", timeout=600).out)
         figures = {key: value for key, value in j.items() if isinstance(value, float)}

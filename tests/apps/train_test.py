@@ -178,6 +178,9 @@ class Spelling(cli.CliTest):
         self.refused("train", *TWIN, "--mode", "whole", says="--mode")
         self.refused("train", *TWIN, "--mode", "minibatch", "--prefetch", "-2", says="must not be negative")
         self.refused("train", *TWIN, "--mode", "minibatch", "--fanout", "15,,5", says="--fanout")
+        self.refused("train", *TWIN, "--mode", "minibatch", "--features-on", "disk", says="--features-on")
+        for place in ("--features-on", "--sample-on"):
+            self.refused("train", *TWIN, "--mode", "minibatch", "--device", "cpu", place, "device", says=place)
         self.refused("train", *TWIN, "--precision", "bf16", says="--precision")
 
 

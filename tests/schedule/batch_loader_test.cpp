@@ -10,6 +10,7 @@
 #include "checked_sink.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/trace.h"
+#include "nacre/schedule/row_copy.h"
 #include "sample/checks.h"
 #include "support/random_graphs.h"
 
@@ -327,6 +328,21 @@ TEST_P(Loader, TimesAreKept) {
     const LoaderTimes t = bench.loader.times();
     for (const double seconds : {t.sample_pick, t.sample_insert, t.reindex, t.lookup, t.waited}) EXPECT_GT(seconds, 0);
     EXPECT_GT(t.prepare, 0.001 * static_cast<double>(bench.loader.num_batches()));
+  }
+}
+
+TEST(RowCopy, AnyLengthAndAlignment) {
+  std::vector<char> from(700);
+  std::iota(from.begin(), from.end(), '\1');
+  for (const size_t bytes : {0U, 1U, 63U, 64U, 65U, 127U, 128U, 600U}) {
+    for (const size_t offset : {0U, 4U, 16U, 60U, 63U}) {
+      std::vector<char> to(800, '\0');
+      copy_past_caches(to.data() + offset, from.data() + 3, bytes);
+      finish_copies();
+      EXPECT_TRUE(std::equal(from.begin() + 3, from.begin() + 3 + static_cast<int64_t>(bytes), to.data() + offset));
+      EXPECT_EQ(std::count(to.data() + offset + bytes, to.data() + to.size(), '\0'),
+                static_cast<int64_t>(to.size() - offset - bytes));
+    }
   }
 }
 

@@ -183,6 +183,43 @@ TEST(Batches, SampledTrainingLearnsAndIsTheSameForAnyThreads) {
   set_num_threads(2);
 }
 
+// However batches come, they are the same; and what the steps took is counted.
+TEST(Batches, LoadersCanBeChangedBetweenEpochs) {
+  RunConfig c = config_of("sage");
+  c.sampling.fanout = {4, 3};
+  c.batch_size = 13;
+  BatchSession plain(small_data(), c), changing(small_data(), c);
+  EXPECT_TRUE(plain.memory().size() == plain.host_memory().size());
+  plain.start();
+  changing.start();
+  const LoaderOptions options[] = {{0, false, false, false}, {2, true, false, false}, {5, true, true, true}};
+  for (int epoch = 0, step = 0; epoch < 3; ++epoch) {
+    changing.load_with(options[epoch]);
+    plain.begin_epoch(epoch, 0);
+    changing.begin_epoch(epoch, 0);
+    for (int b = 0; b < 5; ++b, ++step) EXPECT_EQ(plain.train_step(step, 0.02), changing.train_step(step, 0.02));
+  }
+  const StepTimes times = changing.step_times();
+  EXPECT_EQ(times.steps, 15);
+  EXPECT_GT(times.waited, 0);
+  EXPECT_GT(times.host, 0);
+  EXPECT_EQ(times.device, 0);
+}
+
+TEST(Batches, PlacesThatAreNotThereAreRefused) {
+  RunConfig c = config_of("sage");
+  c.mode = "minibatch";
+  c.device = "cpu";
+  EXPECT_NO_THROW(check_places(c));
+  c.features_on = "host";
+  EXPECT_NO_THROW(check_places(c));
+  c.features_on = "device";
+  EXPECT_THROW(check_places(c), UserError);
+  c.features_on = "auto";
+  c.sample_on = "there";
+  EXPECT_THROW(check_places(c), UserError);
+}
+
 TEST(Batches, AnInterruptedRunEndsWithTheSameBytes) {
   const fs::path folder = fs::path(testing::TempDir()) / "nacre_batches";
   fs::remove_all(folder);
