@@ -2,6 +2,8 @@
 // without operands depends on the blocks alone: it is computed when it is bound, and copied when it runs.
 #include "nacre/engine/gpu/bind_host.h"
 
+#include <algorithm>
+
 #include "nacre/engine/gpu/context.h"
 #include "nacre/kernel/ref/ref_op.h"
 #include "nacre/tensor/tensor.h"
@@ -50,13 +52,29 @@ Step run_on_host(const GpuKernel& k, NodeRef root) {
   };
 }
 
+// Edges at one end of each vertex. Every batch asks: the plain implementation makes a list of all edges' ends for it.
+void count_edges(const Graph& graph, bool at_dst, Tensor& out) {
+  auto* degrees = out.data<float>();
+  if (at_dst) {
+    for (int64_t v = 0; v < graph.num_dst(); ++v) degrees[v] = static_cast<float>(graph.in_degree(v));
+    return;
+  }
+  std::fill_n(degrees, out.size(), 0.0F);
+  for (const NodeId v : graph.col_idx()) degrees[v] += 1;
+}
+
 Step copy_known(const GpuKernel& k, NodeRef root) {
   const Node& node = k.node(root);
+  const Blocks& blocks = k.executor.blocks();
   Tensor host(node.type.dtype, {k.rows(root) * node.type.row_size()});
-  ref::run<float>(node, k.executor.blocks(), {}, {}, {host.raw(), node.type, k.rows(root)});
+  if (node.op == Op::degree && node.type.dtype == DType::f32 && node.type.space.kind == SpaceKind::vertex) {
+    const bool at_dst = node.attr == Attr::dst;
+    count_edges(blocks.layer(node.type.space.layer - (at_dst ? 1 : 0)), at_dst, host);
+  } else {
+    ref::run<float>(node, blocks, {}, {}, {host.raw(), node.type, k.rows(root)});
+  }
   const int64_t bytes = host.bytes();
-  const std::shared_ptr<void> there = k.context.allocate(bytes);
-  k.context.send(there.get(), host.raw(), bytes);
+  const std::shared_ptr<void> there = k.context.place(host.raw(), bytes);
   return [there, &device = k.context.device(), to = k.pointer(root), bytes] {
     if (bytes > 0) device.copy(to, there.get(), bytes);
   };
