@@ -20,7 +20,7 @@ Dfg training_dfg(const ModelOptions& options) {
 }
 
 std::vector<Recomputable> candidates(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options) {
-  return find_recomputable(apply_choices(prepare_dfg(dfg, blocks, options), options.choices, false));
+  return find_recomputable(choose_dfg(dfg, blocks, options));
 }
 
 // All of them, and a few random choices.
@@ -50,7 +50,8 @@ void expect_same_bits(const Dfg& dfg, const Blocks& blocks, PlanOptions options,
 }
 
 TEST(Recompute, ChangesNoBitOfAnyModel) {
-  const PlanOptions plans[] = {{}, {.hoist = false}, {.rewrite = false}, {.fuse = false, .hoist = false}};
+  const PlanOptions plans[] = {
+      {}, {.hoist = false}, {.rewrite = false}, {.fuse = false, .hoist = false}, {.vertex_factors = true}};
   for (const ModelCase& model : model_cases()) {
     const std::vector<BlocksInput> inputs = block_inputs(81, model.options.layers);
     for (size_t i = 0; i < inputs.size(); ++i) {

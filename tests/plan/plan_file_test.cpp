@@ -82,7 +82,8 @@ TEST(PlanOptionsText, DamageIsTheUsersError) {
   for (const char* text : {"", "nonsense", "[]", "7", "null", "{\"fuse\": tru", "\"fuse\""})
     expect_refused(text, "text");
   const std::vector<json> junk = {json(7), json(2.5), json("x"), json::array({1}), json(), json::object({{"a", 1}})};
-  for (const char* key : {"fuse", "hoist", "rewrite", "differentiate", "choices", "table", "tables", "recompute"}) {
+  for (const char* key :
+       {"fuse", "hoist", "rewrite", "differentiate", "choices", "table", "tables", "recompute", "vertex_factors"}) {
     for (const json& value : junk) {
       json broken = good;
       broken[key] = value;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "nacre/base/log.h"
@@ -22,11 +23,7 @@ struct Price {
 class Dropping {
  public:
   Dropping(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options, const DropOptions& how)
-      : dfg_(dfg),
-        blocks_(blocks),
-        options_(options),
-        how_(how),
-        chosen_(apply_choices(prepare_dfg(dfg, blocks, options), options.choices, false)) {}
+      : dfg_(dfg), blocks_(blocks), options_(options), how_(how), chosen_(choose_dfg(dfg, blocks, options)) {}
 
   // Drops as long as the limit is not met, the fewest seconds for a byte first; where no single value helps (several
   // moments of a step need equally much), the cheapest of all. If nothing is enough, the least that can be had.
@@ -49,20 +46,19 @@ class Dropping {
   // From dropping all that is cheap, takes back what saves little.
   Names worth_it(const Names& kept_dropped) const {
     const Price none = price({});
-    const int64_t least =
-        std::max(how_.least_bytes, static_cast<int64_t>(how_.least_saved * static_cast<double>(none.bytes)));
+    const double all = static_cast<double>(none.bytes + resident_bytes());
+    const int64_t least = std::max(how_.least_bytes, static_cast<int64_t>(how_.least_saved * all));
     Names names = kept_dropped;
     for (const Recomputable& r : candidates()) {
       // Nothing saves more than its own bytes.
-      if (!r.over_edges && bytes_of(r.node) > least) names.insert(r.name);
+      if (!r.over_edges && bytes_of(chosen_, r.node) > least) names.insert(r.name);
     }
     while (true) {
       const std::vector<Dropped> each = prices(names);
       // The worst first: its going may make others worth it.
       const Dropped* worst = nullptr;
       for (const Dropped& d : each) {
-        const bool cheap = d.seconds / none.seconds <
-                           how_.time_for_memory * static_cast<double>(d.bytes) / static_cast<double>(none.bytes);
+        const bool cheap = d.seconds / none.seconds < how_.time_for_memory * static_cast<double>(d.bytes) / all;
         if ((cheap && d.bytes > least) || kept_dropped.contains(d.value)) continue;
         const auto order = [](const Dropped& x) { return std::pair(x.bytes, -x.seconds); };
         if (worst == nullptr || order(d) < order(*worst)) worst = &d;
@@ -100,8 +96,24 @@ class Dropping {
 
  private:
   std::vector<Recomputable> candidates() const { return find_recomputable(chosen_); }
-  int64_t bytes_of(NodeRef i) const {
-    const ValueType& type = chosen_[i].type;
+  // What stays in memory whatever a step does: the graph both ways, values computed once, and leaves that steps read.
+  int64_t resident_bytes() const {
+    const Plan plan = make_plan(dfg_, blocks_, options_);
+    std::set<NodeRef> values;
+    for (const Kernel& k : plan.kernels) {
+      if (k.once) {
+        values.insert(k.writes.begin(), k.writes.end());
+      } else {
+        std::copy_if(k.reads.begin(), k.reads.end(), std::inserter(values, values.end()),
+                     [&](NodeRef r) { return plan.dfg[r].op == Op::input; });
+      }
+    }
+    int64_t bytes = blocks_.num_layers() > 0 ? 2 * 4 * blocks_.rows(Space::edge(0)) : 0;
+    for (const NodeRef v : values) bytes += bytes_of(plan.dfg, v);
+    return bytes;
+  }
+  int64_t bytes_of(const Dfg& dfg, NodeRef i) const {
+    const ValueType& type = dfg[i].type;
     return blocks_.rows(type.space) * type.row_size() * dtype_size(type.dtype);
   }
 

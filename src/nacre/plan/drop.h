@@ -19,8 +19,8 @@ struct Dropped {
 struct DropOptions {
   const CostModel* model = &nominal_model();
   int64_t cache_bytes = kNominalCache;
-  // A value is dropped when this saves more than a share of the peak (1: never), and more than so many bytes, and the
-  // share by which a step becomes longer is less than this times the share of memory saved.
+  // A value is dropped when this saves more than a share of what a run keeps in memory (1: never), and more than so
+  // many bytes, and the share by which a step becomes longer is less than a factor times the share of memory saved.
   double least_saved = 0.10;
   int64_t least_bytes = int64_t{16} << 20;
   double time_for_memory = 0.1;

@@ -1,5 +1,7 @@
 #include "nacre/plan/fuse.h"
 
+#include <algorithm>
+
 #include "nacre/kernel/cpu/tile_plan.h"
 #include "nacre/plan/match.h"
 
@@ -16,8 +18,8 @@ static_assert(2 * kMaxInlined + 1 <= cpu::kMaxRegisters);
 
 class Chooser {
  public:
-  Chooser(const Analysis& an, int64_t keep_sums)
-      : an_(an), keep_sums_(keep_sums), inlined_(static_cast<size_t>(an.dfg().size()), 0) {}
+  Chooser(const Analysis& an, const PlanOptions& options)
+      : an_(an), options_(options), inlined_(static_cast<size_t>(an.dfg().size()), 0) {}
 
   std::vector<char> run() {
     cut_long_expressions();
@@ -108,7 +110,7 @@ class Chooser {
   bool kept_sum(NodeRef i) const {
     const Node& node = an_.dfg()[i];
     return node.op == Op::index_add && node.type.space.is_pair() && (an_.constant(i) || an_.consumers(i).size() > 1) &&
-           an_.bytes(i) <= keep_sums_;
+           an_.bytes(i) <= options_.keep_sums;
   }
 
   // Products of kept sums that are added up by vertex before they reach memory: the matrix units then do every type of
@@ -161,10 +163,24 @@ class Chooser {
     return true;
   }
 
+  // A coefficient of both ends that only sums taken once read: others have their factors at the vertices.
+  bool used_once(NodeRef i) const {
+    const Node& node = an_.dfg()[i];
+    const auto all = [](const auto& list, const auto& what) { return std::all_of(list.begin(), list.end(), what); };
+    const auto sums = [&](NodeRef r) {
+      const Node& sum = an_.dfg()[r];
+      return an_.constant(r) && (sum.op == Op::index_add || sum.op == Op::index_mean) &&
+             sum.type.space.kind == SpaceKind::vertex;
+    };
+    return node.op == Op::mul && all(node.inputs, [&](NodeRef in) { return an_.dfg()[in].op == Op::index; }) &&
+           all(an_.consumers(i), [&](NodeRef r) { return an_.dfg()[r].op == Op::mul && all(an_.consumers(r), sums); });
+  }
+
   bool better_stored(NodeRef i) const {
     const Node& node = an_.dfg()[i];
     if (node.type.row_size() > kNarrow) return false;
     if (node.op == Op::dropout) return true;
+    if (options_.vertex_factors && used_once(i)) return false;
     for (const NodeRef reader : an_.consumers(i)) {
       const Node& r = an_.dfg()[reader];
       if (r.op == Op::mul && r.type.dims.size() > node.type.dims.size()) return true;
@@ -175,13 +191,13 @@ class Chooser {
   }
 
   const Analysis& an_;
-  int64_t keep_sums_;
+  const PlanOptions& options_;
   std::vector<char> inlined_;
   std::vector<char> cut_;
 };
 
 }  // namespace
 
-std::vector<char> choose_inlined(const Analysis& an, int64_t keep_sums) { return Chooser(an, keep_sums).run(); }
+std::vector<char> choose_inlined(const Analysis& an, const PlanOptions& options) { return Chooser(an, options).run(); }
 
 }  // namespace nacre

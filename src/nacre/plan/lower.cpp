@@ -27,7 +27,7 @@ class Lowering {
         dfg_(plan.dfg),
         an_(plan.dfg, blocks, plan.options.hoist),
         n_(static_cast<size_t>(plan.dfg.size())),
-        inlined_(plan.options.fuse ? choose_inlined(an_, plan.options.keep_sums) : std::vector<char>(n_, 0)),
+        inlined_(plan.options.fuse ? choose_inlined(an_, plan.options) : std::vector<char>(n_, 0)),
         implement_(plan, an_, inlined_) {
     kernel_of_.assign(n_, -1);
     plan_.alias.resize(n_);

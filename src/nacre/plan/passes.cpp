@@ -4,6 +4,7 @@
 #include "nacre/base/log.h"
 #include "nacre/base/trace.h"
 #include "nacre/dfg/recompute.h"
+#include "nacre/plan/factors.h"
 #include "nacre/plan/lower.h"
 #include "nacre/plan/order.h"
 #include "nacre/plan/plan.h"
@@ -14,7 +15,13 @@ namespace nacre {
 
 Dfg prepare_dfg(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options) {
   const Dfg merged = fold_dropout_into_relu_grad(merge_equal_nodes(dfg));
-  return options.rewrite ? swap_indexing(merged, blocks) : merged;
+  const Dfg swapped = options.rewrite ? swap_indexing(merged, blocks) : merged;
+  return options.vertex_factors ? factor_sums(swapped) : swapped;
+}
+
+Dfg choose_dfg(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options) {
+  const Dfg chosen = apply_choices(prepare_dfg(dfg, blocks, options), options.choices, false);
+  return options.vertex_factors ? delay_row_factors(chosen) : chosen;
 }
 
 Plan make_plan(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options) {
@@ -36,9 +43,17 @@ Plan make_plan(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options)
        [&] {
          if (options.rewrite) plan.dfg = swap_indexing(plan.dfg, blocks);
        }},
+      {"factor_sums",
+       [&] {
+         if (options.vertex_factors) plan.dfg = factor_sums(plan.dfg);
+       }},
       // The options chosen where there is more than one order: after swapping, which brings sites into their plain
       // form.
       {"apply_choices", [&] { plan.dfg = apply_choices(plan.dfg, options.choices, false); }},
+      {"delay_row_factors",
+       [&] {
+         if (options.vertex_factors) plan.dfg = delay_row_factors(plan.dfg);
+       }},
       // After everything that merges equal nodes: clones are just that.
       {"recompute",
        [&] {

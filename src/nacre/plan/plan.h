@@ -87,6 +87,8 @@ struct PlanOptions {
   int64_t keep_sums = 0;
   // Values of the forward pass that the backward pass computes again instead of keeping them (dfg/recompute.h).
   std::set<std::string> recompute;
+  // Coefficients of edges that are products of values of both ends are applied at the vertices (factors.h).
+  bool vertex_factors = false;
   friend bool operator==(const PlanOptions&, const PlanOptions&) = default;
 };
 
@@ -109,6 +111,9 @@ struct Plan {
 
 // The DFG as the passes before the choices leave it: where sites are found.
 Dfg prepare_dfg(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options);
+
+// The same with the choices made: where values are found that can be computed again.
+Dfg choose_dfg(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options);
 
 // Runs the passes (passes.cpp holds the list) on the model's DFG for the graph in `blocks`.
 Plan make_plan(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options);

@@ -43,6 +43,7 @@ std::string plan_text(const Plan& plan, const Blocks& blocks) {
   std::string text = fmt::format("plan {} ({} kernels, fuse={}, hoist={})\n", plan.name, plan.kernels.size(),
                                  plan.options.fuse, plan.options.hoist);
   for (const auto& [site, option] : plan.options.choices) text += fmt::format("  {} by {}\n", site, option);
+  if (plan.options.vertex_factors) text += "  coefficients of edges at their vertices\n";
   for (const std::string& value : plan.options.recompute) text += fmt::format("  {} computed again\n", value);
   text += "\n" + print_dfg(plan.dfg) + "\n";
   for (const bool once : {true, false}) {
@@ -79,7 +80,8 @@ json options_object(const PlanOptions& o) {
           {"tables", o.tables},
           {"differentiate", o.differentiate},
           {"keep_sums", o.keep_sums},
-          {"recompute", o.recompute}};
+          {"recompute", o.recompute},
+          {"vertex_factors", o.vertex_factors}};
 }
 
 PlanOptions options_of(const json& j, const std::string& where) {
@@ -94,6 +96,7 @@ PlanOptions options_of(const json& j, const std::string& where) {
     o.differentiate = j.value("differentiate", true);
     o.keep_sums = j.value("keep_sums", int64_t{0});
     o.recompute = j.value("recompute", std::set<std::string>());
+    o.vertex_factors = j.value("vertex_factors", false);
     for (const auto& [kernel, table] : o.tables) PartitionTable::parse(table);
   } catch (const json::exception&) {
     throw UserError(where, "has damaged options", "write the plan again with nacre plan --output FILE");

@@ -58,8 +58,10 @@ std::string cache_key(const Dfg& dfg, const Blocks& blocks, const Backend& backe
 
 // A GPU's memory is dear: a byte less at the peak is worth writing one.
 constexpr double kGpuByte = 1 / 4e12;
-// A step may become longer by half the share of its memory that this saves.
-constexpr double kGpuTimeForMemory = 0.5;
+// Edges of a vertex from which on what is kept for each of them is more than rows scaled once more.
+constexpr int64_t kManyEdges = 24;
+// A step may become longer by this much of the share of memory that it saves.
+constexpr double kGpuTimeForMemory = 0.6;
 
 // What plans are made for and timed on: one graph that stays, or batches of which the plan's will be like.
 struct Ground {
@@ -135,6 +137,7 @@ PlanAnswer search(const Dfg& dfg, const Ground& ground, const std::shared_ptr<Ba
     rules.model = &nominal_gpu_model();
     rules.cache_bytes = kNominalGpuCache;
     rules.seconds_of_byte = kGpuByte;
+    base.vertex_factors = blocks.rows(Space::edge(0)) >= kManyEdges * blocks.rows(Space::vertex(0));
     base.keep_sums = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(backend->available_bytes()) / 4));
   }
   const int64_t memory = memory_for(request, *backend);
@@ -199,8 +202,22 @@ void check_plan(const std::string& text) {
 
 namespace {
 
-PlanAnswer plan_on(const Dfg& dfg, const Ground& ground, const std::shared_ptr<Backend>& backend,
+// A step of training gives gradients and a loss; scores are another pass's.
+Dfg without_scores(const Dfg& dfg) {
+  const auto gradient = [](const auto& output) { return output.first.starts_with("grad:"); };
+  if (std::none_of(dfg.outputs().begin(), dfg.outputs().end(), gradient)) return dfg;
+  Dfg out(dfg.name());
+  for (const Node& node : dfg.nodes()) out.add(node);
+  for (const auto& [name, node] : dfg.outputs()) {
+    if (name != "logits") out.set_output(name, node);
+  }
+  for (const auto& [name, node] : dfg.updates()) out.set_update(name, node);
+  return prune(out);
+}
+
+PlanAnswer plan_on(const Dfg& whole, const Ground& ground, const std::shared_ptr<Backend>& backend,
                    const PlanRequest& request) {
+  const Dfg dfg = without_scores(whole);
   const Blocks& blocks = ground.trials[ground.typical].blocks;
   PlanAnswer answer;
   if (request.plan == "auto" || request.plan == "off") {
@@ -251,10 +268,11 @@ bool shrink_plan(PlanAnswer& answer, const Dfg& dfg, const Blocks& blocks, const
   how.least_saved = 1;
   how.limit = std::max<int64_t>(1, peak_live_bytes(answer.plan, blocks) - bytes);
   PlanOptions options = answer.plan.options;
-  answer.dropped = choose_dropped(dfg, blocks, options, how);
+  const Dfg trained = without_scores(dfg);
+  answer.dropped = choose_dropped(trained, blocks, options, how);
   if (options == answer.plan.options) return false;
   const std::string name = answer.plan.name;
-  answer.plan = make_plan(dfg, blocks, options);
+  answer.plan = make_plan(trained, blocks, options);
   answer.plan.name = name;
   return true;
 }

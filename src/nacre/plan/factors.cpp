@@ -1,0 +1,112 @@
+#include "nacre/plan/factors.h"
+
+#include "nacre/plan/copy_dfg.h"
+#include "nacre/plan/rewrite.h"
+
+namespace nacre {
+namespace {
+
+bool on_vertices(const Node& node) { return node.type.space.kind == SpaceKind::vertex; }
+
+// Per node: depends on no parameter and no random number.
+std::vector<char> constants(const Dfg& dfg) {
+  std::vector<char> constant;
+  for (const Node& node : dfg.nodes()) {
+    bool fixed = node.op != Op::param && node.op != Op::dropout;
+    for (const NodeRef in : node.inputs) fixed = fixed && constant[static_cast<size_t>(in)] != 0;
+    constant.push_back(fixed ? 1 : 0);
+  }
+  return constant;
+}
+
+// A product of gathered rows and gathered scalars of both ends.
+struct Message {
+  NodeRef rows = -1;              // gathered
+  std::vector<NodeRef> src, dst;  // scalars at the vertices
+};
+
+class SumFactorer {
+ public:
+  explicit SumFactorer(const Dfg& dfg) : dfg_(dfg), constant_(constants(dfg)) {}
+
+  Dfg run() const {
+    return copy_dfg(dfg_, [&](Dfg& out, NodeRef i, Node node, const std::vector<NodeRef>& moved) {
+      Message m;
+      if (!is_sum(i) || !read(dfg_[i].inputs[0], m) || !worth_it(i, m)) return out.add(std::move(node));
+      const Attr end = dfg_[m.rows].attr;
+      const auto& inner = end == Attr::src ? m.src : m.dst;
+      const auto& outer = end == Attr::src ? m.dst : m.src;
+      const NodeRef x = scaled(out, moved[static_cast<size_t>(dfg_[m.rows].inputs[0])], inner, moved);
+      const NodeRef messages = out.add({.op = Op::index, .inputs = {x}, .attr = end});
+      return scaled(out, out.add({.op = node.op, .inputs = {messages}, .attr = node.attr}), outer, moved);
+    });
+  }
+
+ private:
+  bool is_sum(NodeRef i) const {
+    const Node& node = dfg_[i];
+    return (node.op == Op::index_add || node.op == Op::index_mean) && on_vertices(node) &&
+           (node.attr == Attr::src || node.attr == Attr::dst) &&
+           dfg_[node.inputs[0]].type.space.kind == SpaceKind::edge;
+  }
+
+  bool read(NodeRef i, Message& m) const {
+    const Node& node = dfg_[i];
+    if (node.op == Op::mul) return read(node.inputs[0], m) && read(node.inputs[1], m);
+    if (node.op != Op::index || (node.attr != Attr::src && node.attr != Attr::dst)) return false;
+    const NodeRef x = node.inputs[0];
+    if (!on_vertices(dfg_[x])) return false;
+    if (node.type.dims.empty()) {
+      (node.attr == Attr::src ? m.src : m.dst).push_back(x);
+      return constant_[static_cast<size_t>(x)] != 0;
+    }
+    if (m.rows >= 0 || node.type.dims.size() != 1) return false;
+    m.rows = i;
+    return true;
+  }
+
+  bool worth_it(NodeRef sum, const Message& m) const {
+    return m.rows >= 0 && dfg_[m.rows].attr != dfg_[sum].attr && !m.src.empty() && !m.dst.empty() &&
+           constant_[static_cast<size_t>(m.rows)] == 0;
+  }
+
+  static NodeRef scaled(Dfg& out, NodeRef x, const std::vector<NodeRef>& factors, const std::vector<NodeRef>& moved) {
+    NodeRef product = moved[static_cast<size_t>(factors[0])];
+    for (size_t f = 1; f < factors.size(); ++f)
+      product = out.add({.op = Op::mul, .inputs = {product, moved[static_cast<size_t>(factors[f])]}});
+    return out.add({.op = Op::mul, .inputs = {x, product}});
+  }
+
+  const Dfg& dfg_;
+  std::vector<char> constant_;
+};
+
+// x of s·x where that is a row of a vertex times a scalar of it, x changes and is no sum over edges; -1 otherwise.
+NodeRef scaled_row(const Dfg& dfg, NodeRef i, const std::vector<char>& constant) {
+  const Node& node = dfg[i];
+  if (node.op != Op::mul || !on_vertices(node) || node.type.dims.size() != 1) return -1;
+  const NodeRef x = node.inputs[0], s = node.inputs[1];
+  const bool scalar = dfg[s].type.dims.empty() && on_vertices(dfg[s]) && dfg[x].type.dims == node.type.dims;
+  const bool sum = dfg[x].op == Op::index_add || dfg[x].op == Op::index_mean;
+  return scalar && !sum && constant[static_cast<size_t>(x)] == 0 ? x : -1;
+}
+
+}  // namespace
+
+Dfg factor_sums(const Dfg& dfg) { return merge_equal_nodes(SumFactorer(dfg).run()); }
+
+Dfg delay_row_factors(const Dfg& dfg) {
+  const std::vector<char> constant = constants(dfg);
+  return merge_equal_nodes(copy_dfg(dfg, [&](Dfg& out, NodeRef i, Node node, const std::vector<NodeRef>& moved) {
+    const bool product = dfg[i].op == Op::matmul || dfg[i].op == Op::matmul_t;
+    const NodeRef x = product || dfg[i].op == Op::weight_grad ? scaled_row(dfg, dfg[i].inputs[0], constant) : -1;
+    if (x < 0) return out.add(std::move(node));
+    const NodeRef s = moved[static_cast<size_t>(dfg[dfg[i].inputs[0]].inputs[1])];
+    node.inputs[0] = moved[static_cast<size_t>(x)];
+    if (product) return out.add({.op = Op::mul, .inputs = {out.add(std::move(node)), s}});
+    node.inputs[1] = out.add({.op = Op::mul, .inputs = {node.inputs[1], s}});
+    return out.add(std::move(node));
+  }));
+}
+
+}  // namespace nacre
