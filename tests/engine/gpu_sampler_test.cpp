@@ -121,7 +121,8 @@ TEST_F(GpuSamplerTest, BatchesAhead) {
   const Sampler host(graph, options);
   Sampler sampler(graph, options);
   const Array<NodeId> ids(all_vertices(graph));
-  const auto sampling = std::make_shared<DeviceSampling>(loader_, host, BatchOrder(ids, 70, options.seed, true), 3);
+  const auto sampling = std::make_shared<DeviceSampling>(loader_, host, BatchOrder(ids, 70, options.seed, true),
+                                                         DeviceSampling::Options{3, {}});
   sampler.draw_with([sampling] { return sampling->make_batch_sampler(); });
   BatchOrder order(ids, 70, options.seed, true);
   for (const uint64_t epoch : {0, 2}) {
@@ -134,6 +135,14 @@ TEST_F(GpuSamplerTest, BatchesAhead) {
   const std::vector<NodeId> others = {5, 250, 7};
   expect_equal(sampler.sample(others, {2, 1}), host.sample(others, {2, 1}));
   EXPECT_EQ(sampler.make_batch_sampler()->hops(), 2);
+  const auto less = std::make_shared<DeviceSampling>(loader_, host, BatchOrder(ids, 70, options.seed, true),
+                                                     DeviceSampling::Options{2, {.edges = false, .scale = false}});
+  const Sample want = host.sample(others, {2, 1});
+  Sample got = less->take(others, {2, 1});
+  EXPECT_TRUE(got.edges.empty() && got.scale.empty());
+  got.edges = want.edges;
+  got.scale = want.scale;
+  expect_equal(got, want);
 }
 
 // What was written and sent stays when the buffer grows; slots are used again.

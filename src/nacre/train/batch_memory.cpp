@@ -98,7 +98,12 @@ void BatchSession::sample_on_device() {
     return refuse("the graph and its tables take " + size_of(bytes) + ", the device has " + size_of(free) + " free");
   const std::shared_ptr<GpuLoader> beside = open_beside(run_.config);
   if (!beside) return refuse("a part of a GPU does not draw beside its work");
-  const auto sampling = std::make_shared<DeviceSampling>(beside, *sampler_, batch_order(), ahead);
+  const auto& nodes = dfg_.nodes();
+  const bool scaled = std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
+    return node.op == Op::input && node.name.starts_with("edge_scale.");
+  });
+  const DeviceSampling::Options options{ahead, {.edges = false, .scale = scaled}};
+  const auto sampling = std::make_shared<DeviceSampling>(beside, *sampler_, batch_order(), options);
   sampler_->draw_with([sampling] { return sampling->make_batch_sampler(); });
   draws_on_device_ = true;
   run_.notes.emplace_back("neighbours are drawn on the device");

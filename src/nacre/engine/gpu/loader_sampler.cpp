@@ -36,9 +36,10 @@ class DrawnBatch : public BatchSampler {
 
 }  // namespace
 
-DeviceSampling::DeviceSampling(std::shared_ptr<GpuLoader> loader, const Sampler& sampler, BatchOrder order, int ahead)
+DeviceSampling::DeviceSampling(std::shared_ptr<GpuLoader> loader, const Sampler& sampler, BatchOrder order,
+                               const Options& options)
     : hops_(sampler.layers()),
-      ahead_(ahead),
+      options_(options),
       sampler_(std::move(loader), sampler, GpuSampler::Place::device),
       order_(std::move(order)) {
   order_.begin_epoch(epoch_);
@@ -60,7 +61,7 @@ Sample DeviceSampling::take(std::span<const NodeId> seeds, const SampleKey& key)
     if (!drawn_.contains(key.batch)) draw(seeds, key);
     sample = std::move(drawn_.extract(key.batch).mapped());
   }
-  return sampler_.to_host(sample);
+  return sampler_.to_host(sample, options_.parts);
 }
 
 void DeviceSampling::draw(std::span<const NodeId> seeds, const SampleKey& key) {
@@ -68,7 +69,7 @@ void DeviceSampling::draw(std::span<const NodeId> seeds, const SampleKey& key) {
   const auto first = static_cast<int64_t>(key.batch);
   // Batches of another order have no others that follow them.
   const bool known = first < order_.num_batches() && std::ranges::equal(order_.batch(first), seeds);
-  const int64_t last = known ? std::min(first + ahead_, order_.num_batches()) : first + 1;
+  const int64_t last = known ? std::min(first + options_.ahead, order_.num_batches()) : first + 1;
   for (int64_t i = first + 1; i < last; ++i) {
     if (!drawn_.contains(static_cast<uint64_t>(i)))
       batches.push_back({order_.batch(i), {key.epoch, static_cast<uint64_t>(i)}});

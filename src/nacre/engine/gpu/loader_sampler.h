@@ -11,8 +11,12 @@ namespace nacre {
 
 class DeviceSampling : public std::enable_shared_from_this<DeviceSampling> {
  public:
-  // `order` is the loader's; `ahead`: batches drawn at once. `sampler` must outlive this.
-  DeviceSampling(std::shared_ptr<GpuLoader> loader, const Sampler& sampler, BatchOrder order, int ahead);
+  struct Options {
+    int ahead = 1;            // batches drawn at once
+    GpuSampler::Parts parts;  // brought to the host
+  };
+  // `order` is the loader's. `sampler` must outlive this.
+  DeviceSampling(std::shared_ptr<GpuLoader> loader, const Sampler& sampler, BatchOrder order, const Options& options);
 
   // For Sampler::draw_with(). What it makes keeps this alive; any thread.
   std::unique_ptr<BatchSampler> make_batch_sampler();
@@ -24,7 +28,7 @@ class DeviceSampling : public std::enable_shared_from_this<DeviceSampling> {
   void draw(std::span<const NodeId> seeds, const SampleKey& key);
 
   int hops_;
-  int ahead_;
+  Options options_;
   std::mutex mutex_;
   GpuSampler sampler_;
   BatchOrder order_;

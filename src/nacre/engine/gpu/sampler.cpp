@@ -297,7 +297,7 @@ std::vector<DeviceSample> GpuSampler::sample(std::span<const Batch> batches) {
   return samples;
 }
 
-Sample GpuSampler::to_host(const DeviceSample& sample) const {
+Sample GpuSampler::to_host(const DeviceSample& sample, const Parts& parts) const {
   const TraceSpan span("sample", "to the host");
   Device& device = *state_->device;
   const auto read = [&]<class T>(const T* from, int64_t count) {
@@ -319,8 +319,8 @@ Sample GpuSampler::to_host(const DeviceSample& sample) const {
     arrays.edge_type = read(block.edge_type, block.num_edges);
     arrays.num_edge_types = state_->graph().num_edge_types();
     host.blocks.push_back(Graph::trusted(std::move(arrays)));
-    host.edges.push_back(read(block.edges, block.num_edges));
-    host.scale.push_back(read(block.scale, block.num_edges));
+    if (parts.edges) host.edges.push_back(read(block.edges, block.num_edges));
+    if (parts.scale) host.scale.push_back(read(block.scale, block.num_edges));
   }
   return host;
 }

@@ -54,7 +54,12 @@ class GpuSampler {
   };
   // As many samples as batches. Takes 4 bytes for every batch and vertex of the graph besides the results.
   std::vector<DeviceSample> sample(std::span<const Batch> batches);
-  Sample to_host(const DeviceSample& sample) const;
+  // Parts of a sample that its user may not want.
+  struct Parts {
+    bool edges = true, scale = true;
+  };
+  Sample to_host(const DeviceSample& sample, const Parts& parts) const;
+  Sample to_host(const DeviceSample& sample) const { return to_host(sample, {}); }
 
  private:
   struct State;
