@@ -73,6 +73,22 @@ TEST(Factors, RowFactorsGoBehindProducts) {
             "output z %7\n");
 }
 
+TEST(Factors, FactorsOfSumsGoToTheSums) {
+  const std::string sum =
+      "dfg products\n"
+      "%0 = input : v1[] name=s\n"
+      "%1 = param : e0[4] name=x\n"
+      "%2 = param : p[4,2] name=w\n"
+      "%3 = index_add(%1) : v1[4] attr=dst\n";
+  EXPECT_EQ(print_dfg(delay_row_factors(parse_dfg(sum + "%4 = matmul(%3, %2) : v1[2]\n"
+                                                        "%5 = mul(%4, %0) : v1[2]\n"
+                                                        "output y %5\n"))),
+            sum +
+                "%4 = mul(%3, %0) : v1[4]\n"
+                "%5 = matmul(%4, %2) : v1[2]\n"
+                "output y %5\n");
+}
+
 TEST(Factors, AGcnKeepsNothingForItsEdges) {
   const auto edge_values = [](const Plan& plan) {
     int count = 0;

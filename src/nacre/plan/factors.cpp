@@ -81,14 +81,28 @@ class SumFactorer {
   std::vector<char> constant_;
 };
 
+bool is_product(const Node& node) { return node.op == Op::matmul || node.op == Op::matmul_t; }
+bool is_sum_of_edges(const Node& node) {
+  return (node.op == Op::index_add || node.op == Op::index_mean) && on_vertices(node) && node.attr != Attr::self;
+}
+bool is_row_scalar(const Node& node) { return on_vertices(node) && node.type.dims.empty(); }
+
+// s·(r·W), r being a sum over edges, that nobody else reads.
+bool scales_product_of_sum(const Dfg& dfg, NodeRef i, const std::vector<int>& consumers) {
+  const Node& node = dfg[i];
+  if (node.op != Op::mul || !is_row_scalar(dfg[node.inputs[1]])) return false;
+  const Node& product = dfg[node.inputs[0]];
+  return is_product(product) && is_sum_of_edges(dfg[product.inputs[0]]) &&
+         consumers[static_cast<size_t>(node.inputs[0])] == 1;
+}
+
 // x of s·x where that is a row of a vertex times a scalar of it, x changes and is no sum over edges; -1 otherwise.
 NodeRef scaled_row(const Dfg& dfg, NodeRef i, const std::vector<char>& constant) {
   const Node& node = dfg[i];
   if (node.op != Op::mul || !on_vertices(node) || node.type.dims.size() != 1) return -1;
   const NodeRef x = node.inputs[0], s = node.inputs[1];
-  const bool scalar = dfg[s].type.dims.empty() && on_vertices(dfg[s]) && dfg[x].type.dims == node.type.dims;
-  const bool sum = dfg[x].op == Op::index_add || dfg[x].op == Op::index_mean;
-  return scalar && !sum && constant[static_cast<size_t>(x)] == 0 ? x : -1;
+  const bool scalar = is_row_scalar(dfg[s]) && dfg[x].type.dims == node.type.dims;
+  return scalar && !is_sum_of_edges(dfg[x]) && constant[static_cast<size_t>(x)] == 0 ? x : -1;
 }
 
 }  // namespace
@@ -97,8 +111,14 @@ Dfg factor_sums(const Dfg& dfg) { return merge_equal_nodes(SumFactorer(dfg).run(
 
 Dfg delay_row_factors(const Dfg& dfg) {
   const std::vector<char> constant = constants(dfg);
+  const std::vector<int> consumers = count_consumers(dfg);
   return merge_equal_nodes(copy_dfg(dfg, [&](Dfg& out, NodeRef i, Node node, const std::vector<NodeRef>& moved) {
-    const bool product = dfg[i].op == Op::matmul || dfg[i].op == Op::matmul_t;
+    if (scales_product_of_sum(dfg, i, consumers)) {
+      Node product = out[node.inputs[0]];
+      product.inputs[0] = out.add({.op = Op::mul, .inputs = {product.inputs[0], node.inputs[1]}});
+      return out.add(std::move(product));
+    }
+    const bool product = is_product(dfg[i]);
     const NodeRef x = product || dfg[i].op == Op::weight_grad ? scaled_row(dfg, dfg[i].inputs[0], constant) : -1;
     if (x < 0) return out.add(std::move(node));
     const NodeRef s = moved[static_cast<size_t>(dfg[dfg[i].inputs[0]].inputs[1])];

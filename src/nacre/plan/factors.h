@@ -11,7 +11,8 @@ namespace nacre {
 Dfg factor_sums(const Dfg& dfg);
 
 // Row factors behind products of vertices' rows: (s·x)·W = s·(x·W), and (s·x)ᵀ·g = xᵀ·(s·g), so that x and s·x are not
-// both kept. After the choices at sites, whose products these are. Factors of sums stay with them.
+// both kept. After the choices at sites, whose products these are. Factors of sums go the other way, to the sums: these
+// scale their rows as they write them.
 Dfg delay_row_factors(const Dfg& dfg);
 
 }  // namespace nacre
