@@ -98,6 +98,21 @@ TEST(Drop, KeepsWhatThePlanDroppedAlready) {
   EXPECT_TRUE(options.recompute.contains("relu@layers.1.lin.bias"));
 }
 
+TEST(Drop, WhatIsAliveAtThePeakAddsUpToIt) {
+  for (const ModelCase& model : model_cases()) {
+    const PlannedModel m = plan_model(model.options);
+    const LivePeak at = live_at_peak(m.plan, m.blocks);
+    int64_t sum = 0;
+    for (const auto& [node, bytes] : at.values) sum += bytes;
+    EXPECT_EQ(sum, peak_live_bytes(m.plan, m.blocks)) << model.name;
+    EXPECT_NE(peak_text(m.plan, at).find("kernel [" + std::to_string(at.kernel) + "]"), std::string::npos);
+  }
+  EXPECT_EQ(dropped_text({}), "");
+  EXPECT_NE(dropped_text({{"relu@b", 1 << 20, 1e-3}}).find("relu@b: saves 1.00 MiB, takes 1.0 ms a step"),
+            std::string::npos)
+      << dropped_text({{"relu@b", 1 << 20, 1e-3}});
+}
+
 TEST(Drop, ClonesWaitForTheirReaders) {
   const Case c = gcn(500);
   PlanOptions options = c.options;
