@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nacre/kernel/cpu/tile_plan.h"
+#include "nacre/kernel/cuda/typed_mma.h"
 #include "nacre/plan/match.h"
 
 namespace nacre {
@@ -113,13 +114,15 @@ class Chooser {
            an_.bytes(i) <= options_.keep_sums;
   }
 
-  // Products of kept sums that are added up by vertex before they reach memory: the matrix units then do every type of
-  // every vertex, which is for nothing where there is no such pair.
+  // Products of kept sums that are added up by vertex before they reach memory. Vertices of the same types go through
+  // the matrix units together, so that types a vertex has not cost nothing; beyond as many types as are told apart,
+  // every type of every vertex is multiplied.
   bool summed_at_once(NodeRef product, NodeRef sum) const {
     const Node& node = an_.dfg()[product];
+    const int64_t types = an_.rows(an_.dfg()[node.inputs[1]].type.space);
+    if (types <= cuda::kMostMasked) return true;
     const auto pairs = static_cast<double>(an_.rows(node.type.space));
-    const auto slots =
-        static_cast<double>(an_.rows(an_.dfg()[sum].type.space) * an_.rows(an_.dfg()[node.inputs[1]].type.space));
+    const auto slots = static_cast<double>(an_.rows(an_.dfg()[sum].type.space) * types);
     const auto k = static_cast<double>(an_.dfg()[node.inputs[0]].type.row_size());
     return 2 * (slots - pairs) * k / kProductRate < 2 * 4 * pairs / kMemoryRate;
   }
