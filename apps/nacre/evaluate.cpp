@@ -18,6 +18,8 @@
 #include "nacre/train/metrics.h"
 #include "nacre/train/safetensors.h"
 #include "options.h"
+#include "recommend.h"
+#include "vertex_names.h"
 
 namespace nacre::cli {
 namespace {
@@ -28,6 +30,7 @@ struct EvalCommand {
   std::string output = "predictions.csv";
   bool scores = false;
   bool embeddings = false;
+  int64_t top = 0;  // 0: not given
   bool json = false;
 };
 
@@ -49,10 +52,10 @@ std::string weights_file(const std::string& checkpoint) {
                   "name a run folder of a finished training, or a .safetensors file");
 }
 
-// Weights carry the settings they were trained with.
-std::unique_ptr<VertexModel> open_session(EvalCommand& c) {
+// Weights carry the settings they were trained with. Returns their file.
+std::string read_settings(EvalCommand& c) {
   apply_execution(c.config);
-  const std::string file = weights_file(c.checkpoint);
+  std::string file = weights_file(c.checkpoint);
   Metadata metadata;
   read_safetensors(file, &metadata);
   const auto settings =
@@ -60,7 +63,11 @@ std::unique_ptr<VertexModel> open_session(EvalCommand& c) {
   if (settings == metadata.end())
     throw UserError(file, "does not say how the model was built", "use the model.safetensors of a run folder");
   apply_config_json(settings->second, file, c.config);
-  auto session = make_session(open_data(c.config), c.config, {.training = false, .embeddings = c.embeddings});
+  return file;
+}
+
+std::unique_ptr<VertexModel> open_session(const EvalCommand& c, Dataset dataset, const std::string& file) {
+  auto session = make_session(std::move(dataset), c.config, {.training = false, .embeddings = c.embeddings});
   show_session(*session);
   load_weights(file, session->parameters());
   session->start();
@@ -68,7 +75,10 @@ std::unique_ptr<VertexModel> open_session(EvalCommand& c) {
 }
 
 void run_eval(EvalCommand& c) {
-  const auto session = open_session(c);
+  const std::string file = read_settings(c);
+  Dataset dataset = open_data(c.config);
+  if (is_recommendation(dataset)) return evaluate_recommender(std::move(dataset), c.config, file, c.json);
+  const auto session = open_session(c, std::move(dataset), file);
   const Dataset& d = session->dataset();
   const float* scores = session->predict();
   const auto of = [&](const Array<NodeId>& nodes) {
@@ -95,31 +105,8 @@ std::vector<int64_t> row_order(const Dataset& d) {
   return rows;
 }
 
-// Index of the kind of a vertex; 0 where there is only one.
-size_t kind_of(const Dataset& d, int64_t v) {
-  if (!d.heterogeneous()) return 0;
-  const auto next = std::upper_bound(d.node_offsets.begin(), d.node_offsets.end(), v);
-  return static_cast<size_t>(next - d.node_offsets.begin()) - 1;
-}
-
-// Kinds count their vertices by themselves.
-int64_t original_id(const Dataset& d, int64_t v) {
-  if (!d.original_ids.empty()) return d.original_ids[v];
-  return d.heterogeneous() ? v - d.node_offsets[kind_of(d, v)] : v;
-}
-
-std::string csv_name(const Dataset& d, int64_t v) {
-  if (d.node_names.empty()) return std::to_string(original_id(d, v));
-  const std::string& name = d.node_names[v];
-  if (name.find_first_of(",\"\n") == std::string::npos) return name;
-  std::string quoted = "\"";
-  for (const char c : name) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
-std::string predicted(const VertexModel& session, const float* row) {
-  const int64_t classes = session.config().model.out_dim;
-  if (session.config().model.loss != "bce") return std::to_string(std::max_element(row, row + classes) - row);
+std::string predicted(const ModelOptions& model, const float* row, int64_t classes) {
+  if (model.loss != "bce") return std::to_string(std::max_element(row, row + classes) - row);
   std::string set;
   for (int64_t k = 0; k < classes; ++k) {
     if (row[k] > 0) set += (set.empty() ? "" : " ") + std::to_string(k);
@@ -127,8 +114,7 @@ std::string predicted(const VertexModel& session, const float* row) {
   return set;
 }
 
-void write_csv(const EvalCommand& c, const VertexModel& session, const Rows& rows) {
-  const Dataset& d = session.dataset();
+void write_csv(const EvalCommand& c, const Dataset& d, const Rows& rows) {
   const bool numbers = c.scores || c.embeddings;
   std::string header = d.heterogeneous() ? "kind,node" : "node";
   if (!c.embeddings) header += ",prediction";
@@ -141,7 +127,7 @@ void write_csv(const EvalCommand& c, const VertexModel& session, const Rows& row
     const float* row = rows.of(v);
     if (d.heterogeneous()) lines += d.node_types[kind_of(d, v)] + ",";
     lines += csv_name(d, v);
-    if (!c.embeddings) lines += "," + predicted(session, row);
+    if (!c.embeddings) lines += "," + predicted(c.config.model, row, rows.width);
     for (int64_t k = 0; numbers && k < rows.width; ++k) lines += fmt::format(",{}", row[k]);
     lines += '\n';
     if (lines.size() > (1 << 20)) {
@@ -154,8 +140,7 @@ void write_csv(const EvalCommand& c, const VertexModel& session, const Rows& row
 }
 
 // Numbers row by row, and whose they are where rows are not simply 0, 1, 2, ….
-void write_npy_rows(const EvalCommand& c, const VertexModel& session, const Rows& rows) {
-  const Dataset& d = session.dataset();
+void write_npy_rows(const EvalCommand& c, const Dataset& d, const Rows& rows) {
   const std::vector<int64_t> order = row_order(d);
   write_npy<float>(c.output, {d.num_nodes(), rows.width},
                    [&](int64_t i) { return rows.of(order[i / rows.width])[i % rows.width]; });
@@ -167,8 +152,7 @@ void write_npy_rows(const EvalCommand& c, const VertexModel& session, const Rows
   log_info("rows are those of the ids in " + ids);
 }
 
-void write_tensors(const EvalCommand& c, const VertexModel& session, const Rows& rows) {
-  const Dataset& d = session.dataset();
+void write_tensors(const EvalCommand& c, const Dataset& d, const Rows& rows) {
   const Shape shape = {d.num_nodes(), rows.width};
   if (d.original_ids.empty()) {
     write_safetensors(c.output, {{rows.name, Tensor(DType::f32, shape, nullptr, const_cast<float*>(rows.values))}}, {});
@@ -184,24 +168,43 @@ void write_tensors(const EvalCommand& c, const VertexModel& session, const Rows&
   write_safetensors(c.output, {{"ids", ids}, {rows.name, sorted}}, {});
 }
 
+using Write = void (*)(const EvalCommand&, const Dataset&, const Rows&);
+
+Write writer_of(const std::string& output) {
+  if (output.ends_with(".csv")) return write_csv;
+  if (output.ends_with(".npy")) return write_npy_rows;
+  if (output.ends_with(".safetensors")) return write_tensors;
+  throw UserError("--output", "'" + output + "' has an unknown ending", "use .csv, .npy or .safetensors");
+}
+
+void say_written(const EvalCommand& c, const Dataset& d) {
+  fmt::print("{} of {} vertices: {}\n", c.embeddings ? "embeddings" : "predictions", human_count(d.num_nodes()),
+             c.output);
+}
+
+void recommend(const EvalCommand& c, Dataset dataset, const std::string& file) {
+  if (c.scores) throw UserError("--scores", "is for classes", "the items recommended come with their scores");
+  if (!c.embeddings) return write_best_items(std::move(dataset), c.config, file, {c.output, c.top > 0 ? c.top : 20});
+  const auto session = open_recommender(std::move(dataset), c.config, file);
+  writer_of(c.output)(c, session->dataset(), {session->embeddings(), session->embedding_width(), "embeddings"});
+  say_written(c, session->dataset());
+}
+
 void run_predict(EvalCommand& c) {
-  using Write = void (*)(const EvalCommand&, const VertexModel&, const Rows&);
-  Write write = nullptr;
-  if (c.output.ends_with(".csv")) write = write_csv;
-  if (c.output.ends_with(".npy")) write = write_npy_rows;
-  if (c.output.ends_with(".safetensors")) write = write_tensors;
-  if (write == nullptr) {
-    throw UserError("--output", "'" + c.output + "' has an unknown ending", "use .csv, .npy or .safetensors");
-  }
-  const auto session = open_session(c);
+  const Write write = writer_of(c.output);
+  const std::string file = read_settings(c);
+  Dataset dataset = open_data(c.config);
+  if (is_recommendation(dataset)) return recommend(c, std::move(dataset), file);
+  if (c.top > 0) throw UserError("--top", "is for recommenders", "leave it out");
+  const auto session = open_session(c, std::move(dataset), file);
   Rows rows{session->predict(), session->config().model.out_dim};
   if (c.embeddings) {
     const float* values = session->embeddings();
     rows = {values, session->embedding_width(), "embeddings"};
   }
-  write(c, *session, rows);
-  fmt::print("{} of {} vertices: {}\n", c.embeddings ? "embeddings" : "predictions",
-             human_count(session->dataset().num_nodes()), c.output);
+  c.config.model = session->config().model;
+  write(c, session->dataset(), rows);
+  say_written(c, session->dataset());
 }
 
 std::shared_ptr<EvalCommand> add_common(Command command) {
@@ -229,6 +232,7 @@ void add_predict(Command app) {
       .show_default();
   command.add_flag("--scores", c->scores, "csv: also every class's score");
   command.add_flag("--embeddings", c->embeddings, "what the last layer is given instead of predictions");
+  command.add_option("--top", c->top, "recommenders: items for each user; default: 20").positive();
   command.callback([c] { run_predict(*c); });
 }
 

@@ -5,11 +5,16 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
+#include "nacre/base/pending_file.h"
+#include "nacre/data/npz_write_arrays.h"
+#include "nacre/train/checkpoint.h"
 #include "options.h"
+#include "vertex_names.h"
 
 namespace nacre::cli {
 namespace {
@@ -102,6 +107,71 @@ void train_recommender(Dataset dataset, RecommendRun run) {
   const TrainResult result = train(session, run.trainer);
   say_result(session, result, run.trainer.run_folder);
   if (run.json) fmt::print("{}\n", result_json(session, result, run.trainer.run_folder));
+}
+
+std::unique_ptr<RecommendSession> open_recommender(Dataset dataset, const RunConfig& config, const std::string& file) {
+  auto session = std::make_unique<RecommendSession>(std::move(dataset), config, RecommendOptions{},
+                                                    RecommendNeeds{.training = false});
+  for (const std::string& note : session->notes()) log_info("note: " + note);
+  load_weights(file, session->parameters());
+  session->start();
+  return session;
+}
+
+void evaluate_recommender(Dataset dataset, const RunConfig& config, const std::string& file, bool json) {
+  const auto session = open_recommender(std::move(dataset), config, file);
+  const Scores scores = session->evaluate(false);
+  const int64_t k = parse_ranking_metric(session->metric()).k;
+  const RankingScores& test = session->test_ranking();
+  fmt::print("{}: validation {}, test {}\n", session->metric(), json_number(scores.val), json_number(scores.test));
+  fmt::print("test: recall@{} {}, ndcg@{} {} over {} users\n", k, json_number(test.recall), k, json_number(test.ndcg),
+             human_count(test.users));
+  if (!json) return;
+  const nlohmann::ordered_json j = {{"metric", session->metric()}, {"test", or_null(scores.test)},
+                                    {"val", or_null(scores.val)},  {"recall", or_null(test.recall)},
+                                    {"ndcg", or_null(test.ndcg)},  {"users", test.users}};
+  fmt::print("{}\n", j.dump());
+}
+
+void write_best_items(Dataset dataset, const RunConfig& config, const std::string& file, const BestItems& wanted) {
+  const bool csv = wanted.output.ends_with(".csv");
+  if (!csv && !wanted.output.ends_with(".npy")) {
+    throw UserError("--output", "'" + wanted.output + "' has an unknown ending",
+                    "items are written to .csv or .npy, --embeddings to .safetensors too");
+  }
+  const auto session = open_recommender(std::move(dataset), config, file);
+  const Dataset& d = session->dataset();
+  const UserItemSides& sides = session->sides();
+  const int64_t width = session->embedding_width();
+  const float* rows = session->embeddings();
+  const auto row = [&](int64_t vertex) { return rows + vertex * width; };
+  std::vector<NodeId> users(static_cast<size_t>(sides.num_users));
+  std::iota(users.begin(), users.end(), NodeId{0});
+  const int64_t k = std::min(wanted.top, sides.num_items);
+  const std::vector<NodeId> best =
+      best_items({row(sides.first_user), row(sides.first_item), width}, session->taken(), users, k);
+  if (csv) {
+    PendingFile out(wanted.output);
+    out.append("user,rank,item,score\n");
+    for (int64_t u = 0; u < sides.num_users; ++u) {
+      const int64_t user = sides.first_user + u;
+      const std::string name = csv_name(d, user);
+      std::string lines;
+      for (int64_t r = 0; r < k && best[static_cast<size_t>(u * k + r)] != kNoItem; ++r) {
+        const int64_t item = sides.first_item + int64_t{best[static_cast<size_t>(u * k + r)]};
+        const double score = std::inner_product(row(user), row(user) + width, row(item), 0.0);
+        lines += fmt::format("{},{},{},{:.6g}\n", name, r + 1, csv_name(d, item), score);
+      }
+      out.append(lines);
+    }
+    out.commit();
+  } else {
+    write_npy<int64_t>(wanted.output, {sides.num_users, k}, [&](int64_t i) {
+      const NodeId item = best[static_cast<size_t>(i)];
+      return item == kNoItem ? -1 : original_id(d, sides.first_item + int64_t{item});
+    });
+  }
+  fmt::print("{} items for each of {} users: {}\n", k, human_count(sides.num_users), wanted.output);
 }
 
 }  // namespace nacre::cli

@@ -1,5 +1,8 @@
-// nacre train on users and items with held-out pairs (is_recommendation).
+// nacre train, eval and predict on users and items with held-out pairs (is_recommendation).
 #pragma once
+
+#include <memory>
+#include <string>
 
 #include "command.h"
 #include "nacre/train/recommend.h"
@@ -7,7 +10,7 @@
 
 namespace nacre::cli {
 
-// --embedding-decay and --embedding-init; the batch size comes with the other options of training.
+// --embedding-decay, --embedding-init and --positives; the batch size comes with the other options of training.
 void add_recommend_options(Command command, RecommendOptions& options);
 
 struct RecommendRun {
@@ -21,5 +24,14 @@ struct RecommendRun {
 // From data to a trained recommender and what is said about it; the last line of stdout is one JSON object where asked
 // for. `trainer.run_folder` is chosen where none is given.
 void train_recommender(Dataset dataset, RecommendRun run);
+
+// Trained, from the weights in `file` and the settings that came with them.
+std::unique_ptr<RecommendSession> open_recommender(Dataset dataset, const RunConfig& config, const std::string& file);
+void evaluate_recommender(Dataset dataset, const RunConfig& config, const std::string& file, bool json);
+struct BestItems {
+  std::string output;  // .csv: user, rank, item, score; .npy: the items' ids, a row for each user
+  int64_t top = 20;
+};
+void write_best_items(Dataset dataset, const RunConfig& config, const std::string& file, const BestItems& wanted);
 
 }  // namespace nacre::cli

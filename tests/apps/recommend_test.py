@@ -74,11 +74,40 @@ class Recommend(cli.CliTest):
         self.refused(*command, "--epochs", 6, "--checkpoint", "parts", "--resume", "--embedding-decay", 0.5,
                      says="parts")
 
+    def test_items_are_recommended_by_name_and_rank(self):
+        j = self.ok("train", "--data", "tastes.npz", "--model", "ngcf", *COMMON, "--epochs", 10, "--metric", "recall@8",
+                    "--checkpoint", "run", "--json").last_json()
+        saved = ("--data", "tastes.npz", "--checkpoint", "run")
+        again = self.ok("eval", *saved, "--json").last_json()
+        self.assertEqual((again["test"], again["ndcg"], again["users"]), (j["test"], j["last_ndcg"], USERS))
+        self.ok("predict", *saved, "--top", 8, "-o", "best.csv")
+        lines = [line.split(",") for line in self.read("best.csv").decode().splitlines()]
+        self.assertEqual(lines[0], ["user", "rank", "item", "score"])
+        taken, held = set(self.train), set(self.test)
+        best = {}
+        for user, rank, item, score in lines[1:]:
+            mine = best.setdefault(int(user), [])
+            self.assertEqual(int(rank), len(mine) + 1)
+            self.assertNotIn((int(user), int(item)), taken)
+            if mine:
+                self.assertLessEqual(float(score), mine[-1][1] + 1e-5)
+            mine.append((int(item), float(score)))
+        self.assertEqual(sorted(best), list(range(USERS)))
+        hits = sum((user, item) in held for user in best for item, _ in best[user])
+        self.assertAlmostEqual(hits / len(held), j["test"], places=5)  # two are held out of every user
+        self.ok("predict", *saved, "--top", 100, "-o", "best.npy")  # as many as there are
+        self.assertIn(b"(60,45", self.read("best.npy")[:128])
+        self.ok("predict", *saved, "--embeddings", "-o", "rows.csv")
+        self.assertEqual(len(self.read("rows.csv").splitlines()), 1 + USERS + ITEMS)
+        self.refused("predict", *saved, "-o", "best.safetensors", says=".csv or .npy")
+        self.refused("predict", *saved, "--scores", says="--scores")
+
     def test_bad_settings_are_refused(self):
         command = ("train", "--data", "tastes.npz", "--model", "lightgcn", "--no-checkpoint")
         self.refused(*command, "--metric", "accuracy", says="does not score recommendations")
         self.refused(*command, "--embedding-decay", -1, says="--embedding-decay")
         self.refused(*command, "--batch-size", 0, says="--batch-size")
+        self.refused(*command, "--positives", "all", says="use users or pairs")
         self.refused(*command, "--activation", "relu", says="activation")
 
 

@@ -1,0 +1,18 @@
+// What a vertex is called in what the program writes: as the source of the data called it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "nacre/data/dataset.h"
+
+namespace nacre::cli {
+
+// Index of the kind of a vertex; 0 where there is only one.
+size_t kind_of(const Dataset& d, int64_t v);
+// Kinds count their vertices by themselves.
+int64_t original_id(const Dataset& d, int64_t v);
+// Its name where it has one, otherwise its number; quoted where a field needs it.
+std::string csv_name(const Dataset& d, int64_t v);
+
+}  // namespace nacre::cli
