@@ -74,9 +74,9 @@ struct Bench {
       ASSERT_TRUE(std::equal(row, row + kWidth, rows + i * kWidth)) << "row " << i;
     }
   }
-  void check_epoch(uint64_t epoch, int64_t first = 0) {
+  void check_epoch(uint64_t epoch, int64_t first = 0, bool more = false) {
     sink.over();
-    loader.begin_epoch(epoch, first);
+    loader.begin_epoch(epoch, first, more);
     for (int64_t b = first; b < loader.num_batches(); ++b) {
       check(next(), epoch, b);
       if (testing::Test::HasFatalFailure()) return;
@@ -95,6 +95,10 @@ std::vector<LoaderOptions> all_options(std::initializer_list<int> in_flight) {
       list.push_back({n, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
   }
   return list;
+}
+
+std::vector<LoaderOptions> few_options() {
+  return {{.in_flight = 0}, {.in_flight = 1}, {.in_flight = 3}, {3, false, false, false}, {.in_flight = 40}};
 }
 
 std::string text(const LoaderOptions& o) {
@@ -126,6 +130,83 @@ TEST_P(Loader, MoreInFlightThanThereAreBatches) {
   bench.check_epoch(1);
   bench.check_epoch(2, bench.loader.num_batches() - 1);
   bench.check_epoch(3, bench.loader.num_batches());
+}
+
+// Epochs one after the other, their borders crossed by what is in flight.
+TEST_P(Loader, GoesOnIntoTheNextEpoch) {
+  for (const LoaderOptions& options : few_options()) {
+    SCOPED_TRACE(text(options));
+    Bench bench(options);
+    bench.check_epoch(4, 2, true);
+    bench.check_epoch(5, 0, true);
+    bench.check_epoch(6, 0, true);
+    bench.check_epoch(7);
+    bench.check_epoch(8);
+    if (HasFatalFailure()) return;
+    EXPECT_LE(bench.sink.slots_used, options.in_flight + 1);
+    EXPECT_LE(bench.sink.most_at_once, options.in_flight + 1);
+    EXPECT_ANY_THROW(bench.next());
+  }
+}
+
+TEST_P(Loader, AnotherEpochThanTheOneAhead) {
+  for (const LoaderOptions& options : few_options()) {
+    SCOPED_TRACE(text(options));
+    Bench bench(options);
+    bench.check_epoch(4, 0, true);
+    bench.check_epoch(4, 0, true);  // again
+    bench.check_epoch(5, 3, true);  // not from its beginning
+    bench.check_epoch(9, 0, true);
+    bench.check_epoch(8, 0, true);
+    for (const int64_t taken : {1, 7}) {  // and stopped on the way
+      bench.loader.begin_epoch(9, 0, true);
+      for (int64_t b = 0; b < std::min(taken, bench.loader.num_batches() - 1); ++b) bench.check(bench.next(), 9, b);
+      bench.check_epoch(10, 0, true);
+    }
+    if (HasFatalFailure()) return;
+    bench.sink.over();
+    bench.loader.begin_epoch(11, 0, true);  // found, and never asked for
+  }
+}
+
+TEST_P(Loader, TheNextEpochIsMadeReadyWhereOneFollows) {
+  if (GetParam() == 1) return;
+  for (const bool more : {false, true}) {
+    std::atomic<int> prepared{0};
+    Bench bench({.in_flight = 2}, neighbours(), [&](const Sample&) {
+      ++prepared;
+      return nullptr;
+    });
+    bench.check_epoch(1, 0, more);
+    const auto want = static_cast<int>(bench.loader.num_batches()) + (more ? 2 : 0);
+    for (int i = 0; i < 5000 && prepared < want; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(prepared, want);
+    bench.check_epoch(2);
+    EXPECT_EQ(prepared, 2 * bench.loader.num_batches());  // none of them twice
+  }
+}
+
+TEST_P(Loader, ErrorsOfTheNextEpochWaitForTheirTurn) {
+  for (const LoaderOptions& options : few_options()) {
+    SCOPED_TRACE(text(options));
+    Bench bench(options, neighbours(), [](const Sample& sample) -> std::shared_ptr<void> {
+      BatchOrder seeds = Bench::order();
+      seeds.begin_epoch(3);
+      const auto wrong = seeds.batch(1);
+      if (std::equal(wrong.begin(), wrong.end(), sample.vertices.data())) throw std::runtime_error("batch 1");
+      return nullptr;
+    });
+    bench.check_epoch(2, 0, true);
+    bench.sink.over();
+    bench.loader.begin_epoch(3, 0, true);
+    bench.check(bench.next(), 3, 0);
+    EXPECT_THROW(bench.next(), std::runtime_error);
+    bench.check(bench.next(), 3, 2);
+    bench.check_epoch(2, 0, true);
+    bench.check_epoch(4);  // errors that nobody asked for are dropped
+    if (HasFatalFailure()) return;
+  }
 }
 
 TEST_P(Loader, SubgraphsOfTheSamplersThatDrawSeeds) {

@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "nacre/schedule/stage.h"
@@ -56,7 +57,8 @@ class BatchJob {
   bool failed() const { return error_ != nullptr; }
   // Nothing more is to be run.
   bool complete() const;
-  int64_t index() const { return index_; }
+  // Earlier ones first: the epoch, and the batch in it.
+  std::pair<uint64_t, int64_t> turn() const { return {epoch_, index_}; }
   // Of a complete batch: throws what a subtask threw.
   Batch take();
 

@@ -1,5 +1,7 @@
 #include "nacre/schedule/batch_loader.h"
 
+#include <array>
+
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
 #include "nacre/schedule/scheduler.h"
@@ -9,7 +11,7 @@ namespace nacre {
 struct BatchLoader::State {
   State(const Sampler& sampler, BatchOrder seeds, Tensor features, FeatureSink& sink, const LoaderOptions& options,
         Prepare prepare)
-      : order(std::move(seeds)), context(sampler, std::move(features), sink, options, std::move(prepare)) {
+      : orders{seeds, std::move(seeds)}, context(sampler, std::move(features), sink, options, std::move(prepare)) {
     NACRE_CHECK(options.in_flight >= 0, "a negative number of batches in flight");
     if (options.in_flight > 0) scheduler = std::make_unique<Scheduler>(context);
   }
@@ -17,18 +19,21 @@ struct BatchLoader::State {
   Batch serial_batch();
   void serial_sample(int64_t index);
   void serial_features(Batch& batch);
+  BatchOrder& order_of(uint64_t e) { return orders[e % 2]; }
+  void make_following();
 
-  BatchOrder order;
+  std::array<BatchOrder, 2> orders;  // of the epoch and of the one that follows
   LoaderContext context;
   std::unique_ptr<Scheduler> scheduler;      // batches in flight
   std::unique_ptr<BatchSampler> one_by_one;  // none
   uint64_t epoch = 0;
-  int64_t next = 0;
+  int64_t next = 0;   // without a scheduler
+  bool more = false;  // an epoch follows that the scheduler was not told of
 };
 
 // S, R, K, T and the hook, one after the other, on the calling thread; K's rows in parallel.
 Batch BatchLoader::State::serial_batch() {
-  NACRE_CHECK(next < order.num_batches(), "the epoch has no more batches");
+  NACRE_CHECK(next < order_of(epoch).num_batches(), "the epoch has no more batches");
   const int64_t begin = steady_ns();
   Batch batch;
   batch.index = next++;
@@ -49,7 +54,7 @@ void BatchLoader::State::serial_sample(int64_t index) {
     {
       const StageSpan span(context.clock, Stage::pick, h);
       if (h == 0) {
-        one_by_one->begin(context.sampler.draws_seeds() ? std::span<const NodeId>() : order.batch(index),
+        one_by_one->begin(context.sampler.draws_seeds() ? std::span<const NodeId>() : order_of(epoch).batch(index),
                           {epoch, static_cast<uint64_t>(index)});
       }
       one_by_one->pick(h);
@@ -89,18 +94,33 @@ BatchLoader::BatchLoader(const Sampler& sampler, BatchOrder order, Tensor featur
 
 BatchLoader::~BatchLoader() = default;
 
-int64_t BatchLoader::num_batches() const { return state_->order.num_batches(); }
+int64_t BatchLoader::num_batches() const { return state_->orders[0].num_batches(); }
 
-void BatchLoader::begin_epoch(uint64_t epoch, int64_t first) {
+void BatchLoader::begin_epoch(uint64_t epoch, int64_t first, bool more) {
   State& s = *state_;
-  if (s.scheduler) s.scheduler->stop();  // its batches read the order of the epoch before
+  const bool follows = epoch == s.epoch + 1 && first == 0;
   s.epoch = epoch;
   s.next = first;
-  s.order.begin_epoch(epoch);
-  if (s.scheduler) s.scheduler->begin(s.order, epoch, first);
+  s.more = more;
+  if (follows && s.scheduler && s.scheduler->followed() && s.scheduler->left() == 0) return s.scheduler->go_on();
+  if (s.scheduler) s.scheduler->stop();  // its batches read their epochs' orders
+  s.order_of(epoch).begin_epoch(epoch);
+  if (s.scheduler) s.scheduler->begin(s.order_of(epoch), epoch, first);
 }
 
-Batch BatchLoader::next() { return state_->scheduler ? state_->scheduler->next() : state_->serial_batch(); }
+// Its order takes a while to draw: not before it is wanted, when others are under way.
+void BatchLoader::State::make_following() {
+  if (!more || scheduler->left() > context.options.in_flight) return;
+  more = false;
+  order_of(epoch + 1).begin_epoch(epoch + 1);
+  scheduler->follow(order_of(epoch + 1));
+}
+
+Batch BatchLoader::next() {
+  if (!state_->scheduler) return state_->serial_batch();
+  state_->make_following();
+  return state_->scheduler->next();
+}
 
 LoaderTimes BatchLoader::times() const {
   LoaderTimes times = state_->context.clock.times();

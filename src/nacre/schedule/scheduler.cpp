@@ -43,22 +43,45 @@ void Scheduler::begin(const BatchOrder& order, uint64_t epoch, int64_t first) {
   epoch_ = epoch;
   batches_ = order.num_batches();
   started_ = next_ = first;
+  before_ = 0;
   start_up_to(first + context_.options.in_flight);
+}
+
+void Scheduler::follow(const BatchOrder& order) {
+  const Lock lock(mutex_);
+  NACRE_CHECK(order.num_batches() == batches_, "epochs of different lengths");
+  following_ = &order;
+  start_up_to(next_ + context_.options.in_flight);
+}
+
+void Scheduler::go_on() {
+  const Lock lock(mutex_);
+  NACRE_CHECK(following_ != nullptr && next_ == batches_, "the epoch is not over, or none follows it");
+  order_ = std::exchange(following_, nullptr);
+  ++epoch_;
+  before_ += batches_;
+  started_ -= batches_;
+  next_ = 0;
+  start_up_to(context_.options.in_flight);
 }
 
 // A batch takes the slot of the one in_flight + 1 before it, which is over.
 void Scheduler::start_up_to(int64_t end) {
-  for (; started_ < std::min(end, batches_); ++started_) {
-    const auto seeds = context_.sampler.draws_seeds() ? std::span<const NodeId>() : order_->batch(started_);
+  const int64_t known = following_ != nullptr ? 2 * batches_ : batches_;
+  for (; started_ < std::min(end, known); ++started_) {
+    const bool follows = started_ >= batches_;
+    const int64_t index = follows ? started_ - batches_ : started_;
+    const BatchOrder& order = follows ? *following_ : *order_;
+    const auto seeds = context_.sampler.draws_seeds() ? std::span<const NodeId>() : order.batch(index);
     BatchJob& job = job_of(started_);
-    job.start(started_, seeds, epoch_, ready_);
+    job.start(index, seeds, follows ? epoch_ + 1 : epoch_, ready_);
     queue(job);
   }
   call_workers();
 }
 
 void Scheduler::queue(BatchJob& job) {
-  for (const Subtask& task : ready_) queue_.insert({{job.index(), urgency(task.kind)}, {&job, task}});
+  for (const Subtask& task : ready_) queue_.insert({{job.turn(), urgency(task.kind)}, {&job, task}});
   ready_.clear();
 }
 
@@ -146,7 +169,8 @@ Batch Scheduler::next() {
 void Scheduler::stop() {
   Lock lock(mutex_);
   queue_.clear();
-  batches_ = 0;
+  batches_ = next_ = 0;
+  following_ = nullptr;
   stopping_ = true;
   changed_.wait(lock, [this] { return running_ == 0; });
   stopping_ = false;

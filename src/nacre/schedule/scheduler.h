@@ -20,8 +20,15 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // The order's spans must stay valid until stop().
+  // Orders must stay as they are until stop(), or until all their batches were taken.
   void begin(const BatchOrder& order, uint64_t epoch, int64_t first);
+  // The epoch after this one has the same number of batches: its first ones are in flight beside the last ones of this.
+  void follow(const BatchOrder& order);
+  bool followed() const { return following_ != nullptr; }
+  // The epoch that follows begins; all batches of the one before it were taken.
+  void go_on();
+  // Of the epoch: batches to be taken.
+  int64_t left() const { return batches_ - next_; }
   Batch next();
   // Nothing runs any more, nothing is left; batches nobody took are gone.
   void stop();
@@ -32,9 +39,9 @@ class Scheduler {
     Subtask task;
   };
   using Lock = std::unique_lock<std::mutex>;
-  using Queue = std::multimap<std::pair<int64_t, int>, Entry>;
+  using Queue = std::multimap<std::pair<std::pair<uint64_t, int64_t>, int>, Entry>;
 
-  BatchJob& job_of(int64_t index) { return *jobs_[static_cast<size_t>(index) % jobs_.size()]; }
+  BatchJob& job_of(int64_t number) { return *jobs_[static_cast<size_t>(number + before_) % jobs_.size()]; }
   void start_up_to(int64_t end);
   void queue(BatchJob& job);
   void call_workers();
@@ -45,9 +52,12 @@ class Scheduler {
 
   LoaderContext& context_;
   std::vector<std::unique_ptr<BatchJob>> jobs_;  // by slot
+  // The caller's alone. Batches are numbered from the beginning of the epoch into the one that follows.
   const BatchOrder* order_ = nullptr;
+  const BatchOrder* following_ = nullptr;
   uint64_t epoch_ = 0;
   int64_t batches_ = 0, started_ = 0, next_ = 0;
+  int64_t before_ = 0;  // batches of epochs gone on from
 
   std::mutex mutex_;  // of everything below, and of the jobs' dependencies
   std::condition_variable changed_;

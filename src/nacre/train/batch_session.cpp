@@ -210,7 +210,7 @@ BatchOrder BatchSession::batch_order() const {
 }
 
 void BatchSession::begin_epoch(int64_t epoch, int64_t first) {
-  loader_->begin_epoch(static_cast<uint64_t>(epoch), first);
+  loader_->begin_epoch(static_cast<uint64_t>(epoch), first, epoch + 1 < expected_epochs_);
 }
 
 struct BatchSession::ReadyBatch {

@@ -55,6 +55,7 @@ class BatchSession : public VertexModel {
   Optimizer& optimizer() override { return learner_->optimizer(); }
   void weights_changed() override { learner_->weights_changed(); }
   int64_t steps_per_epoch() const override;
+  void expect_epochs(int64_t epochs) override { expected_epochs_ = epochs; }
   void begin_epoch(int64_t epoch, int64_t first) override;
   void queue_step(int64_t step, double lr) override;
   void take_losses(double& sum) override;
@@ -123,6 +124,7 @@ class BatchSession : public VertexModel {
   std::deque<std::pair<DeviceEvent, DeviceEvent>> spans_;
   StepTimes step_times_;
   bool draws_on_device_ = false;
+  int64_t expected_epochs_ = 0;
   int64_t largest_arena_ = 0;
   struct BatchBytes {
     int64_t rows = 0, blocks = 0, forms = 0;  // features; the sample's arrays; what kernels walk

@@ -36,6 +36,8 @@ class Trainee {
   virtual void weights_changed() = 0;
 
   virtual int64_t steps_per_epoch() const { return 1; }
+  // Epochs will follow one another until so many are done: steps of one may be made ready beside the one before it.
+  virtual void expect_epochs(int64_t /*epochs*/) {}
   // The steps from `first` to the end of the epoch come next, one by one.
   virtual void begin_epoch(int64_t /*epoch*/, int64_t /*first*/) {}
   // One forward and backward pass and the optimiser's update; `step` counts from the beginning of the run. A device

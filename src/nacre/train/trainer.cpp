@@ -111,6 +111,7 @@ class Loop {
     MetricsFile metrics(metrics_path, state_.epoch);
     Progress progress("training", config_.epochs);
     last_save_ = now_seconds();
+    trainee_.expect_epochs(config_.epochs);
     while (state_.epoch < config_.epochs && !stop_early() && !SignalGuard::asked_to_stop()) {
       if (epoch(metrics, progress)) maybe_save();
     }

@@ -41,8 +41,8 @@ DeviceSampling::DeviceSampling(std::shared_ptr<GpuLoader> loader, const Sampler&
     : hops_(sampler.layers()),
       options_(options),
       sampler_(std::move(loader), sampler, GpuSampler::Place::device),
-      order_(std::move(order)) {
-  order_.begin_epoch(epoch_);
+      orders_{order, std::move(order)} {
+  for (size_t i = 0; i < 2; ++i) orders_[i].begin_epoch(epochs_[i]);
 }
 
 std::unique_ptr<BatchSampler> DeviceSampling::make_batch_sampler() {
@@ -53,29 +53,37 @@ Sample DeviceSampling::take(std::span<const NodeId> seeds, const SampleKey& key)
   DeviceSample sample;
   {
     const std::lock_guard lock(mutex_);
-    if (key.epoch != epoch_) {
-      drawn_.clear();
-      epoch_ = key.epoch;
-      order_.begin_epoch(epoch_);
-    }
-    if (!drawn_.contains(key.batch)) draw(seeds, key);
-    sample = std::move(drawn_.extract(key.batch).mapped());
+    know(key.epoch);
+    const Turn turn{key.epoch, key.batch};
+    if (!drawn_.contains(turn)) draw(seeds, key);
+    sample = std::move(drawn_.extract(turn).mapped());
   }
   return sampler_.to_host(sample, options_.parts);
+}
+
+// What was drawn of other epochs than this and the one before it is not wanted any more.
+void DeviceSampling::know(uint64_t epoch) {
+  uint64_t& known = epochs_[epoch % 2];
+  if (known == epoch) return;
+  known = epoch;
+  orders_[epoch % 2].begin_epoch(epoch);
+  std::erase_if(drawn_, [&](const auto& entry) { return entry.first.first + 1 != epoch; });
 }
 
 void DeviceSampling::draw(std::span<const NodeId> seeds, const SampleKey& key) {
   std::vector<GpuSampler::Batch> batches = {{seeds, key}};
   const auto first = static_cast<int64_t>(key.batch);
+  const BatchOrder& order = orders_[key.epoch % 2];
   // Batches of another order have no others that follow them.
-  const bool known = first < order_.num_batches() && std::ranges::equal(order_.batch(first), seeds);
-  const int64_t last = known ? std::min(first + options_.ahead, order_.num_batches()) : first + 1;
+  const bool known = first < order.num_batches() && std::ranges::equal(order.batch(first), seeds);
+  const int64_t last = known ? std::min(first + options_.ahead, order.num_batches()) : first + 1;
   for (int64_t i = first + 1; i < last; ++i) {
-    if (!drawn_.contains(static_cast<uint64_t>(i)))
-      batches.push_back({order_.batch(i), {key.epoch, static_cast<uint64_t>(i)}});
+    if (!drawn_.contains({key.epoch, static_cast<uint64_t>(i)}))
+      batches.push_back({order.batch(i), {key.epoch, static_cast<uint64_t>(i)}});
   }
   std::vector<DeviceSample> samples = sampler_.sample(batches);
-  for (size_t i = 0; i < samples.size(); ++i) drawn_[batches[i].key.batch] = std::move(samples[i]);
+  for (size_t i = 0; i < samples.size(); ++i)
+    drawn_[{batches[i].key.epoch, batches[i].key.batch}] = std::move(samples[i]);
 }
 
 }  // namespace nacre

@@ -1,9 +1,11 @@
 // The loader's batches drawn on a device: several ahead at once, brought to the host one by one.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "nacre/engine/gpu/sampler.h"
 
@@ -25,15 +27,19 @@ class DeviceSampling : public std::enable_shared_from_this<DeviceSampling> {
   int hops() const { return hops_; }
 
  private:
+  using Turn = std::pair<uint64_t, uint64_t>;  // epoch, batch
+
+  void know(uint64_t epoch);
   void draw(std::span<const NodeId> seeds, const SampleKey& key);
 
   int hops_;
   Options options_;
   std::mutex mutex_;
   GpuSampler sampler_;
-  BatchOrder order_;
-  uint64_t epoch_ = 0;
-  std::map<uint64_t, DeviceSample> drawn_;  // of the epoch, by batch
+  // A loader goes from one epoch into the next: batches of both are asked for side by side.
+  std::array<BatchOrder, 2> orders_;  // of epochs 2 k and 2 k + 1
+  std::array<uint64_t, 2> epochs_{0, 1};
+  std::map<Turn, DeviceSample> drawn_;  // of these epochs
 };
 
 }  // namespace nacre
