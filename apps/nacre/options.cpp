@@ -166,6 +166,12 @@ void add_execution_options(Command command, RunConfig& c) {
                   "dst-id=1,edge-id=32, or a plan file")
       .show_default()
       .group("Execution");
+  command
+      .add_option("--recompute", c.recompute,
+                  "values of the forward pass that are dropped and computed again in the backward pass:\n"
+                  "auto (where it saves much memory for little time) or fit (only if the run would not fit)")
+      .show_default()
+      .group("Execution");
   command.add_flag("--deterministic", c.deterministic, "the same bits on any machine: plans by rules, not by timing")
       .group("Execution");
   command.add_flag("!--no-plan-cache", c.plan_cache, "search anew, and do not keep the plan").group("Execution");
@@ -290,7 +296,7 @@ void apply_execution(const RunConfig& c) {
   if (c.threads < 0) throw UserError("--threads", "must not be negative");
   if (c.threads > 0) set_num_threads(c.threads);
   choose_device(c.device, c.precision);
-  check_plan(c.plan);
+  check_plan(c);
   if (c.mode != "full" && c.mode != "minibatch")
     throw UserError("--mode", "'" + c.mode + "' means nothing", "use full or minibatch");
   check_places(c);

@@ -120,7 +120,7 @@ RunConfig session_config(const PlanCommand& c) {
   RunConfig config = c.config;
   if (config.device != kTypical) return config;
   gemm_precision(config.precision);
-  check_plan(config.plan);
+  check_plan(config);
   config.device = "cpu";
   config.precision = "f32";
   config.plan = "off";

@@ -7,6 +7,9 @@
 #include <cmath>
 
 #include "data/fixtures.h"
+#include "nacre/device/null_device.h"
+#include "nacre/engine/gpu/gpu_backend.h"
+#include "support/big_graphs.h"
 #include "train/runs.h"
 
 namespace nacre::test {
@@ -60,6 +63,30 @@ TEST(Session, RunsExactlyWithinItsBillAndNotBelow) {
   EXPECT_EQ(config.memory_limit, least - 1);
   Session refused(small_data(), config);
   EXPECT_USER_ERROR(refused.start(), "--memory-limit");
+}
+
+// On a GPU, values of a graph this large are worth it; left to need, none is dropped while the memory lasts.
+TEST(Planner, ComputesAgainWhereAskedOnly) {
+  const Graph graph = typed_weighted_graph({.vertices = 40000, .edges = 60000});
+  ModelOptions model = complete_options({.model = "gcn", .layers = 3, .in_dim = 100, .hidden = 256, .out_dim = 10});
+  model.training = true;
+  Dfg dfg = build_model(model);
+  differentiate(dfg);
+  const Blocks blocks = Blocks::full(graph, 3);
+  const auto loader =
+      std::make_shared<GpuLoader>(make_null_device(typical_gpu()), [](const auto&) { return std::string(); });
+  const auto context = std::make_shared<GpuContext>(loader, std::make_shared<GraphViews>(), GpuOptions{});
+  RunConfig config;
+  config.deterministic = true;
+  const auto dropped = [&] {
+    return plan_training(dfg, blocks, make_gpu_backend(context), plan_request(config, 10, ""), {}).dropped;
+  };
+  ASSERT_EQ(dropped().size(), 1);
+  EXPECT_EQ(dropped()[0].value, "relu@layers.0.lin.bias");
+  config.recompute = "fit";
+  EXPECT_TRUE(dropped().empty());
+  config.memory_limit = 100 << 20;
+  EXPECT_FALSE(dropped().empty());
 }
 
 // Less memory is met by computing values again, with the same losses to the bit; no memory at all is refused.

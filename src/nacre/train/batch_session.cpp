@@ -142,13 +142,7 @@ void BatchSession::make_plans(const SessionNeeds& needs) {
   for (size_t i = 0; i < trials.size(); ++i) {
     blocks.push_back({Blocks(trials[i].blocks), [this, &values, i](Executor& e) { bind(e, values[i]); }});
   }
-  PlanRequest request;
-  request.plan = run_.config.plan;
-  request.deterministic = run_.config.deterministic;
-  request.epochs = static_cast<int>(std::min<int64_t>(1 << 30, run_.config.epochs * steps_per_epoch()));
-  request.memory_limit = run_.config.memory_limit;
-  request.use_cache = run_.config.plan_cache;
-  request.resumed_plan = needs.resumed_plan;
+  const PlanRequest request = plan_request(run_.config, run_.config.epochs * steps_per_epoch(), needs.resumed_plan);
   planning_ = plan_batches(dfg_, blocks, device_.backend, request);
   trial_memory_.clear();
   runner_ = std::make_unique<BlockRunner>(planning_.plan, device_.backend);

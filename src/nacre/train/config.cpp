@@ -124,6 +124,7 @@ std::string config_json(const RunConfig& c) {
                     {"mode", c.mode},
                     {"threads", c.threads},
                     {"plan", c.plan},
+                    {"recompute", c.recompute},
                     {"deterministic", c.deterministic},
                     {"memory_limit", c.memory_limit}};
   if (c.mode == "minibatch") {

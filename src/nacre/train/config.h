@@ -43,7 +43,8 @@ struct RunConfig {
   std::string plan = "auto";                 // see planner.h
   bool deterministic = false;                // the same weights, to the bit, on any machine and number of threads
   bool plan_cache = true;
-  int64_t memory_limit = 0;  // bytes; 0 = what the machine has free
+  std::string recompute = "auto";  // values dropped and computed again: auto, or fit, where a run would not fit
+  int64_t memory_limit = 0;        // bytes; 0 = what the machine has free
 };
 
 // Settings as JSON: everything, for config.json; without how it was executed, for the weights file (the same weights

@@ -117,7 +117,7 @@ void drop_values(PlanAnswer& answer, const Dfg& dfg, const Ground& ground, Backe
                  const PlanRequest& request) {
   const Blocks& blocks = ground.trials[ground.typical].blocks;
   DropOptions how = drop_options(backend);
-  if (ground.changing || request.plan != "auto") how.least_saved = 1;
+  if (ground.changing || request.plan != "auto" || !request.recompute) how.least_saved = 1;
   how.limit = memory_for(request, backend);
   PlanOptions options = answer.plan.options;
   answer.dropped = choose_dropped(dfg, blocks, options, how);
@@ -194,10 +194,24 @@ bool is_plan_name(const std::string& text) {
   return text == "auto" || text == "off" || named_options(text).has_value();
 }
 
-void check_plan(const std::string& text) {
-  if (is_plan_name(text) || std::filesystem::is_regular_file(text)) return;
-  throw UserError("--plan", "'" + text + "' is neither a plan nor a file",
+void check_plan(const RunConfig& c) {
+  if (c.recompute != "auto" && c.recompute != "fit")
+    throw UserError("--recompute", "'" + c.recompute + "' means nothing", "use auto or fit");
+  if (is_plan_name(c.plan) || std::filesystem::is_regular_file(c.plan)) return;
+  throw UserError("--plan", "'" + c.plan + "' is neither a plan nor a file",
                   "use auto, off, vertex, edge, tensor, a table such as dst-id=1,edge-id=32, or a plan file");
+}
+
+PlanRequest plan_request(const RunConfig& c, int64_t epochs, const std::string& resumed_plan) {
+  PlanRequest request;
+  request.plan = c.plan;
+  request.deterministic = c.deterministic;
+  request.epochs = static_cast<int>(std::min<int64_t>(epochs, 1 << 30));
+  request.memory_limit = c.memory_limit;
+  request.use_cache = c.plan_cache;
+  request.recompute = c.recompute == "auto";
+  request.resumed_plan = resumed_plan;
+  return request;
 }
 
 namespace {

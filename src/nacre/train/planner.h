@@ -13,6 +13,7 @@
 
 #include "nacre/engine/executor.h"
 #include "nacre/plan/drop.h"
+#include "nacre/train/config.h"
 
 namespace nacre {
 
@@ -22,10 +23,14 @@ struct PlanRequest {
   int epochs = 200;
   int64_t memory_limit = 0;  // bytes; 0 = what the machine has free
   bool use_cache = true;
+  bool recompute = true;     // auto drops values where that saves much memory for little time; always if it must
   std::string resumed_plan;  // plan file of the run that is continued
   // Of the predicted time of the epochs, for timing kernels; preparing them takes about half as much again.
   double budget_share = 0.01;
 };
+
+// As a run's settings ask for; `epochs` counts steps.
+PlanRequest plan_request(const RunConfig& config, int64_t epochs, const std::string& resumed_plan);
 
 struct PlanAnswer {
   Plan plan;
@@ -54,7 +59,8 @@ bool shrink_plan(PlanAnswer& answer, const Dfg& dfg, const Blocks& blocks, const
 
 // What --plan may say besides a file; throws UserError when `text` is a table that means nothing.
 bool is_plan_name(const std::string& text);
-// Throws UserError when `text` is neither that nor a file, so that a program can ask before it reads the data.
-void check_plan(const std::string& text);
+// Throws UserError when --plan is neither that nor a file, or --recompute means nothing, so that a program can ask
+// before it reads the data.
+void check_plan(const RunConfig& config);
 
 }  // namespace nacre

@@ -195,28 +195,10 @@ Blocks RecommendSession::batch_blocks(int64_t batch) const {
 }
 
 Plan RecommendSession::training_plan(const Dfg& dfg, const std::string& resumed_plan) {
-  PlanRequest request;
-  request.plan = config_.plan;
-  request.deterministic = config_.deterministic;
-  request.epochs = static_cast<int>(std::min<int64_t>(config_.epochs * batches_->num_batches(), 1 << 30));
-  request.memory_limit = config_.memory_limit;
-  request.use_cache = config_.plan_cache;
-  const Blocks blocks = batch_blocks(0);
+  const PlanRequest request = plan_request(config_, config_.epochs * batches_->num_batches(), resumed_plan);
   // What is timed on the first batch is dropped with its back end.
-  const std::shared_ptr<Backend> backend = device_.backend->scoped();
-  const auto bind_leaves = [this](Executor& executor) { bind_training(executor); };
-  if (!resumed_plan.empty()) {
-    try {
-      request.plan = resumed_plan;
-      planning_ = plan_training(dfg, blocks, backend, request, bind_leaves);
-      planning_.plan.name = config_.plan;
-      return planning_.plan;
-    } catch (const UserError& error) {
-      log_warning(std::string(error.what()) + "; planning afresh");
-      request.plan = config_.plan;
-    }
-  }
-  planning_ = plan_training(dfg, blocks, backend, request, bind_leaves);
+  planning_ = plan_training(dfg, batch_blocks(0), device_.backend->scoped(), request,
+                            [this](Executor& executor) { bind_training(executor); });
   return planning_.plan;
 }
 

@@ -65,13 +65,7 @@ void Session::fit(const Dfg& dfg) {
 
 Plan Session::training_plan(const Dfg& dfg, const std::string& resumed_plan) {
   make_targets();
-  PlanRequest request;
-  request.plan = run_.config.plan;
-  request.deterministic = run_.config.deterministic;
-  request.epochs = run_.config.epochs;
-  request.memory_limit = run_.config.memory_limit;
-  request.use_cache = run_.config.plan_cache;
-  request.resumed_plan = resumed_plan;
+  const PlanRequest request = plan_request(run_.config, run_.config.epochs, resumed_plan);
   planning_ = plan_training(dfg, *blocks_, device_.backend, request, [this](Executor& executor) { bind(executor); });
   return planning_.plan;
 }
