@@ -73,6 +73,19 @@ TEST(Factors, RowFactorsGoBehindProducts) {
             "output z %7\n");
 }
 
+// One row for all vertices is no row of theirs.
+TEST(Factors, ScaledParametersStay) {
+  const Dfg dfg = parse_dfg(
+      "dfg products\n"
+      "%0 = input : v0[] name=s\n"
+      "%1 = param : p[4] name=x\n"
+      "%2 = param : v0[2] name=g\n"
+      "%3 = mul(%1, %0) : v0[4]\n"
+      "%4 = weight_grad(%3, %2) : p[4,2]\n"
+      "output z %4\n");
+  EXPECT_EQ(print_dfg(delay_row_factors(dfg)), print_dfg(prune(dfg)));
+}
+
 TEST(Factors, FactorsOfSumsGoToTheSums) {
   const std::string sum =
       "dfg products\n"

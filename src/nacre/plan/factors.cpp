@@ -101,7 +101,7 @@ NodeRef scaled_row(const Dfg& dfg, NodeRef i, const std::vector<char>& constant)
   const Node& node = dfg[i];
   if (node.op != Op::mul || !on_vertices(node) || node.type.dims.size() != 1) return -1;
   const NodeRef x = node.inputs[0], s = node.inputs[1];
-  const bool scalar = is_row_scalar(dfg[s]) && dfg[x].type.dims == node.type.dims;
+  const bool scalar = is_row_scalar(dfg[s]) && on_vertices(dfg[x]) && dfg[x].type.dims == node.type.dims;
   return scalar && !is_sum_of_edges(dfg[x]) && constant[static_cast<size_t>(x)] == 0 ? x : -1;
 }
 
