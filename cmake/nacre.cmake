@@ -48,9 +48,10 @@ function(nacre_test name)
   target_link_libraries(test_${name} PRIVATE ${arg_LINKS} GTest::gtest_main)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   nacre_flags(test_${name})
-  if(NOT arg_BUSY)
-    target_compile_options(test_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-    nacre_compile_quickly(test_${name})
+  if(arg_BUSY)
+    target_compile_options(test_${name} PRIVATE $<$<CONFIG:Release>:-O2>)
+  else()
+    nacre_compile_quickly(test_${name} -O1)
   endif()
   if(NACRE_SANITIZE AND "slow" IN_LIST arg_LABELS)
     set_target_properties(test_${name} PROPERTIES EXCLUDE_FROM_ALL ON)
@@ -71,10 +72,13 @@ function(nacre_test name)
   endif()
 endfunction()
 
-# Sanitized code of templates takes long to optimise: for targets whose own code need not be fast.
+# nacre_compile_quickly(TARGET [FLAG]): for targets whose own code need not be fast. Sanitized code of templates takes
+# long to optimise and is not; release builds take FLAG instead of their usual level.
 function(nacre_compile_quickly target)
   if(NACRE_SANITIZE)
     target_compile_options(${target} PRIVATE -O0)
+  else()
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${ARGN}>)
   endif()
 endfunction()
 
