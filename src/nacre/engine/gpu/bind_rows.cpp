@@ -146,7 +146,7 @@ bool weights_in_order(const GpuKernel& g) {
 
 int64_t ordered_bytes(const GpuKernel& g) { return aligned(g.graph().num_edges() * g.kernel.heads * 4); }
 
-EdgeOrder order_of(const GpuKernel& g) {
+KeptOrder order_of(const GpuKernel& g) {
   const cpu::RowView& view = *rows_view(g).host;
   return {view.edge_id, view.row_ptr[view.rows], fmt::format("weights {}", static_cast<const void*>(&view))};
 }

@@ -285,7 +285,7 @@ void GpuPairs::prepare(const GpuKernel& k, StepList& steps, NodeRef scale, Sum& 
   args.scale = static_cast<const float*>(k.pointer(scale));
   const int64_t edges = pairs_->edge.size();
   if (scale >= 0 && constant_edges(k, scale)) {
-    const EdgeOrder order = {pairs_->edge.data(), edges, key("weights")};
+    const KeptOrder order = {pairs_->edge.data(), edges, key("weights")};
     args.scale = static_cast<const float*>(kept_edges(k, scale, order).memory.get());
     args.by_entry = true;
     if (!steps.sizing()) steps.then(order_kept_edges(k, scale, order));

@@ -42,7 +42,7 @@ Step order_edges(const GpuKernel& g, NodeRef value, const EdgeId* edges, int64_t
   return g.context.launch(source.source, blocks_for(count, source), args);
 }
 
-GpuContext::Derived& kept_edges(const GpuKernel& g, NodeRef value, const EdgeOrder& order) {
+GpuContext::Derived& kept_edges(const GpuKernel& g, NodeRef value, const KeptOrder& order) {
   // Layers over the same graph have the same constants: the order says which graph, the layer's number nothing.
   const std::string key =
       order.key + " " +
@@ -51,7 +51,7 @@ GpuContext::Derived& kept_edges(const GpuKernel& g, NodeRef value, const EdgeOrd
 }
 
 // Edge numbers come from the host piece by piece and are not kept.
-Step order_kept_edges(const GpuKernel& g, NodeRef value, const EdgeOrder& order) {
+Step order_kept_edges(const GpuKernel& g, NodeRef value, const KeptOrder& order) {
   GpuContext::Derived& kept = kept_edges(g, value, order);
   std::vector<std::pair<int64_t, Step>> pieces;
   const int64_t piece = std::min(kPiece, order.entries);

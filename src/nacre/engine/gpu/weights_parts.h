@@ -7,7 +7,7 @@
 namespace nacre {
 
 // An order of edges: the position of each entry's edge, on the host, and a name for it.
-struct EdgeOrder {
+struct KeptOrder {
   const EdgeId* edges;
   int64_t entries;
   std::string key;
@@ -18,7 +18,7 @@ bool constant_edges(const GpuKernel& g, NodeRef value);
 // Rows of the value, `width` numbers each, of `count` entries whose edges are at `edges` in device memory.
 Step order_edges(const GpuKernel& g, NodeRef value, const EdgeId* edges, int64_t count, void* to);
 // A constant in that order, kept for all steps, and the step that brings it there once it has been computed.
-GpuContext::Derived& kept_edges(const GpuKernel& g, NodeRef value, const EdgeOrder& order);
-Step order_kept_edges(const GpuKernel& g, NodeRef value, const EdgeOrder& order);
+GpuContext::Derived& kept_edges(const GpuKernel& g, NodeRef value, const KeptOrder& order);
+Step order_kept_edges(const GpuKernel& g, NodeRef value, const KeptOrder& order);
 
 }  // namespace nacre
