@@ -38,6 +38,15 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
 USES = re.compile(r"\bUSES\b([^)]*?)(?:\b[A-Z]{2,}\b|\))", re.S)
 # Beside the C++ library: what the system's C library offers.
 SYSTEM = re.compile(r"[a-z_0-9]+|(?:sys|linux)/[a-z_]+\.h|(?:fcntl|unistd|signal|immintrin|time)\.h")
+# Types as headers define them: not indented, whatever the namespace.
+NAMESPACE = re.compile(r"^namespace ([\w:]+) {", re.M)
+TYPE = re.compile(r"^(?:struct|class|enum class|enum) (\w+)\b[^;{]*{", re.M)
+
+
+def types_of(text):
+    for match in TYPE.finditer(text):
+        spaces = NAMESPACE.findall(text, 0, match.start())
+        yield f"{spaces[-1] if spaces else ''}::{match.group(1)}"
 
 
 def closure(room, direct):
@@ -69,6 +78,15 @@ def main():
         uses[room] = uses.get(room, set()) | named
         for name in sorted(named - closure(room, MAY_USE)):
             problems.append(f"{path}: room '{room}' may not use '{name}'")
+
+    # One name for two types is no error of any compiler, and the linker takes one of them for both.
+    defined = {}
+    for path in tree.files(".h"):
+        if room_of(path) is None:
+            continue
+        for name in types_of(tree.read(path)):
+            if defined.setdefault(name, path) != path:
+                problems.append(f"{path}: {name} is also the name of a type in {defined[name]}")
 
     for path in tree.files(".h", ".cpp", ".cu", ".cuh"):
         room = room_of(path)

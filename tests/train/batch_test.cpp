@@ -151,13 +151,13 @@ TEST(SplitLayers, CarriesWhatTheNextLayerReads) {
   options.out_dim = 4;
   options.training = false;
   options.loss = "none";
-  const std::vector<Stage> stages = split_layers(build_model(options));
+  const std::vector<LayerStage> stages = split_layers(build_model(options));
   ASSERT_EQ(stages.size(), 3u);
   EXPECT_TRUE(stages[0].reads.empty());
   ASSERT_EQ(stages[1].reads.size(), 1u);
   EXPECT_EQ(stages[1].reads[0].name, stages[0].writes[0].name);
   EXPECT_EQ(stages[2].writes[0].name, "logits");
-  for (const Stage& s : stages) EXPECT_EQ(s.dfg.num_layers(), 1);
+  for (const LayerStage& s : stages) EXPECT_EQ(s.dfg.num_layers(), 1);
 }
 
 TEST(Batches, SampledTrainingLearnsAndIsTheSameForAnyThreads) {

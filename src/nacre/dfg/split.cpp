@@ -40,10 +40,10 @@ class Splitter {
     find_carried();
   }
 
-  std::vector<Stage> run() {
-    std::vector<Stage> stages;
+  std::vector<LayerStage> run() {
+    std::vector<LayerStage> stages;
     for (int layer = -1; layer < dfg_.num_layers(); ++layer) {
-      Stage stage = build(layer);
+      LayerStage stage = build(layer);
       if (!stage.writes.empty()) stages.push_back(std::move(stage));
     }
     return stages;
@@ -67,8 +67,8 @@ class Splitter {
     return found != named_.end() ? found->second : std::to_string(node);
   }
 
-  Stage build(int layer) {
-    Stage stage;
+  LayerStage build(int layer) {
+    LayerStage stage;
     stage.layer = layer;
     stage.dfg = Dfg(dfg_.name());
     moved_.clear();
@@ -81,7 +81,7 @@ class Splitter {
     return stage;
   }
 
-  NodeRef copy(NodeRef i, Stage& stage) {
+  NodeRef copy(NodeRef i, LayerStage& stage) {
     if (const auto found = moved_.find(i); found != moved_.end()) return found->second;
     Node node = dfg_[i];
     const int home = stage_of(node);
@@ -104,6 +104,6 @@ class Splitter {
 
 }  // namespace
 
-std::vector<Stage> split_layers(const Dfg& dfg) { return Splitter(dfg).run(); }
+std::vector<LayerStage> split_layers(const Dfg& dfg) { return Splitter(dfg).run(); }
 
 }  // namespace nacre

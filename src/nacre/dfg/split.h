@@ -15,7 +15,7 @@ struct StageValue {
   Dims dims;
 };
 
-struct Stage {
+struct LayerStage {
   // The block whose edges it runs over, as block 0 of `dfg` (v0 → e0 → v1); -1: dense work on the first layer's
   // vertices, in v0 and without edges.
   int layer = -1;
@@ -27,6 +27,6 @@ struct Stage {
 // Every vertex value belongs to the stage whose block ends at it, so it is computed once per vertex. Leaves keep their
 // names (the layer in them is the model's); outputs of the DFG are among the writes of their stage, by their names.
 // Throws InternalError for DFGs with gradients or updates.
-std::vector<Stage> split_layers(const Dfg& dfg);
+std::vector<LayerStage> split_layers(const Dfg& dfg);
 
 }  // namespace nacre

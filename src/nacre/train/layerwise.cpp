@@ -34,7 +34,7 @@ LayerwiseInference::LayerwiseInference(const RunData& run, const BatchInputs& in
                                        std::shared_ptr<Backend> backend, const LayerwiseOptions& options)
     : run_(run), inputs_(inputs), backend_(std::move(backend)), options_(options) {
   std::map<std::string, size_t> last;  // stage that reads a value last
-  for (Stage& stage : split_layers(dfg)) {
+  for (LayerStage& stage : split_layers(dfg)) {
     for (const StageValue& value : stage.reads) last[value.name] = layers_.size();
     layers_.push_back({std::move(stage), nullptr, {}});
   }
@@ -65,7 +65,7 @@ int64_t LayerwiseInference::end_of_block(const Layer& layer, int64_t begin) cons
 }
 
 void LayerwiseInference::run_block(Layer& layer, int64_t begin, int64_t end, const Place& place) {
-  const Stage& stage = layer.stage;
+  const LayerStage& stage = layer.stage;
   Sample sample = rows_only(begin, end);
   if (stage.layer >= 0) sample = full_neighbours(run_.dataset.graph, sample.vertices.span());
   if (!layer.runner) {

@@ -37,7 +37,7 @@ class LayerwiseInference {
 
  private:
   struct Layer {
-    Stage stage;
+    LayerStage stage;
     std::unique_ptr<BlockRunner> runner;  // planned on its first block
     std::vector<std::string> dead;        // values no later stage reads
   };
