@@ -175,7 +175,10 @@ HWY_NOINLINE void run_tile(const Panel& p, int64_t row) {
   tile.clear();
   constexpr int kPointers = kTransposed ? 1 : (kRows + 2) / 3;
   const float* rows[kPointers];
-  NACRE_UNROLL for (int i = 0; i < kPointers; ++i) rows[i] = kTransposed ? p.a + row : p.a + (row + 3 * i) * p.lda;
+  // Of nothing at all there may be no address to count from.
+  NACRE_UNROLL for (int i = 0; i < kPointers; ++i) rows[i] = p.depth == 0  ? p.a
+                                                             : kTransposed ? p.a + row
+                                                                           : p.a + (row + 3 * i) * p.lda;
   const int64_t lda = p.lda;
   const int64_t ldb = p.ldb;
   const int64_t step = p.stream.step;
