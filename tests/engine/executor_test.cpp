@@ -4,9 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "model/cases.h"
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
+#include "nacre/engine/block_runner.h"
 #include "support/run_plan.h"
 
 namespace nacre::test {
@@ -34,6 +37,19 @@ TEST_F(EngineTest, EveryModelAgreesWithTheInterpreter) {
       expect_plans_agree(dfg, input.blocks, rounded_to_float(model_bindings(dfg, input.blocks, 23)), kStep, 4e-5);
     }
   }
+}
+
+// Constants of one batch must not become those of another.
+TEST_F(EngineTest, ARunnerOfBatchesAsksForWhatTheyShare) {
+  const ModelCase model = model_cases().front();
+  const Blocks blocks = block_inputs(11, model.options.layers).front().blocks;
+  const Dfg dfg = training_dfg(options_for(model.options, blocks));
+  Plan plan = make_plan(dfg, blocks, {});
+  ASSERT_TRUE(std::any_of(plan.kernels.begin(), plan.kernels.end(), [](const Kernel& k) { return k.once; }));
+  BlockRunner runner(plan, make_cpu_backend(std::make_shared<GraphViews>()));
+  EXPECT_THROW(runner.make_ready(blocks, {}, {}), InternalError);
+  const auto executor = runner.prepare(blocks);  // only what memory it takes is asked
+  EXPECT_THROW(runner.run(*executor, {}, {}, kStep), InternalError);
 }
 
 TEST_F(EngineTest, DropoutOfEveryKindAgreesWithTheInterpreter) {

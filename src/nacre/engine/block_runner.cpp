@@ -9,6 +9,7 @@ namespace nacre {
 
 BlockRunner::BlockRunner(Plan plan, std::shared_ptr<Backend> backend)
     : backend_(std::move(backend)), on_host_(backend_->name() == "cpu") {
+  computes_once_ = std::any_of(plan.kernels.begin(), plan.kernels.end(), [](const Kernel& k) { return k.once; });
   backend_->narrow(plan);
   plan_ = std::make_shared<const Plan>(std::move(plan));
 }
@@ -28,6 +29,11 @@ void BlockRunner::share(Blocks blocks, const std::vector<LeafValue>& leaves) {
   shared_.executor->run_once({});
 }
 
+// Otherwise the first batch's constants would be taken for those of all.
+void BlockRunner::require_shared() const {
+  NACRE_CHECK(!computes_once_ || shared_.executor, "the plan computes something once, and share() was not called");
+}
+
 std::unique_ptr<Executor> BlockRunner::prepare(Blocks blocks) const {
   return std::make_unique<Executor>(plan_, std::move(blocks), backend_->scoped());
 }
@@ -41,6 +47,7 @@ void* BlockRunner::place(const LeafValue& leaf) {
 
 BlockRunner::Ready BlockRunner::make_ready(Blocks blocks, const std::vector<LeafValue>& leaves,
                                            const std::map<std::string, int64_t>& room) {
+  require_shared();
   Ready ready;
   {
     const TraceSpan span("batch", "plan memory");
@@ -70,6 +77,7 @@ void BlockRunner::bind_ready(Ready& ready, const std::vector<LeafValue>& leaves,
 
 void BlockRunner::run(Executor& batch, const std::vector<LeafValue>& leaves,
                       const std::map<std::string, void*>& in_place, const StepContext& step) {
+  require_shared();
   for (const auto& [name, data] : bound_) batch.bind(name, data);
   for (const auto& [name, data] : in_place) batch.bind(name, data);
   for (const auto& [name, data] : outputs_) batch.bind_output(name, data);

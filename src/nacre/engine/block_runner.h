@@ -52,6 +52,7 @@ class BlockRunner {
   ConstantPool& constants() { return constants_; }
 
  private:
+  void require_shared() const;
   void* place(const LeafValue& leaf);
   void bind_ready(Ready& ready, const std::vector<LeafValue>& leaves, const std::map<std::string, int64_t>& room);
 
@@ -64,6 +65,7 @@ class BlockRunner {
   std::shared_ptr<const Plan> plan_;
   std::shared_ptr<Backend> backend_;
   bool on_host_;
+  bool computes_once_;
   std::map<std::string, void*> bound_, outputs_;
   mutable std::mutex mutex_;  // of the arena
   Memory arena_;
