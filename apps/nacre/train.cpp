@@ -88,7 +88,7 @@ void say_result(VertexModel& session, const TrainResult& r, const std::string& f
              fmt::format("{:.1f}", r.epoch_ms_median), r.epoch_ms_p10, r.epoch_ms_p90);
   if (const Shares shares = shares_of(session); shares.waiting >= 0) {
     fmt::print("{:.1f} % of the steps' time spent waiting for batches{}\n", shares.waiting,
-               shares.device < 0 ? "" : fmt::format(", the device at work {:.1f} %", shares.device));
+               shares.device < 0 ? "" : fmt::format(", steps under way on the device {:.1f} %", shares.device));
   }
   fmt::print("{}: test {}, validation {} (epoch {})\n", session.metric(), json_number(r.test_score),
              json_number(r.val_score), r.best_epoch);
