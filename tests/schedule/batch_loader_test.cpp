@@ -169,6 +169,32 @@ TEST_P(Loader, AnotherEpochThanTheOneAhead) {
   }
 }
 
+// Whoever computes it need not have ended when the next epoch begins.
+TEST_P(Loader, TheLastBatchTakenStaysWhenAnotherEpochBegins) {
+  for (const LoaderOptions& options : few_options()) {
+    SCOPED_TRACE(text(options));
+    std::atomic<int64_t> prepared{0};
+    Bench bench(options, neighbours(), [&](const Sample&) {
+      ++prepared;
+      return nullptr;
+    });
+    for (const int64_t taken : {1, 2, 3, 4}) {
+      bench.sink.over();
+      bench.loader.begin_epoch(3);
+      for (int64_t b = 0; b + 1 < taken; ++b) bench.check(bench.next(), 3, b);
+      const Batch last = bench.next();
+      prepared = 0;
+      bench.loader.begin_epoch(9, 1);
+      const auto ahead = std::min<int64_t>(options.in_flight, bench.loader.num_batches() - 1);
+      for (int i = 0; i < 5000 && GetParam() > 1 && prepared < ahead; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      bench.check(last, 3, taken - 1);
+      bench.check(bench.next(), 9, 1);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 TEST_P(Loader, TheNextEpochIsMadeReadyWhereOneFollows) {
   if (GetParam() == 1) return;
   for (const bool more : {false, true}) {

@@ -43,7 +43,7 @@ void Scheduler::begin(const BatchOrder& order, uint64_t epoch, int64_t first) {
   epoch_ = epoch;
   batches_ = order.num_batches();
   started_ = next_ = first;
-  before_ = 0;
+  before_ -= first;
   start_up_to(first + context_.options.in_flight);
 }
 
@@ -169,6 +169,7 @@ Batch Scheduler::next() {
 void Scheduler::stop() {
   Lock lock(mutex_);
   queue_.clear();
+  before_ += next_;
   batches_ = next_ = 0;
   following_ = nullptr;
   stopping_ = true;

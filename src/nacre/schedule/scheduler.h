@@ -57,7 +57,9 @@ class Scheduler {
   const BatchOrder* following_ = nullptr;
   uint64_t epoch_ = 0;
   int64_t batches_ = 0, started_ = 0, next_ = 0;
-  int64_t before_ = 0;  // batches of epochs gone on from
+  // From the epoch's numbers to the batches taken since the beginning: slots are used in turn across epochs, for the
+  // last batch taken keeps its own until the next one is.
+  int64_t before_ = 0;
 
   std::mutex mutex_;  // of everything below, and of the jobs' dependencies
   std::condition_variable changed_;
