@@ -66,7 +66,8 @@ class Recommend(cli.CliTest):
         self.assertEqual(one["metric"], "recall@20")
 
     def test_resumed_runs_end_with_the_same_weights(self):
-        command = ("train", "--data", "tastes.npz", "--model", "ngcf", "--dropout", 0.1, *COMMON)
+        command = ("train", "--data", "tastes.npz", "--model", "ngcf", "--dropout", 0.1, "--set", "edge-dropout=0.1",
+                   *COMMON)
         self.ok(*command, "--epochs", 4, "--checkpoint", "whole", "--threads", 1)
         self.ok(*command, "--epochs", 2, "--checkpoint", "parts", "--threads", 2)
         self.ok(*command, "--epochs", 4, "--checkpoint", "parts", "--resume")
@@ -107,6 +108,7 @@ class Recommend(cli.CliTest):
         self.refused(*command, "--metric", "accuracy", says="does not score recommendations")
         self.refused(*command, "--embedding-decay", -1, says="--embedding-decay")
         self.refused(*command, "--batch-size", 0, says="--batch-size")
+        self.refused(*command, "--set", "edge-dropout=1", says="0 ≤ edge-dropout < 1")
         self.refused(*command, "--positives", "all", says="use users or pairs")
         self.refused(*command, "--activation", "relu", says="activation")
 

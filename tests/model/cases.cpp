@@ -66,6 +66,10 @@ std::vector<ModelCase> model_cases() {
     o.edge_weighted = true;
     o.knobs["normalize"] = 1;
   }));
+  cases.push_back(with("ngcf_authors", base("ngcf", 2, 5), [](ModelOptions& o) {
+    o.edge_weighted = true;
+    o.knobs["authors"] = 1;
+  }));
   cases.push_back(with("mlp", base("mlp", 3, 5), [](ModelOptions& o) {
     o.residual = true;
     o.activation = "sigmoid";

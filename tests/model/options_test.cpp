@@ -89,6 +89,11 @@ const std::vector<BadCase>& bad_cases() {
       {"untyped", "rgcn", [](ModelOptions& o) { o.num_edge_types = 0; }, "needs typed edges"},
       {"too_many_bases", "rgcn", [](ModelOptions& o) { o.num_bases = 5; }, "num_bases 5 is out of range"},
       {"bases_without_types", "gcn", [](ModelOptions& o) { o.num_bases = 2; }, "num_bases does not apply"},
+      {"edge_dropout_one", "lightgcn", [](ModelOptions& o) { o.knobs["edge-dropout"] = 1; },
+       "edge-dropout: 1.000000 is"},
+      {"edge_dropout_negative", "ngcf", [](ModelOptions& o) { o.knobs["edge-dropout"] = -0.1; },
+       "0 ≤ edge-dropout < 1"},
+      {"knob_spelling", "ngcf", [](ModelOptions& o) { o.knobs["edge_dropout"] = 0.1; }, "did you mean 'edge-dropout'?"},
       {"unknown_knob", "gcn", [](ModelOptions& o) { o.knobs["alpha"] = 1; }, "has no knob 'alpha'"},
   };
   return cases;

@@ -72,6 +72,7 @@ Rows PlainModel::gcn(const Rows& x) const { return linear(propagate(x), "lin", t
 
 // Both maps after the sums they share (tests/model/recommender_test.cpp: message by message).
 Rows PlainModel::ngcf(const Rows& x) const {
+  if (o_.knobs.at("authors") != 0) return ngcf_of_authors(x);
   Rows sum = propagate(x), product = sum;
   for (size_t i = 0; i < sum.size(); ++i) {
     for (size_t k = 0; k < sum[i].size(); ++k) {
@@ -82,6 +83,28 @@ Rows PlainModel::ngcf(const Rows& x) const {
   Rows y = linear(sum, "w1", false);
   add_to(y, linear(product, "w2", false));
   for (auto& row : y) std::transform(row.begin(), row.end(), row.begin(), leaky);
+  return y;
+}
+
+Rows PlainModel::ngcf_of_authors(const Rows& x) const {
+  Rows mean = self(x);
+  std::vector<double> total(mean.size(), 1.0);
+  for_edges(graph(), [&](size_t i, int64_t e, size_t j) {
+    add_row(mean[i], x[j], weight(e));
+    total[i] += weight(e);
+  });
+  Rows product = mean;
+  for (size_t i = 0; i < mean.size(); ++i) {
+    for (size_t k = 0; k < mean[i].size(); ++k) {
+      mean[i][k] /= total[i];
+      product[i][k] = mean[i][k] * x[i][k];
+    }
+  }
+  Rows y = linear(mean, "w1", true), z = linear(product, "w2", true);
+  for (Rows* rows : {&y, &z}) {
+    for (auto& row : *rows) std::transform(row.begin(), row.end(), row.begin(), leaky);
+  }
+  add_to(y, z);
   return y;
 }
 

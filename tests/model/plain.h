@@ -34,6 +34,7 @@ class PlainModel {
   Rows propagate(const Rows& x) const;
   Rows gcn(const Rows& x) const;
   Rows ngcf(const Rows& x) const;
+  Rows ngcf_of_authors(const Rows& x) const;
   Rows joined_layers(Rows x);
   Rows sage(const Rows& x) const;
   Rows aggregate(const Rows& x) const;

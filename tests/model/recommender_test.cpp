@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "model/cases.h"
 #include "nacre/base/error.h"
+#include "nacre/dfg/random.h"
 #include "nacre/model/recommender.h"
 #include "support/rng.h"
 
@@ -31,12 +33,23 @@ Row times(const Row& x, const Row& weight, size_t out) {
   return y;
 }
 
+double knob(const ModelOptions& options, const std::string& name) {
+  return options.knobs.contains(name) ? options.knobs.at(name) : 0;
+}
+
+// Of the model's dropouts the edges' comes first.
+void drop_edges(Row& c, double share) {
+  const DropoutStream stream(kStep.seed, 1, kStep.step);
+  for (size_t e = 0; e < c.size() && share > 0; ++e)
+    c[e] = dropout_keep(stream, e, dropout_threshold(share)) ? c[e] / (1 - share) : 0;
+}
+
 // c_ij of block l, edge by edge, by weighted degrees where the graph's weights count.
-Row coefficients(const Blocks& blocks, int l, const ref::Bindings& bindings, bool weighted) {
+Row coefficients(const Blocks& blocks, int l, const ref::Bindings& bindings, const ModelOptions& options) {
   const Graph& g = blocks.layer(l);
   Row in(static_cast<size_t>(g.num_dst()), 0.0), out(static_cast<size_t>(g.num_src()), 0.0);
   Row c(static_cast<size_t>(g.num_edges()), 1.0);
-  if (weighted) c = bindings.at("edge_weight." + std::to_string(l));
+  if (options.edge_weighted) c = bindings.at("edge_weight." + std::to_string(l));
   for (int64_t i = 0; i < g.num_dst(); ++i) {
     for (int64_t e = g.row_ptr()[i]; e < g.row_ptr()[i + 1]; ++e) {
       in[static_cast<size_t>(i)] += c[static_cast<size_t>(e)];
@@ -47,6 +60,7 @@ Row coefficients(const Blocks& blocks, int l, const ref::Bindings& bindings, boo
     for (int64_t e = g.row_ptr()[i]; e < g.row_ptr()[i + 1]; ++e)
       c[static_cast<size_t>(e)] /= std::sqrt(in[static_cast<size_t>(i)] * out[g.col_idx()[e]]);
   }
+  if (options.training) drop_edges(c, knob(options, "edge-dropout"));
   return c;
 }
 
@@ -64,7 +78,7 @@ class Plain {
       for (size_t i = 0; i < y.size(); ++i) {
         double squares = 0;
         for (const double v : y[i]) squares += v * v;
-        const bool shorten = o_.knobs.contains("normalize") && o_.knobs.at("normalize") != 0 && squares > 0;
+        const bool shorten = knob(o_, "normalize") != 0 && squares > 0;
         for (size_t k = 0; k < y[i].size(); ++k) {
           if (o_.model == "ngcf") all[i].push_back(shorten ? y[i][k] / std::sqrt(squares) : y[i][k]);
           if (o_.model == "lightgcn") all[i][k] += y[i][k];
@@ -80,7 +94,7 @@ class Plain {
 
  private:
   Matrix lightgcn_layer(int l, const Matrix& x) const {
-    const Row c = coefficients(blocks_, l, bindings_, o_.edge_weighted);
+    const Row c = coefficients(blocks_, l, bindings_, o_);
     Matrix y(static_cast<size_t>(blocks_.layer(l).num_dst()), Row(x[0].size(), 0.0));
     each_edge(l, [&](size_t i, size_t e, size_t j) {
       for (size_t k = 0; k < x[j].size(); ++k) y[i][k] += c[e] * x[j][k];
@@ -89,7 +103,7 @@ class Plain {
   }
 
   Matrix ngcf_layer(int l, const Matrix& x) const {
-    const Row c = coefficients(blocks_, l, bindings_, o_.edge_weighted);
+    const Row c = coefficients(blocks_, l, bindings_, o_);
     const Row& w1 = bindings_.at("layers." + std::to_string(l) + ".w1.weight");
     const Row& w2 = bindings_.at("layers." + std::to_string(l) + ".w2.weight");
     const auto out = static_cast<size_t>(o_.hidden);
@@ -135,8 +149,15 @@ ModelOptions options_of(const std::string& model, int layers, bool weighted = fa
 std::vector<ModelOptions> cases() {
   ModelOptions normalized = options_of("ngcf", 2);
   normalized.knobs["normalize"] = 1;
-  return {options_of("lightgcn", 3), options_of("lightgcn", 1, true), options_of("ngcf", 2),
-          options_of("ngcf", 1, true), normalized};
+  ModelOptions light = options_of("lightgcn", 3), dropped = options_of("ngcf", 2, true);
+  for (ModelOptions* o : {&light, &dropped}) o->knobs["edge-dropout"] = 0.4;
+  return {options_of("lightgcn", 3),
+          options_of("lightgcn", 1, true),
+          options_of("ngcf", 2),
+          options_of("ngcf", 1, true),
+          normalized,
+          light,
+          dropped};
 }
 
 TEST(Ngcf, and_lightgcn_match_their_formulas) {
@@ -303,6 +324,36 @@ TEST(Recommender, gradients_match_central_differences) {
       r.options.dropout = 0.2;
       const Dfg dfg = build_recommender(r.options, 0.1);
       expect_gradients(dfg, r.blocks, r.bindings(dfg));
+    }
+  }
+}
+
+// Nothing but numbers of edges is dropped, the same edges in all layers, apart from what other dropouts draw.
+TEST(Recommender, edges_are_dropped_by_their_weights_and_in_training_alone) {
+  for (const char* model : {"lightgcn", "ngcf"}) {
+    for (const bool authors : {false, true}) {
+      ModelOptions options = Recommendation(model, 3).options;
+      if (authors && options.model == "lightgcn") continue;
+      if (authors) options.knobs["authors"] = 1;
+      options.knobs["edge-dropout"] = 0.1;
+      options.dropout = 0.2;
+      std::set<uint64_t> edge_salts, other_salts;
+      int edges = 0;
+      Dfg dfg = build_recommender(options, 0.1);
+      differentiate(dfg);
+      for (const Node& node : dfg.nodes()) {
+        if (node.op != Op::dropout) continue;
+        const bool on_edges = node.type.space.kind == SpaceKind::edge;
+        edges += on_edges ? 1 : 0;
+        EXPECT_TRUE(!on_edges || node.type.dims.empty());
+        (on_edges ? edge_salts : other_salts).insert(node.salt);
+      }
+      EXPECT_EQ(edges, 3);  // none of the backward pass: it reads the forward's
+      EXPECT_EQ(edge_salts.size(), 1u);
+      EXPECT_FALSE(other_salts.contains(*edge_salts.begin()));
+      options.training = false;
+      const Dfg embed = build_recommender(options, 0);
+      for (const Node& node : embed.nodes()) EXPECT_NE(node.op, Op::dropout);
     }
   }
 }

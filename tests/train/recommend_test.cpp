@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
 #include "data/fixtures.h"
 #include "nacre/base/parallel.h"
@@ -72,11 +73,22 @@ RunConfig run_of(const std::string& model) {
 
 RecommendOptions batches_of(int64_t size) { return {.batch_size = size, .embedding_decay = 1e-3, .init_std = 0.1}; }
 
+using Knobs = std::map<std::string, double>;
+
 TEST(Recommend, a_step_computes_what_the_dfg_says) {
-  for (const char* model : {"lightgcn", "ngcf", "sage"}) {
+  const std::vector<std::pair<std::string, Knobs>> models = {
+      {"lightgcn", {}},
+      {"lightgcn", {{"edge-dropout", 0.3}}},
+      {"ngcf", {}},
+      {"ngcf", {{"edge-dropout", 0.3}, {"normalize", 1}}},
+      {"ngcf", {{"edge-dropout", 0.3}, {"authors", 1}}},
+      {"sage", {}},
+  };
+  for (const auto& [model, knobs] : models) {
     for (const char* plan : {"off", "tensor"}) {
-      SCOPED_TRACE(std::string(model) + " by " + plan);
+      SCOPED_TRACE(model + " by " + plan);
       RunConfig config = run_of(model);
+      config.model.knobs = knobs;
       config.plan = plan;
       RecommendSession session(tastes(), config, batches_of(64));
       session.start();
@@ -101,7 +113,7 @@ TEST(Recommend, a_step_computes_what_the_dfg_says) {
         std::vector<Graph> layers(static_cast<size_t>(dfg.num_layers() - 1), session.dataset().graph);
         layers.push_back(same.block(b));
         ref::Interpreter reference(dfg, Blocks(layers));
-        reference.run(bindings, {config.seed, 0});
+        reference.run(bindings, {config.seed, static_cast<uint64_t>(b)});
         // Plain gradient descent of rate 1 shows the gradient as the change of the weights; adam here only moves on.
         EXPECT_NEAR(session.train_step(b, 0.01), reference.scalar(dfg.output("loss")), 1e-5) << "batch " << b;
       }
@@ -112,16 +124,53 @@ TEST(Recommend, a_step_computes_what_the_dfg_says) {
 // The block of triples does not hide that the others are one graph: rows are only copied where kinds are joined.
 TEST(Recommend, steps_run_no_plain_kernel_but_copies) {
   for (const char* model : {"lightgcn", "ngcf"}) {
-    const RecommendSession session(tastes(), run_of(model), batches_of(64));
-    for (const Kernel& k : session.plan().kernels) {
-      EXPECT_TRUE(k.once || k.kind != KernelKind::reference) << model << ": " << k.why;
+    for (const double dropped : {0.0, 0.1}) {
+      RunConfig config = run_of(model);
+      config.model.knobs["edge-dropout"] = dropped;
+      const RecommendSession session(tastes(), config, batches_of(64));
+      const Plan& plan = session.plan();
+      for (const Kernel& k : plan.kernels) {
+        EXPECT_TRUE(k.once || k.kind != KernelKind::reference) << model << ": " << k.why;
+        for (const NodeRef value : k.writes) {
+          const ValueType& type = plan.dfg[value].type;
+          EXPECT_TRUE(type.space.kind != SpaceKind::edge || type.row_size() == 1) << model << ": " << k.why;
+        }
+      }
     }
+  }
+}
+
+// Of values the plan computes once the weights of edges are not: the same triples lose other edges in another step.
+TEST(Recommend, edges_are_dropped_anew_each_step_and_never_in_scores) {
+  for (const char* model : {"lightgcn", "ngcf"}) {
+    SCOPED_TRACE(model);
+    const auto losses = [&](double dropped) {
+      RunConfig config = run_of(model);
+      config.model.knobs["edge-dropout"] = dropped;
+      RecommendSession session(tastes(), config, batches_of(64));
+      session.start();
+      std::vector<double> seen;
+      for (const int64_t step : {0, 1, 0}) {
+        session.begin_epoch(0, 0);
+        seen.push_back(session.train_step(step, 0));
+      }
+      seen.push_back(session.evaluate(false).test);
+      for (int64_t i = 0; i < 20; ++i) seen.push_back(session.embeddings()[i]);
+      return seen;
+    };
+    const std::vector<double> all = losses(0), some = losses(0.3);
+    EXPECT_EQ(all[0], all[1]);
+    EXPECT_NE(some[0], some[1]);
+    EXPECT_EQ(some[0], some[2]);
+    EXPECT_NE(some[0], all[0]);
+    EXPECT_EQ(std::vector<double>(some.begin() + 3, some.end()), std::vector<double>(all.begin() + 3, all.end()));
   }
 }
 
 TEST(Recommend, gradients_reach_the_weights) {
   RunConfig config = run_of("ngcf");
   config.optimizer.name = "sgd";
+  config.model.knobs["edge-dropout"] = 0.3;
   RecommendSession session(tastes(), config, batches_of(64));
   session.start();
   Dfg dfg = build_recommender(session.config().model, 1e-3);
@@ -174,6 +223,7 @@ std::string trained_bytes(const std::vector<std::pair<int64_t, int64_t>>& parts,
   {
     RunConfig config = run_of("ngcf");
     config.model.dropout = 0.2;
+    config.model.knobs["edge-dropout"] = 0.2;
     RecommendSession session(tastes(), config, batches_of(48));
     session.start();
     const int64_t steps = session.steps_per_epoch();

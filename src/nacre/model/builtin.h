@@ -23,6 +23,8 @@ ModelEntry rgcn_model();
 ModelEntry sage_model();
 ModelEntry sage_lstm_model();
 
+ModelKnob edge_dropout_knob();  // of models that sum neighbours by Napa::edge_dropout
+
 std::vector<ModelEntry> builtin_models();
 
 }  // namespace nacre

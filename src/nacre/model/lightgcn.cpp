@@ -22,7 +22,7 @@ Value build(Napa& net, const ModelOptions& options) {
   Value sum = x;
   for (int l = 0; l < options.layers; ++l) {
     if (l > 0) x = net.dropout(x, options.dropout);
-    x = net.pull(x, Aggregate::sum, net.symmetric_norm(x));
+    x = net.pull(x, Aggregate::sum, net.edge_dropout(net.symmetric_norm(x), options.knobs.at("edge-dropout")));
     // The sum travels along: what earlier layers gave lives among other vertices.
     sum = net.self(sum) + x;
   }
@@ -37,7 +37,8 @@ ModelEntry lightgcn_model() {
   return {{.name = "lightgcn",
            .about = "propagation without weights, mean of all layers; for recommendation",
            .supports_edge_weight = true,
-           .activation = "none"},
+           .activation = "none",
+           .knobs = {edge_dropout_knob()}},
           build};
 }
 

@@ -50,6 +50,7 @@ struct ModelKnob {
   std::string name;
   double value;  // unless the options say otherwise
   std::string about;
+  bool share = false;  // 0 ≤ number < 1
 };
 
 struct ModelInfo {

@@ -144,12 +144,14 @@ Value Napa::weighted_degree(Value x, Attr end) {
                           : input("in_weight." + std::to_string(block), {Space::vertex(block + 1), {}});
 }
 
+Value Napa::in_weight(Value x) { return options_.edge_weighted ? weighted_degree(x, Attr::dst) : in_degree(x); }
+
 Value Napa::symmetric_norm(Value x) {
   const std::string key = "symmetric_norm:" + std::to_string(block_of(x));
   if (auto it = cache_.find(key); it != cache_.end()) return it->second;
   const Value weight = edge_weight(x);
   const Value out = inv_sqrt(weight ? weighted_degree(x, Attr::src) : out_degree(x));
-  const Value in = inv_sqrt(weight ? weighted_degree(x, Attr::dst) : in_degree(x));
+  const Value in = inv_sqrt(in_weight(x));
   Value norm = neighbor_apply(out, in, [](Value s, Value d) { return s * d; });
   if (weight) norm = weight * norm;
   return cache_[key] = norm;

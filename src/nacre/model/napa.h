@@ -116,6 +116,7 @@ class Napa {
   // Degrees are the whole graph's: inputs "in_degree.<l>" and "out_degree.<l>" where blocks hold less.
   Value in_degree(Value x);     // v(l+1)[]
   Value out_degree(Value x);    // v(l)[]
+  Value in_weight(Value x);     // v(l+1)[]: Σ of the edges' weights; the degree when the graph has none
   Value typed_degree(Value x);  // e(l)[]: edges of the same destination and type in the block
   Value edge_scale(Value x);    // e(l)[], "edge_scale.<l>": edges each sampled one stands for; none when all are there
 
@@ -148,7 +149,10 @@ class Napa {
   Value activation(Value x, std::string_view name);  // none, relu, leaky_relu, elu, sigmoid, tanh
   Value leaky_relu(Value x, double slope);
   Value dropout(Value x, double share);
+  // One number per edge, some of them dropped: in every block the edges of the same positions, drawn anew each step.
+  Value edge_dropout(Value e, double share);
   Value norm(Value x, const std::string& name, std::string_view kind);  // none, layer, batch
+  Value constant(double number);
   Value inv(Value x);
   Value inv_sqrt(Value x);
   Value row_sum(Value x, int rank);
@@ -174,6 +178,7 @@ class Napa {
   std::string scope_;
   std::map<std::string, Value> cache_;  // leaves and coefficients a block has once
   uint64_t dropouts_ = 0;
+  uint64_t edge_salt_ = 0;  // 0: not drawn yet
 };
 
 }  // namespace nacre

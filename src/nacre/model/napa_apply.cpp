@@ -44,6 +44,15 @@ Value Napa::dropout(Value x, double share) {
   return add({.op = Op::dropout, .inputs = {x.node()}, .alpha = share, .salt = ++dropouts_});
 }
 
+// As in the programs of NGCF and LightGCN, layers share what is dropped.
+Value Napa::edge_dropout(Value e, double share) {
+  if (!options_.training || share <= 0) return e;
+  if (edge_salt_ == 0) edge_salt_ = ++dropouts_;
+  return add({.op = Op::dropout, .inputs = {e.node()}, .alpha = share, .salt = edge_salt_});
+}
+
+Value Napa::constant(double number) { return add({.op = Op::constant, .type = {Space::param(), {}}, .alpha = number}); }
+
 Value Napa::norm(Value x, const std::string& name, std::string_view kind) {
   if (kind == "none") return x;
   Value y;

@@ -2,6 +2,9 @@
 // over the in-neighbours j, without self loops. The embedding is the input and all layers' y, side by side; for
 // classification one linear map follows. Both sums over neighbours are the one s_i = Σ_j c_ij · x_j, taken before the
 // maps: y_i = act((s_i + x_i)·W1 + (s_i ⊙ x_i)·W2), so nothing wider than c_ij lives on edges.
+//
+// The authors' program, whose scores are the published ones, has other layers (knob `authors`): m_i is the mean of x_i
+// and all x_j, y_i = act(m_i·W1 + b1) + act((m_i ⊙ x_i)·W2 + b2).
 #include <vector>
 
 #include "nacre/model/builtin.h"
@@ -23,17 +26,40 @@ Value piece(Napa& net, Value y, const ModelOptions& options) {
   return y * net.inv_sqrt(net.row_sum(y * y, 0));
 }
 
+Value paper_layer(Napa& net, Value x, const ModelOptions& options) {
+  const Value weight = net.edge_dropout(net.symmetric_norm(x), options.knobs.at("edge-dropout"));
+  const Value sum = net.pull(x, Aggregate::sum, weight);
+  const Value own = net.self(x);
+  const Value y =
+      net.linear(sum + own, "w1", options.hidden, false) + net.linear(sum * own, "w2", options.hidden, false);
+  return activate(net, net.norm(y, "norm", options.norm), options.activation);
+}
+
+// Biases are drawn like the weights.
+Value map(Napa& net, Value x, const std::string& name, const ModelOptions& options) {
+  const Value y = net.linear(x, name, options.hidden, false);
+  return activate(net, y + net.param(name + ".bias", y.dims(), Init::glorot), options.activation);
+}
+
+Value authors_layer(Napa& net, Value x, const ModelOptions& options) {
+  const Value share = net.inv(net.in_weight(x) + net.constant(1));
+  Value weight = net.dst(share);
+  if (const Value given = net.edge_weight(x)) weight = given * weight;
+  weight = net.edge_dropout(weight, options.knobs.at("edge-dropout"));
+  const Value own = net.self(x);
+  const Value mean = net.pull(x, Aggregate::sum, weight) + own * share;
+  return net.norm(map(net, mean, "w1", options) + map(net, mean * own, "w2", options), "norm", options.norm);
+}
+
 Value build(Napa& net, const ModelOptions& options) {
+  const auto layer = options.knobs.at("authors") == 0 ? paper_layer : authors_layer;
   Value x = net.dropout(net.features(options.in_dim), options.input_dropout);
   std::vector<Value> outputs = {x};
   for (int l = 0; l < options.layers; ++l) {
     net.begin_layer(l);
-    const Value sum = net.pull(x, Aggregate::sum, net.symmetric_norm(x));
+    Value y = layer(net, x, options);
     for (Value& earlier : outputs) earlier = net.self(earlier);
-    const Value own = net.self(x);
-    Value y = net.linear(sum + own, "w1", options.hidden, false) + net.linear(sum * own, "w2", options.hidden, false);
-    y = activate(net, net.norm(y, "norm", options.norm), options.activation);
-    if (options.residual && own.dims() == y.dims()) y = y + own;
+    if (options.residual && x.dims() == y.dims()) y = y + net.self(x);
     x = net.dropout(y, options.dropout);
     outputs.push_back(piece(net, x, options));
   }
@@ -51,7 +77,9 @@ ModelEntry ngcf_model() {
            .about = "neural graph collaborative filtering: neighbours and their products with the vertex itself",
            .supports_edge_weight = true,
            .activation = "leaky_relu",
-           .knobs = {{"normalize", 0.0, "1: layers' results enter the embedding as rows of length 1"}}},
+           .knobs = {{"normalize", 0.0, "1: layers' results enter the embedding as rows of length 1"},
+                     {"authors", 0.0, "1: layers of the authors' program: means, biases, both maps activated apart"},
+                     edge_dropout_knob()}},
           build};
 }
 

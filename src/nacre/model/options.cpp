@@ -107,7 +107,8 @@ void complete_knobs(const ModelInfo& info, ModelOptions& o) {
   std::vector<std::string> known;
   for (const ModelKnob& knob : info.knobs) {
     known.push_back(knob.name);
-    o.knobs.emplace(knob.name, knob.value);
+    const double value = o.knobs.emplace(knob.name, knob.value).first->second;
+    if (knob.share) check_share(knob.name.c_str(), value);
   }
   for (const auto& [name, value] : o.knobs) {
     if (known.empty()) refuse(info, "has no knob '" + name + "'", "it has none");
