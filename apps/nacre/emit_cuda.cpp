@@ -35,9 +35,9 @@ std::string product_text(const GemmShape& s) {
 }
 
 // A device that is not there and notes what it is asked for. An image is the number of its source.
-class Recorder : public Device {
+class Recorder : public NullDevice {
  public:
-  explicit Recorder(const DeviceInfo& info) : null_(make_null_device(info)) {}
+  using NullDevice::NullDevice;
   void record_to(std::vector<Request>* list) { list_ = list; }
 
   DeviceFunction load(const std::string& image, const std::string&) override {
@@ -54,47 +54,11 @@ class Recorder : public Device {
   void fill(void*, int, int64_t bytes) override { note({-1, {}, fmt::format("{} bytes filled", bytes)}); }
   void copy(void*, const void*, int64_t bytes) override { note({-1, {}, fmt::format("{} bytes copied", bytes)}); }
 
-  const DeviceInfo& info() const override { return null_->info(); }
-  void* allocate(int64_t bytes) override { return null_->allocate(bytes); }
-  void release(void* memory) override { null_->release(memory); }
-  int64_t used_bytes() const override { return null_->used_bytes(); }
-  int64_t peak_bytes() const override { return null_->peak_bytes(); }
-  void reset_peak() override { null_->reset_peak(); }
-  void trim() override { null_->trim(); }
-  void* allocate_pinned(int64_t bytes) override { return null_->allocate_pinned(bytes); }
-  void release_pinned(void* memory) override { null_->release_pinned(memory); }
-  void upload(void* to, const void* from, int64_t bytes) override { null_->upload(to, from, bytes); }
-  void upload_beside(void* to, const void* from, int64_t bytes) override { null_->upload_beside(to, from, bytes); }
-  void download(void* to, const void* from, int64_t bytes) override { null_->download(to, from, bytes); }
-  int occupancy(DeviceFunction f, int threads, int64_t shared) override { return null_->occupancy(f, threads, shared); }
-  void release_gemm(int) override {}
-  int64_t gemm_workspace(int handle) const override { return null_->gemm_workspace(handle); }
-  void sort_pairs(uint64_t* keys, uint32_t* values, int64_t n, int bits) override {
-    null_->sort_pairs(keys, values, n, bits);
-  }
-  void sort_pairs(uint32_t* keys, uint32_t* values, int64_t n, int bits) override {
-    null_->sort_pairs(keys, values, n, bits);
-  }
-  void exclusive_sum(const uint32_t* in, int64_t* out, int64_t n) override { null_->exclusive_sum(in, out, n); }
-  int64_t positions_of(const uint8_t* flags, uint32_t* out, int64_t n) override {
-    return null_->positions_of(flags, out, n);
-  }
-  void begin_capture() override { null_->begin_capture(); }
-  LaunchGraph end_capture() override { return null_->end_capture(); }
-  void replay(const LaunchGraph& graph) override { null_->replay(graph); }
-  DeviceEvent record() override { return null_->record(); }
-  DeviceEvent copied() override { return null_->copied(); }
-  void wait_for(const DeviceEvent& event) override { null_->wait_for(event); }
-  void await(const DeviceEvent& event) override { null_->await(event); }
-  double elapsed(const DeviceEvent& from, const DeviceEvent& to) override { return null_->elapsed(from, to); }
-  void synchronize() override { null_->synchronize(); }
-
  private:
   void note(Request request) {
     if (list_ != nullptr) list_->push_back(std::move(request));
   }
 
-  std::unique_ptr<Device> null_;
   std::vector<Request>* list_ = nullptr;
   std::deque<int> functions_;  // numbers of sources, at addresses that stay
   std::vector<std::string> products_;

@@ -184,6 +184,9 @@ TEST_F(KernelTest, AVirtualDeviceDoesEverything) {
   const DeviceArray<uint32_t> values(*device, {30, 10, 20});
   device->sort_pairs(keys.data(), values.data(), 3, 32);
   EXPECT_EQ(values.values(), (std::vector<uint32_t>{10, 20, 30}));
+  const uint32_t few[2] = {40, 50};
+  device->upload_few(values.data() + 1, few, sizeof few);
+  EXPECT_EQ(values.values(), (std::vector<uint32_t>{10, 40, 50}));
 }
 
 TEST_F(KernelTest, TooManyMultiprocessorsAreTheUsersError) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <numeric>
 
@@ -45,6 +46,41 @@ TEST_F(MemoryTest, AnUploadedBufferMayBeChangedAtOnce) {
   device_->upload(there.data(), numbers.data(), static_cast<int64_t>(numbers.size() * sizeof(int)));
   std::fill(numbers.begin(), numbers.end(), -1);
   EXPECT_EQ(there.values(), sent);
+}
+
+TEST_F(MemoryTest, AFewBytesGoInTheirTurn) {
+  std::vector<uint8_t> sent(kFewBytes);
+  for (const int64_t n : {0, 1, 7, 16, 48, 63, 64}) {
+    const DeviceArray<uint8_t> there(*device_, 80), before(*device_, 80);
+    device_->fill(there.data(), 0xab, 80);
+    device_->copy(before.data(), there.data(), 80);
+    for (size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<uint8_t>(i * 5 + static_cast<size_t>(n));
+    std::vector<uint8_t> want(80, 0xab);
+    std::copy_n(sent.begin(), n, want.begin() + 5);
+    device_->upload_few(there.data() + 5, sent.data(), n);
+    std::fill(sent.begin(), sent.end(), uint8_t{0});  // the bytes are known already
+    EXPECT_EQ(there.values(), want) << n;
+    EXPECT_EQ(before.values(), std::vector<uint8_t>(80, 0xab)) << n;
+  }
+  EXPECT_THROW(device_->upload_few(nullptr, sent.data(), kFewBytes + 1), InternalError);
+  // A replay would write the bytes of the recording.
+  device_->begin_capture();
+  EXPECT_THROW(device_->upload_few(nullptr, sent.data(), 1), InternalError);
+  device_->end_capture();
+}
+
+TEST_F(MemoryTest, NobodyWaitsForAFewBytes) {
+  constexpr int64_t kBytes = 256 << 20;
+  const DeviceArray<uint8_t> big(*device_, kBytes), there(*device_, 16);
+  const uint64_t words[2] = {1, 2};
+  device_->upload_few(there.data(), words, sizeof words);  // loads the kernel
+  device_->synchronize();
+  const DeviceEvent start = device_->record();
+  for (int i = 0; i < 40; ++i) device_->fill(big.data(), i, kBytes);
+  const auto asked = std::chrono::steady_clock::now();
+  device_->upload_few(there.data(), words, sizeof words);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - asked;
+  EXPECT_LT(taken.count(), device_->elapsed(start, device_->record()) / 4);
 }
 
 TEST_F(MemoryTest, PinnedMemory) {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "nacre/device/null_device.h"
+#include "nacre/engine/gpu/gpu_backend.h"
 #include "nacre/engine/gpu/optimizer.h"
 
 namespace nacre::test {
@@ -83,6 +85,7 @@ TEST_F(GpuOptimizerTest, FollowsTheFormulas) {
     }
     GpuOptimizer optimizer(*context_, options, parameters, static_cast<float*>(values.get()), total);
     std::vector<Moments> want;
+    want.reserve(w.size());
     for (const float x : w) want.push_back({x, 0, 0});
     for (int64_t t = 1; t <= 3; ++t) {
       const double lr = 0.1 / static_cast<double>(t);
@@ -97,6 +100,53 @@ TEST_F(GpuOptimizerTest, FollowsTheFormulas) {
     const std::vector<float> got = download<float>(values.get(), w.size());
     for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i].w, 2e-5) << i;
   }
+}
+
+// Counts the calls that may wait for what is queued, and the few bytes that do not.
+class WaitingDevice : public NullDevice {
+ public:
+  using NullDevice::NullDevice;
+  void upload(void*, const void*, int64_t) override { ++waits; }
+  void download(void* to, const void* from, int64_t bytes) override {
+    ++waits;
+    NullDevice::download(to, from, bytes);
+  }
+  void await(const DeviceEvent&) override { ++waits; }
+  void synchronize() override { ++waits; }
+  void upload_few(void* to, const void* from, int64_t bytes) override {
+    const auto* first = static_cast<const char*>(from);
+    written.emplace_back(to, std::vector<char>(first, first + bytes));
+  }
+
+  int waits = 0;
+  std::vector<std::pair<void*, std::vector<char>>> written;
+};
+
+TEST(GpuStep, ItsNumbersMakeNobodyWait) {
+  const auto device = std::make_shared<WaitingDevice>(typical_gpu());
+  const auto loader = std::make_shared<GpuLoader>(device, [](const auto&) { return std::string(); });
+  const auto context = std::make_shared<GpuContext>(loader, std::make_shared<GraphViews>(), GpuOptions{});
+  const auto memory = context->allocate(100);
+  auto* values = static_cast<float*>(memory.get());
+  GpuOptimizer optimizer(*context, {}, {{0, 10, values + 10}}, values, 10);
+  device->waits = 0;
+  for (uint64_t step = 0; step < 3; ++step) {
+    device->written.clear();
+    const std::shared_ptr<Backend> batch = make_gpu_backend(context)->scoped();
+    batch->begin_step({7, step});
+    batch->begin_step({7, step});  // known already
+    ASSERT_EQ(device->written.size(), 1);
+    EXPECT_EQ(device->written[0].first, context->step());
+    uint64_t words[2];
+    ASSERT_EQ(device->written[0].second.size(), sizeof words);
+    std::memcpy(words, device->written[0].second.data(), sizeof words);
+    EXPECT_EQ(words[0], 7);
+    EXPECT_EQ(words[1], step);
+    optimizer.begin(0.01);
+    optimizer.step()();
+    EXPECT_EQ(device->written.size(), 2);
+  }
+  EXPECT_EQ(device->waits, 0);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "nacre/cuda/cuda_device.h"
 
+#include <cstring>
+
 #include "nacre/cuda/allocator.h"
 #include "nacre/cuda/context.h"
 #include "nacre/cuda/gemm.h"
@@ -35,6 +37,7 @@ class CudaDevice final : public Device {
   void* allocate_pinned(int64_t bytes) override;
   void release_pinned(void* memory) override;
   void upload(void* to, const void* from, int64_t bytes) override;
+  void upload_few(void* to, const void* from, int64_t bytes) override;
   void upload_beside(void* to, const void* from, int64_t bytes) override;
   void download(void* to, const void* from, int64_t bytes) override;
   void copy(void* to, const void* from, int64_t bytes) override;
@@ -138,6 +141,18 @@ void CudaDevice::upload(void* to, const void* from, int64_t bytes) {
   const Current current(*context_);
   // From pageable memory the call returns when the bytes are in a buffer of the driver's.
   copy_bytes(to, from, bytes, cudaMemcpyHostToDevice);
+}
+
+void CudaDevice::upload_few(void* to, const void* from, int64_t bytes) {
+  forbid_in_capture("upload_few");  // every replay would write the same bytes again
+  FewBytes few;
+  static_assert(sizeof few.value == kFewBytes);
+  NACRE_CHECK(bytes >= 0 && bytes <= kFewBytes, std::to_string(bytes) + " bytes are not a few");
+  if (bytes == 0) return;
+  std::memcpy(few.value, from, static_cast<size_t>(bytes));
+  few.count = static_cast<int>(bytes);
+  const Current current(*context_);
+  NACRE_CUDA(write_few(to, few, context_->stream()));
 }
 
 void CudaDevice::upload_beside(void* to, const void* from, int64_t bytes) {

@@ -27,6 +27,11 @@ struct IsSet {
   __device__ bool operator()(uint32_t i) const { return flags[i] != 0; }
 };
 
+__global__ void write_bytes(unsigned char* to, FewBytes bytes) {
+  const auto i = static_cast<int>(threadIdx.x);
+  if (i < bytes.count) to[i] = bytes.value[i];
+}
+
 __device__ float read(const float* c, int64_t i) { return c[i]; }
 __device__ float read(const __nv_bfloat16* c, int64_t i) { return __bfloat162float(c[i]); }
 __device__ void write(float* c, int64_t i, float value) { c[i] = value; }
@@ -73,6 +78,11 @@ cudaError_t positions_of(TemporaryMemory& temporary, const uint8_t* flags, uint3
                          cudaStream_t stream) {
   return cub::DeviceSelect::If(temporary.memory, temporary.bytes, thrust::counting_iterator<uint32_t>(0), out, count, n,
                                IsSet{flags}, stream);
+}
+
+cudaError_t write_few(void* to, const FewBytes& bytes, cudaStream_t stream) {
+  write_bytes<<<1, sizeof bytes.value, 0, stream>>>(static_cast<unsigned char*>(to), bytes);
+  return cudaGetLastError();
 }
 
 cudaError_t finish_product(const FinishProduct& work, cudaStream_t stream) {

@@ -1,5 +1,6 @@
-// Device code that is compiled with the plug-in: CUB's device-wide algorithms, and what a product needs beside
-// cuBLASLt. CUB's way: with `temporary` null the call only says in `bytes` how much temporary memory it wants.
+// Device code that is compiled with the plug-in: CUB's device-wide algorithms, a few bytes by value, and what a product
+// needs beside cuBLASLt. CUB's way: with `temporary` null the call only says in `bytes` how much temporary memory it
+// wants.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -32,6 +33,13 @@ cudaError_t inclusive_sum(TemporaryMemory& temporary, const uint32_t* in, int64_
 // Positions of flags that are not 0, ascending; their number to *count, in device memory.
 cudaError_t positions_of(TemporaryMemory& temporary, const uint8_t* flags, uint32_t* out, int64_t* count, int64_t n,
                          cudaStream_t stream);
+
+// Bytes that travel with a launch.
+struct FewBytes {
+  unsigned char value[64];
+  int count = 0;
+};
+cudaError_t write_few(void* to, const FewBytes& bytes, cudaStream_t stream);
 
 // c = act(scale · c + bias) for `batch` row-major matrices. scale = 0 does not read c.
 struct FinishProduct {

@@ -7,7 +7,7 @@
 
 namespace nacre {
 
-inline constexpr int kDeviceAbi = 4;
+inline constexpr int kDeviceAbi = 5;
 
 // The one symbol of the plug-in: extern "C" DevicePlugin* nacre_cuda_plugin(int abi). Null for any number but its own.
 // The object lives as long as the process.

@@ -59,6 +59,9 @@ struct LaunchShape {
   int64_t shared_bytes = 0;  // dynamic
 };
 
+// The most that upload_few() takes.
+inline constexpr int64_t kFewBytes = 64;
+
 // A function of a loaded image. Stays valid as long as the device.
 using DeviceFunction = void*;
 // A captured sequence of launches; a point in the stream.
@@ -84,6 +87,9 @@ class Device {
   virtual void release_pinned(void* memory) = 0;
   // Returns when `from` may be changed again (at once for page-locked memory: keep it unchanged until synchronize()).
   virtual void upload(void* to, const void* from, int64_t bytes) = 0;
+  // A few bytes (kFewBytes at most) by value: `from` may be changed at once and nobody waits, where upload() from
+  // memory that is not page-locked may wait for all that is queued.
+  virtual void upload_few(void* to, const void* from, int64_t bytes) { upload(to, from, bytes); }
   // From page-locked memory, beside what is queued later, but after all that is queued now: the memory may have been
   // somebody else's. Seen by what is queued after wait_for(copied()).
   virtual void upload_beside(void* to, const void* from, int64_t bytes) = 0;

@@ -95,7 +95,7 @@ class GpuBackend : public Backend {
     started_ = true;
     step_ = step;
     const uint64_t words[2] = {step.seed, step.step};
-    device().upload(const_cast<void*>(context_->step()), words, sizeof words);
+    device().upload_few(const_cast<void*>(context_->step()), words, sizeof words);
   }
 
   Step record(const std::vector<Step>& steps) override {

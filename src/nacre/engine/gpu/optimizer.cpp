@@ -59,7 +59,8 @@ void GpuOptimizer::begin(double lr) {
   f.epsilon = static_cast<float>(options_.epsilon);
   f.momentum = static_cast<float>(options_.momentum);
   f.first_step = steps_ == 1 ? 1 : 0;
-  context_.device().upload(numbers_.get(), &f, sizeof(f));
+  static_assert(sizeof f <= kFewBytes);
+  context_.device().upload_few(numbers_.get(), &f, sizeof f);
 }
 
 }  // namespace nacre
