@@ -26,40 +26,44 @@ Value piece(Napa& net, Value y, const ModelOptions& options) {
   return y * net.inv_sqrt(net.row_sum(y * y, 0));
 }
 
-Value paper_layer(Napa& net, Value x, const ModelOptions& options) {
-  const Value weight = net.edge_dropout(net.symmetric_norm(x), options.knobs.at("edge-dropout"));
-  const Value sum = net.pull(x, Aggregate::sum, weight);
-  const Value own = net.self(x);
-  const Value y =
-      net.linear(sum + own, "w1", options.hidden, false) + net.linear(sum * own, "w2", options.hidden, false);
-  return activate(net, net.norm(y, "norm", options.norm), options.activation);
+// Σ_j c_ij · x_j, or the authors' mean.
+Value neighbours(Napa& net, Value x, const ModelOptions& options) {
+  const double dropped = options.knobs.at("edge-dropout");
+  if (options.knobs.at("authors") == 0)
+    return net.pull(x, Aggregate::sum, net.edge_dropout(net.symmetric_norm(x), dropped));
+  const Value share = net.inv(net.in_weight(x) + net.constant(1));
+  Value weight = net.dst(share);
+  if (const Value given = net.edge_weight(x)) weight = given * weight;
+  return net.pull(x, Aggregate::sum, net.edge_dropout(weight, dropped)) + net.self(x) * share;
 }
 
-// Biases are drawn like the weights.
-Value map(Napa& net, Value x, const std::string& name, const ModelOptions& options) {
+// A bias is drawn like the weights.
+Value map_of_authors(Napa& net, Value x, const std::string& name, const ModelOptions& options) {
   const Value y = net.linear(x, name, options.hidden, false);
   return activate(net, y + net.param(name + ".bias", y.dims(), Init::glorot), options.activation);
 }
 
-Value authors_layer(Napa& net, Value x, const ModelOptions& options) {
-  const Value share = net.inv(net.in_weight(x) + net.constant(1));
-  Value weight = net.dst(share);
-  if (const Value given = net.edge_weight(x)) weight = given * weight;
-  weight = net.edge_dropout(weight, options.knobs.at("edge-dropout"));
-  const Value own = net.self(x);
-  const Value mean = net.pull(x, Aggregate::sum, weight) + own * share;
-  return net.norm(map(net, mean, "w1", options) + map(net, mean * own, "w2", options), "norm", options.norm);
+Value combine(Napa& net, Value sum, Value own, const ModelOptions& options) {
+  if (options.knobs.at("authors") == 0) {
+    const Value y =
+        net.linear(sum + own, "w1", options.hidden, false) + net.linear(sum * own, "w2", options.hidden, false);
+    return activate(net, net.norm(y, "norm", options.norm), options.activation);
+  }
+  const Value first = map_of_authors(net, sum, "w1", options);
+  const Value second = map_of_authors(net, sum * own, "w2", options);
+  return net.norm(first + second, "norm", options.norm);
 }
 
 Value build(Napa& net, const ModelOptions& options) {
-  const auto layer = options.knobs.at("authors") == 0 ? paper_layer : authors_layer;
   Value x = net.dropout(net.features(options.in_dim), options.input_dropout);
   std::vector<Value> outputs = {x};
   for (int l = 0; l < options.layers; ++l) {
     net.begin_layer(l);
-    Value y = layer(net, x, options);
+    const Value sum = neighbours(net, x, options);
     for (Value& earlier : outputs) earlier = net.self(earlier);
-    if (options.residual && x.dims() == y.dims()) y = y + net.self(x);
+    const Value own = net.self(x);
+    Value y = combine(net, sum, own, options);
+    if (options.residual && own.dims() == y.dims()) y = y + own;
     x = net.dropout(y, options.dropout);
     outputs.push_back(piece(net, x, options));
   }
