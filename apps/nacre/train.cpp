@@ -35,9 +35,14 @@ double device_peak(const VertexModel& session) {
   return session.gpu() == nullptr ? -1 : static_cast<double>(session.gpu()->device().peak_bytes());
 }
 
+nlohmann::json fullest_of(const ResourceUse& use) {
+  return use.all.empty() ? nlohmann::json() : nlohmann::json(use.all.front().name);
+}
+
 // Of mini-batches: percent of the steps' time; negative where it does not apply.
 struct Shares {
   double waiting = -1, device = -1;
+  ResourceUse use;  // on a GPU
 };
 
 Shares shares_of(VertexModel& session) {
@@ -45,7 +50,9 @@ Shares shares_of(VertexModel& session) {
   if (batches == nullptr) return {};
   const StepTimes t = batches->step_times();
   if (t.all() <= 0) return {};
-  return {100 * t.waited / t.all(), session.gpu() == nullptr ? -1 : 100 * t.device / t.all()};
+  const double waiting = 100 * t.waited / t.all();
+  if (session.gpu() == nullptr) return {waiting, -1, {}};
+  return {waiting, 100 * t.device / t.all(), batches->resource_use()};
 }
 
 std::string result_json(VertexModel& session, const TrainResult& r, const std::string& folder) {
@@ -69,6 +76,10 @@ std::string result_json(VertexModel& session, const TrainResult& r, const std::s
                                     {"device_peak_mb", or_null(device_peak(session) / (1 << 20))},
                                     {"waiting_percent", or_null(shares.waiting)},
                                     {"device_percent", or_null(shares.device)},
+                                    {"host_threads_percent", or_null(shares.use.percent("host threads"))},
+                                    {"launching_percent", or_null(shares.use.percent("launching thread"))},
+                                    {"link_percent", or_null(shares.use.percent("link"))},
+                                    {"fullest", fullest_of(shares.use)},
                                     {"device", session.device_name()},
                                     {"plan", session.plan().name},
                                     {"plan_source", session.planning().source},
@@ -89,6 +100,7 @@ void say_result(VertexModel& session, const TrainResult& r, const std::string& f
   if (const Shares shares = shares_of(session); shares.waiting >= 0) {
     fmt::print("{:.1f} % of the steps' time spent waiting for batches{}\n", shares.waiting,
                shares.device < 0 ? "" : fmt::format(", steps under way on the device {:.1f} %", shares.device));
+    if (!shares.use.all.empty()) fmt::print("{}\n", shares.use.text());
   }
   fmt::print("{}: test {}, validation {} (epoch {})\n", session.metric(), json_number(r.test_score),
              json_number(r.val_score), r.best_epoch);
@@ -112,7 +124,12 @@ void train_vertices(TrainCommand& c, Dataset dataset) {
     c.trainer.run_folder = fresh_run_folder("runs", stem + "-" + session.config().model.model);
   }
   const TrainResult result = train(session, c.trainer);
-  if (!c.trace.empty()) trace_write(c.trace);
+  if (!c.trace.empty()) {
+    // At the end of the timeline: what it was full of.
+    if (const Shares shares = shares_of(session); !shares.use.all.empty())
+      const TraceSpan span("train", trace_name(shares.use.text()));
+    trace_write(c.trace);
+  }
   say_result(session, result, c.trainer.run_folder);
   if (c.json) fmt::print("{}\n", result_json(session, result, c.trainer.run_folder));
 }

@@ -61,10 +61,16 @@ class Gpu(cli.CliTest):
         want = self.train(*common)
         self.assertLessEqual(want["device_percent"], 100.1)
         self.assertGreater(want["waiting_percent"], 0)
+        self.assertIn(want["fullest"], ("device", "host threads", "link", "launching thread"))
         for features in ("host", "device"):
             for sample in ("host", "device"):
                 got = self.train(*common, "--features-on", features, "--sample-on", sample)
                 self.assertEqual(got["loss"], want["loss"], (features, sample))
+                self.assertEqual(got["link_percent"] is None, features == "device")
+        out = self.ok("train", *TWIN, *SMALL, *common, "--epochs", 2, "--trace", "trace.json", timeout=600).out
+        for word in ("fullest: ", "device ", "host threads ", "making ready ", "launching thread "):
+            self.assertIn(word, out)
+        self.assertIn(b"fullest: ", self.read("trace.json"))
         self.refused("train", *TWIN, *SMALL, *common, "--memory-limit", "2M", says="--batch-size", memory=None)
         self.refused("train", *TWIN, *SMALL, *common, "--sampler", "layer", "--sample-on", "device",
                      says="--sample-on", memory=None)

@@ -264,7 +264,12 @@ StepTimes BatchSession::step_times() {
   while (!spans_.empty()) count_span();
   StepTimes times = step_times_;
   if (loader_) times.waited += loader_->times().waited;
+  times.awaited = learner_->awaited();
   return times;
+}
+
+ResourceUse BatchSession::resource_use() {
+  return nacre::resource_use(step_times(), loader_times(), num_threads(), device_features_ == nullptr);
 }
 
 void BatchSession::queue_step(int64_t step, double lr) {

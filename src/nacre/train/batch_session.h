@@ -14,20 +14,11 @@
 #include "nacre/train/device.h"
 #include "nacre/train/layerwise.h"
 #include "nacre/train/learner.h"
+#include "nacre/train/resources.h"
 #include "nacre/train/run_data.h"
 #include "nacre/train/vertex_model.h"
 
 namespace nacre {
-
-// Seconds of steps.
-struct StepTimes {
-  int64_t steps = 0;
-  double waited = 0;   // for batches
-  double host = 0;     // computing, or queueing what a GPU computes
-  double settled = 0;  // waiting for a GPU at the end
-  double device = 0;   // of a GPU, from the beginning to the end of each step; it may have idled in between
-  double all() const { return waited + host + settled; }
-};
 
 class BatchSession : public VertexModel {
  public:
@@ -71,6 +62,8 @@ class BatchSession : public VertexModel {
   LoaderTimes loader_times() const;
   // Of the steps so far; waits for them.
   StepTimes step_times();
+  // On a GPU, with one loader from the first step on.
+  ResourceUse resource_use();
   // Batches come by these options from the next epoch on.
   void load_with(const LoaderOptions& options);
   // A batch of its own key, as many as asked for; the same ones every time.

@@ -1,5 +1,6 @@
 #include "nacre/train/learner.h"
 
+#include "nacre/base/log.h"
 #include "nacre/base/trace.h"
 
 namespace nacre {
@@ -59,7 +60,10 @@ void Learner::update(double lr) {
   host_is_old_ = true;
   queued_.push_back(gpu_->device().record());
   if (queued_.size() <= kQueuedSteps) return;
+  const TraceSpan waiting("train", "wait for the device");
+  const double start = now_seconds();
   gpu_->device().await(queued_.front());
+  awaited_ += now_seconds() - start;
   queued_.pop_front();
 }
 

@@ -37,6 +37,8 @@ class Learner {
   void start(std::vector<const float*> gradients);
   // Applies the gradients: the end of a step. Of a device's steps, all but the last few are waited for.
   void update(double lr);
+  // Seconds for which update() waited so far.
+  double awaited() const { return awaited_; }
   // The loss of a step that was just queued, before anything else writes where it lies. Waits for no device.
   void keep_loss(Executor& executor);
   // Adds the losses kept since the last call, in their order.
@@ -62,6 +64,7 @@ class Learner {
   std::unique_ptr<GpuOptimizer> gpu_optimizer_;
   bool host_is_old_ = false;
   std::deque<DeviceEvent> queued_;  // ends of steps that nobody waited for
+  double awaited_ = 0;
   std::shared_ptr<void> gpu_losses_;
   int64_t num_gpu_losses_ = 0;
 };
