@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """Nacre's peers on the GPU: full-graph training epochs of PyTorch Geometric and of hand-written PyTorch over cuSPARSE.
 
-    gpu.py --shape arxiv --write arxiv.npz            a random graph of arxiv's shape, kept for nacre, and all peers
-    gpu.py --graph arxiv.npz --models gcn,sage        the same graph from the file
+    gpu.py --nacre build/cuda/nacre                   all of it: nacre beside its peers on four graphs, and the table
+    gpu.py --shape arxiv --models gcn,sage            the peers alone, on a random graph of arxiv's shape
     gpu.py --graph arxiv.npz --spmm                   cuSPARSE's aggregation alone, for each width
     gpu.py --graph arxiv.npz --grads grads/           PyG's gradients in f32 beside nacre's; status 1 if they differ
 
-One JSON line for each measurement, printed and appended to --out as soon as it is there. All peers start from nacre's
-weights: those of --weights, else those nacre's --seed gives. Paths:
+One JSON line for each measurement, printed and appended to --out (nacre's to --nacre-out) as soon as it is there. All
+peers start from nacre's weights: those of --weights, else those nacre's --seed gives. Paths:
   edge_index, sorted, sparse          PyG, eager, over each form of the graph
   compile[@F], reduce-overhead[@F]    torch.compile of PyG over form F; without F, over the fastest eager one
   expert                              by hand, PyTorch's cuSPARSE call, one CUDA graph; for gat: PyG in a CUDA graph
   tuned                               by hand, cuSPARSE called directly with its best algorithm, one CUDA graph
-The measuring runs in another process; one that fails or hangs is replaced, and the rest go on."""
+The measuring runs in another process, one for all graphs, for it takes long to start; one that fails or hangs is
+replaced, and the rest go on. torch.compile takes longest and comes last, on the graphs of --compiled only."""
 import argparse
 import json
 import os
@@ -21,10 +22,15 @@ import queue
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
+import time
+
+import gpu_table
 
 FORMS = ("edge_index", "sorted", "sparse")
-PATHS = (*FORMS, "compile", "compile@edge_index", "reduce-overhead", "reduce-overhead@edge_index", "expert", "tuned")
+PATHS = ("edge_index", "sparse", "expert", "tuned")
+COMPILED_PATHS = ("compile", "reduce-overhead")
 BY_HAND = {"expert": ("gcn", "sage", "gat"), "tuned": ("gcn", "sage")}
 COMPILED = {"compile": "default", "reduce-overhead": "reduce-overhead"}
 LEFT_MB = 128
@@ -32,11 +38,18 @@ WIDTHS = "16,32,40,64,100,128,256,602"
 
 
 class Worker:
-    """A process that answers jobs; started at the first one, and again after it was stopped."""
+    """A process that answers jobs on one graph at a time; started at the first job, and again after it was stopped.
+    `left`: seconds there are for all that is to come."""
 
-    def __init__(self, argv, timeout):
-        self.argv, self.timeout = argv, timeout
-        self.process, self.about = None, {}
+    def __init__(self, argv, timeout, left):
+        self.argv, self.timeout, self.left = argv, timeout, left
+        self.process, self.source, self.about = None, None, {}
+
+    def open(self, source):
+        """Jobs are on this graph from now on."""
+        self.source = source
+        if self.process is not None:
+            self.about = {**self.about, **self.send(source)}
 
     def start(self):
         command = [sys.executable, os.path.abspath(__file__), *self.argv, "--worker"]
@@ -45,11 +58,22 @@ class Worker:
         self.lines = queue.Queue()
         threading.Thread(target=self.listen, args=(self.process.stdout, self.lines), daemon=True).start()
         self.about = self.receive(900)
+        if "error" not in self.about:
+            self.about = {**self.about, **self.send(self.source)}
+
+    def send(self, job):
+        try:
+            self.process.stdin.write(json.dumps(job) + "\n")
+            self.process.stdin.flush()
+        except OSError:
+            pass  # it has ended; receive() says how
+        return self.receive(min(self.timeout, max(1, self.left())))
 
     @staticmethod
     def listen(stream, lines):
-        for line in stream:
-            lines.put(line)
+        with stream:
+            for line in stream:
+                lines.put(line)
         lines.put(None)
 
     def receive(self, seconds):
@@ -57,7 +81,7 @@ class Worker:
             line = self.lines.get(timeout=seconds)
         except queue.Empty:
             self.stop()
-            return {"error": f"no result after {seconds} s"}
+            return {"error": f"no result after {seconds:.0f} s"}
         if line is None:
             status = self.process.wait()
             self.stop()
@@ -65,16 +89,15 @@ class Worker:
         return json.loads(line)
 
     def ask(self, job):
-        if self.process is None:
+        if self.left() <= 0:
+            return {"error": "no time left"}
+        if self.process is None and self.source is not None:
             self.start()
-            if "error" in self.about:
-                return self.about
-        try:
-            self.process.stdin.write(json.dumps(job) + "\n")
-            self.process.stdin.flush()
-        except OSError:
-            pass  # it has ended; receive() says how
-        result = self.receive(self.timeout)
+        if self.process is None or "error" in self.about:
+            self.stop()
+            self.source = None  # it would fail again
+            return {"error": self.about["error"]}
+        result = self.send(job)
         # What failed otherwise than for memory may have left the device or the capture in a state that spoils the next;
         # so does memory that a job leaves behind.
         failed = "error" in result and (result["error"] != "out of memory" or job.get("how") != "eager")
@@ -90,6 +113,10 @@ class Worker:
         except ProcessLookupError:
             pass
         self.process.wait()
+        try:
+            self.process.stdin.close()
+        except OSError:
+            pass  # what was not written is wanted no more
         self.process = None
 
 
@@ -109,55 +136,118 @@ def epoch_job(model, path, best):
     return {"peer": "pyg", "path": path, "form": path, "how": "eager"}
 
 
+def report_epoch(report, model, job, result):
+    report({"kind": "epoch", "model": model, **{key: job[key] for key in ("peer", "path", "form")}}, result)
+
+
 def ask_epoch(worker, report, model, job):
-    job = {"kind": "epoch", "model": model, **job}
-    result = worker.ask(job)
-    report({key: job[key] for key in ("kind", "model", "peer", "path", "form")}, result)
+    result = worker.ask({"kind": "epoch", "model": model, **job})
+    report_epoch(report, model, job, result)
     return result
 
 
-def run(args, worker, report):
-    if args.write:
-        report({"kind": "write", "to": args.write}, worker.ask({"kind": "write", "to": args.write}))
+def ask_epochs(worker, report, model, paths, best=None):
+    """All paths of a model on the open graph; the fastest eager one."""
+    tried, eager = set(), {}
+    for path in paths:
+        fastest = min(eager, key=eager.get, default=best or "edge_index")
+        job = epoch_job(model, path, fastest)
+        if job is None:
+            continue
+        if job["form"] in tried - eager.keys():  # fails again, and may take the process with it
+            report_epoch(report, model, job, {"error": "its eager step has failed"})
+            continue
+        result = ask_epoch(worker, report, model, job)
+        if job["how"] == "eager":
+            tried.add(path)
+        if job["how"] == "eager" and "error" not in result:
+            eager[path] = result["epoch_ms"]
+        if "error" in result and path == "expert" and job["form"] not in ("expert", "edge_index"):
+            ask_epoch(worker, report, model, epoch_job(model, "expert@edge_index", None))  # not every form captures
+    return min(eager, key=eager.get, default=None)
+
+
+def ask_all(args, worker, report):
+    """Everything on the open graph but what is compiled; {model: fastest eager path}."""
     for width in args.widths.split(",") if args.spmm else []:
         job = {"kind": "spmm", "width": int(width)}
         report(job, worker.ask(job))
-    models = [m for m in args.models.split(",") if m and m != "none"]
-    for model in models if args.grads else []:
+    for model in args.models if args.grads else []:
         job = {"kind": "grads", "model": model}
         report(job, worker.ask(job))
-    if args.spmm or args.grads:
-        return
-    for model in models:
-        eager = {}
-        for path in args.paths.split(","):
-            job = epoch_job(model, path, min(eager, key=eager.get, default="edge_index"))
-            if job is None:
-                continue
-            result = ask_epoch(worker, report, model, job)
-            if job["how"] == "eager" and "error" not in result:
-                eager[path] = result["epoch_ms"]
-            if "error" in result and path == "expert" and job["form"] not in ("expert", "edge_index"):
-                ask_epoch(worker, report, model, epoch_job(model, "expert@edge_index", None))  # not every form captures
+    if args.grads or args.spmm and not args.nacre:
+        return {}
+    return {model: ask_epochs(worker, report, model, args.paths.split(",")) for model in args.models}
+
+
+def hidden_of(args, name):
+    return args.hidden or (64 if name == "cora" else 256)
+
+
+def run_nacre(args, name, graph, left):
+    """Nacre's cells on the graph the peers had; it appends each as soon as it is there."""
+    command = [args.nacre, "bench", "gpu", "--data", graph, "--name", name, "--models", ",".join(args.models),
+               "--layers", args.layers, "--hidden", hidden_of(args, name), "--seconds", args.seconds,
+               "--precision", "f32" if args.f32 else "tf32", "--out", args.nacre_out, "-q"]
+    if args.spmm:
+        command += ["--spmm", args.widths]
+    try:
+        status = subprocess.run([str(word) for word in command], timeout=left).returncode
+        error = f"it ended with status {status}" if status else None
+    except (OSError, subprocess.TimeoutExpired) as failure:
+        error = str(failure)
+    if error:
+        print(f"nacre on {name}: {error}", file=sys.stderr, flush=True)
+
+
+def run(args, worker, report_on, left):
+    """`report_on(name)` gives what takes a job and its result."""
+    best = {}
+    for name in args.names:
+        report = report_on(name)
+        worker.open({"kind": "open", "shape": name, "hidden": hidden_of(args, name), "graph": args.graph})
+        with tempfile.TemporaryDirectory(prefix="nacre-peers-", dir=args.folder) as folder:
+            graph = args.graph
+            if args.nacre and not graph:
+                graph = os.path.join(folder, name + ".npz")
+                job = {"kind": "write", "to": graph}
+                report(job, worker.ask(job))
+            best[name] = ask_all(args, worker, report)
+            if args.nacre:
+                run_nacre(args, name, graph, max(left(), 1))
+    for name in args.names:
+        if name not in args.compiled.split(",") or args.grads or not best[name]:
+            continue
+        worker.open({"kind": "open", "shape": name, "hidden": hidden_of(args, name), "graph": args.graph})
+        for model in args.models:
+            form = best[name][model]
+            if form and model == "rgcn":
+                form = "edge_index"  # the other forms are no layer of PyG's
+            if form:
+                ask_epochs(worker, report_on(name), model, COMPILED_PATHS, form)
 
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    source = parser.add_mutually_exclusive_group(required=True)
+    parser.add_argument("--nacre", help="the program: its cells on the same graphs, right after the peers', and the table")
+    source = parser.add_mutually_exclusive_group()
     source.add_argument("--graph", help=".npz as nacre exports it; every vertex counts in the loss")
-    source.add_argument("--shape", help="cora, arxiv, reddit or products: a random graph of that shape")
-    parser.add_argument("--name", help="name of the data in the results; default: the shape, or the file's")
-    parser.add_argument("--write", help="keep the graph as .npz, every vertex in the training split")
+    source.add_argument("--shape", default=",".join(gpu_table.GRAPHS), help="random graphs of these shapes")
+    parser.add_argument("--name", help="name of --graph in the results; default: the file's")
+    parser.add_argument("--folder", help="where graphs lie while nacre reads them; default: that of temporary files")
     parser.add_argument("--out", default="gpu-peers.jsonl")
+    parser.add_argument("--nacre-out", default="gpu-nacre.jsonl")
+    parser.add_argument("--limit", type=float, default=0, help="seconds for everything; what is not begun by then is left out")
+    parser.add_argument("--compiled", default="arxiv", help="graphs on which torch.compile is measured too")
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--models", default="gcn,sage,gat,rgcn", help="none: only --write")
+    parser.add_argument("--models", default=",".join(gpu_table.MODELS))
     parser.add_argument("--paths", default=",".join(PATHS))
     parser.add_argument("--layers", type=int, default=3)
     parser.add_argument("--hidden", type=int, help="default 256, cora 64")
     parser.add_argument("--lr", type=float, default=0.01)
     parser.add_argument("--weights", help="safetensors with nacre's names, or a folder of MODEL.safetensors")
     parser.add_argument("--seed", type=int, default=0, help="of nacre's initial weights and of --shape")
-    parser.add_argument("--epochs", type=int, default=10, help="timed epochs, at least")
+    parser.add_argument("--epochs", type=int, default=10, help="timed epochs, at least; three where they take long")
     parser.add_argument("--seconds", type=float, default=1.0, help="timed seconds, at least")
     parser.add_argument("--f32", action="store_true", help="no tf32")
     parser.add_argument("--timeout", type=int, default=300, help="seconds for one measurement")
@@ -167,8 +257,12 @@ def parse():
     parser.add_argument("--tolerance", type=float, default=1e-3)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    args.name = args.name or args.shape or pathlib.Path(args.graph).stem.removeprefix("twin_")
-    args.hidden = args.hidden or (64 if args.name == "cora" else 256)
+    if args.nacre and (args.seed, args.lr, args.weights, args.grads) != (0, 0.01, None, None):
+        parser.error("--nacre has weights and a rate of its own: without --seed, --lr, --weights and --grads")
+    args.models = [m for m in args.models.split(",") if m]
+    args.names = args.shape.split(",")
+    if args.graph:
+        args.names = [args.name or pathlib.Path(args.graph).stem.removeprefix("twin_")]
     return args
 
 
@@ -179,22 +273,29 @@ def main():
 
         gpu_jobs.serve(args)
         return
-    worker = Worker(sys.argv[1:], args.timeout)
+    end = time.monotonic() + (args.limit or 1e6)
+    left = lambda: end - time.monotonic()
+    worker = Worker(sys.argv[1:], args.timeout, left)
     failed = []
 
-    def report(job, result):
-        about = {key: worker.about.get(key) for key in ("device", "torch", "pyg")}
-        line = json.dumps({"data": args.name, **job, **result, **about})
-        print(line, flush=True)
-        with open(args.out, "a") as file:
-            file.write(line + "\n")
-        if job["kind"] == "grads" and not result.get("ok") or job["kind"] == "write" and "error" in result:
-            failed.append(job)
+    def report_on(name):
+        def report(job, result):
+            about = {key: worker.about.get(key) for key in ("device", "torch", "pyg")}
+            line = json.dumps({"data": name, **job, **result, **about})
+            print(line, flush=True)
+            with open(args.out, "a") as file:
+                file.write(line + "\n")
+            if job["kind"] == "grads" and not result.get("ok") or job["kind"] == "write" and "error" in result:
+                failed.append(job)
+
+        return report
 
     try:
-        run(args, worker, report)
+        run(args, worker, report_on, left)
     finally:
         worker.stop()
+    if args.nacre:
+        gpu_table.show(args.nacre_out, [args.out])
     sys.exit(1 if failed else 0)
 
 

@@ -1,5 +1,5 @@
-"""The measuring process of gpu.py: loads the graph once, then answers jobs, one JSON line each. Graph and features lie
-in host memory between jobs, so that each job's peak is its own."""
+"""The measuring process of gpu.py: answers jobs, one JSON line each, on the graph that was opened last. Graph and features
+lie in host memory between jobs, so that each job's peak is its own."""
 import gc
 import json
 import os
@@ -24,11 +24,16 @@ HANDMADE = ("expert", "tuned")
 
 class Jobs:
     def __init__(self, args):
-        self.args = args
-        if args.shape:
-            self.data = random_graph.make(args.shape, args.device, args.seed)
+        self.args, self.data, self.hidden = args, None, None
+
+    def open(self, job):
+        """A file, or a random graph of a shape."""
+        self.data, self.hidden = None, job["hidden"]
+        if job["graph"]:
+            self.data = graph_file.load(job["graph"])
         else:
-            self.data = graph_file.load(args.graph)
+            self.data = random_graph.make(job["shape"], self.args.device, self.args.seed)
+        return {"nodes": self.data["num_nodes"], "edges": self.data["edge_index"].size(1)}
 
     def on_device(self):
         to = self.args.device
@@ -40,9 +45,9 @@ class Jobs:
         args = self.args
         if path in HANDMADE:
             tuned = path == "tuned" and torch.device(args.device).type == "cuda"
-            net = expert.Net(model, data, args.hidden, args.layers, tuned)
+            net = expert.Net(model, data, self.hidden, args.layers, tuned)
         else:
-            net = pyg_models.build(model, path, data, args.hidden, args.layers, dropout=0.0, heads=1)
+            net = pyg_models.build(model, path, data, self.hidden, args.layers, dropout=0.0, heads=1)
         with torch.no_grad():
             weights.start(model, net, args.weights or args.grads, args.seed)
         return net.to(args.device)
@@ -61,7 +66,7 @@ class Jobs:
         training = timing.Training(net, x, y, args.lr, captured, mode)
         result = timing.measure(training, args.device, captured, args.epochs, args.seconds)
         layer = type(net.convs[0]).__name__ if hasattr(net, "convs") else "by hand"
-        return {"layer": layer, "hidden": args.hidden, "tf32": not args.f32, **result}
+        return {"layer": layer, "hidden": self.hidden, "tf32": not args.f32, **result}
 
     def grads(self, job):
         """PyG's gradients in f32 beside nacre's."""
@@ -120,16 +125,12 @@ def serve(args):
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print goes elsewhere
     warnings.filterwarnings("ignore")
-    start = time.perf_counter()
     jobs = Jobs(args)
     cuda = torch.device(args.device).type == "cuda"
     ready = {
         "device": torch.cuda.get_device_name() if cuda else "cpu",
         "torch": torch.__version__,
         "pyg": torch_geometric.__version__,
-        "nodes": jobs.data["num_nodes"],
-        "edges": jobs.data["edge_index"].size(1),
-        "load_s": round(time.perf_counter() - start, 1),
     }
     print(json.dumps(ready), file=replies, flush=True)
     for line in sys.stdin:

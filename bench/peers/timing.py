@@ -5,18 +5,22 @@ import torch
 import torch.nn.functional as F
 
 WARMUP = 3
+LONG = 1.0  # seconds of an epoch: one to warm up is enough
+ENOUGH = 3.0  # seconds of runs: three of them are enough
 COMPILED_WARMUP = 8  # a compiled function is traced, recorded and specialised over its first calls
 
 
 def repeated(run, device, least=10, seconds=1.0, most=2000):
-    """Times run() until `least` runs and `seconds` have passed: median, 10th and 90th percentile in ms, and the count.
-    On the GPU the host stays at most two runs ahead, which hides its own work and still sees the clock."""
+    """Times run() until `least` runs (three where they take long) and `seconds` have passed: median, 10th and 90th
+    percentile in ms, and the count. On the GPU the host stays at most two runs ahead, which hides its own work and
+    still sees the clock."""
     device = torch.device(device)
     start, ms = time.perf_counter(), []
     if device.type == "cuda":
         events = [torch.cuda.Event(enable_timing=True)]
         events[0].record()
-    while len(ms) < least or (time.perf_counter() - start < seconds and len(ms) < most):
+    passed = lambda: time.perf_counter() - start
+    while len(ms) < least and (len(ms) < 3 or passed() < ENOUGH) or passed() < seconds and len(ms) < most:
         began = time.perf_counter()
         run()
         ms.append(1e3 * (time.perf_counter() - began))
@@ -108,7 +112,11 @@ def measure(training, device, captured=False, least=10, seconds=1.0):
         torch.cuda.reset_peak_memory_stats()
     if captured and cuda:
         training.capture()
-    losses = [float(training.step()) for _ in range(COMPILED_WARMUP if training.compiled else WARMUP)]
+    losses, longest = [], 0.0
+    while len(losses) < (COMPILED_WARMUP if training.compiled else WARMUP) and (longest < LONG or training.compiled):
+        began = time.perf_counter()
+        losses.append(float(training.step()))
+        longest = max(longest, time.perf_counter() - began)
     timed = repeated(training.step, device, least, seconds)
     peak = (torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()) if cuda else None
     return {
