@@ -40,8 +40,9 @@ DeviceFunction Kernels::load(const std::string& image, const std::string& functi
   return functions.emplace(function, std::move(entry)).first->second.get();
 }
 
-// A block gets more than 48 KiB only on demand.
+// A block gets more than 48 KiB only on demand. Launches do not wait while another thread loads an image.
 void Kernels::allow_shared(Function& function, int64_t bytes) const {
+  if (bytes <= function.dynamic_limit) return;
   const std::lock_guard lock(mutex_);
   if (bytes <= function.dynamic_limit) return;
   NACRE_CHECK(bytes <= context_.info().shared_bytes, function.name + " wants " + std::to_string(bytes) +

@@ -1,6 +1,7 @@
 // Loaded images and launches of their functions.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -24,7 +25,7 @@ class Kernels {
  private:
   struct Function {
     CUkernel kernel = nullptr;
-    int64_t dynamic_limit = 0;  // of shared memory, as set now
+    std::atomic<int64_t> dynamic_limit{0};  // of shared memory, as set now
     std::string name;
   };
   struct Image {
@@ -34,7 +35,7 @@ class Kernels {
   void allow_shared(Function& function, int64_t bytes) const;
 
   const Context& context_;
-  mutable std::mutex mutex_;                       // of images and limits
+  mutable std::mutex mutex_;                       // of images, and of whoever raises a limit
   std::unordered_map<std::string, Image> images_;  // by their bytes
 };
 
