@@ -1,6 +1,7 @@
 // What plans for GPUs have that plans for hosts have not: stored sums over pairs, and no products inside programs.
 #include <gtest/gtest.h>
 
+#include "nacre/plan/cost.h"
 #include "nacre/plan/order.h"
 #include "nacre/plan/search.h"
 #include "plan/plans.h"
@@ -139,6 +140,79 @@ TEST(GpuPlan, OfEqualTimesTheSmallerIsTaken) {
   const int64_t before = peak();
   how.seconds_of_byte = 1 / 4e12;
   EXPECT_LT(peak(), before);
+}
+
+// The vertices at the edges' other ends, the pairs they belong to, and scales that lie in another order.
+TEST(GpuPlan, CountsTheOrdersThatStepsWalk) {
+  const PlannedModel written = plan_model(rgcn(48, 64, 16));
+  const int64_t array = written.blocks.rows(Space::edge(0)) * 4;
+  const auto bytes_of = [&](PlanOptions how) {
+    how.keep_sums = kAny;
+    const PlannedModel m = plan_model(rgcn(48, 64, 16), how);
+    return order_bytes(m.plan, m.blocks);
+  };
+  // Sums by pair of the destinations (what is computed once counts for nothing), and their pairs' rows by source.
+  EXPECT_EQ(bytes_of(choosing(written, "dst")), (3 + 2) * array);
+  // The other way round, where scales of the sums by destination lie as they are.
+  EXPECT_EQ(bytes_of(choosing(written, "src")), (3 + 1) * array);
+  PlanOptions both = choosing(written, "dst");
+  for (const auto& [site, option] : choosing(written, "src").choices) {
+    if (site.find("layers.2") != std::string::npos) both.choices[site] = option;
+  }
+  EXPECT_EQ(bytes_of(both), (3 + 2 + 3 + 1) * array);
+}
+
+// A GPU's prices without those of starting kernels: small graphs then cost what large ones of their shape do.
+CostModel prices_of_large_graphs() {
+  std::map<std::string, Coefficients> kinds;
+  for (const char* kind :
+       {"", "gtask", "gtask_grad", "typed_reduce", "typed_weight_grad", "typed_rows", "typed_rows_grad"}) {
+    Coefficients& c = kinds[kind];
+    c.fill(0);
+    for (size_t f = 1; f < c.size(); ++f) {
+      Work work;
+      work.kind = kind;
+      work.amount[f] = 1;
+      c[f] = nominal_gpu_model().predict(work);
+    }
+  }
+  return CostModel::of_kinds(kinds);
+}
+
+// What a layer keeps in memory is priced beside what the others keep: none could be chosen better by itself.
+TEST(GpuPlan, EachLayerIsTheBestBesideTheOthers) {
+  const Graph graph = typed_weighted_graph({.vertices = 400, .edges = 20000, .hub_edges = 0, .types = 8});
+  const PlannedModel m = plan_on(Blocks::full(graph, 3), rgcn(25, 64, 12));
+  const CostModel prices = prices_of_large_graphs();
+  SearchOptions how;
+  how.model = &prices;
+  how.cache_bytes = 1;
+  how.seconds_of_byte = 1 / 4e12;
+  PlanOptions base;
+  base.keep_sums = kAny;
+  const auto price = [&](const PlanOptions& options) {
+    const Plan plan = make_plan(m.dfg, m.blocks, options);
+    const int64_t bytes = peak_live_bytes(plan, m.blocks) + order_bytes(plan, m.blocks);
+    return predict_plan(plan, m.blocks, how) + how.seconds_of_byte * static_cast<double>(bytes);
+  };
+  const PlanOptions chosen = search_plan(m.dfg, m.blocks, base, how).options;
+  const double least = price(chosen) * (1 - 1e-12);
+  for (const char* layer : {"@layers.0", "@layers.1", "@layers.2"}) {
+    for (size_t ends = 0; ends < 8; ++ends) {
+      PlanOptions other = chosen;
+      size_t rest = ends;
+      for (const Site& site : sites_of(m)) {
+        if (site.key.find(layer) == std::string::npos) continue;
+        other.choices[site.key] = rest % 2 == 0 ? "dst" : "src";
+        rest /= 2;
+      }
+      EXPECT_GE(price(other), least) << layer << " by " << ends;
+    }
+  }
+  // The last layer's sums by source are walked already, and nothing by pair is kept from the forward pass.
+  for (const char* op : {"typed_matmul", "typed_matmul_t", "typed_weight_grad"}) {
+    EXPECT_EQ(chosen.choices.at(std::string(op) + "@layers.1.weight"), "src") << op;
+  }
 }
 
 TEST(GpuPlan, CostsOfKindsDiffer) {

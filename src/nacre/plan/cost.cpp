@@ -1,5 +1,10 @@
 #include "nacre/plan/cost.h"
 
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <tuple>
+
 namespace nacre {
 namespace {
 
@@ -79,24 +84,83 @@ bool walks_edges(KernelKind kind) {
   }
 }
 
+// The block whose edges a kernel walks: that of its root, or of the edges or pairs it reduces.
+int walked_layer(const Kernel& k, const Dfg& dfg) {
+  const Node& root = dfg[k.root];
+  int layer = root.type.space.layer;
+  for (const NodeRef in : root.inputs) {
+    if (dfg[in].type.space.is_typed()) layer = dfg[in].type.space.layer;
+  }
+  if (root.op == Op::lstm) layer = root.type.space.layer - 1;
+  if (root.op == Op::lstm_grad_w) layer = dfg[root.inputs[1]].type.space.layer;
+  return layer;
+}
+
+// An order of the edges as a kernel needs it, and how many arrays of one number for each edge it is.
+struct WalkedOrder {
+  cpu::Direction direction = cpu::Direction::by_dst;
+  SpaceKind columns = SpaceKind::vertex;
+  int64_t arrays = 1;
+  NodeRef weights = -1;
+};
+
+std::optional<WalkedOrder> order_of(const Kernel& k, const Dfg& dfg) {
+  using cpu::Direction;
+  WalkedOrder order;
+  order.direction = k.direction;
+  switch (k.kind) {
+    case KernelKind::spmm:
+      order.columns = dfg[k.args[0]].type.space.kind;
+      order.weights = k.args[1];
+      break;
+    case KernelKind::typed_reduce:
+    case KernelKind::typed_weight_grad:
+      if (dfg[k.args[0]].type.space.is_pair()) return std::nullopt;
+      order.direction = k.direction == Direction::by_dst ? Direction::by_dst_pair : Direction::by_src_pair;
+      order.weights = k.args[2];
+      break;
+    case KernelKind::reduce:
+    case KernelKind::softmax:
+    case KernelKind::softmax_grad:
+      break;
+    default:
+      return std::nullopt;
+  }
+  if (order.direction == Direction::pairs_of_dst || order.direction == Direction::pairs_of_src) return std::nullopt;
+  if (order.direction == Direction::by_dst_pair || order.direction == Direction::by_src_pair) order.arrays = 2;
+  if (order.direction == Direction::by_dst) order.weights = -1;  // they lie in that order
+  return order;
+}
+
 }  // namespace
+
+int64_t order_bytes(const Plan& plan, const Blocks& blocks) {
+  std::set<std::tuple<const void*, cpu::Direction, SpaceKind, NodeRef>> known;
+  int64_t bytes = 0;
+  for (const Kernel& k : plan.kernels) {
+    const auto order = k.once ? std::nullopt : order_of(k, plan.dfg);
+    if (!order) continue;
+    const Graph& graph = blocks.layer(walked_layer(k, plan.dfg));
+    const void* edges = graph.row_ptr().data();
+    const int64_t array = graph.num_edges() * 4;
+    if (known.emplace(edges, order->direction, order->columns, -1).second) bytes += order->arrays * array;
+    const NodeRef weights = order->weights < 0 ? -1 : plan.alias[static_cast<size_t>(order->weights)];
+    const bool constant = std::any_of(plan.kernels.begin(), plan.kernels.end(), [&](const Kernel& other) {
+      return other.once && std::find(other.writes.begin(), other.writes.end(), weights) != other.writes.end();
+    });
+    if (constant && known.emplace(edges, order->direction, SpaceKind::edge, weights).second)
+      bytes += array * plan.dfg[weights].type.row_size();
+  }
+  return bytes;
+}
 
 void estimate_cost(Kernel& k, const Plan& plan, const Analysis& an) {
   for (const NodeRef r : k.reads) k.floor_bytes += static_cast<double>(an.bytes(r));
   for (const NodeRef w : k.writes) k.floor_bytes += static_cast<double>(an.bytes(w));
   for (const NodeRef v : k.nodes) k.flops += node_flops(an, v);
   if (!walks_edges(k.kind)) return;
-  // The block whose edges it walks: that of its root, or of the edges or pairs it reduces.
   const Node& root = plan.dfg[k.root];
-  int layer = root.type.space.layer;
-  for (const NodeRef in : root.inputs) {
-    if (plan.dfg[in].type.space.is_typed()) layer = plan.dfg[in].type.space.layer;
-  }
-  if (root.op == Op::lstm) layer = root.type.space.layer - 1;
-  if (root.type.space.kind == SpaceKind::param || root.type.space.kind == SpaceKind::type) {
-    layer = root.op == Op::lstm_grad_w ? plan.dfg[root.inputs[1]].type.space.layer : layer;
-  }
-  const auto edges = static_cast<double>(an.rows(Space::edge(layer)));
+  const auto edges = static_cast<double>(an.rows(Space::edge(walked_layer(k, plan.dfg))));
   k.floor_bytes += edges * 4;
   if (k.kind == KernelKind::spmm && k.args[1] >= 0) {
     k.flops += edges * static_cast<double>(root.type.row_size());

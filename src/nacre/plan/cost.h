@@ -10,4 +10,8 @@ namespace nacre {
 // once, and the graph's index arrays once where edges are walked.
 void estimate_cost(Kernel& kernel, const Plan& plan, const Analysis& an);
 
+// Bytes of the orders in which a step's kernels walk the edges, which lie in memory all the time: the vertices at the
+// other end, the pairs they belong to, and constant weights that lie in another order.
+int64_t order_bytes(const Plan& plan, const Blocks& blocks);
+
 }  // namespace nacre

@@ -8,6 +8,7 @@
 
 #include "nacre/base/log.h"
 #include "nacre/base/trace.h"
+#include "nacre/plan/cost.h"
 #include "nacre/plan/order.h"
 
 namespace nacre {
@@ -20,6 +21,7 @@ constexpr double kDoesNotFit = 1e6;   // seconds
 constexpr int kTurns = 2;             // of two plans with whole steps
 constexpr double kPays = 2;           // what a run would gain by them, over what they cost
 constexpr double kClearly = 0.98;     // of the step by rules: what takes longer is no better
+constexpr int kRounds = 3;            // over all groups, until nothing changes
 constexpr int64_t kBatchRows[] = {32, 64, 128, 256};
 
 // Kernels of equal kind and equal work take equally long, unless one walks the graph the other way round: the hubs of
@@ -50,6 +52,9 @@ class Search {
     const auto groups = site_groups();
     for (const auto& [name, sites] : groups) choose_sites(name, sites);
     choose_batches();
+    // What is alive at the peak, and which orders are walked anyway, depends on the other groups.
+    for (int round = 0; round < kRounds && how_.seconds_of_byte > 0 && choose_again(); ++round) {
+    }
     deadline_ = now_seconds() + how_.budget_seconds;
     if (how_.measure && how_.budget_seconds > 0) tell_apart();
     if (how_.rules != nullptr && how_.measure_step) settle();
@@ -90,7 +95,9 @@ class Search {
     const int64_t limit = memory_limit(e.plan);
     if (limit == 0 && how_.seconds_of_byte == 0) return e;
     const int64_t peak = peak_live_bytes(e.plan, blocks_);
-    e.seconds += how_.seconds_of_byte * static_cast<double>(peak);
+    if (how_.seconds_of_byte > 0) {
+      e.seconds += how_.seconds_of_byte * static_cast<double>(peak + order_bytes(e.plan, blocks_));
+    }
     // A plan that does not fit loses to every plan that does.
     if (limit > 0 && peak > limit) e.seconds += kDoesNotFit + static_cast<double>(peak - limit);
     return e;
@@ -173,11 +180,30 @@ class Search {
 
   void add_group(Group group) {
     for (Option& option : group.options) option.predicted = estimate(option.options).seconds;
-    // Equal predictions: the order of the options decides, so that the choice does not depend on rounding.
-    std::stable_sort(group.options.begin(), group.options.end(),
-                     [](const Option& a, const Option& b) { return a.predicted < b.predicted; });
+    best_first(group);
     group.take(result_.options, group.options.front().options);
     groups_.push_back(std::move(group));
+  }
+
+  // Equal predictions: the order of the options decides, so that the choice does not depend on rounding.
+  static void best_first(Group& group) {
+    std::stable_sort(group.options.begin(), group.options.end(),
+                     [](const Option& a, const Option& b) { return a.predicted < b.predicted; });
+  }
+
+  // Whether anything changed.
+  bool choose_again() {
+    const PlanOptions before = result_.options;
+    for (Group& group : groups_) {
+      for (Option& option : group.options) {
+        PlanOptions options = result_.options;
+        group.take(options, option.options);
+        option.predicted = estimate(options).seconds;
+      }
+      best_first(group);
+      group.take(result_.options, group.options.front().options);
+    }
+    return result_.options != before;
   }
 
   void tell_apart() {

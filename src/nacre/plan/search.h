@@ -34,7 +34,8 @@ struct SearchOptions {
   double budget_seconds = 0;  // for timing; 0: predictions alone
   int64_t memory_limit = 0;   // bytes a step's values may take; 0: any
   int64_t keep_limit = 0;     // the same for plans that keep what could be computed again; 0: any
-  // What a byte of the step's peak costs: of plans that take about equally long the smaller one is wanted.
+  // What a byte costs, of the step's peak and of the orders its kernels walk: of plans that take about equally long
+  // the smaller one is wanted.
   double seconds_of_byte = 0;
   Measure measure;
   // With these the plan by rules defends itself against the plan found and the others.

@@ -73,7 +73,6 @@ ReduceRows reduce_rows(const GpuKernel& g, const cuda::ReduceSpec& spec) {
     ReduceRows r;
     r.side = side_of(view);
     place_cut(g.context, key, cut_rows(*view.host, longest), r);
-    r.col = view.col;
     r.row_vertex = view.row_vertex;
     return r;
   });
@@ -131,7 +130,7 @@ int column_tiles(const GpuKernel& g) {
 const uint32_t* spmm_columns(const GpuKernel& g) {
   const Space from = g.node(g.kernel.args[0]).type.space;
   const Direction d = g.kernel.direction;
-  if (!from.is_pair() || (d != Direction::by_dst && d != Direction::by_src)) return rows_view(g).col;
+  if (!from.is_pair() || (d != Direction::by_dst && d != Direction::by_src)) return g.context.columns(rows_view(g));
   const End end = from.kind == SpaceKind::pair_src ? End::src : End::dst;
   return static_cast<const uint32_t*>(
       g.context.resident(g.context.host_views().pair_columns(g.graph(), d, end), g.graph().num_edges() * 4));
@@ -164,7 +163,8 @@ template <class F>
 auto with_reduction(const GpuKernel& g, const F& use) {
   if (g.kernel.kind == KernelKind::reduce) {
     cuda::ReduceSpec spec = reduce_spec(g, g.kernel.program, g.kernel.value, side_of(rows_view(g)));
-    const ReduceRows rows = reduce_rows(g, spec);
+    ReduceRows rows = reduce_rows(g, spec);
+    rows.col = g.context.columns(rows_view(g));
     return use(Reduction{g, spec, rows, {}});
   }
   const int tiles = column_tiles(g);
@@ -255,7 +255,8 @@ Step bind_softmax(const GpuKernel& g) {
                                        ? cuda::softmax_grad_source(g.kernel.program, g.kernel.value, degree, long_ones)
                                        : cuda::softmax_source(g.kernel.program, g.kernel.value, degree, long_ones);
     LaunchArgs args;
-    args.add(rows.row_ptr).add(order.rows).add(order.count).add(rows.col).add(edge_types(g)).add(g.context.step());
+    args.add(rows.row_ptr).add(order.rows).add(order.count).add(g.context.columns(rows));
+    args.add(edge_types(g, g.kernel.program)).add(g.context.step());
     args.add(g.pointer(g.kernel.root));
     if (gradient) args.add(g.pointer(g.kernel.args[0]));
     add_operands(args, g, g.kernel.program);
@@ -305,7 +306,7 @@ KernelNeeds needs(const GpuKernel& g) {
           g, [](const Reduction& r) { return hidden_bytes(r) + weight_bytes(r.g) + reduce_workspace(r); });
       return n;
     default:
-      rows_view(g);
+      g.context.columns(rows_view(g));
       return n;
   }
 }

@@ -128,12 +128,15 @@ const GpuRows& GpuContext::rows(const Graph& graph, cpu::Direction direction, bo
   GpuRows& r = slot(&GpuContext::rows_, key);
   if (r.host) return r;
   r.host = view;
-  const int64_t entries = view->row_ptr[view->rows];
   const auto word = static_cast<int64_t>(sizeof(uint32_t));
   r.row_ptr = static_cast<const int64_t*>(resident(view->row_ptr, (view->rows + 1) * 8));
-  r.col = static_cast<const uint32_t*>(resident(view->col, entries * word));
   r.row_vertex = static_cast<const uint32_t*>(resident(view->row_vertex, view->rows * word));
   return r;
+}
+
+const uint32_t* GpuContext::columns(const GpuRows& rows) {
+  const cpu::RowView& view = *rows.host;
+  return static_cast<const uint32_t*>(resident(view.col, view.row_ptr[view.rows] * 4));
 }
 
 const uint32_t* GpuContext::edge_ids(const GpuRows& rows) {

@@ -53,7 +53,6 @@ struct GpuSplitRow {
 struct GpuRows {
   std::shared_ptr<const cpu::RowView> host;
   const int64_t* row_ptr = nullptr;
-  const uint32_t* col = nullptr;
   const uint32_t* row_vertex = nullptr;  // null: a row's own number
 };
 
@@ -129,7 +128,9 @@ class GpuContext {
   const ReduceRows& reduce_rows(const std::string& key, const std::function<ReduceRows()>& make);
   // The answer to a question asked before, or a new one.
   int choose(const std::string& key, const std::function<int()>& decide);
-  // The edges of a view's entries, copied to the device when first asked for; null: an entry's own number.
+  // Of a view's entries, copied to the device when first asked for: the vertices at their other ends; their edges, null
+  // for an entry's own number.
+  const uint32_t* columns(const GpuRows& rows);
   const uint32_t* edge_ids(const GpuRows& rows);
   int64_t resident_bytes() const { return resident_bytes_; }
 

@@ -23,8 +23,8 @@ Step launch_reduce(const Reduction& r, const cuda::ReduceSpec& spec, void* works
   const cuda::RowSource source = cuda::reduce_source(spec);
   LaunchArgs args;
   args.add(r.rows.segments).add(r.rows.num_segments).add(r.rows.split_rows).add(counters).add(r.rows.col);
-  args.add(r.rows.edge_id).add(edge_types(g)).add(r.rows.row_vertex).add(g.context.step()).add(out).add(argmax);
-  args.add(workspace).add(r.rows.num_partials);
+  args.add(r.rows.edge_id).add(edge_types(g, *spec.program)).add(r.rows.row_vertex).add(g.context.step());
+  args.add(out).add(argmax).add(workspace).add(r.rows.num_partials);
   if (r.operands.empty()) {
     add_operands(args, g, *spec.program);
   } else {
@@ -77,17 +77,20 @@ void add_operands(LaunchArgs& args, const GpuKernel& g, const RowProgram& progra
   for (const NodeRef o : program.operands) args.add(g.pointer(o));
 }
 
-const uint16_t* edge_types(const GpuKernel& g) {
-  return g.graph().typed() ? g.context.resident(g.graph().edge_type()) : nullptr;
+const uint16_t* edge_types(const GpuKernel& g, const RowProgram& program) {
+  const bool read = std::any_of(program.code.begin(), program.code.end(),
+                                [](const Micro& m) { return m.op == MicroOp::load_type || is_typed_product(m.op); });
+  return read && g.graph().typed() ? g.context.resident(g.graph().edge_type()) : nullptr;
 }
 
 void add_edges(LaunchArgs& args, const GpuKernel& g, bool edges) {
   const auto& code = g.kernel.program.code;
+  const bool src = std::any_of(code.begin(), code.end(), [](const Micro& m) { return m.op == MicroOp::load_src; });
   const bool dst = std::any_of(code.begin(), code.end(),
                                [](const Micro& m) { return m.op == MicroOp::load_dst || m.op == MicroOp::take_max; });
-  args.add(edges ? g.context.resident(g.graph().col_idx()) : nullptr);
+  args.add(edges && src ? g.context.resident(g.graph().col_idx()) : nullptr);
   args.add(edges && dst ? g.context.resident(g.graph().edge_dst()) : nullptr);
-  args.add(edges ? edge_types(g) : nullptr);
+  args.add(edges ? edge_types(g, g.kernel.program) : nullptr);
 }
 
 void place_cut(GpuContext& context, const std::string& key, const RowCut& cut, ReduceRows& rows) {

@@ -10,8 +10,9 @@ inline int64_t blocks_for(int64_t units, const cuda::RowSource& source) {
   return (units + source.per_block - 1) / source.per_block;
 }
 void add_operands(LaunchArgs& args, const GpuKernel& g, const RowProgram& program);
-const uint16_t* edge_types(const GpuKernel& g);
-// col, edge_dst, edge_type of all edges, as kernels over edges take them; nulls where there are none or not needed.
+// Null where the graph has none or the program does not read them.
+const uint16_t* edge_types(const GpuKernel& g, const RowProgram& program);
+// col, edge_dst, edge_type of all edges, as kernels over edges take them; nulls where the kernel's program reads none.
 void add_edges(LaunchArgs& args, const GpuKernel& g, bool edges);
 
 // A row (or a piece of a long one): one unit of work of a reduction, as its kernels read it.

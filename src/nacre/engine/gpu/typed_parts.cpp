@@ -176,6 +176,31 @@ PackedSums pack_sums(const PairIndex& pairs, int types, const SumRange& range) {
   return packed;
 }
 
+std::vector<uint32_t> pairs_of_entries(const PairIndex& pairs) {
+  std::vector<uint32_t> pair_of(static_cast<size_t>(pairs.edge.size()));
+  parallel_for(pairs.num_pairs, 1 << 14, [&](int64_t b, int64_t e) {
+    for (int64_t p = b; p < e; ++p) {
+      std::fill(pair_of.begin() + pairs.edge_ptr[p], pair_of.begin() + pairs.edge_ptr[p + 1], static_cast<uint32_t>(p));
+    }
+  });
+  return pair_of;
+}
+
+bool sums_edges_of_pairs(const Kernel& kernel, const Dfg& dfg, End end) {
+  const bool dst = end == End::dst;
+  switch (kernel.kind) {
+    case KernelKind::spmm:
+      return kernel.direction == (dst ? cpu::Direction::by_dst_pair : cpu::Direction::by_src_pair);
+    case KernelKind::typed_reduce:
+      if (dfg[kernel.args[0]].type.space.is_pair()) return false;
+      [[fallthrough]];
+    case KernelKind::typed_weight_grad:
+      return kernel.direction == (dst ? cpu::Direction::by_dst : cpu::Direction::by_src);
+    default:
+      return false;
+  }
+}
+
 std::vector<uint32_t> pairs_of_slots(const PairIndex& pairs, int64_t vertices, int types) {
   std::vector<uint32_t> slots(static_cast<size_t>(vertices * types), cuda::kNoRow);
   parallel_for(pairs.num_pairs, 1 << 16, [&](int64_t b, int64_t e) {
@@ -243,16 +268,7 @@ const PackedSums& GpuPairs::packed(const SumRange& range) const {
 }
 
 const uint32_t* GpuPairs::pair_of_entry() const {
-  return context_.made_once<uint32_t>(key("pair of entry"), [&] {
-    std::vector<uint32_t> pair_of(static_cast<size_t>(pairs_->edge.size()));
-    parallel_for(num_pairs(), 1 << 14, [&](int64_t b, int64_t e) {
-      for (int64_t p = b; p < e; ++p) {
-        std::fill(pair_of.begin() + pairs_->edge_ptr[p], pair_of.begin() + pairs_->edge_ptr[p + 1],
-                  static_cast<uint32_t>(p));
-      }
-    });
-    return pair_of;
-  });
+  return context_.made_once<uint32_t>(key("pair of entry"), [&] { return pairs_of_entries(*pairs_); });
 }
 
 const uint32_t* GpuPairs::slot_of_pair() const {
@@ -280,11 +296,30 @@ int64_t GpuPairs::column_tiles(int64_t width) const {
   return fits || edges < kReadOften * others_ ? 1 : std::max<int64_t>(1, width / kTileWidth);
 }
 
+GpuPairs::Entries GpuPairs::bring_entries(StepList& steps, bool scaled) const {
+  const int64_t bytes = pairs_->edge.size() * 4;
+  void* other = steps.carve.take(bytes);
+  void* pair = steps.carve.take(bytes);
+  void* edge = scaled ? steps.carve.take(bytes) : nullptr;
+  steps.then([&device = context_.device(), pairs = pairs_, other, pair, edge, bytes] {
+    device.upload(other, pairs->other.data(), bytes);
+    device.upload(pair, pairs_of_entries(*pairs).data(), bytes);
+    if (edge != nullptr) device.upload(edge, pairs->edge.data(), bytes);
+  });
+  return {static_cast<const NodeId*>(other), static_cast<const uint32_t*>(pair), static_cast<const EdgeId*>(edge)};
+}
+
 void GpuPairs::prepare(const GpuKernel& k, StepList& steps, NodeRef scale, Sum& args) const {
   args.what.scaled = scale >= 0;
   args.scale = static_cast<const float*>(k.pointer(scale));
   const int64_t edges = pairs_->edge.size();
-  if (scale >= 0 && constant_edges(k, scale)) {
+  const Plan& plan = k.executor.plan();
+  const bool in_steps = std::any_of(plan.kernels.begin(), plan.kernels.end(), [&](const Kernel& other) {
+    return !other.once && sums_edges_of_pairs(other, plan.dfg, end_);
+  });
+  if (k.kernel.once && !in_steps) {
+    args.entries = bring_entries(steps, args.what.scaled);
+  } else if (scale >= 0 && constant_edges(k, scale)) {
     const KeptOrder order = {pairs_->edge.data(), edges, key("weights")};
     args.scale = static_cast<const float*>(kept_edges(k, scale, order).memory.get());
     args.by_entry = true;
@@ -310,9 +345,11 @@ void GpuPairs::sum(StepList& steps, Sum args) const {
   const int64_t tiles = cuda::split_row(length, args.what.tiles).tiles;
   steps.launch(cuda::typed_sum(args.what), blocks_of(items * tiles, per_block), [&] {
     LaunchArgs a;
-    a.add(args.x).add(context_.resident(pairs_->other));
-    a.add(args.what.scaled && !args.by_entry ? context_.resident(pairs_->edge) : nullptr).add(args.scale);
-    a.add(pair_of_entry()).add(args.range.slots ? slot_of_pair() : nullptr);
+    const Entries& own = args.entries;
+    const bool by_edge = args.what.scaled && !args.by_entry;
+    a.add(args.x).add(own.other != nullptr ? own.other : context_.resident(pairs_->other));
+    a.add(by_edge && own.edge == nullptr ? context_.resident(pairs_->edge) : own.edge).add(args.scale);
+    a.add(own.pair != nullptr ? own.pair : pair_of_entry()).add(args.range.slots ? slot_of_pair() : nullptr);
     a.add(context_.made(key("items of sums", args.range), list.items)).add(items);
     a.add(args.partials).add(args.out).add(args.range.first_slot);
     return a;

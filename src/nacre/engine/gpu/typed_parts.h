@@ -66,6 +66,10 @@ struct PackedSums {
   int64_t num_partials = 0;
 };
 PackedSums pack_sums(const PairIndex& pairs, int types, const SumRange& range);
+// Pair of every edge, in the pairs' order.
+std::vector<uint32_t> pairs_of_entries(const PairIndex& pairs);
+// Whether a kernel sums over the edges of pairs at one end.
+bool sums_edges_of_pairs(const Kernel& kernel, const Dfg& dfg, End end);
 // Pair of every slot; cuda::kNoRow where there is none.
 std::vector<uint32_t> pairs_of_slots(const PairIndex& pairs, int64_t vertices, int types);
 
@@ -105,6 +109,13 @@ class GpuPairs {
   Slots slots(int64_t rows) const;
   const uint32_t* pair_of_entry() const;  // of the edges in the pairs' order
 
+  // The edges in the pairs' order: the vertices at their other ends, their pairs, and their own numbers.
+  struct Entries {
+    const NodeId* other = nullptr;
+    const uint32_t* pair = nullptr;
+    const EdgeId* edge = nullptr;
+  };
+
   // Sums over the edges of pairs of rows of x.
   struct Sum {
     cuda::TypedSum what;
@@ -112,12 +123,13 @@ class GpuPairs {
     const float* x = nullptr;
     const float* scale = nullptr;
     bool by_entry = false;      // the scale lies in the order of the pairs' edges
+    Entries entries;            // in the workspace; nulls: those that stay in device memory
     float* partials = nullptr;  // num_partials(range) rows of what.length
     void* out = nullptr;
   };
   // To be called once before sums of x are taken, `scale` being the node of its numbers of edges or -1: constant ones
   // are brought into the pairs' order, and rows of x of no whole number of vectors are lengthened if they are read
-  // often.
+  // often. Entries that only constants walk are brought to the workspace, which is free before the first step.
   void prepare(const GpuKernel& k, StepList& steps, NodeRef scale, Sum& args) const;
   int64_t num_partials(const SumRange& range) const { return packed(range).num_partials; }
   void sum(StepList& steps, Sum args) const;
@@ -136,6 +148,7 @@ class GpuPairs {
   std::string key(const char* what) const;
   std::string key(const char* what, const SumRange& range) const;
   const PackedSums& packed(const SumRange& range) const;
+  Entries bring_entries(StepList& steps, bool scaled) const;
   // Where rows are read many times over but do not fit the cache together, tiles of their columns do.
   int64_t column_tiles(int64_t width) const;
 
