@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """Runs clang-tidy on the sources of src/ and apps/ with the compile commands of a build folder (first argument,
 build/release when left out). A file is only looked at again when it, a header of ours it reaches, its compile command
-or .clang-tidy has changed; what passed is remembered in build/lint."""
+or .clang-tidy has changed; what passed is remembered in build/lint.
+
+Nearly all of clang-tidy's time goes into the standard library's headers, so files of one folder are looked at together,
+as one source that includes them. Where that finds anything each of them is looked at by itself, and this counts."""
 import concurrent.futures
 import hashlib
 import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
@@ -16,6 +20,9 @@ import tree
 INCLUDE = re.compile(r'^\s*#\s*include\s*"(nacre/[^"]+|[\w-]+\.h)"', re.M)
 # Highway includes such a file again for each instruction set; clang-tidy sees one of them and warns of the others.
 MANY_TARGETS = "hwy/foreach_target.h"
+# What a line at the margin may define: two files that define one name, each for itself, do not go together.
+DEFINED = re.compile(r"^(?!//|#|using |namespace |template)\w[^(={;\n]*?(?<!:)\b(\w+)(?:\(| = |\[| : | ?\{|;)", re.M)
+TOGETHER = 12
 
 
 def reach(path, seen):
@@ -44,27 +51,71 @@ def check(path, build):
     return done.returncode == 0, done.stdout.strip() or done.stderr.strip()
 
 
+def flags_of(command):
+    words = [word for word in shlex.split(command) if word != "-c"]
+    at = words.index("-o")
+    return tuple(word for word in words[1:at] if word.startswith(("-", "/")))
+
+
+def groups_of(paths, commands):
+    """Files of one folder, compiled alike, that define no name twice."""
+    groups = []
+    for path in paths:
+        key = (path.parent, flags_of(commands[path]))
+        names = set(DEFINED.findall(tree.read(path)))
+        for group in groups:
+            if group["key"] == key and len(group["paths"]) < TOGETHER and not names & group["names"]:
+                break
+        else:
+            group = {"key": key, "paths": [], "names": set()}
+            groups.append(group)
+        group["paths"].append(path)
+        group["names"] |= names
+    return groups
+
+
+def check_group(number, group, build):
+    """(path, passed, text) of every file."""
+    paths = group["paths"]
+    if len(paths) > 1:
+        together = tree.ROOT / f"build/lint/together{number}.cpp"
+        together.write_text("".join(f'#include "{tree.ROOT / path}"\n' for path in paths))
+        command = ["clang-tidy", "--quiet", f"--config-file={tree.ROOT / '.clang-tidy'}", "--checks=-bugprone-suspicious-include",
+                   r"--header-filter=/(src/nacre|apps)/.*\.(h|cpp)$", str(together), "--", *group["key"][1]]
+        done = subprocess.run(command, capture_output=True, text=True)
+        together.unlink()
+        if done.returncode == 0:
+            return [(path, True, "") for path in paths]
+    results = [(path, *check(path, build)) for path in paths]
+    if len(paths) > 1 and all(ok for _, ok, _ in results):
+        why = next((line for line in done.stdout.splitlines() if " error: " in line), "")
+        print(f"clang-tidy: {group['key'][0]}: {len(paths)} files do not go together: {why}", flush=True)
+    return results
+
+
 def main():
     build = (tree.ROOT / (sys.argv[1] if len(sys.argv) > 1 else "build/release")).resolve()
     passed = tree.ROOT / "build/lint"
     passed.mkdir(parents=True, exist_ok=True)
-    todo = {}
+    todo, commands = {}, {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         file = pathlib.Path(entry["file"])
         if not file.is_relative_to(tree.ROOT):
             continue
         path = file.relative_to(tree.ROOT)
         if path.parts[0] in ("src", "apps") and path.suffix == ".cpp" and file.is_file() and MANY_TARGETS not in tree.read(path):
-            todo[path] = digest(path, entry["command"])
+            todo[path], commands[path] = digest(path, entry["command"]), entry["command"]
     stale = [path for path, state in todo.items() if not (passed / state).exists()]
     failed = 0
+    groups = groups_of(stale[::-1], commands)  # the last rooms, which include the most, take longest: they come first
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for path, (ok, text) in zip(stale, pool.map(lambda p: check(p, build), stale)):
-            if ok:
-                (passed / todo[path]).touch()
-            else:
-                failed += 1
-                print(text, flush=True)
+        for results in pool.map(lambda g: check_group(g, groups[g], build), range(len(groups))):
+            for path, ok, text in results:
+                if ok:
+                    (passed / todo[path]).touch()
+                else:
+                    failed += 1
+                    print(text, flush=True)
     for mark in passed.iterdir():
         if mark.name not in todo.values():
             mark.unlink()

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kRepeats = 3;
 constexpr size_t kMaxAlternatives = 64;
-constexpr size_t kTop = 5;
+constexpr size_t kBestOf = 5;
 constexpr double kLong = 1e-3;
 constexpr int64_t kBatchRows[] = {16, 32, 64, 128, 256, 512};
 
@@ -153,11 +153,11 @@ void bench_cost_model(WiseBench& bench) {
         }
         const size_t rank = rank_of_best(group);
         if (rank == 0) continue;
-        const bool top = rank <= kTop;
+        const bool top = rank <= kBestOf;
         ++cases;
         within += top ? 1 : 0;
-        hard += group.list.size() > kTop ? 1 : 0;
-        hard_within += group.list.size() > kTop && top ? 1 : 0;
+        hard += group.list.size() > kBestOf ? 1 : 0;
+        hard_within += group.list.size() > kBestOf && top ? 1 : 0;
         groups.add({spec, model, group.name, std::to_string(group.list.size()), std::to_string(rank),
                     top ? "yes" : "no", cell(100 * lost_by_trust(group))});
         bench.say(fmt::format("cost model: {} on {}, {}: the best of {} is number {}", model, spec, group.name,
@@ -177,7 +177,7 @@ void bench_cost_model(WiseBench& bench) {
   fmt::print(
       "\nthe measured best is among the predicted top {} in {} of {} cases ({} of {} with more than {} candidates); "
       "kernel times are predicted within {}\n",
-      kTop, within, cases, hard_within, hard, kTop, error);
+      kBestOf, within, cases, hard_within, hard, kBestOf, error);
 }
 
 namespace {
