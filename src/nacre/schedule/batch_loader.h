@@ -71,8 +71,8 @@ class BatchLoader {
 
   int64_t num_batches() const;
   // Batches `first` … num_batches() - 1 of the epoch come next. Batches of an earlier call that nobody took are
-  // dropped; the last one taken stays. With `more`, the first batches of epoch + 1 are in flight beside the last ones of this epoch; when all
-  // of these were taken, begin_epoch(epoch + 1) finds them.
+  // dropped; the last one taken stays. With `more`, the first batches of epoch + 1 are in flight beside the last ones
+  // of this epoch; when all of these were taken, begin_epoch(epoch + 1) finds them.
   void begin_epoch(uint64_t epoch, int64_t first = 0, bool more = false);
   // In order. Throws what a subtask threw. The batch before it is over.
   Batch next();
