@@ -108,6 +108,7 @@ void run_model(const GpuBench& c, const Dataset& data, const std::string& model)
   RunConfig config = c.config;
   config.model.model = model;
   if (model_info(model).heads > 0 && config.model.heads == 0) config.model.heads = 1;
+  const double begin = now_seconds();
   Session session(data, config, {.evaluation = false});
   Device& device = session.gpu()->device();
   session.start();
@@ -115,6 +116,7 @@ void run_model(const GpuBench& c, const Dataset& data, const std::string& model)
   std::vector<double> losses;
   losses.reserve(3);
   session.trainer().run({config.seed, 0});
+  const double ready = now_seconds() - begin;
   write_tensors(c, session, model);
   for (int e = 0; e < 3; ++e) losses.push_back(session.train_step(e, config.optimizer.lr));
   // Steps are queued without waiting; a few at a time are timed together.
@@ -141,6 +143,7 @@ void run_model(const GpuBench& c, const Dataset& data, const std::string& model)
           {"peak_mb", static_cast<double>(device.peak_bytes()) / (1 << 20)},
           {"planned_mb", static_cast<double>(total_bytes(session.memory())) / (1 << 20)},
           {"first_losses", losses},
+          {"ready_s", ready},
           {"precision", config.precision},
           {"device", session.device_name()}});
   if (c.kernels) kernel_lines(c, session, model);

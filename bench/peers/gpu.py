@@ -33,7 +33,7 @@ PATHS = ("edge_index", "sparse", "expert", "tuned")
 COMPILED_PATHS = ("compile", "reduce-overhead")
 BY_HAND = {"expert": ("gcn", "sage", "gat"), "tuned": ("gcn", "sage")}
 COMPILED = {"compile": "default", "reduce-overhead": "reduce-overhead"}
-LEFT_MB = 128
+LEFT_MB = 4096
 WIDTHS = "16,32,40,64,100,128,256,602"
 
 
@@ -99,9 +99,9 @@ class Worker:
             return {"error": self.about["error"]}
         result = self.send(job)
         # What failed otherwise than for memory may have left the device or the capture in a state that spoils the next;
-        # so does memory that a job leaves behind.
+        # so does much memory that a job leaves behind.
         failed = "error" in result and (result["error"] != "out of memory" or job.get("how") != "eager")
-        if failed or result.pop("left_mb", 0) > LEFT_MB:
+        if failed or result.get("left_mb", 0) > LEFT_MB:
             self.stop()
         return result
 
@@ -273,7 +273,8 @@ def main():
 
         gpu_jobs.serve(args)
         return
-    end = time.monotonic() + (args.limit or 1e6)
+    start = time.monotonic()
+    end = start + (args.limit or 1e6)
     left = lambda: end - time.monotonic()
     worker = Worker(sys.argv[1:], args.timeout, left)
     failed = []
@@ -281,7 +282,7 @@ def main():
     def report_on(name):
         def report(job, result):
             about = {key: worker.about.get(key) for key in ("device", "torch", "pyg")}
-            line = json.dumps({"data": name, **job, **result, **about})
+            line = json.dumps({"data": name, **job, **result, **about, "at_s": round(time.monotonic() - start, 1)})
             print(line, flush=True)
             with open(args.out, "a") as file:
                 file.write(line + "\n")

@@ -24,6 +24,14 @@ std::vector<float> random_floats(int64_t count, uint64_t seed) {
   return values;
 }
 
+// Matrices [types, n, k] with rows as long as the kernels read them, filled up with zeros.
+std::vector<float> with_long_rows(const std::vector<float>& w, int64_t k) {
+  const auto rows = static_cast<int64_t>(w.size()) / k, ld = cuda::matrix_ld(k);
+  std::vector<float> result(static_cast<size_t>(rows * ld), 0.0F);
+  for (int64_t r = 0; r < rows; ++r) std::copy_n(w.begin() + r * k, k, result.begin() + r * ld);
+  return result;
+}
+
 double relative_error(const std::vector<float>& got, const std::vector<double>& want) {
   double off = 0, size = 0;
   for (size_t i = 0; i < want.size(); ++i) {
@@ -31,6 +39,21 @@ double relative_error(const std::vector<float>& got, const std::vector<double>& 
     size += want[i] * want[i];
   }
   return std::sqrt(off / size);
+}
+
+// Rounding must not make results smaller, or larger, as a whole: Σ got · want / Σ want² is 1.
+double relative_size(const std::vector<float>& got, const std::vector<double>& want) {
+  double along = 0, size = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    along += got[i] * want[i];
+    size += want[i] * want[i];
+  }
+  return along / size;
+}
+
+void expect_agreement(const std::vector<float>& got, const std::vector<double>& want) {
+  EXPECT_LT(relative_error(got, want), kTolerance);
+  EXPECT_NEAR(relative_size(got, want), 1, 2e-4);
 }
 
 struct Launch {
@@ -51,18 +74,18 @@ struct Launch {
 
 class TypedMmaTest : public GpuTest {
  protected:
-  // Rows read through a map, one type after another.
-  void check_product(int64_t k, int64_t n) {
-    SCOPED_TRACE(testing::Message() << k << " to " << n);
+  // Rows read through a map, one type after another; where the matrix stays in shared memory, in one run for each type.
+  void check_product(int64_t k, int64_t n, bool resident) {
+    SCOPED_TRACE(testing::Message() << k << " to " << n << (resident ? ", resident" : ""));
     const int64_t vertices = 97, positions = 333;
-    const cuda::TypedProduct what{k, n, 0, device_->info().shared_bytes};
+    const cuda::TypedProduct what{k, n, 0, device_->info().shared_bytes, resident};
     ASSERT_TRUE(cuda::fits(what));
     const auto x = random_floats(vertices * k, 1), w = random_floats(kTypes * n * k, 2);
     Rng rng(3);
     std::vector<uint32_t> map(positions);
     for (uint32_t& row : map) row = static_cast<uint32_t>(rng.below(vertices));
     std::vector<cuda::MmaRun> runs;  // no position of type 1
-    const auto tile = static_cast<uint32_t>(cuda::tile_of(what).rows());
+    const auto tile = static_cast<uint32_t>(resident ? positions : cuda::tile_of(what).rows());
     for (uint32_t b = 0; b < 200; b += tile) runs.push_back({0, b, std::min(b + tile, 200U)});
     for (uint32_t b = 200; b < positions; b += tile) {
       runs.push_back({2, b, std::min(b + tile, static_cast<uint32_t>(positions))});
@@ -78,15 +101,15 @@ class TypedMmaTest : public GpuTest {
       }
     }
     const cuda::Source source = cuda::typed_product(what);
-    const DeviceArray<float> dx(*device_, x), dw(*device_, w), out(*device_, positions * n);
+    const DeviceArray<float> dx(*device_, x), dw(*device_, with_long_rows(w, k)), out(*device_, positions * n);
     const DeviceArray<uint32_t> dmap(*device_, map);
     const DeviceArray<cuda::MmaRun> druns(*device_, runs);
     device_->fill(out.data(), 0xff, positions * n * 4);
     Launch launch{*device_, {}};
     launch.add(dx.data()).add(dmap.data()).add(dw.data()).add(out.data()).add(uint64_t{0}).add(druns.data());
-    launch.add(positions).run(function(*device_, source.text, source.name), source,
-                              static_cast<int64_t>(runs.size()) * cuda::column_blocks(what));
-    EXPECT_LT(relative_error(out.values(), want), kTolerance);
+    launch.run(function(*device_, source.text, source.name), source,
+               static_cast<int64_t>(runs.size()) * cuda::column_blocks(what));
+    expect_agreement(out.values(), want);
   }
 
   // Rows of slots, some of which are empty, summed over the types.
@@ -99,6 +122,15 @@ class TypedMmaTest : public GpuTest {
     uint32_t pairs = 0;
     for (uint32_t& slot : slots) {
       if (rng.below(2) == 0) slot = pairs++;
+    }
+    std::vector<cuda::MmaRun> runs;
+    const int64_t tile = cuda::tile_of(what).rows();
+    for (int64_t b = 0; b < vertices; b += tile) {
+      cuda::MmaRun run{0, static_cast<uint32_t>(b), static_cast<uint32_t>(std::min(b + tile, vertices))};
+      for (size_t s = run.begin * kTypes; s < run.end * kTypes; ++s) {
+        if (slots[s] != cuda::kNoRow) run.types |= 1U << s % kTypes;
+      }
+      runs.push_back(run);
     }
     const auto x = random_floats(pairs * k, 1), w = random_floats(kTypes * n * k, 2);
     std::vector<double> want(static_cast<size_t>(vertices * n), 0);
@@ -113,15 +145,15 @@ class TypedMmaTest : public GpuTest {
       }
     }
     const cuda::Source source = cuda::typed_product(what);
-    const DeviceArray<float> dx(*device_, x), dw(*device_, w), out(*device_, vertices * n);
+    const DeviceArray<float> dx(*device_, x), dw(*device_, with_long_rows(w, k)), out(*device_, vertices * n);
     const DeviceArray<uint32_t> dslots(*device_, slots);
+    const DeviceArray<cuda::MmaRun> druns(*device_, runs);
     device_->fill(out.data(), 0xff, vertices * n * 4);
-    const int64_t tile = cuda::tile_of(what).rows();
     Launch launch{*device_, {}};
-    launch.add(dx.data()).add(dslots.data()).add(dw.data()).add(out.data()).add(uint64_t{0}).add(uint64_t{0});
-    launch.add(vertices).run(function(*device_, source.text, source.name), source,
-                             (vertices + tile - 1) / tile * cuda::column_blocks(what));
-    EXPECT_LT(relative_error(out.values(), want), kTolerance);
+    launch.add(dx.data()).add(dslots.data()).add(dw.data()).add(out.data()).add(uint64_t{0}).add(druns.data());
+    launch.run(function(*device_, source.text, source.name), source,
+               static_cast<int64_t>(runs.size()) * cuda::column_blocks(what));
+    expect_agreement(out.values(), want);
   }
 
   void check_grad(int64_t k, int64_t n) {
@@ -159,13 +191,14 @@ class TypedMmaTest : public GpuTest {
     Launch last{*device_, {}};
     last.add(partials.data()).add(dfirst.data()).add(dw.data());
     last.run(function(*device_, total.text, total.name), total, (kTypes * k * n + total.threads - 1) / total.threads);
-    EXPECT_LT(relative_error(dw.values(), want), kTolerance);
+    expect_agreement(dw.values(), want);
   }
 };
 
 TEST_F(TypedMmaTest, ProductsAgree) {
-  for (const auto& [k, n] : {std::pair<int64_t, int64_t>{64, 256}, {32, 40}, {33, 130}, {7, 5}, {50, 300}})
-    check_product(k, n);
+  for (const auto& [k, n] : {std::pair<int64_t, int64_t>{64, 256}, {32, 40}, {33, 130}, {7, 5}, {50, 300}}) {
+    for (const bool resident : {false, true}) check_product(k, n, resident);
+  }
 }
 
 TEST_F(TypedMmaTest, ProductsOfSlotsAgree) {

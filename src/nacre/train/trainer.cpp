@@ -262,7 +262,8 @@ class Loop {
 
   void finish() {
     save();
-    if (eval_seconds_.empty()) measure();  // resumed after its last epoch, or interrupted before the first evaluation
+    // Resumed after its last epoch. Who interrupts a run wants it to end.
+    if (eval_seconds_.empty() && !result_.interrupted) measure();
     result_.epochs = state_.epoch;
     result_.best_epoch = state_.best_epoch;
     result_.val_score = state_.best_val;
