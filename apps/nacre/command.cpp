@@ -56,6 +56,8 @@ Setting Setting::check(std::function<std::string(const std::string&)> wrong) con
 
 bool Setting::given() const { return option_->count() > 0; }
 
+std::string Setting::name() const { return option_->get_name(); }
+
 Command Command::add_subcommand(const std::string& name, const std::string& help) const {
   return {*app_->add_subcommand(name, help)};
 }

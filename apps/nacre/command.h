@@ -29,6 +29,7 @@ class Setting {
   // `wrong` answers what is wrong with a value, or nothing.
   Setting check(std::function<std::string(const std::string&)> wrong) const;
   bool given() const;  // once the command line is read
+  std::string name() const;
 
  private:
   CLI::Option* option_;

@@ -222,46 +222,38 @@ void set_sampler(const std::string& name, SampleOptions& s) {
 
 }  // namespace
 
-void add_batch_options(Command command, RunConfig& c) {
+std::vector<Setting> add_batch_options(Command command, RunConfig& c) {
+  std::vector<Setting> all;
+  const auto add = [&all](const Setting& setting) { all.push_back(setting.group("Mini-batches")); };
   SampleOptions& s = c.sampling;
   LoaderOptions& l = c.loader;
-  command.add_option("--batch-size", c.batch_size, "vertices (or interactions) of a mini-batch")
-      .show_default()
-      .group("Mini-batches");
-  command
-      .add_call(
-          "--fanout", [&s](const std::string& text) { set_fanout(text, s); },
-          "neighbours each vertex draws, per layer, next to the seeds first: 15,10,5; -1 = all;\n"
-          "by edge type 15/5,10/5; with --sampler layer the vertices a layer draws")
-      .group("Mini-batches");
-  command
-      .add_call(
-          "--sampler", [&s](const std::string& text) { set_sampler(text, s); },
-          "neighbor, layer (LADIES), saint-vertex, saint-edge or saint-walk (GraphSAINT); default: neighbor")
-      .group("Mini-batches");
-  command.add_flag("--replace", s.replace, "draw with replacement").group("Mini-batches");
-  command.add_flag("--sample-weighted", s.weighted, "draw by edge weight").group("Mini-batches");
-  command.add_option("--budget", s.budget, "GraphSAINT: vertices, edges or walks drawn; default: the batch size")
-      .group("Mini-batches");
-  command.add_option("--norm-samples", s.norm_samples, "GraphSAINT: subgraphs drawn beforehand to weigh its draws")
-      .show_default()
-      .group("Mini-batches");
-  command.add_option("--walk-length", s.walk_length, "of saint-walk").show_default().group("Mini-batches");
-  command.add_option("--prefetch", l.in_flight, "batches prepared ahead; 0 = none; default: as the device wants")
-      .not_negative()
-      .group("Mini-batches");
-  command
-      .add_option("--features-on", c.features_on,
-                  "where features lie: device (rows are looked up there), host (each batch's rows are sent) or auto")
-      .show_default()
-      .group("Mini-batches");
-  command.add_option("--sample-on", c.sample_on, "where neighbours are drawn: device, host or auto")
-      .show_default()
-      .group("Mini-batches");
-  command.add_flag("!--no-subtasks", l.subtasks, "prepare a batch stage by stage, not hop by hop")
-      .group("Mini-batches");
-  command.add_flag("!--no-relax", l.relax, "sample and update hash tables as one task").group("Mini-batches");
-  command.add_flag("!--no-stream", l.stream, "send features when all have been looked up").group("Mini-batches");
+  add(command.add_option("--batch-size", c.batch_size, "vertices (or interactions) of a mini-batch").show_default());
+  add(command.add_call(
+      "--fanout", [&s](const std::string& text) { set_fanout(text, s); },
+      "neighbours each vertex draws, per layer, next to the seeds first: 15,10,5; -1 = all;\n"
+      "by edge type 15/5,10/5; with --sampler layer the vertices a layer draws"));
+  add(command.add_call(
+      "--sampler", [&s](const std::string& text) { set_sampler(text, s); },
+      "neighbor, layer (LADIES), saint-vertex, saint-edge or saint-walk (GraphSAINT); default: neighbor"));
+  add(command.add_flag("--replace", s.replace, "draw with replacement"));
+  add(command.add_flag("--sample-weighted", s.weighted, "draw by edge weight"));
+  add(command.add_option("--budget", s.budget, "GraphSAINT: vertices, edges or walks drawn; default: the batch size"));
+  add(command.add_option("--norm-samples", s.norm_samples, "GraphSAINT: subgraphs drawn beforehand to weigh its draws")
+          .show_default());
+  add(command.add_option("--walk-length", s.walk_length, "of saint-walk").show_default());
+  add(command.add_option("--prefetch", l.in_flight, "batches prepared ahead; 0 = none; default: as the device wants")
+          .not_negative());
+  add(command
+          .add_option(
+              "--features-on", c.features_on,
+              "where features lie: device (rows are looked up there), host (each batch's rows are sent) or auto")
+          .show_default());
+  add(command.add_option("--sample-on", c.sample_on, "where neighbours are drawn: device, host or auto")
+          .show_default());
+  add(command.add_flag("!--no-subtasks", l.subtasks, "prepare a batch stage by stage, not hop by hop"));
+  add(command.add_flag("!--no-relax", l.relax, "sample and update hash tables as one task"));
+  add(command.add_flag("!--no-stream", l.stream, "send features when all have been looked up"));
+  return all;
 }
 
 std::vector<std::string> split_list(const std::string& text, char at) {

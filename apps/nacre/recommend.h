@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "command.h"
 #include "nacre/train/recommend.h"
@@ -11,7 +12,8 @@
 namespace nacre::cli {
 
 // --embedding-decay, --embedding-init and --positives; the batch size comes with the other options of training.
-void add_recommend_options(Command command, RecommendOptions& options);
+// Answers the options it added.
+std::vector<Setting> add_recommend_options(Command command, RecommendOptions& options);
 
 struct RecommendRun {
   RunConfig config;

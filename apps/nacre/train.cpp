@@ -26,6 +26,7 @@ struct TrainCommand {
   bool no_checkpoint = false;
   bool json = false;
   std::string trace;
+  std::vector<Setting> of_batches, of_recommenders;  // options that mean something for these only
 };
 
 nlohmann::json or_null(double value) { return nlohmann::json::parse(json_number(value)); }
@@ -134,6 +135,23 @@ void train_vertices(TrainCommand& c, Dataset dataset) {
   if (c.json) fmt::print("{}\n", result_json(session, result, c.trainer.run_folder));
 }
 
+// Nothing that was asked for is passed over in silence.
+void refuse_unused(const TrainCommand& c, bool recommends) {
+  for (const Setting& option : c.of_recommenders) {
+    if (option.given() && !recommends)
+      throw UserError(option.name(), "is for recommendation, but the data are no users and items");
+  }
+  for (const Setting& option : c.of_batches) {
+    if (!option.given()) continue;
+    if (recommends && option.name() != "--batch-size" && option.name() != "--prefetch")
+      throw UserError(option.name(), "means nothing for recommendation, which samples no neighbours");
+    if (!recommends && c.config.mode == "full") {
+      throw UserError(option.name(), "is for mini-batches, but every step goes over the whole graph",
+                      "add --mode minibatch");
+    }
+  }
+}
+
 void run(TrainCommand& c) {
   if (c.no_checkpoint && (c.trainer.resume || !c.trainer.run_folder.empty())) {
     throw UserError("--no-checkpoint", "contradicts --checkpoint and --resume");
@@ -150,6 +168,7 @@ void run(TrainCommand& c) {
   }
   if (!c.trace.empty()) trace_start();
   Dataset dataset = open_data(c.config);
+  refuse_unused(c, is_recommendation(dataset));
   if (!is_recommendation(dataset)) return train_vertices(c, std::move(dataset));
   c.recommend.batch_size = c.config.batch_size;
   train_recommender(std::move(dataset), {c.config, c.recommend, c.trainer, c.no_checkpoint, c.json});
@@ -165,8 +184,8 @@ void add_train(Command app) {
   add_model_options(command, c->config);
   add_training_options(command, c->config);
   add_execution_options(command, c->config);
-  add_batch_options(command, c->config);
-  add_recommend_options(command, c->recommend);
+  c->of_batches = add_batch_options(command, c->config);
+  c->of_recommenders = add_recommend_options(command, c->recommend);
   command.add_option("--config", c->config_file, "read options from a TOML file; the command line wins");
   add_talk_options(command);
   command

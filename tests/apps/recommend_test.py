@@ -111,6 +111,7 @@ class Recommend(cli.CliTest):
         self.refused(*command, "--set", "edge-dropout=1", says="0 ≤ edge-dropout < 1")
         self.refused(*command, "--positives", "all", says="use users or pairs")
         self.refused(*command, "--activation", "relu", says="activation")
+        self.refused(*command, "--fanout", "5,5", says="--fanout")
 
 
 if __name__ == "__main__":

@@ -184,6 +184,11 @@ class Spelling(cli.CliTest):
             self.refused("train", *TWIN, "--mode", "minibatch", "--device", "cpu", place, "device", says=place)
         self.refused("train", *TWIN, "--precision", "bf16", says="--precision")
 
+    def test_options_without_effect_are_refused(self):
+        for option in (("--fanout", "5,5"), ("--batch-size", 64), ("--no-relax",), ("--sampler", "layer")):
+            self.refused("train", *TWIN, *option, says="add --mode minibatch")
+        self.refused("train", *TWIN, "--positives", "users", says="--positives")
+
 
 class Data(cli.CliTest):
     def test_twins_are_listed(self):
