@@ -30,7 +30,7 @@ import gpu_table
 
 FORMS = ("edge_index", "sorted", "sparse")
 PATHS = ("edge_index", "sparse", "expert", "tuned")
-COMPILED_PATHS = ("compile", "reduce-overhead")
+COMPILED_PATHS = ("compile", "reduce-overhead", "compile@edge_index", "reduce-overhead@edge_index")
 BY_HAND = {"expert": ("gcn", "sage", "gat"), "tuned": ("gcn", "sage")}
 COMPILED = {"compile": "default", "reduce-overhead": "reduce-overhead"}
 LEFT_MB = 4096

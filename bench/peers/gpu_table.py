@@ -14,7 +14,8 @@ import sys
 
 GRAPHS = ("cora", "arxiv", "reddit", "products")
 MODELS = ("gcn", "sage", "gat", "rgcn")
-LOSS_TOLERANCE = 2e-3  # tf32 rounds differently in each program
+# tf32 rounds differently in each program, and steps enlarge what differs.
+FIRST_TOLERANCE, LATER_TOLERANCE = 5e-4, 1e-2
 
 
 def read(paths):
@@ -54,13 +55,17 @@ class Cell:
         chosen = min(peaks.values(), key=lambda r: r["peak_mb" if least else "epoch_ms"])
         return self.mine["peak_mb"] / chosen["peak_mb"]
 
-    def loss_error(self):
-        """Largest relative difference of nacre's first losses to any peer's."""
+    def loss_error(self, steps):
+        """Largest relative difference of nacre's losses before these steps (a slice) to any peer's."""
         worst = None
         for run in (*self.pyg.values(), *self.split.values(), *self.expert.values()):
-            for a, b in zip((self.mine or {}).get("first_losses") or [], run.get("first_losses") or []):
+            pairs = zip((self.mine or {}).get("first_losses") or [], run.get("first_losses") or [])
+            for a, b in list(pairs)[steps]:
                 worst = max(worst or 0.0, abs(a - b) / max(abs(b), 1e-12))
         return worst
+
+
+FIRST, LATER = slice(1), slice(1, None)
 
 
 def cells(nacre, peers):
@@ -98,14 +103,14 @@ def fastest(runs):
 
 def epoch_table(all_cells):
     rows = [["model", "graph", "nacre ms (GiB)", "p10–p90", "PyG", "×", "split RGCN", "×", "expert", "×",
-             "memory / PyG", "memory / expert", "losses"]]
+             "memory / PyG", "memory / expert", "first loss", "next losses"]]
     for c in all_cells:
         own = fastest({"": c.mine}).strip() if c.mine else "–"
         spread = f"{c.mine['p10']:.3g}–{c.mine['p90']:.3g}" if c.mine and "p10" in c.mine else "–"
-        error = c.loss_error()
+        errors = [c.loss_error(steps) for steps in (FIRST, LATER)]
         rows.append([c.model, c.data, own, spread, fastest(c.pyg), number(c.ratio(c.pyg)), fastest(c.split),
                      number(c.ratio(c.split)), fastest(c.expert), number(c.ratio(c.expert)), number(c.share(c.pyg)),
-                     number(c.share(c.expert)), "–" if error is None else f"{error:.0e}"])
+                     number(c.share(c.expert)), *("–" if e is None else f"{e:.0e}" for e in errors)])
     return markdown(rows)
 
 
@@ -156,8 +161,9 @@ def aims(all_cells, pairs):
         aim(f"peak memory at most half of PyG's ({text} path)", shares, lambda v: max(v) <= 0.5, most, 14)
     shares = known(c.share(c.expert) for c in named)
     aim("peak memory never above the expert's", shares, lambda v: max(v) <= 1, most, 9)
-    aim("first losses agree with every peer's", known(c.loss_error() for c in all_cells),
-        lambda v: max(v) <= LOSS_TOLERANCE, lambda v: f"largest difference {max(v):.1e}")
+    for text, steps, tolerance in (("first losses", FIRST, FIRST_TOLERANCE), ("next losses", LATER, LATER_TOLERANCE)):
+        aim(f"{text} agree with every peer's within {tolerance:g}", known(c.loss_error(steps) for c in all_cells),
+            lambda v, most=tolerance: max(v) <= most, lambda v: f"largest difference {max(v):.1e}")
     ratios = [theirs / mine for mine, theirs, _ in pairs.values() if mine]
     aim("aggregation never slower than cuSPARSE", ratios, lambda v: min(v) >= 1, least, 32)
     aim("aggregation at least 1.3 of cuSPARSE in the geometric mean", ratios, lambda v: geomean(v) >= 1.3, mean, 32)

@@ -84,7 +84,8 @@ class Peers(cli.CliTest):
         cell = lambda name, model, *paths: [(name, "epoch", model, path) for path in paths]
         whole = lambda name: [(name, "write", None, None), *cell(name, "gcn", "edge_index", "sparse", "expert", "tuned"),
                               *cell(name, "gat", "edge_index", "sparse"), *cell(name, "rgcn", "edge_index", "sparse")]
-        late = [*cell("arxiv", "gcn", "compile@sparse", "reduce-overhead@sparse"),
+        late = [*cell("arxiv", "gcn", "compile@sparse", "reduce-overhead@sparse", "compile@edge_index",
+                      "reduce-overhead@edge_index"),
                 *cell("arxiv", "rgcn", "compile@edge_index", "reduce-overhead@edge_index")]
         self.assertEqual(self.worker.jobs, [*whole("cora"), *whole("arxiv"), *whole("reddit"), *late])
         self.assertEqual([p for p in self.dir.iterdir() if p.name.startswith("nacre-peers-")], [])
@@ -93,7 +94,8 @@ class Peers(cli.CliTest):
         self.assertEqual(errors["cora", "gat", "expert@edge_index"], "its eager step has failed")
         self.assertIn("nacre on reddit: it ended with status 3", self.err)
         rows = [[c.strip() for c in line.split("|")[1:-1]] for line in out.splitlines() if line.startswith("| gcn")]
-        self.assertEqual([rows[0][i] for i in (1, 5, 9, 10, 11, 12)], ["cora", "8.00", "3.00", "0.25", "0.25", "0e+00"])
+        self.assertEqual([rows[0][i] for i in (1, 5, 9, 10, 11, 12, 13)],
+                         ["cora", "8.00", "3.00", "0.25", "0.25", "0e+00", "0e+00"])
         self.assertEqual(rows[1][4:6], ["12 (0.39) compile@sparse", "6.00"])
         self.assertEqual(rows[2][2], "–")
         self.assertIn("geometric mean over the expert at least 1.5: 3.00 over 2 cells, smallest 3.00", out)
