@@ -38,7 +38,7 @@ std::vector<Measured> measure(GraphTensorBench& bench, const std::string& graph,
   RunConfig config = bench.config_for(model);
   const auto variants = loader_variants(bench.options());
   std::vector<Measured> measured(variants.size());
-  BatchSession session(bench.data(graph), config);
+  BatchSession session(bench.data(graph), config, {.evaluation = false});
   session.start();
   int64_t epoch = 0;
   for (int round = 0; round <= bench.options().rounds; ++round) {

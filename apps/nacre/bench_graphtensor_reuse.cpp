@@ -73,7 +73,7 @@ void bench_reuse(GraphTensorBench& bench) {
       config.plan = "auto";
       config.plan_cache = false;
       config.epochs = kSteps / 100;
-      BatchSession session(bench.data(graph), config);
+      BatchSession session(bench.data(graph), config, {.evaluation = false});
       const ReuseTimes t = compare(bench, session);
       const double percent = 100 * t.own_sum / t.reused_sum;
       report.add({graph, model, std::to_string(kTuned), std::to_string(t.own.size()), cell(t.reused_sum * 1e3),

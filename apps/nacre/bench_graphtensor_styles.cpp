@@ -77,7 +77,7 @@ class StyleBench {
   StyleBench(GraphTensorBench& bench, const std::string& graph, const std::string& model, const Style& style)
       : rounds_(bench.options().rounds),
         batches_(std::max(1, bench.options().batches / 3)),
-        session_(bench.data(graph), config(bench, model, style)) {}
+        session_(bench.data(graph), config(bench, model, style), {.evaluation = false}) {}
 
   StyleFigures run() {
     StyleFigures f;

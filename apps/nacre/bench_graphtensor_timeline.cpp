@@ -121,7 +121,7 @@ void bench_timeline(GraphTensorBench& bench) {
     for (const LoaderVariant& v : {variants.front(), variants.back()}) {
       RunConfig config = bench.config_for(model);
       config.loader = v.options;
-      BatchSession session(bench.data(graph), config);
+      BatchSession session(bench.data(graph), config, {.evaluation = false});
       session.start();
       const std::string name = v.options.in_flight == 0 ? "serial" : "scheduled";
       runs.emplace_back(name, record(bench, session));

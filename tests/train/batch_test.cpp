@@ -121,6 +121,38 @@ TEST(LayerwiseInference, EqualsTheWholeForwardPassInSmallBlocks) {
   }
 }
 
+bool has_item(const std::vector<MemoryItem>& items, const std::string& what) {
+  return std::any_of(items.begin(), items.end(), [&](const MemoryItem& item) { return item.what == what; });
+}
+
+TEST(WholeInference, EqualsLayerByLayerWhereItFits) {
+  constexpr const char* kWhole = "evaluation on the whole graph";
+  for (const char* model : {"gcn", "gat", "sage", "rgcn"}) {
+    RunConfig c = config_of(model, 2);
+    c.model.norm = "batch";
+    SessionNeeds needs;
+    needs.embeddings = true;
+    const bool typed = std::string(model) == "rgcn";
+    BatchSession whole(small_data(typed), c, needs);
+    EXPECT_TRUE(has_item(whole.memory(), kWhole));
+    RunConfig less = c;
+    less.memory_limit = total_bytes(whole.memory()) - 1;
+    c.deterministic = true;
+    BatchSession layers(small_data(typed), c, needs);
+    EXPECT_FALSE(has_item(layers.memory(), kWhole));
+    for (BatchSession* session : {&whole, &layers}) {
+      session->start();
+      session->begin_epoch(0, 0);
+      session->train_step(0, 0.05);
+    }
+    for (int again = 0; again < 2; ++again)
+      EXPECT_LT(largest_difference(whole.predict(), layers.predict(), 90 * 4), 1e-5) << model;
+    EXPECT_LT(largest_difference(whole.embeddings(), layers.embeddings(), 90 * 16), 1e-5) << model;
+    BatchSession other(small_data(typed), less, needs);
+    EXPECT_FALSE(has_item(other.memory(), kWhole)) << "without the memory for it, layer by layer";
+  }
+}
+
 TEST(LayerwiseInference, OneVertexABlock) {
   RunConfig c = config_of("gcn", 2);
   const RunData run(small_data(), c, true);

@@ -1,6 +1,7 @@
 // Recomputation: a value that the forward pass made is dropped after its last reader there, and the backward pass
 // computes it again from what is in memory anyway, right before its first reader. Memory for time, without a change of
-// a single bit: the clones are the same operations on the same operands, and dropout draws by salt and element.
+// a single bit on a CPU: the clones are the same operations on the same operands, and dropout draws by salt and
+// element. On a GPU what is not kept may be fused elsewhere, where a product and a sum are rounded once.
 #pragma once
 
 #include <set>

@@ -1,4 +1,5 @@
-// Where a mini-batch session keeps what its batches need, and what that takes of the host's and of a GPU's memory.
+// Where a mini-batch session keeps what its batches and evaluations need, and what that takes of the host's and of a
+// GPU's memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -109,6 +110,16 @@ void BatchSession::sample_on_device() {
   run_.notes.emplace_back("neighbours are drawn on the device");
 }
 
+// The same bits on any machine are not those of whatever fits there.
+void BatchSession::choose_evaluation(bool embeddings) {
+  if (run_.config.deterministic || (device_.gpu && device_features_ == nullptr)) return;
+  const int64_t room = memory_limit() - total_bytes(memory());
+  // The graph's forms, two layers' values, and once more as much for work and what is computed once.
+  if (forms_bytes(run_.dataset.graph) + 2 * inference_->bytes() > room) return;
+  auto whole = std::make_unique<WholeInference>(run_, *learner_, device_, embeddings);
+  if (whole->bytes() <= room) whole_ = std::move(whole);
+}
+
 std::vector<MemoryItem> BatchSession::memory() const { return device_.gpu ? device_memory() : host_memory(); }
 
 std::vector<MemoryItem> BatchSession::device_memory() const {
@@ -120,6 +131,7 @@ std::vector<MemoryItem> BatchSession::device_memory() const {
   if (draws_on_device_) items.push_back({"graph and tables to draw from", drawing_bytes(batches)});
   items.push_back({fmt::format("{} batches (rows and blocks)", batches), batches * batch_bytes()});
   items.push_back({"arena (activations, gradients, work)", largest_arena_ + largest_arena_ / 4});
+  if (whole_) items.push_back({"evaluation on the whole graph", whole_->bytes()});
   return items;
 }
 
@@ -130,8 +142,14 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
       {"features", run_.dataset.features.bytes()},
       {"labels, splits and degrees", run_.label_bytes() + inputs_->bytes()},
       {"parameters", learner_->parameter_bytes()},
-      {"values of two layers, for evaluation", inference_->bytes()},
   };
+  if (!whole_) {
+    items.push_back({"values of two layers, for evaluation", inference_->bytes()});
+  } else if (device_.gpu) {
+    items.push_back({"results of an evaluation", run_.dataset.num_nodes() * inference_->width("logits") * 4});
+  } else {
+    items.push_back({"evaluation on the whole graph", whole_->bytes()});
+  }
   if (!learner_->trains()) return items;
   items.push_back(
       {"optimiser state, gradients and best weights", learner_->optimizer_bytes() + 2 * learner_->parameter_bytes()});
@@ -145,15 +163,18 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
   return items;
 }
 
-void BatchSession::check_memory() const {
-  const int64_t limit = run_.config.memory_limit;
-  const int64_t held = std::min(run_.dataset.graph.bytes() + run_.dataset.features.bytes(), held_memory());
-  const int64_t here = available_memory() + held;
-  if (!device_.gpu) return require_fit(host_memory(), limit > 0 ? limit : here);
-  require_fit(host_memory(), here, kFewer);
+int64_t BatchSession::memory_limit() const {
+  if (run_.config.memory_limit > 0) return run_.config.memory_limit;
   // As a whole: what it holds already is on the bill.
-  const int64_t there = device_.gpu->device().info().free_bytes;
-  require_fit(device_memory(), limit > 0 ? limit : there,
+  if (device_.gpu) return device_.gpu->device().info().free_bytes;
+  return available_memory() + std::min(run_.dataset.graph.bytes() + run_.dataset.features.bytes(), held_memory());
+}
+
+void BatchSession::check_memory() const {
+  if (!device_.gpu) return require_fit(host_memory(), memory_limit());
+  const int64_t held = std::min(run_.dataset.graph.bytes() + run_.dataset.features.bytes(), held_memory());
+  require_fit(host_memory(), available_memory() + held, kFewer);
+  require_fit(device_memory(), memory_limit(),
               std::string(kFewer) + (device_features_ != nullptr ? ", or --features-on host" : ""));
 }
 

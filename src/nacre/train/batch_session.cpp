@@ -70,6 +70,7 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
     if (device_.gpu) place_features();
     choose_prefetch();
     if (device_.gpu) sample_on_device();
+    if (needs.evaluation) choose_evaluation(needs.embeddings);
   }
   plan_seconds_ = now_seconds() - start_;
 }
@@ -172,6 +173,7 @@ void BatchSession::start() {
   }
   learner_->start(std::move(gradients));
   const bool sent = device_.gpu && device_features_ == nullptr;
+  if (whole_) whole_->start();
   sink_ = sent ? make_device_sink(device_.gpu->shared_device(), copies()) : make_host_sink();
   load_with(run_.config.loader);
 }
@@ -296,6 +298,10 @@ void BatchSession::queue_step(int64_t step, double lr) {
 }
 
 const float* BatchSession::predict() {
+  if (whole_) {
+    whole_->run();
+    return whole_->values("logits");
+  }
   inference_->run([this](const std::string& name) { return parameter_place(name); });
   return inference_->values("logits");
 }
@@ -305,7 +311,7 @@ const float* BatchSession::embeddings() {
     throw UserError("--model " + run_.config.model.model, "has no hidden layer whose values could be written",
                     "use --layers 2 or more");
   }
-  return inference_->values("embedding");
+  return whole_ ? whole_->values("embedding") : inference_->values("embedding");
 }
 
 int64_t BatchSession::embedding_width() const { return inference_->width("embedding"); }

@@ -1,5 +1,6 @@
 // BatchSession: a data set and a model made ready for mini-batch training. The plan is made on a few sampled batches
-// and used for all; the loader prepares batches beside the computation; evaluation is exact, layer by layer.
+// and used for all; the loader prepares batches beside the computation; evaluation is exact, on the whole graph where
+// that fits into memory beside the training, else layer by layer.
 #pragma once
 
 #include <deque>
@@ -17,6 +18,7 @@
 #include "nacre/train/resources.h"
 #include "nacre/train/run_data.h"
 #include "nacre/train/vertex_model.h"
+#include "nacre/train/whole_inference.h"
 
 namespace nacre {
 
@@ -52,7 +54,7 @@ class BatchSession : public VertexModel {
   void take_losses(double& sum) override;
   Scores evaluate(bool with_loss) override;
 
-  // Outputs of all vertices, computed layer by layer with the current weights: "logits", "embedding".
+  // Outputs of all vertices with the current weights: "logits", "embedding".
   const float* predict() override;
   const float* embeddings() override;
   int64_t embedding_width() const override;
@@ -85,6 +87,8 @@ class BatchSession : public VertexModel {
   void place_features();
   void choose_prefetch();
   void sample_on_device();
+  void choose_evaluation(bool embeddings);
+  int64_t memory_limit() const;
   std::vector<MemoryItem> device_memory() const;
   void check_memory() const;
 
@@ -110,6 +114,7 @@ class BatchSession : public VertexModel {
   std::unique_ptr<FeatureSink> sink_;
   std::unique_ptr<BatchLoader> loader_;
   std::unique_ptr<LayerwiseInference> inference_;
+  std::unique_ptr<WholeInference> whole_;            // null: by inference_
   std::vector<std::shared_ptr<void>> trial_memory_;  // of leaves on a device while plans are timed
   PlanAnswer planning_;
   double plan_seconds_ = 0;

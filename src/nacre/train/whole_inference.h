@@ -1,0 +1,36 @@
+// Exact inference on the whole graph at once: much faster than layer by layer in blocks, where there is memory for it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "nacre/engine/executor.h"
+#include "nacre/train/device.h"
+#include "nacre/train/learner.h"
+#include "nacre/train/run_data.h"
+
+namespace nacre {
+
+class WholeInference {
+ public:
+  // Brings the graph's forms into the back end's memory.
+  WholeInference(const RunData& run, Learner& learner, const RunDevice& device, bool embeddings);
+
+  // Memory of the back end, the graph's forms included.
+  int64_t bytes() const;
+  // Takes the memory and computes what depends on no weight.
+  void start();
+  // With the weights as they are now; values() are valid until the next run.
+  void run();
+  const float* values(const std::string& output) { return executor_->output(output); }
+
+ private:
+  const RunData& run_;
+  Learner& learner_;
+  const RunDevice& device_;
+  int64_t forms_ = 0;
+  std::unique_ptr<Executor> executor_;
+  ConstantPool constants_;
+};
+
+}  // namespace nacre
