@@ -136,6 +136,19 @@ TEST_F(KernelTest, EventsMeasure) {
   EXPECT_LT(seconds, 10);
 }
 
+TEST_F(KernelTest, EventsThatAreUsedAgainMeasureAnew) {
+  const DeviceArray<char> big(*device_, 256 << 20);
+  for (int i = 0; i < 8; ++i) device_->record();
+  const auto seconds_of = [&](int fills) {
+    const DeviceEvent start = device_->record();
+    for (int i = 0; i < fills; ++i) device_->fill(big.data(), i, 256 << 20);
+    return device_->elapsed(start, device_->record());
+  };
+  seconds_of(1);
+  const double little = seconds_of(1), much = seconds_of(40);
+  EXPECT_GT(much, 4 * little);
+}
+
 TEST_F(KernelTest, AVirtualDeviceHasItsShare) {
   if (device_->info().multiprocessors < 48) GTEST_SKIP() << "a small GPU";
   const auto first = plugin_->open(0, 16);

@@ -124,9 +124,32 @@ void Context::close_green() {
   all_partitions()[{index_, partition_size_}].taken[static_cast<size_t>(partition_)] = false;
 }
 
+cudaEvent_t Context::take_event(bool timed) {
+  {
+    const std::lock_guard lock(events_mutex_);
+    std::vector<cudaEvent_t>& free = events_[timed ? 1 : 0];
+    if (!free.empty()) {
+      const cudaEvent_t event = free.back();
+      free.pop_back();
+      return event;
+    }
+  }
+  cudaEvent_t made = nullptr;
+  NACRE_CUDA(cudaEventCreateWithFlags(&made, timed ? cudaEventDefault : cudaEventDisableTiming));
+  return made;
+}
+
+void Context::give_event(cudaEvent_t event, bool timed) {
+  const std::lock_guard lock(events_mutex_);
+  events_[timed ? 1 : 0].push_back(event);
+}
+
 Context::~Context() {
   try {
     const Current current(*this);
+    for (const std::vector<cudaEvent_t>& free : events_) {
+      for (const cudaEvent_t event : free) cudaEventDestroy(event);
+    }
     for (const cudaStream_t stream : {copy_stream_, stream_}) {
       cudaStreamSynchronize(stream);
       cudaStreamDestroy(stream);

@@ -2,7 +2,9 @@
 // context; a virtual one a green context, which owns some of the multiprocessors and shares memory with the rest.
 #pragma once
 
+#include <array>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "nacre/cuda/driver.h"
@@ -28,6 +30,11 @@ class Context {
   cudaStream_t copy_stream() const { return copy_stream_; }
   bool is_virtual() const { return green_ != nullptr; }
 
+  // Events are used again: making and destroying one takes the driver's locks, for which other threads' copies wait.
+  // The context must be current. What waits for an event waits for what was recorded when it began to.
+  cudaEvent_t take_event(bool timed);
+  void give_event(cudaEvent_t event, bool timed);
+
  private:
   friend class Current;
   void open_green(int multiprocessors);
@@ -41,6 +48,8 @@ class Context {
   int partition_size_ = 0;
   cudaStream_t stream_ = nullptr;
   cudaStream_t copy_stream_ = nullptr;
+  std::mutex events_mutex_;
+  std::array<std::vector<cudaEvent_t>, 2> events_;  // that nobody holds, timed ones second
 };
 
 // The context is the calling thread's while this lives. A green context may be current in one thread only, so no thread

@@ -250,10 +250,9 @@ void CudaDevice::replay(const LaunchGraph& graph) {
 DeviceEvent CudaDevice::record_on(cudaStream_t stream, bool timed) {
   forbid_in_capture("record");
   const Current current(*context_);
-  cudaEvent_t made = nullptr;
-  NACRE_CUDA(cudaEventCreateWithFlags(&made, timed ? cudaEventDefault : cudaEventDisableTiming));
-  DeviceEvent event(made, [keep = context_](void* p) { cudaEventDestroy(static_cast<cudaEvent_t>(p)); });
-  NACRE_CUDA(cudaEventRecord(made, stream));
+  DeviceEvent event(context_->take_event(timed),
+                    [context = context_, timed](void* p) { context->give_event(static_cast<cudaEvent_t>(p), timed); });
+  NACRE_CUDA(cudaEventRecord(static_cast<cudaEvent_t>(event.get()), stream));
   return event;
 }
 
