@@ -141,8 +141,8 @@ class Interrupted(cli.CliTest):
         self.ok("train", *TWIN, "--epochs", 2, "--checkpoint", "run")
         again = ("train", *TWIN, "--epochs", 4, "--checkpoint", "run")
         self.refused(*again, says="--resume")
-        self.refused(*again, "--resume", "--hidden", 8, says="other data, model or training settings")
-        self.refused(*again, "--resume", "--seed", 1, says="other data, model or training settings")
+        self.refused(*again, "--resume", "--hidden", 8, says="model.hidden is")
+        self.refused(*again, "--resume", "--seed", 1, says="other data, model or training settings: training.seed is 0 there and 1 here")
         self.refused("train", "--data", "twin:citeseer@0.3", "--epochs", 4, "--checkpoint", "run", "--resume", says="other data")
         self.ok(*again, "--resume", "--threads", 1)
 

@@ -87,6 +87,12 @@ TrainState state_at(int epoch, const std::string& fingerprint = "abc") {
   return s;
 }
 
+TrainState fresh_state() {
+  TrainState state = state_at(0, "abc");
+  state.result_json = "{}";
+  return state;
+}
+
 class CheckpointTest : public testing::Test {
  protected:
   void SetUp() override { set_log_level(LogLevel::quiet); }
@@ -105,7 +111,7 @@ class CheckpointTest : public testing::Test {
   // The epoch that loads (0: none), after checking that all of it came back.
   int load() {
     Weights w;
-    const auto state = load_newest_checkpoint(run_, "abc", w.parameters, w.optimizer, w.best);
+    const auto state = load_newest_checkpoint(run_, fresh_state(), w.parameters, w.optimizer, w.best);
     if (!state) return 0;
     EXPECT_EQ(w.bytes(), expected(state->epoch));
     return state->epoch;
@@ -134,7 +140,8 @@ TEST_F(CheckpointTest, BringsEverythingBack) {
     const TrainState state = state_at(7);
     save_checkpoint(dir.path("r"), state, w.parameters, w.optimizer, w.best, 2);
     Weights back(options);
-    const auto loaded = load_newest_checkpoint(dir.path("r"), "abc", back.parameters, back.optimizer, back.best);
+    const auto loaded =
+        load_newest_checkpoint(dir.path("r"), fresh_state(), back.parameters, back.optimizer, back.best);
     ASSERT_TRUE(loaded);
     EXPECT_EQ(back.bytes(), w.bytes());
     EXPECT_EQ(loaded->epoch, state.epoch);
@@ -241,6 +248,14 @@ TEST_F(CheckpointTest, AWholeOneIsNotWrittenAgain) {
 TEST_F(CheckpointTest, AnotherRunIsRefused) {
   save(1, 10, "another");
   EXPECT_USER_ERROR(load(), "other data, model or training settings");
+  Weights w;
+  TrainState fresh = state_at(0, "abc");
+  fresh.config_json = R"({"training":{"seed":3,"epochs":9},"model":{"hidden":8}})";
+  save_checkpoint(dir_.path("r"), fresh, w.parameters, w.optimizer, w.best, 1);
+  fresh.fingerprint = "def";
+  fresh.result_json = R"({"training":{"seed":4},"model":{"hidden":8}})";
+  EXPECT_USER_ERROR(load_newest_checkpoint(dir_.path("r"), fresh, w.parameters, w.optimizer, w.best),
+                    "settings: training.seed is 3 there and 4 here (");
 }
 
 TEST_F(CheckpointTest, LeftoversAreIgnoredAndCleaned) {

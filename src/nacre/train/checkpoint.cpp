@@ -173,6 +173,22 @@ TrainState parse_state(const json& j) {
   return s;
 }
 
+// "training.seed is 0 there and 1 here", the first few of the settings `here`; empty where only the data differ.
+std::string differences(const std::string& there, const std::string& here) {
+  constexpr int kNamed = 3;
+  const json theirs = json::parse(there).flatten(), ours = json::parse(here).flatten();
+  std::string text;
+  int count = 0;
+  for (const auto& [path, value] : ours.items()) {
+    const json other = theirs.value(path, json());
+    if (other == value || ++count > kNamed) continue;
+    std::string name = path.substr(1);
+    std::replace(name.begin(), name.end(), '/', '.');
+    text += fmt::format("{}{} is {} there and {} here", text.empty() ? ": " : ", ", name, other.dump(), value.dump());
+  }
+  return text + (count > kNamed ? fmt::format(", and {} more", count - kNamed) : "");
+}
+
 }  // namespace
 
 void save_checkpoint(const std::string& folder, const TrainState& state, const Parameters& parameters,
@@ -240,7 +256,7 @@ void save_checkpoint(const std::string& folder, const TrainState& state, const P
   clean(folder, state, keep);
 }
 
-std::optional<TrainState> load_newest_checkpoint(const std::string& folder, const std::string& fingerprint,
+std::optional<TrainState> load_newest_checkpoint(const std::string& folder, const TrainState& fresh,
                                                  Parameters& parameters, Optimizer& optimizer, Tensor& best) {
   for (const EpochFolder& found : epoch_folders(folder)) {
     const fs::path& path = found.path;
@@ -267,8 +283,10 @@ std::optional<TrainState> load_newest_checkpoint(const std::string& folder, cons
                       fmt::format("is a checkpoint of version {}, this program knows {}", version, kVersion),
                       "use the program that wrote it, or choose another --checkpoint folder");
     }
-    if (state.fingerprint != fingerprint) {
-      throw UserError(path.string(), "was written by a run with other data, model or training settings",
+    if (state.fingerprint != fresh.fingerprint) {
+      throw UserError(path.string(),
+                      "was written by a run with other data, model or training settings" +
+                          differences(state.config_json, fresh.result_json),
                       "repeat the settings of that run (config.json beside it), or choose another --checkpoint folder");
     }
     copy_into(weights, "", parameters, parameters.data(), false, model_file);

@@ -28,6 +28,7 @@ struct TrainState {
   double best_test = -1;    // test score at that epoch
   int since_best = 0;       // evaluations since then, for early stopping
   std::string config_json;  // the run's settings
+  std::string result_json;  // those that determine the result; not kept, for they are among the former
   std::string plan_json;
   std::string fingerprint;  // of data and settings that determine the result: a resumed run must match
 };
@@ -38,8 +39,9 @@ void save_checkpoint(const std::string& folder, const TrainState& state, const P
                      Optimizer& optimizer, const Tensor& best, int keep);
 
 // The newest checkpoint in `folder` that is whole and undamaged; damaged ones are skipped with a warning. Empty if
-// none. Throws UserError if it belongs to a run with another `fingerprint`.
-std::optional<TrainState> load_newest_checkpoint(const std::string& folder, const std::string& fingerprint,
+// none. Throws UserError, naming settings that differ, if it belongs to a run with another fingerprint than `fresh`, a
+// run that has not begun.
+std::optional<TrainState> load_newest_checkpoint(const std::string& folder, const TrainState& fresh,
                                                  Parameters& parameters, Optimizer& optimizer, Tensor& best);
 
 // Weights by name, e.g. the final model.safetensors. Throws UserError when names or shapes do not match.

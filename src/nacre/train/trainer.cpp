@@ -97,6 +97,7 @@ class Loop {
     keep_best();
     state_.seed = config_.seed;
     state_.config_json = config_json(config_);
+    state_.result_json = result_settings_json(config_);
     state_.plan_json = plan_json(trainee.plan());
     state_.fingerprint = trainee.fingerprint();
   }
@@ -134,8 +135,8 @@ class Loop {
     if (error)
       throw UserError(options_.run_folder, "cannot be made: " + error.message(), "choose another --checkpoint folder");
     if (options_.resume) {
-      const auto found = load_newest_checkpoint(options_.run_folder, state_.fingerprint, trainee_.parameters(),
-                                                trainee_.optimizer(), best_);
+      const auto found =
+          load_newest_checkpoint(options_.run_folder, state_, trainee_.parameters(), trainee_.optimizer(), best_);
       if (found) {
         trainee_.weights_changed();
         const TrainState fresh = state_;
