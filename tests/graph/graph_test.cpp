@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <thread>
 
 #include "graph/edges.h"
 #include "nacre/base/error.h"
+#include "nacre/graph/transpose.h"
 
 namespace nacre::test {
 namespace {
@@ -32,6 +34,40 @@ TEST(Graph, OutgoingEdgesAreThoseOfABruteForceSearch) {
     }
     EXPECT_EQ(graph.out_bytes(),
               out.row_ptr.size() * 8 + out.dst.size() * 4 + out.edge_id.size() * 4 + out.dst.size() * 4);
+  }
+}
+
+// More vertices than one thread groups by source.
+TEST(Graph, VerticesWithoutEdgesChangeNoOrder) {
+  EdgeList list = random_list({});
+  const Graph graph = build_graph(list, "test");
+  list.num_nodes = (int64_t{1} << 22) + 5;
+  const Graph large = build_graph(std::move(list), "test");
+  ASSERT_TRUE(is_few_edges(graph));
+  ASSERT_FALSE(is_few_edges(large));
+  ASSERT_EQ(large.out().row_ptr.size(), large.num_src() + 1);
+  for (int64_t v = 0; v < large.num_src(); ++v) {
+    ASSERT_EQ(large.out().row_ptr[v + 1], graph.out().row_ptr[std::min(v + 1, graph.num_src())]);
+  }
+  for (int64_t i = 0; i < graph.num_edges(); ++i) {
+    ASSERT_EQ(large.out().dst[i], graph.out().dst[i]);
+    ASSERT_EQ(large.out().edge_id[i], graph.out().edge_id[i]);
+  }
+}
+
+TEST(Graph, EdgesBySourceInTheCallersMemory) {
+  for (const EdgeList& list : all_lists()) {
+    const Graph graph = build_graph(list, "test");
+    const OutCsc& out = graph.out();
+    const auto edges = static_cast<size_t>(graph.num_edges());
+    int64_t longest = 0;
+    for (int64_t v = 0; v < graph.num_src(); ++v) longest = std::max(longest, out.row_ptr[v + 1] - out.row_ptr[v]);
+    std::vector<uint32_t> offsets(static_cast<size_t>(graph.num_src() + 2), 77), dst(edges), edge_id(edges);
+    EXPECT_EQ(group_by_source(graph, EdgesBySource<uint32_t>{offsets.data(), dst.data(), nullptr}), longest);
+    EXPECT_TRUE(std::equal(out.dst.begin(), out.dst.end(), dst.begin()));
+    EXPECT_TRUE(std::equal(out.row_ptr.begin(), out.row_ptr.end(), offsets.begin()));
+    EXPECT_EQ(group_by_source(graph, EdgesBySource<uint32_t>{offsets.data(), nullptr, edge_id.data()}), longest);
+    EXPECT_TRUE(std::equal(out.edge_id.begin(), out.edge_id.end(), edge_id.begin()));
   }
 }
 

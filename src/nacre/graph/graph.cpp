@@ -10,6 +10,7 @@
 #include "nacre/base/philox.h"
 #include "nacre/graph/pairs.h"
 #include "nacre/graph/radix.h"
+#include "nacre/graph/transpose.h"
 
 namespace nacre {
 
@@ -80,6 +81,16 @@ const OutCsc& Graph::out() const {
     if (num_edges() > INT64_C(0xFFFFFFFF)) {
       throw UserError("graph", "more than 4,294,967,295 edges cannot be trained as one full graph",
                       "train with mini-batches or partition the graph");
+    }
+    if (is_few_edges(*this)) {
+      Buffer<int64_t> offsets(num_src() + 2);
+      Buffer<NodeId> dst(num_edges());
+      Buffer<EdgeId> edge_id(num_edges());
+      group_by_source(*this, EdgesBySource<int64_t>{offsets.data(), dst.data(), edge_id.data()});
+      const auto owner = std::make_shared<Buffer<int64_t>>(std::move(offsets));
+      lazy_->out = {{owner, owner->data(), num_src() + 1}, std::move(dst).freeze(), std::move(edge_id).freeze()};
+      lazy_->has_out = true;
+      return;
     }
     // Edges are ordered by (dst, src); a stable sort by src leaves them ordered by (src, dst).
     GroupedBy grouped = group_stable(a_.col_idx.data(), num_edges(), num_src());
