@@ -5,13 +5,63 @@
 #include <bit>
 #include <map>
 #include <numeric>
+#include <set>
 
+#include "nacre/engine/gpu/function_key.h"
 #include "nacre/engine/gpu/lstm_parts.h"
 #include "nacre/engine/gpu/typed_parts.h"
 #include "support/random_graphs.h"
 
 namespace nacre::test {
 namespace {
+
+// Whatever changes a kernel's text changes the key of its function.
+TEST(GpuParts, FunctionsAreKnownByAllTheirTextDependsOn) {
+  RowProgram program;
+  program.domain = Space::edge(0);
+  program.operands = {3, 4};
+  program.widths = {16, 16};
+  program.code = {Micro{.op = MicroOp::load_src, .out = 0, .operand = 0}, Micro{.op = MicroOp::relu, .out = 1, .a = 0}};
+  std::vector<RowProgram> programs(12, program);
+  programs[1].domain = Space::vertex(0);
+  programs[2].widths = {16, 8};
+  programs[3].narrow = {1};
+  programs[4].code[0].operand = 1;
+  programs[5].code[0].op = MicroOp::load_dst;
+  programs[6].code[1].alpha = 0.5F;
+  programs[7].code[1].salt = 9;
+  programs[8].code[1].b_repeat = 2;
+  programs[9].code[1].begin = 1;
+  programs[10].code.pop_back();
+  programs[11].operands.push_back(5);
+  std::set<std::string> keys;
+  for (const RowProgram& p : programs) EXPECT_TRUE(keys.insert(FunctionKey("map").add(p).bytes()).second);
+  EXPECT_TRUE(keys.insert(FunctionKey("sum").add(program).bytes()).second);
+
+  cuda::ReduceSpec spec;
+  spec.program = &program;
+  spec.value = 1;
+  std::vector<cuda::ReduceSpec> specs(15, spec);
+  specs[1].value = 0;
+  specs[2].reduce = cpu::Reduce::mean;
+  specs[3].store = false;
+  specs[4].narrow_out = true;
+  specs[5].argmax = true;
+  specs[6].tail = &programs[10];
+  specs[7].side.rows_at_dst = false;
+  specs[8].side.edge_ids = true;
+  specs[9].side.row_vertex = true;
+  specs[10].side.wide_offsets = true;
+  specs[11].side.mean_degree = 9;
+  specs[12].tiles = 2;
+  specs[13].batch = 2;
+  specs[14].min_blocks = 8;
+  for (const cuda::ReduceSpec& s : specs) EXPECT_TRUE(keys.insert(FunctionKey("reduce").add(s).bytes()).second);
+  // What it is bound to does not.
+  RowProgram elsewhere = program;
+  elsewhere.operands = {8, 9};
+  EXPECT_TRUE(keys.contains(FunctionKey("map").add(elsewhere).bytes()));
+}
 
 TEST(GpuParts, ChunksCoverAllRowsEvenly) {
   EXPECT_EQ(chunk_rows(0, 10), 1);

@@ -5,6 +5,7 @@
 
 #include "model/cases.h"
 #include "nacre/device/device.h"
+#include "nacre/engine/block_runner.h"
 #include "support/big_graphs.h"
 #include "support/run_plan.h"
 #include "support/values.h"
@@ -50,6 +51,55 @@ TEST_F(GpuRowsTest, ColumnTilesAgree) {
 TEST_F(GpuRowsTest, LongRowsAgree) {
   expect_models_agree(typed_weighted_graph({.vertices = 900, .edges = 3000, .hub_edges = 880, .seed = 5}),
                       {"gcn", "gcn_weighted", "sage_mean", "sage_max", "gat", "gatv2", "rgcn"}, 64);
+}
+
+Tensor leaf_values(const Node& leaf, const std::vector<double>& values) {
+  Tensor out(leaf.type.dtype, {static_cast<int64_t>(values.size())});
+  for (size_t i = 0; i < values.size(); ++i) {
+    switch (leaf.type.dtype) {
+      case DType::i32:
+        out.data<int32_t>()[i] = static_cast<int32_t>(values[i]);
+        break;
+      case DType::u8:
+        out.data<uint8_t>()[i] = static_cast<uint8_t>(values[i]);
+        break;
+      default:
+        out.data<float>()[i] = static_cast<float>(values[i]);
+    }
+  }
+  return out;
+}
+
+// What is made for one batch (edges by source for the device alone, rows in pieces among them) gives the bits of what
+// is made once for all steps.
+TEST_F(GpuRowsTest, ABatchHasTheBitsOfAGraphTrainedWhole) {
+  const BigGraph how{.vertices = 300, .edges = 1500, .hub_edges = 290, .seed = 8};
+  for (const ModelCase& model : model_cases()) {
+    if (model.name != "gcn_weighted" && model.name != "sage_mean" && model.name != "sage_max" && model.name != "gat")
+      continue;
+    SCOPED_TRACE(model.name);
+    const Blocks whole = Blocks::full(typed_weighted_graph(how), model.options.layers);
+    Dfg dfg = build_model(options_for(model.options, whole));
+    differentiate(dfg);
+    const ref::Bindings bindings = rounded_to_float(random_bindings(dfg, whole, 21, {.scale = 0.2, .gap = 0.01}));
+    const PlanOptions every_step{.hoist = false};
+    const Outputs want = run_plan(dfg, whole, bindings, kStep, every_step);
+
+    const Blocks blocks = Blocks::full(typed_weighted_graph(how), model.options.layers);
+    BlockRunner runner(make_plan(dfg, blocks, every_step), test_backend(std::make_shared<GraphViews>()));
+    std::vector<LeafValue> leaves;
+    for (const Node& node : runner.plan().dfg.nodes()) {
+      if (node.op == Op::input || node.op == Op::param)
+        leaves.push_back({node.name, leaf_values(node, bindings.at(node.name))});
+    }
+    const BlockRunner::Ready batch = runner.make_ready(blocks, leaves, {});
+    batch.executor->run_once(kStep);
+    for (const auto& [name, node] : dfg.outputs()) {
+      const float* values = batch.executor->output(name);
+      EXPECT_TRUE(same_bits({values, values + want.at(name).size()}, want.at(name))) << name;
+    }
+    EXPECT_FALSE(blocks.layer(0).has_out());
+  }
 }
 
 // bf16 has eight bits: a few layers and their gradients leave about two digits. A test for each model: nearly all of

@@ -31,6 +31,15 @@ std::shared_ptr<const cpu::RowView> GraphViews::rows(const Graph& graph, cpu::Di
   return slot;
 }
 
+std::shared_ptr<const cpu::RowView> GraphViews::uncut_rows(const Graph& graph, cpu::Direction direction) {
+  auto& slot = this->slot(&GraphViews::rows_, key(graph, fmt::format("{} uncut", static_cast<int>(direction))));
+  if (!slot) {
+    const TraceSpan span("prepare", "rows of edges");
+    slot = cpu::make_uncut_view(graph, direction);
+  }
+  return slot;
+}
+
 std::shared_ptr<const cpu::TypedView> GraphViews::typed(const Graph& graph, cpu::Direction direction) {
   auto& slot = this->slot(&GraphViews::typed_, key(graph, direction));
   if (!slot) {
@@ -98,9 +107,11 @@ std::shared_ptr<const cpu::GTaskView> GraphViews::gtasks(const Graph& graph, con
 
 int64_t GraphViews::bytes() const {
   int64_t sum = 0;
+  std::set<const void*> by_src;
   for (const auto& [k, view] : rows_) {
     sum += static_cast<int64_t>(view->chunks.size() * sizeof(cpu::RowChunk));
-    if (view->direction == cpu::Direction::by_src) sum += view->graph.out_bytes();
+    if (view->direction == cpu::Direction::by_src && by_src.insert(view->row_ptr).second)
+      sum += view->graph.out_bytes();
   }
   std::set<std::pair<const void*, End>> pairs;
   for (const auto& [k, view] : rows_) {

@@ -23,6 +23,8 @@ class GraphViews {
   GraphViews() = default;
   explicit GraphViews(std::shared_ptr<const GraphViews> parent) : parent_(std::move(parent)) {}
   std::shared_ptr<const cpu::RowView> rows(const Graph& graph, cpu::Direction direction, bool differentiate = true);
+  // Without chunks and the longest row.
+  std::shared_ptr<const cpu::RowView> uncut_rows(const Graph& graph, cpu::Direction direction);
   std::shared_ptr<const cpu::TypedView> typed(const Graph& graph, cpu::Direction direction);
   std::shared_ptr<const cpu::LstmView> lstm(const Graph& graph, const cpu::LstmOptions& options);
   // Rows of a space of edges or pairs, by type.

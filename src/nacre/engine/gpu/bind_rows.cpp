@@ -5,6 +5,7 @@
 
 #include "nacre/base/error.h"
 #include "nacre/engine/gpu/epilogue.h"
+#include "nacre/engine/gpu/function_key.h"
 #include "nacre/engine/gpu/rows_parts.h"
 #include "nacre/engine/gpu/weights_parts.h"
 
@@ -13,16 +14,19 @@ namespace {
 
 using cpu::Direction;
 
-const GpuRows& rows_view(const GpuKernel& g) {
-  return g.context.rows(g.graph(), g.kernel.direction, g.executor.plan().options.differentiate);
+GpuRows& rows_view(const GpuKernel& g) {
+  // A sum without weights asks for no edges.
+  const bool edges = g.kernel.kind != KernelKind::spmm || g.kernel.args[1] >= 0;
+  return g.context.rows(g.graph(), g.kernel.direction, edges);
 }
 
 cuda::EdgeSide side_of(const GpuRows& rows) {
   cuda::EdgeSide side;
-  side.rows_at_dst = cpu::rows_at_dst(rows.host->direction);
-  side.edge_ids = rows.host->edge_id != nullptr;
+  side.rows_at_dst = cpu::rows_at_dst(rows.direction);
+  side.edge_ids = rows.listed;
   side.row_vertex = rows.row_vertex != nullptr;
-  side.mean_degree = rows.host->rows == 0 ? 1 : rows.host->row_ptr[rows.host->rows] / rows.host->rows;
+  side.wide_offsets = rows.wide;
+  side.mean_degree = rows.rows == 0 ? 1 : rows.entries / rows.rows;
   return side;
 }
 
@@ -36,43 +40,38 @@ int64_t longest_piece(int64_t entries, int multiprocessors, int64_t shortest) {
   return std::clamp<int64_t>(entries / (int64_t{128} * multiprocessors), shortest, 8192);
 }
 
-// Pieces of long rows first: they take longest.
-RowCut cut_rows(const cpu::RowView& view, int64_t longest) {
+RowCut cut_rows(const std::vector<GpuRows::Long>& rows, int64_t longest) {
   RowCut cut;
-  const auto length = [&](int64_t r) { return view.row_ptr[r + 1] - view.row_ptr[r]; };
-  cut.segments.reserve(static_cast<size_t>(view.rows));
-  for (int64_t r = 0; r < view.rows; ++r) {
-    if (length(r) <= longest) continue;
-    const int64_t begin = view.row_ptr[r], pieces = (length(r) + longest - 1) / longest;
+  for (const auto& [row, begin, length] : rows) {
+    const int64_t pieces = (length + longest - 1) / longest;
     for (int64_t p = 0; p < pieces; ++p) {
-      cut.segments.push_back({static_cast<uint32_t>(r), static_cast<int32_t>(cut.partials + p),
-                              static_cast<int32_t>(cut.split.size()), 0, begin + length(r) * p / pieces,
-                              begin + length(r) * (p + 1) / pieces});
+      cut.segments.push_back({static_cast<uint32_t>(row), static_cast<int32_t>(cut.partials + p),
+                              static_cast<int32_t>(cut.split.size()), 0, begin + length * p / pieces,
+                              begin + length * (p + 1) / pieces});
     }
     cut.split.push_back(
-        {static_cast<int32_t>(cut.partials), static_cast<int32_t>(pieces), static_cast<int32_t>(length(r)), 0});
+        {static_cast<int32_t>(cut.partials), static_cast<int32_t>(pieces), static_cast<int32_t>(length), 0});
     cut.partials += pieces;
-  }
-  for (int64_t r = 0; r < view.rows; ++r) {
-    if (length(r) <= longest)
-      cut.segments.push_back({static_cast<uint32_t>(r), -1, -1, 0, view.row_ptr[r], view.row_ptr[r + 1]});
   }
   return cut;
 }
 
 ReduceRows reduce_rows(const GpuKernel& g, const cuda::ReduceSpec& spec) {
-  const GpuRows& view = rows_view(g);
+  GpuRows& view = rows_view(g);
   // Undifferentiated, every row is one unit of work, however long.
   const int64_t longest =
       g.executor.plan().options.differentiate
-          ? longest_piece(view.host->row_ptr[view.host->rows], g.context.device().info().multiprocessors,
-                          cuda::reduce_shortest_piece(spec))
+          ? longest_piece(view.entries, g.context.device().info().multiprocessors, cuda::reduce_shortest_piece(spec))
           : INT32_MAX;
-  const std::string key = fmt::format("{} {}", static_cast<const void*>(view.host.get()), longest);
+  const std::string key = fmt::format("{} {}", view.name, longest);
   ReduceRows rows = g.context.reduce_rows(key, [&] {
     ReduceRows r;
     r.side = side_of(view);
-    place_cut(g.context, key, cut_rows(*view.host, longest), r);
+    r.offsets = g.context.offsets(view);
+    r.num_rows = view.rows;
+    r.longest = longest;
+    // The pieces come first: they take longest.
+    if (view.longest > longest) place_cut(g.context, key, cut_rows(g.context.long_rows(view, longest), longest), r);
     r.row_vertex = view.row_vertex;
     return r;
   });
@@ -139,14 +138,14 @@ const uint32_t* spmm_columns(const GpuKernel& g) {
 // Weights of a sum that walks the edges in another order than theirs are first brought into its order: read one by one
 // where rows are gathered, each would cost a sector of memory in the way of the rows.
 bool weights_in_order(const GpuKernel& g) {
-  return g.kernel.kind == KernelKind::spmm && g.kernel.args[1] >= 0 && rows_view(g).host->edge_id != nullptr &&
+  return g.kernel.kind == KernelKind::spmm && g.kernel.args[1] >= 0 && rows_view(g).listed &&
          g.width(g.kernel.root) >= 16 * g.kernel.heads;
 }
 
 int64_t ordered_bytes(const GpuKernel& g) { return aligned(g.graph().num_edges() * g.kernel.heads * 4); }
 
 KeptOrder order_of(const GpuKernel& g) {
-  const cpu::RowView& view = *rows_view(g).host;
+  const cpu::RowView& view = g.context.host_rows(rows_view(g));
   return {view.edge_id, view.row_ptr[view.rows], fmt::format("weights {}", static_cast<const void*>(&view))};
 }
 
@@ -231,62 +230,80 @@ struct RowOrder {
   int64_t count = 0;
 };
 
-RowOrder rows_by_length(const GpuKernel& g, const GpuRows& view, bool long_ones) {
+RowOrder rows_by_length(const GpuKernel& g, GpuRows& rows, bool long_ones) {
+  const cpu::RowView& view = g.context.host_rows(rows);
   const bool differentiate = g.executor.plan().options.differentiate;
   std::vector<uint32_t> list;
-  for (int64_t r = 0; r < view.host->rows; ++r) {
-    const bool is_long = differentiate && view.host->row_ptr[r + 1] - view.host->row_ptr[r] > kLongRow;
+  for (int64_t r = 0; r < view.rows; ++r) {
+    const bool is_long = differentiate && view.row_ptr[r + 1] - view.row_ptr[r] > kLongRow;
     if (is_long == long_ones) list.push_back(static_cast<uint32_t>(r));
   }
-  const std::string key =
-      fmt::format("rows {} {} {}", static_cast<const void*>(view.host.get()), long_ones, differentiate);
+  const std::string key = fmt::format("rows {} {} {}", rows.name, long_ones, differentiate);
   return {g.context.made(key, list), static_cast<int64_t>(list.size())};
 }
 
+const GpuFunction& softmax_function(const GpuKernel& g, int64_t degree, bool long_ones) {
+  const bool gradient = g.kernel.kind == KernelKind::softmax_grad;
+  const FunctionKey key = FunctionKey(gradient ? "softmax gradient" : "softmax")
+                              .add(g.kernel.program)
+                              .add(g.kernel.value)
+                              .add(degree)
+                              .add(long_ones);
+  return g.context.loader().function(key.bytes(), [&] {
+    return gradient ? cuda::softmax_grad_source(g.kernel.program, g.kernel.value, degree, long_ones)
+                    : cuda::softmax_source(g.kernel.program, g.kernel.value, degree, long_ones);
+  });
+}
+
 Step bind_softmax(const GpuKernel& g) {
-  const GpuRows& rows = rows_view(g);
+  GpuRows& rows = rows_view(g);
   const int64_t degree = side_of(rows).mean_degree;
   const bool gradient = g.kernel.kind == KernelKind::softmax_grad;
   Step all;
   for (const bool long_ones : {true, false}) {
     const RowOrder order = rows_by_length(g, rows, long_ones);
     if (order.count == 0) continue;
-    const cuda::RowSource source = gradient
-                                       ? cuda::softmax_grad_source(g.kernel.program, g.kernel.value, degree, long_ones)
-                                       : cuda::softmax_source(g.kernel.program, g.kernel.value, degree, long_ones);
+    const GpuFunction& function = softmax_function(g, degree, long_ones);
     LaunchArgs args;
-    args.add(rows.row_ptr).add(order.rows).add(order.count).add(g.context.columns(rows));
+    args.add(g.context.row_ptr(rows)).add(order.rows).add(order.count).add(g.context.columns(rows));
     args.add(edge_types(g, g.kernel.program)).add(g.context.step());
     args.add(g.pointer(g.kernel.root));
     if (gradient) args.add(g.pointer(g.kernel.args[0]));
     add_operands(args, g, g.kernel.program);
-    all = then(all, g.context.launch(source.source, blocks_for(order.count, source), args));
+    all = then(all, g.context.launch(function, blocks_for(order.count, function), args));
   }
   return all ? all : [] {};
 }
 
 // ---- sums over all rows
 // Blocks of a sum over all rows: enough to fill a large device, the same everywhere.
-int64_t sum_blocks(int64_t rows, const cuda::RowSource& source) {
-  return std::clamp<int64_t>(blocks_for(rows, source), 1, 1024);
+int64_t sum_blocks(int64_t rows, const GpuFunction& function) {
+  return std::clamp<int64_t>(blocks_for(rows, function), 1, 1024);
+}
+
+const GpuFunction& column_sum_function(const GpuKernel& g) {
+  const FunctionKey key = FunctionKey("column sum").add(g.kernel.program).add(g.kernel.value);
+  return g.context.loader().function(key.bytes(),
+                                     [&] { return cuda::column_sum_source(g.kernel.program, g.kernel.value); });
 }
 
 int64_t summed_rows(const GpuKernel& g) { return g.rows(g.node(g.kernel.root).inputs[0]); }
 
 Step bind_column_sum(const GpuKernel& g, void* workspace) {
-  const cuda::RowSource source = cuda::column_sum_source(g.kernel.program, g.kernel.value);
+  const GpuFunction& sum = column_sum_function(g);
   const int64_t rows = summed_rows(g);
-  const int64_t blocks = sum_blocks(rows, source);
+  const int64_t blocks = sum_blocks(rows, sum);
   LaunchArgs args;
   args.add(rows);
   add_edges(args, g, g.kernel.program.domain.kind == SpaceKind::edge);
   args.add(g.context.step()).add(workspace);
   add_operands(args, g, g.kernel.program);
   const int64_t width = g.width(g.kernel.root);
-  const cuda::RowSource total = cuda::column_total_source(width);
+  const GpuFunction& total = g.context.loader().function(FunctionKey("column total").add(width).bytes(),
+                                                         [&] { return cuda::column_total_source(width); });
   LaunchArgs total_args;
   total_args.add(blocks).add(workspace).add(g.pointer(g.kernel.root));
-  return then(g.context.launch(source.source, blocks, args), g.context.launch(total.source, width, total_args));
+  return then(g.context.launch(sum, blocks, args), g.context.launch(total, width, total_args));
 }
 
 KernelNeeds needs(const GpuKernel& g) {
@@ -296,8 +313,7 @@ KernelNeeds needs(const GpuKernel& g) {
     case KernelKind::map_edges:
       return n;
     case KernelKind::column_sum: {
-      const cuda::RowSource source = cuda::column_sum_source(g.kernel.program, g.kernel.value);
-      n.workspace_bytes = sum_blocks(summed_rows(g), source) * g.width(g.kernel.root) * 4;
+      n.workspace_bytes = sum_blocks(summed_rows(g), column_sum_function(g)) * g.width(g.kernel.root) * 4;
       return n;
     }
     case KernelKind::reduce:
@@ -306,6 +322,7 @@ KernelNeeds needs(const GpuKernel& g) {
           g, [](const Reduction& r) { return hidden_bytes(r) + weight_bytes(r.g) + reduce_workspace(r); });
       return n;
     default:
+      g.context.row_ptr(rows_view(g));
       g.context.columns(rows_view(g));
       return n;
   }
@@ -315,20 +332,21 @@ Step bind(const GpuKernel& g, void* workspace) {
   const Kernel& k = g.kernel;
   switch (k.kind) {
     case KernelKind::map: {
-      const cuda::RowSource source = cuda::map_source(k.program);
+      const GpuFunction& function = map_function(g.context, k.program);
       LaunchArgs args;
       args.add(g.rows(k.root)).add(int64_t{0}).add(g.context.step());
       add_operands(args, g, k.program);
-      return g.context.launch(source.source, blocks_for(g.rows(k.root), source), args);
+      return g.context.launch(function, blocks_for(g.rows(k.root), function), args);
     }
     case KernelKind::map_edges: {
-      const cuda::RowSource source = cuda::map_edges_source(k.program);
+      const GpuFunction& function = g.context.loader().function(FunctionKey("map edges").add(k.program).bytes(),
+                                                                [&] { return cuda::map_edges_source(k.program); });
       LaunchArgs args;
       args.add(g.graph().num_edges());
       add_edges(args, g, true);
       args.add(g.context.step());
       add_operands(args, g, k.program);
-      return g.context.launch(source.source, blocks_for(g.graph().num_edges(), source), args);
+      return g.context.launch(function, blocks_for(g.graph().num_edges(), function), args);
     }
     case KernelKind::reduce:
     case KernelKind::spmm:

@@ -27,6 +27,17 @@ DeviceFunction GpuLoader::function(const cuda::Source& source) {
   return slot;
 }
 
+const GpuFunction& GpuLoader::function(const std::string& key, FunctionRef<cuda::RowSource()> make) {
+  {
+    const std::shared_lock lock(known_mutex_);
+    if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  }
+  const cuda::RowSource made = make();
+  const GpuFunction known = {function(made.source), made.source.threads, made.source.shared_bytes, made.per_block};
+  const std::lock_guard lock(known_mutex_);
+  return known_.emplace(key, known).first->second;
+}
+
 GpuContext::GpuContext(std::shared_ptr<GpuLoader> loader, std::shared_ptr<GraphViews> views, const GpuOptions& options)
     : loader_(std::move(loader)), device_(loader_->device()), views_(std::move(views)), options_(options) {
   step_ = allocate(cuda::kStepBytes);
@@ -49,7 +60,7 @@ GpuContext::~GpuContext() {
   for (const int handle : products_) device_->release_gemm(handle);
 }
 
-int64_t GpuContext::stage(const void* host, int64_t bytes) {
+int64_t GpuContext::stage(int64_t bytes) {
   if (staged_.used + bytes > staged_.bytes) {
     flush();
     staged_ = pinned_->take(bytes);
@@ -57,8 +68,13 @@ int64_t GpuContext::stage(const void* host, int64_t bytes) {
     flushed_ = 0;
   }
   const int64_t at = staged_.used;
-  std::memcpy(staged_.memory.get() + at, host, static_cast<size_t>(bytes));
   staged_.used = std::min(staged_.bytes, (at + bytes + 255) / 256 * 256);
+  return at;
+}
+
+int64_t GpuContext::stage(const void* host, int64_t bytes) {
+  const int64_t at = stage(bytes);
+  std::memcpy(staged_.memory.get() + at, host, static_cast<size_t>(bytes));
   return at;
 }
 
@@ -73,7 +89,8 @@ void GpuContext::send(void* to, const void* host, int64_t bytes) {
 }
 
 std::shared_ptr<void> GpuContext::place(const void* host, int64_t bytes) {
-  if (!parent_ || bytes == 0) {
+  if (bytes == 0) return step_;  // some address: nobody reads there
+  if (!parent_) {
     std::shared_ptr<void> memory = allocate(bytes);
     send(memory.get(), host, bytes);
     return memory;
@@ -118,30 +135,21 @@ const void* GpuContext::keep(const std::string& key, const void* host, int64_t b
   return memory.get();
 }
 
+std::shared_ptr<void> GpuContext::keep(int64_t bytes, FunctionRef<void(void*)> fill) {
+  const TraceSpan span("prepare", "stage bytes");
+  resident_bytes_ += bytes;
+  if (!parent_) {
+    std::vector<char> values(static_cast<size_t>(bytes));
+    fill(values.data());
+    return place(values.data(), bytes);
+  }
+  const int64_t at = stage(bytes);
+  fill(staged_.memory.get() + at);
+  return {staged_for_, static_cast<char*>(staged_for_.get()) + at};
+}
+
 const void* GpuContext::resident(const void* host, int64_t bytes) {
   return host == nullptr ? nullptr : keep(fmt::format("{} {}", host, bytes), host, bytes);
-}
-
-const GpuRows& GpuContext::rows(const Graph& graph, cpu::Direction direction, bool differentiate) {
-  const auto view = views_->rows(graph, direction, differentiate);
-  const std::string key = fmt::format("{}", static_cast<const void*>(view.get()));
-  GpuRows& r = slot(&GpuContext::rows_, key);
-  if (r.host) return r;
-  r.host = view;
-  const auto word = static_cast<int64_t>(sizeof(uint32_t));
-  r.row_ptr = static_cast<const int64_t*>(resident(view->row_ptr, (view->rows + 1) * 8));
-  r.row_vertex = static_cast<const uint32_t*>(resident(view->row_vertex, view->rows * word));
-  return r;
-}
-
-const uint32_t* GpuContext::columns(const GpuRows& rows) {
-  const cpu::RowView& view = *rows.host;
-  return static_cast<const uint32_t*>(resident(view.col, view.row_ptr[view.rows] * 4));
-}
-
-const uint32_t* GpuContext::edge_ids(const GpuRows& rows) {
-  const cpu::RowView& view = *rows.host;
-  return static_cast<const uint32_t*>(resident(view.edge_id, view.row_ptr[view.rows] * 4));
 }
 
 GpuContext::Derived& GpuContext::derived(const std::string& key, int64_t bytes) {
@@ -166,10 +174,15 @@ int GpuContext::choose(const std::string& key, const std::function<int()>& decid
 }
 
 Step GpuContext::launch(const cuda::Source& source, int64_t blocks, LaunchArgs args) {
-  const DeviceFunction f = loader_->function(source);
+  return launch(GpuFunction{loader_->function(source), source.threads, source.shared_bytes}, blocks, std::move(args));
+}
+
+Step GpuContext::launch(const GpuFunction& function, int64_t blocks, LaunchArgs args) {
   if (blocks <= 0) return [] {};
-  const LaunchShape shape{blocks, source.threads, source.shared_bytes};
-  return [device = device_.get(), f, shape, args]() mutable { device->launch(f, shape, args.pointers()); };
+  const LaunchShape shape{blocks, function.threads, function.shared_bytes};
+  return [device = device_.get(), f = function.function, shape, args = std::move(args)]() mutable {
+    device->launch(f, shape, args.pointers());
+  };
 }
 
 void GpuContext::gather_rows(const void* table, const NodeId* ids, void* out, const RowsOf& rows) {

@@ -6,13 +6,16 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "nacre/base/function_ref.h"
 #include "nacre/device/device.h"
 #include "nacre/engine/executor.h"
 #include "nacre/engine/gpu/sink.h"
-#include "nacre/kernel/cuda/source.h"
+#include "nacre/kernel/cuda/rows.h"
 
 namespace nacre {
 
@@ -49,12 +52,29 @@ struct GpuSplitRow {
   int32_t length;        // entries of the whole row
 };
 
-// A RowView in device memory.
+// The rows of a view of a graph, as kernels walk them.
 struct GpuRows {
-  std::shared_ptr<const cpu::RowView> host;
-  const int64_t* row_ptr = nullptr;
-  const uint32_t* row_vertex = nullptr;  // null: a row's own number
+  std::string name;
+  Graph graph;
+  cpu::Direction direction = cpu::Direction::by_dst;
+  int64_t rows = 0;
+  int64_t entries = 0;
+  bool listed = false;  // an entry's edge is not its own number
+  // As u32, or i64 where `wide`; the most entries of a row come with them.
+  bool wide = false;
+  const void* offsets = nullptr;
+  int64_t longest = 0;
+  const uint32_t* columns = nullptr;
+  const uint32_t* edge_ids = nullptr;
+  const uint32_t* row_vertex = nullptr;      // null: a row's own number
+  std::shared_ptr<const cpu::RowView> host;  // null: made for the device alone
+  struct Long {
+    int64_t row, begin, length;
+  };
+  std::vector<Long> long_ones;  // without `host`: the rows of more than kShortRow entries
 };
+// No row of so many entries is cut into pieces.
+inline constexpr int64_t kShortRow = 32;
 
 // What kernels that reduce walk (rows_parts.h).
 struct ReduceRows;
@@ -63,6 +83,14 @@ struct GpuOptions {
   GemmType precision = GemmType::f32;
   bool tune = true;         // time variants of products and sums and keep the fastest
   int64_t cache_bytes = 0;  // that gathered rows should fit; 0 = the device's second-level cache
+};
+
+// A function and how it is launched.
+struct GpuFunction {
+  DeviceFunction function = nullptr;
+  int threads = 0;           // a block
+  int64_t shared_bytes = 0;  // dynamic, a block
+  int per_block = 1;         // units of work
 };
 
 // Sources made into functions of a device; shared by everything that runs there. Equal sources are loaded once. May be
@@ -77,12 +105,17 @@ class GpuLoader {
 
   const std::shared_ptr<Device>& device() const { return device_; }
   DeviceFunction function(const cuda::Source& source);
+  // Writing a kernel's text takes longer than all else there is to do to launch it again. `key` says all that the text
+  // depends on.
+  const GpuFunction& function(const std::string& key, FunctionRef<cuda::RowSource()> make);
 
  private:
   std::shared_ptr<Device> device_;
   Compile compile_;
   std::mutex mutex_;
   std::map<std::string, DeviceFunction> functions_;  // by source text
+  std::shared_mutex known_mutex_;
+  std::unordered_map<std::string, GpuFunction> known_;
 };
 
 class GpuContext {
@@ -123,15 +156,29 @@ class GpuContext {
     const std::shared_ptr<void>& known = slot(&GpuContext::resident_, key);
     return known ? static_cast<const T*>(known.get()) : made<T>(key, make());
   }
-  const GpuRows& rows(const Graph& graph, cpu::Direction direction, bool differentiate);
+  // `bytes` bytes that `fill` writes, where they are copied from if it can be.
+  template <class Fill>
+  const void* filled(const std::string& key, int64_t bytes, const Fill& fill) {
+    std::shared_ptr<void>& memory = slot(&GpuContext::resident_, key);
+    if (!memory) memory = keep(bytes, FunctionRef<void(void*)>(fill));
+    return memory.get();
+  }
+  // Its arrays are copied to the device when they are first asked for (gpu_rows.cpp): where each row's entries begin;
+  // the vertices at their other ends; their edges, null for an entry's own number.
+  // With `edges`, the edges will be asked for.
+  GpuRows& rows(const Graph& graph, cpu::Direction direction, bool edges);
+  const void* offsets(GpuRows& rows);
+  const uint32_t* columns(GpuRows& rows);
+  const uint32_t* edge_ids(GpuRows& rows);
+  const int64_t* row_ptr(GpuRows& rows);
+  // On the host; has no chunks.
+  const cpu::RowView& host_rows(GpuRows& rows);
+  // The rows of more than `most` entries.
+  std::vector<GpuRows::Long> long_rows(const GpuRows& rows, int64_t most) const;
   // Made by `make` once per key.
   const ReduceRows& reduce_rows(const std::string& key, const std::function<ReduceRows()>& make);
   // The answer to a question asked before, or a new one.
   int choose(const std::string& key, const std::function<int()>& decide);
-  // Of a view's entries, copied to the device when first asked for: the vertices at their other ends; their edges, null
-  // for an entry's own number.
-  const uint32_t* columns(const GpuRows& rows);
-  const uint32_t* edge_ids(const GpuRows& rows);
   int64_t resident_bytes() const { return resident_bytes_; }
 
   // Memory kept under a name, for what is computed from constants: `made_at` is the count of constants() it was made
@@ -165,9 +212,13 @@ class GpuContext {
 
   // Nothing to do when there are no blocks.
   Step launch(const cuda::Source& source, int64_t blocks, LaunchArgs args);
+  Step launch(const GpuFunction& function, int64_t blocks, LaunchArgs args);
+  GpuLoader& loader() { return *loader_; }
 
  private:
   const void* keep(const std::string& key, const void* host, int64_t bytes);
+  std::shared_ptr<void> keep(int64_t bytes, FunctionRef<void(void*)> fill);
+  void transpose(GpuRows& rows, bool edges);
   // Of the parent where it has one, of one's own otherwise.
   template <class Map>
   typename Map::mapped_type& slot(Map GpuContext::*map, const std::string& key) {
@@ -192,7 +243,8 @@ class GpuContext {
   std::map<std::string, Derived> derived_;
   int64_t constants_ = 0;
   std::shared_ptr<void> step_;
-  // Copies bytes to the end of the staged ones; says where they lie there.
+  // Room for so many bytes after the staged ones; says where it lies there.
+  int64_t stage(int64_t bytes);
   int64_t stage(const void* host, int64_t bytes);
   void flush(int64_t end);
 

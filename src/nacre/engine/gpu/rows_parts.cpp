@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "nacre/base/log.h"
+#include "nacre/engine/gpu/function_key.h"
 
 namespace nacre {
 namespace {
@@ -20,18 +21,25 @@ Step launch_reduce(const Reduction& r, const cuda::ReduceSpec& spec, void* works
   // Zeros, and zeros again after every run.
   const std::vector<int32_t> zeros(static_cast<size_t>(spec.tiles * r.rows.num_partials));
   const int32_t* counters = g.context.made(fmt::format("counters {}", zeros.size()), zeros);
-  const cuda::RowSource source = cuda::reduce_source(spec);
+  const GpuFunction& function =
+      g.context.loader().function(FunctionKey("reduce").add(spec).bytes(), [&] { return cuda::reduce_source(spec); });
   LaunchArgs args;
-  args.add(r.rows.segments).add(r.rows.num_segments).add(r.rows.split_rows).add(counters).add(r.rows.col);
-  args.add(r.rows.edge_id).add(edge_types(g, *spec.program)).add(r.rows.row_vertex).add(g.context.step());
-  args.add(out).add(argmax).add(workspace).add(r.rows.num_partials);
+  args.add(r.rows.segments).add(r.rows.num_segments).add(r.rows.offsets).add(r.rows.longest).add(r.rows.count());
+  args.add(r.rows.split_rows).add(counters).add(r.rows.col).add(r.rows.edge_id);
+  args.add(edge_types(g, *spec.program))
+      .add(r.rows.row_vertex)
+      .add(g.context.step())
+      .add(out)
+      .add(argmax)
+      .add(workspace)
+      .add(r.rows.num_partials);
   if (r.operands.empty()) {
     add_operands(args, g, *spec.program);
   } else {
     for (void* operand : r.operands) args.add(operand);
   }
   if (spec.tail != nullptr) add_operands(args, g, *spec.tail);
-  return g.context.launch(source.source, blocks_for(r.rows.num_segments * spec.tiles, source), args);
+  return g.context.launch(function, blocks_for(r.rows.count() * spec.tiles, function), args);
 }
 
 // Rows in flight against warps in flight: which is better depends on the device and the graph, and neither changes a
@@ -45,9 +53,9 @@ Tuning tune(const Reduction& r, void* workspace, void* out) {
   const double gathered = static_cast<double>(g.graph().num_edges()) * static_cast<double>(g.width(g.kernel.root));
   const int batch = cuda::reduce_batch(r.spec);
   if (!g.context.options().tune || gathered < kWorthTuning || batch < 4) return {0, 0};
-  const std::string key =
-      fmt::format("reduce {} {} {} {} {} {} {}", static_cast<const void*>(r.rows.segments), g.width(g.kernel.root),
-                  r.spec.program->code.size(), r.spec.tail != nullptr, r.spec.tiles, r.spec.side.edge_ids, batch);
+  const std::string key = fmt::format("reduce {} {} {} {} {} {} {} {}", static_cast<const void*>(r.rows.segments),
+                                      r.rows.offsets, g.width(g.kernel.root), r.spec.program->code.size(),
+                                      r.spec.tail != nullptr, r.spec.tiles, r.spec.side.edge_ids, batch);
   const int choice = g.context.choose(key, [&] {
     std::vector<double> seconds;
     for (const Tuning& t : {Tuning{batch, 0}, Tuning{batch / 2, 8}}) {
@@ -72,6 +80,10 @@ Tuning tune(const Reduction& r, void* workspace, void* out) {
 }
 
 }  // namespace
+
+const GpuFunction& map_function(GpuContext& context, const RowProgram& program) {
+  return context.loader().function(FunctionKey("map").add(program).bytes(), [&] { return cuda::map_source(program); });
+}
 
 void add_operands(LaunchArgs& args, const GpuKernel& g, const RowProgram& program) {
   for (const NodeRef o : program.operands) args.add(g.pointer(o));
@@ -144,13 +156,13 @@ RowProgram tail_over_memory(const RowProgram& tail, NodeRef root, bool narrow) {
 
 Step bind_tail(const GpuKernel& g, const RowProgram& tail, const RowsAt& rows, int64_t first, int64_t count) {
   const RowProgram program = tail_over_memory(tail, g.kernel.root, rows.narrow);
-  const cuda::RowSource source = cuda::map_source(program);
+  const GpuFunction& function = map_function(g.context, program);
   LaunchArgs args;
   args.add(count).add(first).add(g.context.step());
   for (size_t i = 0; i + 1 < program.operands.size(); ++i) args.add(g.pointer(program.operands[i]));
   // Where the first of all rows would lie.
   args.add(reinterpret_cast<intptr_t>(rows.memory) - first * g.width(g.kernel.root) * (rows.narrow ? 2 : 4));
-  return g.context.launch(source.source, blocks_for(count, source), args);
+  return g.context.launch(function, blocks_for(count, function), args);
 }
 
 }  // namespace nacre

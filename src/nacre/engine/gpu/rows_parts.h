@@ -6,9 +6,13 @@
 
 namespace nacre {
 
-inline int64_t blocks_for(int64_t units, const cuda::RowSource& source) {
+// Of a RowSource or its function.
+template <class Source>
+int64_t blocks_for(int64_t units, const Source& source) {
   return (units + source.per_block - 1) / source.per_block;
 }
+// A program over vertices (cuda::map_source).
+const GpuFunction& map_function(GpuContext& context, const RowProgram& program);
 void add_operands(LaunchArgs& args, const GpuKernel& g, const RowProgram& program);
 // Null where the graph has none or the program does not read them.
 const uint16_t* edge_types(const GpuKernel& g, const RowProgram& program);
@@ -40,6 +44,11 @@ struct ReduceRows {
   cuda::EdgeSide side;
   const RowSegment* segments = nullptr;
   int64_t num_segments = 0;
+  // Rows that are walked besides, all but those longer than `longest`; null: none.
+  const void* offsets = nullptr;
+  int64_t num_rows = 0;
+  int64_t longest = 0;
+  int64_t count() const { return num_segments + num_rows; }
   const RowPieces* split_rows = nullptr;
   int64_t num_partials = 0;
   const uint32_t* col = nullptr;

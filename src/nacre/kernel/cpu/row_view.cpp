@@ -101,16 +101,25 @@ void set_rows(RowView& view) {
   }
 }
 
-}  // namespace
-
-std::shared_ptr<const RowView> make_row_view(const Graph& graph, Direction direction, bool differentiate) {
+std::shared_ptr<RowView> view_of(const Graph& graph, Direction direction) {
   auto view = std::make_shared<RowView>();
   view->graph = graph;
   view->direction = direction;
   set_rows(*view);
+  return view;
+}
+
+}  // namespace
+
+std::shared_ptr<const RowView> make_row_view(const Graph& graph, Direction direction, bool differentiate) {
+  const auto view = view_of(graph, direction);
   if (view->rows > 0 && differentiate) cut_chunks(*view);
   if (view->rows > 0 && !differentiate) cut_alike(*view);
   return view;
+}
+
+std::shared_ptr<const RowView> make_uncut_view(const Graph& graph, Direction direction) {
+  return view_of(graph, direction);
 }
 
 }  // namespace nacre::cpu

@@ -48,6 +48,8 @@ struct RowView {
 // `differentiate`: chunks of equal work, long rows cut into pieces (WG8); otherwise chunks of equally many rows, none
 // cut: every row treated alike.
 std::shared_ptr<const RowView> make_row_view(const Graph& graph, Direction direction, bool differentiate = true);
+// The same without chunks and the longest row, for those who cut rows otherwise.
+std::shared_ptr<const RowView> make_uncut_view(const Graph& graph, Direction direction);
 
 // A program with its operands bound and the step's random state. Loads may read an operand in place when a register is
 // used, and stores may write as soon as a register is computed: the memory of a stored operand must either be exactly

@@ -1,7 +1,8 @@
-// Programs over the edges of each row, reduced (see rows.h). A group of threads takes a segment: a row, or a piece of a
-// long one. Its threads are `slots` times `lanes`: each slot walks every so many-th edge with `lanes` threads that
-// share a row's elements, and the slots are added up at the end. The last group to finish a piece of a row adds the
-// pieces up, in their order, so the result does not depend on who was last.
+// Programs over the edges of each row, reduced (see rows.h). A group of threads takes a segment: one that is listed (a
+// row or a piece of a long one), or after those a row of its number. Its threads are `slots` times `lanes`: each slot
+// walks every so many-th edge with `lanes` threads that share a row's elements, and the slots are added up at the end.
+// The last group to finish a piece of a row adds the pieces up, in their order, so the result does not depend on who
+// was last.
 #include "nacre/base/error.h"
 #include "nacre/kernel/cuda/rows_text.h"
 
@@ -88,10 +89,10 @@ class ReduceText {
     out.per_block = kThreads / group_;
     const std::string text = fill(R"(
 extern "C" __global__ void __launch_bounds__(${T}${MIN}) ${NAME}(
-    const Segment* __restrict__ segments, i64 count, const SplitRow* __restrict__ split_rows, int* counters,
-    const u32* __restrict__ col, const u32* __restrict__ edge_id, const u16* __restrict__ edge_type,
-    const u32* __restrict__ row_vertex, const u64* __restrict__ step, ${OUT}* out, int* argmax, float* partials,
-    i64 num_partials${P}${Q}) {
+    const Segment* __restrict__ segments, i64 listed, const ${OFFSET}* __restrict__ offsets, i64 longest, i64 count,
+    const SplitRow* __restrict__ split_rows, int* counters, const u32* __restrict__ col, const u32* __restrict__ edge_id,
+    const u16* __restrict__ edge_type, const u32* __restrict__ row_vertex, const u64* __restrict__ step, ${OUT}* out,
+    int* argmax, float* partials, i64 num_partials${P}${Q}) {
   const int member = threadIdx.x % ${G};
   const int lane = member % ${L};
   const int slot = member / ${L};
@@ -101,7 +102,17 @@ extern "C" __global__ void __launch_bounds__(${T}${MIN}) ${NAME}(
   float* sh = shared + threadIdx.x / ${L} * ${SH};
   i64 unit = (i64)blockIdx.x * ${PER} + threadIdx.x / ${G};
 ${TILE}  if (unit >= count) return;
-  const Segment seg = segments[unit];
+  Segment seg;
+  if (unit < listed) {
+    seg = segments[unit];
+  } else {
+    unit -= listed;
+    seg.row = (u32)unit;
+    seg.partial = seg.split = -1;
+    seg.begin = offsets[unit];
+    seg.end = offsets[unit + 1];
+    if (seg.end - seg.begin > longest) return;  // its pieces are listed
+  }
   const i64 row = seg.row;
   i64 length = seg.end - seg.begin;
   const u32 vertex = ${VERTEX};
@@ -112,6 +123,7 @@ ${FINISH}}
                                   {{"T", kThreads},
                                    {"MIN", spec_.min_blocks > 0 ? ", " + std::to_string(spec_.min_blocks) : ""},
                                    {"NAME", name},
+                                   {"OFFSET", spec_.side.wide_offsets ? "i64" : "u32"},
                                    {"OUT", spec_.narrow_out ? "u16" : "float"},
                                    {"P", operand_params(*spec_.program, "p")},
                                    {"Q", spec_.tail == nullptr ? "" : operand_params(*spec_.tail, "q")},

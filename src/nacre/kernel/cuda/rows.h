@@ -15,6 +15,8 @@ struct EdgeSide {
   bool rows_at_dst = true;
   bool edge_ids = false;    // positions are listed (out-CSC, pairs); otherwise an entry's own number
   bool row_vertex = false;  // rows are pairs: their vertices are listed
+  // Offsets of rows are i64, not u32.
+  bool wide_offsets = false;
   int64_t mean_degree = 8;  // sets how many threads share a row of narrow values
 };
 
@@ -50,9 +52,10 @@ RowSource map_source(const RowProgram& program);
 RowSource map_edges_source(const RowProgram& program);
 // (count, order, first, col, edge_dst, edge_type, step, operands): edges order[first …], results in rows 0 …
 RowSource map_listed_edges_source(const RowProgram& program);
-// (segments, count, split_rows, counters, col, edge_id, edge_type, row_vertex, step, out, argmax, partials,
-// num_partials, operands, tail's). `count` segments a tile; counters: num_partials ints for each tile, 0 before and
-// after.
+// (segments, listed, offsets, longest, count, split_rows, counters, col, edge_id, edge_type, row_vertex, step, out,
+// argmax, partials, num_partials, operands, tail's). A tile has `count` units of work: the first `listed` are
+// segments, the others rows 0, 1 … with their entries between offsets, but for those of more than `longest` entries,
+// whose pieces are listed. counters: num_partials ints for each tile, 0 before and after.
 RowSource reduce_source(const ReduceSpec& spec);
 // (row_ptr, order, count, col, edge_type, step, out, operands): softmax over the rows order[0 …]; `whole_block`: a
 // block takes a row, for long ones

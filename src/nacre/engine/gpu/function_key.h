@@ -1,0 +1,28 @@
+// What the text of a kernel depends on, as bytes: the key by which its function is known.
+#pragma once
+
+#include <string>
+#include <type_traits>
+
+#include "nacre/kernel/cuda/rows.h"
+
+namespace nacre {
+
+class FunctionKey {
+ public:
+  explicit FunctionKey(const char* kernel) : bytes_(kernel) {}
+  template <class T>
+  FunctionKey& add(T value) {
+    static_assert(std::is_arithmetic_v<T> || std::is_enum_v<T>);  // they have no padding
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof(value));
+    return *this;
+  }
+  FunctionKey& add(const RowProgram& program);
+  FunctionKey& add(const cuda::ReduceSpec& spec);
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+}  // namespace nacre

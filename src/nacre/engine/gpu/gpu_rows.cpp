@@ -1,0 +1,139 @@
+// Rows of graphs in device memory.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "nacre/base/error.h"
+#include "nacre/base/trace.h"
+#include "nacre/engine/gpu/context.h"
+#include "nacre/graph/transpose.h"
+
+namespace nacre {
+namespace {
+
+// Arrays that follow one another begin in lines of their own.
+int64_t whole_lines(int64_t words) { return (words + 63) / 64 * 64; }
+
+// Returns the longest row.
+int64_t narrow_offsets(const cpu::RowView& view, uint32_t* out) {
+  int64_t longest = 0;
+  out[0] = 0;
+  for (int64_t r = 0; r < view.rows; ++r) {
+    longest = std::max(longest, view.row_ptr[r + 1] - view.row_ptr[r]);
+    out[r + 1] = static_cast<uint32_t>(view.row_ptr[r + 1]);
+  }
+  return longest;
+}
+
+int64_t longest_row(const cpu::RowView& view) {
+  int64_t longest = 0;
+  for (int64_t r = 0; r < view.rows; ++r) longest = std::max(longest, view.row_ptr[r + 1] - view.row_ptr[r]);
+  return longest;
+}
+
+}  // namespace
+
+GpuRows& GpuContext::rows(const Graph& graph, cpu::Direction direction, bool edges) {
+  // Graphs that share arrays are the same graph.
+  const std::string name = fmt::format("{} {} {} {}", static_cast<const void*>(graph.row_ptr().data()),
+                                       static_cast<const void*>(graph.col_idx().data()),
+                                       static_cast<const void*>(graph.edge_type().data()), static_cast<int>(direction));
+  const auto [at, is_new] = rows_.try_emplace(name);
+  GpuRows& r = at->second;
+  if (!is_new) return r;
+  if (parent_) {
+    // What is copied later belongs to this one alone.
+    if (const auto known = parent_->rows_.find(name); known != parent_->rows_.end()) return r = known->second;
+  }
+  r.name = name;
+  r.graph = graph;
+  r.direction = direction;
+  if (direction == cpu::Direction::by_src && parent_ && !graph.has_out() && is_few_edges(graph)) {
+    transpose(r, edges);
+    return r;
+  }
+  const cpu::RowView& view = host_rows(r);
+  r.rows = view.rows;
+  r.entries = view.row_ptr[view.rows];
+  r.listed = view.edge_id != nullptr;
+  r.wide = r.entries > INT64_C(0xFFFFFFFF);
+  r.row_vertex = static_cast<const uint32_t*>(resident(view.row_vertex, view.rows * 4));
+  return r;
+}
+
+// A batch's edges by source go where they are sent from.
+void GpuContext::transpose(GpuRows& rows, bool edges) {
+  const TraceSpan span("prepare", "rows of edges");
+  rows.rows = rows.graph.num_src();
+  rows.entries = rows.graph.num_edges();
+  rows.listed = true;
+  const int64_t columns = whole_lines(rows.rows + 2), ids = columns + whole_lines(rows.entries);
+  const auto* there = static_cast<const uint32_t*>(
+      filled("by source " + rows.name, (edges ? 2 * ids - columns : ids) * 4, [&](void* to) {
+        auto* words = static_cast<uint32_t*>(to);
+        rows.longest =
+            group_by_source(rows.graph, EdgesBySource<uint32_t>{words, words + columns, edges ? words + ids : nullptr});
+        for (int64_t r = 0; r < rows.rows && rows.longest > kShortRow; ++r) {
+          const int64_t length = words[r + 1] - words[r];
+          if (length > kShortRow) rows.long_ones.push_back({r, words[r], length});
+        }
+      }));
+  rows.offsets = there;
+  rows.columns = there + columns;
+  rows.edge_ids = edges ? there + ids : nullptr;
+}
+
+std::vector<GpuRows::Long> GpuContext::long_rows(const GpuRows& rows, int64_t most) const {
+  NACRE_CHECK(most >= kShortRow, "short rows are not told apart");
+  std::vector<GpuRows::Long> list;
+  if (!rows.host) {
+    std::copy_if(rows.long_ones.begin(), rows.long_ones.end(), std::back_inserter(list),
+                 [&](const GpuRows::Long& row) { return row.length > most; });
+    return list;
+  }
+  const int64_t* ptr = rows.host->row_ptr;
+  for (int64_t r = 0; r < rows.rows; ++r) {
+    if (ptr[r + 1] - ptr[r] > most) list.push_back({r, ptr[r], ptr[r + 1] - ptr[r]});
+  }
+  return list;
+}
+
+const cpu::RowView& GpuContext::host_rows(GpuRows& rows) {
+  if (!rows.host) rows.host = views_->uncut_rows(rows.graph, rows.direction);
+  return *rows.host;
+}
+
+const void* GpuContext::offsets(GpuRows& rows) {
+  if (rows.offsets != nullptr) return rows.offsets;
+  const cpu::RowView& view = host_rows(rows);
+  if (rows.wide) {
+    rows.longest = longest_row(view);
+    rows.offsets = row_ptr(rows);
+  } else {
+    rows.offsets = filled("offsets " + rows.name, (rows.rows + 1) * 4,
+                          [&](void* to) { rows.longest = narrow_offsets(view, static_cast<uint32_t*>(to)); });
+  }
+  return rows.offsets;
+}
+
+const uint32_t* GpuContext::columns(GpuRows& rows) {
+  if (rows.columns == nullptr)
+    rows.columns = static_cast<const uint32_t*>(resident(host_rows(rows).col, rows.entries * 4));
+  return rows.columns;
+}
+
+const uint32_t* GpuContext::edge_ids(GpuRows& rows) {
+  if (!rows.listed || rows.edge_ids != nullptr) return rows.edge_ids;
+  if (rows.host) return rows.edge_ids = static_cast<const uint32_t*>(resident(rows.host->edge_id, rows.entries * 4));
+  return rows.edge_ids = static_cast<const uint32_t*>(filled("edges " + rows.name, rows.entries * 4, [&](void* to) {
+           std::vector<uint32_t> offsets(static_cast<size_t>(rows.rows + 2));
+           group_by_source(rows.graph, EdgesBySource<uint32_t>{offsets.data(), nullptr, static_cast<EdgeId*>(to)});
+         }));
+}
+
+const int64_t* GpuContext::row_ptr(GpuRows& rows) {
+  return static_cast<const int64_t*>(resident(host_rows(rows).row_ptr, (rows.rows + 1) * 8));
+}
+
+}  // namespace nacre
