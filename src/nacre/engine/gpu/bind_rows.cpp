@@ -231,15 +231,24 @@ struct RowOrder {
 };
 
 RowOrder rows_by_length(const GpuKernel& g, GpuRows& rows, bool long_ones) {
-  const cpu::RowView& view = g.context.host_rows(rows);
+  g.context.offsets(rows);
   const bool differentiate = g.executor.plan().options.differentiate;
-  std::vector<uint32_t> list;
-  for (int64_t r = 0; r < view.rows; ++r) {
-    const bool is_long = differentiate && view.row_ptr[r + 1] - view.row_ptr[r] > kLongRow;
-    if (is_long == long_ones) list.push_back(static_cast<uint32_t>(r));
-  }
+  std::vector<GpuRows::Long> list;
+  if (differentiate && rows.longest > kLongRow) list = g.context.long_rows(rows, kLongRow);
+  const auto count = static_cast<int64_t>(list.size());
+  RowOrder order;
+  order.count = long_ones ? count : rows.rows - count;
   const std::string key = fmt::format("rows {} {} {}", rows.name, long_ones, differentiate);
-  return {g.context.made(key, list), static_cast<int64_t>(list.size())};
+  order.rows = static_cast<const uint32_t*>(g.context.filled(key, order.count * 4, [&](void* to) {
+    auto* out = static_cast<uint32_t*>(to);
+    auto next = list.begin();
+    for (int64_t r = 0; r < rows.rows; ++r) {
+      const bool is_long = next != list.end() && next->row == r;
+      if (is_long) ++next;
+      if (is_long == long_ones) *out++ = static_cast<uint32_t>(r);
+    }
+  }));
+  return order;
 }
 
 const GpuFunction& softmax_function(const GpuKernel& g, int64_t degree, bool long_ones) {

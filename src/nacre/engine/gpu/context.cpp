@@ -138,6 +138,7 @@ const void* GpuContext::keep(const std::string& key, const void* host, int64_t b
 std::shared_ptr<void> GpuContext::keep(int64_t bytes, FunctionRef<void(void*)> fill) {
   const TraceSpan span("prepare", "stage bytes");
   resident_bytes_ += bytes;
+  if (bytes == 0) return step_;
   if (!parent_) {
     std::vector<char> values(static_cast<size_t>(bytes));
     fill(values.data());

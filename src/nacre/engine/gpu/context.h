@@ -171,6 +171,8 @@ class GpuContext {
   const uint32_t* columns(GpuRows& rows);
   const uint32_t* edge_ids(GpuRows& rows);
   const int64_t* row_ptr(GpuRows& rows);
+  // Destination of every edge, in-CSR order.
+  const uint32_t* edge_dst(const Graph& graph);
   // On the host; has no chunks.
   const cpu::RowView& host_rows(GpuRows& rows);
   // The rows of more than `most` entries.

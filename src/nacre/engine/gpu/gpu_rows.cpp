@@ -132,6 +132,15 @@ const uint32_t* GpuContext::edge_ids(GpuRows& rows) {
          }));
 }
 
+const uint32_t* GpuContext::edge_dst(const Graph& graph) {
+  const int64_t* ptr = graph.row_ptr().data();
+  return static_cast<const uint32_t*>(
+      filled(fmt::format("destinations {}", static_cast<const void*>(ptr)), graph.num_edges() * 4, [&](void* to) {
+        auto* dst = static_cast<uint32_t*>(to);
+        for (int64_t v = 0; v < graph.num_dst(); ++v) std::fill(dst + ptr[v], dst + ptr[v + 1], static_cast<NodeId>(v));
+      }));
+}
+
 const int64_t* GpuContext::row_ptr(GpuRows& rows) {
   return static_cast<const int64_t*>(resident(host_rows(rows).row_ptr, (rows.rows + 1) * 8));
 }

@@ -101,7 +101,7 @@ void add_edges(LaunchArgs& args, const GpuKernel& g, bool edges) {
   const bool dst = std::any_of(code.begin(), code.end(),
                                [](const Micro& m) { return m.op == MicroOp::load_dst || m.op == MicroOp::take_max; });
   args.add(edges && src ? g.context.resident(g.graph().col_idx()) : nullptr);
-  args.add(edges && dst ? g.context.resident(g.graph().edge_dst()) : nullptr);
+  args.add(edges && dst ? g.context.edge_dst(g.graph()) : nullptr);
   args.add(edges ? edge_types(g, g.kernel.program) : nullptr);
 }
 
