@@ -48,6 +48,14 @@ class GraphTensorBench {
   std::vector<std::string> files_;
 };
 
+// How frameworks compute a step, as plans of this engine; the last one is ours.
+struct Style {
+  const char* name;
+  const char* plan;
+};
+inline constexpr Style kStyles[] = {
+    {"edge-wise dense (PyG)", "tensor"}, {"edge by edge (DGL)", "edge"}, {"NAPA", "vertex"}, {"NAPA+DKP", "auto"}};
+
 // The paper's measures, each added to those before it.
 struct LoaderVariant {
   const char* name;

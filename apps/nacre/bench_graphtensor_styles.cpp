@@ -14,12 +14,6 @@
 namespace nacre::cli {
 namespace {
 
-struct Style {
-  const char* name;
-  const char* plan;
-};
-constexpr Style kStyles[] = {
-    {"edge-wise dense (PyG)", "tensor"}, {"edge by edge (DGL)", "edge"}, {"NAPA", "vertex"}, {"NAPA+DKP", "auto"}};
 constexpr size_t kDense = 0, kNapa = 2, kDkp = 3;
 
 constexpr std::array<const char*, 6> kClasses = {"aggregation",     "edge weighting", "combination",

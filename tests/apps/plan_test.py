@@ -225,6 +225,26 @@ class Bench(PlanTest):
         for name in drawn:
             xml.fromstring(self.read(name))
 
+    def test_mini_batches(self):
+        self.ok("bench", "graphtensor", "--graphs", "twin:cora@0.1#20,twin:cora@0.1#30", "--models", "gcn", "--batch-size",
+                10, "--fanout", "4,3", "--batches", 3, "--rounds", 1, "--figures", "15,16,17,18,19,20", "--out", "b", "-q")
+        styles = ["edge-wise dense (PyG)", "edge by edge (DGL)", "NAPA", "NAPA+DKP"]
+        self.assertEqual([r["style"] for r in self.rows("b/fig15.csv")], styles * 2)
+        measures = ["serial", "+overlap", "+subtasks", "+relax", "+stream"]
+        end_to_end = self.rows("b/fig19.csv")
+        self.assertEqual([r["variant"] for r in end_to_end], [*(s + ", serial" for s in styles[:3]), *measures] * 2)
+        self.assertEqual({r["features"] for r in end_to_end}, {"20", "30"})
+        for r in end_to_end:
+            self.assertGreater(float(r["epoch_ms"]), 0)
+            if r["variant"] == "serial":
+                self.assertEqual(float(r["speedup"]), 1)
+        for name in ("fig16", "fig17", "fig18", "fig20"):
+            self.assertGreater(len(self.rows(f"b/{name}.csv")), 0, name)
+        self.ok("bench", "graphtensor", "--graphs", "twin:cora@0.2", "--models", "gcn", "--figures", 19, "--variants",
+                "serial,+stream", "--batch-size", 20, "--batches", 2, "--rounds", 1, "--out", "c", "-q")
+        self.assertEqual([r["variant"] for r in self.rows("c/fig19.csv")], ["serial", "+stream"])
+        self.refused("bench", "graphtensor", "--figures", "21", says="21")
+
     def test_questions(self):
         out = self.ok("bench", "wisegraph", "--graphs", "twin:cora@0.2", "--models", "gcn", "--hidden", 8, "--layers", 2,
                       "--scale", 0.5, "--out", "b", "-q", "--cost-model", "--dkp").out
