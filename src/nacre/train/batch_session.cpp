@@ -293,6 +293,7 @@ void BatchSession::queue_step(int64_t step, double lr) {
     learner_->keep_loss(executor);
     learner_->update(lr);
   }
+  batch = {};  // giving its memory back takes time, too
   step_times_.host += now_seconds() - start;
   ++step_times_.steps;
 }
