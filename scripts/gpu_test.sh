@@ -13,7 +13,8 @@ if [ "${1:-}" = --sanitize ]; then
   done
   [ -n "$tool" ] || { echo "gpu_test: compute-sanitizer is not installed" >&2; exit 1; }
   # Calls that fail on purpose (too much memory) are not errors of ours.
-  sanitizer=("$tool" --error-exitcode 1 --report-api-errors no)
+  # Nor is a share of the tests that uses no GPU.
+  sanitizer=("$tool" --error-exitcode 1 --report-api-errors no --require-cuda-init no)
 fi
 
 . ./gpu_env.sh

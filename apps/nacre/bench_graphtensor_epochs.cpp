@@ -35,17 +35,12 @@ struct Measured {
 constexpr const char* kParts[] = {"compute_ms", "device_ms", "S_pick_ms", "S_insert_ms",
                                   "R_ms",       "K_ms",      "T_ms",      "prepare_ms"};
 
-// Variants train one session, taking turns; none of them is measured where it does not fit into memory.
+// Variants train one session, taking turns.
 std::vector<Measured> measure(GraphTensorBench& bench, const std::string& graph, const RunConfig& config,
                               const std::vector<LoaderVariant>& variants) {
   std::vector<Measured> measured(variants.size());
   BatchSession session(bench.data(graph), config, {.evaluation = false});
-  try {
-    session.start();
-  } catch (const UserError& e) {
-    bench.say(fmt::format("fig. 19: {} {} --plan {}: {}", graph, config.model.model, config.plan, e.what()));
-    return measured;
-  }
+  session.start();
   int64_t epoch = 0;
   for (int round = 0; round <= bench.options().rounds; ++round) {
     for (size_t v = 0; v < variants.size(); ++v) {
@@ -76,20 +71,23 @@ std::vector<Measured> measure_all(GraphTensorBench& bench, const std::string& gr
   for (size_t s = 0; s < kOthers && bench.options().variants.empty(); ++s) {
     RunConfig other = config;
     other.plan = kStyles[s].plan;
-    all.push_back(measure(bench, graph, other, {variants.front()}).front());
+    try {
+      all.push_back(measure(bench, graph, other, {variants.front()}).front());
+    } catch (const UserError& e) {  // it does not fit into memory
+      bench.say(fmt::format("fig. 19: {} {} {}: {}", graph, model, kStyles[s].name, e.what()));
+      all.emplace_back();
+    }
   }
   for (Measured& m : measure(bench, graph, config, variants)) all.push_back(std::move(m));
   return all;
 }
 
-// From the epoch's time on.
-void fill_row(const Measured& m, double serial, std::vector<std::string>& row) {
+void add_cells(const Measured& m, double serial, std::vector<std::string>& row) {
   const double seconds = median(m.seconds);
   const auto [least, most] = std::minmax_element(m.seconds.begin(), m.seconds.end());
-  size_t at = 7;
   for (const double value : {seconds * 1e3, *least * 1e3, *most * 1e3, serial / seconds, 100 * median(m.waits)})
-    row[at++] = cell(value);
-  for (const auto& part : m.parts) row[at++] = cell(median(part) * 1e3);
+    row.push_back(cell(value));
+  for (const auto& part : m.parts) row.push_back(cell(median(part) * 1e3));
 }
 
 }  // namespace
@@ -119,9 +117,9 @@ void bench_end_to_end(GraphTensorBench& bench) {
                                         std::to_string(num_threads()),
                                         plot.series[v],
                                         std::to_string(bench.options().batches)};
-        row.resize(columns.size());
         plot.values.back().push_back(m.seconds.empty() ? 0 : median(m.seconds) * 1e3);
-        if (!m.seconds.empty()) fill_row(m, serial, row);
+        if (!m.seconds.empty()) add_cells(m, serial, row);
+        row.resize(columns.size());
         report.add(std::move(row));
       }
       bench.say(fmt::format("fig. 19: {} {}: {} -> {}", graph, model, human_seconds(serial),

@@ -63,7 +63,7 @@ struct GpuRows {
   // As u32, or i64 where `wide`; the most entries of a row come with them.
   bool wide = false;
   const void* offsets = nullptr;
-  int64_t longest = 0;
+  int64_t longest = -1;  // not known
   const uint32_t* columns = nullptr;
   const uint32_t* edge_ids = nullptr;
   const uint32_t* row_vertex = nullptr;      // null: a row's own number

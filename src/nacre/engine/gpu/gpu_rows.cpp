@@ -15,15 +15,8 @@ namespace {
 // Arrays that follow one another begin in lines of their own.
 int64_t whole_lines(int64_t words) { return (words + 63) / 64 * 64; }
 
-// Returns the longest row.
-int64_t narrow_offsets(const cpu::RowView& view, uint32_t* out) {
-  int64_t longest = 0;
-  out[0] = 0;
-  for (int64_t r = 0; r < view.rows; ++r) {
-    longest = std::max(longest, view.row_ptr[r + 1] - view.row_ptr[r]);
-    out[r + 1] = static_cast<uint32_t>(view.row_ptr[r + 1]);
-  }
-  return longest;
+void narrow_offsets(const cpu::RowView& view, uint32_t* out) {
+  for (int64_t r = 0; r <= view.rows; ++r) out[r] = static_cast<uint32_t>(view.row_ptr[r]);
 }
 
 int64_t longest_row(const cpu::RowView& view) {
@@ -79,6 +72,7 @@ void GpuContext::transpose(GpuRows& rows, bool edges) {
           if (length > kShortRow) rows.long_ones.push_back({r, words[r], length});
         }
       }));
+  NACRE_CHECK(rows.longest >= 0, "edges by source are there already");
   rows.offsets = there;
   rows.columns = there + columns;
   rows.edge_ids = edges ? there + ids : nullptr;
@@ -107,13 +101,12 @@ const cpu::RowView& GpuContext::host_rows(GpuRows& rows) {
 const void* GpuContext::offsets(GpuRows& rows) {
   if (rows.offsets != nullptr) return rows.offsets;
   const cpu::RowView& view = host_rows(rows);
-  if (rows.wide) {
-    rows.longest = longest_row(view);
-    rows.offsets = row_ptr(rows);
-  } else {
-    rows.offsets = filled("offsets " + rows.name, (rows.rows + 1) * 4,
-                          [&](void* to) { rows.longest = narrow_offsets(view, static_cast<uint32_t*>(to)); });
-  }
+  // Kernels leave out rows that are longer than what is cut, so this must be known even where the offsets are already
+  // in memory.
+  rows.longest = longest_row(view);
+  rows.offsets = rows.wide ? row_ptr(rows) : filled("offsets " + rows.name, (rows.rows + 1) * 4, [&](void* to) {
+    narrow_offsets(view, static_cast<uint32_t*>(to));
+  });
   return rows.offsets;
 }
 
