@@ -2,7 +2,7 @@
 # Runs the GPU tests of a bundle (make gpu-bundle), from the folder this lies in. Tests that need a GPU are skipped where there
 # is none. --sanitize: under compute-sanitizer. Further arguments go to the test programs (--gtest_filter=...).
 set -uo pipefail
-cd "$(dirname "$0")"
+cd "$(dirname "$0")" || exit
 
 sanitizer=()
 if [ "${1:-}" = --sanitize ]; then
@@ -20,26 +20,42 @@ fi
 . ./gpu_env.sh
 devices=$(./nacre devices) || exit 1
 echo "$devices"
-# Tests of plans run them on the GPU. Most of their time is the compiler's, so the cases of a program are shared out.
 if grep -q '^cuda:' <<<"$devices"; then export NACRE_TEST_DEVICE=cuda; fi
-shards=$(nproc)
-[ "$shards" -le 12 ] || shards=12
-failed=()
+
+# Most of the time is the compiler's, so the cases of each program are shared out among processes.
+workers=$(nproc)
+shares=$((workers < 12 ? workers : 12))
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export GTEST_TOTAL_SHARDS=$shares
+share() {
+  local folder=$1 test=$2
+  export GTEST_SHARD_INDEX=$3
+  shift 3
+  local log=$folder/$test.$GTEST_SHARD_INDEX
+  if "$@" >"$log" 2>&1; then
+    sed -n 's/^\[  PASSED  \] \([0-9]*\) .*/\1/p' "$log" >>"$folder/$test.passed"
+  else
+    echo "$test" >>"$folder/failed"
+    cat "$log"
+  fi
+}
+export -f share
+start=$SECONDS
 while read -r test; do
-  echo "==== $test"
-  pids=()
-  for ((i = 0; i < shards; ++i)); do
-    GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$i ${sanitizer[@]+"${sanitizer[@]}"} "./$test" --gtest_brief=1 "$@" &
-    pids+=($!)
+  for ((i = 0; i < shares; ++i)); do
+    printf '%s\0' "share '$folder' $test $i ${sanitizer[*]} ./$test --gtest_brief=1 ${*@Q}"
   done
-  for pid in "${pids[@]}"; do wait "$pid" || failed+=("$test"); done
+done <tests.txt | xargs -0 -P "$workers" -I{} bash -c '{}'
+while read -r test; do
+  awk -v test="$test" '{ sum += $1 } END { printf "%-28s %4d passed\n", test, sum }' "$folder/$test.passed"
 done <tests.txt
-if [ ${#failed[@]} -gt 0 ]; then
-  echo "gpu_test: failed: ${failed[*]}" >&2
+if [ -s "$folder/failed" ]; then
+  echo "gpu_test: failed: $(sort -u "$folder/failed" | tr '\n' ' ')" >&2
   exit 1
 fi
 if grep -q '^cuda:' <<<"$devices"; then
-  echo "gpu_test: all passed"
+  echo "gpu_test: all passed in $((SECONDS - start)) s"
 else
   echo "gpu_test: no GPU here: only what needs none has run"
 fi

@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
+#include "nacre/base/parallel.h"
 #include "nacre/base/philox.h"
 #include "nacre/engine/gpu/partition.h"
 #include "nacre/train/safetensors.h"
@@ -149,9 +150,22 @@ void run_model(const GpuBench& c, const Dataset& data, const std::string& model)
   if (c.kernels) kernel_lines(c, session, model);
 }
 
+// Numbers for the rows of every width, and for the edges.
+std::vector<float> random_values(int64_t count) {
+  std::vector<float> values(static_cast<size_t>(count));
+  parallel_for((count + 3) / 4, 1 << 14, [&](int64_t begin, int64_t end) {
+    for (int64_t four = begin; four < end; ++four) {
+      const auto words = philox(7, 0, static_cast<uint64_t>(four));
+      for (int64_t i = four * 4; i < std::min(count, four * 4 + 4); ++i)
+        values[static_cast<size_t>(i)] = uniform01(words[static_cast<size_t>(i % 4)]);
+    }
+  });
+  return values;
+}
+
 // Σ over neighbours of rows of one width, by itself: unweighted and with a weight for each edge.
-void run_sums(const GpuBench& c, const Dataset& data, int64_t width, bool weighted) {
-  const RunDevice device = open_device(c.config, std::make_shared<GraphViews>());
+void run_sum(const GpuBench& c, const Dataset& data, const RunDevice& device, const std::vector<float>& values,
+             int64_t width, bool weighted) {
   const Blocks blocks = Blocks::full(data.graph, 1);
   Dfg dfg;
   const auto leaf = [&](const char* name, ValueType type) {
@@ -175,9 +189,6 @@ void run_sums(const GpuBench& c, const Dataset& data, int64_t width, bool weight
   PlanOptions options;
   options.hoist = false;
   Executor executor(make_plan(dfg, blocks, options), blocks, device.backend);
-  std::vector<float> values(
-      static_cast<size_t>(std::max(data.num_nodes() * width, weighted ? data.graph.num_edges() : 0)));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = uniform01(philox(7, 0, i / 4)[i % 4]);
   std::map<std::string, std::shared_ptr<void>> leaves;
   for (const char* name : {"x", "w"}) {
     if (dfg.find_leaf(name) < 0) continue;
@@ -198,6 +209,16 @@ void run_sums(const GpuBench& c, const Dataset& data, int64_t width, bool weight
     if (i > 2) ms.push_back(seconds * 1e3);
   }
   say(c, {{"kind", "spmm"}, {"data", c.name}, {"width", width}, {"weighted", weighted}, {"ms", median(ms)}});
+}
+
+void run_sums(const GpuBench& c, const Dataset& data, const std::vector<int64_t>& widths) {
+  if (widths.empty()) return;
+  const RunDevice device = open_device(c.config, std::make_shared<GraphViews>());
+  const int64_t widest = *std::max_element(widths.begin(), widths.end());
+  const std::vector<float> values = random_values(std::max(data.num_nodes() * widest, data.graph.num_edges()));
+  for (const int64_t width : widths) {
+    for (const bool weighted : {false, true}) run_sum(c, data, device, values, width, weighted);
+  }
 }
 
 // gTasks and their patterns, made by the host and by the device. The first call of each table on the device compiles.
@@ -279,9 +300,7 @@ void run_gpu(GpuBench& c) {
       say(c, {{"kind", "epoch"}, {"model", model}, {"data", c.name}, {"error", error.what()}});
     }
   }
-  for (const int64_t width : widths) {
-    for (const bool weighted : {false, true}) run_sums(c, data, width, weighted);
-  }
+  run_sums(c, data, widths);
   if (c.partition) run_partition(c, data);
 }
 

@@ -59,11 +59,12 @@ void check(const PlanCommand& c) {
 }
 
 // The plan that rules find for a GPU.
-PlanAnswer plan_for(const DeviceInfo& gpu, const std::string& how, const Session& session) {
+PlanAnswer plan_for(const DeviceInfo& gpu, const RunConfig& asked, const Session& session) {
   const auto loader = std::make_shared<GpuLoader>(make_null_device(gpu), [](const auto&) { return std::string(); });
-  const auto context = std::make_shared<GpuContext>(loader, session.views(), GpuOptions{});
+  const auto context =
+      std::make_shared<GpuContext>(loader, session.views(), GpuOptions{.precision = gemm_precision(asked.precision)});
   PlanRequest request;
-  request.plan = how;
+  request.plan = asked.plan;
   request.deterministic = true;
   request.epochs = session.config().epochs;
   return plan_training(written_dfg(session), session.blocks(), make_gpu_backend(context), request, {});
@@ -99,7 +100,7 @@ Shown make_shown(const PlanCommand& c, Session& session) {
   const DeviceInfo gpu = session.gpu() != nullptr ? session.gpu()->device().info() : typical_gpu();
   const bool typical = c.config.device == kTypical;
   Shown shown;
-  const PlanAnswer answer = typical ? plan_for(gpu, c.config.plan, session) : session.planning();
+  const PlanAnswer answer = typical ? plan_for(gpu, c.config, session) : session.planning();
   shown.plan = typical ? answer.plan : session.plan();
   shown.dropped = answer.dropped;
   shown.found = typical ? "for " + gpu.name : how_found(session.planning());

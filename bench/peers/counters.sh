@@ -16,10 +16,10 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
 # The program takes each width's sum 13 times without weights, then 13 times with them: the last of the former and the first
-# of the latter are counted. ncu empties the caches before each.
+# of the latter are counted. ncu empties the caches before each, and leaves the card's clocks as they are.
 for width in ${widths//,/ }; do
   echo "width $width" >>"$log"
-  if ! "$ncu" --csv --kernel-name 'regex:^reduce_' --launch-skip 12 --launch-count 2 --metrics \
+  if ! "$ncu" --csv --clock-control none --kernel-name 'regex:^reduce_' --launch-skip 12 --launch-count 2 --metrics \
     dram__bytes_read.sum,dram__bytes_write.sum,lts__t_bytes.sum,gpu__time_duration.sum \
     "$nacre" bench gpu --data "$data" --models "" --spmm "$width" >>"$log" 2>&1 || grep -q ERR_NVGPUCTRPERM "$log"; then
     tail -n 5 "$log" >&2

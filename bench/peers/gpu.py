@@ -215,16 +215,15 @@ def run(args, worker, report_on, left):
             best[name] = ask_all(args, worker, report)
             if args.nacre:
                 run_nacre(args, name, graph, max(left(), 1))
-    for name in args.names:
-        if name not in args.compiled.split(",") or args.grads or not best[name]:
-            continue
-        worker.open({"kind": "open", "shape": name, "hidden": hidden_of(args, name), "graph": args.graph})
-        for model in args.models:
-            form = best[name][model]
-            if form and model == "rgcn":
-                form = "edge_index"  # the other forms are no layer of PyG's
-            if form:
-                ask_epochs(worker, report_on(name), model, COMPILED_PATHS, form)
+    compiled = [name for name in args.compiled.split(",") if best.get(name)] if not args.grads else []
+    compiled = [(name, model) for name in compiled for model in args.models if best[name].get(model)]
+    opened = None
+    for name, model in sorted(compiled, key=lambda job: job[1] == "rgcn"):  # its compilation seldom ends in time
+        if name != opened:
+            worker.open({"kind": "open", "shape": name, "hidden": hidden_of(args, name), "graph": args.graph})
+        opened = name
+        form = "edge_index" if model == "rgcn" else best[name][model]  # other forms of rgcn are no layer of PyG's
+        ask_epochs(worker, report_on(name), model, COMPILED_PATHS, form)
 
 
 def parse():

@@ -20,14 +20,16 @@ namespace {
 // Collects the sources of every plan bound to it.
 class Sources {
  public:
-  void bind(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options, GemmType precision = GemmType::f32) {
+  // `only`: a kernel's name.
+  void bind(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options, GemmType precision = GemmType::f32,
+            const std::string& only = "") {
     const auto loader =
-        std::make_shared<GpuLoader>(make_null_device(typical_gpu()), [this](const cuda::Source& source) {
-          texts_.emplace(source.text, source.name);
+        std::make_shared<GpuLoader>(make_null_device(typical_gpu()), [this, only](const cuda::Source& source) {
+          if (only.empty() || source.name == only) texts_.emplace(source.text, source.name);
           return std::string();
         });
-    const auto context =
-        std::make_shared<GpuContext>(loader, std::make_shared<GraphViews>(), GpuOptions{.precision = precision});
+    const auto context = std::make_shared<GpuContext>(loader, std::make_shared<GraphViews>(),
+                                                      GpuOptions{.precision = precision, .whole_products = 1});
     Executor executor(make_plan(dfg, blocks, options), blocks, make_gpu_backend(context));
     for (const Node& node : executor.plan().dfg.nodes()) {
       if (node.op == Op::input || node.op == Op::param) executor.bind(node.name, context->allocate(16).get());
@@ -110,6 +112,21 @@ TEST(GpuSources, OfModelsInBf16Compile) {
   }
   EXPECT_GT(sources.size(), 30U);
   sources.expect_compile(limit(12));
+}
+
+TEST(GpuSources, OfModelsInTf32Compile) {
+  Sources sources;
+  for (const ModelCase& model : model_cases()) {
+    const Blocks blocks = Blocks::full(typed_weighted_graph({.vertices = 80, .edges = 400, .hub_edges = 60, .seed = 6}),
+                                       model.options.layers);
+    ModelOptions options = model.options;
+    options.hidden *= 16;
+    options.dropout = 0.4;
+    const Dfg dfg = training_dfg(options_for(options, blocks));
+    sources.bind(dfg, blocks, {.join_products = 1}, GemmType::tf32, "row_product");
+  }
+  EXPECT_GT(sources.size(), 10U) << "products with their tails";
+  sources.expect_compile(limit(6));
 }
 
 // Which only large graphs ask for.

@@ -17,10 +17,15 @@ ref::Bindings bindings_for(const Dfg& dfg, const Blocks& blocks, uint64_t seed) 
   return rounded_to_float(random_bindings(dfg, blocks, seed, {.scale = 0.7}));
 }
 
-TEST(RandomDfg, EveryPlanAgreesWithTheInterpreter) {
+// Some at a time: on a GPU each takes a while to compile, and tests are shared out among processes.
+constexpr uint64_t kDfgs = 250, kTogether = 10;
+
+class RandomDfgs : public testing::TestWithParam<uint64_t> {};
+
+TEST_P(RandomDfgs, EveryPlanAgreesWithTheInterpreter) {
   const std::vector<GraphCase> graphs = random_graphs(71, 9);
   const std::vector<BlocksCase> blocks = random_blocks(72, 2, 3);
-  for (uint64_t seed = 0; seed < 250; ++seed) {
+  for (uint64_t seed = GetParam(); seed < GetParam() + kTogether; ++seed) {
     Dfg dfg = random_dfg(seed, 4 + static_cast<int>(seed % 40));
     differentiate(dfg);
     const size_t which = seed % (graphs.size() + blocks.size());
@@ -31,6 +36,9 @@ TEST(RandomDfg, EveryPlanAgreesWithTheInterpreter) {
     if (testing::Test::HasFailure()) FAIL() << print_dfg(dfg);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomDfgs, testing::Range(uint64_t{0}, kDfgs, kTogether),
+                         [](const auto& from) { return "from" + std::to_string(from.param); });
 
 TEST(RandomDfg, ThreadsDoNotChangeABit) {
   const Graph graph = typed_weighted_graph({.vertices = 700, .edges = 3000, .hub_edges = 2000, .seed = 8});

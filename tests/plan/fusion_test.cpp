@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "nacre/kernel/tail_product.h"
 #include "plan/plans.h"
 #include "support/op_cases.h"
 #include "support/random_dfg.h"
@@ -266,6 +267,42 @@ TEST(EveryPlan, NeedsAllItsKernelsAndExplainsFallbacks) {
     Dfg dfg = random_dfg(seed, 25);
     differentiate(dfg);
     expect_sound(make_plan(dfg, blocks, {}), "random DFG " + std::to_string(seed));
+  }
+}
+
+bool multiplies_in_tail(const Kernel& k) { return has_products(k.tail); }
+
+TEST(Fusion, ProductsThatAreAddedShareAKernel) {
+  ModelOptions options = usual("sage", 3);
+  const PlannedModel apart = plan_model(options);
+  const int64_t rows = apart.blocks.rows(Space::vertex(1));
+  const PlannedModel joined = plan_model(options, {.join_products = rows});
+  SCOPED_TRACE(plan_text(joined.plan, joined.blocks));
+  // lin_l and lin_r of every layer. In gradients a sum over neighbours lies between the two.
+  EXPECT_EQ(std::count_if(joined.plan.kernels.begin(), joined.plan.kernels.end(), multiplies_in_tail), 3);
+  EXPECT_EQ(kernels_of(joined.plan, KernelKind::matmul).size() + 3, kernels_of(apart.plan, KernelKind::matmul).size());
+  for (const Kernel& k : joined.plan.kernels) {
+    RowProgram tail = k.tail;
+    EXPECT_TRUE(!multiplies_in_tail(k) || (take_product(tail) && !has_products(tail)))
+        << "one of them can be taken out";
+  }
+  const auto same = [&](const PlanOptions& how) {
+    const PlannedModel m = plan_model(options, how);
+    return std::none_of(m.plan.kernels.begin(), m.plan.kernels.end(), multiplies_in_tail);
+  };
+  EXPECT_TRUE(same({.join_products = rows + 1})) << "too few rows";
+  EXPECT_TRUE(same({.fuse = false, .hoist = false, .join_products = 1}));
+  options.hidden = 63;
+  options.out_dim = 13;
+  EXPECT_TRUE(same({.join_products = 1})) << "columns that no thread holds pairs of";
+}
+
+// The sum of what a kernel without a tail and a product computed: the product comes second.
+TEST(Fusion, SumsJoinAProductThatCanWait) {
+  const PlannedModel m = plan_model(usual("rgcn", 3), choosing(plan_model(usual("rgcn", 3)), "src"));
+  SCOPED_TRACE(plan_text(m.plan, m.blocks));
+  for (const Kernel* k : kernels_of(m.plan, KernelKind::map)) {
+    for (const NodeRef v : k->nodes) EXPECT_NE(m.plan.dfg[v].op, Op::relu_grad);
   }
 }
 

@@ -62,6 +62,9 @@ PlanOptions full_options() {
   how.choices = {{"typed_matmul@layers.0.weight", "src"}, {"typed_weight_grad@layers.1.weight", "dst"}};
   how.table = PartitionTable::parse("dst-id=16,dst-degree=min");
   how.tables = {{"typed_matmul@layers.1.weight", "src-id=64,edge-type=1"}, {"with \"quotes\" and \\", "edge-id=1"}};
+  how.keep_sums = 11;
+  how.vertex_factors = true;
+  how.join_products = 13;
   return how;
 }
 

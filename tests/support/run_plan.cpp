@@ -52,13 +52,14 @@ GpuOptions& test_gpu_options() {
 
 std::shared_ptr<Backend> test_backend(std::shared_ptr<GraphViews> views) {
   if (!testing_gpu()) return make_cpu_backend(std::move(views));
-  static const std::shared_ptr<GpuLoader> loader = [] {
+  // Never destroyed: the libraries it uses are opened after it, and gone before it would be.
+  static const auto* const loader = new std::shared_ptr<GpuLoader>([] {
     std::string why;
     DevicePlugin* plugin = device_plugin(&why);
     if (plugin == nullptr) throw std::runtime_error(why);
     return GpuLoader::open(*plugin, plugin->open(0, 0));
-  }();
-  return make_gpu_backend(std::make_shared<GpuContext>(loader, std::move(views), test_gpu_options()));
+  }());
+  return make_gpu_backend(std::make_shared<GpuContext>(*loader, std::move(views), test_gpu_options()));
 }
 
 BoundPlan::BoundPlan(Plan plan, const Blocks& blocks, const ref::Bindings& bindings)

@@ -304,8 +304,11 @@ void Gemm::tune(Plan& plan, const std::vector<Algorithm>& among, const void* bia
   allocator_.trim();
 }
 
+// As a recorded step runs them: launched one by one from the host, short products would all seem to take as long as
+// their launches.
 double Gemm::time(Plan& plan, const Algorithm& algorithm, const GemmArgs& args, void* workspace) {
-  constexpr int kRuns = 4;
+  constexpr int kRuns = 8;
+  constexpr float kShort = 1;  // milliseconds of all runs, up to which they are timed again
   const auto destroy = [](cudaEvent_t event) { cudaEventDestroy(event); };
   using Event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, decltype(destroy)>;
   cudaEvent_t made = nullptr;
@@ -316,13 +319,28 @@ double Gemm::time(Plan& plan, const Algorithm& algorithm, const GemmArgs& args, 
   // A candidate that does not run is no candidate; the first run also loads its code.
   if (multiply(plan, algorithm, args, workspace) != CUBLAS_STATUS_SUCCESS)
     return std::numeric_limits<double>::infinity();
-  NACRE_CUDA(cudaEventRecord(start.get(), context_.stream()));
+  NACRE_CUDA(cudaStreamBeginCapture(context_.stream(), cudaStreamCaptureModeThreadLocal));
   for (int i = 0; i < kRuns; ++i) multiply(plan, algorithm, args, workspace);
-  NACRE_CUDA(cudaEventRecord(end.get(), context_.stream()));
-  NACRE_CUDA(cudaEventSynchronize(end.get()));
-  float milliseconds = 0;
-  NACRE_CUDA(cudaEventElapsedTime(&milliseconds, start.get(), end.get()));
-  return milliseconds / 1e3 / kRuns;
+  cudaGraph_t graph = nullptr;
+  NACRE_CUDA(cudaStreamEndCapture(context_.stream(), &graph));
+  cudaGraphExec_t runs = nullptr;
+  const cudaError_t code = cudaGraphInstantiate(&runs, graph, 0);
+  cudaGraphDestroy(graph);
+  NACRE_CHECK(code == cudaSuccess, "cudaGraphInstantiate: " + describe(code));
+  const std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, cudaError_t (*)(cudaGraphExec_t)> recorded(
+      runs, cudaGraphExecDestroy);
+  float best = std::numeric_limits<float>::infinity();
+  for (int again = 0; again < 4; ++again) {
+    NACRE_CUDA(cudaEventRecord(start.get(), context_.stream()));
+    NACRE_CUDA(cudaGraphLaunch(runs, context_.stream()));
+    NACRE_CUDA(cudaEventRecord(end.get(), context_.stream()));
+    NACRE_CUDA(cudaEventSynchronize(end.get()));
+    float milliseconds = 0;
+    NACRE_CUDA(cudaEventElapsedTime(&milliseconds, start.get(), end.get()));
+    best = std::min(best, milliseconds);
+    if (best > kShort) break;
+  }
+  return best / 1e3 / kRuns;
 }
 
 int64_t Gemm::workspace(int handle) const {

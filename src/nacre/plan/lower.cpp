@@ -1,12 +1,15 @@
 #include "nacre/plan/lower.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
 
 #include "nacre/base/error.h"
 #include "nacre/kernel/cpu/tile_plan.h"
+#include "nacre/kernel/cuda/row_product.h"
+#include "nacre/kernel/tail_product.h"
 #include "nacre/plan/analysis.h"
 #include "nacre/plan/cost.h"
 #include "nacre/plan/fuse.h"
@@ -39,6 +42,7 @@ class Lowering {
       if (!an_.bound(i) && !inlined(i)) place(i);
     }
     if (plan_.options.fuse) sink_tails();
+    if (plan_.options.fuse && plan_.options.join_products > 0) join_products();
     for (Kernel& k : plan_.kernels) build_programs(k);
     drop_unread();
     find_stored();
@@ -139,29 +143,64 @@ class Lowering {
            kind == KernelKind::matmul || kind == KernelKind::gtask;
   }
 
-  // A row-wise node joins the last kernel among those that compute its operands: all others are ready by then.
+  // The kernel after which an operand is there. (A view of other rows is there when the rows are.)
+  int made_by(NodeRef in) const { return kernel_of(inlined(in) ? in : owner(in)); }
+
+  // A row-wise node joins the last kernel among those that compute its operands: all others are ready by then. If that
+  // one takes no tail, another may come after it.
   bool join_tail(NodeRef i) {
     const Node& node = dfg_[i];
     if (node.type.space.kind == SpaceKind::edge) return false;
-    // A view of other rows is there when the rows are.
-    const auto made_by = [&](NodeRef in) { return kernel_of(inlined(in) ? in : owner(in)); };
     int last = -1;
     for (const NodeRef in : node.inputs) last = std::max(last, made_by(in));
     if (last < 0) return false;
-    Kernel& k = plan_.kernels[static_cast<size_t>(last)];
+    bool joins = can_join(i, last);
+    for (const NodeRef in : node.inputs) {
+      const int other = made_by(in);
+      if (joins || other < 0 || other == last || !can_join(i, other) || read_until(other, last)) continue;
+      move_behind(other, last);
+      joins = true;
+    }
+    if (!joins) return false;
+    plan_.kernels[static_cast<size_t>(last)].nodes.push_back(i);
+    kernel_of_[static_cast<size_t>(i)] = last;
+    return true;
+  }
+
+  bool can_join(NodeRef i, int kernel) const {
+    const Node& node = dfg_[i];
+    const Kernel& k = plan_.kernels[static_cast<size_t>(kernel)];
     if (!takes_tail(k.kind) || k.once != an_.constant(i) || k.nodes.size() >= kMaxTail) return false;
     if (!an_.same_rows(dfg_[k.root].type.space, node.type.space)) return false;
     for (const NodeRef in : node.inputs) {
-      if (made_by(in) != last) continue;
+      if (made_by(in) != kernel) continue;
       // A value of this very kernel is only known row by row: it must not be read as a whole (a parameter-space
       // operand), nor from memory.
-      if (!an_.same_rows(dfg_[in].type.space, node.type.space) || !computed_by(last, in)) return false;
+      if (!an_.same_rows(dfg_[in].type.space, node.type.space) || !computed_by(kernel, in)) return false;
     }
     // Moments are read from memory, also by a program over parameters.
-    if (node.op == Op::standardize && kernel_of(node.inputs[1]) == last) return false;
-    k.nodes.push_back(i);
-    kernel_of_[static_cast<size_t>(i)] = last;
-    return true;
+    return node.op != Op::standardize || kernel_of(node.inputs[1]) != kernel;
+  }
+
+  // Whether a kernel after this one, up to `last`, reads what it computes.
+  bool read_until(int kernel, int last) const {
+    const std::vector<NodeRef>& nodes = plan_.kernels[static_cast<size_t>(kernel)].nodes;
+    const std::function<bool(NodeRef)> read = [&](NodeRef v) {
+      const auto& consumers = an_.consumers(v);
+      return std::any_of(consumers.begin(), consumers.end(), [&](NodeRef c) {
+        const bool through = inlined(c) || owner(c) == owner(v);
+        return (kernel_of(c) > kernel && kernel_of(c) <= last) || (through && read(c));
+      });
+    };
+    return std::any_of(nodes.begin(), nodes.end(), read);
+  }
+
+  void move_behind(int kernel, int last) {
+    const auto first = plan_.kernels.begin() + kernel;
+    std::rotate(first, first + 1, plan_.kernels.begin() + last + 1);
+    for (int& k : kernel_of_) {
+      if (k >= kernel && k <= last) k = k == kernel ? last : k - 1;
+    }
   }
 
   // ---- sinking
@@ -249,6 +288,45 @@ class Lowering {
     std::sort(target.begin(), target.end());  // operands before their readers
   }
 
+  // ---- joining
+  // A product that the tail of another only adds to it is computed there: it never reaches memory.
+  void join_products() {
+    for (size_t k = 0; k < plan_.kernels.size(); ++k) {
+      const ValueType& type = dfg_[plan_.kernels[k].root].type;
+      if (plan_.kernels[k].kind != KernelKind::matmul || !cuda::fits_row_product(type.row_size())) continue;
+      if (an_.rows(type.space) < plan_.options.join_products) continue;
+      const std::vector<NodeRef> nodes = plan_.kernels[k].nodes;
+      std::any_of(nodes.begin(), nodes.end(), [&](NodeRef v) { return dfg_[v].op == Op::add && join_terms(v, k); });
+    }
+  }
+
+  bool join_terms(NodeRef sum, size_t to) {
+    for (const NodeRef in : dfg_[sum].inputs) {
+      const int from = kernel_of(in);
+      if (inlined(in) || from < 0 || static_cast<size_t>(from) >= to || !joinable(owner(in), sum, to)) continue;
+      const Kernel before = plan_.kernels[to];
+      const std::vector<NodeRef> moved = plan_.kernels[static_cast<size_t>(from)].nodes;
+      move_nodes(moved, from, static_cast<int>(to));
+      RowProgram tail = tail_program(plan_.kernels[to], nullptr);
+      if (take_product(tail)) return true;
+      plan_.kernels[to] = before;
+      plan_.kernels[static_cast<size_t>(from)].nodes = moved;
+      for (const NodeRef v : moved) kernel_of_[static_cast<size_t>(v)] = from;
+    }
+    return false;
+  }
+
+  // Nothing else is computed by the product's kernel, and nobody else reads it.
+  bool joinable(NodeRef product, NodeRef sum, size_t to) const {
+    const Kernel& kernel = plan_.kernels[static_cast<size_t>(kernel_of(product))];
+    const Kernel& target = plan_.kernels[to];
+    if (kernel.kind != KernelKind::matmul || kernel.root != product || kernel.once != target.once) return false;
+    if (!an_.same_rows(dfg_[product].type.space, dfg_[target.root].type.space)) return false;
+    const auto alone = [&](NodeRef v) { return owner(v) == product && !an_.is_result(v); };
+    return std::all_of(kernel.nodes.begin(), kernel.nodes.end(), alone) &&
+           readers(product) == std::vector<NodeRef>{sum} && kernel.nodes.size() + target.nodes.size() < kMaxTail;
+  }
+
   // ---- programs
   // What a program over edges recomputes: inlined nodes, and the kernel's own root if that is row-local.
   void build_programs(Kernel& k) {
@@ -288,10 +366,13 @@ class Lowering {
     collect_reads(k);
   }
 
+  // Of the nodes of a kernel: a product that is not its root has been joined to it.
+  bool is_joined(NodeRef v) const { return dfg_[v].op == Op::matmul || dfg_[v].op == Op::matmul_t; }
+
   RowProgram tail_program(const Kernel& k, const std::vector<char>* stored) const {
     const std::set<NodeRef> own(k.nodes.begin(), k.nodes.end());
     ProgramBuilder builder(an_, plan_.alias, dfg_[k.root].type.space,
-                           [&](NodeRef v) { return own.contains(v) && an_.row_local(v); });
+                           [&](NodeRef v) { return own.contains(v) && (an_.row_local(v) || is_joined(v)); });
     builder.set_root(k.root);
     for (const NodeRef v : k.nodes) {
       if (v == k.root || v == k.second || owner(v) != v) continue;

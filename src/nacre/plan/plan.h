@@ -89,6 +89,8 @@ struct PlanOptions {
   std::set<std::string> recompute;
   // Coefficients of edges that are products of values of both ends are applied at the vertices (factors.h).
   bool vertex_factors = false;
+  // Products of at least so many rows that only the tail of another one adds to its own are computed there; 0: none.
+  int64_t join_products = 0;
   friend bool operator==(const PlanOptions&, const PlanOptions&) = default;
 };
 

@@ -50,8 +50,8 @@ std::optional<PlanOptions> named_options(const std::string& plan) {
 }
 
 std::string cache_key(const Dfg& dfg, const Blocks& blocks, const Backend& backend) {
-  std::string key = fmt::format("plan {} {} {} layers {}\n", kProfileVersion, machine_name(num_threads()),
-                                backend.name(), blocks.num_layers());
+  std::string key = fmt::format("plan {} {} {}{} layers {}\n", kProfileVersion, machine_name(num_threads()),
+                                backend.name(), backend.joins_products() > 0 ? " joined" : "", blocks.num_layers());
   for (int l = 0; l < blocks.num_layers(); ++l) key += fmt::format("{:016x} ", blocks.layer(l).fingerprint());
   return key + "\n" + print_dfg(dfg);
 }
@@ -138,6 +138,7 @@ PlanAnswer search(const Dfg& dfg, const Ground& ground, const std::shared_ptr<Ba
     rules.cache_bytes = kNominalGpuCache;
     rules.seconds_of_byte = kGpuByte;
     base.vertex_factors = blocks.rows(Space::edge(0)) >= kManyEdges * blocks.rows(Space::vertex(0));
+    base.join_products = backend->joins_products();
     base.keep_sums = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(backend->available_bytes()) / 4));
   }
   const int64_t memory = memory_for(request, *backend);
@@ -178,6 +179,7 @@ PlanAnswer search(const Dfg& dfg, const Ground& ground, const std::shared_ptr<Ba
       how.rules = &by_rules;
       how.others = {{"vertex", *named_options("vertex")}};
       how.others[0].options.hoist = base.hoist;
+      how.others[0].options.join_products = base.join_products;
       how.measure_step = [&](const Plan& plan) { return timers.step(plan); };
       answer.search = search_plan(dfg, blocks, base, how);
       answer.source = "searched";

@@ -1,8 +1,10 @@
-// Dense products on the GPU: the library's kernels, which do what they can of the tail; the rest is a program over the
-// rows. A product of bf16 takes all its operands so: weights, and values kept as f32, are copied first.
+// Dense products on the GPU: the library's kernels, which do what they can of the tail. What they cannot do is done by
+// a kernel of our own that multiplies as well (row_products.h) or, where that does not fit, by a program over the rows
+// afterwards. A product of bf16 takes all its operands so: weights, and values kept as f32, are copied first.
 #include <algorithm>
 
 #include "nacre/engine/gpu/epilogue.h"
+#include "nacre/engine/gpu/row_products.h"
 #include "nacre/engine/gpu/rows_parts.h"
 #include "nacre/engine/gpu/step_list.h"
 #include "nacre/engine/gpu/typed_parts.h"
@@ -114,6 +116,7 @@ int64_t rows_at_a_time(const GpuKernel& g, const Product& p, const GemmShape& sh
 
 void add_steps(const GpuKernel& g, StepList& steps) {
   const Kernel& k = g.kernel;
+  if (const auto whole = whole_product(g)) return add_whole_product(g, *whole, steps);
   const Product p = product_of(g);
   const GemmShape whole = product_shape(g, p);
   const bool gradient = k.kind == KernelKind::weight_grad;

@@ -83,6 +83,8 @@ struct GpuOptions {
   GemmType precision = GemmType::f32;
   bool tune = true;         // time variants of products and sums and keep the fastest
   int64_t cache_bytes = 0;  // that gathered rows should fit; 0 = the device's second-level cache
+  // Rows from which on products and their tails are one kernel; -1: as many as fill the device, 0: never.
+  int64_t whole_products = -1;
 };
 
 // A function and how it is launched.

@@ -4,6 +4,7 @@
 #include "nacre/engine/gpu/bind_host.h"
 #include "nacre/engine/gpu/bind_typed.h"
 #include "nacre/engine/gpu/narrow.h"
+#include "nacre/engine/gpu/row_products.h"
 
 namespace nacre {
 namespace {
@@ -59,6 +60,7 @@ class GpuBackend : public Backend {
       return &family == &kGpuRows || &family == &kGpuMatrix;
     });
   }
+  int64_t joins_products() const override { return rows_of_whole_products(*context_); }
   KernelNeeds needs(const Executor& executor, const Kernel& kernel) override {
     return family_of(kernel, executor.plan().dfg).needs({*context_, executor, kernel});
   }

@@ -62,15 +62,7 @@ Tuning tune(const Reduction& r, void* workspace, void* out) {
       cuda::ReduceSpec spec = r.spec;
       spec.batch = t.batch;
       spec.min_blocks = t.min_blocks;
-      const Step step = launch_reduce(r, spec, workspace, out);
-      step();
-      double best = 1e30;
-      for (int i = 0; i < 3; ++i) {
-        const DeviceEvent from = g.context.device().record();
-        step();
-        best = std::min(best, g.context.device().elapsed(from, g.context.device().record()));
-      }
-      seconds.push_back(best);
+      seconds.push_back(time_step(g.context, launch_reduce(r, spec, workspace, out)));
     }
     log_verbose(fmt::format("reduction of width {}: {:.3f} ms as it is, {:.3f} ms with more warps",
                             g.width(g.kernel.root), seconds[0] * 1e3, seconds[1] * 1e3));
@@ -80,6 +72,17 @@ Tuning tune(const Reduction& r, void* workspace, void* out) {
 }
 
 }  // namespace
+
+double time_step(GpuContext& context, const Step& step) {
+  step();
+  double best = 1e30;
+  for (int i = 0; i < 3; ++i) {
+    const DeviceEvent from = context.device().record();
+    step();
+    best = std::min(best, context.device().elapsed(from, context.device().record()));
+  }
+  return best;
+}
 
 const GpuFunction& map_function(GpuContext& context, const RowProgram& program) {
   return context.loader().function(FunctionKey("map").add(program).bytes(), [&] { return cuda::map_source(program); });

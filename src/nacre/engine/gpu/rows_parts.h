@@ -71,6 +71,9 @@ int64_t reduce_workspace(const Reduction& r);
 // `out`: where the rows go instead of the root's own memory.
 Step bind_reduce(const Reduction& r, void* workspace, void* out = nullptr);
 
+// Seconds of a step, the best of a few runs.
+double time_step(GpuContext& context, const Step& step);
+
 // Finished rows in memory.
 struct RowsAt {
   void* memory = nullptr;

@@ -7,124 +7,35 @@
 namespace nacre::cuda {
 namespace {
 
-constexpr int64_t kDepth = 32;  // of the slices that stand in shared memory
-constexpr int kMostStages = 4;
-constexpr int64_t kWidest = 256;      // columns of a block; half of it where blocks are short and two must overlap
-constexpr int64_t kStageUnit = 1024;  // what descriptions of slices count in
+constexpr int64_t kWidest = 256;  // columns of a block; half of it where blocks are short and two must overlap
 constexpr int kTotalThreads = 256;
-
-int64_t parts(int64_t total, int64_t most) { return (total + most - 1) / most; }
+constexpr int kResidentStages = 3;  // that rows go through beside a matrix that stays
 
 // Rows of a slice whose columns a warp reads along: 4 rows · 8 columns must fall into different banks.
 int64_t ld_across(int64_t width) {
   while (width % 32 != 8 && width % 32 != 24) width += 8;
   return width;
 }
-// Rows of kDepth elements that a warp reads 8 of, 4 elements each.
-constexpr int64_t kLdAlong = kDepth + 4;
-
-int64_t vector_of(int64_t width) { return width % 4 == 0 ? 4 : width % 2 == 0 ? 2 : 1; }
-
 // 128 rows and 256 threads, as two times four warps want them.
 MmaTile tile_of_columns(int64_t columns) {
   if (columns <= 64) return {8, 1, 1, static_cast<int>(parts(columns, 8))};
   return {2, 4, 4, static_cast<int>(parts(columns, 32))};
 }
 
-int64_t whole_units(int64_t floats) { return parts(floats * 4, kStageUnit) * kStageUnit; }
-
-// Besides `fixed` floats, as many stages as pay. Two blocks on a multiprocessor where their registers allow it and
-// `wanted` stages fit into half of the memory.
-void set_stages(MmaTile& tile, int64_t floats, int64_t fixed, int64_t limit, int64_t wanted = 0) {
-  tile.stage_bytes = whole_units(floats);
-  tile.fixed_bytes = whole_units(fixed);
-  const auto stages = [&](int64_t together) {
-    return (limit / together - kStageUnit - tile.fixed_bytes) / tile.stage_bytes;
-  };
-  tile.together = tile.columns() <= 128 && stages(2) >= wanted ? 2 : 1;
-  tile.stages = static_cast<int>(std::clamp<int64_t>(stages(tile.together), 0, kMostStages));
-  tile.shared_bytes = tile.fixed_bytes + tile.stages * tile.stage_bytes;
-}
-
 // Where the slices of a gradient's second factor are turned, two in turn.
 int64_t turned_of(const MmaTile& tile) { return 2 * tile.columns() * kDepth; }
-
-constexpr const char* kMma = R"(
-#define NO_ROW 0xffffffffu
-struct Run { u32 type, begin, end, types; };
-
-// Shared memory is written by 32-bit addresses: half the instructions of pointers.
-INLINE u32 shared_at(const float* p) { return (u32)__cvta_generic_to_shared(p); }
-template <int WORDS> INLINE void copy_async(u32 to, const float* from, bool has) {
-  if constexpr (WORDS == 4) asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(has ? 16 : 0));
-  else if constexpr (WORDS == 2) asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from), "r"(has ? 8 : 0));
-  else asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(has ? 4 : 0));
-}
-INLINE void copies_end() {
-  asm volatile("cp.async.commit_group;");
-}
-// All but the last LEFT groups of copies have arrived.
-template <int LEFT> INLINE void copies_wait() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(LEFT));
-}
-// The hardware ignores the low 13 bits of its operands: numbers lose 3.1e-4 (evenly distributed ones) to 3.5e-4 (normal
-// ones) of their size, and so would every sum of products, layer after layer. Results are made larger by both losses.
-#define CUT_OFF 1.000665f
-// c[16, 8] += a[16, 8] · b[8, 8] in tf32, spread over a warp.
-INLINE void mma(float* c, const u32* a, const u32* b) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
-// One slice: sums += a · b. Element (row, depth) of a lies at row · A_ROW + depth · A_DEPTH, that of b (column, depth)
-// likewise.
-INLINE void multiply(float (*sums)[N_TILES][4], const float* a, const float* b, int lane) {
-  const int g = lane / 4, t = lane % 4;
-#pragma unroll
-  for (int d = 0; d < DEPTH; d += 8) {
-    u32 af[M_TILES][4], bf[N_TILES][2];
-#pragma unroll
-    for (int i = 0; i < M_TILES; ++i) {
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        af[i][j] = __float_as_uint(a[(i * 16 + g + j % 2 * 8) * A_ROW + (d + t + j / 2 * 4) * A_DEPTH]);
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < N_TILES; ++i) {
-#pragma unroll
-      for (int j = 0; j < 2; ++j) bf[i][j] = __float_as_uint(b[(i * 8 + g) * B_COLUMN + (d + t + j * 4) * B_DEPTH]);
-    }
-#pragma unroll
-    for (int i = 0; i < M_TILES; ++i) {
-#pragma unroll
-      for (int j = 0; j < N_TILES; ++j) mma(sums[i][j], af[i], bf[j]);
-    }
-  }
-}
-INLINE void clear(float (*sums)[N_TILES][4]) {
-#pragma unroll
-  for (int i = 0; i < M_TILES; ++i) {
-#pragma unroll
-    for (int j = 0; j < N_TILES; ++j) zero<4>(sums[i][j]);
-  }
-}
-)";
 
 // Slices of the rows and of the matrix follow one another through a ring of stages; with slots, through the types. A
 // RESIDENT matrix stands before the ring, which only rows go through.
 //
 // Where the architecture has them (WGMMA), products of four warps read both slices from shared memory: rows of 128
 // bytes whose 16-byte words are exchanged by the low bits of the row, as the hardware expects them.
+constexpr const char* kRun = R"(
+#define NO_ROW 0xffffffffu
+struct Run { u32 type, begin, end, types; };
+)";
+
 constexpr const char* kProduct = R"(
-#if WGMMA
-#define PITCH DEPTH
-#else
-#define PITCH A_ROW
-INLINE int place(int row, int k) { return row * A_ROW + k; }
-#endif
 #define A_FLOATS (BM * PITCH)
 #define MATRIX (BN * PITCH)
 // A thread copies the same part of rows that are a multiple of 8 apart, whose words are exchanged alike: all but the
@@ -272,57 +183,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) typed_product(
   } while (RESIDENT && step < steps);
 }
 )";
-
-// How warps share a block's result, where they do it by fours.
-constexpr const char* kWide = R"(
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#define WGMMA 1
-#undef M_TILES
-#undef N_TILES
-#undef WARPS_N
-#define M_TILES 1
-#define N_TILES (BN / 8)
-#define WARPS_N 1
-#endif
-)";
-
-// wgmma(d, a, b): d[64, columns] += a · b in tf32, spread over four warps; b, and a unless it comes in registers as
-// mma() takes it, describe slices in shared memory.
-std::string wgmma_text(int64_t columns, bool a_in_registers) {
-  const auto place = [](int64_t i) { return "%" + std::to_string(i); };
-  std::string places, operands;
-  int64_t next = 0;
-  for (; next < columns / 2; ++next) {
-    const std::string comma = next == 0 ? "" : ", ";
-    places += comma + place(next);
-    operands += comma + "\"+f\"(d[" + std::to_string(next) + "])";
-  }
-  std::string a = place(next), inputs = "\"l\"(a)";
-  if (a_in_registers) {
-    a = "{" + place(next) + ", " + place(next + 1) + ", " + place(next + 2) + ", " + place(next + 3) + "}";
-    inputs = "\"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3])";
-    next += 3;
-  }
-  return std::string(R"(
-#if WGMMA
-// Rows of 128 bytes, groups of 8 rows 1024 bytes apart, 16-byte words exchanged within 128 bytes.
-INLINE u64 described(const float* at) {
-  return (u64)(((u32)__cvta_generic_to_shared(at) & 0x3ffffu) >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62;
-}
-INLINE int place(int row, int k) { return row * DEPTH + (((k / 4) ^ (row % 8)) * 4 + k % 4); }
-INLINE void wgmma_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-INLINE void wgmma_end() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-// The products have ended, and copies that arrived are seen by those to come.
-INLINE void wgmma_wait() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-}
-INLINE void wgmma(float* d, )") +
-         (a_in_registers ? "const u32* a" : "u64 a") +
-         ", u64 b) {\n  asm volatile(\"wgmma.mma_async.sync.aligned.m64n" + std::to_string(columns) +
-         "k8.f32.tf32.tf32 {" + places + "}, " + a + ", " + place(next + 1) + ", 1, 1, 1;\"\n      : " + operands +
-         "\n      : " + inputs + ", \"l\"(b));\n}\n#endif\n";
-}
 
 // Both sides' rows of DEPTH positions at a time. Their numbers are read two slices ahead.
 constexpr const char* kGrad = R"(
@@ -493,12 +353,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) typed_grad_total(
 }
 )";
 
-std::string tile_text(const MmaTile& t) {
-  return prelude() + defines({{"THREADS", t.threads()}, {"WARPS_N", t.warps_n}, {"M_TILES", t.m}, {"N_TILES", t.n}}) +
-         defines({{"BM", t.rows()}, {"BN", t.columns()}, {"DEPTH", kDepth}, {"STAGES", t.stages}}) +
-         defines({{"TOGETHER", t.together}});
-}
-
 Source source(const char* name, std::string text, int threads, int64_t shared_bytes) {
   Source s;
   s.name = name;
@@ -508,14 +362,7 @@ Source source(const char* name, std::string text, int threads, int64_t shared_by
   return s;
 }
 
-std::string mma_text(const MmaTile& tile, bool a_in_registers) {
-  if (tile.rows() != 128) return kMma;
-  return kWide + (kMma + wgmma_text(tile.columns(), a_in_registers));
-}
-
 }  // namespace
-
-int64_t matrix_ld(int64_t k) { return parts(k, 4) * 4; }
 
 int64_t column_blocks(const TypedProduct& what) { return parts(what.n, what.slots > 0 ? kWidest : kWidest / 2); }
 
@@ -523,23 +370,23 @@ MmaTile tile_of(const TypedProduct& what) {
   MmaTile tile = tile_of_columns(parts(what.n, column_blocks(what)));
   const int64_t matrix = what.resident ? tile.columns() : 0;
   set_stages(tile, (tile.rows() + tile.columns() - matrix) * kLdAlong, parts(what.k, kDepth) * matrix * kLdAlong,
-             what.shared_bytes, what.resident ? kMostStages - 1 : 0);
+             what.shared_bytes, what.resident ? kResidentStages : 0);
   return tile;
 }
 
-bool fits(const TypedProduct& what) { return tile_of(what).stages >= (what.resident ? kMostStages - 1 : 2); }
+bool fits(const TypedProduct& what) { return tile_of(what).stages >= (what.resident ? kResidentStages : 2); }
 
 Source typed_product(const TypedProduct& what) {
   const MmaTile tile = tile_of(what);
   return source("typed_product",
                 tile_text(tile) +
-                    defines({{"K", what.k}, {"N", what.n}, {"V", vector_of(what.k)}, {"SLOTS", what.slots}}) +
+                    defines({{"K", what.k}, {"N", what.n}, {"V", copied_at_once(what.k)}, {"SLOTS", what.slots}}) +
                     defines({{"COLUMN_BLOCKS", column_blocks(what)}, {"STAGE", tile.stage_bytes / 4}}) +
                     defines({{"SLICES", parts(what.k, kDepth)}, {"W_LD", matrix_ld(what.k)}}) +
                     defines({{"RESIDENT", what.resident ? 1 : 0}, {"RING", tile.fixed_bytes / 4}}) +
                     defines({{"MASKED", what.slots > 0 && what.slots <= kMostMasked ? 1 : 0}}) +
                     defines({{"A_ROW", kLdAlong}, {"A_DEPTH", 1}, {"B_COLUMN", kLdAlong}, {"B_DEPTH", 1}}) +
-                    mma_text(tile, false) + kProduct,
+                    mma_text(tile, false) + slices_text() + kRun + kProduct,
                 tile.threads(), tile.shared_bytes);
 }
 
@@ -562,13 +409,14 @@ int64_t blocks_of_run(const TypedGrad& what) {
 Source typed_grad(const TypedGrad& what) {
   const MmaTile tile = tile_of(what);
   const int64_t lda = ld_across(tile.rows()), ldb = ld_across(tile.columns());
-  return source("typed_grad",
-                tile_text(tile) + defines({{"K", what.k}, {"N", what.n}, {"ROW_BLOCKS", parts(what.k, tile.rows())}}) +
-                    defines({{"COLUMN_BLOCKS", parts(what.n, tile.columns())}, {"STAGE", tile.stage_bytes / 4}}) +
-                    defines({{"VA", vector_of(what.k)}, {"VB", vector_of(what.n)}, {"TURNED", turned_of(tile)}}) +
-                    defines({{"A_ROW", 1}, {"A_DEPTH", lda}, {"B_COLUMN", 1}, {"B_DEPTH", ldb}}) +
-                    mma_text(tile, true) + kGrad,
-                tile.threads(), tile.shared_bytes);
+  return source(
+      "typed_grad",
+      tile_text(tile) + defines({{"K", what.k}, {"N", what.n}, {"ROW_BLOCKS", parts(what.k, tile.rows())}}) +
+          defines({{"COLUMN_BLOCKS", parts(what.n, tile.columns())}, {"STAGE", tile.stage_bytes / 4}}) +
+          defines({{"VA", copied_at_once(what.k)}, {"VB", copied_at_once(what.n)}, {"TURNED", turned_of(tile)}}) +
+          defines({{"A_ROW", 1}, {"A_DEPTH", lda}, {"B_COLUMN", 1}, {"B_DEPTH", ldb}}) + mma_text(tile, true) + kRun +
+          kGrad,
+      tile.threads(), tile.shared_bytes);
 }
 
 Source typed_grad_total(const TypedGrad& what, int64_t types) {

@@ -2,22 +2,10 @@
 // pair in between.
 #pragma once
 
+#include "nacre/kernel/cuda/mma.h"
 #include "nacre/kernel/cuda/source.h"
 
 namespace nacre::cuda {
-
-// How a block's result is cut over its warps: warps_m · warps_n warps, each `m` times 16 rows and `n` times 8 columns.
-struct MmaTile {
-  int warps_m = 1, warps_n = 1;
-  int m = 1, n = 1;
-  int stages = 0;
-  int together = 1;         // blocks on a multiprocessor
-  int64_t fixed_bytes = 0;  // of shared memory before the stages
-  int64_t stage_bytes = 0, shared_bytes = 0;
-  int64_t rows() const { return int64_t{warps_m} * m * 16; }
-  int64_t columns() const { return int64_t{warps_n} * n * 8; }
-  int threads() const { return warps_m * warps_n * 32; }
-};
 
 // Rows of one type, by position; of rows found by slot, `types` has a bit for each type that one of them has.
 struct MmaRun {
@@ -35,7 +23,6 @@ struct TypedProduct {
   // A block keeps its columns of the matrix in shared memory: for long runs, which read it once.
   bool resident = false;
 };
-int64_t matrix_ld(int64_t k);
 // False where not even two stages fit.
 bool fits(const TypedProduct& what);
 MmaTile tile_of(const TypedProduct& what);

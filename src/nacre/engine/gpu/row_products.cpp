@@ -1,0 +1,126 @@
+#include "nacre/engine/gpu/row_products.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nacre/base/log.h"
+#include "nacre/engine/gpu/epilogue.h"
+#include "nacre/engine/gpu/function_key.h"
+#include "nacre/engine/gpu/rows_parts.h"
+#include "nacre/engine/gpu/typed_parts.h"
+#include "nacre/kernel/cuda/row_product.h"
+
+namespace nacre {
+namespace {
+
+constexpr int kFirstArch = 90;         // whose tensor cores read their operands from shared memory
+constexpr int64_t kRowsOfPlace = 128;  // a tile for each multiprocessor
+// Columns up to which the library is slower even where there is no tail (H200, 256 · 40: 0.09 ms against 0.06).
+constexpr int64_t kNarrow = 64;
+
+cuda::RowProduct source_of(const GpuKernel& g, const WholeProduct& product) {
+  cuda::RowProduct what;
+  for (const RowFactor& f : product.inputs) what.k.push_back(g.width(f.x));
+  what.n = g.width(g.kernel.root);
+  what.tail = &product.tail;
+  what.shared_bytes = g.context.device().info().shared_bytes;
+  return what;
+}
+
+// Writes the root as well where it is wanted.
+void store_root(const GpuKernel& g, RowProgram& tail) {
+  const NodeRef root = g.kernel.root;
+  if (tail.code.empty()) tail.domain = g.node(root).type.space;
+  int reg = -1;
+  for (const Micro& m : tail.code) reg = m.op == MicroOp::root ? m.out : reg;
+  if (reg < 0) {
+    reg = static_cast<int>(tail.widths.size());
+    tail.widths.push_back(g.width(root));
+    tail.code.insert(tail.code.begin(), Micro{.op = MicroOp::root, .out = reg});
+  }
+  tail.narrow.resize(tail.operands.size());
+  tail.operands.push_back(root);
+  tail.narrow.push_back(g.narrow(root) ? 1 : 0);
+  tail.code.push_back(Micro{.op = MicroOp::store, .a = reg, .operand = static_cast<int>(tail.operands.size()) - 1});
+}
+
+FunctionKey key_of(const cuda::RowProduct& what) {
+  FunctionKey key("row_product");
+  key.add(*what.tail).add(what.n).add(what.shared_bytes).add(what.rows).add(what.k.size());
+  for (const int64_t k : what.k) key.add(k);
+  return key;
+}
+
+Step launch_product(const GpuKernel& g, const cuda::RowProduct& what, const LaunchArgs& args) {
+  const cuda::MmaTile tile = cuda::tile_of(what);
+  const GpuFunction& function = g.context.loader().function(key_of(what).bytes(), [&] {
+    return cuda::RowSource{cuda::row_product(what), what.rows};
+  });
+  const int64_t held = int64_t{g.context.device().info().multiprocessors} * tile.together;
+  return g.context.launch(function, std::min(blocks_for(g.rows(g.kernel.root), function), held), args);
+}
+
+// Told apart by timing, once for each shape.
+int faster_block(const GpuKernel& g, const cuda::RowProduct& what, const LaunchArgs& args) {
+  FunctionKey key = key_of(what);
+  return g.context.choose(key.add(g.rows(g.kernel.root)).bytes(), [&] {
+    int best = what.rows;
+    double least = 1e30;
+    for (const int rows : {128, 64}) {
+      cuda::RowProduct tried = what;
+      tried.rows = rows;
+      if (!cuda::fits(tried)) continue;
+      const double seconds = time_step(g.context, launch_product(g, tried, args));
+      log_verbose(fmt::format("product of {} columns in blocks of {} rows: {:.3f} ms", what.n, rows, seconds * 1e3));
+      if (seconds < least) best = rows;
+      least = std::min(least, seconds);
+    }
+    return best;
+  });
+}
+
+}  // namespace
+
+int64_t rows_of_whole_products(GpuContext& context) {
+  const DeviceInfo& info = context.device().info();
+  const bool has = context.options().precision == GemmType::tf32 && info.arch >= kFirstArch;
+  if (!has || context.options().whole_products == 0) return 0;
+  return context.options().whole_products > 0 ? context.options().whole_products
+                                              : int64_t{info.multiprocessors} * kRowsOfPlace;
+}
+
+std::optional<WholeProduct> whole_product(const GpuKernel& g) {
+  const Kernel& k = g.kernel;
+  const int64_t least = rows_of_whole_products(g.context);
+  if (k.kind != KernelKind::matmul || least == 0 || g.rows(k.root) < least) return {};
+  WholeProduct product{{{k.args[0], k.args[1], k.transpose}}, k.tail};
+  const bool stored = g.stored(k.root);
+  if (!stored) {
+    if (const auto second = take_product(product.tail)) product.inputs.push_back(*second);
+  }
+  const bool of_library = product.inputs.size() == 1 && absorb_tail(k.tail, stored).rest.empty();
+  if (of_library && g.width(k.root) > kNarrow) return {};
+  if (stored) store_root(g, product.tail);
+  if (!cuda::fits(source_of(g, product))) return {};
+  return product;
+}
+
+void add_whole_product(const GpuKernel& g, const WholeProduct& product, StepList& steps) {
+  cuda::RowProduct what = source_of(g, product);
+  const int64_t rows = g.rows(g.kernel.root);
+  LaunchArgs args;
+  args.add(rows).add(g.context.step());
+  for (const RowFactor& f : product.inputs) {
+    const Dims& dims = g.node(f.w).type.dims;
+    const WeightShape shape = {1, dims[0], dims[1]};
+    args.add(g.pointer(f.x)).add(matrices_of(steps, shape, static_cast<const float*>(g.pointer(f.w)), f.transpose));
+  }
+  if (steps.sizing()) return;
+  add_operands(args, g, product.tail);
+  what.rows = cuda::rows_of_block(what);
+  if (g.context.options().tune) what.rows = faster_block(g, what, args);
+  steps.then(launch_product(g, what, args));
+}
+
+}  // namespace nacre

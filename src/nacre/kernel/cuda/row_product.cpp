@@ -1,0 +1,205 @@
+#include "nacre/kernel/cuda/row_product.h"
+
+#include <algorithm>
+
+#include "nacre/kernel/cuda/defines.h"
+#include "nacre/kernel/cuda/rows_text.h"
+
+namespace nacre::cuda {
+namespace {
+
+constexpr int kGroup = 4;      // threads that share a row of the result, as the hardware deals it out
+constexpr int kVector = 2;     // neighbouring columns of a thread
+constexpr int64_t kLine = 32;  // floats that one prefetch brings
+constexpr int kTall = 128, kSmall = 64;
+constexpr int64_t kFewSlices = 4;
+
+// Slices of an input's rows and of its matrix, through a ring of stages.
+constexpr const char* kCopies = R"(
+#define A_FLOATS (BM * PITCH)
+template <int K, int V> INLINE void copy_rows(const float* x, i64 first, i64 rows, int k0, u32 to, int tid) {
+  constexpr int across = DEPTH / V, apart = THREADS / across;
+  const int r0 = tid / across, k = tid % across * V;
+  const bool inside = K % DEPTH == 0 || k0 + k < K;
+  const float* from = x + (first + r0) * K + k0 + k;
+  to += place(r0, k) * 4;
+#pragma unroll
+  for (int r = 0; r < BM; r += apart) {
+    const bool has = inside && first + r0 + r < rows;
+    // Words of rows that are a multiple of 8 apart are exchanged alike.
+    const u32 further = (apart % 8 == 0 ? r * PITCH : place(r0 + r, k) - place(r0, k)) * 4;
+    copy_async<V>(to + further, has ? from + r * K : x, has);
+  }
+}
+template <int LD> INLINE void copy_matrix(const float* w, int k0, u32 to, int tid) {
+  constexpr int apart = THREADS / (DEPTH / 4);
+  const int n = tid / (DEPTH / 4), k = tid % (DEPTH / 4) * 4;
+  const bool inside = LD % DEPTH == 0 || k0 + k < LD;
+  const float* from = w + n * LD + k0 + k;
+  to += place(n, k) * 4;
+#pragma unroll
+  for (int r = 0; r < BN; r += apart) {
+    const bool has = inside && (N % BN == 0 || n + r < N);
+    if (BN % apart == 0 || n + r < BN) copy_async<4>(to + r * PITCH * 4, has ? from + r * LD : w, has);
+  }
+}
+)";
+
+// The copies run ahead across tiles: while a block's threads run the tail of one, slices of the next arrive.
+constexpr const char* kKernel = R"(
+extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) row_product(i64 rows, const u64* step${PARAMS}) {
+  extern __shared__ __align__(1024) float shared[];
+  const int tid = threadIdx.x, warp = tid / 32;
+  const u32 base = shared_at(shared);
+  const i64 tiles = (rows + BM - 1) / BM;
+  if (blockIdx.x >= tiles) return;
+  const int steps = (int)((tiles - 1 - blockIdx.x) / gridDim.x + 1) * SLICES;
+  const auto copy = [&](int s) {
+    const i64 first = (blockIdx.x + (i64)(s / SLICES) * gridDim.x) * BM;
+    const int slice = s % SLICES;
+    const u32 stage = base + s % STAGES * (STAGE * 4);
+${COPY}  };
+  float sums[1][N_TILES][4];
+#pragma unroll
+  for (int s = 0; s < STAGES - 1; ++s) {
+    if (s < steps) copy(s);
+    copies_end();
+  }
+${SETUP}  int at = 0;
+  for (i64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    clear(sums);
+${PREFETCH}    for (int slice = 0; slice < SLICES; ++slice, ++at) {
+      copies_wait<STAGES - 2>();
+      const float* a = shared + at % STAGES * STAGE;
+      const float* b = a + A_FLOATS;
+#if WGMMA
+      wgmma_wait();
+      __syncthreads();
+      wgmma_begin();
+#pragma unroll
+      for (int d = 0; d < DEPTH; d += 8) wgmma(&sums[0][0][0], described(a + warp / 4 * 64 * DEPTH + d), described(b + d));
+      wgmma_end();
+#else
+      __syncthreads();
+#endif
+      if (at + STAGES - 1 < steps) copy(at + STAGES - 1);
+      copies_end();
+#if !WGMMA
+      multiply(sums, a + warp * 16 * A_ROW, b, tid % 32);
+#endif
+    }
+#if WGMMA
+    wgmma_wait();
+#endif
+    // Lane l of a warp has columns 2 · (l % 4) and the next of every eight, in rows l / 4 and 8 more.
+    const int lane = tid % ${G};
+    const u32 mask = group_mask<${G}>();
+    float* sh = shared + TAIL + tid / ${G} * ${SH};
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const i64 pos0 = tile * BM + warp * 16 + half * 8 + tid % 32 / ${G};
+      if (pos0 >= rows) continue;
+      float root[N_TILES * 2];
+#pragma unroll
+      for (int s = 0; s < N_TILES * 2; ++s) root[s] = sums[0][s / 2][half * 2 + s % 2] * CUT_OFF;
+${TAIL}    }
+  }
+}
+)";
+
+std::string number(int64_t x) { return std::to_string(x); }
+
+ProgramText tail_text(const RowProduct& what) {
+  return {*what.tail, {.lanes = kGroup, .vector = kVector, .root = "root"}};
+}
+
+// The rows of a tile that the tail will read, on their way while the products run. A tail that reads them across rows
+// of memory finds them all the same.
+std::string prefetch_text(const RowProgram& tail) {
+  std::string text;
+  for (const Micro& m : tail.code) {
+    if (m.op != MicroOp::load) continue;
+    const int64_t width = tail.widths[static_cast<size_t>(m.out)];
+    if (width < kVector * kGroup) continue;
+    text += fill(R"(for (int i = tid; i < BM * ${L}; i += THREADS) {
+  const i64 row = tile * BM + i / ${L};
+  if (row < rows) asm volatile("prefetch.global.L2 [%0];" ::"l"(p${P} + row * ${W} + i % ${L} * ${LINE}));
+}
+)",
+                 {{"L", parts(width, kLine)}, {"P", m.operand}, {"W", width}, {"LINE", kLine}});
+  }
+  return text;
+}
+
+}  // namespace
+
+MmaTile tile_of(const RowProduct& what) {
+  MmaTile tile{what.rows / 16, 1, 1, static_cast<int>(parts(what.n, 8))};
+  const int64_t tail = tail_text(what).shared_floats() * tile.threads() / kGroup;
+  const int64_t stage = (tile.rows() + tile.columns()) * kLdAlong;
+  if (what.rows == kTall) {
+    set_stages(tile, stage, tail, what.shared_bytes, 2);
+  } else {
+    set_stages(tile, stage, tail, what.shared_bytes / 2);
+    tile.together = 2;
+  }
+  return tile;
+}
+
+int rows_of_block(const RowProduct& what) {
+  RowProduct small = what;
+  small.rows = kSmall;
+  int64_t slices = 0;
+  for (const int64_t k : what.k) slices += parts(k, kDepth);
+  return slices <= kFewSlices && fits(small) ? kSmall : kTall;
+}
+
+bool fits(const RowProduct& what) {
+  return fits_row_product(what.n) && !what.k.empty() && what.k.size() <= 2 &&
+         std::all_of(what.k.begin(), what.k.end(), [](int64_t k) { return k > 0; }) && !has_products(*what.tail) &&
+         vector_limit(*what.tail) == 4 && tile_of(what).stages >= 2;
+}
+
+Source row_product(const RowProduct& what) {
+  const MmaTile tile = tile_of(what);
+  const ProgramText tail = tail_text(what);
+  std::string params, copy;
+  int64_t slices = 0;
+  for (size_t i = 0; i < what.k.size(); ++i) {
+    const int64_t k = what.k[i];
+    const std::string x = "x" + number(static_cast<int64_t>(i)), w = "w" + number(static_cast<int64_t>(i));
+    params += ", const float* " + x + ", const float* " + w;
+    copy += fill(R"(    if (slice >= ${FIRST} && slice < ${END}) {
+      const int k0 = (slice - ${FIRST}) * DEPTH;
+      copy_rows<${K}, ${V}>(${X}, first, rows, k0, stage, tid);
+      copy_matrix<${LD}>(${MATRIX}, k0, stage + A_FLOATS * 4, tid);
+    }
+)",
+                 {{"FIRST", slices},
+                  {"END", slices + parts(k, kDepth)},
+                  {"K", k},
+                  {"V", copied_at_once(k)},
+                  {"X", x},
+                  {"LD", matrix_ld(k)},
+                  {"MATRIX", w}});
+    slices += parts(k, kDepth);
+  }
+  Source s;
+  s.name = "row_product";
+  s.text = tile_text(tile) + defines({{"N", what.n}, {"SLICES", slices}, {"STAGE", tile.stage_bytes / 4}}) +
+           defines({{"TAIL", tile.stages * tile.stage_bytes / 4}}) +
+           defines({{"A_ROW", kLdAlong}, {"A_DEPTH", 1}, {"B_COLUMN", kLdAlong}, {"B_DEPTH", 1}}) +
+           mma_text(tile, false) + slices_text() + kCopies +
+           fill(kKernel, {{"PARAMS", params + operand_params(*what.tail, "p")},
+                          {"COPY", copy},
+                          {"SETUP", indent(tail.setup(), 1)},
+                          {"PREFETCH", indent(prefetch_text(*what.tail), 2)},
+                          {"G", kGroup},
+                          {"SH", tail.shared_floats()},
+                          {"TAIL", indent(tail.body(false), 3)}});
+  s.threads = tile.threads();
+  s.shared_bytes = tile.shared_bytes;
+  return s;
+}
+
+}  // namespace nacre::cuda
