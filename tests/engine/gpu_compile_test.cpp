@@ -123,7 +123,7 @@ TEST(GpuSources, OfModelsInTf32Compile) {
     options.hidden *= 16;
     options.dropout = 0.4;
     const Dfg dfg = training_dfg(options_for(options, blocks));
-    sources.bind(dfg, blocks, {.join_products = 1}, GemmType::tf32, "row_product");
+    sources.bind(dfg, blocks, {.join_products = {1}}, GemmType::tf32, "row_product");
   }
   EXPECT_GT(sources.size(), 10U) << "products with their tails";
   sources.expect_compile(limit(6));

@@ -201,7 +201,7 @@ TEST_P(GpuProductsTest, AgreeWithTheirTails) {
       const auto errors = [&](int64_t least, int64_t join) {
         test_gpu_options().whole_products = least;
         std::map<std::string, double> all;
-        for (const auto& [name, values] : run_plan(dfg, blocks, bindings, kStep, {.join_products = join}, 2))
+        for (const auto& [name, values] : run_plan(dfg, blocks, bindings, kStep, {.join_products = {join}}, 2))
           all[name] = relative_error(values, reference.value(dfg.output(name)));
         return all;
       };

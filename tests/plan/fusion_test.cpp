@@ -276,7 +276,7 @@ TEST(Fusion, ProductsThatAreAddedShareAKernel) {
   ModelOptions options = usual("sage", 3);
   const PlannedModel apart = plan_model(options);
   const int64_t rows = apart.blocks.rows(Space::vertex(1));
-  const PlannedModel joined = plan_model(options, {.join_products = rows});
+  const PlannedModel joined = plan_model(options, {.join_products = {rows, 64}});
   SCOPED_TRACE(plan_text(joined.plan, joined.blocks));
   // lin_l and lin_r of every layer. In gradients a sum over neighbours lies between the two.
   EXPECT_EQ(std::count_if(joined.plan.kernels.begin(), joined.plan.kernels.end(), multiplies_in_tail), 3);
@@ -286,15 +286,18 @@ TEST(Fusion, ProductsThatAreAddedShareAKernel) {
     EXPECT_TRUE(!multiplies_in_tail(k) || (take_product(tail) && !has_products(tail)))
         << "one of them can be taken out";
   }
-  const auto same = [&](const PlanOptions& how) {
+  const auto none_joined = [&](const PlanOptions& how) {
     const PlannedModel m = plan_model(options, how);
     return std::none_of(m.plan.kernels.begin(), m.plan.kernels.end(), multiplies_in_tail);
   };
-  EXPECT_TRUE(same({.join_products = rows + 1})) << "too few rows";
-  EXPECT_TRUE(same({.fuse = false, .hoist = false, .join_products = 1}));
+  EXPECT_TRUE(none_joined({.join_products = {rows + 1}})) << "too few rows";
+  EXPECT_TRUE(none_joined({.fuse = false, .hoist = false, .join_products = {1}}));
   options.hidden = 63;
   options.out_dim = 13;
-  EXPECT_TRUE(same({.join_products = 1})) << "columns that no thread holds pairs of";
+  EXPECT_TRUE(none_joined({.join_products = {1, 64}})) << "an odd number of columns";
+  EXPECT_FALSE(none_joined({.join_products = {1}}));
+  options.hidden = options.out_dim = 66;
+  EXPECT_TRUE(none_joined({.join_products = {1, 64}})) << "too many columns";
 }
 
 // The sum of what a kernel without a tail and a product computed: the product comes second.

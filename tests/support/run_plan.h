@@ -69,7 +69,7 @@ inline const NamedOptions kAllPlans[] = {
     {"sums of pairs kept", {.keep_sums = int64_t{1} << 30}},
     {"over split rows", {.table = PartitionTable::parse("src-id=3,edge-id=5")}},
     {"factors at vertices", {.vertex_factors = true}},
-    {"joined products", {.join_products = 1}},
+    {"joined products", {.join_products = {1}}},
     {"op by op", {.fuse = false, .hoist = false}},
     {"op by op, as written", {.fuse = false, .hoist = false, .rewrite = false}},
 };

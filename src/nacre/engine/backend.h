@@ -29,8 +29,8 @@ class Backend {
   virtual std::string name() const = 0;
   // Says which values it stores as bf16 (Plan::narrow).
   virtual void narrow(Plan&) const {}
-  // Rows from which on products that are added are better off in one kernel (PlanOptions::join_products); 0: never.
-  virtual int64_t joins_products() const { return 0; }
+  // Products that are better off in one kernel where they are added.
+  virtual JoinedProducts joined_products() const = 0;
   virtual KernelNeeds needs(const Executor& executor, const Kernel& kernel) = 0;
   virtual Step bind(const Executor& executor, const Kernel& kernel, const cpu::Scratch& scratch, void* workspace) = 0;
 

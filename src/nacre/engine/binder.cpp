@@ -18,6 +18,9 @@ using cpu::Direction;
 constexpr int64_t kFloat = sizeof(float);
 
 // Rows of a product computed before their tail runs: the block must still be in the second-level cache.
+// Of a matrix rearranged for products; what follows it begins a cache line.
+int64_t packed_floats(int64_t n, int64_t k) { return (cpu::gemm_packed_size(n, k) + 15) / 16 * 16; }
+
 int64_t matmul_block_rows(int64_t width) { return std::clamp<int64_t>(65536 / std::max<int64_t>(1, width), 16, 512); }
 
 }  // namespace
@@ -118,9 +121,11 @@ KernelNeeds Binder::needs(const Kernel& k) const {
     }
     case KernelKind::matmul: {
       if (tail == nullptr) return {};
+      const SummedProducts sum = summed_products(k);
       const int64_t n = width(k.root);
-      return {matmul_block_rows(n) * n + cpu::scratch_floats(k.tail),
-              cpu::gemm_packed_size(n, width(k.args[0])) * kFloat};
+      int64_t packed = 0;
+      for (const RowFactor& f : sum.inputs) packed += packed_floats(n, width(f.x));
+      return {matmul_block_rows(n) * n + cpu::scratch_floats(sum.tail), packed * kFloat};
     }
     case KernelKind::weight_grad:
       return {0, cpu::gemm_tn_workspace(rows(k.args[0]), width(k.args[0]), width(k.args[1]))};
@@ -305,21 +310,48 @@ std::function<void()> Binder::bind_matmul(const Kernel& k, const cpu::Scratch& s
     if (transpose) return [=] { cpu::gemm_nt(m, n, kk, x, kk, w, ldw, out, n); };
     return [=] { cpu::gemm_nn(m, n, kk, x, kk, w, ldw, out, n); };
   }
-  const int64_t block = matmul_block_rows(n);
+  struct Term {
+    const float* x;
+    const float* w;
+    int64_t k, ldw;
+    bool transpose;
+    float* packed;
+  };
+  const auto sum = std::make_shared<const SummedProducts>(summed_products(k));
+  std::vector<Term> terms;
   auto* packed = static_cast<float*>(workspace);
-  return [=, tail = bound(k.tail)] {
-    if (transpose) {
-      cpu::gemm_pack_nt(n, kk, w, ldw, packed);
-    } else {
-      cpu::gemm_pack_nn(n, kk, w, ldw, packed);
+  for (const RowFactor& f : sum->inputs) {
+    terms.push_back({f32(f.x), f32(f.w), width(f.x), node(f.w).type.dims[1], f.transpose, packed});
+    packed += packed_floats(n, width(f.x));
+  }
+  const int64_t block = matmul_block_rows(n);
+  return [m, n, out, block, scratch, terms, sum, tail = bound(sum->tail)] {
+    for (const Term& t : terms) {
+      if (t.transpose) {
+        cpu::gemm_pack_nt(n, t.k, t.w, t.ldw, t.packed);
+      } else {
+        cpu::gemm_pack_nn(n, t.k, t.w, t.ldw, t.packed);
+      }
     }
     parallel_for(m, block, [&](int64_t b, int64_t e) {
       float* mine = scratch.data + thread_index() * scratch.per_thread;
       float* tile = out != nullptr ? out + b * n : mine;
-      cpu::gemm_tile_packed(e - b, n, kk, x + b * kk, kk, packed, tile, n);
+      float beta = 0;
+      for (const Term& t : terms) {
+        cpu::gemm_tile_packed(e - b, n, t.k, t.x + b * t.k, t.k, t.packed, tile, n, {.beta = beta});
+        beta = 1;
+      }
       cpu::map_rows_serial(tail, b, e, tile, mine + block * n);
     });
   };
+}
+
+// The product itself and, where nobody wants to know it alone, one that the tail adds to it.
+Binder::SummedProducts Binder::summed_products(const Kernel& k) const {
+  SummedProducts sum = {{{k.args[0], k.args[1], k.transpose}}, k.tail};
+  if (ex_.plan().stored[static_cast<size_t>(k.root)]) return sum;
+  if (const auto second = take_product(sum.tail)) sum.inputs.push_back(*second);
+  return sum;
 }
 
 std::function<void()> Binder::bind_typed(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const {

@@ -15,6 +15,7 @@ class CpuBackend : public Backend {
   explicit CpuBackend(std::shared_ptr<GraphViews> views) : views_(std::move(views)) {}
 
   std::string name() const override { return "cpu"; }
+  JoinedProducts joined_products() const override { return {.rows = 1}; }
   KernelNeeds needs(const Executor& executor, const Kernel& kernel) override {
     return Binder(executor, *views_, step_).needs(kernel);
   }

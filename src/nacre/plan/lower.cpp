@@ -8,7 +8,6 @@
 
 #include "nacre/base/error.h"
 #include "nacre/kernel/cpu/tile_plan.h"
-#include "nacre/kernel/cuda/row_product.h"
 #include "nacre/kernel/tail_product.h"
 #include "nacre/plan/analysis.h"
 #include "nacre/plan/cost.h"
@@ -42,7 +41,7 @@ class Lowering {
       if (!an_.bound(i) && !inlined(i)) place(i);
     }
     if (plan_.options.fuse) sink_tails();
-    if (plan_.options.fuse && plan_.options.join_products > 0) join_products();
+    if (plan_.options.fuse && plan_.options.join_products.rows > 0) join_products();
     for (Kernel& k : plan_.kernels) build_programs(k);
     drop_unread();
     find_stored();
@@ -292,9 +291,10 @@ class Lowering {
   // A product that the tail of another only adds to it is computed there: it never reaches memory.
   void join_products() {
     for (size_t k = 0; k < plan_.kernels.size(); ++k) {
+      const JoinedProducts& which = plan_.options.join_products;
       const ValueType& type = dfg_[plan_.kernels[k].root].type;
-      if (plan_.kernels[k].kind != KernelKind::matmul || !cuda::fits_row_product(type.row_size())) continue;
-      if (an_.rows(type.space) < plan_.options.join_products) continue;
+      if (plan_.kernels[k].kind != KernelKind::matmul || an_.rows(type.space) < which.rows) continue;
+      if (which.columns > 0 && (type.row_size() > which.columns || type.row_size() % 2 != 0)) continue;
       const std::vector<NodeRef> nodes = plan_.kernels[k].nodes;
       std::any_of(nodes.begin(), nodes.end(), [&](NodeRef v) { return dfg_[v].op == Op::add && join_terms(v, k); });
     }

@@ -74,6 +74,14 @@ struct Kernel {
   std::string why;  // why faster implementations declined; empty if the first choice was taken
 };
 
+// Which products a back end computes together: those of at least so many rows (0: none) and at most so many columns, an
+// even number (0: any).
+struct JoinedProducts {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  friend bool operator==(const JoinedProducts&, const JoinedProducts&) = default;
+};
+
 struct PlanOptions {
   bool fuse = true;      // false: one kernel per node, every value stored (the tensor-centric style)
   bool hoist = true;     // compute parameter-independent values once
@@ -89,8 +97,8 @@ struct PlanOptions {
   std::set<std::string> recompute;
   // Coefficients of edges that are products of values of both ends are applied at the vertices (factors.h).
   bool vertex_factors = false;
-  // Products of at least so many rows that only the tail of another one adds to its own are computed there; 0: none.
-  int64_t join_products = 0;
+  // Products that only the tail of another one adds to its own are computed there.
+  JoinedProducts join_products;
   friend bool operator==(const PlanOptions&, const PlanOptions&) = default;
 };
 

@@ -1,6 +1,7 @@
 // Plans for people and plans for files.
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "nacre/base/error.h"
@@ -44,7 +45,7 @@ std::string plan_text(const Plan& plan, const Blocks& blocks) {
                                  plan.options.fuse, plan.options.hoist);
   for (const auto& [site, option] : plan.options.choices) text += fmt::format("  {} by {}\n", site, option);
   if (plan.options.vertex_factors) text += "  coefficients of edges at their vertices\n";
-  if (plan.options.join_products > 0) text += "  products that are added share a kernel\n";
+  if (plan.options.join_products.rows > 0) text += "  products that are added share a kernel\n";
   for (const std::string& value : plan.options.recompute) text += fmt::format("  {} computed again\n", value);
   text += "\n" + print_dfg(plan.dfg) + "\n";
   for (const bool once : {true, false}) {
@@ -83,7 +84,7 @@ json options_object(const PlanOptions& o) {
           {"keep_sums", o.keep_sums},
           {"recompute", o.recompute},
           {"vertex_factors", o.vertex_factors},
-          {"join_products", o.join_products}};
+          {"join_products", {o.join_products.rows, o.join_products.columns}}};
 }
 
 PlanOptions options_of(const json& j, const std::string& where) {
@@ -99,7 +100,8 @@ PlanOptions options_of(const json& j, const std::string& where) {
     o.keep_sums = j.value("keep_sums", int64_t{0});
     o.recompute = j.value("recompute", std::set<std::string>());
     o.vertex_factors = j.value("vertex_factors", false);
-    o.join_products = j.value("join_products", int64_t{0});
+    const auto joined = j.value("join_products", std::array<int64_t, 2>{});
+    o.join_products = {joined[0], joined[1]};
     for (const auto& [kernel, table] : o.tables) PartitionTable::parse(table);
   } catch (const json::exception&) {
     throw UserError(where, "has damaged options", "write the plan again with nacre plan --output FILE");

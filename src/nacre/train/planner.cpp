@@ -50,8 +50,9 @@ std::optional<PlanOptions> named_options(const std::string& plan) {
 }
 
 std::string cache_key(const Dfg& dfg, const Blocks& blocks, const Backend& backend) {
-  std::string key = fmt::format("plan {} {} {}{} layers {}\n", kProfileVersion, machine_name(num_threads()),
-                                backend.name(), backend.joins_products() > 0 ? " joined" : "", blocks.num_layers());
+  std::string key =
+      fmt::format("plan {} {} {}{} layers {}\n", kProfileVersion, machine_name(num_threads()), backend.name(),
+                  backend.joined_products().rows > 0 ? " joined" : "", blocks.num_layers());
   for (int l = 0; l < blocks.num_layers(); ++l) key += fmt::format("{:016x} ", blocks.layer(l).fingerprint());
   return key + "\n" + print_dfg(dfg);
 }
@@ -132,13 +133,13 @@ PlanAnswer search(const Dfg& dfg, const Ground& ground, const std::shared_ptr<Ba
   rules.epochs = std::max(1, request.epochs);
   PlanOptions base;
   base.hoist = !ground.changing;
+  base.join_products = backend->joined_products();
   const bool on_host = backend->name() == "cpu";
   if (!on_host) {
     rules.model = &nominal_gpu_model();
     rules.cache_bytes = kNominalGpuCache;
     rules.seconds_of_byte = kGpuByte;
     base.vertex_factors = blocks.rows(Space::edge(0)) >= kManyEdges * blocks.rows(Space::vertex(0));
-    base.join_products = backend->joins_products();
     base.keep_sums = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(backend->available_bytes()) / 4));
   }
   const int64_t memory = memory_for(request, *backend);

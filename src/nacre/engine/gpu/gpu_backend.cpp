@@ -5,6 +5,7 @@
 #include "nacre/engine/gpu/bind_typed.h"
 #include "nacre/engine/gpu/narrow.h"
 #include "nacre/engine/gpu/row_products.h"
+#include "nacre/kernel/cuda/row_product.h"
 
 namespace nacre {
 namespace {
@@ -60,7 +61,9 @@ class GpuBackend : public Backend {
       return &family == &kGpuRows || &family == &kGpuMatrix;
     });
   }
-  int64_t joins_products() const override { return rows_of_whole_products(*context_); }
+  JoinedProducts joined_products() const override {
+    return {rows_of_whole_products(*context_), cuda::kWidestRowProduct};
+  }
   KernelNeeds needs(const Executor& executor, const Kernel& kernel) override {
     return family_of(kernel, executor.plan().dfg).needs({*context_, executor, kernel});
   }

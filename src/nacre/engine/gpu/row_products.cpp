@@ -93,14 +93,17 @@ int64_t rows_of_whole_products(GpuContext& context) {
 std::optional<WholeProduct> whole_product(const GpuKernel& g) {
   const Kernel& k = g.kernel;
   const int64_t least = rows_of_whole_products(g.context);
-  if (k.kind != KernelKind::matmul || least == 0 || g.rows(k.root) < least) return {};
+  if (k.kind != KernelKind::matmul || least == 0) return {};
   WholeProduct product{{{k.args[0], k.args[1], k.transpose}}, k.tail};
   const bool stored = g.stored(k.root);
   if (!stored) {
     if (const auto second = take_product(product.tail)) product.inputs.push_back(*second);
   }
-  const bool of_library = product.inputs.size() == 1 && absorb_tail(k.tail, stored).rest.empty();
-  if (of_library && g.width(k.root) > kNarrow) return {};
+  // Two products were joined for blocks that have the rows; those that have not are few.
+  if (product.inputs.size() == 1) {
+    const bool of_library = g.width(k.root) > kNarrow && absorb_tail(k.tail, stored).rest.empty();
+    if (of_library || g.rows(k.root) < least) return {};
+  }
   if (stored) store_root(g, product.tail);
   if (!cuda::fits(source_of(g, product))) return {};
   return product;

@@ -155,7 +155,7 @@ int rows_of_block(const RowProduct& what) {
 }
 
 bool fits(const RowProduct& what) {
-  return fits_row_product(what.n) && !what.k.empty() && what.k.size() <= 2 &&
+  return what.n > 0 && what.n <= kWidestRowProduct && what.n % kVector == 0 && !what.k.empty() && what.k.size() <= 2 &&
          std::all_of(what.k.begin(), what.k.end(), [](int64_t k) { return k > 0; }) && !has_products(*what.tail) &&
          vector_limit(*what.tail) == 4 && tile_of(what).stages >= 2;
 }

@@ -20,7 +20,7 @@ struct RowProduct {
   int rows = 128;
 };
 // A block has whole rows, of which each thread holds pairs of columns.
-inline bool fits_row_product(int64_t n) { return n > 0 && n <= 256 && n % 2 == 0; }
+inline constexpr int64_t kWidestRowProduct = 256;
 bool fits(const RowProduct& what);
 MmaTile tile_of(const RowProduct& what);
 // By rule: products over few elements have more to do after than before.
