@@ -46,7 +46,7 @@ bool in_runs(const PartitionTable& table, std::span<const SortKey> keys, size_t 
   });
 }
 
-Array<int64_t> cut_evenly(int64_t edges, int64_t most) {
+Array<int64_t> runs_of(int64_t edges, int64_t most) {
   const int64_t size = std::min(most, std::max<int64_t>(edges, 1));
   const int64_t tasks = (edges + size - 1) / size;
   Buffer<int64_t> task_ptr(tasks + 1);
@@ -80,7 +80,7 @@ Array<int64_t> borders(PartitionWork& work, const PartitionColumns& columns, con
     if (keys[k].attribute == Attribute::type && !graph.typed()) continue;
     if (table.at(keys[k].location, keys[k].attribute).kind == Restriction::exact) watched.push_back(k);
   }
-  if (watched.empty() || edges == 0) return cut_evenly(edges, most_edges);
+  if (watched.empty() || edges == 0) return runs_of(edges, most_edges);
   PartitionArray<uint32_t> next = work.array<uint32_t>(edges);
   work.launch(cuda::first_bounds(), edges, LaunchArgs().add(next.data()).add(edges).add(most_edges));
   // Runs first: they keep the windows short.
