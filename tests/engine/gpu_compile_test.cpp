@@ -84,11 +84,12 @@ TEST(GpuSources, OfEveryOperationCompile) {
   sources.expect_compile(limit(24));
 }
 
+Graph small_graph() { return typed_weighted_graph({.vertices = 80, .edges = 400, .hub_edges = 60, .seed = 6}); }
+
 TEST(GpuSources, OfEveryModelCompile) {
   Sources sources;
   for (const ModelCase& model : model_cases()) {
-    const Blocks blocks = Blocks::full(typed_weighted_graph({.vertices = 80, .edges = 400, .hub_edges = 60, .seed = 6}),
-                                       model.options.layers);
+    const Blocks blocks = Blocks::full(small_graph(), model.options.layers);
     for (const bool wide : {false, true}) {
       ModelOptions options = model.options;
       options.dropout = wide ? 0 : 0.4;
@@ -101,30 +102,27 @@ TEST(GpuSources, OfEveryModelCompile) {
   sources.expect_compile(limit(24));
 }
 
-TEST(GpuSources, OfModelsInBf16Compile) {
+// Every model with wide rows, under one plan.
+Sources sources_of_models(double dropout, const PlanOptions& plan, GemmType precision, const std::string& only = "") {
   Sources sources;
   for (const ModelCase& model : model_cases()) {
-    const Blocks blocks = Blocks::full(typed_weighted_graph({.vertices = 80, .edges = 400, .hub_edges = 60, .seed = 6}),
-                                       model.options.layers);
+    const Blocks blocks = Blocks::full(small_graph(), model.options.layers);
     ModelOptions options = model.options;
     options.hidden *= 16;
-    sources.bind(training_dfg(options_for(options, blocks)), blocks, {}, GemmType::bf16);
+    if (dropout > 0) options.dropout = dropout;
+    sources.bind(training_dfg(options_for(options, blocks)), blocks, plan, precision, only);
   }
+  return sources;
+}
+
+TEST(GpuSources, OfModelsInBf16Compile) {
+  const Sources sources = sources_of_models(0, {}, GemmType::bf16);
   EXPECT_GT(sources.size(), 30U);
   sources.expect_compile(limit(12));
 }
 
 TEST(GpuSources, OfModelsInTf32Compile) {
-  Sources sources;
-  for (const ModelCase& model : model_cases()) {
-    const Blocks blocks = Blocks::full(typed_weighted_graph({.vertices = 80, .edges = 400, .hub_edges = 60, .seed = 6}),
-                                       model.options.layers);
-    ModelOptions options = model.options;
-    options.hidden *= 16;
-    options.dropout = 0.4;
-    const Dfg dfg = training_dfg(options_for(options, blocks));
-    sources.bind(dfg, blocks, {.join_products = {1}}, GemmType::tf32, "row_product");
-  }
+  const Sources sources = sources_of_models(0.4, {.join_products = {1}}, GemmType::tf32, "row_product");
   EXPECT_GT(sources.size(), 10U) << "products with their tails";
   sources.expect_compile(limit(6));
 }

@@ -3,50 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include "support/tail.h"
+
 namespace nacre::test {
 namespace {
 
 constexpr NodeRef kOther = 7, kBias = 8, kResult = 9, kMask = 10;
 
-// A tail over rows of width 4, one instruction after the other.
-class Tail {
- public:
-  Tail() { program_.domain = Space::vertex(1); }
-  int root() { return add(MicroOp::root, -1, -1, -1); }
-  int load(NodeRef from) { return add(MicroOp::load, -1, -1, from); }
-  int parameter(NodeRef from) { return add(MicroOp::load_row0, -1, -1, from); }
-  int apply(MicroOp op, int a, int b = -1) { return add(op, a, b, -1); }
-  void store(int value, NodeRef to) {
-    Micro m;
-    m.op = MicroOp::store;
-    m.a = value;
-    m.operand = operand(to);
-    program_.code.push_back(m);
-  }
-  const RowProgram& program() const { return program_; }
-
- private:
-  int operand(NodeRef node) {
-    program_.operands.push_back(node);
-    return static_cast<int>(program_.operands.size()) - 1;
-  }
-  int add(MicroOp op, int a, int b, NodeRef from) {
-    Micro m;
-    m.op = op;
-    m.a = a;
-    m.b = b;
-    m.out = static_cast<int>(program_.widths.size());
-    if (from >= 0) m.operand = operand(from);
-    program_.widths.push_back(4);
-    program_.code.push_back(m);
-    return m.out;
-  }
-
-  RowProgram program_;
-};
+constexpr int64_t kWidth = 4;
 
 TEST(GpuEpilogue, TakesBiasAndReluWhole) {
-  Tail t;
+  Tail t(kWidth);
   const int sum = t.apply(MicroOp::add, t.root(), t.parameter(kBias));
   t.store(t.apply(MicroOp::relu, sum), kResult);
   const Epilogue e = absorb_tail(t.program(), false);
@@ -58,7 +25,7 @@ TEST(GpuEpilogue, TakesBiasAndReluWhole) {
 }
 
 TEST(GpuEpilogue, TakesAnotherValueAndLeavesTheRest) {
-  Tail t;
+  Tail t(kWidth);
   const int sum = t.apply(MicroOp::add, t.load(kOther), t.root());
   const int biased = t.apply(MicroOp::add, sum, t.parameter(kBias));
   t.store(t.apply(MicroOp::log_softmax, biased), kResult);
@@ -77,7 +44,7 @@ TEST(GpuEpilogue, TakesAnotherValueAndLeavesTheRest) {
 }
 
 TEST(GpuEpilogue, LeavesAValueThatIsUsedTwice) {
-  Tail t;
+  Tail t(kWidth);
   const int root = t.root();
   t.store(t.apply(MicroOp::relu, root), kResult);
   t.store(t.apply(MicroOp::tanh, root), kMask);
@@ -89,7 +56,7 @@ TEST(GpuEpilogue, LeavesAValueThatIsUsedTwice) {
 // A gradient may take the place of the activation it is masked by: the product must not write there before the mask is
 // read.
 TEST(GpuEpilogue, DoesNotLandOnWhatTheRestReads) {
-  Tail t;
+  Tail t(kWidth);
   t.store(t.apply(MicroOp::relu_grad, t.root(), t.load(kMask)), kResult);
   const Epilogue e = absorb_tail(t.program(), false);
   EXPECT_TRUE(e.empty());
@@ -97,7 +64,7 @@ TEST(GpuEpilogue, DoesNotLandOnWhatTheRestReads) {
 }
 
 TEST(GpuEpilogue, TakesNothingFromAResultThatIsWantedItself) {
-  Tail t;
+  Tail t(kWidth);
   t.store(t.apply(MicroOp::relu, t.root()), kResult);
   const Epilogue e = absorb_tail(t.program(), true);
   EXPECT_TRUE(e.empty());
@@ -106,7 +73,7 @@ TEST(GpuEpilogue, TakesNothingFromAResultThatIsWantedItself) {
 }
 
 TEST(GpuEpilogue, AddsNothingAfterRelu) {
-  Tail t;
+  Tail t(kWidth);
   const int relu = t.apply(MicroOp::relu, t.root());
   t.store(t.apply(MicroOp::add, relu, t.parameter(kBias)), kResult);
   const Epilogue e = absorb_tail(t.program(), false);

@@ -3,7 +3,7 @@
 // to see.
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <map>
 
 #include "model/cases.h"
 #include "nacre/device/device.h"
@@ -124,6 +124,23 @@ INSTANTIATE_TEST_SUITE_P(Models, GpuBf16Test,
                                          "gatv2", "rgcn", "gin", "sage_lstm"),
                          [](const auto& model) { return std::string(model.param); });
 
+// A model's training step and what it computes in double precision. Rounded numbers must not change which side of a
+// corner they are on: there are none.
+struct Trained {
+  Trained(ModelOptions options, const Blocks& blocks, uint64_t seed, double scale) {
+    options.activation = "tanh";
+    dfg = build_model(options_for(options, blocks));
+    differentiate(dfg);
+    bindings = rounded_to_float(random_bindings(dfg, blocks, seed, {.scale = scale, .gap = 0.01}));
+    ref::Interpreter reference(dfg, blocks);
+    reference.run(bindings, kStep);
+    for (const auto& [name, node] : dfg.outputs()) want[name] = reference.value(node);
+  }
+  Dfg dfg;
+  ref::Bindings bindings;
+  std::map<std::string, std::vector<double>> want;
+};
+
 // Typed products on tensor cores take as many rows as fill the device. Rows of no whole number of vectors, vertices of
 // few types and of none.
 TEST_F(GpuRowsTest, TensorCoresAgree) {
@@ -139,12 +156,7 @@ TEST_F(GpuRowsTest, TensorCoresAgree) {
     options.in_dim = 37;
     options.hidden = hidden;
     options.out_dim = 47;
-    options.activation = "tanh";  // rounded numbers must not change which side of a corner they are on
-    Dfg dfg = build_model(options_for(options, blocks));
-    differentiate(dfg);
-    const ref::Bindings bindings = rounded_to_float(random_bindings(dfg, blocks, 19, {.scale = 0.2, .gap = 0.01}));
-    ref::Interpreter reference(dfg, blocks);
-    reference.run(bindings, kStep);
+    const Trained trained(options, blocks, 19, 0.2);
     for (const int64_t keep_sums : {int64_t{0}, int64_t{1} << 30}) {
       SCOPED_TRACE(testing::Message() << "hidden " << hidden << ", kept up to " << keep_sums);
       PlanOptions how = {.keep_sums = keep_sums};
@@ -154,19 +166,10 @@ TEST_F(GpuRowsTest, TensorCoresAgree) {
           how.choices[std::string(op) + "@layers." + layer + ".weight"] = *layer == '2' ? "src" : "dst";
         }
       }
-      const Outputs outputs = run_plan(dfg, blocks, bindings, kStep, how, 2);
-      for (const auto& [name, node] : dfg.outputs()) expect_close(outputs.at(name), reference.value(node), name, 5e-3);
+      const Outputs outputs = run_plan(trained.dfg, blocks, trained.bindings, kStep, how, 2);
+      for (const auto& [name, values] : trained.want) expect_close(outputs.at(name), values, name, 5e-3);
     }
   }
-}
-
-double relative_error(const std::vector<float>& got, const std::vector<double>& want) {
-  double error = 0, norm = 0;
-  for (size_t i = 0; i < want.size(); ++i) {
-    error += (got[i] - want[i]) * (got[i] - want[i]);
-    norm += want[i] * want[i];
-  }
-  return std::sqrt(error) / (std::sqrt(norm) + 0.25);
 }
 
 // Products and what follows them in one kernel, on more tiles of rows than the device has places and on less than one.
@@ -189,20 +192,15 @@ TEST_P(GpuProductsTest, AgreeWithTheirTails) {
       if (options.model == "gat") options.heads = 2;
       options.out_dim = 46;
       options.dropout = hidden == 72 ? 0.3 : 0;
-      options.activation = "tanh";  // rounded numbers must not change which side of a corner they are on
-      Dfg dfg = build_model(options_for(options, blocks));
-      differentiate(dfg);
-      const ref::Bindings bindings = rounded_to_float(random_bindings(dfg, blocks, 23, {.scale = 0.1, .gap = 0.01}));
-      ref::Interpreter reference(dfg, blocks);
-      reference.run(bindings, kStep);
+      const Trained trained(options, blocks, 23, 0.1);
       // The library's products are as far from exact ones as ours, where their rows are whole vectors; others it
       // computes in f32. Gradients of attention are small differences.
       const double tolerance = options.model == "gat" ? 2e-2 : 2e-3;
       const auto errors = [&](int64_t least, int64_t join) {
         test_gpu_options().whole_products = least;
         std::map<std::string, double> all;
-        for (const auto& [name, values] : run_plan(dfg, blocks, bindings, kStep, {.join_products = {join}}, 2))
-          all[name] = relative_error(values, reference.value(dfg.output(name)));
+        const Outputs got = run_plan(trained.dfg, blocks, trained.bindings, kStep, {.join_products = {join}}, 2);
+        for (const auto& [name, values] : trained.want) all[name] = relative_error(got.at(name), values);
         return all;
       };
       const std::map<std::string, double> library = errors(0, 0);

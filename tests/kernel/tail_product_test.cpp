@@ -5,40 +5,14 @@
 
 #include <algorithm>
 
+#include "support/tail.h"
+
 namespace nacre::test {
 namespace {
 
 constexpr NodeRef kX = 3, kW = 4, kBias = 5, kResult = 6, kMask = 7;
 
-struct Tail {
-  RowProgram program;
-  int add(MicroOp op, int a, int b = -1, NodeRef from = -1, int64_t width = 8) {
-    Micro m;
-    m.op = op;
-    m.a = a;
-    m.b = b;
-    m.out = static_cast<int>(program.widths.size());
-    if (from >= 0) m.operand = operand(from);
-    program.widths.push_back(width);
-    program.code.push_back(m);
-    return m.out;
-  }
-  void store(int value, NodeRef to) {
-    Micro m;
-    m.op = MicroOp::store;
-    m.a = value;
-    m.operand = operand(to);
-    program.code.push_back(m);
-  }
-  int root() { return add(MicroOp::root, -1); }
-  int product(MicroOp op = MicroOp::gemm) { return add(op, add(MicroOp::load, -1, -1, kX, 5), -1, kW); }
-
- private:
-  int operand(NodeRef node) {
-    program.operands.push_back(node);
-    return static_cast<int>(program.operands.size()) - 1;
-  }
-};
+constexpr int64_t kWidth = 8;
 
 int count(const RowProgram& program, MicroOp op) {
   return static_cast<int>(
@@ -46,50 +20,56 @@ int count(const RowProgram& program, MicroOp op) {
 }
 
 TEST(TailProduct, IsTakenFromASumWithTheRoot) {
-  Tail t;
-  const int biased = t.add(MicroOp::add, t.root(), t.add(MicroOp::load_row0, -1, -1, kBias));
-  const int sum = t.add(MicroOp::add, t.product(MicroOp::gemm_t), biased);
-  t.store(t.add(MicroOp::relu, sum), kResult);
-  const auto factor = take_product(t.program);
+  Tail t(kWidth);
+  const int biased = t.apply(MicroOp::add, t.root(), t.parameter(kBias));
+  const int sum = t.apply(MicroOp::add, t.product(MicroOp::gemm_t, kX, kW), biased);
+  t.store(t.apply(MicroOp::relu, sum), kResult);
+  RowProgram program = t.program();
+  const auto factor = take_product(program);
   ASSERT_TRUE(factor.has_value());
   EXPECT_EQ(factor->x, kX);
   EXPECT_EQ(factor->w, kW);
   EXPECT_TRUE(factor->transpose);
-  EXPECT_FALSE(has_products(t.program));
-  EXPECT_EQ(count(t.program, MicroOp::load), 0) << "its rows are read by the product alone";
-  EXPECT_EQ(count(t.program, MicroOp::add), 1);
+  EXPECT_FALSE(has_products(program));
+  EXPECT_EQ(count(program, MicroOp::load), 0) << "its rows are read by the product alone";
+  EXPECT_EQ(count(program, MicroOp::add), 1);
   const auto relu =
-      std::find_if(t.program.code.begin(), t.program.code.end(), [](const Micro& m) { return m.op == MicroOp::relu; });
+      std::find_if(program.code.begin(), program.code.end(), [](const Micro& m) { return m.op == MicroOp::relu; });
+  ASSERT_NE(relu, program.code.end());
   EXPECT_EQ(relu->a, biased) << "what the sum was without the product";
-  EXPECT_FALSE(take_product(t.program).has_value());
+  EXPECT_FALSE(take_product(program).has_value());
+}
+
+void expect_stays(const Tail& tail) {
+  RowProgram program = tail.program();
+  EXPECT_FALSE(take_product(program).has_value());
+  EXPECT_EQ(program_text(program), program_text(tail.program()));
 }
 
 TEST(TailProduct, StaysWhereTheRootIsUsedOtherwise) {
-  Tail read_twice;
+  Tail read_twice(kWidth);
   const int root = read_twice.root();
-  read_twice.store(read_twice.add(MicroOp::add, root, read_twice.product()), kResult);
+  read_twice.store(read_twice.apply(MicroOp::add, root, read_twice.product(MicroOp::gemm, kX, kW)), kResult);
   read_twice.store(root, kMask);
-  const size_t before = read_twice.program.code.size();
-  EXPECT_FALSE(take_product(read_twice.program).has_value());
-  EXPECT_EQ(read_twice.program.code.size(), before);
+  expect_stays(read_twice);
 
-  Tail multiplied;
-  const int factor = multiplied.add(MicroOp::mul, multiplied.root(), multiplied.add(MicroOp::load, -1, -1, kMask));
-  multiplied.store(multiplied.add(MicroOp::add, factor, multiplied.product()), kResult);
-  EXPECT_FALSE(take_product(multiplied.program).has_value());
+  Tail multiplied(kWidth);
+  const int factor = multiplied.apply(MicroOp::mul, multiplied.root(), multiplied.load(kMask));
+  multiplied.store(multiplied.apply(MicroOp::add, factor, multiplied.product(MicroOp::gemm, kX, kW)), kResult);
+  expect_stays(multiplied);
 }
 
 TEST(TailProduct, StaysWhereItIsNotAdded) {
-  Tail masked;
+  Tail masked(kWidth);
   const int root = masked.root();
-  masked.store(masked.add(MicroOp::mul, root, masked.product()), kResult);
-  EXPECT_FALSE(take_product(masked.program).has_value());
+  masked.store(masked.apply(MicroOp::mul, root, masked.product(MicroOp::gemm, kX, kW)), kResult);
+  expect_stays(masked);
 
-  Tail stored;
-  const int product = stored.product();
-  stored.store(stored.add(MicroOp::add, stored.root(), product), kResult);
+  Tail stored(kWidth);
+  const int product = stored.product(MicroOp::gemm, kX, kW);
+  stored.store(stored.apply(MicroOp::add, stored.root(), product), kResult);
   stored.store(product, kMask);
-  EXPECT_FALSE(take_product(stored.program).has_value());
+  expect_stays(stored);
 }
 
 }  // namespace

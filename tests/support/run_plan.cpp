@@ -169,18 +169,21 @@ void expect_plans_agree(const Dfg& dfg, const Blocks& blocks, const ref::Binding
   }
 }
 
-void expect_close(const std::vector<float>& got, const std::vector<double>& want, const std::string& what,
-                  double tolerance) {
-  ASSERT_EQ(got.size(), want.size()) << what;
+double relative_error(const std::vector<float>& got, const std::vector<double>& want) {
   double error = 0;
   double norm = 0;
   for (size_t i = 0; i < got.size(); ++i) {
-    ASSERT_TRUE(std::isfinite(got[i])) << what << " element " << i;
     error += (got[i] - want[i]) * (got[i] - want[i]);
     norm += want[i] * want[i];
   }
-  // The second term: values that cancel to nothing keep the rounding of what they were summed from.
-  EXPECT_LE(std::sqrt(error), tolerance * (std::sqrt(norm) + 0.25)) << what;
+  return std::sqrt(error) / (std::sqrt(norm) + 0.25);
+}
+
+void expect_close(const std::vector<float>& got, const std::vector<double>& want, const std::string& what,
+                  double tolerance) {
+  ASSERT_EQ(got.size(), want.size()) << what;
+  for (size_t i = 0; i < got.size(); ++i) ASSERT_TRUE(std::isfinite(got[i])) << what << " element " << i;
+  EXPECT_LE(relative_error(got, want), tolerance) << what;
 }
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {

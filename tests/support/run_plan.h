@@ -78,7 +78,10 @@ inline const NamedOptions kAllPlans[] = {
 void expect_plans_agree(const Dfg& dfg, const Blocks& blocks, const ref::Bindings& bindings, const StepContext& step,
                         double tolerance = 2e-5);
 
-// Relative error of the whole vector, ‖a − b‖ / ‖b‖, small enough for f32 arithmetic.
+// Error of the whole vector, ‖got − want‖ / ‖want‖. A small number below: values that cancel to nothing keep the
+// rounding of what they were summed from.
+double relative_error(const std::vector<float>& got, const std::vector<double>& want);
+// Small enough for f32 arithmetic.
 void expect_close(const std::vector<float>& got, const std::vector<double>& want, const std::string& what,
                   double tolerance = 2e-5);
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b);

@@ -161,4 +161,18 @@ Context::~Context() {
   if (green_ != nullptr) close_green();
 }
 
+void begin_recording(cudaStream_t stream) {
+  NACRE_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+}
+
+cudaGraphExec_t end_recording(cudaStream_t stream) {
+  cudaGraph_t graph = nullptr;
+  NACRE_CUDA(cudaStreamEndCapture(stream, &graph));
+  cudaGraphExec_t made = nullptr;
+  const cudaError_t code = cudaGraphInstantiate(&made, graph, 0);
+  cudaGraphDestroy(graph);
+  NACRE_CHECK(code == cudaSuccess, "cudaGraphInstantiate: " + describe(code));
+  return made;
+}
+
 }  // namespace nacre::cuda

@@ -66,4 +66,8 @@ class Current {
   Current& operator=(const Current&) = delete;
 };
 
+// What is queued on the stream in between, to be launched as one; the caller destroys it.
+void begin_recording(cudaStream_t stream);
+cudaGraphExec_t end_recording(cudaStream_t stream);
+
 }  // namespace nacre::cuda

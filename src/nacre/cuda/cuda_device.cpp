@@ -224,7 +224,7 @@ int64_t CudaDevice::positions_of(const uint8_t* flags, uint32_t* out, int64_t n)
 void CudaDevice::begin_capture() {
   forbid_in_capture("begin_capture");
   const Current current(*context_);
-  NACRE_CUDA(cudaStreamBeginCapture(context_->stream(), cudaStreamCaptureModeThreadLocal));
+  begin_recording(context_->stream());
   capturing_ = true;
 }
 
@@ -232,13 +232,8 @@ LaunchGraph CudaDevice::end_capture() {
   NACRE_CHECK(capturing_, "end_capture() without begin_capture()");
   capturing_ = false;
   const Current current(*context_);
-  cudaGraph_t graph = nullptr;
-  NACRE_CUDA(cudaStreamEndCapture(context_->stream(), &graph));
-  cudaGraphExec_t made = nullptr;
-  const cudaError_t code = cudaGraphInstantiate(&made, graph, 0);
-  cudaGraphDestroy(graph);
-  NACRE_CHECK(code == cudaSuccess, "cudaGraphInstantiate: " + describe(code));
-  return {made, [keep = context_](void* p) { cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(p)); }};
+  return {end_recording(context_->stream()),
+          [keep = context_](void* p) { cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(p)); }};
 }
 
 void CudaDevice::replay(const LaunchGraph& graph) {

@@ -319,14 +319,9 @@ double Gemm::time(Plan& plan, const Algorithm& algorithm, const GemmArgs& args, 
   // A candidate that does not run is no candidate; the first run also loads its code.
   if (multiply(plan, algorithm, args, workspace) != CUBLAS_STATUS_SUCCESS)
     return std::numeric_limits<double>::infinity();
-  NACRE_CUDA(cudaStreamBeginCapture(context_.stream(), cudaStreamCaptureModeThreadLocal));
+  begin_recording(context_.stream());
   for (int i = 0; i < kRuns; ++i) multiply(plan, algorithm, args, workspace);
-  cudaGraph_t graph = nullptr;
-  NACRE_CUDA(cudaStreamEndCapture(context_.stream(), &graph));
-  cudaGraphExec_t runs = nullptr;
-  const cudaError_t code = cudaGraphInstantiate(&runs, graph, 0);
-  cudaGraphDestroy(graph);
-  NACRE_CHECK(code == cudaSuccess, "cudaGraphInstantiate: " + describe(code));
+  const cudaGraphExec_t runs = end_recording(context_.stream());
   const std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, cudaError_t (*)(cudaGraphExec_t)> recorded(
       runs, cudaGraphExecDestroy);
   float best = std::numeric_limits<float>::infinity();

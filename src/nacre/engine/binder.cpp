@@ -121,7 +121,7 @@ KernelNeeds Binder::needs(const Kernel& k) const {
     }
     case KernelKind::matmul: {
       if (tail == nullptr) return {};
-      const SummedProducts sum = summed_products(k);
+      const SummedProducts sum = summed_products(ex_.plan(), k);
       const int64_t n = width(k.root);
       int64_t packed = 0;
       for (const RowFactor& f : sum.inputs) packed += packed_floats(n, width(f.x));
@@ -317,7 +317,7 @@ std::function<void()> Binder::bind_matmul(const Kernel& k, const cpu::Scratch& s
     bool transpose;
     float* packed;
   };
-  const auto sum = std::make_shared<const SummedProducts>(summed_products(k));
+  const auto sum = std::make_shared<const SummedProducts>(summed_products(ex_.plan(), k));
   std::vector<Term> terms;
   auto* packed = static_cast<float*>(workspace);
   for (const RowFactor& f : sum->inputs) {
@@ -344,14 +344,6 @@ std::function<void()> Binder::bind_matmul(const Kernel& k, const cpu::Scratch& s
       cpu::map_rows_serial(tail, b, e, tile, mine + block * n);
     });
   };
-}
-
-// The product itself and, where nobody wants to know it alone, one that the tail adds to it.
-Binder::SummedProducts Binder::summed_products(const Kernel& k) const {
-  SummedProducts sum = {{{k.args[0], k.args[1], k.transpose}}, k.tail};
-  if (ex_.plan().stored[static_cast<size_t>(k.root)]) return sum;
-  if (const auto second = take_product(sum.tail)) sum.inputs.push_back(*second);
-  return sum;
 }
 
 std::function<void()> Binder::bind_typed(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const {

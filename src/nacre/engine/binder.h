@@ -2,11 +2,9 @@
 #pragma once
 
 #include <functional>
-#include <vector>
 
 #include "nacre/engine/backend.h"
 #include "nacre/engine/executor.h"
-#include "nacre/kernel/tail_product.h"
 
 namespace nacre {
 
@@ -34,11 +32,6 @@ class Binder {
   const uint32_t* pair_gather(const Kernel& k, NodeRef arg) const;
   cpu::BoundProgram bound(const RowProgram& program) const;
 
-  struct SummedProducts {
-    std::vector<RowFactor> inputs;
-    RowProgram tail;
-  };
-  SummedProducts summed_products(const Kernel& k) const;
   std::function<void()> bind_matmul(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
   std::function<void()> bind_edges(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
   std::function<void()> bind_typed(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;

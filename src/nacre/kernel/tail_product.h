@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "nacre/kernel/program.h"
 
@@ -16,5 +17,11 @@ struct RowFactor {
 // Takes a product that a tail adds to its root out of the tail: the root is larger by it then. Nothing where there is
 // none, or where the tail uses either otherwise.
 std::optional<RowFactor> take_product(RowProgram& tail);
+
+// Σ x · w over the inputs, and the tail that follows.
+struct SummedProducts {
+  std::vector<RowFactor> inputs;
+  RowProgram tail;  // its MicroOp::root is the sum
+};
 
 }  // namespace nacre

@@ -8,7 +8,6 @@
 
 #include "nacre/base/error.h"
 #include "nacre/kernel/cpu/tile_plan.h"
-#include "nacre/kernel/tail_product.h"
 #include "nacre/plan/analysis.h"
 #include "nacre/plan/cost.h"
 #include "nacre/plan/fuse.h"
@@ -459,5 +458,12 @@ class Lowering {
 }  // namespace
 
 void lower(Plan& plan, const Blocks& blocks) { Lowering(plan, blocks).run(); }
+
+SummedProducts summed_products(const Plan& plan, const Kernel& kernel) {
+  SummedProducts sum = {{{kernel.args[0], kernel.args[1], kernel.transpose}}, kernel.tail};
+  if (plan.stored[static_cast<size_t>(kernel.root)] != 0) return sum;
+  if (const auto second = take_product(sum.tail)) sum.inputs.push_back(*second);
+  return sum;
+}
 
 }  // namespace nacre

@@ -16,6 +16,7 @@
 #include "nacre/kernel/blocks.h"
 #include "nacre/kernel/cpu/sparse.h"
 #include "nacre/kernel/program.h"
+#include "nacre/kernel/tail_product.h"
 #include "nacre/plan/sites.h"
 
 namespace nacre {
@@ -130,6 +131,9 @@ Plan make_plan(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options)
 
 // Checks that kernels cover every needed node, read only what was written before, and write each stored value once.
 void validate(const Plan& plan, const Blocks& blocks);
+
+// What a product's kernel computes: its own product and, where nobody reads that alone, one that the tail adds to it.
+SummedProducts summed_products(const Plan& plan, const Kernel& kernel);
 
 // Options as JSON: what a plan file and the plan cache hold. Throws UserError naming `where`.
 std::string options_json(const PlanOptions& options);

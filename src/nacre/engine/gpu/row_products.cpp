@@ -14,12 +14,11 @@
 namespace nacre {
 namespace {
 
-constexpr int kFirstArch = 90;         // whose tensor cores read their operands from shared memory
-constexpr int64_t kRowsOfPlace = 128;  // a tile for each multiprocessor
+constexpr int kFirstArch = 90;  // whose tensor cores read their operands from shared memory
 // Columns up to which the library is slower even where there is no tail (H200, 256 · 40: 0.09 ms against 0.06).
 constexpr int64_t kNarrow = 64;
 
-cuda::RowProduct source_of(const GpuKernel& g, const WholeProduct& product) {
+cuda::RowProduct source_of(const GpuKernel& g, const SummedProducts& product) {
   cuda::RowProduct what;
   for (const RowFactor& f : product.inputs) what.k.push_back(g.width(f.x));
   what.n = g.width(g.kernel.root);
@@ -67,7 +66,7 @@ int faster_block(const GpuKernel& g, const cuda::RowProduct& what, const LaunchA
   return g.context.choose(key.add(g.rows(g.kernel.root)).bytes(), [&] {
     int best = what.rows;
     double least = 1e30;
-    for (const int rows : {128, 64}) {
+    for (const int rows : cuda::kRowsOfBlock) {
       cuda::RowProduct tried = what;
       tried.rows = rows;
       if (!cuda::fits(tried)) continue;
@@ -87,18 +86,15 @@ int64_t rows_of_whole_products(GpuContext& context) {
   const bool has = context.options().precision == GemmType::tf32 && info.arch >= kFirstArch;
   if (!has || context.options().whole_products == 0) return 0;
   return context.options().whole_products > 0 ? context.options().whole_products
-                                              : int64_t{info.multiprocessors} * kRowsOfPlace;
+                                              : int64_t{info.multiprocessors} * cuda::kRowsOfBlock[0];
 }
 
-std::optional<WholeProduct> whole_product(const GpuKernel& g) {
+std::optional<SummedProducts> whole_product(const GpuKernel& g) {
   const Kernel& k = g.kernel;
   const int64_t least = rows_of_whole_products(g.context);
   if (k.kind != KernelKind::matmul || least == 0) return {};
-  WholeProduct product{{{k.args[0], k.args[1], k.transpose}}, k.tail};
+  SummedProducts product = summed_products(g.executor.plan(), k);
   const bool stored = g.stored(k.root);
-  if (!stored) {
-    if (const auto second = take_product(product.tail)) product.inputs.push_back(*second);
-  }
   // Two products were joined for blocks that have the rows; those that have not are few.
   if (product.inputs.size() == 1) {
     const bool of_library = g.width(k.root) > kNarrow && absorb_tail(k.tail, stored).rest.empty();
@@ -109,7 +105,7 @@ std::optional<WholeProduct> whole_product(const GpuKernel& g) {
   return product;
 }
 
-void add_whole_product(const GpuKernel& g, const WholeProduct& product, StepList& steps) {
+void add_whole_product(const GpuKernel& g, const SummedProducts& product, StepList& steps) {
   cuda::RowProduct what = source_of(g, product);
   const int64_t rows = g.rows(g.kernel.root);
   LaunchArgs args;

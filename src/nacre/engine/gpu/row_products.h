@@ -3,10 +3,8 @@
 #pragma once
 
 #include <optional>
-#include <vector>
 
 #include "nacre/engine/gpu/step_list.h"
-#include "nacre/kernel/tail_product.h"
 
 namespace nacre {
 
@@ -14,13 +12,8 @@ namespace nacre {
 // not at the precision asked for.
 int64_t rows_of_whole_products(GpuContext& context);
 
-struct WholeProduct {
-  std::vector<RowFactor> inputs;
-  RowProgram tail;  // its MicroOp::root is the sum of their products
-};
-
 // Nothing where the library does all of a wide one while the result is in registers, or the kernel does not fit.
-std::optional<WholeProduct> whole_product(const GpuKernel& g);
-void add_whole_product(const GpuKernel& g, const WholeProduct& product, StepList& steps);
+std::optional<SummedProducts> whole_product(const GpuKernel& g);
+void add_whole_product(const GpuKernel& g, const SummedProducts& product, StepList& steps);
 
 }  // namespace nacre

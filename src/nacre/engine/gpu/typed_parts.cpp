@@ -397,6 +397,7 @@ void add_copy(StepList& steps, const RowCopy& copy) {
 }
 
 void add_arrange(StepList& steps, cuda::Arrange how, const WeightShape& shape, const float* from, void* to, bool bf16) {
+  if (steps.sizing()) return;
   const cuda::Source source = cuda::arrange_weights(how, shape.types, shape.k, shape.n, bf16, shape.ld);
   steps.launch(source, blocks_of(shape.types * shape.k * shape.n, source.threads), [&] {
     LaunchArgs a;

@@ -131,6 +131,34 @@ constexpr const char* kSlices = R"(
 #define PITCH A_ROW
 INLINE int place(int row, int k) { return row * A_ROW + k; }
 #endif
+// sums += a · b, slices whose copies were begun STAGES - 1 slices ago; `copy_next` begins those of a later one into the
+// stage that the slice before has left. Warps that multiply alone have rows from wm and columns from wn on.
+template <class CopyNext>
+INLINE void add_slice(float (*sums)[N_TILES][4], const float* a, const float* b, int wm, int wn, const CopyNext& copy_next) {
+  copies_wait<STAGES - 2>();
+#if WGMMA
+  wgmma_wait();
+  __syncthreads();
+  wgmma_begin();
+#pragma unroll
+  for (int d = 0; d < DEPTH; d += 8) {
+    wgmma(&sums[0][0][0], described(a + threadIdx.x / 128 * 64 * DEPTH + d), described(b + d));
+  }
+  wgmma_end();
+#else
+  __syncthreads();
+#endif
+  copy_next();
+  copies_end();
+#if !WGMMA
+  multiply(sums, a + wm * A_ROW, b + wn * B_COLUMN, threadIdx.x % 32);
+#endif
+}
+INLINE void slices_end() {
+#if WGMMA
+  wgmma_wait();
+#endif
+}
 )";
 
 }  // namespace

@@ -39,7 +39,7 @@ void set_stages(MmaTile& tile, int64_t floats, int64_t fixed, int64_t limit, int
 // copy_async, mma, multiply, and where the architecture has them and the block has 64 or 128 rows (WGMMA) wgmma.
 std::string tile_text(const MmaTile& tile);
 std::string mma_text(const MmaTile& tile, bool a_in_registers);
-// PITCH and place(row, k): where an element lies in a slice that is read along its rows.
+// PITCH and place(row, k): where an element lies in a slice that is read along its rows; add_slice, slices_end.
 std::string slices_text();
 
 }  // namespace nacre::cuda

@@ -11,7 +11,7 @@ namespace {
 constexpr int kGroup = 4;      // threads that share a row of the result, as the hardware deals it out
 constexpr int kVector = 2;     // neighbouring columns of a thread
 constexpr int64_t kLine = 32;  // floats that one prefetch brings
-constexpr int kTall = 128, kSmall = 64;
+constexpr int kTall = kRowsOfBlock[0], kSmall = kRowsOfBlock[1];
 constexpr int64_t kFewSlices = 4;
 
 // Slices of an input's rows and of its matrix, through a ring of stages.
@@ -69,28 +69,10 @@ ${SETUP}  int at = 0;
   for (i64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     clear(sums);
 ${PREFETCH}    for (int slice = 0; slice < SLICES; ++slice, ++at) {
-      copies_wait<STAGES - 2>();
       const float* a = shared + at % STAGES * STAGE;
-      const float* b = a + A_FLOATS;
-#if WGMMA
-      wgmma_wait();
-      __syncthreads();
-      wgmma_begin();
-#pragma unroll
-      for (int d = 0; d < DEPTH; d += 8) wgmma(&sums[0][0][0], described(a + warp / 4 * 64 * DEPTH + d), described(b + d));
-      wgmma_end();
-#else
-      __syncthreads();
-#endif
-      if (at + STAGES - 1 < steps) copy(at + STAGES - 1);
-      copies_end();
-#if !WGMMA
-      multiply(sums, a + warp * 16 * A_ROW, b, tid % 32);
-#endif
+      add_slice(sums, a, a + A_FLOATS, warp * 16, 0, [&] { if (at + STAGES - 1 < steps) copy(at + STAGES - 1); });
     }
-#if WGMMA
-    wgmma_wait();
-#endif
+    slices_end();
     // Lane l of a warp has columns 2 · (l % 4) and the next of every eight, in rows l / 4 and 8 more.
     const int lane = tid % ${G};
     const u32 mask = group_mask<${G}>();

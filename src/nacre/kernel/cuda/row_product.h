@@ -9,15 +9,17 @@
 
 namespace nacre::cuda {
 
+inline constexpr int kRowsOfBlock[] = {128, 64};
+
 // Σ over the inputs of x · w, rows of k elements each and a result of n columns, and `tail`, whose MicroOp::root it is.
 struct RowProduct {
   std::vector<int64_t> k;  // of one or two inputs
   int64_t n = 0;
   const RowProgram* tail = nullptr;
   int64_t shared_bytes = 0;  // that a block may have
-  // Of a block: 128, or 64 and two blocks at a time, one of which multiplies while the other runs its tail, for which
-  // matrices are read twice as often. Neither changes a bit of the result.
-  int rows = 128;
+  // Of a block: the more, or the fewer and two blocks at a time, one of which multiplies while the other runs its tail,
+  // for which matrices are read twice as often. Neither changes a bit of the result.
+  int rows = kRowsOfBlock[0];
 };
 // A block has whole rows, of which each thread holds pairs of columns.
 inline constexpr int64_t kWidestRowProduct = 256;

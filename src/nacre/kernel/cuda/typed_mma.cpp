@@ -25,16 +25,16 @@ MmaTile tile_of_columns(int64_t columns) {
 // Where the slices of a gradient's second factor are turned, two in turn.
 int64_t turned_of(const MmaTile& tile) { return 2 * tile.columns() * kDepth; }
 
-// Slices of the rows and of the matrix follow one another through a ring of stages; with slots, through the types. A
-// RESIDENT matrix stands before the ring, which only rows go through.
-//
-// Where the architecture has them (WGMMA), products of four warps read both slices from shared memory: rows of 128
-// bytes whose 16-byte words are exchanged by the low bits of the row, as the hardware expects them.
 constexpr const char* kRun = R"(
 #define NO_ROW 0xffffffffu
 struct Run { u32 type, begin, end, types; };
 )";
 
+// Slices of the rows and of the matrix follow one another through a ring of stages; with slots, through the types. A
+// RESIDENT matrix stands before the ring, which only rows go through.
+//
+// Where the architecture has them (WGMMA), products of four warps read both slices from shared memory: rows of 128
+// bytes whose 16-byte words are exchanged by the low bits of the row, as the hardware expects them.
 constexpr const char* kProduct = R"(
 #define A_FLOATS (BM * PITCH)
 #define MATRIX (BN * PITCH)
@@ -157,28 +157,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) typed_product(
   do {
     clear(sums);
     for (int slice = 0; slice < of_tile; ++slice, ++step) {
-      copies_wait<STAGES - 2>();
       const float* a = shared + RING + step % STAGES * STAGE;
       const float* b = RESIDENT ? shared + slice * MATRIX : a + A_FLOATS;
-#if WGMMA
-      wgmma_wait();
-      __syncthreads();
-      wgmma_begin();
-#pragma unroll
-      for (int d = 0; d < DEPTH; d += 8) wgmma(&sums[0][0][0], described(a + warp / 4 * 64 * DEPTH + d), described(b + d));
-      wgmma_end();
-#else
-      __syncthreads();
-#endif
-      if (step + STAGES - 1 < steps) copy(step + STAGES - 1);
-      copies_end();
-#if !WGMMA
-      multiply(sums, a + wm * A_ROW, b + wn * B_COLUMN, lane);
-#endif
+      add_slice(sums, a, b, wm, wn, [&] { if (step + STAGES - 1 < steps) copy(step + STAGES - 1); });
     }
-#if WGMMA
-    wgmma_wait();
-#endif
+    slices_end();
     write(run.begin + (RESIDENT ? (step / SLICES - 1) * BM : 0));
   } while (RESIDENT && step < steps);
 }
