@@ -20,6 +20,7 @@ namespace {
 // Collects the sources of every plan bound to it.
 class Sources {
  public:
+  explicit Sources(GpuOptions options = {.whole_products = 1}) : options_(options) {}
   // `only`: a kernel's name.
   void bind(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options, GemmType precision = GemmType::f32,
             const std::string& only = "") {
@@ -28,8 +29,8 @@ class Sources {
           if (only.empty() || source.name == only) texts_.emplace(source.text, source.name);
           return std::string();
         });
-    const auto context = std::make_shared<GpuContext>(loader, std::make_shared<GraphViews>(),
-                                                      GpuOptions{.precision = precision, .whole_products = 1});
+    options_.precision = precision;
+    const auto context = std::make_shared<GpuContext>(loader, std::make_shared<GraphViews>(), options_);
     Executor executor(make_plan(dfg, blocks, options), blocks, make_gpu_backend(context));
     for (const Node& node : executor.plan().dfg.nodes()) {
       if (node.op == Op::input || node.op == Op::param) executor.bind(node.name, context->allocate(16).get());
@@ -55,8 +56,14 @@ class Sources {
     }
   }
   size_t size() const { return texts_.size(); }
+  size_t with(const std::string& part) const {
+    return static_cast<size_t>(std::count_if(texts_.begin(), texts_.end(), [&](const auto& source) {
+      return source.first.find(part) != std::string::npos;
+    }));
+  }
 
  private:
+  GpuOptions options_;
   std::map<std::string, std::string> texts_;
 };
 
@@ -146,6 +153,20 @@ TEST(GpuSources, OfTensorCoresCompile) {
   sources.add(cuda::typed_sum(sum));
   EXPECT_EQ(sources.size(), 7U);
   sources.expect_compile(7);
+}
+
+// Of rows that are read often and do not fit the cache.
+TEST(GpuSources, OfColumnTilesCompile) {
+  Sources sources({.cache_bytes = 1024});
+  const Blocks blocks = Blocks::full(typed_weighted_graph({.vertices = 60, .edges = 60 * 70, .seed = 4}), 2);
+  for (const int64_t hidden : {100, 128}) {
+    ModelOptions options = options_for(model_cases().front().options, blocks);
+    options.hidden = hidden;
+    sources.bind(training_dfg(options), blocks, {}, GemmType::f32, "reduce_sum");
+  }
+  EXPECT_GE(sources.with("const i64 column = tile * 64;"), 1U);
+  EXPECT_GE(sources.with("const i64 column = tile * 12 / 1 * 4;"), 1U) << "tiles of 52 of 100 columns";
+  sources.expect_compile(4);
 }
 
 }  // namespace

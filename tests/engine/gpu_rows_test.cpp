@@ -50,6 +50,12 @@ TEST_F(GpuRowsTest, ColumnTilesAgree) {
                       {"gcn", "gcn_weighted", "sage_mean", "sage_sum", "gin"}, 128);
 }
 
+TEST_F(GpuRowsTest, ColumnTilesThatOverlapAgree) {
+  test_gpu_options().cache_bytes = 1024;
+  const Graph graph = typed_weighted_graph({.vertices = 90, .edges = 90 * 70, .hub_edges = 200, .seed = 4});
+  for (const int64_t width : {100, 140}) expect_models_agree(graph, {"gcn_weighted", "sage_mean"}, width);
+}
+
 TEST_F(GpuRowsTest, LongRowsAgree) {
   expect_models_agree(typed_weighted_graph({.vertices = 900, .edges = 3000, .hub_edges = 880, .seed = 5}),
                       {"gcn", "gcn_weighted", "sage_mean", "sage_max", "gat", "gatv2", "rgcn"}, 64);

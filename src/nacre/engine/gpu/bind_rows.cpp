@@ -113,17 +113,31 @@ RowProgram spmm_program(const GpuKernel& g, int64_t width) {
 
 // Column tiles of a sum: where rows are read many times over but all of them together do not fit the cache, a tile of
 // them does.
-int column_tiles(const GpuKernel& g) {
+struct ColumnTiles {
+  int count;
+  int64_t width;  // of one
+};
+
+ColumnTiles column_tiles(const GpuKernel& g) {
   const int64_t width = g.width(g.kernel.root);
   const int64_t read = g.rows(g.kernel.args[0]);
-  if (g.kernel.heads > 1 || side_of(rows_view(g)).mean_degree < 64) return 1;
+  const ColumnTiles whole = {1, width};
+  if (g.kernel.heads > 1 || side_of(rows_view(g)).mean_degree < 64) return whole;
   const int64_t cache = g.context.options().cache_bytes;
   const bool narrow = g.narrow(g.kernel.args[0]);
-  if (read * width * (narrow ? 2 : 4) <= (cache > 0 ? cache : g.context.device().info().l2_bytes)) return 1;
-  for (int tiles = static_cast<int>(std::max<int64_t>(1, width / 48)); tiles > 1; --tiles) {
-    if (width % tiles == 0 && width / tiles <= 128 && width / tiles % (narrow ? 8 : 2) == 0) return tiles;
+  if (read * width * (narrow ? 2 : 4) <= (cache > 0 ? cache : g.context.device().info().l2_bytes)) return whole;
+  // Half a warp's vectors of 4; those of the last columns overlap where that does not come out even.
+  constexpr int64_t kWide = 64;
+  if (!narrow && width % 4 == 0) {
+    const int64_t tiles = (width + kWide - 1) / kWide;
+    return {static_cast<int>(tiles), (width / 4 + tiles - 1) / tiles * 4};
   }
-  return 1;
+  for (int tiles = static_cast<int>(std::max<int64_t>(1, width / 48)); tiles > 1; --tiles) {
+    if (width % tiles == 0 && width / tiles <= 128 && width / tiles % (narrow ? 8 : 2) == 0) {
+      return {tiles, width / tiles};
+    }
+  }
+  return whole;
 }
 
 const uint32_t* spmm_columns(const GpuKernel& g) {
@@ -166,14 +180,15 @@ auto with_reduction(const GpuKernel& g, const F& use) {
     rows.col = g.context.columns(rows_view(g));
     return use(Reduction{g, spec, rows, {}});
   }
-  const int tiles = column_tiles(g);
-  const RowProgram program = spmm_program(g, g.width(g.kernel.root) / tiles);
+  const ColumnTiles tiles = column_tiles(g);
+  const RowProgram program = spmm_program(g, tiles.width);
   cuda::EdgeSide side = side_of(rows_view(g));
   // Columns are read through load_src: the row is at the other end, whatever it is called.
   side.rows_at_dst = true;
   cuda::ReduceSpec spec = reduce_spec(g, program, static_cast<int>(program.widths.size()) - 1, side);
-  spec.tiles = tiles;
-  if (tiles > 1) {
+  spec.tiles = tiles.count;
+  spec.row_width = g.width(g.kernel.root);
+  if (tiles.count > 1) {
     spec.tail = nullptr;  // runs over the finished rows
     spec.store = true;
   }

@@ -71,7 +71,7 @@ class ReduceText {
         program_(*spec.program, {.lanes = lanes_,
                                  .batch = batch_,
                                  .vector = most_,
-                                 .strides = {spec.tiles > 1 ? stride() : 0},
+                                 .strides = {spec.tiles > 1 ? spec.row_width : 0},
                                  .common = common(spec)}),
         tail_(spec.tail == nullptr ? empty_ : *spec.tail, {.lanes = lanes_,
                                                            .vector = most_,
@@ -81,6 +81,8 @@ class ReduceText {
                                                            .root = "acc"}),
         held_(slots_of(width_, lanes_, most_)) {
     NACRE_CHECK(spec.tiles == 1 || (spec.tail == nullptr && !spec.argmax && !thin_), "a reduction that has no tiles");
+    NACRE_CHECK(spec.tiles == 1 || width_ * spec.tiles == stride() || (width_ % 4 == 0 && stride() % 4 == 0),
+                "tiles that overlap begin at multiples of 4");
   }
 
   RowSource make() const {
@@ -153,19 +155,26 @@ ${FINISH}}
 
   bool max() const { return spec_.reduce == Reduce::max; }
   // Floats between rows of the result and, with tiles, of what is gathered.
-  int64_t stride() const { return width_ * spec_.tiles; }
+  int64_t stride() const { return spec_.tiles > 1 ? spec_.row_width : width_; }
 
   std::string tile() const {
     if (spec_.tiles == 1) return "";
     return fill(R"(  const i64 tile = unit / count;
   if (tile >= ${N}) return;
   unit -= tile * count;
-  p0 += tile * ${W};
-  out += tile * ${W};
+  const i64 column = ${COLUMN};
+  p0 += column;
+  out += column;
   partials += tile * num_partials * ${W};
   counters += tile * num_partials;
 )",
-                {{"N", spec_.tiles}, {"W", width_}});
+                {{"N", spec_.tiles}, {"W", width_}, {"COLUMN", tile_column()}});
+  }
+
+  // Where a tile begins: the last one ends with the row.
+  std::string tile_column() const {
+    if (width_ * spec_.tiles == stride()) return "tile * " + std::to_string(width_);
+    return fill("tile * ${X} / ${GAPS} * 4", {{"X", (stride() - width_) / 4}, {"GAPS", spec_.tiles - 1}});
   }
 
   // One accumulator array (a scalar for values of width 1), and for maxima where each came from.

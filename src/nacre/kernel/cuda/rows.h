@@ -30,8 +30,10 @@ struct ReduceSpec {
   const RowProgram* tail = nullptr;
   EdgeSide side;
   // Wide rows in column tiles, tile after tile, so that what is gathered at one time fits the cache: the program is one
-  // tile wide, operand 0 and the result have rows of `tiles` times that.
+  // tile wide, operand 0 and the result have rows of `row_width`. Tiles that are wider than their share overlap, and
+  // both write the same there; they begin at multiples of 4 columns then.
   int tiles = 1;
+  int64_t row_width = 0;  // with tiles
   // Neither changes a bit of the result; 0: by rule.
   int batch = 0;       // rows in flight
   int min_blocks = 0;  // blocks a multiprocessor must hold: bounds the registers

@@ -143,6 +143,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) typed_product(
       }
     }
   };
+#if MASKED
+  if (steps == 0) {  // none of the run's vertices has a row of any type
+    clear(sums);
+    write(run.begin);
+    return;
+  }
+#endif
 #if RESIDENT
   for (int s = 0; s < SLICES; ++s) copy_matrix(matrix, base + s * MATRIX * 4, s * DEPTH, n0, tid);
 #endif
@@ -151,16 +158,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) typed_product(
     if (s < steps) copy(s);
     copies_end();
   }
-  // With a resident matrix, tile after tile of the run; the copies run ahead across tiles.
+  // With a resident matrix, tile after tile of the run; the copies run ahead across tiles. A tile has a slice at least:
+  // where it might have none, the compiler waits for each product before it begins the next.
   const int of_tile = RESIDENT ? SLICES : steps;
   int step = 0;
   do {
     clear(sums);
-    for (int slice = 0; slice < of_tile; ++slice, ++step) {
+    int slice = 0;
+    do {
       const float* a = shared + RING + step % STAGES * STAGE;
       const float* b = RESIDENT ? shared + slice * MATRIX : a + A_FLOATS;
       add_slice(sums, a, b, wm, wn, [&] { if (step + STAGES - 1 < steps) copy(step + STAGES - 1); });
-    }
+      ++step;
+    } while (++slice < of_tile);
     slices_end();
     write(run.begin + (RESIDENT ? (step / SLICES - 1) * BM : 0));
   } while (RESIDENT && step < steps);
