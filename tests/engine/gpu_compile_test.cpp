@@ -13,6 +13,7 @@
 #include "support/op_cases.h"
 #include "support/random_graphs.h"
 #include "support/run_plan.h"
+#include "support/tail.h"
 
 namespace nacre::test {
 namespace {
@@ -146,13 +147,21 @@ TEST(GpuSources, OfTensorCoresCompile) {
     sources.add(cuda::typed_product(what));
   }
   EXPECT_FALSE(cuda::fits(cuda::TypedProduct{2000, 256, 0, shared, true})) << "a matrix larger than the memory";
+  Tail tail(256);
+  tail.store(tail.apply(MicroOp::relu, tail.apply(MicroOp::add, tail.root(), tail.load(1))), 2);
+  for (const int64_t types : {7, 32}) {
+    const cuda::TypedProduct what = {100, 256, types, shared, false, &tail.program()};
+    ASSERT_TRUE(cuda::fits(what));
+    sources.add(cuda::typed_product(what));
+  }
+  EXPECT_FALSE(cuda::fits(cuda::TypedProduct{100, 256, 0, shared, false, &tail.program()})) << "not by slot";
   sources.add(cuda::typed_grad({256, 256, shared}));
   sources.add(cuda::typed_grad({100, 47, shared}));
   cuda::TypedSum sum = {.width = 47, .scaled = true};
   sum.length = 48;
   sources.add(cuda::typed_sum(sum));
-  EXPECT_EQ(sources.size(), 7U);
-  sources.expect_compile(7);
+  EXPECT_EQ(sources.size(), 9U);
+  sources.expect_compile(9);
 }
 
 // Of rows that are read often and do not fit the cache.

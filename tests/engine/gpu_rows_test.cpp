@@ -147,8 +147,8 @@ struct Trained {
   std::map<std::string, std::vector<double>> want;
 };
 
-// Typed products on tensor cores take as many rows as fill the device. Rows of no whole number of vectors, vertices of
-// few types and of none.
+// Typed products on tensor cores take as many rows as fill the device, and with them the product of the vertices' own
+// rows and what follows. Rows of no whole number of vectors, vertices of few types and of none.
 TEST_F(GpuRowsTest, TensorCoresAgree) {
   test_gpu_options().precision = GemmType::tf32;
   const int64_t vertices = device_plugin()->devices()[0].multiprocessors * 140;
@@ -163,9 +163,10 @@ TEST_F(GpuRowsTest, TensorCoresAgree) {
     options.hidden = hidden;
     options.out_dim = 47;
     const Trained trained(options, blocks, 19, 0.2);
-    for (const int64_t keep_sums : {int64_t{0}, int64_t{1} << 30}) {
-      SCOPED_TRACE(testing::Message() << "hidden " << hidden << ", kept up to " << keep_sums);
-      PlanOptions how = {.keep_sums = keep_sums};
+    for (const auto& [keep_sums, join] :
+         {std::pair{int64_t{0}, false}, {int64_t{1} << 30, false}, {int64_t{1} << 30, true}}) {
+      SCOPED_TRACE(testing::Message() << "hidden " << hidden << ", kept up to " << keep_sums << ", joined " << join);
+      PlanOptions how = {.keep_sums = keep_sums, .join_products = {1, 256, join}};
       for (const char* op : {"typed_matmul", "typed_matmul_t", "typed_weight_grad"}) {
         for (const char* layer : {"0", "1", "2"}) {
           if (std::string(op) == "typed_matmul_t" && *layer == '0') continue;

@@ -59,6 +59,23 @@ TEST(TypedOrders, OnlyWhatStepsWalkStaysInDeviceMemory) {
   }
 }
 
+// One more product among those by type, and what follows it, against a product of its own.
+TEST(TypedOrders, ProductsThatJoinThemAgree) {
+  for (const BlocksInput& input : block_inputs(92, 2)) {
+    SCOPED_TRACE(input.name);
+    const Dfg dfg = rgcn(input.blocks);
+    const ref::Bindings bindings = rounded_to_float(model_bindings(dfg, input.blocks, 18));
+    ref::Interpreter reference(dfg, input.blocks);
+    reference.run(bindings, kStep);
+    for (const std::string end : {"dst", "src"}) {
+      PlanOptions options = by_ends(dfg, input.blocks, "dst", end);
+      options.join_products = {1, 0, true};
+      const Outputs outputs = run_plan(dfg, input.blocks, bindings, kStep, options, 2);
+      for (const auto& [name, node] : dfg.outputs()) expect_close(outputs.at(name), reference.value(node), name);
+    }
+  }
+}
+
 TEST(TypedOrders, SumsTakenOnceHaveTheBitsOfThoseOfAStep) {
   for (const BlocksInput& input : block_inputs(91, 2)) {
     SCOPED_TRACE(input.name);

@@ -40,6 +40,31 @@ TEST(TailProduct, IsTakenFromASumWithTheRoot) {
   EXPECT_FALSE(take_product(program).has_value());
 }
 
+TEST(TailProduct, IsTakenFromASumThatIsAddedToTheRoot) {
+  Tail t(kWidth);
+  const int root = t.root();
+  const int bias = t.parameter(kBias);
+  const int biased = t.apply(MicroOp::add, t.product(MicroOp::gemm, kX, kW), bias);
+  t.store(t.apply(MicroOp::add, root, biased), kResult);
+  RowProgram program = t.program();
+  const auto factor = take_product(program);
+  ASSERT_TRUE(factor.has_value());
+  EXPECT_EQ(factor->x, kX);
+  EXPECT_FALSE(has_products(program));
+  ASSERT_EQ(count(program, MicroOp::add), 1);
+  const auto sum =
+      std::find_if(program.code.begin(), program.code.end(), [](const Micro& m) { return m.op == MicroOp::add; });
+  EXPECT_EQ(sum->a, root);
+  EXPECT_EQ(sum->b, bias);
+
+  Tail twice(kWidth);
+  const int read_twice = twice.apply(MicroOp::add, twice.product(MicroOp::gemm, kX, kW), twice.parameter(kBias));
+  twice.store(twice.apply(MicroOp::add, twice.root(), read_twice), kResult);
+  twice.store(read_twice, kMask);
+  RowProgram stays = twice.program();
+  EXPECT_FALSE(take_product(stays).has_value());
+}
+
 void expect_stays(const Tail& tail) {
   RowProgram program = tail.program();
   EXPECT_FALSE(take_product(program).has_value());

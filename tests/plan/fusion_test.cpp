@@ -300,6 +300,30 @@ TEST(Fusion, ProductsThatAreAddedShareAKernel) {
   EXPECT_TRUE(none_joined({.join_products = {1, 64}})) << "too many columns";
 }
 
+// The product of the vertices' own rows is one more of those by type, and what follows runs on their sum.
+TEST(Fusion, ProductsByTypeTakeTheOneThatIsAddedToThem) {
+  ModelOptions options = usual("rgcn", 3);
+  const auto plan = [&](PlanOptions how) {
+    how.keep_sums = int64_t{1} << 40;
+    how.choices = choosing(plan_model(options), "dst").choices;
+    return plan_model(options, how);
+  };
+  const PlannedModel apart = plan({.join_products = {1}}), joined = plan({.join_products = {1, 0, true}});
+  SCOPED_TRACE(plan_text(joined.plan, joined.blocks));
+  const auto by_type = kernels_of(joined.plan, KernelKind::typed_reduce);
+  ASSERT_GE(by_type.size(), 3U) << "at least each layer's";
+  for (const Kernel* k : by_type) {
+    RowProgram tail = k->tail;
+    EXPECT_TRUE(take_product(tail) && !has_products(tail)) << "its product can be taken out";
+    EXPECT_FALSE(joined.plan.stored[static_cast<size_t>(k->root)]) << "what nobody else reads";
+  }
+  EXPECT_EQ(joined.plan.kernels.size() + by_type.size(), apart.plan.kernels.size());
+  for (const Kernel& k : apart.plan.kernels) EXPECT_FALSE(k.kind == KernelKind::typed_reduce && !k.tail.empty());
+  // Where sums are not in memory, how the products are computed is not known yet.
+  const Plan not_kept = plan_model(options, {.join_products = {1, 0, true}}).plan;
+  for (const Kernel* k : kernels_of(not_kept, KernelKind::typed_reduce)) EXPECT_TRUE(k->tail.empty());
+}
+
 // The sum of what a kernel without a tail and a product computed: the product comes second.
 TEST(Fusion, SumsJoinAProductThatCanWait) {
   const PlannedModel m = plan_model(usual("rgcn", 3), choosing(plan_model(usual("rgcn", 3)), "src"));

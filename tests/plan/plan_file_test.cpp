@@ -64,7 +64,7 @@ PlanOptions full_options() {
   how.tables = {{"typed_matmul@layers.1.weight", "src-id=64,edge-type=1"}, {"with \"quotes\" and \\", "edge-id=1"}};
   how.keep_sums = 11;
   how.vertex_factors = true;
-  how.join_products = {13, 14};
+  how.join_products = {13, 14, true};
   return how;
 }
 

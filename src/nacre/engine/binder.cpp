@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
@@ -17,10 +18,11 @@ using cpu::Direction;
 
 constexpr int64_t kFloat = sizeof(float);
 
-// Rows of a product computed before their tail runs: the block must still be in the second-level cache.
 // Of a matrix rearranged for products; what follows it begins a cache line.
 int64_t packed_floats(int64_t n, int64_t k) { return (cpu::gemm_packed_size(n, k) + 15) / 16 * 16; }
 
+// Rows computed before their tail runs: the block must still be in the second-level cache.
+constexpr int64_t kPairSumRows = 64;
 int64_t matmul_block_rows(int64_t width) { return std::clamp<int64_t>(65536 / std::max<int64_t>(1, width), 16, 512); }
 
 }  // namespace
@@ -134,7 +136,8 @@ KernelNeeds Binder::needs(const Kernel& k) const {
       if (k.kind == KernelKind::typed_reduce && node(k.args[0]).type.space.is_pair()) {
         const Dims& matrix = node(k.args[1]).type.dims;
         const int64_t products = rows(k.args[0]) * width(k.root);
-        return {cpu::typed_rows_scratch(matrix[0], matrix[1]),
+        const int64_t of_tail = tail == nullptr ? 0 : kPairSumRows * width(k.root) + cpu::scratch_floats(*tail);
+        return {std::max(cpu::typed_rows_scratch(matrix[0], matrix[1]), of_tail),
                 (products + cpu::typed_rows_workspace(*by_type(k), matrix[0], matrix[1])) * kFloat};
       }
       const auto view = views_.typed(graph(k), k.direction);
@@ -378,7 +381,7 @@ std::function<void()> Binder::bind_typed(const Kernel& k, const cpu::Scratch& sc
   return [a, view] { cpu::typed_weight_grad(a); };
 }
 
-// Products of the pairs' rows, then their sum over the pairs of each vertex.
+// Products of the pairs' rows, then their sum over the pairs of each vertex, and what follows on that.
 std::function<void()> Binder::bind_pair_products(const Kernel& k, const cpu::Scratch& scratch, float* products) const {
   const auto rows_of = by_type(k);
   const int64_t width_out = width(k.root);
@@ -393,17 +396,22 @@ std::function<void()> Binder::bind_pair_products(const Kernel& k, const cpu::Scr
   a.workspace = products + rows(k.args[0]) * width_out;
   a.scratch = scratch;
   const PairIndex& pairs = graph(k).pairs(k.direction == cpu::Direction::by_dst ? End::dst : End::src);
-  return [a, rows_of, &pairs, width_out, out = f32(k.root), vertices = rows(k.root)] {
+  std::optional<cpu::BoundProgram> tail;
+  if (!k.tail.empty()) tail = bound(k.tail);
+  return [a, rows_of, &pairs, width_out, tail, out = stored_root(k), vertices = rows(k.root)] {
     cpu::typed_rows(a);
-    parallel_for(vertices, 64, [&](int64_t b, int64_t e) {
+    parallel_for(vertices, kPairSumRows, [&](int64_t b, int64_t e) {
+      float* mine = a.scratch.data + thread_index() * a.scratch.per_thread;
+      float* tile = out != nullptr ? out + b * width_out : mine;
       for (int64_t v = b; v < e; ++v) {
-        float* sum = out + v * width_out;
+        float* sum = tile + (v - b) * width_out;
         std::fill_n(sum, width_out, 0.0F);
         for (int64_t i = pairs.vertex_ptr[v]; i < pairs.vertex_ptr[v + 1]; ++i) {
           const float* row = a.out + static_cast<int64_t>(pairs.pair[i]) * width_out;
           for (int64_t c = 0; c < width_out; ++c) sum[c] += row[c];
         }
       }
+      if (tail) cpu::map_rows_serial(*tail, b, e, tile, mine + kPairSumRows * width_out);
     });
   };
 }

@@ -29,6 +29,22 @@ bool sum_from_root(const RowProgram& program, int reg) {
   return plain_sum(m) && (sum_from_root(program, m.a) || sum_from_root(program, m.b));
 }
 
+// The only reader of a register, if it is a sum; otherwise null.
+const Micro* sum_of(const RowProgram& program, int reg) {
+  if (uses(program, reg) != 1) return nullptr;
+  const auto reader =
+      std::find_if(program.code.begin(), program.code.end(), [&](const Micro& m) { return m.a == reg || m.b == reg; });
+  return plain_sum(*reader) ? &*reader : nullptr;
+}
+
+int other_term(const Micro& sum, int reg) { return sum.a == reg ? sum.b : sum.a; }
+
+// The register is a term of a sum, of sums if need be, of which the root is one too.
+bool added_to_root(const RowProgram& program, int reg) {
+  const Micro* sum = sum_of(program, reg);
+  return sum != nullptr && (sum_from_root(program, other_term(*sum, reg)) || added_to_root(program, sum->out));
+}
+
 }  // namespace
 
 std::optional<RowFactor> take_product(RowProgram& tail) {
@@ -36,12 +52,10 @@ std::optional<RowFactor> take_product(RowProgram& tail) {
     const Micro product = tail.code[i];
     if (product.op != MicroOp::gemm && product.op != MicroOp::gemm_t) continue;
     const int load = written_by(tail, product.a);
-    if (load < 0 || tail.code[static_cast<size_t>(load)].op != MicroOp::load || uses(tail, product.out) != 1) continue;
-    const auto sum = std::find_if(tail.code.begin(), tail.code.end(),
-                                  [&](const Micro& m) { return m.a == product.out || m.b == product.out; });
-    if (!plain_sum(*sum)) continue;
-    const int other = sum->a == product.out ? sum->b : sum->a;
-    if (!sum_from_root(tail, other)) continue;
+    if (load < 0 || tail.code[static_cast<size_t>(load)].op != MicroOp::load || !added_to_root(tail, product.out))
+      continue;
+    const Micro* sum = sum_of(tail, product.out);
+    const int other = other_term(*sum, product.out);
     const RowFactor factor = {tail.operands[static_cast<size_t>(tail.code[static_cast<size_t>(load)].operand)],
                               tail.operands[static_cast<size_t>(product.operand)], product.op == MicroOp::gemm_t};
     const int result = sum->out;

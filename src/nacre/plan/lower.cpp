@@ -287,7 +287,8 @@ class Lowering {
   }
 
   // ---- joining
-  // A product that the tail of another only adds to it is computed there: it never reaches memory.
+  // A product that the tail of another only adds to it is computed there, and so is one that is added to products by
+  // type: it never reaches memory.
   void join_products() {
     for (size_t k = 0; k < plan_.kernels.size(); ++k) {
       const JoinedProducts& which = plan_.options.join_products;
@@ -303,14 +304,17 @@ class Lowering {
     for (const NodeRef in : dfg_[sum].inputs) {
       const int from = kernel_of(in);
       if (inlined(in) || from < 0 || static_cast<size_t>(from) >= to || !joinable(owner(in), sum, to)) continue;
-      const Kernel before = plan_.kernels[to];
-      const std::vector<NodeRef> moved = plan_.kernels[static_cast<size_t>(from)].nodes;
-      move_nodes(moved, from, static_cast<int>(to));
-      RowProgram tail = tail_program(plan_.kernels[to], nullptr);
-      if (take_product(tail)) return true;
-      plan_.kernels[to] = before;
-      plan_.kernels[static_cast<size_t>(from)].nodes = moved;
-      for (const NodeRef v : moved) kernel_of_[static_cast<size_t>(v)] = from;
+      Kernel& term = plan_.kernels[static_cast<size_t>(from)];
+      Kernel joined = plan_.kernels[term.kind == KernelKind::matmul ? to : static_cast<size_t>(from)];
+      joined.nodes = term.nodes;
+      joined.nodes.insert(joined.nodes.end(), plan_.kernels[to].nodes.begin(), plan_.kernels[to].nodes.end());
+      std::sort(joined.nodes.begin(), joined.nodes.end());  // operands before their readers
+      RowProgram tail = tail_program(joined, nullptr);
+      if (!take_product(tail) || has_products(tail)) continue;
+      for (const NodeRef v : term.nodes) kernel_of_[static_cast<size_t>(v)] = static_cast<int>(to);
+      term.nodes.clear();
+      plan_.kernels[to] = std::move(joined);
+      return true;
     }
     return false;
   }
@@ -319,11 +323,19 @@ class Lowering {
   bool joinable(NodeRef product, NodeRef sum, size_t to) const {
     const Kernel& kernel = plan_.kernels[static_cast<size_t>(kernel_of(product))];
     const Kernel& target = plan_.kernels[to];
-    if (kernel.kind != KernelKind::matmul || kernel.root != product || kernel.once != target.once) return false;
+    if (kernel.root != product || kernel.once != target.once) return false;
+    if (kernel.kind != KernelKind::matmul && !joinable_by_type(kernel, target)) return false;
     if (!an_.same_rows(dfg_[product].type.space, dfg_[target.root].type.space)) return false;
     const auto alone = [&](NodeRef v) { return owner(v) == product && !an_.is_result(v); };
     return std::all_of(kernel.nodes.begin(), kernel.nodes.end(), alone) &&
            readers(product) == std::vector<NodeRef>{sum} && kernel.nodes.size() + target.nodes.size() < kMaxTail;
+  }
+
+  // All of one shape, so that they can follow one another.
+  bool joinable_by_type(const Kernel& kernel, const Kernel& target) const {
+    return plan_.options.join_products.typed && kernel.kind == KernelKind::typed_reduce &&
+           dfg_[kernel.args[0]].type.space.is_pair() && kernel.transpose == target.transpose &&
+           dfg_[kernel.args[1]].type.dims == dfg_[target.args[1]].type.dims;
   }
 
   // ---- programs
@@ -420,7 +432,7 @@ class Lowering {
     }
     for (const Kernel& k : plan_.kernels) {
       // Kinds without a tail always write their root; so does a kernel that has nothing but its root.
-      if (!takes_tail(k.kind)) plan_.stored[static_cast<size_t>(k.root)] = 1;
+      if (!takes_tail(k.kind) && k.tail.empty()) plan_.stored[static_cast<size_t>(k.root)] = 1;
       if (k.second >= 0) plan_.stored[static_cast<size_t>(k.second)] = 1;
     }
   }

@@ -80,6 +80,7 @@ struct Kernel {
 struct JoinedProducts {
   int64_t rows = 0;
   int64_t columns = 0;
+  bool typed = false;  // a product and those by type (typed_reduce, of sums in memory) too
   friend bool operator==(const JoinedProducts&, const JoinedProducts&) = default;
 };
 

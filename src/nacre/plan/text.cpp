@@ -84,7 +84,8 @@ json options_object(const PlanOptions& o) {
           {"keep_sums", o.keep_sums},
           {"recompute", o.recompute},
           {"vertex_factors", o.vertex_factors},
-          {"join_products", {o.join_products.rows, o.join_products.columns}}};
+          {"join_products", {o.join_products.rows, o.join_products.columns}},
+          {"join_typed", o.join_products.typed}};
 }
 
 PlanOptions options_of(const json& j, const std::string& where) {
@@ -101,7 +102,7 @@ PlanOptions options_of(const json& j, const std::string& where) {
     o.recompute = j.value("recompute", std::set<std::string>());
     o.vertex_factors = j.value("vertex_factors", false);
     const auto joined = j.value("join_products", std::array<int64_t, 2>{});
-    o.join_products = {joined[0], joined[1]};
+    o.join_products = {joined[0], joined[1], j.value("join_typed", false)};
     for (const auto& [kernel, table] : o.tables) PartitionTable::parse(table);
   } catch (const json::exception&) {
     throw UserError(where, "has damaged options", "write the plan again with nacre plan --output FILE");

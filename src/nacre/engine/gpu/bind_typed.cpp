@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "nacre/base/error.h"
+#include "nacre/engine/gpu/rows_parts.h"
 
 namespace nacre {
 namespace {
@@ -56,6 +57,9 @@ struct Reduce {
   GpuPairs::Sum sum;
   const float* weights;
   float* result;
+  // Of a tail that adds a product of the vertices' own rows: that product, and what is left.
+  std::optional<RowFactor> own = {};
+  RowProgram tail = {};
 };
 
 Reduce reduce_of(const GpuKernel& k) {
@@ -75,6 +79,8 @@ Reduce reduce_of(const GpuKernel& k) {
   r.sum.what.width = r.in;
   r.sum.what.bf16 = r.p.bf16;
   r.sum.x = static_cast<const float*>(k.pointer(k.kernel.args[0]));
+  r.tail = k.kernel.tail;
+  r.own = take_product(r.tail);
   return r;
 }
 
@@ -112,7 +118,7 @@ void reduce_wide(const GpuKernel& k, Reduce& r, StepList& steps) {
 
 // Sums over pairs that are in memory: on tensor cores all types of a vertex in one product, read by slot.
 cuda::TypedProduct by_slot(const GpuKernel& k, const Reduce& r) {
-  return {r.in, r.out, r.w.types, k.context.device().info().shared_bytes};
+  return {r.in, r.out, r.w.types, k.context.device().info().shared_bytes, false, r.own ? &r.tail : nullptr};
 }
 
 bool products_by_slot(const GpuKernel& k, const Reduce& r) {
@@ -124,11 +130,20 @@ bool products_by_slot(const GpuKernel& k, const Reduce& r) {
 void add_products_by_slot(const GpuKernel& k, const Reduce& r, const float* sums, StepList& steps) {
   const cuda::TypedProduct what = by_slot(k, r);
   const float* matrices = matrices_of(steps, r.w, r.weights, r.transpose);
+  const float* own = nullptr;
+  if (r.own) {
+    const auto* w = static_cast<const float*>(k.pointer(r.own->w));
+    own = matrices_of(steps, {1, r.w.k, r.w.n}, w, r.own->transpose);
+  }
   if (steps.sizing()) return;
   const GpuPairs::Slots slots = r.pairs.slots(cuda::tile_of(what).rows());
   steps.launch(cuda::typed_product(what), slots.num_runs * cuda::column_blocks(what), [&] {
     LaunchArgs a;
     a.add(sums).add(slots.pair).add(matrices).add(r.result).add(slots.vertex).add(slots.runs);
+    if (r.own) {
+      a.add(k.context.step()).add(k.pointer(r.own->x)).add(own);
+      add_operands(a, k, r.tail);
+    }
     return a;
   });
 }
@@ -393,10 +408,23 @@ Step bind_typed(const GpuKernel& k, void* workspace) {
 
 void add_typed_reduce(const GpuKernel& k, StepList& steps) {
   Reduce r = reduce_of(k);
-  if (r.pairs.num_pairs() == 0) return steps.zero(r.result, r.pairs.vertices() * r.out * 4);
-  if (k.node(k.kernel.args[0]).type.space.is_pair()) return reduce_pairs(k, r, steps);
-  r.pairs.prepare(k, steps, k.kernel.args[2], r.sum);
-  reduce_sums(k, r, steps);
+  const RowProgram& tail = k.kernel.tail;
+  const bool of_pairs = k.node(k.kernel.args[0]).type.space.is_pair();
+  // A tail that the products' kernel does not run is a pass over their sums.
+  const bool apart = !tail.empty() && !(of_pairs && r.own && r.pairs.num_pairs() > 0 && products_by_slot(k, r));
+  if (apart) {
+    r.own.reset();
+    if (!k.stored(k.kernel.root)) r.result = steps.carve.floats(r.pairs.vertices() * r.out);
+  }
+  if (r.pairs.num_pairs() == 0) {
+    steps.zero(r.result, r.pairs.vertices() * r.out * 4);
+  } else if (of_pairs) {
+    reduce_pairs(k, r, steps);
+  } else {
+    r.pairs.prepare(k, steps, k.kernel.args[2], r.sum);
+    reduce_sums(k, r, steps);
+  }
+  if (apart && !steps.sizing()) steps.then(bind_tail(k, tail, {r.result, false}));
 }
 
 void add_typed_weight_grad(const GpuKernel& k, StepList& steps) {

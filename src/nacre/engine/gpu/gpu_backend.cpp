@@ -62,7 +62,8 @@ class GpuBackend : public Backend {
     });
   }
   JoinedProducts joined_products() const override {
-    return {rows_of_whole_products(*context_), cuda::kWidestRowProduct};
+    const int64_t rows = rows_of_whole_products(*context_);
+    return {rows, cuda::kWidestRowProduct, rows > 0};
   }
   KernelNeeds needs(const Executor& executor, const Kernel& kernel) override {
     return family_of(kernel, executor.plan().dfg).needs({*context_, executor, kernel});

@@ -3,14 +3,12 @@
 #include <algorithm>
 
 #include "nacre/kernel/cuda/defines.h"
+#include "nacre/kernel/cuda/product_tail.h"
 #include "nacre/kernel/cuda/rows_text.h"
 
 namespace nacre::cuda {
 namespace {
 
-constexpr int kGroup = 4;      // threads that share a row of the result, as the hardware deals it out
-constexpr int kVector = 2;     // neighbouring columns of a thread
-constexpr int64_t kLine = 32;  // floats that one prefetch brings
 constexpr int kTall = kRowsOfBlock[0], kSmall = kRowsOfBlock[1];
 constexpr int64_t kFewSlices = 4;
 
@@ -65,59 +63,28 @@ ${COPY}  };
     if (s < steps) copy(s);
     copies_end();
   }
-${SETUP}  int at = 0;
+${SETUP}  int done = 0;
   for (i64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     clear(sums);
-${PREFETCH}    for (int slice = 0; slice < SLICES; ++slice, ++at) {
-      const float* a = shared + at % STAGES * STAGE;
-      add_slice(sums, a, a + A_FLOATS, warp * 16, 0, [&] { if (at + STAGES - 1 < steps) copy(at + STAGES - 1); });
+${PREFETCH}    for (int slice = 0; slice < SLICES; ++slice, ++done) {
+      const float* a = shared + done % STAGES * STAGE;
+      add_slice(sums, a, a + A_FLOATS, warp * 16, 0, [&] { if (done + STAGES - 1 < steps) copy(done + STAGES - 1); });
     }
     slices_end();
-    // Lane l of a warp has columns 2 · (l % 4) and the next of every eight, in rows l / 4 and 8 more.
-    const int lane = tid % ${G};
-    const u32 mask = group_mask<${G}>();
-    float* sh = shared + TAIL + tid / ${G} * ${SH};
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const i64 pos0 = tile * BM + warp * 16 + half * 8 + tid % 32 / ${G};
-      if (pos0 >= rows) continue;
-      float root[N_TILES * 2];
-#pragma unroll
-      for (int s = 0; s < N_TILES * 2; ++s) root[s] = sums[0][s / 2][half * 2 + s % 2] * CUT_OFF;
-${TAIL}    }
-  }
+${TAIL}  }
 }
 )";
 
 std::string number(int64_t x) { return std::to_string(x); }
 
-ProgramText tail_text(const RowProduct& what) {
-  return {*what.tail, {.lanes = kGroup, .vector = kVector, .root = "root"}};
-}
-
-// The rows of a tile that the tail will read, on their way while the products run. A tail that reads them across rows
-// of memory finds them all the same.
-std::string prefetch_text(const RowProgram& tail) {
-  std::string text;
-  for (const Micro& m : tail.code) {
-    if (m.op != MicroOp::load) continue;
-    const int64_t width = tail.widths[static_cast<size_t>(m.out)];
-    if (width < kVector * kGroup) continue;
-    text += fill(R"(for (int i = tid; i < BM * ${L}; i += THREADS) {
-  const i64 row = tile * BM + i / ${L};
-  if (row < rows) asm volatile("prefetch.global.L2 [%0];" ::"l"(p${P} + row * ${W} + i % ${L} * ${LINE}));
-}
-)",
-                 {{"L", parts(width, kLine)}, {"P", m.operand}, {"W", width}, {"LINE", kLine}});
-  }
-  return text;
-}
+// Of a tail's row in its tile.
+constexpr const char* kRow = "const i64 pos0 = tile * BM + ${AT};\nif (pos0 >= rows) continue;\n";
 
 }  // namespace
 
 MmaTile tile_of(const RowProduct& what) {
   MmaTile tile{what.rows / 16, 1, 1, static_cast<int>(parts(what.n, 8))};
-  const int64_t tail = tail_text(what).shared_floats() * tile.threads() / kGroup;
+  const int64_t tail = ProductTail(*what.tail).shared_floats(tile.threads());
   const int64_t stage = (tile.rows() + tile.columns()) * kLdAlong;
   if (what.rows == kTall) {
     set_stages(tile, stage, tail, what.shared_bytes, 2);
@@ -137,14 +104,14 @@ int rows_of_block(const RowProduct& what) {
 }
 
 bool fits(const RowProduct& what) {
-  return what.n > 0 && what.n <= kWidestRowProduct && what.n % kVector == 0 && !what.k.empty() && what.k.size() <= 2 &&
-         std::all_of(what.k.begin(), what.k.end(), [](int64_t k) { return k > 0; }) && !has_products(*what.tail) &&
-         vector_limit(*what.tail) == 4 && tile_of(what).stages >= 2;
+  return what.n > 0 && what.n <= kWidestRowProduct && !what.k.empty() && what.k.size() <= 2 &&
+         std::all_of(what.k.begin(), what.k.end(), [](int64_t k) { return k > 0; }) &&
+         ProductTail::fits(*what.tail, what.n) && tile_of(what).stages >= 2;
 }
 
 Source row_product(const RowProduct& what) {
   const MmaTile tile = tile_of(what);
-  const ProgramText tail = tail_text(what);
+  const ProductTail tail(*what.tail);
   std::string params, copy;
   int64_t slices = 0;
   for (size_t i = 0; i < what.k.size(); ++i) {
@@ -169,16 +136,13 @@ Source row_product(const RowProduct& what) {
   Source s;
   s.name = "row_product";
   s.text = tile_text(tile) + defines({{"N", what.n}, {"SLICES", slices}, {"STAGE", tile.stage_bytes / 4}}) +
-           defines({{"TAIL", tile.stages * tile.stage_bytes / 4}}) +
            defines({{"A_ROW", kLdAlong}, {"A_DEPTH", 1}, {"B_COLUMN", kLdAlong}, {"B_DEPTH", 1}}) +
            mma_text(tile, false) + slices_text() + kCopies +
            fill(kKernel, {{"PARAMS", params + operand_params(*what.tail, "p")},
                           {"COPY", copy},
                           {"SETUP", indent(tail.setup(), 1)},
-                          {"PREFETCH", indent(prefetch_text(*what.tail), 2)},
-                          {"G", kGroup},
-                          {"SH", tail.shared_floats()},
-                          {"TAIL", indent(tail.body(false), 3)}});
+                          {"PREFETCH", indent(tail.prefetch(kRow), 2)},
+                          {"TAIL", indent(tail.body(kRow, tile.stages * tile.stage_bytes / 4), 2)}});
   s.threads = tile.threads();
   s.shared_bytes = tile.shared_bytes;
   return s;

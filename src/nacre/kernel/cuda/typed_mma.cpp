@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "nacre/kernel/cuda/defines.h"
+#include "nacre/kernel/cuda/product_tail.h"
+#include "nacre/kernel/cuda/rows_text.h"
 
 namespace nacre::cuda {
 namespace {
@@ -30,8 +32,9 @@ constexpr const char* kRun = R"(
 struct Run { u32 type, begin, end, types; };
 )";
 
-// Slices of the rows and of the matrix follow one another through a ring of stages; with slots, through the types. A
-// RESIDENT matrix stands before the ring, which only rows go through.
+// Slices of the rows and of the matrix follow one another through a ring of stages; with slots, through the types and
+// then (OWN) through what the position's own row adds. A RESIDENT matrix stands before the ring, which only rows go
+// through.
 //
 // Where the architecture has them (WGMMA), products of four warps read both slices from shared memory: rows of 128
 // bytes whose 16-byte words are exchanged by the low bits of the row, as the hardware expects them.
@@ -45,10 +48,15 @@ constexpr const char* kProduct = R"(
 #define COPIES ((BM + APART - 1) / APART)
 #define KEPT (COPIES <= 8)
 #define MATRIX_APART (THREADS / (DEPTH / 4))
-INLINE u32 row_of(const u32* map, u32 position, u32 end, int slot) {
+#if OWN
+#define OWN_AT(type, vertex) (slot == SLOTS ? vertex : type)
+#else
+#define OWN_AT(type, vertex) (type)
+#endif
+INLINE u32 row_of(const u32* map, const u32* own, u32 position, u32 end, int slot) {
   if (position >= end) return NO_ROW;
 #if SLOTS
-  return __ldg(map + (i64)position * SLOTS + slot);
+  return __ldg(OWN && slot == SLOTS ? own + position : map + (i64)position * SLOTS + slot);
 #else
   return map ? __ldg(map + position) : position;
 #endif
@@ -66,19 +74,19 @@ INLINE void copy_matrix(const float* w, u32 to, int k0, int n0, int tid) {
 }
 extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) typed_product(
     const float* __restrict__ x, const u32* __restrict__ map_in, const float* __restrict__ w, float* __restrict__ out,
-    const u32* __restrict__ map_out, const Run* __restrict__ runs) {
+    const u32* __restrict__ map_out, const Run* __restrict__ runs${PARAMS}) {
   extern __shared__ __align__(1024) float shared[];
   const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
   const int n0 = (int)(blockIdx.x % COLUMN_BLOCKS) * BN;
   const Run run = runs[blockIdx.x / COLUMN_BLOCKS];
   const float* matrix = w + (i64)run.type * (N * W_LD);
 #if MASKED
-  u32 types = run.types;
+  u32 types = run.types | (OWN ? 1u << SLOTS : 0u);
   const int steps = __popc(types) * SLICES;
 #elif RESIDENT
   const int steps = (int)((run.end - run.begin + BM - 1) / BM) * SLICES;
 #else
-  const int steps = (SLOTS ? SLOTS : 1) * SLICES;
+  const int steps = (SLOTS ? SLOTS + OWN : 1) * SLICES;
 #endif
 
   // Rows of a thread's copies: kept for all slices where they are few.
@@ -100,29 +108,31 @@ extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) typed_product(
     const u32 first = run.begin + (RESIDENT ? step / SLICES * BM : 0);
     if (KEPT && k0 == 0) {
 #pragma unroll
-      for (int i = 0; i < COPIES; ++i) row[i] = row_of(map_in, first + tid / ACROSS + i * APART, run.end, slot);
+      for (int i = 0; i < COPIES; ++i) row[i] = row_of(map_in, map_out, first + tid / ACROSS + i * APART, run.end, slot);
     }
     const u32 stage = base + (RING + step % STAGES * STAGE) * 4;
     const int k = tid % ACROSS * V;
     const bool inside = K % DEPTH == 0 || k0 + k < K;
-    const float* part = inside ? x + k0 + k : x;
+    const float* rows = OWN_AT(x, own);
+    const float* part = inside ? rows + k0 + k : rows;
     const u32 to = stage + place(tid / ACROSS, k) * 4;
     constexpr int at_once = KEPT ? COPIES : 2;
 #pragma unroll (at_once)
     for (int i = 0; i < COPIES; ++i) {
-      const u32 from = KEPT ? row[KEPT ? i : 0] : row_of(map_in, first + tid / ACROSS + i * APART, run.end, slot);
+      const u32 from = KEPT ? row[KEPT ? i : 0] : row_of(map_in, map_out, first + tid / ACROSS + i * APART, run.end, slot);
       const bool has = inside && from != NO_ROW;
       if (BM % APART == 0 || tid / ACROSS + i * APART < BM) {
         copy_async<V>(to + i * (APART * PITCH * 4), part + (i64)(has ? from : 0u) * K, has);
       }
     }
 #if !RESIDENT
-    copy_matrix(matrix + (i64)slot * (N * W_LD), stage + A_FLOATS * 4, k0, n0, tid);
+    copy_matrix(OWN_AT(matrix + (i64)slot * (N * W_LD), own_matrix), stage + A_FLOATS * 4, k0, n0, tid);
 #endif
   };
 
   float sums[M_TILES][N_TILES][4];
   const int wm = warp / WARPS_N * (M_TILES * 16), wn = warp % WARPS_N * (N_TILES * 8);
+#if !OWN
   const auto write = [&](u32 first) {
 #pragma unroll
     for (int i = 0; i < M_TILES * 2; ++i) {
@@ -143,7 +153,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) typed_product(
       }
     }
   };
-#if MASKED
+#endif
+#if MASKED && !OWN
   if (steps == 0) {  // none of the run's vertices has a row of any type
     clear(sums);
     write(run.begin);
@@ -158,22 +169,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) typed_product(
     if (s < steps) copy(s);
     copies_end();
   }
-  // With a resident matrix, tile after tile of the run; the copies run ahead across tiles. A tile has a slice at least:
+${SETUP}  // With a resident matrix, tile after tile of the run; the copies run ahead across tiles. A tile has a slice at least:
   // where it might have none, the compiler waits for each product before it begins the next.
   const int of_tile = RESIDENT ? SLICES : steps;
-  int step = 0;
+  int done = 0;
   do {
     clear(sums);
-    int slice = 0;
+${PREFETCH}    int slice = 0;
     do {
-      const float* a = shared + RING + step % STAGES * STAGE;
+      const float* a = shared + RING + done % STAGES * STAGE;
       const float* b = RESIDENT ? shared + slice * MATRIX : a + A_FLOATS;
-      add_slice(sums, a, b, wm, wn, [&] { if (step + STAGES - 1 < steps) copy(step + STAGES - 1); });
-      ++step;
+      add_slice(sums, a, b, wm, wn, [&] { if (done + STAGES - 1 < steps) copy(done + STAGES - 1); });
+      ++done;
     } while (++slice < of_tile);
     slices_end();
-    write(run.begin + (RESIDENT ? (step / SLICES - 1) * BM : 0));
-  } while (RESIDENT && step < steps);
+#if OWN
+${TAIL}#else
+    write(run.begin + (RESIDENT ? (done / SLICES - 1) * BM : 0));
+#endif
+  } while (RESIDENT && done < steps);
 }
 )";
 
@@ -361,25 +375,53 @@ int64_t column_blocks(const TypedProduct& what) { return parts(what.n, what.slot
 
 MmaTile tile_of(const TypedProduct& what) {
   MmaTile tile = tile_of_columns(parts(what.n, column_blocks(what)));
-  const int64_t matrix = what.resident ? tile.columns() : 0;
-  set_stages(tile, (tile.rows() + tile.columns() - matrix) * kLdAlong, parts(what.k, kDepth) * matrix * kLdAlong,
-             what.shared_bytes, what.resident ? kResidentStages : 0);
+  int64_t fixed = 0, staged = tile.columns();
+  if (what.resident) {
+    fixed = parts(what.k, kDepth) * tile.columns() * kLdAlong;
+    staged = 0;
+  } else if (what.tail != nullptr) {
+    tile = {8, 1, 1, static_cast<int>(parts(what.n, 8))};  // whole rows in a warp
+    fixed = ProductTail(*what.tail).shared_floats(tile.threads());
+  }
+  set_stages(tile, (tile.rows() + staged) * kLdAlong, fixed, what.shared_bytes, what.resident ? kResidentStages : 0);
   return tile;
 }
 
-bool fits(const TypedProduct& what) { return tile_of(what).stages >= (what.resident ? kResidentStages : 2); }
+bool fits(const TypedProduct& what) {
+  if (what.tail != nullptr && (what.slots == 0 || what.n > kWidest || !ProductTail::fits(*what.tail, what.n)))
+    return false;
+  return tile_of(what).stages >= (what.resident ? kResidentStages : 2);
+}
 
 Source typed_product(const TypedProduct& what) {
   const MmaTile tile = tile_of(what);
+  const bool own = what.tail != nullptr;
+  // Of a tail's row in its tile.
+  const char* row =
+      "const u32 position = run.begin + ${AT};\nif (position >= run.end) continue;\n"
+      "const i64 pos0 = __ldg(map_out + position);\n";
+  std::string params, setup, prefetch, body;
+  if (own) {
+    const ProductTail tail(*what.tail);
+    params = ",\n    const u64* step, const float* own, const float* own_matrix" + operand_params(*what.tail, "p");
+    setup = tail.setup();
+    prefetch = tail.prefetch(row);
+    body = tail.body(row, 0);
+  }
   return source("typed_product",
                 tile_text(tile) +
                     defines({{"K", what.k}, {"N", what.n}, {"V", copied_at_once(what.k)}, {"SLOTS", what.slots}}) +
                     defines({{"COLUMN_BLOCKS", column_blocks(what)}, {"STAGE", tile.stage_bytes / 4}}) +
                     defines({{"SLICES", parts(what.k, kDepth)}, {"W_LD", matrix_ld(what.k)}}) +
                     defines({{"RESIDENT", what.resident ? 1 : 0}, {"RING", tile.fixed_bytes / 4}}) +
-                    defines({{"MASKED", what.slots > 0 && what.slots <= kMostMasked ? 1 : 0}}) +
+                    defines({{"MASKED", what.slots > 0 && what.slots + (own ? 1 : 0) <= kMostMasked ? 1 : 0}}) +
+                    defines({{"OWN", own ? 1 : 0}}) +
                     defines({{"A_ROW", kLdAlong}, {"A_DEPTH", 1}, {"B_COLUMN", kLdAlong}, {"B_DEPTH", 1}}) +
-                    mma_text(tile, false) + slices_text() + kRun + kProduct,
+                    mma_text(tile, false) + slices_text() + kRun +
+                    fill(kProduct, {{"PARAMS", params},
+                                    {"SETUP", indent(setup, 1)},
+                                    {"PREFETCH", indent(prefetch, 2)},
+                                    {"TAIL", indent(body, 2)}}),
                 tile.threads(), tile.shared_bytes);
 }
 

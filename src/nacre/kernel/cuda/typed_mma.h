@@ -4,6 +4,7 @@
 
 #include "nacre/kernel/cuda/mma.h"
 #include "nacre/kernel/cuda/source.h"
+#include "nacre/kernel/program.h"
 
 namespace nacre::cuda {
 
@@ -22,6 +23,9 @@ struct TypedProduct {
   int64_t shared_bytes = 0;  // that a block may have
   // A block keeps its columns of the matrix in shared memory: for long runs, which read it once.
   bool resident = false;
+  // By slot: a position's own row, times a matrix of its own, is one more product of the sum, and the tail runs on that
+  // while it is in registers (product_tail.h).
+  const RowProgram* tail = nullptr;
 };
 // False where not even two stages fit.
 bool fits(const TypedProduct& what);
@@ -29,7 +33,8 @@ MmaTile tile_of(const TypedProduct& what);
 int64_t column_blocks(const TypedProduct& what);
 // typed_product(x, map_in or null, w, out, map_out or null, runs): positions of runs (of at most
 // tile.rows() unless the matrix is resident), one a block and column block. Maps give the row of a position (map_in: of
-// slot position · slots + type), null: its own number; kNoRow: a row of zeros.
+// slot position · slots + type), null: its own number; kNoRow: a row of zeros. With a tail, `out` is not used and
+// further ones follow: step, rows by map_out and their matrix, the tail's operands.
 Source typed_product(const TypedProduct& what);
 
 // Σ over positions of one type of x[map_x]ᵀ · g[map_g], [k, n].
