@@ -175,6 +175,7 @@ TEST(GpuSources, OfColumnTilesCompile) {
   }
   EXPECT_GE(sources.with("const i64 column = tile * 64;"), 1U);
   EXPECT_GE(sources.with("const i64 column = tile * 12 / 1 * 4;"), 1U) << "tiles of 52 of 100 columns";
+  EXPECT_GE(sources.with("p0 += tile * 64;"), 1U) << "which are read from a copy";
   sources.expect_compile(4);
 }
 

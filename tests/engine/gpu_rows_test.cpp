@@ -50,10 +50,11 @@ TEST_F(GpuRowsTest, ColumnTilesAgree) {
                       {"gcn", "gcn_weighted", "sage_mean", "sage_sum", "gin"}, 128);
 }
 
-TEST_F(GpuRowsTest, ColumnTilesThatOverlapAgree) {
+// Tiles that overlap and are read from a copy, a row that is one tile, tiles of one line each.
+TEST_F(GpuRowsTest, ColumnTilesOfOtherWidthsAgree) {
   test_gpu_options().cache_bytes = 1024;
   const Graph graph = typed_weighted_graph({.vertices = 90, .edges = 90 * 70, .hub_edges = 200, .seed = 4});
-  for (const int64_t width : {100, 140}) expect_models_agree(graph, {"gcn_weighted", "sage_mean"}, width);
+  for (const int64_t width : {100, 140, 40, 96}) expect_models_agree(graph, {"gcn_weighted", "sage_mean"}, width);
 }
 
 TEST_F(GpuRowsTest, LongRowsAgree) {

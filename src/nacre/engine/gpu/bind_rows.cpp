@@ -7,6 +7,7 @@
 #include "nacre/engine/gpu/epilogue.h"
 #include "nacre/engine/gpu/function_key.h"
 #include "nacre/engine/gpu/rows_parts.h"
+#include "nacre/engine/gpu/typed_parts.h"
 #include "nacre/engine/gpu/weights_parts.h"
 
 namespace nacre {
@@ -115,7 +116,8 @@ RowProgram spmm_program(const GpuKernel& g, int64_t width) {
 // them does.
 struct ColumnTiles {
   int count;
-  int64_t width;  // of one
+  int64_t width;      // of one
+  int64_t pitch = 0;  // of a copy's (ReduceSpec::tile_pitch); 0: they are read where they lie
 };
 
 ColumnTiles column_tiles(const GpuKernel& g) {
@@ -126,11 +128,14 @@ ColumnTiles column_tiles(const GpuKernel& g) {
   const int64_t cache = g.context.options().cache_bytes;
   const bool narrow = g.narrow(g.kernel.args[0]);
   if (read * width * (narrow ? 2 : 4) <= (cache > 0 ? cache : g.context.device().info().l2_bytes)) return whole;
-  // Half a warp's vectors of 4; those of the last columns overlap where that does not come out even.
-  constexpr int64_t kWide = 64;
   if (!narrow && width % 4 == 0) {
-    const int64_t tiles = (width + kWide - 1) / kWide;
-    return {static_cast<int>(tiles), (width / 4 + tiles - 1) / tiles * 4};
+    // What counts is how many lines of memory a row's tiles touch: two each, or one where two would not come out even.
+    constexpr int64_t kLine = 32, kLines = 2 * kLine;
+    if (width % kLine == 0 && width % kLines != 0) return {static_cast<int>(width / kLine), kLine};
+    const int64_t tiles = (width + kLines - 1) / kLines;
+    // Rows that begin anywhere in a line have tiles in one line more: worth a copy, which is read this often.
+    const bool copied = tiles > 1 && width % kLine != 0;
+    return {static_cast<int>(tiles), (width / 4 + tiles - 1) / tiles * 4, copied ? kLines : 0};
   }
   for (int tiles = static_cast<int>(std::max<int64_t>(1, width / 48)); tiles > 1; --tiles) {
     if (width % tiles == 0 && width / tiles <= 128 && width / tiles % (narrow ? 8 : 2) == 0) {
@@ -188,6 +193,7 @@ auto with_reduction(const GpuKernel& g, const F& use) {
   cuda::ReduceSpec spec = reduce_spec(g, program, static_cast<int>(program.widths.size()) - 1, side);
   spec.tiles = tiles.count;
   spec.row_width = g.width(g.kernel.root);
+  spec.tile_pitch = tiles.pitch;
   if (tiles.count > 1) {
     spec.tail = nullptr;  // runs over the finished rows
     spec.store = true;
@@ -213,22 +219,50 @@ int64_t hidden_bytes(const Reduction& r) {
   return hidden ? aligned(g.rows(g.kernel.root) * g.width(g.kernel.root) * 4) : 0;
 }
 
+int64_t copy_bytes(const Reduction& r) {
+  return r.spec.tile_pitch > 0 ? r.g.rows(r.g.kernel.args[0]) * r.spec.tiles * r.spec.tile_pitch * 4 : 0;
+}
+
+// The tiles of the rows that are gathered, each from a line of memory on.
+Step copy_tiles(const Reduction& r, float* to) {
+  const GpuKernel& g = r.g;
+  const cuda::ReduceSpec& spec = r.spec;
+  const int64_t width = spec.program->widths[0];
+  StepList steps(g.context, nullptr, false);
+  for (int tile = 0; tile < spec.tiles; ++tile) {
+    RowCopy copy{{width, false, {1, spec.row_width}, {1, spec.tiles * spec.tile_pitch}}};
+    copy.x = static_cast<const float*>(g.pointer(g.kernel.args[0])) + cuda::tile_column(spec, tile);
+    copy.out = to + tile * spec.tile_pitch;
+    copy.count = g.rows(g.kernel.args[0]);
+    add_copy(steps, copy);
+  }
+  return steps.finish(nullptr);
+}
+
 Step bind_rows_reduction(Reduction r, void* workspace) {
   const GpuKernel& g = r.g;
   const int64_t hidden = hidden_bytes(r);
-  char* weights = static_cast<char*>(workspace) + hidden;
+  char* copied = static_cast<char*>(workspace) + hidden;
+  char* weights = copied + copy_bytes(r);
   char* rest = weights + weight_bytes(g);
   Step first;
+  if (g.kernel.kind == KernelKind::spmm) {
+    for (const NodeRef o : r.spec.program->operands) r.operands.push_back(g.pointer(o));
+  }
+  if (copy_bytes(r) > 0) {
+    first = copy_tiles(r, reinterpret_cast<float*>(copied));
+    r.operands[0] = copied;
+  }
   if (weights_in_order(g)) {
     void* ordered = weights;
     const NodeRef value = g.kernel.args[1];
     if (constant_edges(g, value)) {
       ordered = kept_edges(g, value, order_of(g)).memory.get();
-      first = order_kept_edges(g, value, order_of(g));
+      first = then(first, order_kept_edges(g, value, order_of(g)));
     } else {
-      first = order_edges(g, value, g.context.edge_ids(rows_view(g)), g.graph().num_edges(), ordered);
+      first = then(first, order_edges(g, value, g.context.edge_ids(rows_view(g)), g.graph().num_edges(), ordered));
     }
-    r.operands = {g.pointer(g.kernel.args[0]), ordered};
+    r.operands[1] = ordered;
   }
   if (r.spec.tiles == 1 || g.kernel.tail.empty()) return then(first, bind_reduce(r, rest));
   const NodeRef to = g.stored(g.kernel.root) ? g.kernel.root : landing_of(r);
@@ -342,8 +376,9 @@ KernelNeeds needs(const GpuKernel& g) {
     }
     case KernelKind::reduce:
     case KernelKind::spmm:
-      n.workspace_bytes = with_reduction(
-          g, [](const Reduction& r) { return hidden_bytes(r) + weight_bytes(r.g) + reduce_workspace(r); });
+      n.workspace_bytes = with_reduction(g, [](const Reduction& r) {
+        return hidden_bytes(r) + copy_bytes(r) + weight_bytes(r.g) + reduce_workspace(r);
+      });
       return n;
     default:
       g.context.row_ptr(rows_view(g));

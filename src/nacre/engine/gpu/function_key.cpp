@@ -4,7 +4,7 @@ namespace nacre {
 
 // A member more, and these say so: it must be added below.
 static_assert(sizeof(Micro) == 56 && sizeof(Space) == 16 && sizeof(cuda::EdgeSide) == 16 &&
-              sizeof(cuda::ReduceSpec) == 64);
+              sizeof(cuda::ReduceSpec) == 72);
 
 FunctionKey& FunctionKey::add(const RowProgram& program) {
   add(program.domain.kind).add(program.operands.size());
@@ -25,7 +25,7 @@ FunctionKey& FunctionKey::add(const cuda::ReduceSpec& spec) {
   if (spec.tail != nullptr) add(*spec.tail);
   const cuda::EdgeSide& side = spec.side;
   add(side.rows_at_dst).add(side.edge_ids).add(side.row_vertex).add(side.wide_offsets).add(side.mean_degree);
-  return add(spec.tiles).add(spec.row_width).add(spec.batch).add(spec.min_blocks);
+  return add(spec.tiles).add(spec.row_width).add(spec.tile_pitch).add(spec.batch).add(spec.min_blocks);
 }
 
 }  // namespace nacre

@@ -12,6 +12,7 @@ namespace {
 using cpu::Reduce;
 
 constexpr int kThreads = 128;
+constexpr int64_t kUnit = 4;  // columns at multiples of which overlapping tiles begin
 
 constexpr const char* kStructs = R"(
 struct Segment { u32 row; int partial; int split; int unused; i64 begin, end; };
@@ -50,6 +51,12 @@ int lanes_of(const ReduceSpec& spec) {
 
 MicroOp common(const ReduceSpec& spec) { return spec.side.rows_at_dst ? MicroOp::load_dst : MicroOp::load_src; }
 
+// Floats between rows of what is gathered in tiles; 0: it is not.
+int64_t gathered_stride(const ReduceSpec& spec) {
+  if (spec.tiles == 1) return 0;
+  return spec.tile_pitch > 0 ? spec.tiles * spec.tile_pitch : spec.row_width;
+}
+
 // Slots that a row of ordinary length keeps busy.
 int slots_for(const ReduceSpec& spec, int lanes, int batch) {
   int slots = 1;
@@ -71,7 +78,7 @@ class ReduceText {
         program_(*spec.program, {.lanes = lanes_,
                                  .batch = batch_,
                                  .vector = most_,
-                                 .strides = {spec.tiles > 1 ? spec.row_width : 0},
+                                 .strides = {gathered_stride(spec)},
                                  .common = common(spec)}),
         tail_(spec.tail == nullptr ? empty_ : *spec.tail, {.lanes = lanes_,
                                                            .vector = most_,
@@ -81,7 +88,8 @@ class ReduceText {
                                                            .root = "acc"}),
         held_(slots_of(width_, lanes_, most_)) {
     NACRE_CHECK(spec.tiles == 1 || (spec.tail == nullptr && !spec.argmax && !thin_), "a reduction that has no tiles");
-    NACRE_CHECK(spec.tiles == 1 || width_ * spec.tiles == stride() || (width_ % 4 == 0 && stride() % 4 == 0),
+    NACRE_CHECK(spec.tiles > 1 || spec.tile_pitch == 0, "a copy of tiles where there are none");
+    NACRE_CHECK(spec.tiles == 1 || width_ * spec.tiles == stride() || (width_ % kUnit == 0 && stride() % kUnit == 0),
                 "tiles that overlap begin at multiples of 4");
   }
 
@@ -154,7 +162,7 @@ ${FINISH}}
   }
 
   bool max() const { return spec_.reduce == Reduce::max; }
-  // Floats between rows of the result and, with tiles, of what is gathered.
+  // Floats between rows of the result.
   int64_t stride() const { return spec_.tiles > 1 ? spec_.row_width : width_; }
 
   std::string tile() const {
@@ -163,18 +171,22 @@ ${FINISH}}
   if (tile >= ${N}) return;
   unit -= tile * count;
   const i64 column = ${COLUMN};
-  p0 += column;
+  p0 += ${FROM};
   out += column;
   partials += tile * num_partials * ${W};
   counters += tile * num_partials;
 )",
-                {{"N", spec_.tiles}, {"W", width_}, {"COLUMN", tile_column()}});
+                {{"N", spec_.tiles}, {"W", width_}, {"COLUMN", tile_column()}, {"FROM", tile_start()}});
   }
 
+  std::string tile_start() const {
+    return spec_.tile_pitch > 0 ? "tile * " + std::to_string(spec_.tile_pitch) : "column";
+  }
   // Where a tile begins: the last one ends with the row.
   std::string tile_column() const {
     if (width_ * spec_.tiles == stride()) return "tile * " + std::to_string(width_);
-    return fill("tile * ${X} / ${GAPS} * 4", {{"X", (stride() - width_) / 4}, {"GAPS", spec_.tiles - 1}});
+    return fill("tile * ${X} / ${GAPS} * ${UNIT}",
+                {{"X", (stride() - width_) / kUnit}, {"GAPS", spec_.tiles - 1}, {"UNIT", kUnit}});
   }
 
   // One accumulator array (a scalar for values of width 1), and for maxima where each came from.
@@ -386,6 +398,12 @@ for (int c = 0; c < ${C}; ++c) {
 };
 
 }  // namespace
+
+int64_t tile_column(const ReduceSpec& spec, int tile) {
+  const int64_t width = spec.program->widths[static_cast<size_t>(spec.value)];
+  if (width * spec.tiles == spec.row_width) return tile * width;
+  return tile * ((spec.row_width - width) / kUnit) / (spec.tiles - 1) * kUnit;
+}
 
 int reduce_batch(const ReduceSpec& spec) {
   return is_thin(spec) ? 1 : batch_for(*spec.program, lanes_of(spec), vector_of_spec(spec), common(spec));

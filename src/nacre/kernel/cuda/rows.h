@@ -33,12 +33,14 @@ struct ReduceSpec {
   // tile wide, operand 0 and the result have rows of `row_width`. Tiles that are wider than their share overlap, and
   // both write the same there; they begin at multiples of 4 columns then.
   int tiles = 1;
-  int64_t row_width = 0;  // with tiles
+  int64_t row_width = 0;   // with tiles
+  int64_t tile_pitch = 0;  // > 0: columns from one tile of operand 0 to the next, in rows of nothing but tiles
   // Neither changes a bit of the result; 0: by rule.
   int batch = 0;       // rows in flight
   int min_blocks = 0;  // blocks a multiprocessor must hold: bounds the registers
 };
-int reduce_batch(const ReduceSpec& spec);  // by rule
+int64_t tile_column(const ReduceSpec& spec, int tile);  // where it begins: the last one ends with the row
+int reduce_batch(const ReduceSpec& spec);               // by rule
 // Entries of a row that are worth a group of threads of their own.
 int64_t reduce_shortest_piece(const ReduceSpec& spec);
 
