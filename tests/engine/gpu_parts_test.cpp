@@ -41,7 +41,7 @@ TEST(GpuParts, FunctionsAreKnownByAllTheirTextDependsOn) {
   cuda::ReduceSpec spec;
   spec.program = &program;
   spec.value = 1;
-  std::vector<cuda::ReduceSpec> specs(15, spec);
+  std::vector<cuda::ReduceSpec> specs(17, spec);
   specs[1].value = 0;
   specs[2].reduce = cpu::Reduce::mean;
   specs[3].store = false;
@@ -56,11 +56,33 @@ TEST(GpuParts, FunctionsAreKnownByAllTheirTextDependsOn) {
   specs[12].tiles = 2;
   specs[13].batch = 2;
   specs[14].min_blocks = 8;
+  specs[15].row_width = 12;
+  specs[16].tile_pitch = 64;
   for (const cuda::ReduceSpec& s : specs) EXPECT_TRUE(keys.insert(FunctionKey("reduce").add(s).bytes()).second);
   // What it is bound to does not.
   RowProgram elsewhere = program;
   elsewhere.operands = {8, 9};
   EXPECT_TRUE(keys.contains(FunctionKey("map").add(elsewhere).bytes()));
+}
+
+TEST(GpuParts, ColumnTilesCoverTheRow) {
+  for (const auto& [row, width] : {std::pair<int64_t, int64_t>{128, 64}, {100, 52}, {140, 48}, {68, 36}, {508, 64}}) {
+    RowProgram program;
+    program.widths = {width};
+    cuda::ReduceSpec spec;
+    spec.program = &program;
+    spec.value = 0;
+    spec.row_width = row;
+    spec.tiles = static_cast<int>((row + width - 1) / width);
+    int64_t covered = 0;
+    for (int tile = 0; tile < spec.tiles; ++tile) {
+      const int64_t begin = cuda::tile_column(spec, tile);
+      EXPECT_LE(begin, covered) << row << ": a gap before tile " << tile;
+      EXPECT_EQ(begin % 4, 0);
+      covered = begin + width;
+    }
+    EXPECT_EQ(covered, row);
+  }
 }
 
 TEST(GpuParts, ChunksCoverAllRowsEvenly) {

@@ -155,10 +155,11 @@ TEST_F(GpuRowsTest, TensorCoresAgree) {
   const int64_t vertices = device_plugin()->devices()[0].multiprocessors * 140;
   const Graph graph =
       typed_weighted_graph({.vertices = vertices, .edges = 4 * vertices, .hub_edges = 900, .types = 4, .seed = 7});
-  for (const int64_t hidden : {72, 30}) {
+  for (const int64_t hidden : {144, 30}) {
     const Blocks blocks = Blocks::full(graph, 3);
     ModelOptions options;
     options.model = "rgcn";
+    options.dropout = hidden == 144 ? 0.3 : 0;
     options.layers = 3;
     options.in_dim = 37;
     options.hidden = hidden;

@@ -324,6 +324,21 @@ TEST(Fusion, ProductsByTypeTakeTheOneThatIsAddedToThem) {
   for (const Kernel* k : kernels_of(not_kept, KernelKind::typed_reduce)) EXPECT_TRUE(k->tail.empty());
 }
 
+// A product that others read too, or that is a result, stays one of its own.
+TEST(Fusion, ProductsThatAreReadElsewhereStay) {
+  const Blocks blocks = Blocks::full(random_graphs(6).front().graph, 1);
+  for (const bool as_result : {false, true}) {
+    Net net;
+    const NodeRef x = net.input(v(0, {6}));
+    const NodeRef first = net.op(Op::matmul, {x, net.param(p({6, 8}))});
+    const NodeRef second = net.op(Op::matmul, {x, net.param(p({6, 8}))});
+    net.dfg.set_output("sum", net.op(Op::relu, {net.op(Op::add, {first, second})}));
+    if (as_result) net.dfg.set_output("second", second);
+    const Plan plan = make_plan(net.dfg, blocks, {.join_products = {1}});
+    EXPECT_EQ(std::count_if(plan.kernels.begin(), plan.kernels.end(), multiplies_in_tail), as_result ? 0 : 1);
+  }
+}
+
 // The sum of what a kernel without a tail and a product computed: the product comes second.
 TEST(Fusion, SumsJoinAProductThatCanWait) {
   const PlannedModel m = plan_model(usual("rgcn", 3), choosing(plan_model(usual("rgcn", 3)), "src"));

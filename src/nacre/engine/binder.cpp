@@ -21,7 +21,7 @@ constexpr int64_t kFloat = sizeof(float);
 // Of a matrix rearranged for products; what follows it begins a cache line.
 int64_t packed_floats(int64_t n, int64_t k) { return (cpu::gemm_packed_size(n, k) + 15) / 16 * 16; }
 
-// Rows computed before their tail runs: the block must still be in the second-level cache.
+// Rows of sums, and of products, computed before their tail runs: they must still be in the second-level cache.
 constexpr int64_t kPairSumRows = 64;
 int64_t matmul_block_rows(int64_t width) { return std::clamp<int64_t>(65536 / std::max<int64_t>(1, width), 16, 512); }
 

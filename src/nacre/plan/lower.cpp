@@ -305,18 +305,35 @@ class Lowering {
       const int from = kernel_of(in);
       if (inlined(in) || from < 0 || static_cast<size_t>(from) >= to || !joinable(owner(in), sum, to)) continue;
       Kernel& term = plan_.kernels[static_cast<size_t>(from)];
-      Kernel joined = plan_.kernels[term.kind == KernelKind::matmul ? to : static_cast<size_t>(from)];
+      const Kernel& target = plan_.kernels[to];
+      // Products by type stay what the kernel is made around; of two alike it is the later one.
+      Kernel joined = term.kind == KernelKind::typed_reduce ? term : target;
       joined.nodes = term.nodes;
-      joined.nodes.insert(joined.nodes.end(), plan_.kernels[to].nodes.begin(), plan_.kernels[to].nodes.end());
+      joined.nodes.insert(joined.nodes.end(), target.nodes.begin(), target.nodes.end());
       std::sort(joined.nodes.begin(), joined.nodes.end());  // operands before their readers
-      RowProgram tail = tail_program(joined, nullptr);
-      if (!take_product(tail) || has_products(tail)) continue;
+      const std::vector<char> read = read_outside(joined);
+      RowProgram tail = tail_program(joined, &read);
+      if (read[static_cast<size_t>(joined.root)] || !take_product(tail) || has_products(tail)) continue;
       for (const NodeRef v : term.nodes) kernel_of_[static_cast<size_t>(v)] = static_cast<int>(to);
       term.nodes.clear();
       plan_.kernels[to] = std::move(joined);
       return true;
     }
     return false;
+  }
+
+  // Nodes of the kernel that must be in memory: results, and what others read.
+  std::vector<char> read_outside(const Kernel& k) const {
+    std::vector<char> read(n_, 0);
+    for (const NodeRef v : k.nodes) {
+      const auto outside = [&](NodeRef c) {
+        const bool view = owner(c) == owner(v);  // listed because it is a result
+        return inlined(c) || view || std::find(k.nodes.begin(), k.nodes.end(), c) == k.nodes.end();
+      };
+      const std::vector<NodeRef> all = readers(v);
+      read[static_cast<size_t>(v)] = an_.is_result(v) || std::any_of(all.begin(), all.end(), outside) ? 1 : 0;
+    }
+    return read;
   }
 
   // Nothing else is computed by the product's kernel, and nobody else reads it.

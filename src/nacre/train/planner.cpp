@@ -50,9 +50,10 @@ std::optional<PlanOptions> named_options(const std::string& plan) {
 }
 
 std::string cache_key(const Dfg& dfg, const Blocks& blocks, const Backend& backend) {
+  const JoinedProducts joined = backend.joined_products();
   std::string key =
-      fmt::format("plan {} {} {}{} layers {}\n", kProfileVersion, machine_name(num_threads()), backend.name(),
-                  backend.joined_products().rows > 0 ? " joined" : "", blocks.num_layers());
+      fmt::format("plan {} {} {}{}{} layers {}\n", kProfileVersion, machine_name(num_threads()), backend.name(),
+                  joined.rows > 0 ? " joined" : "", joined.typed ? " by type" : "", blocks.num_layers());
   for (int l = 0; l < blocks.num_layers(); ++l) key += fmt::format("{:016x} ", blocks.layer(l).fingerprint());
   return key + "\n" + print_dfg(dfg);
 }

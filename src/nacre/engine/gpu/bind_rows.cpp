@@ -112,14 +112,14 @@ RowProgram spmm_program(const GpuKernel& g, int64_t width) {
   return p;
 }
 
-// Column tiles of a sum: where rows are read many times over but all of them together do not fit the cache, a tile of
-// them does.
 struct ColumnTiles {
   int count;
   int64_t width;      // of one
   int64_t pitch = 0;  // of a copy's (ReduceSpec::tile_pitch); 0: they are read where they lie
 };
 
+// Column tiles of a sum: where rows are read many times over but all of them together do not fit the cache, a tile of
+// them does.
 ColumnTiles column_tiles(const GpuKernel& g) {
   const int64_t width = g.width(g.kernel.root);
   const int64_t read = g.rows(g.kernel.args[0]);
@@ -134,7 +134,7 @@ ColumnTiles column_tiles(const GpuKernel& g) {
     if (width % kLine == 0 && width % kLines != 0) return {static_cast<int>(width / kLine), kLine};
     const int64_t tiles = (width + kLines - 1) / kLines;
     // Rows that begin anywhere in a line have tiles in one line more: worth a copy, which is read this often.
-    const bool copied = tiles > 1 && width % kLine != 0;
+    const bool copied = tiles > 1 && width % kLine != 0 && read * tiles * kLines * 4 <= copies_budget(g.context);
     return {static_cast<int>(tiles), (width / 4 + tiles - 1) / tiles * 4, copied ? kLines : 0};
   }
   for (int tiles = static_cast<int>(std::max<int64_t>(1, width / 48)); tiles > 1; --tiles) {

@@ -6,6 +6,8 @@
 #include "nacre/engine/gpu/bind_typed.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "nacre/base/error.h"
 #include "nacre/engine/gpu/rows_parts.h"
@@ -57,9 +59,8 @@ struct Reduce {
   GpuPairs::Sum sum;
   const float* weights;
   float* result;
-  // Of a tail that adds a product of the vertices' own rows: that product, and what is left.
-  std::optional<RowFactor> own = {};
-  RowProgram tail = {};
+  std::optional<RowFactor> own = {};  // a product of the vertices' own rows that the tail adds
+  RowProgram tail = {};               // without it
 };
 
 Reduce reduce_of(const GpuKernel& k) {
@@ -123,8 +124,9 @@ cuda::TypedProduct by_slot(const GpuKernel& k, const Reduce& r) {
 
 bool products_by_slot(const GpuKernel& k, const Reduce& r) {
   const cuda::TypedProduct what = by_slot(k, r);
-  return r.p.type == GemmType::tf32 && r.pairs.has_slots() && cuda::fits(what) &&
-         r.pairs.vertices() >= cuda::tile_of(what).rows() * k.context.device().info().multiprocessors;
+  if (r.p.type != GemmType::tf32 || !r.pairs.has_slots() || !cuda::fits(what)) return false;
+  // Fewer vertices do not fill the device. (A product was joined for blocks that do; those that do not are few.)
+  return r.own || r.pairs.vertices() >= cuda::tile_of(what).rows() * k.context.device().info().multiprocessors;
 }
 
 void add_products_by_slot(const GpuKernel& k, const Reduce& r, const float* sums, StepList& steps) {
@@ -408,14 +410,11 @@ Step bind_typed(const GpuKernel& k, void* workspace) {
 
 void add_typed_reduce(const GpuKernel& k, StepList& steps) {
   Reduce r = reduce_of(k);
-  const RowProgram& tail = k.kernel.tail;
   const bool of_pairs = k.node(k.kernel.args[0]).type.space.is_pair();
-  // A tail that the products' kernel does not run is a pass over their sums.
-  const bool apart = !tail.empty() && !(of_pairs && r.own && r.pairs.num_pairs() > 0 && products_by_slot(k, r));
-  if (apart) {
-    r.own.reset();
-    if (!k.stored(k.kernel.root)) r.result = steps.carve.floats(r.pairs.vertices() * r.out);
-  }
+  const bool whole = of_pairs && r.own && r.pairs.num_pairs() > 0 && products_by_slot(k, r);
+  // What the products' kernel does not do of the tail follows it.
+  const std::optional<RowFactor> own = whole ? std::nullopt : std::exchange(r.own, std::nullopt);
+  if (!whole && !k.stored(k.kernel.root)) r.result = steps.carve.floats(r.pairs.vertices() * r.out);
   if (r.pairs.num_pairs() == 0) {
     steps.zero(r.result, r.pairs.vertices() * r.out * 4);
   } else if (of_pairs) {
@@ -424,7 +423,18 @@ void add_typed_reduce(const GpuKernel& k, StepList& steps) {
     r.pairs.prepare(k, steps, k.kernel.args[2], r.sum);
     reduce_sums(k, r, steps);
   }
-  if (apart && !steps.sizing()) steps.then(bind_tail(k, tail, {r.result, false}));
+  if (whole || r.tail.empty()) return;
+  if (own) {
+    GemmShape shape;
+    shape.m = r.pairs.vertices();
+    shape.n = r.out;
+    shape.k = k.width(own->x);
+    shape.transpose_b = own->transpose;
+    shape.beta = 1;
+    shape.type = r.p.bf16 ? GemmType::tf32 : r.p.type;  // f32 as it lies
+    steps.product(shape, {k.pointer(own->x), k.pointer(own->w), r.result, nullptr});
+  }
+  if (!steps.sizing()) steps.then(bind_tail(k, r.tail, {r.result, false}));
 }
 
 void add_typed_weight_grad(const GpuKernel& k, StepList& steps) {

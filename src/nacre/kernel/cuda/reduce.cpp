@@ -57,6 +57,23 @@ int64_t gathered_stride(const ReduceSpec& spec) {
   return spec.tile_pitch > 0 ? spec.tiles * spec.tile_pitch : spec.row_width;
 }
 
+// Where tiles begin: tile · units / gaps, in units. The last one ends with the row.
+struct TileColumns {
+  int64_t units, gaps = 1, unit = 1;
+  explicit TileColumns(const ReduceSpec& spec) : units(spec.program->widths[static_cast<size_t>(spec.value)]) {
+    const int64_t width = units;
+    if (width * spec.tiles == spec.row_width) return;
+    NACRE_CHECK(width % kUnit == 0 && spec.row_width % kUnit == 0, "tiles that overlap begin at multiples of 4");
+    units = (spec.row_width - width) / kUnit;
+    gaps = spec.tiles - 1;
+    unit = kUnit;
+  }
+  int64_t of(int64_t tile) const { return tile * units / gaps * unit; }
+  std::string text() const {
+    return fill("tile * ${N} / ${GAPS} * ${UNIT}", {{"N", units}, {"GAPS", gaps}, {"UNIT", unit}});
+  }
+};
+
 // Slots that a row of ordinary length keeps busy.
 int slots_for(const ReduceSpec& spec, int lanes, int batch) {
   int slots = 1;
@@ -89,8 +106,6 @@ class ReduceText {
         held_(slots_of(width_, lanes_, most_)) {
     NACRE_CHECK(spec.tiles == 1 || (spec.tail == nullptr && !spec.argmax && !thin_), "a reduction that has no tiles");
     NACRE_CHECK(spec.tiles > 1 || spec.tile_pitch == 0, "a copy of tiles where there are none");
-    NACRE_CHECK(spec.tiles == 1 || width_ * spec.tiles == stride() || (width_ % kUnit == 0 && stride() % kUnit == 0),
-                "tiles that overlap begin at multiples of 4");
   }
 
   RowSource make() const {
@@ -167,6 +182,7 @@ ${FINISH}}
 
   std::string tile() const {
     if (spec_.tiles == 1) return "";
+    const std::string from = spec_.tile_pitch > 0 ? "tile * " + std::to_string(spec_.tile_pitch) : "column";
     return fill(R"(  const i64 tile = unit / count;
   if (tile >= ${N}) return;
   unit -= tile * count;
@@ -176,17 +192,7 @@ ${FINISH}}
   partials += tile * num_partials * ${W};
   counters += tile * num_partials;
 )",
-                {{"N", spec_.tiles}, {"W", width_}, {"COLUMN", tile_column()}, {"FROM", tile_start()}});
-  }
-
-  std::string tile_start() const {
-    return spec_.tile_pitch > 0 ? "tile * " + std::to_string(spec_.tile_pitch) : "column";
-  }
-  // Where a tile begins: the last one ends with the row.
-  std::string tile_column() const {
-    if (width_ * spec_.tiles == stride()) return "tile * " + std::to_string(width_);
-    return fill("tile * ${X} / ${GAPS} * ${UNIT}",
-                {{"X", (stride() - width_) / kUnit}, {"GAPS", spec_.tiles - 1}, {"UNIT", kUnit}});
+                {{"N", spec_.tiles}, {"W", width_}, {"COLUMN", TileColumns(spec_).text()}, {"FROM", from}});
   }
 
   // One accumulator array (a scalar for values of width 1), and for maxima where each came from.
@@ -399,11 +405,7 @@ for (int c = 0; c < ${C}; ++c) {
 
 }  // namespace
 
-int64_t tile_column(const ReduceSpec& spec, int tile) {
-  const int64_t width = spec.program->widths[static_cast<size_t>(spec.value)];
-  if (width * spec.tiles == spec.row_width) return tile * width;
-  return tile * ((spec.row_width - width) / kUnit) / (spec.tiles - 1) * kUnit;
-}
+int64_t tile_column(const ReduceSpec& spec, int tile) { return TileColumns(spec).of(tile); }
 
 int reduce_batch(const ReduceSpec& spec) {
   return is_thin(spec) ? 1 : batch_for(*spec.program, lanes_of(spec), vector_of_spec(spec), common(spec));

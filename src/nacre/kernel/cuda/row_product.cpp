@@ -77,7 +77,7 @@ ${TAIL}  }
 
 std::string number(int64_t x) { return std::to_string(x); }
 
-// Of a tail's row in its tile.
+// The position of a row of a tile, as product_tail.h wants it.
 constexpr const char* kRow = "const i64 pos0 = tile * BM + ${AT};\nif (pos0 >= rows) continue;\n";
 
 }  // namespace

@@ -24,6 +24,8 @@ MmaTile tile_of_columns(int64_t columns) {
   return {2, 4, 4, static_cast<int>(parts(columns, 32))};
 }
 
+int fewest_stages(const TypedProduct& what) { return what.resident ? kResidentStages : 2; }
+
 // Where the slices of a gradient's second factor are turned, two in turn.
 int64_t turned_of(const MmaTile& tile) { return 2 * tile.columns() * kDepth; }
 
@@ -48,15 +50,16 @@ constexpr const char* kProduct = R"(
 #define COPIES ((BM + APART - 1) / APART)
 #define KEPT (COPIES <= 8)
 #define MATRIX_APART (THREADS / (DEPTH / 4))
+// After the types' slots comes the position's own.
 #if OWN
-#define OWN_AT(type, vertex) (slot == SLOTS ? vertex : type)
+#define BY_SLOT(of_type, own) (slot == SLOTS ? (own) : (of_type))
 #else
-#define OWN_AT(type, vertex) (type)
+#define BY_SLOT(of_type, own) (of_type)
 #endif
-INLINE u32 row_of(const u32* map, const u32* own, u32 position, u32 end, int slot) {
+INLINE u32 row_of(const u32* map, const u32* vertices, u32 position, u32 end, int slot) {
   if (position >= end) return NO_ROW;
 #if SLOTS
-  return __ldg(OWN && slot == SLOTS ? own + position : map + (i64)position * SLOTS + slot);
+  return __ldg(BY_SLOT(map + (i64)position * SLOTS + slot, vertices + position));
 #else
   return map ? __ldg(map + position) : position;
 #endif
@@ -81,8 +84,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) typed_product(
   const Run run = runs[blockIdx.x / COLUMN_BLOCKS];
   const float* matrix = w + (i64)run.type * (N * W_LD);
 #if MASKED
-  u32 types = run.types | (OWN ? 1u << SLOTS : 0u);
-  const int steps = __popc(types) * SLICES;
+  u32 types = run.types;
+  const int steps = (__popc(types) + OWN) * SLICES;
 #elif RESIDENT
   const int steps = (int)((run.end - run.begin + BM - 1) / BM) * SLICES;
 #else
@@ -98,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) typed_product(
 #if SLOTS
     if (k0 == 0) {
 #if MASKED
-      slot = __ffs(types) - 1;
+      slot = OWN && types == 0 ? SLOTS : __ffs(types) - 1;
       types &= types - 1;
 #else
       slot = step / SLICES;
@@ -113,7 +116,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) typed_product(
     const u32 stage = base + (RING + step % STAGES * STAGE) * 4;
     const int k = tid % ACROSS * V;
     const bool inside = K % DEPTH == 0 || k0 + k < K;
-    const float* rows = OWN_AT(x, own);
+    const float* rows = BY_SLOT(x, own);
     const float* part = inside ? rows + k0 + k : rows;
     const u32 to = stage + place(tid / ACROSS, k) * 4;
     constexpr int at_once = KEPT ? COPIES : 2;
@@ -126,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) typed_product(
       }
     }
 #if !RESIDENT
-    copy_matrix(OWN_AT(matrix + (i64)slot * (N * W_LD), own_matrix), stage + A_FLOATS * 4, k0, n0, tid);
+    copy_matrix(BY_SLOT(matrix + (i64)slot * (N * W_LD), own_matrix), stage + A_FLOATS * 4, k0, n0, tid);
 #endif
   };
 
@@ -383,20 +386,21 @@ MmaTile tile_of(const TypedProduct& what) {
     tile = {8, 1, 1, static_cast<int>(parts(what.n, 8))};  // whole rows in a warp
     fixed = ProductTail(*what.tail).shared_floats(tile.threads());
   }
-  set_stages(tile, (tile.rows() + staged) * kLdAlong, fixed, what.shared_bytes, what.resident ? kResidentStages : 0);
+  set_stages(tile, (tile.rows() + staged) * kLdAlong, fixed, what.shared_bytes, fewest_stages(what));
   return tile;
 }
 
 bool fits(const TypedProduct& what) {
-  if (what.tail != nullptr && (what.slots == 0 || what.n > kWidest || !ProductTail::fits(*what.tail, what.n)))
-    return false;
-  return tile_of(what).stages >= (what.resident ? kResidentStages : 2);
+  if (what.tail != nullptr) {
+    if (what.slots == 0 || what.resident || what.n > kWidest || !ProductTail::fits(*what.tail, what.n)) return false;
+  }
+  return tile_of(what).stages >= fewest_stages(what);
 }
 
 Source typed_product(const TypedProduct& what) {
   const MmaTile tile = tile_of(what);
   const bool own = what.tail != nullptr;
-  // Of a tail's row in its tile.
+  // As product_tail.h wants it.
   const char* row =
       "const u32 position = run.begin + ${AT};\nif (position >= run.end) continue;\n"
       "const i64 pos0 = __ldg(map_out + position);\n";
@@ -408,21 +412,20 @@ Source typed_product(const TypedProduct& what) {
     prefetch = tail.prefetch(row);
     body = tail.body(row, 0);
   }
-  return source("typed_product",
-                tile_text(tile) +
-                    defines({{"K", what.k}, {"N", what.n}, {"V", copied_at_once(what.k)}, {"SLOTS", what.slots}}) +
-                    defines({{"COLUMN_BLOCKS", column_blocks(what)}, {"STAGE", tile.stage_bytes / 4}}) +
-                    defines({{"SLICES", parts(what.k, kDepth)}, {"W_LD", matrix_ld(what.k)}}) +
-                    defines({{"RESIDENT", what.resident ? 1 : 0}, {"RING", tile.fixed_bytes / 4}}) +
-                    defines({{"MASKED", what.slots > 0 && what.slots + (own ? 1 : 0) <= kMostMasked ? 1 : 0}}) +
-                    defines({{"OWN", own ? 1 : 0}}) +
-                    defines({{"A_ROW", kLdAlong}, {"A_DEPTH", 1}, {"B_COLUMN", kLdAlong}, {"B_DEPTH", 1}}) +
-                    mma_text(tile, false) + slices_text() + kRun +
-                    fill(kProduct, {{"PARAMS", params},
-                                    {"SETUP", indent(setup, 1)},
-                                    {"PREFETCH", indent(prefetch, 2)},
-                                    {"TAIL", indent(body, 2)}}),
-                tile.threads(), tile.shared_bytes);
+  return source(
+      "typed_product",
+      tile_text(tile) + defines({{"K", what.k}, {"N", what.n}, {"V", copied_at_once(what.k)}, {"SLOTS", what.slots}}) +
+          defines({{"COLUMN_BLOCKS", column_blocks(what)}, {"STAGE", tile.stage_bytes / 4}}) +
+          defines({{"SLICES", parts(what.k, kDepth)}, {"W_LD", matrix_ld(what.k)}}) +
+          defines({{"RESIDENT", what.resident ? 1 : 0}, {"RING", tile.fixed_bytes / 4}}) +
+          defines({{"MASKED", what.slots > 0 && what.slots <= kMostMasked ? 1 : 0}}) + defines({{"OWN", own ? 1 : 0}}) +
+          defines({{"A_ROW", kLdAlong}, {"A_DEPTH", 1}, {"B_COLUMN", kLdAlong}, {"B_DEPTH", 1}}) +
+          mma_text(tile, false) + slices_text() + kRun +
+          fill(kProduct, {{"PARAMS", params},
+                          {"SETUP", indent(setup, 1)},
+                          {"PREFETCH", indent(prefetch, 2)},
+                          {"TAIL", indent(body, 2)}}),
+      tile.threads(), tile.shared_bytes);
 }
 
 MmaTile tile_of(const TypedGrad& what) {

@@ -27,14 +27,14 @@ struct TypedProduct {
   // while it is in registers (product_tail.h).
   const RowProgram* tail = nullptr;
 };
-// False where not even two stages fit.
+// False where not even two stages fit, or the tail's program is none that can run there.
 bool fits(const TypedProduct& what);
 MmaTile tile_of(const TypedProduct& what);
 int64_t column_blocks(const TypedProduct& what);
 // typed_product(x, map_in or null, w, out, map_out or null, runs): positions of runs (of at most
 // tile.rows() unless the matrix is resident), one a block and column block. Maps give the row of a position (map_in: of
-// slot position · slots + type), null: its own number; kNoRow: a row of zeros. With a tail, `out` is not used and
-// further ones follow: step, rows by map_out and their matrix, the tail's operands.
+// slot position · slots + type), null: its own number; kNoRow: a row of zeros. With a tail, `out` is not used,
+// map_out is not null, and further ones follow: step, rows by map_out and their matrix, the tail's operands.
 Source typed_product(const TypedProduct& what);
 
 // Σ over positions of one type of x[map_x]ᵀ · g[map_g], [k, n].
