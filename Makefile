@@ -28,7 +28,7 @@ configure_cuda = @grep -qs '^NACRE_CUDA:BOOL=ON' build/$(1)/CMakeCache.txt && [ 
 	cmake --preset $(1) -DNACRE_CUDA=ON -DCMAKE_CUDA_COMPILER=$(NVCC)
 compile = cmake --build --preset $(1) --parallel $(JOBS)
 
-.PHONY: help deps build demo test bench peers lint format asan tsan fuzz gpu-bundle gpu-test example install clean
+.PHONY: help deps build demo test bench peers lint format asan tsan fuzz kernels gpu-bundle gpu-test example install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,16 @@ tsan: deps ## fast tests under the thread sanitizer
 
 fuzz: deps ## replay the corpora, then fuzz each reader for FUZZ_SECONDS (60)
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
+
+kernels: deps ## compile every CUDA kernel that the tests can generate, for sm_80 and sm_90 (make test: some of them)
+ifeq ($(NVCC),)
+	@echo "no CUDA 13 toolkit (nvcc): there is no compiler for the kernels"
+else
+	$(call configure_cuda,release)
+	$(call compile,release) --target test_engine_gpu_compile
+	seq 0 3 | NACRE_COMPILE_ALL=1 GTEST_TOTAL_SHARDS=4 xargs -P $(JOBS) -I{} \
+	  env GTEST_SHARD_INDEX={} build/release/test_engine_gpu_compile --gtest_brief=1
+endif
 
 gpu-bundle: deps ## build/bundle: program, plug-in and GPU tests for a machine with a GPU
 ifeq ($(NVCC),)

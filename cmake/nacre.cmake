@@ -96,11 +96,12 @@ function(nacre_sanitize_lightly target)
   endif()
 endfunction()
 
-# nacre_precompile(TARGET [header …]): sanitized builds take what nearly every source includes, and the given headers, from a
-# precompiled header, one for all targets with the same flags. Other builds do not, so that a missing #include is seen.
+# nacre_precompile(TARGET [header …]): tests, and everything in sanitized builds, take what nearly every source includes, and
+# the given headers, from a precompiled header, one for all targets with the same flags. The rooms and the program do not, nor
+# do tests where ccache is used, so that a missing #include is seen.
 function(nacre_precompile target)
   # With ccache it would find nothing; clang's are bound to flags that fuzzers add later.
-  if(NACRE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  if((NACRE_SANITIZE OR target MATCHES "^test_") AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     # when the folder's list was read and the flags are known
     cmake_language(EVAL CODE "cmake_language(DEFER CALL nacre_precompile_now ${target} ${ARGN})")
   endif()
@@ -123,7 +124,9 @@ function(nacre_precompile_now target)
     endif()
     target_compile_features(${donor} PRIVATE cxx_std_20)
     target_compile_options(${donor} PRIVATE ${options})
-    target_link_options(${donor} PRIVATE -fsanitize=${NACRE_SANITIZE})
+    if(NACRE_SANITIZE)
+      target_link_options(${donor} PRIVATE -fsanitize=${NACRE_SANITIZE})
+    endif()
     target_precompile_headers(${donor} PRIVATE <algorithm> <atomic> <cmath> <cstring> <filesystem> <functional> <map>
       <memory> <mutex> <optional> <set> <span> <string> <unordered_map> <variant> <vector> ${ARGN})
   endif()
