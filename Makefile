@@ -86,7 +86,8 @@ ifeq ($(NVCC),)
 else
 	$(call configure_cuda,release)
 	$(call compile,release) --target test_engine_gpu_compile
-	seq 0 3 | NACRE_COMPILE_ALL=1 GTEST_TOTAL_SHARDS=4 xargs -P $(JOBS) -I{} \
+	@# the longest first
+	printf '%s\n' 1 3 2 0 | NACRE_COMPILE_ALL=1 GTEST_TOTAL_SHARDS=4 xargs -P $(JOBS) -I{} \
 	  env GTEST_SHARD_INDEX={} build/release/test_engine_gpu_compile --gtest_brief=1
 endif
 
