@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string>
+#include <thread>
 
 #include "device/gpu.h"
 #include "nacre/base/error.h"
@@ -117,6 +119,46 @@ TEST_F(KernelTest, AGraphRunsWhatWasRecorded) {
   EXPECT_EQ(y.values(), std::vector<float>(kCount, 7));
   EXPECT_EQ(c.values(), std::vector<float>(600, 0)) << "b was filled with zeros";
   EXPECT_THROW(device_->end_capture(), InternalError);
+}
+
+// A loader sends batches and notes points in time while the session records its evaluation.
+TEST_F(KernelTest, OtherThreadsGoOnWhileOneRecords) {
+  const DeviceFunction kernel = function(*device_, kAdd, "add");
+  constexpr int64_t kCount = 5000;
+  const DeviceArray<float> recorded(*device_, std::vector<float>(kCount, 1));
+  const DeviceArray<float> queued(*device_, std::vector<float>(kCount, 1));
+  device_->begin_capture();
+  add(*device_, kernel, recorded, 2, kCount);
+  std::vector<float> seen;
+  std::string error;
+  std::thread other([&] {
+    try {
+      const DeviceEvent before = device_->record();
+      add(*device_, kernel, queued, 5, kCount);
+      void* pinned = device_->allocate_pinned(64);
+      const DeviceArray<char> there(*device_, 64);
+      device_->upload_beside(there.data(), pinned, 64);
+      device_->wait_for(device_->copied());
+      device_->await(device_->record());
+      EXPECT_GE(device_->elapsed(before, device_->record()), 0);
+      device_->release_pinned(pinned);
+      GemmShape shape;
+      shape.m = shape.n = shape.k = 96;
+      device_->release_gemm(device_->prepare_gemm(shape, true));  // which records and times its candidates
+      seen = queued.values();
+    } catch (const std::exception& e) {
+      error = e.what();
+    }
+  });
+  other.join();
+  add(*device_, kernel, recorded, 2, kCount);
+  const LaunchGraph graph = device_->end_capture();
+  EXPECT_EQ(error, "");
+  EXPECT_EQ(seen, std::vector<float>(kCount, 6)) << "what another thread queued has run";
+  EXPECT_EQ(recorded.values(), std::vector<float>(kCount, 1)) << "recording runs nothing";
+  device_->replay(graph);
+  EXPECT_EQ(recorded.values(), std::vector<float>(kCount, 5));
+  EXPECT_EQ(queued.values(), std::vector<float>(kCount, 6)) << "what another thread queued is not in the graph";
 }
 
 TEST_F(KernelTest, AnEmptyGraphRuns) {

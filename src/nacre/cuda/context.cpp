@@ -42,6 +42,8 @@ Partitions split(int index, int multiprocessors) {
   return cut;
 }
 
+thread_local Recording* recording_of_this_thread = nullptr;
+
 }  // namespace
 
 DeviceInfo query_device(int index) {
@@ -70,8 +72,24 @@ Context::Context(int index, int multiprocessors) : index_(index), info_(query_de
   }
   NACRE_CUDA(driver().context_current(&context_));  // query_device() has made the primary context current
   const Current current(*this);
-  NACRE_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-  NACRE_CUDA(cudaStreamCreateWithFlags(&copy_stream_, cudaStreamNonBlocking));
+  stream_ = make_stream();
+  copy_stream_ = make_stream();
+}
+
+cudaStream_t Context::make_stream() const {
+  if (green_ != nullptr) {
+    CUstream made = nullptr;
+    NACRE_CUDA(driver().green_stream(&made, green_, CU_STREAM_NON_BLOCKING, 0));
+    return made;
+  }
+  cudaStream_t made = nullptr;
+  NACRE_CUDA(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
+  return made;
+}
+
+cudaStream_t Context::stream() const {
+  const Recording* recording = Recording::of(*this);
+  return recording != nullptr ? recording->stream_ : stream_;
 }
 
 void Context::open_green(int multiprocessors) {
@@ -103,11 +121,8 @@ void Context::open_green(int multiprocessors) {
   try {
     NACRE_CUDA(driver().green_context(&context_, green_));
     const Current current(*this);
-    for (cudaStream_t* to : {&stream_, &copy_stream_}) {
-      CUstream stream = nullptr;
-      NACRE_CUDA(driver().green_stream(&stream, green_, CU_STREAM_NON_BLOCKING, 0));
-      *to = stream;
-    }
+    stream_ = make_stream();
+    copy_stream_ = make_stream();
   } catch (...) {
     driver().green_destroy(green_);
     throw;
@@ -161,13 +176,38 @@ Context::~Context() {
   if (green_ != nullptr) close_green();
 }
 
-void begin_recording(cudaStream_t stream) {
-  NACRE_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+Recording::Recording(const Context& context) : context_(context), stream_(nullptr) {
+  NACRE_CHECK(recording_of_this_thread == nullptr, "a thread that records launches already begins to record again");
+  stream_ = context.make_stream();
+  const cudaError_t code = cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal);
+  if (code != cudaSuccess) {
+    cudaStreamDestroy(stream_);
+    NACRE_CUDA(code);
+  }
+  recording_of_this_thread = this;
 }
 
-cudaGraphExec_t end_recording(cudaStream_t stream) {
+Recording::~Recording() {
+  // Nobody can be told about an error here; the recording is dropped either way.
+  if (recording_of_this_thread == this) {
+    recording_of_this_thread = nullptr;
+    cudaGraph_t graph = nullptr;
+    if (cudaStreamEndCapture(stream_, &graph) == cudaSuccess) cudaGraphDestroy(graph);
+    cudaGetLastError();
+  }
+  cudaStreamDestroy(stream_);
+}
+
+Recording* Recording::of(const Context& context) {
+  Recording* recording = recording_of_this_thread;
+  return recording != nullptr && &recording->context_ == &context ? recording : nullptr;
+}
+
+cudaGraphExec_t Recording::finish() {
+  NACRE_CHECK(recording_of_this_thread == this, "a recording is finished by another thread or twice");
+  recording_of_this_thread = nullptr;
   cudaGraph_t graph = nullptr;
-  NACRE_CUDA(cudaStreamEndCapture(stream, &graph));
+  NACRE_CUDA(cudaStreamEndCapture(stream_, &graph));
   cudaGraphExec_t made = nullptr;
   const cudaError_t code = cudaGraphInstantiate(&made, graph, 0);
   cudaGraphDestroy(graph);

@@ -26,7 +26,9 @@ class Context {
 
   const DeviceInfo& info() const { return info_; }
   int index() const { return index_; }
-  cudaStream_t stream() const { return stream_; }
+  // Returns the stream that the calling thread's work goes to: that of its recording if it records launches of this
+  // context, otherwise the context's own.
+  cudaStream_t stream() const;
   cudaStream_t copy_stream() const { return copy_stream_; }
   bool is_virtual() const { return green_ != nullptr; }
 
@@ -37,6 +39,8 @@ class Context {
 
  private:
   friend class Current;
+  friend class Recording;
+  cudaStream_t make_stream() const;  // the context must be current
   void open_green(int multiprocessors);
   void close_green();
 
@@ -66,8 +70,27 @@ class Current {
   Current& operator=(const Current&) = delete;
 };
 
-// What is queued on the stream in between, to be launched as one; the caller destroys it.
-void begin_recording(cudaStream_t stream);
-cudaGraphExec_t end_recording(cudaStream_t stream);
+// While this lives, what the calling thread queues on the context's stream is recorded and not run. A recording has a
+// stream of its own: if it used the context's, work of other threads (copies and events of batches that are being
+// loaded) would end up in it or fail. The context must be current when a recording is made, finished and destroyed.
+class Recording {
+ public:
+  explicit Recording(const Context& context);
+  ~Recording();  // drops what was recorded unless finish() has been called
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+  // Ends the recording. Returns what was recorded, ready to be launched as one; the caller destroys it.
+  cudaGraphExec_t finish();
+
+  // Returns the calling thread's recording of `context`; null if there is none.
+  static Recording* of(const Context& context);
+
+ private:
+  friend class Context;
+
+  const Context& context_;
+  cudaStream_t stream_;
+};
 
 }  // namespace nacre::cuda

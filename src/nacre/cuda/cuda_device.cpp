@@ -87,8 +87,9 @@ class CudaDevice final : public Device {
 
  private:
   DeviceEvent record_on(cudaStream_t stream, bool timed);
+  // Throws if the calling thread records launches. Other threads may call anything meanwhile.
   void forbid_in_capture(const char* call) const {
-    NACRE_CHECK(!capturing_, std::string(call) + "() while launches are recorded");
+    NACRE_CHECK(Recording::of(*context_) == nullptr, std::string(call) + "() while launches are recorded");
   }
   void copy_bytes(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind) {
     if (bytes == 0) return;
@@ -110,7 +111,6 @@ class CudaDevice final : public Device {
   Allocator allocator_;
   Kernels kernels_;
   Gemm gemm_;
-  bool capturing_ = false;
 };
 
 void* CudaDevice::allocate_pinned(int64_t bytes) {
@@ -224,16 +224,15 @@ int64_t CudaDevice::positions_of(const uint8_t* flags, uint32_t* out, int64_t n)
 void CudaDevice::begin_capture() {
   forbid_in_capture("begin_capture");
   const Current current(*context_);
-  begin_recording(context_->stream());
-  capturing_ = true;
+  // end_capture() finds the recording by the calling thread.
+  std::make_unique<Recording>(*context_).release();
 }
 
 LaunchGraph CudaDevice::end_capture() {
-  NACRE_CHECK(capturing_, "end_capture() without begin_capture()");
-  capturing_ = false;
+  const std::unique_ptr<Recording> recording(Recording::of(*context_));
+  NACRE_CHECK(recording != nullptr, "end_capture() without begin_capture()");
   const Current current(*context_);
-  return {end_recording(context_->stream()),
-          [keep = context_](void* p) { cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(p)); }};
+  return {recording->finish(), [keep = context_](void* p) { cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(p)); }};
 }
 
 void CudaDevice::replay(const LaunchGraph& graph) {

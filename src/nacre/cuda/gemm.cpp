@@ -319,9 +319,9 @@ double Gemm::time(Plan& plan, const Algorithm& algorithm, const GemmArgs& args, 
   // A candidate that does not run is no candidate; the first run also loads its code.
   if (multiply(plan, algorithm, args, workspace) != CUBLAS_STATUS_SUCCESS)
     return std::numeric_limits<double>::infinity();
-  begin_recording(context_.stream());
+  Recording recording(context_);
   for (int i = 0; i < kRuns; ++i) multiply(plan, algorithm, args, workspace);
-  const cudaGraphExec_t runs = end_recording(context_.stream());
+  const cudaGraphExec_t runs = recording.finish();
   const std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, cudaError_t (*)(cudaGraphExec_t)> recorded(
       runs, cudaGraphExecDestroy);
   float best = std::numeric_limits<float>::infinity();

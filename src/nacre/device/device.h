@@ -3,7 +3,7 @@
 // the program starts where there is none.
 //
 // Everything but upload_beside() is queued on one stream in call order; only download(), synchronize(), await() and
-// elapsed() wait. Calls may come from any thread; launches are recorded (begin_capture) while nobody else calls.
+// elapsed() wait. Calls may come from any thread, also while one thread records launches (begin_capture).
 // Failures are thrown: UserError for what a user can change (no device, out of memory), InternalError for the rest.
 #pragma once
 
@@ -122,8 +122,8 @@ class Device {
   // Writes the positions i in [0, n) with flags[i] != 0, ascending; returns how many (waits).
   virtual int64_t positions_of(const uint8_t* flags, uint32_t* out, int64_t n) = 0;
 
-  // ---- launches as a graph. Between the two calls launches, products, copies inside the device and fills are
-  // recorded, not run; anything else throws.
+  // ---- launches as a graph. Between the two calls, the caller's launches, products, copies inside the device and
+  // fills are recorded, not run, and its other calls throw; calls of other threads run as usual and are not recorded.
   virtual void begin_capture() = 0;
   virtual LaunchGraph end_capture() = 0;
   virtual void replay(const LaunchGraph& graph) = 0;

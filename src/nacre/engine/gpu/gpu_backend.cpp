@@ -1,6 +1,7 @@
 #include "nacre/engine/gpu/gpu_backend.h"
 
 #include "nacre/base/error.h"
+#include "nacre/base/log.h"
 #include "nacre/engine/gpu/bind_host.h"
 #include "nacre/engine/gpu/bind_typed.h"
 #include "nacre/engine/gpu/narrow.h"
@@ -108,7 +109,12 @@ class GpuBackend : public Backend {
     if (on_host_) return {};
     context_->arrived();
     device().begin_capture();
-    for (const Step& step : steps) step();
+    try {
+      for (const Step& step : steps) step();
+    } catch (...) {
+      drop_recording();
+      throw;
+    }
     const LaunchGraph graph = device().end_capture();
     return [context = context_, graph] { context->device().replay(graph); };
   }
@@ -124,6 +130,14 @@ class GpuBackend : public Backend {
 
  private:
   Device& device() const { return context_->device(); }
+  // Ends a recording in which a step failed. What the recording says about it matters less than the step's error.
+  void drop_recording() {
+    try {
+      device().end_capture();
+    } catch (const std::exception& e) {
+      log_verbose(std::string("a recording was dropped: ") + e.what());
+    }
+  }
 
   std::shared_ptr<GpuContext> context_;
   StepContext step_;
