@@ -149,7 +149,7 @@ void add_bench(Command app) {
   command.add_option("--epochs", c->epochs, "timed epochs").show_default().positive();
   command.add_option("--warmup", c->warmup, "epochs before").show_default().not_negative();
   command.add_option("--json", c->json, "write the results to a file");
-  command.add_flag("!--no-kernels", c->kernels, "leave out the table of kernels");
+  command.add_off_flag("--no-kernels", c->kernels, "leave out the table of kernels");
   command.callback([c] { run_cpu(*c); });
 }
 

@@ -193,6 +193,7 @@ void add_bench_sampling(Command bench) {
   command
       .add_option("--device", c->device,
                   "cpu; cuda: the graph in the GPU's memory; host-memory: in the host's, read by the GPU")
+      .written_as(device_name)
       .show_default();
   command.add_option("--threads", c->config.threads, "of the CPU; default: all cores");
   command.add_option("--fanout", c->fanout, "neighbours each vertex draws, next to the seeds first; -1 = all")

@@ -5,6 +5,16 @@
 #include <utility>
 
 namespace nacre::cli {
+namespace {
+
+std::set<std::string>& names_set_by_run() {
+  static std::set<std::string> names;
+  return names;
+}
+
+}  // namespace
+
+void set_by_run(const std::set<std::string>& names) { names_set_by_run() = names; }
 
 Setting Setting::group(const std::string& heading) const {
   option_->group(heading);
@@ -54,7 +64,17 @@ Setting Setting::check(std::function<std::string(const std::string&)> wrong) con
   return *this;
 }
 
-bool Setting::given() const { return option_->count() > 0; }
+Setting Setting::one_of(const std::string& what, std::vector<std::string> names, std::vector<Synonym> synonyms) const {
+  return written_as([option = option_->get_name(), what, names = std::move(names), synonyms = std::move(synonyms)](
+                        const std::string& text) { return choose_name(option, what, text, names, synonyms); });
+}
+
+Setting Setting::written_as(std::function<std::string(const std::string&)> change) const {
+  option_->transform([change = std::move(change)](const std::string& text) { return change(text); }, "");
+  return *this;
+}
+
+bool Setting::given() const { return option_->count() > 0 && !names_set_by_run().contains(option_->get_name()); }
 
 std::string Setting::name() const { return option_->get_name(); }
 
@@ -76,7 +96,12 @@ template Setting Command::add_option(const std::string&, uint64_t&, const std::s
 template Setting Command::add_option(const std::string&, double&, const std::string&) const;
 
 Setting Command::add_flag(const std::string& names, bool& value, const std::string& help) const {
-  return Setting(app_->add_flag(names, value, help));
+  return Setting(app_->add_flag(names, value, help)->disable_flag_override());
+}
+
+Setting Command::add_off_flag(const std::string& names, bool& value, const std::string& help) const {
+  return add_flag_call(
+      names, [&value] { value = false; }, help);
 }
 
 Setting Command::add_call(const std::string& names, const std::function<void(const std::string&)>& call,
@@ -91,10 +116,19 @@ Setting Command::add_list(const std::string& names, const std::function<void(con
 }
 
 Setting Command::add_flag_call(const std::string& names, std::function<void()> call, const std::string& help) const {
-  return Setting(app_->add_flag_callback(names, std::move(call), help));
+  return Setting(app_->add_flag_callback(names, std::move(call), help)->disable_flag_override());
 }
 
 Setting Command::get_option(const std::string& name) const { return Setting(app_->get_option(name)); }
+
+bool Command::has_option(const std::string& name) const { return app_->get_option_no_throw(name) != nullptr; }
+
+bool Command::given(const std::string& name) const { return has_option(name) && get_option(name).given(); }
+
+Command Command::without(const std::vector<std::string>& names) const {
+  for (const std::string& name : names) app_->remove_option(app_->get_option(name));
+  return *this;
+}
 
 void Command::callback(std::function<void()> run) const { app_->callback(std::move(run)); }
 

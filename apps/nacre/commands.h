@@ -7,7 +7,7 @@
 namespace nacre::cli {
 
 void add_devices(Command app);
-void add_data(CLI::App& app);
+void add_data(Command app);
 void add_plan(Command app);
 void add_explain(Command app);
 void add_profile(Command app);

@@ -1,43 +1,282 @@
 #include "config_file.h"
 
+#include <fmt/format.h>
+
+#include <toml++/toml.h>
 #include <CLI/CLI.hpp>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "nacre/base/error.h"
 #include "nacre/base/pending_file.h"
+#include "spelling.h"
 
 namespace nacre::cli {
 namespace {
 
-std::vector<std::string> settings_of(const std::string& path) {
-  std::istringstream text(read_file(path));
-  std::vector<std::string> words;
-  try {
-    for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(text)) {
-      if (item.name == "++" || item.name == "--") continue;  // a table begins or ends
-      if (item.name == "config") throw UserError(path, "names another --config file");
-      for (const std::string& value : item.inputs) words.push_back("--" + item.name + "=" + value);
+using nlohmann::json;
+
+constexpr size_t kMostBytes = size_t{1} << 20;
+constexpr int kDeepest = 4;
+
+// Parsers take memory for every level, so that files are looked at before they are parsed: brackets and the dots of
+// keys are counted, outside of strings and comments.
+class Depth {
+ public:
+  Depth(const std::string& text, bool comments) : text_(text), comments_(comments) {}
+
+  // The line with too many levels; 0: there is none.
+  int64_t too_deep_line() {
+    for (; at_ < text_.size(); ++at_) {
+      const char c = text_[at_];
+      if (c == '\n') {
+        ++line_;
+        dots_ = 0;
+      } else if (c == '"' || c == '\'') {
+        skip_string(c);
+      } else if (c == '#' && comments_) {
+        while (at_ + 1 < text_.size() && text_[at_ + 1] != '\n') ++at_;
+      } else if (c == '[' || c == '{') {
+        dots_ = 0;
+        ++open_;
+      } else if (c == ']' || c == '}') {
+        --open_;
+      } else if (c == '=' || c == ',') {
+        dots_ = 0;
+      } else if (c == '.') {
+        ++dots_;
+      }
+      if (dots_ >= kDeepest || open_ > kDeepest) return line_;
     }
-  } catch (const CLI::Error& e) {
-    throw UserError(path, std::string("is no TOML file: ") + e.what());
+    return 0;
   }
-  return words;
+
+ private:
+  void skip_string(char quote) {
+    const std::string three(3, quote);
+    const bool long_one = comments_ && text_.compare(at_, 3, three) == 0;
+    at_ += long_one ? 3 : 1;
+    for (; at_ < text_.size(); ++at_) {
+      if (text_[at_] == '\n') ++line_;
+      if (text_[at_] == '\\' && quote == '"') {
+        ++at_;
+      } else if (long_one ? text_.compare(at_, 3, three) == 0 : text_[at_] == quote || text_[at_] == '\n') {
+        at_ += long_one ? 2 : 0;
+        return;
+      }
+    }
+  }
+
+  const std::string& text_;
+  bool comments_;
+  size_t at_ = 0;
+  int64_t line_ = 1;
+  int dots_ = 0, open_ = 0;
+};
+
+[[noreturn]] void fail(const std::string& where, const std::string& what, const std::string& remedy = "") {
+  throw UserError(where, what, remedy);
+}
+
+std::string number_text(double value) { return fmt::format("{}", value); }
+
+// One command's options, and the words that settings of them amount to.
+class Words {
+ public:
+  explicit Words(const CLI::App& command) : command_(command) {}
+
+  // `key` as a file writes it. `values`: one, or those of a list.
+  void add(const std::string& where, const std::string& key, const std::vector<std::string>& values) {
+    const std::string name = spelled_our_way({"--" + key}).front();
+    const CLI::Option* option = find(where, key, name);
+    const bool flag = option->get_items_expected_max() == 0;
+    if (flag) {
+      if (values.size() != 1 || (values[0] != "true" && values[0] != "false"))
+        fail(where, "'" + key + "' is either true or false");
+      if (values[0] == "true") words.push_back(name);
+    } else if (name == "--set") {
+      for (const std::string& value : values) words.push_back(name + "=" + value);
+    } else {
+      std::string text;
+      for (const std::string& value : values) text += (text.empty() ? "" : ",") + value;
+      words.push_back(name + "=" + text);
+    }
+    names.insert(option->get_name());
+  }
+
+  std::vector<std::string> words;
+  std::set<std::string> names;
+
+ private:
+  const CLI::Option* find(const std::string& where, const std::string& key, const std::string& name) const {
+    if (name == "--config") fail(where, "a settings file cannot name another one");
+    const CLI::Option* option = command_.get_option_no_throw(name);
+    if (option != nullptr && name != "--help") return option;
+    std::vector<std::string> known;
+    for (const CLI::Option* o : command_.get_options()) {
+      for (const std::string& n : o->get_lnames()) known.push_back(n);
+    }
+    const std::string like = nearest_name(key, known);
+    fail(where, "unknown setting '" + key + "'",
+         like.empty() ? "nacre " + command_.get_name() + " --help lists them" : "did you mean '" + like + "'?");
+  }
+
+  const CLI::App& command_;
+};
+
+// TOML.
+
+std::string at_line(const std::string& path, int64_t line) { return path + ", line " + std::to_string(line); }
+
+std::string toml_value(const std::string& where, const std::string& key, const toml::node& node) {
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* number = node.as_integer()) return std::to_string(number->get());
+  if (const auto* number = node.as_floating_point()) return number_text(number->get());
+  if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
+  fail(where, "'" + key + "' must be a text, a number, true or false, or a list of these");
+}
+
+void add_table(const std::string& path, const toml::table& table, bool knobs, Words& words) {
+  for (const auto& [key, node] : table) {
+    const std::string name(key.str());
+    const std::string where = at_line(path, static_cast<int64_t>(node.source().begin.line));
+    if (const toml::table* inner = node.as_table()) {
+      add_table(path, *inner, name == "set", words);
+    } else if (knobs) {
+      words.add(where, "set", {name + "=" + toml_value(where, name, node)});
+    } else if (const toml::array* list = node.as_array()) {
+      std::vector<std::string> values;
+      for (const toml::node& item : *list) values.push_back(toml_value(where, name, item));
+      words.add(where, name, values);
+    } else {
+      words.add(where, name, {toml_value(where, name, node)});
+    }
+  }
+}
+
+void read_toml(const std::string& path, const std::string& text, Words& words) {
+  if (const int64_t line = Depth(text, true).too_deep_line(); line > 0)
+    fail(at_line(path, line), fmt::format("is nested deeper than {} levels", kDeepest));
+  toml::table table;
+  try {
+    table = toml::parse(text, path);
+  } catch (const toml::parse_error& error) {
+    fail(at_line(path, static_cast<int64_t>(error.source().begin.line)),
+         "is not TOML: " + std::string(error.description()), "write KEY = VALUE; texts stand in quotation marks");
+  }
+  add_table(path, table, false, words);
+}
+
+// JSON: what a run wrote about itself.
+
+// Keys of the model that follow from the data.
+const std::set<std::string>& derived_keys() {
+  static const std::set<std::string> keys = {"in_dim", "out_dim", "num_edge_types", "edge_weighted", "loss", "kinds"};
+  return keys;
+}
+
+// Keys that are not called as their options are.
+const std::map<std::string, std::string>& renamed_keys() {
+  static const std::map<std::string, std::string> keys = {
+      {"aggregator", "aggr"}, {"weighted", "sample-weighted"}, {"type_fanout", "fanout"}, {"knobs", "set"}};
+  return keys;
+}
+
+std::string json_value(const std::string& path, const std::string& key, const json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? "true" : "false";
+  if (value.is_number_float()) return number_text(value.get<double>());
+  if (value.is_number()) return value.dump();
+  if (value.is_array()) {  // fan-outs by edge type
+    std::string text;
+    for (const json& item : value) text += (text.empty() ? "" : "/") + json_value(path, key, item);
+    return text;
+  }
+  fail(path, "'" + key + "' must be a text, a number, true or false, or a list of these");
+}
+
+// Empty texts and lists, and numbers that stand for "not given".
+bool says_nothing(const std::string& key, const json& value) {
+  static const std::set<std::string> zero = {"num_nodes", "budget", "memory_limit", "threads"};
+  if (value.is_null() || (value.is_string() && value.get_ref<const std::string&>().empty())) return true;
+  if (value.is_array() && value.empty()) return true;
+  return zero.contains(key) && value.is_number_integer() && value.get<int64_t>() == 0;
+}
+
+void add_json(const std::string& path, const std::string& section, const json& object, Words& words) {
+  const bool several_kinds = section == "model" && !object.value("kinds", json::array()).empty();
+  for (const auto& [key, value] : object.items()) {
+    if (says_nothing(key, value)) continue;
+    if (several_kinds && key == "in_dim") {
+      words.add(path, "input-dim", {json_value(path, key, value)});
+    } else if (section == "model" && derived_keys().contains(key)) {
+      continue;
+    } else if (value.is_object() && key == "knobs") {
+      for (const auto& [knob, number] : value.items())
+        words.add(path, "set", {knob + "=" + json_value(path, knob, number)});
+    } else if (value.is_object() && section.empty()) {
+      add_json(path, key, value, words);
+    } else {
+      const auto other = renamed_keys().find(key);
+      std::vector<std::string> values;
+      for (const json& item : value.is_array() ? value : json::array({value}))
+        values.push_back(json_value(path, key, item));
+      words.add(path, other == renamed_keys().end() ? key : other->second, values);
+    }
+  }
+}
+
+void read_json(const std::string& path, const std::string& text, Words& words) {
+  if (const int64_t line = Depth(text, false).too_deep_line(); line > 0)
+    fail(at_line(path, line), fmt::format("is nested deeper than {} levels", kDeepest));
+  json object;
+  try {
+    object = json::parse(text);
+  } catch (const json::parse_error& error) {
+    const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(error.byte, text.size()));
+    fail(at_line(path, 1 + std::count(text.begin(), end, '\n')), "is not JSON", "give the config.json of a run");
+  }
+  if (!object.is_object()) fail(path, "holds no settings", "give the config.json of a run");
+  try {
+    add_json(path, "", object, words);
+  } catch (const json::exception&) {
+    fail(path, "holds no usable settings", "give the config.json of a run");
+  }
+}
+
+bool is_json(const std::string& path, const std::string& text) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  return path.ends_with(".json") || (first != std::string::npos && text[first] == '{');
 }
 
 }  // namespace
 
-std::vector<std::string> with_config_files(const std::vector<std::string>& arguments) {
+FileSettings settings_of_files(const CLI::App& command, const std::vector<std::string>& arguments) {
   const std::string option = "--config";
-  std::vector<std::string> settings;
-  for (size_t i = 1; i < arguments.size(); ++i) {
+  FileSettings all;
+  if (command.get_option_no_throw(option) == nullptr) return all;
+  std::set<std::string> of_others;  // set by hand: typed, or in a TOML file
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string name = arguments[i].substr(0, arguments[i].find('='));
+    if (const CLI::Option* typed = name.starts_with("-") ? command.get_option_no_throw(name) : nullptr)
+      of_others.insert(typed->get_name());
     std::string path;
     if (arguments[i] == option && i + 1 < arguments.size()) path = arguments[i + 1];
     if (arguments[i].starts_with(option + "=")) path = arguments[i].substr(option.size() + 1);
     if (path.empty()) continue;
-    for (std::string& word : settings_of(path)) settings.push_back(std::move(word));
+    std::error_code error;
+    if (std::filesystem::is_regular_file(path, error) && std::filesystem::file_size(path, error) > kMostBytes)
+      fail(path, "is too large for a file of settings", "it may have 1 MiB");
+    const std::string text = read_file(path);
+    Words words(command);
+    const bool json_file = is_json(path, text);
+    json_file ? read_json(path, text, words) : read_toml(path, text, words);
+    all.words.insert(all.words.end(), words.words.begin(), words.words.end());
+    (json_file ? all.of_runs : of_others).insert(words.names.begin(), words.names.end());
   }
-  std::vector<std::string> all = arguments;
-  if (!all.empty()) all.insert(all.begin() + 1, settings.begin(), settings.end());
+  for (const std::string& name : of_others) all.of_runs.erase(name);
   return all;
 }
 

@@ -1,13 +1,22 @@
-// Settings from a TOML file, as if they had been typed before everything else on the command line.
+// Settings from files (--config): a TOML file whose keys are the names of options, or the config.json of a run, which
+// repeats that run. docs/command_line.md describes both.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
+#include "command.h"
+
 namespace nacre::cli {
 
-// `arguments` (without the program's name) with the keys of every --config FILE inserted as --KEY=VALUE behind the
-// command, so that whatever stands on the command line wins. Tables of the file are only for order. Throws UserError.
-std::vector<std::string> with_config_files(const std::vector<std::string>& arguments);
+struct FileSettings {
+  std::vector<std::string> words;  // as if they had been typed before everything else on the command line
+  std::set<std::string> of_runs;   // options that only the config.json of a run sets
+};
+
+// Reads the files that `arguments` name with --config, for an option of `command` each key. Throws UserError naming the
+// file, the line where known, and what was probably meant.
+FileSettings settings_of_files(const CLI::App& command, const std::vector<std::string>& arguments);
 
 }  // namespace nacre::cli

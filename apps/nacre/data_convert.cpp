@@ -7,6 +7,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/pending_file.h"
+#include "nacre/base/warnings.h"
 #include "nacre/data/native.h"
 #include "nacre/data/native_floats.h"
 #include "nacre/data/npz_write.h"
@@ -21,15 +22,21 @@ namespace {
 void refuse_for_npz(const DataCommand& c) {
   for (const auto& [given, option] :
        {std::pair{c.convert.self_loops, "--self-loops"}, std::pair{c.reorder != "none", "--reorder"},
-        std::pair{c.feature_dtype != "f32", "--feature-dtype"}}) {
+        std::pair{c.feature_dtype != "f32", "--feature-dtype"}, std::pair{c.memory_given, "--memory"}}) {
     if (given) throw UserError(option, "needs a .nacre file to write", "convert to .nacre, then export that");
   }
+}
+
+// Hours of work must not be lost to a name that was used before.
+void refuse_existing(const DataCommand& c) {
+  if (!c.force && std::filesystem::is_regular_file(c.output))
+    throw UserError(c.output, "is there already", "choose another name, or add --force to replace it");
 }
 
 void write_archive(const DataCommand& c) {
   refuse_for_npz(c);
   const Dataset dataset = open_data(c.config);
-  for (const std::string& note : dataset.notes) log_info("note: " + note);
+  for (const std::string& note : dataset.notes) log_note(note);
   write_npz(dataset, c.output);
 }
 
@@ -44,10 +51,17 @@ void list_twins() {
   }
 }
 
+void make_data(DataCommand& c) {
+  if (!c.config.data.starts_with("twin:"))
+    throw UserError(c.config.data, "is no twin", "nacre data list shows them; nacre data convert reads files");
+  convert_data(c);
+}
+
 void convert_data(DataCommand& c) {
   c.convert.reorder = parse_reorder(c.reorder);
   c.convert.feature_type = native::parse_float(c.feature_dtype);
   c.convert.load = c.config.load;
+  refuse_existing(c);
   // What cannot be written should be told before an hour of reading.
   if (c.output.ends_with(".npz")) {
     write_archive(c);
@@ -56,7 +70,7 @@ void convert_data(DataCommand& c) {
     { const PendingFile probe(c.output); }
     const double start = now_seconds();
     const ConvertReport report = convert_dataset(c.config.data, c.output, c.convert);
-    for (const std::string& note : report.notes) log_info("note: " + note);
+    for (const std::string& note : report.notes) log_note(note);
     const double seconds = now_seconds() - start;
     std::string line = fmt::format("{} vertices, {} edges in {}", human_count(report.vertices),
                                    human_count(report.edges), human_seconds(seconds));
@@ -84,7 +98,8 @@ void export_data(const DataCommand& c) {
   if (c.layout == "npz") write = write_npz;
   if (c.layout == "ogb") write = write_ogb;
   if (c.layout == "saint") write = write_saint;
-  if (write == nullptr) throw UserError("--format", "'" + c.layout + "' is unknown", "use npz, ogb or saint");
+  if (write == nullptr) throw UserError("--format", "unknown layout '" + c.layout + "'", "choose npz, ogb or saint");
+  refuse_existing(c);
   const Dataset dataset = open_data(c.config);
   if (!dataset.original_ids.empty() || !dataset.node_names.empty()) {
     log_info("note: vertices are numbered as Nacre has them, not as their source had");

@@ -12,6 +12,8 @@ struct DataCommand {
   RunConfig config;  // the source and how to read it
   std::string output;
   bool json = false;
+  bool memory_given = false;  // --memory
+  bool force = false;         // an output that is there already is replaced
   ConvertOptions convert;
   std::string reorder = "none";
   std::string feature_dtype = "f32";
@@ -19,6 +21,7 @@ struct DataCommand {
 };
 
 void list_twins();
+void make_data(DataCommand& c);
 void convert_data(DataCommand& c);
 void verify_data(const DataCommand& c);
 void describe_data(const DataCommand& c);

@@ -81,17 +81,16 @@ void run_eval(EvalCommand& c) {
   const auto session = open_session(c, std::move(dataset), file);
   const Dataset& d = session->dataset();
   const float* scores = session->predict();
-  const auto of = [&](const Array<NodeId>& nodes) {
-    return json_number(score(session->metric(), d, scores, nodes.span()));
-  };
-  const std::string train = of(d.splits.train);
-  const std::string val = of(d.splits.val);
-  const std::string test = of(d.splits.test);
-  fmt::print("{}: train {}, validation {}, test {}\n", session->metric(), train, val, test);
+  const auto of = [&](const Array<NodeId>& nodes) { return score(session->metric(), d, scores, nodes.span()); };
+  const double train = of(d.splits.train);
+  const double val = of(d.splits.val);
+  const double test = of(d.splits.test);
+  say_line(c.json, fmt::format("{}: train {}, validation {}, test {}", session->metric(), score_text(train),
+                               score_text(val), score_text(test)));
   if (c.json) {
     fmt::print(R"({{"test_acc":{},"val_acc":{},"train_acc":{},"metric":"{}"}})"
                "\n",
-               test, val, train, session->metric());
+               json_number(test), json_number(val), json_number(train), session->metric());
   }
 }
 
@@ -221,7 +220,7 @@ std::shared_ptr<EvalCommand> add_common(Command command) {
 void add_eval(Command app) {
   Command command = app.add_subcommand("eval", "score a trained model");
   const auto c = add_common(command);
-  command.add_flag("--json", c->json, "end stdout with one JSON object");
+  command.add_flag("--json", c->json, "print one JSON object on stdout, and nothing else");
   command.callback([c] { run_eval(*c); });
 }
 

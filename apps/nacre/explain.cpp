@@ -12,6 +12,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/pending_file.h"
+#include "nacre/base/warnings.h"
 #include "nacre/engine/calibrate.h"
 #include "nacre/engine/measure.h"
 #include "nacre/plan/explain.h"
@@ -199,7 +200,7 @@ void run(ExplainCommand& c) {
   if (!c.run.empty()) apply_run(c);
   if (c.config.data.empty()) throw UserError("--data", "is required", "or name a run folder with --run");
   Session session(open_data(c.config), c.config, {.evaluation = false});
-  for (const std::string& note : session.notes()) log_info("note: " + note);
+  for (const std::string& note : session.notes()) log_note(note);
   const DeviceProfile profile = profile_of(session);
   Explanation e;
   e.data = session.dataset().name;

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "commands.h"
-#include "config_file.h"
 #include "nacre/base/error.h"
-#include "spelling.h"
+#include "nacre/base/terminal.h"
+#include "usage.h"
 
 namespace {
 
@@ -19,7 +19,7 @@ namespace {
 int fail(int code, std::string what) {
   std::replace_if(
       what.begin(), what.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, ' ');
-  std::fprintf(stderr, "nacre: %s\n", what.c_str());
+  std::fprintf(stderr, "%s %s\n", nacre::red("nacre:", nacre::Stream::err).c_str(), what.c_str());
   return code;
 }
 
@@ -39,7 +39,7 @@ int run(int argc, char** argv) {
   nacre::cli::add_predict(app);
   nacre::cli::add_bench(app);
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-  arguments = nacre::cli::spelled_our_way(nacre::cli::with_config_files(arguments));
+  arguments = nacre::cli::understood(app, std::move(arguments));
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
   try {
     app.parse(std::move(arguments));

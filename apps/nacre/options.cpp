@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -9,7 +11,9 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
+#include "nacre/base/names.h"
 #include "nacre/base/parallel.h"
+#include "nacre/base/warnings.h"
 #include "nacre/data/load.h"
 #include "nacre/train/device.h"
 
@@ -24,7 +28,21 @@ std::string whole_number(const std::string& text) {
   return parsed.ec == std::errc() && parsed.ptr == end ? "" : "'" + text + "' is no whole number from 0 to 2^64 - 1";
 }
 
+// Metrics of users and items have a number in their names (recall@20), so that they are no fixed list.
+std::string metric_name(const std::string& text) {
+  const std::vector<std::string> names = {"auto", "accuracy", "micro_f1", "roc_auc"};
+  return find_name(text, names, {{"acc", "accuracy"}, {"f1", "micro_f1"}, {"auc", "roc_auc"}, {"rocauc", "roc_auc"}})
+      .value_or(text);
+}
+
 }  // namespace
+
+std::string device_name(const std::string& text) {
+  std::string name = text;
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (name == "gpu" || name.starts_with("gpu:") || name.starts_with("gpu@")) name.replace(0, 3, "cuda");
+  return name;
+}
 
 int64_t parse_size(const std::string& option, const std::string& text) {
   size_t used = 0;
@@ -70,9 +88,12 @@ void add_data_options(Command command, RunConfig& c, bool required) {
 
 void add_model_options(Command command, RunConfig& c) {
   ModelOptions& m = c.model;
-  std::string names;
-  for (const ModelInfo* info : model_list()) names += (names.empty() ? "" : ", ") + info->name;
-  command.add_option("--model", m.model, "one of " + names).show_default().group("Model");
+  std::vector<std::string> names;
+  for (const ModelInfo* info : model_list()) names.push_back(info->name);
+  command.add_option("--model", m.model, listed(names))
+      .one_of("model", names, {{"graphsage", "sage"}, {"graphsage-lstm", "sage-lstm"}, {"perceptron", "mlp"}})
+      .show_default()
+      .group("Model");
   command.add_option("--layers", m.layers, "message-passing layers").show_default().group("Model");
   command.add_option("--hidden", m.hidden, "width of hidden layers, all heads together").show_default().group("Model");
   command.add_option("--input-dim", m.in_dim, "several kinds of vertices: width their features are projected to")
@@ -86,9 +107,18 @@ void add_model_options(Command command, RunConfig& c) {
   command.add_option("--attention-dropout", m.attention_dropout, "share of the attention dropped")
       .show_default()
       .group("Model");
-  command.add_option("--aggr", m.aggregator, "mean, sum, max or lstm; default: the model's own").group("Model");
-  command.add_option("--activation", m.activation, "relu, elu, …; default: the model's own").group("Model");
-  command.add_option("--norm", m.norm, "none, layer or batch").show_default().group("Model");
+  command.add_option("--aggr", m.aggregator, "mean, sum, max or lstm; default: the model's own")
+      .one_of("aggregator", {"mean", "sum", "max", "lstm"}, {{"avg", "mean"}, {"average", "mean"}, {"add", "sum"}})
+      .group("Model");
+  command
+      .add_option("--activation", m.activation,
+                  "relu, leaky_relu, elu, sigmoid, tanh or none; default: the model's own")
+      .one_of("activation", {"none", "relu", "leaky_relu", "elu", "sigmoid", "tanh"}, {{"identity", "none"}})
+      .group("Model");
+  command.add_option("--norm", m.norm, "none, layer or batch: of every hidden layer")
+      .one_of("norm", {"none", "layer", "batch"}, {{"batchnorm", "batch"}, {"layernorm", "layer"}})
+      .show_default()
+      .group("Model");
   command.add_flag("--residual", m.residual, "add each hidden layer's input to its output").group("Model");
   command.add_option("--num-bases", m.num_bases, "rgcn: basis matrices; 0 = one matrix per relation")
       .show_default()
@@ -96,7 +126,10 @@ void add_model_options(Command command, RunConfig& c) {
   command.add_option("--relations", c.relations, "edge types assigned to an untyped graph for typed models")
       .show_default()
       .group("Model");
-  command.add_option("--normalize-features", c.normalize_features, "auto, row or none").show_default().group("Model");
+  command.add_option("--normalize-features", c.normalize_features, "auto, row or none")
+      .one_of("way to normalise features", {"auto", "row", "none"}, {{"rows", "row"}})
+      .show_default()
+      .group("Model");
   command
       .add_list(
           "--set",
@@ -122,12 +155,18 @@ void add_training_options(Command command, RunConfig& c) {
   command.add_option("--weight-decay", o.weight_decay, "L2 penalty; decoupled with adamw")
       .show_default()
       .group("Training");
-  command.add_option("--optimizer", o.name, "adam, adamw or sgd").show_default().group("Training");
+  command.add_option("--optimizer", o.name, "adam, adamw or sgd")
+      .one_of("optimizer", {"adam", "adamw", "sgd"})
+      .show_default()
+      .group("Training");
   command.add_option("--momentum", o.momentum, "of sgd").show_default().group("Training");
   command.add_option("--beta1", o.beta1, "of adam").show_default().group("Training");
   command.add_option("--beta2", o.beta2, "of adam").show_default().group("Training");
   command.add_option("--eps", o.epsilon, "of adam").show_default().group("Training");
-  command.add_option("--lr-schedule", s.name, "constant, step, cosine or linear").show_default().group("Training");
+  command.add_option("--lr-schedule", s.name, "constant, step, cosine or linear")
+      .one_of("schedule", {"constant", "step", "cosine", "linear"}, {{"none", "constant"}, {"const", "constant"}})
+      .show_default()
+      .group("Training");
   command.add_option("--warmup", s.warmup, "epochs of growing learning rate").show_default().group("Training");
   command.add_option("--lr-step", s.step_size, "step schedule: epochs between drops").show_default().group("Training");
   command.add_option("--lr-gamma", s.gamma, "step schedule: factor of a drop").show_default().group("Training");
@@ -135,29 +174,36 @@ void add_training_options(Command command, RunConfig& c) {
       .show_default()
       .group("Training");
   command.add_option("--seed", c.seed, "of weights and dropout").check(whole_number).show_default().group("Training");
-  command.add_option("--metric", c.metric, "auto, accuracy, micro_f1 or roc_auc").show_default().group("Training");
+  command.add_option("--metric", c.metric, "auto, accuracy, micro_f1 or roc_auc")
+      .written_as(metric_name)
+      .show_default()
+      .group("Training");
   command.add_option("--eval-every", c.eval_every, "epochs between evaluations").show_default().group("Training");
   command.add_option("--patience", c.patience, "stop after this many evaluations without improvement; 0 = never")
       .show_default()
       .group("Training");
   command.add_option("--select", c.select, "weights kept: best validation score (best) or loss (loss), or the last")
+      .one_of("choice", {"best", "loss", "last"})
       .show_default()
       .group("Training");
 }
 
 void add_execution_options(Command command, RunConfig& c) {
   command.add_option("--device", c.device, "auto, cpu, cuda, cuda:1 or cuda:0@32 (32 multiprocessors of it)")
+      .written_as(device_name)
       .show_default()
       .group("Execution");
   command.add_option("--threads", c.threads, "0 = all").show_default().group("Execution");
   command
       .add_option("--precision", c.precision,
                   "f32; on a GPU also tf32 (matrix products) or bf16 (wide values in memory, too)")
+      .one_of("precision", {"f32", "tf32", "bf16"}, {{"fp32", "f32"}, {"float32", "f32"}, {"bfloat16", "bf16"}})
       .show_default()
       .group("Execution");
   command
       .add_option("--mode", c.mode,
                   "full: every epoch is one step over the whole graph; minibatch: many steps over sampled parts")
+      .one_of("mode", {"full", "minibatch"}, {{"full-graph", "full"}, {"full-batch", "full"}, {"batch", "minibatch"}})
       .show_default()
       .group("Execution");
   command
@@ -170,11 +216,12 @@ void add_execution_options(Command command, RunConfig& c) {
       .add_option("--recompute", c.recompute,
                   "values of the forward pass that are dropped and computed again in the backward pass:\n"
                   "auto (where it saves much memory for little time) or fit (only if the run would not fit)")
+      .one_of("choice", {"auto", "fit"})
       .show_default()
       .group("Execution");
   command.add_flag("--deterministic", c.deterministic, "the same bits on any machine: plans by rules, not by timing")
       .group("Execution");
-  command.add_flag("!--no-plan-cache", c.plan_cache, "search anew, and do not keep the plan").group("Execution");
+  command.add_off_flag("--no-plan-cache", c.plan_cache, "search anew, and do not keep the plan").group("Execution");
   command
       .add_call(
           "--memory-limit", [&c](const std::string& text) { c.memory_limit = parse_size("--memory-limit", text); },
@@ -183,6 +230,9 @@ void add_execution_options(Command command, RunConfig& c) {
 }
 
 namespace {
+
+constexpr std::array kSamplers = {SamplerKind::neighbor, SamplerKind::layer, SamplerKind::saint_vertex,
+                                  SamplerKind::saint_edge, SamplerKind::saint_walk};
 
 int fanout_number(const std::string& text) {
   int value = 0;
@@ -210,14 +260,19 @@ void set_fanout(const std::string& text, SampleOptions& s) {
 }
 
 void set_sampler(const std::string& name, SampleOptions& s) {
-  for (const SamplerKind kind : {SamplerKind::neighbor, SamplerKind::layer, SamplerKind::saint_vertex,
-                                 SamplerKind::saint_edge, SamplerKind::saint_walk}) {
-    if (name != sampler_name(kind)) continue;
-    s.kind = kind;
-    return;
-  }
-  throw UserError("--sampler", "'" + name + "' means nothing",
-                  "use neighbor, layer, saint-vertex, saint-edge or saint-walk");
+  std::vector<std::string> names;
+  for (const SamplerKind kind : kSamplers) names.emplace_back(sampler_name(kind));
+  const std::string known = choose_name("--sampler", "sampler", name, names,
+                                        {{"ladies", "layer"},
+                                         {"layerwise", "layer"},
+                                         {"neighbour", "neighbor"},
+                                         {"neighbors", "neighbor"},
+                                         {"neighbours", "neighbor"},
+                                         {"saint", "saint-vertex"},
+                                         {"graphsaint", "saint-vertex"},
+                                         {"saint-node", "saint-vertex"},
+                                         {"saint-rw", "saint-walk"}});
+  s.kind = *std::find_if(kSamplers.begin(), kSamplers.end(), [&](SamplerKind k) { return sampler_name(k) == known; });
 }
 
 }  // namespace
@@ -243,16 +298,19 @@ std::vector<Setting> add_batch_options(Command command, RunConfig& c) {
   add(command.add_option("--walk-length", s.walk_length, "of saint-walk").show_default());
   add(command.add_option("--prefetch", l.in_flight, "batches prepared ahead; 0 = none; default: as the device wants")
           .not_negative());
+  const std::vector<Synonym> places = {{"gpu", "device"}, {"cuda", "device"}, {"cpu", "host"}};
   add(command
           .add_option(
               "--features-on", c.features_on,
               "where features lie: device (rows are looked up there), host (each batch's rows are sent) or auto")
+          .one_of("place", {"auto", "device", "host"}, places)
           .show_default());
   add(command.add_option("--sample-on", c.sample_on, "where neighbours are drawn: device, host or auto")
+          .one_of("place", {"auto", "device", "host"}, places)
           .show_default());
-  add(command.add_flag("!--no-subtasks", l.subtasks, "prepare a batch stage by stage, not hop by hop"));
-  add(command.add_flag("!--no-relax", l.relax, "sample and update hash tables as one task"));
-  add(command.add_flag("!--no-stream", l.stream, "send features when all have been looked up"));
+  add(command.add_off_flag("--no-subtasks", l.subtasks, "prepare a batch stage by stage, not hop by hop"));
+  add(command.add_off_flag("--no-relax", l.relax, "sample and update hash tables as one task"));
+  add(command.add_off_flag("--no-stream", l.stream, "send features when all have been looked up"));
   return all;
 }
 
@@ -279,7 +337,7 @@ void add_planned_epochs(Command command, RunConfig& c) {
 
 void add_talk_options(Command command) {
   command.add_flag_call(
-      "--quiet,-q", [] { set_log_level(LogLevel::quiet); }, "say nothing but results");
+      "--quiet,-q", [] { set_log_level(LogLevel::quiet); }, "say nothing but results and warnings");
   command.add_flag_call(
       "--verbose,-v", [] { set_log_level(LogLevel::verbose); }, "say more");
 }
@@ -290,7 +348,7 @@ void apply_execution(const RunConfig& c) {
   choose_device(c.device, c.precision);
   check_plan(c);
   if (c.mode != "full" && c.mode != "minibatch")
-    throw UserError("--mode", "'" + c.mode + "' means nothing", "use full or minibatch");
+    throw UserError("--mode", "unknown mode '" + c.mode + "'", "choose full or minibatch");
   check_places(c);
 }
 
@@ -298,7 +356,7 @@ GemmType gemm_precision(const std::string& precision) {
   if (precision == "f32") return GemmType::f32;
   if (precision == "tf32") return GemmType::tf32;
   if (precision == "bf16") return GemmType::bf16;
-  throw UserError("--precision", "'" + precision + "' means nothing", "use f32, tf32 or bf16");
+  throw UserError("--precision", "unknown precision '" + precision + "'", "choose f32, tf32 or bf16");
 }
 
 Dataset open_data(const RunConfig& c) {
@@ -315,7 +373,7 @@ Dataset open_data(const RunConfig& c) {
 }
 
 void show_session(const VertexModel& session) {
-  for (const std::string& note : session.notes()) log_info("note: " + note);
+  for (const std::string& note : session.notes()) log_note(note);
   if (!session.planning().source.empty()) log_info("plan " + how_found(session.planning()));
   std::string bill = memory_text(session.memory());
   bill.pop_back();
@@ -354,6 +412,19 @@ void say_interrupted(const TrainResult& r, const std::string& folder) {
 
 std::string json_number(double value) {
   return std::isfinite(value) && value >= 0 ? fmt::format("{:.6g}", value) : "null";
+}
+
+std::string score_text(double value) {
+  const std::string number = json_number(value);
+  return number == "null" ? "none" : number;
+}
+
+void say_line(bool json, const std::string& line) {
+  if (json) {
+    log_info(line);
+  } else {
+    fmt::print("{}\n", line);
+  }
 }
 
 }  // namespace nacre::cli

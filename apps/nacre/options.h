@@ -24,6 +24,8 @@ void add_planned_epochs(Command command, RunConfig& config);
 // --quiet, --verbose
 void add_talk_options(Command command);
 
+// "GPU:1" as "cuda:1": how devices are written here.
+std::string device_name(const std::string& text);
 // "6G", "512M", "1048576" as bytes; throws UserError naming the option.
 int64_t parse_size(const std::string& option, const std::string& text);
 // Loads the data with progress and notes.
@@ -44,5 +46,9 @@ void say_interrupted(const TrainResult& result, const std::string& folder);
 std::vector<std::string> split_list(const std::string& text, char at = ',');
 // NaN and -1 (no such split) become null.
 std::string json_number(double value);
+// The same for people: "none".
+std::string score_text(double value);
+// A line about results: on stdout, or on stderr where stdout is to hold JSON alone.
+void say_line(bool json, const std::string& line);
 
 }  // namespace nacre::cli

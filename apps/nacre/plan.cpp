@@ -8,6 +8,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/pending_file.h"
+#include "nacre/base/warnings.h"
 #include "nacre/device/null_device.h"
 #include "nacre/engine/gpu/gpu_backend.h"
 #include "nacre/gtask/picture.h"
@@ -52,6 +53,8 @@ void check(const PlanCommand& c) {
     PartitionTable::parse(c.table);  // told before the data are read
     if (c.picture.empty()) throw UserError("--table", "needs --picture FILE");
   }
+  if (!c.picture.empty() && !c.picture.ends_with(".svg"))
+    throw UserError("--picture", "'" + c.picture + "' does not end in .svg", "pictures are written as SVG");
   for (const std::string& file : {c.output, c.picture}) {
     if (!file.empty()) const PendingFile probe(file);
   }
@@ -133,7 +136,7 @@ void run(PlanCommand& c) {
   apply_execution(config);
   check(c);
   Session session(open_data(config), config);
-  for (const std::string& note : session.notes()) log_info("note: " + note);
+  for (const std::string& note : session.notes()) log_note(note);
   const Shown shown = make_shown(c, session);
   if (!c.output.empty()) write_file(c.output, plan_json(shown.plan) + "\n");
   if (!c.picture.empty()) draw(c, session, shown.plan);

@@ -10,7 +10,10 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
+#include "nacre/base/names.h"
 #include "nacre/base/pending_file.h"
+#include "nacre/base/terminal.h"
+#include "nacre/base/warnings.h"
 #include "nacre/data/npz_write_arrays.h"
 #include "nacre/train/checkpoint.h"
 #include "options.h"
@@ -51,23 +54,26 @@ std::string result_json(const RecommendSession& session, const TrainResult& r, c
   return j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-void say_result(const RecommendSession& session, const TrainResult& r, const std::string& folder) {
+void say_result(const RecommendSession& session, const TrainResult& r, const RecommendRun& run) {
+  const std::string& folder = run.trainer.run_folder;
   say_interrupted(r, folder);
   const RankingScores& test = session.test_ranking();
   const int64_t k = parse_ranking_metric(session.metric()).k;
-  fmt::print("{} epochs of {} steps in {}{}: {:.1f} ms per epoch (median)\n", r.epochs, session.steps_per_epoch(),
-             human_seconds(r.seconds), r.stopped_early ? ", stopped early" : "", r.epoch_ms_median);
-  fmt::print("{}: test {}, validation {} (epoch {})\n", session.metric(), json_number(r.test_score),
-             json_number(r.val_score), r.best_epoch);
-  fmt::print("last epoch: recall@{} {}, ndcg@{} {} over {} users\n", k, json_number(test.recall), k,
-             json_number(test.ndcg), human_count(test.users));
-  if (!folder.empty()) fmt::print("run folder: {}\n", folder);
+  const auto strong = [&](const std::string& text) { return bold(text, run.json ? Stream::err : Stream::out); };
+  say_line(run.json,
+           fmt::format("{} of {} in {}{}: {} per epoch (median)", counted(r.epochs, "epoch"),
+                       counted(session.steps_per_epoch(), "step"), human_seconds(r.seconds),
+                       r.stopped_early ? ", stopped early" : "", strong(human_seconds(r.epoch_ms_median / 1e3))));
+  say_line(run.json, fmt::format("{}: test {}, validation {} (epoch {})", session.metric(),
+                                 strong(score_text(r.test_score)), strong(score_text(r.val_score)), r.best_epoch));
+  say_line(run.json, fmt::format("last epoch: recall@{} {}, ndcg@{} {} over {}", k, score_text(test.recall), k,
+                                 score_text(test.ndcg), counted(test.users, "user")));
+  if (!folder.empty()) say_line(run.json, "run folder: " + folder);
 }
 
 void set_positives(const std::string& text, RecommendOptions& options) {
-  if (text != "users" && text != "pairs")
-    throw UserError("--positives", "'" + text + "' means nothing", "use users or pairs");
-  options.positives = text == "users" ? Positives::users : Positives::pairs;
+  const std::string way = choose_name("--positives", "choice", text, {"users", "pairs"});
+  options.positives = way == "users" ? Positives::users : Positives::pairs;
 }
 
 }  // namespace
@@ -95,7 +101,7 @@ void train_recommender(Dataset dataset, RecommendRun run) {
   const std::string last_plan = run.trainer.run_folder + "/plan.json";
   if (run.trainer.resume && std::filesystem::exists(last_plan)) needs.resumed_plan = last_plan;
   RecommendSession session(std::move(dataset), run.config, run.options, needs);
-  for (const std::string& note : session.notes()) log_info("note: " + note);
+  for (const std::string& note : session.notes()) log_note(note);
   log_info("plan " + how_found(session.planning()));
   std::string bill = memory_text(session.memory());
   bill.pop_back();
@@ -106,14 +112,14 @@ void train_recommender(Dataset dataset, RecommendRun run) {
     run.trainer.run_folder = fresh_run_folder("runs", stem + "-" + session.config().model.model);
   }
   const TrainResult result = train(session, run.trainer);
-  say_result(session, result, run.trainer.run_folder);
+  say_result(session, result, run);
   if (run.json) fmt::print("{}\n", result_json(session, result, run.trainer.run_folder));
 }
 
 std::unique_ptr<RecommendSession> open_recommender(Dataset dataset, const RunConfig& config, const std::string& file) {
   auto session = std::make_unique<RecommendSession>(std::move(dataset), config, RecommendOptions{},
                                                     RecommendNeeds{.training = false});
-  for (const std::string& note : session->notes()) log_info("note: " + note);
+  for (const std::string& note : session->notes()) log_note(note);
   load_weights(file, session->parameters());
   session->start();
   return session;
@@ -124,9 +130,10 @@ void evaluate_recommender(Dataset dataset, const RunConfig& config, const std::s
   const Scores scores = session->evaluate(false);
   const int64_t k = parse_ranking_metric(session->metric()).k;
   const RankingScores& test = session->test_ranking();
-  fmt::print("{}: validation {}, test {}\n", session->metric(), json_number(scores.val), json_number(scores.test));
-  fmt::print("test: recall@{} {}, ndcg@{} {} over {} users\n", k, json_number(test.recall), k, json_number(test.ndcg),
-             human_count(test.users));
+  say_line(json, fmt::format("{}: validation {}, test {}", session->metric(), score_text(scores.val),
+                             score_text(scores.test)));
+  say_line(json, fmt::format("test: recall@{} {}, ndcg@{} {} over {}", k, score_text(test.recall), k,
+                             score_text(test.ndcg), counted(test.users, "user")));
   if (!json) return;
   const nlohmann::ordered_json j = {{"metric", session->metric()}, {"test", or_null(scores.test)},
                                     {"val", or_null(scores.val)},  {"recall", or_null(test.recall)},

@@ -9,7 +9,9 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
+#include "nacre/base/names.h"
 #include "nacre/base/pending_file.h"
+#include "nacre/base/terminal.h"
 #include "nacre/base/trace.h"
 #include "nacre/train/batch_session.h"
 #include "options.h"
@@ -93,23 +95,31 @@ std::string result_json(VertexModel& session, const TrainResult& r, const std::s
   return j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-void say_result(VertexModel& session, const TrainResult& r, const std::string& folder) {
+// What a run ended with, for people.
+void say_result(VertexModel& session, const TrainResult& r, const TrainCommand& c) {
+  const std::string& folder = c.trainer.run_folder;
+  const auto ms = [](double value) { return human_seconds(value / 1e3); };
+  const auto strong = [&](const std::string& text) { return bold(text, c.json ? Stream::err : Stream::out); };
   say_interrupted(r, folder);
-  fmt::print("{} epochs in {}{}: {} ms per epoch (median; 10-90 %: {:.1f}-{:.1f})\n", r.epochs,
-             human_seconds(r.seconds), r.stopped_early ? ", stopped early" : "",
-             fmt::format("{:.1f}", r.epoch_ms_median), r.epoch_ms_p10, r.epoch_ms_p90);
+  say_line(c.json, fmt::format("{} in {}{}: {} per epoch (median; 10-90 %: {} to {})", counted(r.epochs, "epoch"),
+                               human_seconds(r.seconds), r.stopped_early ? ", stopped early" : "",
+                               strong(ms(r.epoch_ms_median)), ms(r.epoch_ms_p10), ms(r.epoch_ms_p90)));
   if (const Shares shares = shares_of(session); shares.waiting >= 0) {
-    fmt::print("{:.1f} % of the steps' time spent waiting for batches{}\n", shares.waiting,
-               shares.device < 0 ? "" : fmt::format(", steps under way on the device {:.1f} %", shares.device));
-    if (!shares.use.all.empty()) fmt::print("{}\n", shares.use.text());
+    say_line(
+        c.json,
+        fmt::format("{:.1f} % of the steps' time spent waiting for batches{}", shares.waiting,
+                    shares.device < 0 ? "" : fmt::format(", steps under way on the device {:.1f} %", shares.device)));
+    if (!shares.use.all.empty()) say_line(c.json, shares.use.text());
   }
-  fmt::print("{}: test {}, validation {} (epoch {})\n", session.metric(), json_number(r.test_score),
-             json_number(r.val_score), r.best_epoch);
-  fmt::print("memory: {} planned, {}{} at the peak of the process\n",
-             human_bytes(static_cast<double>(total_bytes(session.memory()))),
-             session.gpu() == nullptr ? "" : human_bytes(device_peak(session)) + " at the peak of the device, ",
-             human_bytes(static_cast<double>(peak_memory())));
-  if (!folder.empty()) fmt::print("run folder: {}\n", folder);
+  say_line(c.json, fmt::format("{}: test {}, validation {} (epoch {})", session.metric(),
+                               strong(score_text(r.test_score)), strong(score_text(r.val_score)), r.best_epoch));
+  say_line(
+      c.json,
+      fmt::format("memory: {} planned, {}{} at the peak of the process",
+                  human_bytes(static_cast<double>(total_bytes(session.memory()))),
+                  session.gpu() == nullptr ? "" : human_bytes(device_peak(session)) + " at the peak of the device, ",
+                  human_bytes(static_cast<double>(peak_memory()))));
+  if (!folder.empty()) say_line(c.json, "run folder: " + folder);
 }
 
 void train_vertices(TrainCommand& c, Dataset dataset) {
@@ -131,7 +141,7 @@ void train_vertices(TrainCommand& c, Dataset dataset) {
       const TraceSpan span("train", trace_name(shares.use.text()));
     trace_write(c.trace);
   }
-  say_result(session, result, c.trainer.run_folder);
+  say_result(session, result, c);
   if (c.json) fmt::print("{}\n", result_json(session, result, c.trainer.run_folder));
 }
 
@@ -186,7 +196,8 @@ void add_train(Command app) {
   add_execution_options(command, c->config);
   c->of_batches = add_batch_options(command, c->config);
   c->of_recommenders = add_recommend_options(command, c->recommend);
-  command.add_option("--config", c->config_file, "read options from a TOML file; the command line wins");
+  command.add_option("--config", c->config_file,
+                     "read settings from a TOML file or the config.json of a run; the command line wins");
   add_talk_options(command);
   command
       .add_option("--checkpoint", c->trainer.run_folder,
@@ -205,7 +216,7 @@ void add_train(Command app) {
                   "JSON lines, one per epoch; default: metrics.jsonl in the run folder")
       .group("Output");
   command.add_option("--trace", c->trace, "write a timeline that Perfetto opens").group("Output");
-  command.add_flag("--json", c->json, "end stdout with one JSON object").group("Output");
+  command.add_flag("--json", c->json, "print one JSON object on stdout, and nothing else").group("Output");
   command.callback([c] { run(*c); });
 }
 

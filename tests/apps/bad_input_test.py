@@ -186,21 +186,21 @@ class BadUsage(cli.CliTest):
                 self.refused_train(f"{option}={value}", says=option.split("-")[2])
 
     def test_unknown_choices_name_a_remedy(self):
-        for option, value, hint in (("--model", "gnc", "gcn"), ("--model", "GCN", "gcn"), ("--optimizer", "adamm", "adam"),
-                                    ("--lr-schedule", "cosin", "cosine"), ("--metric", "acc", "accuracy"),
+        for option, value, hint in (("--model", "gnc", "gcn"), ("--optimizer", "adamm", "adam"),
+                                    ("--lr-schedule", "cosin", "cosine"), ("--metric", "acuracy", "accuracy"),
                                     ("--select", "first", "best"), ("--norm", "bach", "batch"), ("--activation", "rleu", "relu"),
-                                    ("--device", "gpu", "cpu"), ("--normalize-features", "rows", "row"),
+                                    ("--device", "tpu", "cpu"), ("--normalize-features", "column", "row"),
                                     ("--format", "parquet", "npz")):
             self.refused_train(option, value, says=hint)
         self.refused_train("--model", "sage", "--aggr", "men", says="mean")
 
     def test_devices_that_mean_nothing(self):
-        for device in ("gpu", "CUDA", "cuda0", "cuda:", "cuda:x", "cuda:-1", "cuda:1.5", "cuda:99999999999999999999",
+        for device in ("tpu", "cuda0", "cuda:", "cuda:x", "cuda:-1", "cuda:1.5", "cuda:99999999999999999999",
                        "cuda:0@", "cuda:0@x", "cuda@-1", "cuda:0@8@8", "cpu:0", "cuda:typical"):
             for command in ("train", "explain"):
-                line = self.refused(command, "--data", "small.npz", f"--device={device}", says="means nothing")
+                line = self.refused(command, "--data", "small.npz", f"--device={device}", says="unknown device")
                 self.assertIn("cuda:0@32", line)
-        self.refused("plan", "--data", "small.npz", "--device", "cuda:typicle", says="means nothing")
+        self.refused("plan", "--data", "small.npz", "--device", "cuda:typicle", says="unknown device")
 
     def test_devices_that_are_not_here(self):
         commands = (("train", "--data", "small.npz"), ("plan", "--data", "small.npz"), ("explain", "--data", "small.npz"),
@@ -219,7 +219,7 @@ class BadUsage(cli.CliTest):
         for device in ("cpu", "auto"):
             for precision in ("tf32", "bf16"):
                 self.refused_train("--device", device, "--precision", precision, says=f"'{precision}' needs a GPU")
-        for precision in ("", "f64", "fp32", "F32", "bf", "tf"):
+        for precision in ("", "f64", "bf", "tf"):
             self.refused_train(f"--precision={precision}", says="--precision")
             self.refused("plan", "--data", "small.npz", "--device", "cuda:typical", f"--precision={precision}",
                          says="--precision")
@@ -227,7 +227,7 @@ class BadUsage(cli.CliTest):
     def test_benchmarks_of_a_gpu(self):
         for device in ("cpu", "auto"):
             self.refused("bench", "gpu", "--device", device, says="is no GPU here")
-        self.refused("profile", "--device", "gpu", says="means nothing")
+        self.refused("profile", "--device", "tpu", says="unknown device")
 
     def test_options_that_do_not_fit_the_model(self):
         self.refused_train("--model", "gat", "--hidden", 10, "--heads", 4, says="heads")
@@ -297,8 +297,8 @@ class Outputs(cli.CliTest):
 
         for name in ("out.nacre", "out.npz", "p.csv", "p.safetensors", "plan.json"):
             self.write(name, "old content")
-        refused("data", "convert", "twin:cora@0.1", "out.nacre")
-        refused("data", "convert", "twin:cora@0.1", "out.npz")
+        refused("data", "convert", "twin:cora@0.1", "out.nacre", "--force")
+        refused("data", "convert", "twin:cora@0.1", "out.npz", "--force")
         refused("plan", "--data", "small.npz", "--output", "plan.json")
         self.ok("train", "--data", "twin:cora@0.1", "--epochs", 1, "--checkpoint", "twin")
         refused("predict", "--checkpoint", "twin", "--output", "p.csv")

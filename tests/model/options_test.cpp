@@ -39,7 +39,7 @@ struct BadCase {
 const std::vector<BadCase>& bad_cases() {
   static const std::vector<BadCase> cases = {
       {"misspelt_model", "gcnn", [](ModelOptions&) {}, "did you mean 'gcn'?"},
-      {"unknown_model", "transformer9000", [](ModelOptions&) {}, "known: gat, "},
+      {"unknown_model", "transformer9000", [](ModelOptions&) {}, "choose gat, "},
       {"empty_model", "", [](ModelOptions&) {}, "unknown model ''"},
       {"no_layers", "gcn", [](ModelOptions& o) { o.layers = 0; }, "layers: 0 is out of range"},
       {"negative_layers", "gcn", [](ModelOptions& o) { o.layers = -2; }, "layers"},
@@ -67,7 +67,7 @@ const std::vector<BadCase>& bad_cases() {
       {"input_dropout_negative", "gcn", [](ModelOptions& o) { o.input_dropout = -0.1; }, "input_dropout"},
       {"activation", "gcn", [](ModelOptions& o) { o.activation = "rleu"; }, "did you mean 'relu'?"},
       {"norm", "gcn", [](ModelOptions& o) { o.norm = "bach"; }, "did you mean 'batch'?"},
-      {"loss", "gcn", [](ModelOptions& o) { o.loss = "mse"; }, "loss: unknown choice 'mse'"},
+      {"loss", "gcn", [](ModelOptions& o) { o.loss = "mse"; }, "loss: unknown loss 'mse'"},
       {"heads_without_attention", "gcn", [](ModelOptions& o) { o.heads = 4; }, "has no attention"},
       {"aggregator_without_choice", "gcn", [](ModelOptions& o) { o.aggregator = "max"; }, "no choice of aggregator"},
       {"aggregator", "sage", [](ModelOptions& o) { o.aggregator = "men"; }, "did you mean 'mean'?"},

@@ -1,21 +1,72 @@
 #include "nacre/base/log.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <mutex>
+#include <vector>
+
+#include "nacre/base/terminal.h"
+#include "nacre/base/warnings.h"
 
 namespace nacre {
 namespace {
 
 std::atomic<LogLevel> g_level{LogLevel::info};
 
+// The terminal has one last line, whoever writes to it.
+struct LastLine {
+  std::mutex mutex;
+  bool open = false;  // it shows progress and is not finished
+  int columns = 0;    // of the terminal, when the line was written
+};
+
+LastLine& last_line() {
+  static LastLine line;
+  return line;
+}
+
+// Lines that come while progress is shown take its place; the next progress appears below them.
 void put(const std::string& line) {
-  std::fprintf(stderr, "%s\n", line.c_str());
+  LastLine& last = last_line();
+  const std::lock_guard lock(last.mutex);
+  std::fprintf(stderr, "%s%s\n", last.open ? "\r\033[K" : "", line.c_str());
   std::fflush(stderr);
+  last.open = false;
+}
+
+// Written without the terminal's line breaks, so that a terminal which was made narrower just now does not wrap it.
+void put_progress(const ProgressLine& line) {
+  LastLine& last = last_line();
+  const std::lock_guard lock(last.mutex);
+  const int columns = terminal_columns(Stream::err);
+  // The line before may cover several rows of a terminal that is narrower now: it is left alone.
+  const char* begin = last.open && columns < last.columns ? "\n" : "\r\033[K";
+  std::fprintf(stderr, "%s\033[?7l%s\033[?7h", begin, fit_progress(line, columns - 1).c_str());
+  std::fflush(stderr);
+  last.open = true;
+  last.columns = columns;
+}
+
+void finish_progress() {
+  LastLine& last = last_line();
+  const std::lock_guard lock(last.mutex);
+  if (last.open) std::fputc('\n', stderr);
+  last.open = false;
+}
+
+struct Warnings {
+  std::mutex mutex;
+  std::vector<std::string> list;
+};
+
+Warnings& warnings() {
+  static Warnings all;
+  return all;
 }
 
 }  // namespace
@@ -28,12 +79,33 @@ void log_info(const std::string& line) {
 void log_verbose(const std::string& line) {
   if (g_level.load() == LogLevel::verbose) put(line);
 }
+
 void log_warning(const std::string& line) {
-  if (g_level.load() != LogLevel::quiet) put("warning: " + line);
+  put(yellow("warning:", Stream::err) + " " + line);
+  constexpr size_t kMostKept = 1000;
+  Warnings& all = warnings();
+  const std::lock_guard lock(all.mutex);
+  if (all.list.size() < kMostKept && std::find(all.list.begin(), all.list.end(), line) == all.list.end())
+    all.list.push_back(line);
+}
+
+std::vector<std::string> warnings_so_far() {
+  Warnings& all = warnings();
+  const std::lock_guard lock(all.mutex);
+  return all.list;
+}
+
+void log_note(const std::string& note) {
+  const std::string mark = kWarningNote;
+  if (note.starts_with(mark)) {
+    log_warning(note.substr(mark.size()));
+  } else {
+    log_info("note: " + note);
+  }
 }
 
 Progress::Progress(std::string title, double total)
-    : title_(std::move(title)), total_(total), started_(now_seconds()), terminal_(isatty(STDERR_FILENO) != 0) {}
+    : title_(std::move(title)), total_(total), started_(now_seconds()), terminal_(is_terminal(Stream::err)) {}
 
 bool Progress::due() const {
   const double interval = terminal_ ? 0.1 : 5.0;
@@ -50,18 +122,16 @@ void Progress::update(double done, const std::string& note) {
   const double elapsed = now - started_;
   const std::string left = share > 0 && share < 1 ? human_seconds(elapsed / share * (1 - share)) + " left" : "";
   if (terminal_) {
-    const int width = 24;
-    const int full = static_cast<int>(share * width);
-    std::fprintf(stderr, "\r\033[K%s [%s%s] %3.0f%%  %s  %s", title_.c_str(), std::string(full, '#').c_str(),
-                 std::string(width - full, '.').c_str(), share * 100, note.c_str(), left.c_str());
-    std::fflush(stderr);
+    put_progress({title_, note, left, share});
   } else {
-    put(fmt::format("{}: {:.0f}%  {}  {}", title_, share * 100, note, left));
+    std::string line = fmt::format("{}: {:.0f}%", title_, share * 100);
+    for (const std::string& part : {note, left}) line += part.empty() ? "" : "  " + part;
+    put(line);
   }
 }
 
 Progress::~Progress() {
-  if (terminal_ && printed_) std::fputc('\n', stderr);
+  if (terminal_ && printed_) finish_progress();
 }
 
 std::string human_bytes(double bytes) {
@@ -77,9 +147,12 @@ std::string human_bytes(double bytes) {
 std::string human_seconds(double s) {
   if (s < 1e-3) return fmt::format("{:.1f} us", s * 1e6);
   if (s < 1) return fmt::format("{:.1f} ms", s * 1e3);
-  if (s < 120) return fmt::format("{:.2f} s", s);
-  if (s < 7200) return fmt::format("{:.1f} min", s / 60);
-  return fmt::format("{:.1f} h", s / 3600);
+  if (s < 59.995) return fmt::format("{:.2f} s", s);
+  constexpr int64_t kMinute = 60, kHour = 3600, kDay = 86400;
+  const auto whole = static_cast<int64_t>(std::llround(std::min(s, 1e15)));
+  if (whole < kHour) return fmt::format("{} min {} s", whole / kMinute, whole % kMinute);
+  if (whole < kDay) return fmt::format("{} h {} min", whole / kHour, whole % kHour / kMinute);
+  return fmt::format("{} d {} h", whole / kDay, whole % kDay / kHour);
 }
 
 std::string human_count(int64_t count) {

@@ -11,7 +11,7 @@ void set_log_level(LogLevel level);
 
 void log_info(const std::string& line);
 void log_verbose(const std::string& line);
-void log_warning(const std::string& line);  // shown unless quiet
+void log_warning(const std::string& line);  // always shown, and kept (warnings.h)
 
 // A progress bar on a terminal, a plain line every few seconds in a pipe, nothing when quiet.
 class Progress {

@@ -9,6 +9,7 @@
 
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
+#include "nacre/base/warnings.h"
 #include "nacre/graph/stats.h"
 
 namespace nacre {
@@ -175,7 +176,11 @@ std::string describe(const Dataset& data) {
                       human_count(data.splits.val.size()), human_count(data.splits.test.size()));
   text += memory_text(data);
   text += fmt::format("{:<12}{:016x}\n", "fingerprint", data.fingerprint());
-  for (const std::string& note : data.notes) text += fmt::format("{:<12}{}\n", "note", note);
+  const std::string mark = kWarningNote;
+  for (const std::string& note : data.notes) {
+    const bool warning = note.starts_with(mark);
+    text += fmt::format("{:<12}{}\n", warning ? "warning" : "note", warning ? note.substr(mark.size()) : note);
+  }
   return text;
 }
 

@@ -9,6 +9,8 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
+#include "nacre/base/names.h"
+#include "nacre/base/warnings.h"
 #include "nacre/data/formats/builder.h"
 #include "nacre/data/formats/format.h"
 #include "nacre/data/node_data.h"
@@ -26,20 +28,6 @@ std::string lower(std::string text) {
   return text;
 }
 
-// Levenshtein distance of two short names.
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, changed}));
-    }
-  }
-  return row[b.size()];
-}
-
 // Files in `folder`, those most like `name` first; at most `most`.
 std::vector<std::string> nearby(const fs::path& folder, const std::string& name, size_t most) {
   std::vector<std::pair<size_t, std::string>> found;
@@ -50,7 +38,7 @@ std::vector<std::string> nearby(const fs::path& folder, const std::string& name,
        it.increment(error)) {
     ++looked_at;
     const std::string candidate = it->path().filename().string();
-    if (!candidate.starts_with(".")) found.emplace_back(distance(lower(candidate), lower(name)), candidate);
+    if (!candidate.starts_with(".")) found.emplace_back(edit_distance(lower(candidate), lower(name)), candidate);
   }
   std::sort(found.begin(), found.end());
   std::vector<std::string> names;
@@ -58,7 +46,7 @@ std::vector<std::string> nearby(const fs::path& folder, const std::string& name,
   return names;
 }
 
-std::string listed(const std::vector<std::string>& names) {
+std::string with_commas(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;
@@ -78,7 +66,7 @@ std::string listed(const std::vector<std::string>& names) {
     throw UserError(spec, "no such file", "the folder " + folder.string() + " does not exist");
   if (folder == ".") folder.clear();
   const std::vector<std::string> names = nearby(folder.empty() ? fs::path(".") : folder, path.filename().string(), 5);
-  const std::string hint = names.empty() ? "the folder is empty" : "nearby: " + listed(names);
+  const std::string hint = names.empty() ? "the folder is empty" : "nearby: " + with_commas(names);
   throw UserError(spec, "no such file", hint + "; generated data sets are named twin:NAME");
 }
 
@@ -103,6 +91,35 @@ Dataset load_place(const std::string& path, const LoadOptions& options) {
   return data;
 }
 
+// Labels such as 0, 1, 2 and one stray 50,000 make 50,001 classes; labels that are ids make one class per vertex.
+std::string doubtful_classes(const Dataset& data) {
+  if (data.labels.empty() || data.num_classes < 1) return "";
+  std::vector<bool> seen(static_cast<size_t>(data.num_classes), false);
+  int64_t labelled = 0;
+  for (const int32_t label : data.labels) {
+    if (label < 0) continue;
+    ++labelled;
+    seen[static_cast<size_t>(label)] = true;
+  }
+  constexpr int64_t kFew = 8;
+  const int64_t present = std::count(seen.begin(), seen.end(), true);
+  if (data.num_classes > 2 * present + kFew) {
+    return "the labels make " + human_count(data.num_classes) + " classes, of which only " + human_count(present) +
+           " occur: the largest label is " + human_count(data.num_classes - 1) + "; is it one?";
+  }
+  if (labelled >= 2 * kFew && 2 * present > labelled) {
+    return "the labels make " + human_count(present) + " classes of " + human_count(labelled) +
+           " labelled nodes; are they labels?";
+  }
+  return "";
+}
+
+void add_warning(const std::string& what, Dataset& data) {
+  const std::string note = kWarningNote + what;
+  if (what.empty() || std::find(data.notes.begin(), data.notes.end(), note) != data.notes.end()) return;
+  data.notes.push_back(note);
+}
+
 }  // namespace
 
 Dataset load_dataset(const std::string& spec, const LoadOptions& options) {
@@ -115,6 +132,7 @@ Dataset load_dataset(const std::string& spec, const LoadOptions& options) {
                     "leave the number of vertices out");
   }
   if (read_node_files(options, data)) validate(data, spec);
+  if (!twin) add_warning(doubtful_classes(data), data);
   if (options.undirected) {
     const int64_t before = data.graph.num_edges();
     if (data.relations.empty()) {

@@ -4,6 +4,7 @@
 
 #include "nacre/base/machine.h"
 #include "nacre/base/trace.h"
+#include "nacre/base/warnings.h"
 #include "nacre/data/twin_attributes.h"
 #include "nacre/data/twin_edges.h"
 #include "nacre/data/twin_layout.h"
@@ -35,6 +36,10 @@ Dataset make_twin(std::string_view name_and_scale, uint64_t seed) {
   set.name = plan.name;
   set.num_classes = plan.spec->num_classes;
   set.notes = plan.notes;
+  if (plan.spec->about.find("the twin's own") != std::string::npos) {
+    set.notes.push_back(std::string(kWarningNote) + "the classes of twin:" + plan.spec->name + " are made up (" +
+                        plan.spec->about + "): scores say nothing about the original set");
+  }
   Communities communities;
   if (plan.spec->road) {
     set.graph = draw_roads(plan);

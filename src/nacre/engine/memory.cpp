@@ -63,15 +63,17 @@ int64_t total_bytes(const std::vector<MemoryItem>& items) {
 }
 
 std::string memory_text(const std::vector<MemoryItem>& items) {
+  size_t longest = 0;
+  for (const MemoryItem& item : items) longest = std::max(longest, item.bytes > 0 ? item.what.size() : 0);
+  const auto row = [&](const std::string& what, int64_t bytes) {
+    return fmt::format("  {:<{}}  {:>10}  {:>15} B\n", what, longest, human_bytes(static_cast<double>(bytes)),
+                       human_count(bytes));
+  };
   std::string text;
   for (const MemoryItem& item : items) {
-    if (item.bytes > 0)
-      text += fmt::format("  {:<34} {:>14} B  {:>11}\n", item.what, human_count(item.bytes),
-                          human_bytes(static_cast<double>(item.bytes)));
+    if (item.bytes > 0) text += row(item.what, item.bytes);
   }
-  const int64_t sum = total_bytes(items);
-  return text +
-         fmt::format("  {:<34} {:>14} B  {:>11}\n", "total", human_count(sum), human_bytes(static_cast<double>(sum)));
+  return text + row("total", total_bytes(items));
 }
 
 void require_fit(const std::vector<MemoryItem>& items, int64_t limit, const std::string& remedy) {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "nacre/base/error.h"
+#include "nacre/base/names.h"
 #include "nacre/model/registry.h"
 
 namespace nacre {
@@ -25,7 +26,7 @@ void check_number(const char* option, double value, double least, double most) {
 
 void check_choice(const char* option, const std::string& value, const std::vector<std::string>& known) {
   if (std::find(known.begin(), known.end(), value) != known.end()) return;
-  throw UserError(option, "unknown choice '" + value + "'", suggest(value, known));
+  throw UserError(option, "unknown " + std::string(option) + " '" + value + "'", suggest(value, known));
 }
 
 void check_share(const char* option, double share) {

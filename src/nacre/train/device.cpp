@@ -15,7 +15,7 @@ int parse_number(std::string_view text, const std::string& device) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 0) {
-    throw UserError("--device", "'" + device + "' means nothing", "use auto, cpu, cuda, cuda:1 or cuda:0@32");
+    throw UserError("--device", "unknown device '" + device + "'", "choose auto, cpu, cuda, cuda:1 or cuda:0@32");
   }
   return value;
 }
@@ -29,7 +29,7 @@ GemmType gemm_type(const std::string& precision) {
 DeviceChoice choose_device(const std::string& device, const std::string& precision) {
   DeviceChoice choice;
   if (precision != "f32" && precision != "tf32" && precision != "bf16")
-    throw UserError("--precision", "'" + precision + "' means nothing", "use f32, tf32 or bf16");
+    throw UserError("--precision", "unknown precision '" + precision + "'", "choose f32, tf32 or bf16");
   if (device != "cpu") {
     std::string why;
     DevicePlugin* plugin = device_plugin(&why);
@@ -92,7 +92,7 @@ void check_places(const RunConfig& config) {
                                                                {"--sample-on", config.sample_on}};
   for (const auto& [option, place] : places) {
     if (place != "auto" && place != "device" && place != "host")
-      throw UserError(option, "'" + place + "' means nothing", "use auto, device or host");
+      throw UserError(option, "unknown place '" + place + "'", "choose auto, device or host");
     if (place != "device") continue;
     if (config.mode != "minibatch") throw UserError(option, "is for --mode minibatch");
     if (!choose_device(config.device, config.precision).gpu)

@@ -200,7 +200,7 @@ bool is_plan_name(const std::string& text) {
 
 void check_plan(const RunConfig& c) {
   if (c.recompute != "auto" && c.recompute != "fit")
-    throw UserError("--recompute", "'" + c.recompute + "' means nothing", "use auto or fit");
+    throw UserError("--recompute", "unknown choice '" + c.recompute + "'", "choose auto or fit");
   if (is_plan_name(c.plan) || std::filesystem::is_regular_file(c.plan)) return;
   throw UserError("--plan", "'" + c.plan + "' is neither a plan nor a file",
                   "use auto, off, vertex, edge, tensor, a table such as dst-id=1,edge-id=32, or a plan file");

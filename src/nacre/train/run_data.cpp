@@ -7,6 +7,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/philox.h"
 #include "nacre/base/trace.h"
+#include "nacre/base/warnings.h"
 #include "nacre/train/metrics.h"
 
 namespace nacre {
@@ -37,8 +38,10 @@ void RunData::prepare_graph() {
     if (config.relations < 1 || config.relations > 65535)
       throw UserError("--relations", "must lie between 1 and 65535");
     dataset.graph = assign_relations(dataset.graph, config.relations);
-    notes.push_back(fmt::format(
-        "the graph has no edge types: {} relations assigned by a hash of each edge (--relations)", config.relations));
+    notes.push_back(
+        fmt::format("{}the graph has no edge types: each edge got one of {} made-up relations "
+                    "(--relations), by a hash of its ends",
+                    kWarningNote, config.relations));
   }
   if (info.needs_self_loops) {
     const TraceSpan span("prepare", "self loops");

@@ -15,6 +15,7 @@
 #include "nacre/base/log.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/base/trace.h"
+#include "nacre/base/warnings.h"
 
 namespace nacre {
 namespace {
@@ -163,7 +164,15 @@ class Loop {
       }
     }
     write_file(options_.run_folder + "/config.json", state_.config_json + "\n");
+    write_warnings();
     write_file(options_.run_folder + "/plan.json", state_.plan_json + "\n");
+  }
+
+  // What was warned of so far, one a line: written at the start and at the end of a run that has any.
+  void write_warnings() const {
+    std::string lines;
+    for (const std::string& warning : warnings_so_far()) lines += warning + "\n";
+    if (!lines.empty()) write_file(options_.run_folder + "/warnings.txt", lines);
   }
 
   // Waits for the steps whose losses are not known yet.
@@ -286,6 +295,7 @@ class Loop {
     if (!options_.run_folder.empty() && !result_.interrupted) {
       save_weights(options_.run_folder + "/model.safetensors", trainee_.parameters(), best_,
                    weights_config_json(config_));
+      write_warnings();
     }
   }
 

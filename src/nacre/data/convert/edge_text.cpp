@@ -6,6 +6,7 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
+#include "nacre/base/warnings.h"
 #include "nacre/data/convert/edge_source.h"
 #include "nacre/data/convert/pages.h"
 #include "nacre/data/node_data.h"
@@ -266,7 +267,9 @@ class EdgeText final : public EdgeSource {
     columns_ = {Column::src, Column::dst};
     if (width == 3) {
       columns_.push_back(Column::weight);
-      notes_.emplace_back("the third column was read as edge weight");
+      notes_.emplace_back(std::string(kWarningNote) + "the third column of " + blocks_.name() +
+                          " was read as edge weight; if it is something else, begin the file with a line of names, "
+                          "such as src,dst,type");
     }
   }
 

@@ -1,0 +1,96 @@
+#include "usage.h"
+
+#include <CLI/CLI.hpp>
+#include <cctype>
+
+#include "config_file.h"
+#include "nacre/base/error.h"
+#include "spelling.h"
+
+namespace nacre::cli {
+namespace {
+
+std::vector<std::string> commands_of(CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+std::vector<std::string> options_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// "nacre data info"
+std::string full_name(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  return parent == nullptr ? command.get_name() : full_name(*parent) + " " + command.get_name();
+}
+
+// "help data info" asks what "data info --help" does.
+std::vector<std::string> help_last(std::vector<std::string> arguments) {
+  if (arguments.empty() || find_name(arguments.front(), {"help"}) != "help") return arguments;
+  arguments.erase(arguments.begin());
+  arguments.emplace_back("--help");
+  return arguments;
+}
+
+struct Typed {
+  CLI::App* command;
+  size_t words;  // of its name
+};
+
+// The command that the first words name; they are written as the program writes them.
+Typed find_command(CLI::App& app, std::vector<std::string>& arguments) {
+  Typed typed{&app, 0};
+  for (std::string& word : arguments) {
+    const std::vector<std::string> names = commands_of(*typed.command);
+    if (names.empty() || word.starts_with("-")) break;
+    const auto name = find_name(word, names);
+    if (!name) {
+      const std::string kind = typed.words == 0 ? "unknown command '" : "unknown subcommand '";
+      throw UserError(typed.words == 0 ? "" : full_name(*typed.command), kind + word + "'", suggest(word, names));
+    }
+    word = *name;
+    typed = {typed.command->get_subcommand(*name), typed.words + 1};
+  }
+  return typed;
+}
+
+void check_options(const CLI::App& command, const std::vector<std::string>& arguments) {
+  for (const std::string& word : arguments) {
+    if (word == "--") return;
+    if (!word.starts_with("--") || std::isalpha(static_cast<unsigned char>(word[2])) == 0) continue;
+    const std::string name = word.substr(0, word.find('='));
+    if (const CLI::Option* option = command.get_option_no_throw(name)) {
+      if (option->get_items_expected_max() == 0 && name.size() < word.size())
+        throw UserError(name, "takes no value", "write it alone, or leave it out");
+      continue;
+    }
+    const std::string where = full_name(command);
+    const std::string like = nearest_name(name, options_of(command));
+    throw UserError("", "unknown option '" + name + "' of " + where,
+                    (like.empty() ? "" : "did you mean '" + like + "'? ") + where + " --help lists them all");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> understood(CLI::App& app, std::vector<std::string> arguments) {
+  arguments = help_last(std::move(arguments));
+  const Typed typed = find_command(app, arguments);
+  arguments = spelled_our_way(std::move(arguments));
+  const FileSettings settings = settings_of_files(*typed.command, arguments);
+  arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(typed.words), settings.words.begin(),
+                   settings.words.end());
+  set_by_run(settings.of_runs);
+  check_options(*typed.command, arguments);
+  return arguments;
+}
+
+}  // namespace nacre::cli

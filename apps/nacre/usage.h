@@ -1,0 +1,15 @@
+// What was typed, made ready for CLI11: `nacre help train`, names of commands in any capitals, settings from files.
+// Commands and options that do not exist are refused here, with the name that was probably meant.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "command.h"
+
+namespace nacre::cli {
+
+// `arguments` come without the program's name. Throws UserError.
+std::vector<std::string> understood(CLI::App& app, std::vector<std::string> arguments);
+
+}  // namespace nacre::cli

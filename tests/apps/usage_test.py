@@ -1,0 +1,317 @@
+#!/usr/bin/env python3
+"""The command line as people use it: typos, settings files, terminals of any width, warnings, files already there."""
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+
+import cli
+
+TWIN = "twin:cora@0.1"
+
+
+class Typos(cli.CliTest):
+    def setUp(self):
+        super().setUp()
+        self.write("small.npz", cli.small_npz())
+
+    def test_commands(self):
+        self.assertIn("did you mean 'train'?", self.refused("trian", says="unknown command 'trian'"))
+        self.assertIn("did you mean 'info'?", self.refused("data", "inof", "x", says="unknown subcommand 'inof'"))
+        self.assertIn("did you mean 'wisegraph'?", self.refused("bench", "wisegrph"))
+        self.refused("help", "trian", says="did you mean 'train'?")
+        self.assertIn("train", self.ok("help").out)
+        self.assertEqual(self.ok("help", "train").out, self.ok("train", "--help").out)
+        self.assertEqual(self.ok("help", "data", "info").out, self.ok("data", "info", "--help").out)
+
+    def test_options(self):
+        for typed, meant in (("--modle", "--model"), ("--hiden", "--hidden"), ("--layer", "--layers"),
+                             ("--learning-rte=1", "--lr"), ("--batchsize", "--batch-size")):
+            line = self.refused("train", "--data", "small.npz", typed, "1", says=f"unknown option '{typed.split('=')[0]}'")
+            if meant != "--lr":
+                self.assertIn(f"did you mean '{meant}'?", line)
+
+    def test_unknown_names_list_the_known_ones(self):
+        for option, value, says in (("--sampler", "nieghbor", "unknown sampler 'nieghbor' (did you mean 'neighbor'?"),
+                                    ("--mode", "mini", "unknown mode 'mini' (did you mean 'minibatch'?"),
+                                    ("--model", "gnc", "unknown model 'gnc' (did you mean 'gcn'?"),
+                                    ("--device", "tpu", "unknown device 'tpu'"),
+                                    ("--precision", "f16", "unknown precision 'f16'"),
+                                    ("--recompute", "fitt", "did you mean 'fit'?"),
+                                    ("--positives", "user", "did you mean 'users'?"),
+                                    ("--features-on", "hsot", "did you mean 'host'?")):
+            self.refused("train", "--data", "small.npz", option, value, says=says)
+
+    def test_capitals_and_synonyms_work(self):
+        common = ("--data", "small.npz", "--epochs", 1, "--hidden", 8, "--json", "--no-checkpoint")
+        self.assertEqual(json.loads(self.ok("train", *common, "--model", "GCN").out)["model"], "gcn")
+        self.assertEqual(json.loads(self.ok("TRAIN", *common, "--model", "GraphSAGE").out)["model"], "sage")
+        self.ok("train", *common, "--mode", "mini-batch", "--sampler", "LADIES", "--fanout", "4,4")
+        self.ok("train", *common, "--optimizer", "AdamW", "--lr-schedule", "Cosine", "--norm", "BatchNorm", "--device", "CPU")
+        self.refused("train", *common, "--device", "GPU", says="'cuda' is not here")
+
+    def test_flags_take_no_values(self):
+        for flag in ("--no-plan-cache", "--deterministic", "--residual"):
+            self.refused("train", "--data", "small.npz", f"{flag}=9223372036854775808", says=flag[2:])
+
+    def test_help_has_no_riddles(self):
+        for command in (("train",), ("plan",), ("bench", "cpu"), ("data", "convert")):
+            self.assertNotIn("{false}", self.ok(*command, "--help").out)
+
+
+class Settings(cli.CliTest):
+    """--config"""
+
+    def setUp(self):
+        super().setUp()
+        self.write("small.npz", cli.small_npz())
+
+    def settings(self, text, *arguments):
+        self.write("run.toml", text)
+        return self.nacre("train", "--config", "run.toml", "--no-checkpoint", "--json", *arguments)
+
+    def refused_settings(self, text, says):
+        self.write("run.toml", text)
+        return self.refused("train", "--config", "run.toml", "--no-checkpoint", says=says)
+
+    def test_toml(self):
+        result = self.settings('''# a comment with [brackets] and a = b.c.d.e.f
+data = "small.npz"
+mode = "minibatch"
+fanout = [4, 3]
+batch_size = 10
+residual = true
+undirected = false
+[training]
+epochs = 2
+lr = 1e-2
+[model]
+hidden = 16
+''', "--epochs", 3)
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(json.loads(result.out)["epochs"], 3, "the command line wins")
+
+    def test_broken_files_are_refused_with_their_line(self):
+        for text, line in (("epochs = = 3\n", 1), ('data = "small.npz"\nepochs = \n', 2), ("data: small.npz\nepochs: 3\n", 1),
+                           ("- data\n", 1), ('\n\n[training\nepochs = 3\n', 3), ("epochs = 3\nepochs = 4\n", 2),
+                           ("epochs 3\n", 1), ('data = "small.npz\n', 1)):
+            self.refused_settings(text, f"run.toml, line {line}: ")
+
+    def test_unknown_keys_get_a_suggestion(self):
+        self.assertIn("did you mean 'hidden'?", self.refused_settings('data = "small.npz"\nhiden = 3\n', "line 2: unknown setting 'hiden'"))
+        self.assertIn("did you mean 'lr'?", self.refused_settings('[training]\nlrr = 3\n', "line 2: unknown setting 'lrr'"))
+        self.refused_settings('config = "other.toml"\n', "cannot name another one")
+        self.refused_settings('residual = 3\n', "either true or false")
+        self.refused_settings('epochs = 2020-01-01\n', "'epochs' must be")
+        self.refused_settings('model = "gnc"\n', "did you mean 'gcn'?")
+
+    def test_depth_and_size_are_bounded(self):
+        for text in ("[" + ".".join(["a"] * 10000) + "]\nx = 1\n", ".".join(["a"] * 10000) + " = 1\n",
+                     "x = " + "[" * 100000 + "]" * 100000 + "\n", "x = " + "{a=" * 5000 + "1" + "}" * 5000 + "\n"):
+            self.refused_settings(text, "nested deeper than 4 levels")
+        self.write("deep.json", "[" * 100000)
+        self.refused("train", "--config", "deep.json", says="nested deeper", memory=1 << 30)
+        self.write("deep.json", '{"a":' * 100000)
+        self.refused("train", "--config", "deep.json", says="nested deeper", memory=1 << 30)
+        self.refused_settings("#" * (2 << 20), "too large")
+        self.write("bad.json", '{\n"epochs": 3,\n')
+        self.refused("train", "--config", "bad.json", says="bad.json, line ")
+
+    def same_again(self, *arguments):
+        self.ok("train", "--checkpoint", "first", *arguments)
+        self.ok("train", "--config", "first/config.json", "--checkpoint", "second")
+        self.assertEqual(self.read("first/model.safetensors"), self.read("second/model.safetensors"), arguments)
+        self.assertEqual(self.read("first/config.json"), self.read("second/config.json"), arguments)
+        for folder in ("first", "second"):
+            subprocess.run(["rm", "-r", str(self.dir / folder)], check=True)
+
+    def test_a_run_is_repeated_by_its_own_config(self):
+        common = ("--data", "small.npz", "--epochs", 3, "--hidden", 8)
+        self.same_again(*common)
+        self.same_again(*common, "--model", "gat", "--heads", 2, "--attention-dropout", 0.2, "--optimizer", "sgd",
+                        "--momentum", 0.5, "--lr-schedule", "step", "--lr-step", 2, "--seed", 7)
+        self.same_again(*common, "--model", "rgcn", "--relations", 3, "--num-bases", 2, "--undirected", "--plan", "off")
+        self.same_again(*common, "--model", "ngcf", "--set", "normalize=1", "--norm", "layer", "--residual")
+        self.same_again(*common, "--mode", "minibatch", "--fanout", "4,3", "--batch-size", 7, "--replace", "--model", "sage")
+        self.same_again(*common, "--mode", "minibatch", "--sampler", "saint-walk", "--walk-length", 3, "--budget", 5)
+
+    def test_a_run_with_changes(self):
+        self.ok("train", "--data", "small.npz", "--epochs", 2, "--checkpoint", "first")
+        result = json.loads(self.ok("train", "--config", "first/config.json", "--epochs", 4, "--model", "gin", "--json",
+                                    "--no-checkpoint").out)
+        self.assertEqual((result["epochs"], result["model"]), (4, "gin"))
+
+
+class Terminal:
+    """The program on a terminal of some width, and what it wrote."""
+
+    def __init__(self, test, columns, *arguments, **environment):
+        self.master, slave = pty.openpty()
+        self.resize(columns)
+        env = dict(test.environment(), **{"TERM": "xterm-256color", **environment})
+        if "NO_COLOR" not in environment:
+            env.pop("NO_COLOR", None)
+        self.process = subprocess.Popen([cli.PROGRAM, *map(str, arguments)], cwd=test.dir, env=env, stdin=slave,
+                                        stdout=slave, stderr=slave, start_new_session=True)
+        os.close(slave)
+        self.text = b""
+
+    def resize(self, columns):
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+    def read(self, until=None, seconds=60):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if until and until in self.text:
+                return
+            if select.select([self.master], [], [], 0.05)[0]:
+                try:
+                    data = os.read(self.master, 65536)
+                except OSError:
+                    break
+                if not data:
+                    break
+                self.text += data
+
+    def finish(self):
+        self.read()
+        os.close(self.master)
+        return self.process.wait(timeout=60)
+
+    def lines(self, text=None):
+        """What stood on the screen's lines, without control sequences."""
+        plain = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", self.text if text is None else text)
+        return [line.decode() for line in re.split(rb"[\r\n]+", plain)]
+
+
+class Terminals(cli.CliTest):
+    SLOW = ("train", "--data", TWIN, "--model", "gat", "--hidden", 256, "--no-checkpoint")
+
+    def progress_lines(self, lines):
+        return [line for line in lines if re.search(r"\d+%  epoch", line)]
+
+    def test_progress_fits_the_width(self):
+        for columns in (50, 80, 132):
+            screen = Terminal(self, columns, *self.SLOW, "--epochs", 150)
+            self.assertEqual(screen.finish(), 0, screen.text)
+            shown = self.progress_lines(screen.lines())
+            self.assertGreater(len(shown), 1, screen.text)
+            for line in shown:
+                self.assertLess(len(line), columns, line)
+                self.assertRegex(line, r"loss \d")
+            self.assertEqual(any("[#" in line for line in shown), columns >= 80)
+
+    def test_progress_follows_a_resize(self):
+        screen = Terminal(self, 120, *self.SLOW, "--epochs", 600)
+        screen.read(until=b"epoch 3")
+        before = len(screen.text)
+        screen.resize(50)
+        time.sleep(0.3)
+        screen.read(seconds=0.5)
+        after = self.progress_lines(screen.lines(screen.text[before:]))[2:]  # what was under way may still be wide
+        screen.process.send_signal(signal.SIGINT)
+        screen.finish()
+        self.assertGreater(len(after), 0, screen.text)
+        for line in after:
+            self.assertLess(len(line), 50, line)
+
+    def test_colours(self):
+        wrong = ("train", "--data", TWIN, "--model", "gnc")
+        for environment, coloured in (({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)):
+            screen = Terminal(self, 80, *wrong, **environment)
+            self.assertEqual(screen.finish(), 2)
+            self.assertEqual(b"\x1b[1;31m" in screen.text, coloured, (environment, screen.text))
+            self.assertIn("nacre: --model: unknown model", screen.lines()[0])
+        self.assertNotIn("\x1b", self.nacre(*wrong).err, "none in a pipe")
+
+    def test_a_dumb_terminal_gets_plain_lines(self):
+        screen = Terminal(self, 80, *self.SLOW, "--epochs", 20, TERM="dumb")
+        self.assertEqual(screen.finish(), 0)
+        self.assertNotIn(b"\x1b", screen.text)
+
+
+class Warnings(cli.CliTest):
+    def edge_list(self, labels):
+        n = 60
+        self.write("e.txt", "".join(f"{v} {(v + s) % n} {1 + s}\n" for v in range(n) for s in (1, 2, 5)))
+        self.write("x.csv", "".join(f"{v % 3},{v % 5},1\n" for v in range(n)))
+        self.write("y.txt", "".join(f"{label}\n" for label in labels(n)))
+        self.write("s.txt", "".join(f"{('train', 'val', 'test')[v % 3]}\n" for v in range(n)))
+        return ("--data", "e.txt", "--features", "x.csv", "--labels", "y.txt", "--splits", "s.txt", "--epochs", 1)
+
+    def warned(self, *arguments):
+        result = self.ok("train", *arguments, "-q", "--checkpoint", "run")
+        lines = [line[9:] for line in result.err.splitlines() if line.startswith("warning: ")]
+        self.assertEqual(result.err.splitlines(), ["warning: " + line for line in lines], "-q leaves warnings alone")
+        kept = self.read("run/warnings.txt").decode().splitlines() if (self.dir / "run/warnings.txt").exists() else []
+        self.assertEqual(kept, lines)
+        subprocess.run(["rm", "-r", str(self.dir / "run")], check=True)
+        return lines
+
+    def test_what_changes_results_is_told_even_when_quiet(self):
+        data = self.edge_list(lambda n: [v % 3 for v in range(n)])
+        self.assertRegex("\n".join(self.warned(*data)), "third column of .*e.txt was read as edge weight")
+        self.write("small.npz", cli.small_npz())
+        self.assertEqual(self.warned("--data", "small.npz", "--epochs", 1), [])
+        lines = self.warned("--data", "small.npz", "--model", "rgcn", "--epochs", 1)
+        self.assertRegex(lines[0], "each edge got one of 7 made-up relations")
+
+    def test_doubtful_classes(self):
+        lines = self.warned(*self.edge_list(lambda n: [v % 3 for v in range(n - 1)] + [50000]))
+        self.assertRegex("\n".join(lines), "50,001 classes, of which only 4 occur")
+        lines = self.warned(*self.edge_list(range))
+        self.assertRegex("\n".join(lines), "60 classes of 60 labelled nodes; are they labels")
+
+    def test_made_up_classes_of_twins(self):
+        result = self.ok("train", "--data", "twin:citation2@0.0002", "--epochs", 1, "--no-checkpoint", "-q")
+        self.assertIn("link prediction", result.err)
+        self.assertIn("warning", self.ok("data", "info", "twin:citation2@0.0002", "-q").out)
+
+    def test_warnings_travel_with_converted_data(self):
+        data = self.edge_list(lambda n: [v % 3 for v in range(n)])
+        self.ok("data", "convert", "e.txt", "e.nacre", *data[2:8])
+        self.assertIn("third column", self.ok("train", "--data", "e.nacre", "--epochs", 1, "-q", "--no-checkpoint").err)
+
+
+class Outputs(cli.CliTest):
+    def setUp(self):
+        super().setUp()
+        self.write("small.npz", cli.small_npz())
+
+    def test_files_are_not_replaced_unasked(self):
+        for command in (("data", "convert", "small.npz", "out.nacre"), ("data", "convert", "small.npz", "out.npz"),
+                        ("data", "make", TWIN, "made.nacre"), ("data", "export", "small.npz", "exported.npz")):
+            self.ok(*command)
+            before = self.read(command[-1])
+            self.refused(*command, says="--force")
+            self.assertEqual(self.read(command[-1]), before)
+            self.ok(*command, "--force")
+
+    def test_pictures_are_svg(self):
+        self.refused("plan", "--data", "small.npz", "--picture", "p.png", says="does not end in .svg")
+        self.ok("plan", "--data", "small.npz", "--picture", "p.svg")
+        self.assertIn(b"<svg", self.read("p.svg"))
+
+    def test_results_read_well(self):
+        out = self.ok("train", "--data", "small.npz", "--epochs", 1, "--no-checkpoint").out
+        self.assertRegex(out, r"(?m)^1 epoch in ")
+        self.write("noval.npz", cli.small_npz(val_idx=None))
+        self.assertIn("validation none", self.ok("train", "--data", "noval.npz", "--epochs", 2, "--no-checkpoint").out)
+
+    def test_memory_rows_are_aligned(self):
+        for mode in (("--mode", "full"), ("--mode", "minibatch", "--fanout", "3,3")):
+            err = self.ok("train", "--data", "small.npz", "--epochs", 1, "--no-checkpoint", *mode).err
+            rows = [line for line in err.splitlines() if line.startswith("  ") and line.endswith(" B")]
+            self.assertGreater(len(rows), 4, err)
+            self.assertEqual(len({len(row) for row in rows}), 1, err)
+
+
+if __name__ == "__main__":
+    cli.main()
