@@ -114,7 +114,9 @@ void add_profile(Command app) {
       app.add_subcommand("profile", "measure this machine, or a GPU, for the planner, and keep the figures");
   const auto c = std::make_shared<ProfileCommand>();
   add_talk_options(command);
-  command.add_option("--device", c->device, "cpu, auto, cuda, cuda:1 or cuda:0@32").written_as(device_name).show_default();
+  command.add_option("--device", c->device, "cpu, auto, cuda, cuda:1 or cuda:0@32")
+      .written_as(device_name)
+      .show_default();
   command.add_option("--seconds", c->seconds, "about how long kernels are timed on the CPU")
       .show_default()
       .between(0.05, 3600.0);

@@ -25,7 +25,8 @@ class Result:
         self.code, self.out, self.err, self.seconds = code, out, err, seconds
 
     def last_json(self):
-        return json.loads(self.out.strip().splitlines()[-1])
+        """With --json, stdout is one JSON object and nothing else."""
+        return json.loads(self.out)
 
     def __str__(self):
         return f"exit {self.code} after {self.seconds:.1f} s\nstdout: {self.out[-2000:]}\nstderr: {self.err[-2000:]}"

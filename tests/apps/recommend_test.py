@@ -109,7 +109,7 @@ class Recommend(cli.CliTest):
         self.refused(*command, "--embedding-decay", -1, says="--embedding-decay")
         self.refused(*command, "--batch-size", 0, says="--batch-size")
         self.refused(*command, "--set", "edge-dropout=1", says="0 ≤ edge-dropout < 1")
-        self.refused(*command, "--positives", "all", says="use users or pairs")
+        self.refused(*command, "--positives", "all", says="choose users or pairs")
         self.refused(*command, "--activation", "relu", says="activation")
         self.refused(*command, "--fanout", "5,5", says="--fanout")
 

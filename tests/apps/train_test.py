@@ -102,7 +102,7 @@ class Train(cli.CliTest):
         self.refused("train", *TWIN, "--model", "gcn", "--plan", "plan.json", says="another model")
         self.write("damaged.json", self.read("plan.json")[:-40])
         self.refused(*common, "--plan", "damaged.json", says="not a plan file")
-        self.refused(*common, "--recompute", "never", says="use auto or fit")
+        self.refused(*common, "--recompute", "never", says="choose auto or fit")
         self.write("odd.json", '{"format": 7, "version": "x", "options": [], "dfg": 3}')
         self.refused(*common, "--plan", "odd.json")
         self.write("dfg.json", json.dumps(dict(j, dfg="dfg x\n%0 = nonsense")))

@@ -95,7 +95,7 @@ std::string choose_name(const std::string& option, const std::string& what, cons
   throw UserError(option, "unknown " + what + " '" + given + "'", suggest(given, known));
 }
 
-std::string counted(long long count, const std::string& one, const std::string& many) {
+std::string counted(int64_t count, const std::string& one, const std::string& many) {
   return human_count(count) + " " + (count == 1 ? one : many.empty() ? one + "s" : many);
 }
 

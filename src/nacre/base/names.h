@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,6 +38,6 @@ std::string choose_name(const std::string& option, const std::string& what, cons
 std::string listed(const std::vector<std::string>& names);
 
 // Returns "1 epoch", "2 epochs", "1,000 epochs". `many` is only needed where it is more than `one` and an s.
-std::string counted(long long count, const std::string& one, const std::string& many = "");
+std::string counted(int64_t count, const std::string& one, const std::string& many = "");
 
 }  // namespace nacre
