@@ -1,0 +1,112 @@
+// The state of a block while it runs; only what implements it includes this.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "support/emulator/blocks.h"
+
+namespace nacre::emulator {
+
+struct Copy {
+  char* to;
+  const void* from;
+  unsigned room, bytes;
+};
+
+// A CUDA thread, its stack below it.
+struct Fiber : Thread {
+  Block* owner;
+  void* stack_pointer;
+  char* stack;  // lowest address
+  int number;
+  bool waits, ended, at_barrier;
+  std::vector<Copy> copies;
+  std::vector<size_t> groups;  // where each group of copies ends
+};
+static_assert(sizeof(Fiber) <= kThreadRoom);
+
+enum class Meeting : uint8_t { exchange, ballot, product };
+
+struct Warp {
+  unsigned arrived = 0, ended = 0;
+  struct Lane {
+    Meeting kind;
+    unsigned mask;
+    Word value;
+    int from;
+    float* const* sums;
+    const unsigned *a, *b;
+    Word result;
+  };
+  std::array<Lane, 32> lanes;
+};
+
+// Four warps that multiply together.
+struct WideProduct {
+  int arrived = 0;
+  struct Part {
+    float* const* sums;
+    const unsigned* a;
+    Word a_at, b_at;
+    int columns;
+  };
+  std::array<Part, 128> parts;
+};
+
+class Block {
+ public:
+  Block();
+  ~Block();
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  void run(const Grid& grid, void** args, unsigned number, uint64_t order);
+
+  // ---- called by threads of the block
+  void barrier(Fiber& fiber);
+  Word meet(Fiber& fiber, const Warp::Lane& gives);
+  void multiply_wide(Fiber& fiber, const WideProduct::Part& gives);
+  void* shared(Fiber& fiber, int number, Word bytes);
+  unsigned shared_address(Fiber& fiber, const void* pointer);
+  char* shared_at(unsigned address) { return shared_ + address; }
+  bool in_shared(unsigned address, unsigned bytes) const { return int64_t{address} + bytes <= shared_used_; }
+  // Ends the block; does not return.
+  [[noreturn]] void fail(Fiber& fiber, const std::string& why);
+  [[noreturn]] void end(Fiber& fiber);
+  void enter() { entry_(args_, nullptr); }
+
+ private:
+  Fiber* take_stack();
+  void start(int number);
+  void resume(Fiber& fiber);
+  void wait(Fiber& fiber);
+  bool complete(Warp& warp, int first, int lane);
+  void release_barrier();
+  void check_shared(const Grid& grid) const;
+  void begin_shared(const Grid& grid);
+
+  const Grid* grid_ = nullptr;
+  Entry entry_ = nullptr;
+  void** args_ = nullptr;
+  unsigned number_ = 0;
+  std::string error_;
+  int live_ = 0, at_barrier_ = 0;
+  std::vector<Fiber*> fibers_;  // by number; null where the thread has ended
+  std::vector<Fiber*> free_;
+  std::vector<char*> stacks_;
+  std::vector<Warp> warps_;
+  std::vector<WideProduct> wide_;
+  char* shared_ = nullptr;
+  int64_t shared_used_ = 0;
+  std::vector<int64_t> shared_places_;  // of static memory, by number
+  void* runner_ = nullptr;              // stack pointer of the host's thread
+  bool stopped_ = false;                // by fail()
+};
+
+// The products of tensor cores, by their definition: operands lose their low 13 bits, sums are f32.
+void multiply_warp(const std::array<Warp::Lane, 32>& lanes);
+void multiply_four_warps(const std::array<WideProduct::Part, 128>& parts, const char* shared);
+
+}  // namespace nacre::emulator

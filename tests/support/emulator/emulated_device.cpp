@@ -1,0 +1,313 @@
+#include "support/emulator/emulated_device.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <numeric>
+
+#include "nacre/base/error.h"
+#include "support/emulator/kernels.h"
+#include "support/emulator/memory.h"
+#include "support/emulator/products.h"
+#include "support/emulator/settings.h"
+#include "support/emulator/stream.h"
+
+namespace nacre::emulator {
+namespace {
+
+constexpr int kMultiprocessors = 16;
+
+using Recorded = std::vector<Work>;
+
+// What the thread records, and for which device.
+struct Recording {
+  const Device* device = nullptr;
+  std::shared_ptr<Recorded> work;
+};
+thread_local Recording recording;
+
+class EmulatedDevice final : public Device {
+ public:
+  explicit EmulatedDevice(int multiprocessors)
+      : info_(describe_device()),
+        failure_(std::make_shared<Failure>()),
+        stream_(failure_),
+        copies_(failure_),
+        memory_(stream_) {
+    if (multiprocessors > 0) info_.multiprocessors = multiprocessors;
+  }
+  ~EmulatedDevice() override {
+    copies_.synchronize();
+    stream_.synchronize();
+  }
+  EmulatedDevice(const EmulatedDevice&) = delete;
+  EmulatedDevice& operator=(const EmulatedDevice&) = delete;
+
+  const DeviceInfo& info() const override { return info_; }
+
+  // ---- memory
+  void* allocate(int64_t bytes) override {
+    called("allocate");
+    return memory_.allocate(bytes);
+  }
+  void release(void* memory) override { memory_.release(memory); }
+  int64_t used_bytes() const override { return memory_.used_bytes(); }
+  int64_t peak_bytes() const override { return memory_.peak_bytes(); }
+  void reset_peak() override { memory_.reset_peak(); }
+  void trim() override {
+    called("trim");
+    copies_.synchronize();
+    memory_.trim();
+  }
+  void* allocate_pinned(int64_t bytes) override {
+    called("allocate_pinned");
+    return emulator::allocate_pinned(bytes);
+  }
+  void release_pinned(void* memory) override {
+    if (memory == nullptr) return;
+    called("release_pinned");
+    // As the driver does it: what is under way from this memory comes first.
+    copies_.synchronize();
+    stream_.synchronize();
+    emulator::release_pinned(memory);
+  }
+  void upload(void* to, const void* from, int64_t bytes) override;
+  void upload_few(void* to, const void* from, int64_t bytes) override;
+  void upload_beside(void* to, const void* from, int64_t bytes) override;
+  void download(void* to, const void* from, int64_t bytes) override;
+  void copy(void* to, const void* from, int64_t bytes) override {
+    may_record("copy");
+    if (bytes > 0) submit([=](BlockRunner&) { std::memmove(to, from, static_cast<size_t>(bytes)); });
+  }
+  void fill(void* to, int byte, int64_t bytes) override {
+    may_record("fill");
+    if (bytes > 0) submit([=](BlockRunner&) { std::memset(to, byte, static_cast<size_t>(bytes)); });
+  }
+
+  // ---- kernels
+  DeviceFunction load(const std::string& image, const std::string& function) override {
+    called("load");
+    return const_cast<Kernel*>(kernels_.load(image, function));
+  }
+  void launch(DeviceFunction function, const LaunchShape& shape, const std::vector<void*>& args) override {
+    const auto& kernel = *static_cast<const Kernel*>(function);
+    may_record("launch of " + kernel.name);
+    if (shape.blocks != 0) submit(Launch(kernel, shape, args, info_.shared_bytes));
+  }
+  int occupancy(DeviceFunction function, int threads, int64_t shared_bytes) override {
+    may_record("occupancy");
+    NACRE_CHECK(shared_bytes <= info_.shared_bytes, static_cast<const Kernel*>(function)->name + " wants " +
+                                                        std::to_string(shared_bytes) + " bytes of shared memory");
+    const int64_t by_memory = shared_bytes > 0 ? (info_.shared_bytes + 1024) / shared_bytes : 32;
+    return static_cast<int>(std::min<int64_t>({32, 2048 / std::max(threads, 1), std::max<int64_t>(by_memory, 1)}));
+  }
+
+  // ---- matrix products
+  int prepare_gemm(const GemmShape& shape, bool) override {
+    called("prepare_gemm");
+    return products_.prepare(shape);
+  }
+  void release_gemm(int handle) override { products_.release(handle); }
+  int64_t gemm_workspace(int handle) const override { return products_.workspace(handle); }
+  void run_gemm(int handle, const GemmArgs& args, void* workspace) override {
+    may_record("run_gemm");
+    const GemmShape shape = products_.shape_for(handle, args, workspace);
+    submit([=](BlockRunner&) { multiply(shape, args); });
+  }
+
+  // ---- device-wide primitives
+  void sort_pairs(uint64_t* keys, uint32_t* values, int64_t n, int bits) override { sort(keys, values, n, bits); }
+  void sort_pairs(uint32_t* keys, uint32_t* values, int64_t n, int bits) override { sort(keys, values, n, bits); }
+  void exclusive_sum(const uint32_t* in, int64_t* out, int64_t n) override;
+  int64_t positions_of(const uint8_t* flags, uint32_t* out, int64_t n) override;
+
+  // ---- graphs and time
+  void begin_capture() override {
+    called("begin_capture");
+    NACRE_CHECK(recording.device == nullptr, "a thread that records launches already begins to record again");
+    recording = {this, std::make_shared<Recorded>()};
+    ++recorders_;
+  }
+  LaunchGraph end_capture() override {
+    NACRE_CHECK(recording.device == this, "end_capture() without begin_capture()");
+    LaunchGraph graph = std::move(recording.work);
+    recording = {};
+    --recorders_;
+    Settings::get().count(Fault::call, "end_capture()");
+    return graph;
+  }
+  void replay(const LaunchGraph& graph) override {
+    called("replay");
+    stream_.queue([recorded = std::static_pointer_cast<Recorded>(graph)](BlockRunner& runner) {
+      for (const Work& work : *recorded) work(runner);
+    });
+  }
+  DeviceEvent record() override {
+    called("record");
+    return stream_.record();
+  }
+  DeviceEvent copied() override {
+    called("record");
+    return copies_.record();
+  }
+  void wait_for(const DeviceEvent& event) override {
+    called("wait_for");
+    stream_.wait_for(std::static_pointer_cast<Event>(event));
+  }
+  void await(const DeviceEvent& event) override {
+    called("await");
+    std::static_pointer_cast<Event>(event)->await();
+    failure_->check();
+  }
+  double elapsed(const DeviceEvent& from, const DeviceEvent& to) override {
+    called("elapsed");
+    const double end = std::static_pointer_cast<Event>(to)->seconds();
+    return end - std::static_pointer_cast<Event>(from)->seconds();
+  }
+  void synchronize() override {
+    called("synchronize");
+    stream_.synchronize();
+    failure_->check();
+  }
+
+ private:
+  // At the beginning of calls that may not come from a thread while it records launches.
+  void called(const std::string& call) {
+    Settings::get().pause();
+    const bool others = Settings::get().forbids_others() && recorders_ > 0;
+    NACRE_CHECK(recording.device != this && !others, call + "() while launches are recorded");
+    may_record(call);
+  }
+  void may_record(const std::string& call) {
+    Settings::get().count(Fault::call, call + "()");
+    failure_->check();
+  }
+  void submit(Work work) {
+    if (recording.device == this) {
+      recording.work->push_back(std::move(work));
+    } else {
+      stream_.queue(std::move(work));
+    }
+  }
+  template <class Key>
+  void sort(Key* keys, uint32_t* values, int64_t n, int bits);
+
+  DeviceInfo info_;
+  std::shared_ptr<Failure> failure_;
+  Stream stream_, copies_;
+  Memory memory_;
+  Kernels kernels_;
+  Products products_;
+  std::atomic<int> recorders_{0};
+};
+std::shared_ptr<Recorded> recorded_;
+};
+
+// Page-locked memory is read when its turn comes; other memory now, and then nobody need keep it.
+void EmulatedDevice::upload(void* to, const void* from, int64_t bytes) {
+  called("upload");
+  if (bytes == 0) return;
+  if (is_pinned(from)) {
+    stream_.queue([=](BlockRunner&) { std::memcpy(to, from, static_cast<size_t>(bytes)); });
+    return;
+  }
+  const auto* first = static_cast<const char*>(from);
+  stream_.queue([to, kept = std::vector<char>(first, first + bytes)](BlockRunner&) {
+    std::memcpy(to, kept.data(), kept.size());
+  });
+}
+
+void EmulatedDevice::upload_few(void* to, const void* from, int64_t bytes) {
+  called("upload_few");
+  NACRE_CHECK(bytes >= 0 && bytes <= kFewBytes, std::to_string(bytes) + " bytes are not a few");
+  const auto* first = static_cast<const char*>(from);
+  stream_.queue([to, kept = std::vector<char>(first, first + bytes)](BlockRunner&) {
+    if (!kept.empty()) std::memcpy(to, kept.data(), kept.size());
+  });
+}
+
+void EmulatedDevice::upload_beside(void* to, const void* from, int64_t bytes) {
+  called("upload_beside");
+  if (bytes == 0) return;
+  NACRE_CHECK(is_pinned(from), "upload_beside() from memory that is not page-locked");
+  copies_.wait_for(stream_.record());
+  copies_.queue([=](BlockRunner&) { std::memcpy(to, from, static_cast<size_t>(bytes)); });
+}
+
+void EmulatedDevice::download(void* to, const void* from, int64_t bytes) {
+  called("download");
+  if (bytes > 0) stream_.queue([=](BlockRunner&) { std::memcpy(to, from, static_cast<size_t>(bytes)); });
+  stream_.synchronize();
+  failure_->check();
+}
+
+template <class Key>
+void EmulatedDevice::sort(Key* keys, uint32_t* values, int64_t n, int bits) {
+  called("sort_pairs");
+  NACRE_CHECK(bits >= 0 && bits <= static_cast<int>(8 * sizeof(Key)), "more bits to sort by than a key has");
+  if (n <= 1 || bits == 0) return;
+  void* room = memory_.allocate(n * static_cast<int64_t>(sizeof(Key) + sizeof(uint32_t)));
+  stream_.queue([=](BlockRunner&) {
+    const Key mask = bits == static_cast<int>(8 * sizeof(Key)) ? static_cast<Key>(-1) : (Key{1} << bits) - 1;
+    std::vector<size_t> order(static_cast<size_t>(n));
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return (keys[a] & mask) < (keys[b] & mask); });
+    const std::vector<Key> old_keys(keys, keys + n);
+    const std::vector<uint32_t> old_values(values, values + n);
+    for (size_t i = 0; i < order.size(); ++i) {
+      keys[i] = old_keys[order[i]];
+      values[i] = old_values[order[i]];
+    }
+  });
+  memory_.release(room);
+}
+
+void EmulatedDevice::exclusive_sum(const uint32_t* in, int64_t* out, int64_t n) {
+  called("exclusive_sum");
+  stream_.queue([=](BlockRunner&) {
+    int64_t sum = 0;
+    out[0] = 0;
+    for (int64_t i = 0; i < n; ++i) out[i + 1] = sum += in[i];
+  });
+}
+
+int64_t EmulatedDevice::positions_of(const uint8_t* flags, uint32_t* out, int64_t n) {
+  called("positions_of");
+  NACRE_CHECK(n <= int64_t{1} << 32, "positions of more than 2^32 flags");
+  int64_t found = 0;
+  stream_.queue([=, &found](BlockRunner&) {
+    for (int64_t i = 0; i < n; ++i) {
+      if (flags[i] != 0) out[found++] = static_cast<uint32_t>(i);
+    }
+  });
+  stream_.synchronize();
+  failure_->check();
+  return found;
+}
+
+}  // namespace
+
+DeviceInfo describe_device() {
+  const Settings& settings = Settings::get();
+  DeviceInfo info;
+  info.name = "emulated GPU";
+  info.memory_bytes = settings.memory_bytes();
+  info.free_bytes = std::max<int64_t>(settings.memory_bytes() - Memory::taken_bytes(), 0);
+  info.multiprocessors = kMultiprocessors;
+  info.arch = settings.arch();
+  info.clock_mhz = 1000;
+  info.l2_bytes = 4 << 20;
+  info.shared_bytes = (settings.arch() >= 90 ? 227 : 163) << 10;
+  return info;
+}
+
+std::unique_ptr<Device> open_device(int multiprocessors) {
+  if (multiprocessors > kMultiprocessors) {
+    throw UserError("device", std::to_string(multiprocessors) + " multiprocessors wanted, the GPU has " +
+                                  std::to_string(kMultiprocessors));
+  }
+  return std::make_unique<EmulatedDevice>(multiprocessors);
+}
+
+}  // namespace nacre::emulator

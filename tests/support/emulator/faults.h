@@ -1,0 +1,20 @@
+// Says which kernel touched memory that is not its own before the process dies of it.
+#pragma once
+
+#include <csignal>
+
+namespace nacre::emulator {
+
+// A stack for the signal handler on the thread that makes it; the kernel's own may be the one that is full.
+class FaultStack {
+ public:
+  FaultStack();
+  ~FaultStack();
+  FaultStack(const FaultStack&) = delete;
+  FaultStack& operator=(const FaultStack&) = delete;
+
+ private:
+  void* memory_;
+};
+
+}  // namespace nacre::emulator

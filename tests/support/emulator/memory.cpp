@@ -1,0 +1,213 @@
+#include "support/emulator/memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "support/emulator/settings.h"
+
+namespace nacre::emulator {
+namespace {
+
+constexpr int64_t kSmallest = 512;
+constexpr int64_t kPage = 4096;
+constexpr int64_t kPoisoned = 1 << 20;  // at each end; all of a smaller block
+constexpr unsigned char kPoison = 0xff;
+
+std::atomic<int64_t> taken{0};
+
+// Eight sizes per power of two, so that freed blocks fit again.
+int64_t block_bytes(int64_t bytes) {
+  const auto power = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(bytes, 1))));
+  const int64_t step = std::max(power / 8, kSmallest);
+  return std::max((bytes + step - 1) / step * step, kSmallest);
+}
+
+void poison(char* memory, int64_t bytes) {
+  if (bytes <= 2 * kPoisoned) {
+    std::memset(memory, kPoison, static_cast<size_t>(bytes));
+    return;
+  }
+  std::memset(memory, kPoison, kPoisoned);
+  std::memset(memory + bytes - kPoisoned, kPoison, kPoisoned);
+}
+
+// Behind what was asked for lies poison up to the block's end, and a page that cannot be touched.
+void check_end(const char* memory, int64_t asked, int64_t bytes) {
+  for (int64_t i = asked; i < std::min(bytes, asked + kPage); ++i) {
+    NACRE_CHECK(static_cast<unsigned char>(memory[i]) == kPoison,
+                "a kernel or a copy wrote behind a block of " + std::to_string(asked) + " bytes of device memory");
+  }
+}
+
+struct Pinned {
+  std::mutex mutex;
+  std::map<uintptr_t, int64_t> blocks;
+};
+Pinned& pinned() {
+  static auto* all = new Pinned;
+  return *all;
+}
+
+}  // namespace
+
+int64_t Memory::taken_bytes() { return taken; }
+
+Memory::~Memory() {
+  for (const auto& [memory, block] : live_) unmap(block);
+  for (const auto& [bytes, block] : free_) unmap(block);
+}
+
+void Memory::unmap(const Block& block) {
+  munmap(block.mapped, static_cast<size_t>(block.map_bytes));
+  taken -= block.bytes;
+}
+
+void* Memory::allocate(int64_t bytes) {
+  NACRE_CHECK(bytes >= 0, "a negative number of bytes");
+  if (bytes > int64_t{1} << 56) refuse(bytes);
+  Settings::get().count(Fault::allocation, human_bytes(static_cast<double>(bytes)) + " wanted");
+  const int64_t size = block_bytes(bytes);
+  Block block = reuse(size);
+  if (block.memory == nullptr) block = take(size);
+  if (block.memory == nullptr) {
+    trim();
+    block = take(size);
+  }
+  if (block.memory == nullptr) refuse(bytes);
+  block.asked = bytes;
+  {
+    const std::lock_guard lock(mutex_);
+    live_.emplace(block.memory, block);
+    used_ += block.bytes;
+    peak_ = std::max(peak_, used_);
+  }
+  stream_.queue([block](BlockRunner&) { poison(block.memory, block.bytes); });
+  return block.memory;
+}
+
+// The smallest free block that is large enough, unless a quarter of it would lie idle.
+Memory::Block Memory::reuse(int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto found = free_.lower_bound(bytes);
+  if (found == free_.end() || found->first > bytes + bytes / 4) return {};
+  const Block block = found->second;
+  free_.erase(found);
+  return block;
+}
+
+Memory::Block Memory::take(int64_t bytes) {
+  if (taken.fetch_add(bytes) + bytes > Settings::get().memory_bytes()) {
+    taken -= bytes;
+    return {};
+  }
+  Block block;
+  block.bytes = bytes;
+  const int64_t inside = (bytes + kPage - 1) / kPage * kPage;
+  block.map_bytes = inside + 2 * kPage;
+  void* mapped = mmap(nullptr, static_cast<size_t>(block.map_bytes), PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED ||
+      mprotect(static_cast<char*>(mapped) + kPage, static_cast<size_t>(inside), PROT_READ | PROT_WRITE) != 0) {
+    taken -= bytes;
+    return {};
+  }
+  block.mapped = static_cast<char*>(mapped);
+  block.memory = block.mapped + kPage + inside - bytes;  // sizes are multiples of 512, so it is aligned
+  return block;
+}
+
+void Memory::refuse(int64_t bytes) const {
+  const auto text = [](auto number) { return human_bytes(static_cast<double>(number)); };
+  const int64_t all = Settings::get().memory_bytes();
+  throw UserError("device memory",
+                  text(bytes) + " wanted, " + text(std::max<int64_t>(all - taken, 0)) + " of " + text(all) + " free, " +
+                      text(used_bytes()) + " in use by this run",
+                  "train a smaller model (--hidden, --layers), end other programs on this GPU, or take a larger one");
+}
+
+void Memory::release(void* memory) {
+  if (memory == nullptr) return;
+  Block block;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = live_.find(memory);
+    NACRE_CHECK(found != live_.end(), "released memory that was not allocated here");
+    block = found->second;
+    live_.erase(found);
+    used_ -= block.bytes;
+  }
+  // In the stream's order: what is queued before may still use it, what comes later must not.
+  stream_.queue([block](BlockRunner&) {
+    check_end(block.memory, block.asked, block.bytes);
+    poison(block.memory, block.bytes);
+  });
+  const std::lock_guard lock(mutex_);
+  free_.emplace(block.bytes, block);
+}
+
+void Memory::trim() {
+  std::multimap<int64_t, Block> blocks;
+  {
+    const std::lock_guard lock(mutex_);
+    blocks.swap(free_);
+  }
+  if (blocks.empty()) return;
+  stream_.synchronize();
+  for (const auto& [bytes, block] : blocks) unmap(block);
+}
+
+int64_t Memory::used_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return used_;
+}
+int64_t Memory::peak_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return peak_;
+}
+void Memory::reset_peak() {
+  const std::lock_guard lock(mutex_);
+  peak_ = used_;
+}
+
+void* allocate_pinned(int64_t bytes) {
+  const int64_t inside = (std::max<int64_t>(bytes, 1) + kPage - 1) / kPage * kPage;
+  void* memory = mmap(nullptr, static_cast<size_t>(inside), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    throw UserError("host memory", std::to_string(bytes) + " bytes of page-locked memory are not to be had",
+                    "end other programs or raise the limit of locked memory (ulimit -l)");
+  }
+  const std::lock_guard lock(pinned().mutex);
+  pinned().blocks.emplace(reinterpret_cast<uintptr_t>(memory), inside);
+  return memory;
+}
+
+void release_pinned(void* memory) {
+  int64_t bytes = 0;
+  {
+    const std::lock_guard lock(pinned().mutex);
+    const auto found = pinned().blocks.find(reinterpret_cast<uintptr_t>(memory));
+    NACRE_CHECK(found != pinned().blocks.end(), "released page-locked memory that was not allocated here");
+    bytes = found->second;
+    pinned().blocks.erase(found);
+  }
+  munmap(memory, static_cast<size_t>(bytes));
+}
+
+bool is_pinned(const void* memory) {
+  const auto at = reinterpret_cast<uintptr_t>(memory);
+  const std::lock_guard lock(pinned().mutex);
+  auto found = pinned().blocks.upper_bound(at);
+  if (found == pinned().blocks.begin()) return false;
+  --found;
+  return at < found->first + static_cast<uintptr_t>(found->second);
+}
+
+}  // namespace nacre::emulator

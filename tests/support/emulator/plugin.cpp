@@ -1,0 +1,39 @@
+// The emulated device as a plug-in: opened where NACRE_PLUGIN_PATH says, in the place of the CUDA one.
+#include "nacre/base/error.h"
+#include "nacre/device/abi.h"
+#include "support/emulator/compiler.h"
+#include "support/emulator/emulated_device.h"
+#include "support/emulator/settings.h"
+
+namespace nacre::emulator {
+namespace {
+
+class Plugin final : public DevicePlugin {
+ public:
+  std::vector<DeviceInfo> devices() override { return {describe_device()}; }
+  std::string why_no_devices() override { return ""; }
+  std::unique_ptr<Device> open(int index, int multiprocessors) override {
+    if (index != 0) {
+      throw UserError("cuda:" + std::to_string(index), "there is no such device", "cuda:0 to cuda:0 exist");
+    }
+    return open_device(multiprocessors);
+  }
+  std::string compile(const std::string& source, const std::string& name, int arch) override {
+    return emulator::compile(source, name, arch);
+  }
+  std::string compiler() override { return compiler_version(); }
+};
+
+}  // namespace
+}  // namespace nacre::emulator
+
+extern "C" __attribute__((visibility("default"))) nacre::DevicePlugin* nacre_cuda_plugin(int abi);
+
+nacre::DevicePlugin* nacre_cuda_plugin(int abi) {
+  static auto* plugin = new nacre::emulator::Plugin;
+  return abi == nacre::kDeviceAbi ? plugin : nullptr;
+}
+
+// Tests in one process may change the environment.
+extern "C" __attribute__((visibility("default"))) void nacre_emulator_reread();
+void nacre_emulator_reread() { nacre::emulator::Settings::get().reread(); }

@@ -1,0 +1,53 @@
+// What the environment asks of the emulated device (docs/architecture.md lists the variables), random delays, and calls
+// that fail on purpose.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <random>
+#include <string>
+
+namespace nacre::emulator {
+
+// The kinds of failure that can be asked for.
+enum class Fault : uint8_t { call, allocation, compile };
+
+class Settings {
+ public:
+  // The environment is read when the plug-in is opened, and again by reread().
+  static Settings& get();
+  void reread();
+
+  int arch() const { return arch_; }
+  int64_t memory_bytes() const { return memory_bytes_; }
+  // Whether calls of all threads are forbidden while one records, as the CUDA device had it once: tests of races show
+  // that they find what came of it.
+  bool forbids_others() const { return forbids_others_; }
+  // Sleeps for up to `longest` times the greatest delay, now and then, where delays are on.
+  void pause(double longest = 1);
+  // The order in which blocks and threads run is another one for every number.
+  uint64_t order();
+
+  // Counts one more of its kind. Throws where it is the one that is to fail: UserError for allocations, InternalError
+  // for the others. `what` is the call or the kernel.
+  void count(Fault kind, const std::string& what);
+
+ private:
+  Settings() { reread(); }
+  bool fails(Fault kind);
+
+  std::mutex mutex_;  // of the generator
+  std::mt19937_64 random_;
+  int arch_ = 90;
+  int64_t memory_bytes_ = 0;
+  double delay_us_ = 0;
+  bool shuffled_ = false;
+  bool forbids_others_ = false;
+  Fault fault_ = Fault::call;
+  int64_t fault_at_ = 0;  // 0: none
+  bool fault_stays_ = false;
+  std::atomic<int64_t> counted_{0};
+};
+
+}  // namespace nacre::emulator

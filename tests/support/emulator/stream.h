@@ -1,0 +1,72 @@
+// A stream: a thread of the host that does what is queued, in order, with random delays between.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "support/emulator/blocks.h"
+
+namespace nacre::emulator {
+
+using Work = std::function<void(BlockRunner&)>;
+
+// A point in a stream.
+class Event {
+ public:
+  void pass();
+  void await();
+  double seconds();  // when it was passed; waits
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable passed_;
+  bool done_ = false;
+  double seconds_ = 0;
+};
+
+// The first failure of work that ran beside the caller: like a driver, the device tells it at every later call.
+class Failure {
+ public:
+  void set(const std::string& what);
+  void check();  // throws InternalError
+
+ private:
+  std::mutex mutex_;
+  std::string what_;
+};
+
+class Stream {
+ public:
+  explicit Stream(std::shared_ptr<Failure> failure);
+  ~Stream();  // after all that is queued
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  void queue(Work work);
+  std::shared_ptr<Event> record();
+  void wait_for(std::shared_ptr<Event> event);
+  void synchronize() { record()->await(); }
+
+ private:
+  // Events are passed even after a failure: somebody may wait for them.
+  struct Item {
+    Work work;
+    std::shared_ptr<Event> passes, waits_for;
+  };
+  void add(Item item);
+  void loop();
+
+  std::shared_ptr<Failure> failure_;
+  std::mutex mutex_;
+  std::condition_variable more_;
+  std::deque<Item> items_;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace nacre::emulator

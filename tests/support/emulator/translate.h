@@ -1,0 +1,11 @@
+// CUDA source to C++ that the host's compiler takes after cuda_shim.h: shared memory and asm statements become calls.
+#pragma once
+
+#include <string>
+
+namespace nacre::emulator {
+
+// Throws InternalError naming the kernel where it uses an instruction that is not emulated.
+std::string translate(const std::string& source, const std::string& name, int arch);
+
+}  // namespace nacre::emulator
