@@ -28,7 +28,7 @@ configure_cuda = @grep -qs '^NACRE_CUDA:BOOL=ON' build/$(1)/CMakeCache.txt && [ 
 	cmake --preset $(1) -DNACRE_CUDA=ON -DCMAKE_CUDA_COMPILER=$(NVCC)
 compile = cmake --build --preset $(1) --parallel $(JOBS)
 
-.PHONY: help deps build demo test bench peers lint format asan tsan fuzz kernels gpu-bundle gpu-test example install clean
+.PHONY: help deps build demo test bench peers lint format asan tsan fuzz emulate kernels gpu-bundle gpu-test example install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,11 @@ tsan: deps ## fast tests under the thread sanitizer
 
 fuzz: deps ## replay the corpora, then fuzz each reader for FUZZ_SECONDS (60)
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
+
+emulate: deps ## all GPU tests on the emulated device (make test: a share of them)
+	$(call configure,release)
+	$(call compile,release)
+	NACRE_EMULATE_ALL=1 ctest --preset release --parallel $(JOBS) -L emulated
 
 kernels: deps ## compile every CUDA kernel that the tests can generate, for sm_80 and sm_90 (make test: some of them)
 ifeq ($(NVCC),)

@@ -200,8 +200,6 @@ class EmulatedDevice final : public Device {
   Products products_;
   std::atomic<int> recorders_{0};
 };
-std::shared_ptr<Recorded> recorded_;
-};
 
 // Page-locked memory is read when its turn comes; other memory now, and then nobody need keep it.
 void EmulatedDevice::upload(void* to, const void* from, int64_t bytes) {
