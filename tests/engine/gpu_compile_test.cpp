@@ -7,6 +7,7 @@
 #include "model/cases.h"
 #include "nacre/device/null_device.h"
 #include "nacre/engine/gpu/gpu_backend.h"
+#include "nacre/kernel/cuda/scores.h"
 #include "nacre/kernel/cuda/typed.h"
 #include "nacre/kernel/cuda/typed_mma.h"
 #include "support/big_graphs.h"
@@ -162,6 +163,18 @@ TEST(GpuSources, OfTensorCoresCompile) {
   sources.add(cuda::typed_sum(sum));
   EXPECT_EQ(sources.size(), 9U);
   sources.expect_compile(9);
+}
+
+TEST(GpuSources, OfScoresCompile) {
+  Sources sources;
+  for (const cuda::ScoreLabels labels : {cuda::ScoreLabels::single, cuda::ScoreLabels::multiple}) {
+    sources.add(cuda::score_rows(labels, 7));
+    sources.add(cuda::score_rows(labels, 349));
+    sources.add(cuda::score_loss(labels));
+  }
+  sources.add(cuda::score_totals());
+  EXPECT_EQ(sources.size(), 7U) << "one for few classes and one for many, whatever their number";
+  sources.expect_compile(limit(7));
 }
 
 // Of rows that are read often and do not fit the cache.

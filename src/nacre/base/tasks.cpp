@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "nacre/base/error.h"
+#include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
 
 namespace nacre {
@@ -22,7 +23,13 @@ struct BackgroundTasks::Impl {
 BackgroundTasks::BackgroundTasks() : impl_(std::make_unique<Impl>(num_threads() - 1)) {}
 
 BackgroundTasks::~BackgroundTasks() {
-  if (impl_->workers > 0) impl_->arena.execute([this] { impl_->group.wait(); });
+  if (impl_->workers == 0) return;
+  try {
+    impl_->arena.execute([this] { impl_->group.wait(); });
+  } catch (const std::exception& error) {
+    // Tasks hand their errors to whoever waits for their results; here nobody does any more.
+    log_warning(std::string("a background task failed: ") + error.what());
+  }
 }
 
 int BackgroundTasks::workers() const { return impl_->workers; }

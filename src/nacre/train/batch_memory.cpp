@@ -117,7 +117,10 @@ void BatchSession::choose_evaluation(bool embeddings) {
   // The graph's forms, two layers' values, and once more as much for work and what is computed once.
   if (forms_bytes(run_.dataset.graph) + 2 * inference_->bytes() > room) return;
   auto whole = std::make_unique<WholeInference>(run_, *learner_, device_, embeddings);
-  if (whole->bytes() <= room) whole_ = std::move(whole);
+  auto scorer = std::make_unique<Scorer>(run_, device_.gpu);
+  if (whole->bytes() + scorer->device_bytes(true) > room) return;
+  whole_ = std::move(whole);
+  scorer_ = std::move(scorer);
 }
 
 std::vector<MemoryItem> BatchSession::memory() const { return device_.gpu ? device_memory() : host_memory(); }
@@ -131,7 +134,7 @@ std::vector<MemoryItem> BatchSession::device_memory() const {
   if (draws_on_device_) items.push_back({"graph and tables to draw from", drawing_bytes(batches)});
   items.push_back({fmt::format("{} batches (rows and blocks)", batches), batches * batch_bytes()});
   items.push_back({"arena (activations, gradients, work)", largest_arena_ + largest_arena_ / 4});
-  if (whole_) items.push_back({"evaluation on the whole graph", whole_->bytes()});
+  if (whole_) items.push_back({"evaluation on the whole graph", whole_->bytes() + scorer_->device_bytes(true)});
   return items;
 }
 
@@ -146,7 +149,7 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
   if (!whole_) {
     items.push_back({"values of two layers, for evaluation", inference_->bytes()});
   } else if (device_.gpu) {
-    items.push_back({"results of an evaluation", run_.dataset.num_nodes() * inference_->width("logits") * 4});
+    items.push_back({"results of an evaluation", scorer_->host_bytes()});
   } else {
     items.push_back({"evaluation on the whole graph", whole_->bytes()});
   }

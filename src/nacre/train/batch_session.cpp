@@ -150,6 +150,7 @@ void BatchSession::make_plans(const SessionNeeds& needs) {
   for (const TrialBlocks& trial : blocks)
     largest_arena_ = std::max(largest_arena_, runner_->prepare(trial.blocks)->arena_bytes());
   for (const Sample& sample : trials) count_batch(sample);
+  if (device_.gpu) first_trial_.push_back(trials.front());
 }
 
 int64_t BatchSession::steps_per_epoch() const {
@@ -171,9 +172,13 @@ void BatchSession::start() {
     if (has) runner_->bind_output("grad:" + p.name, gradient);
     gradients.push_back(has ? gradient : nullptr);
   }
+  if (device_.gpu) ask_for_kernels();
   learner_->start(std::move(gradients));
   const bool sent = device_.gpu && device_features_ == nullptr;
-  if (whole_) whole_->start();
+  if (whole_) {
+    whole_->start();
+    scorer_->start(nullptr);
+  }
   sink_ = sent ? make_device_sink(device_.gpu->shared_device(), copies()) : make_host_sink();
   load_with(run_.config.loader);
 }
@@ -225,6 +230,14 @@ std::shared_ptr<void> BatchSession::make_ready(const Sample& sample) {
     backend.flush();
   }
   return batch;
+}
+
+// Has the kernels of a batch compiled from now on, beside all else there is to prepare: batches differ in sizes, which
+// are no part of a kernel's text.
+void BatchSession::ask_for_kernels() {
+  const TraceSpan span("prepare", "ask for kernels");
+  for (const Sample& sample : first_trial_) make_ready(sample);
+  first_trial_.clear();
 }
 
 void BatchSession::run_ready(const Batch& batch, int64_t step, double lr) {
@@ -317,7 +330,11 @@ const float* BatchSession::embeddings() {
 
 int64_t BatchSession::embedding_width() const { return inference_->width("embedding"); }
 
-Scores BatchSession::evaluate(bool with_loss) { return score_splits(run_.metric, run_.dataset, predict(), with_loss); }
+Scores BatchSession::evaluate(bool with_loss) {
+  if (!whole_) return score_splits(run_.metric, run_.dataset, predict(), with_loss);
+  whole_->run();
+  return scorer_->score(whole_->executor(), with_loss);
+}
 
 LoaderTimes BatchSession::loader_times() const { return loader_ ? loader_->times() : LoaderTimes{}; }
 

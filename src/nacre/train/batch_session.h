@@ -17,6 +17,7 @@
 #include "nacre/train/learner.h"
 #include "nacre/train/resources.h"
 #include "nacre/train/run_data.h"
+#include "nacre/train/scorer.h"
 #include "nacre/train/vertex_model.h"
 #include "nacre/train/whole_inference.h"
 
@@ -97,6 +98,7 @@ class BatchSession : public VertexModel {
   // On a GPU: all of a batch that can be done before it is its turn; and its turn.
   struct ReadyBatch;
   std::shared_ptr<void> make_ready(const Sample& sample);
+  void ask_for_kernels();
   void run_ready(const Batch& batch, int64_t step, double lr);
   void count_span();
 
@@ -115,6 +117,8 @@ class BatchSession : public VertexModel {
   std::unique_ptr<BatchLoader> loader_;
   std::unique_ptr<LayerwiseInference> inference_;
   std::unique_ptr<WholeInference> whole_;            // null: by inference_
+  std::unique_ptr<Scorer> scorer_;                   // of whole_
+  std::vector<Sample> first_trial_;                  // of the batches planned on, until start()
   std::vector<std::shared_ptr<void>> trial_memory_;  // of leaves on a device while plans are timed
   PlanAnswer planning_;
   double plan_seconds_ = 0;

@@ -9,33 +9,60 @@
 
 namespace nacre {
 
+namespace {
+
+struct Sums {
+  double first = 0, second = 0, third = 0;
+};
+
+// The sums of what `add` adds for each vertex, over runs of vertices whose length depends on nothing else.
+template <class Add>
+Sums sum_over(std::span<const NodeId> nodes, const Add& add) {
+  constexpr int64_t kRun = 1024;
+  const int64_t count = std::ssize(nodes);
+  std::vector<Sums> runs(static_cast<size_t>((count + kRun - 1) / kRun));
+  parallel_for(count, kRun, [&](int64_t begin, int64_t end) {
+    Sums sums;
+    for (int64_t i = begin; i < end; ++i) add(nodes[static_cast<size_t>(i)], sums);
+    runs[static_cast<size_t>(begin / kRun)] = sums;
+  });
+  Sums all;
+  for (const Sums& run : runs) {
+    all.first += run.first;
+    all.second += run.second;
+    all.third += run.third;
+  }
+  return all;
+}
+
+}  // namespace
+
 double accuracy(const float* scores, int64_t classes, std::span<const int32_t> labels, std::span<const NodeId> nodes) {
-  int64_t right = 0;
-  int64_t counted = 0;
-  for (const NodeId v : nodes) {
-    if (labels[v] < 0) continue;
+  const Sums sums = sum_over(nodes, [&](NodeId v, Sums& s) {
+    if (labels[v] < 0) return;
     const float* row = scores + static_cast<int64_t>(v) * classes;
     const bool known = std::none_of(row, row + classes, [](float x) { return std::isnan(x); });
-    right += known && std::max_element(row, row + classes) - row == labels[v] ? 1 : 0;
-    ++counted;
-  }
-  return counted == 0 ? NAN : static_cast<double>(right) / static_cast<double>(counted);
+    s.first += known && std::max_element(row, row + classes) - row == labels[v] ? 1 : 0;
+    s.second += 1;
+  });
+  return sums.second == 0 ? NAN : sums.first / sums.second;
 }
 
 double micro_f1(const float* scores, const uint8_t* targets, int64_t classes, std::span<const NodeId> nodes) {
-  int64_t hit = 0;
-  int64_t predicted = 0;
-  int64_t actual = 0;
-  for (const NodeId v : nodes) {
+  const Sums sums = sum_over(nodes, [&](NodeId v, Sums& s) {
     const int64_t row = static_cast<int64_t>(v) * classes;
+    int64_t hit = 0, predicted = 0, actual = 0;
     for (int64_t c = row; c < row + classes; ++c) {
       const bool yes = scores[c] > 0;
       hit += yes && targets[c] != 0 ? 1 : 0;
       predicted += yes ? 1 : 0;
       actual += targets[c] != 0 ? 1 : 0;
     }
-  }
-  return predicted + actual == 0 ? NAN : 2 * static_cast<double>(hit) / static_cast<double>(predicted + actual);
+    s.first += static_cast<double>(hit);
+    s.second += static_cast<double>(predicted);
+    s.third += static_cast<double>(actual);
+  });
+  return sums.second + sums.third == 0 ? NAN : 2 * sums.first / (sums.second + sums.third);
 }
 
 namespace {
@@ -117,20 +144,18 @@ double binary_cross_entropy(const float* row, int64_t classes, const uint8_t* ta
 
 double mean_loss(const Dataset& dataset, const float* scores, std::span<const NodeId> nodes) {
   const int64_t classes = dataset.num_classes;
-  double sum = 0;
-  int64_t counted = 0;
-  for (const NodeId v : nodes) {
+  const Sums sums = sum_over(nodes, [&](NodeId v, Sums& s) {
     const int64_t row = static_cast<int64_t>(v) * classes;
     if (dataset.multilabel()) {
-      sum += binary_cross_entropy(scores + row, classes, dataset.targets.data<uint8_t>() + row);
+      s.first += binary_cross_entropy(scores + row, classes, dataset.targets.data<uint8_t>() + row);
     } else if (!dataset.labels.empty() && dataset.labels[v] >= 0) {
-      sum += cross_entropy(scores + row, classes, dataset.labels[v]);
+      s.first += cross_entropy(scores + row, classes, dataset.labels[v]);
     } else {
-      continue;
+      return;
     }
-    ++counted;
-  }
-  return counted == 0 ? NAN : sum / static_cast<double>(counted);
+    s.second += 1;
+  });
+  return sums.second == 0 ? NAN : sums.first / sums.second;
 }
 
 Scores score_splits(const std::string& metric, const Dataset& d, const float* scores, bool with_loss) {

@@ -9,7 +9,6 @@
 #include "nacre/base/machine.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/base/trace.h"
-#include "nacre/train/metrics.h"
 
 namespace nacre {
 
@@ -39,6 +38,7 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
     // Evaluation follows the training plan's options; alone, it is planned by rules.
     const PlanOptions how = train_ ? train_->plan().options : search_plan(dfg, *blocks_, {}, {}).options;
     eval_ = std::make_unique<Executor>(make_plan(dfg, *blocks_, how), *blocks_, device_.backend);
+    scorer_ = std::make_unique<Scorer>(run_, device_.gpu);
   }
   if (train_) fit(trained);
   plan_seconds_ = now_seconds() - start_;
@@ -89,6 +89,7 @@ std::vector<MemoryItem> Session::memory() const {
     items.push_back({gpu ? "optimiser state" : "optimiser state and best weights",
                      learner_->optimizer_bytes() + (gpu ? 0 : learner_->parameter_bytes())});
   }
+  if (gpu && scorer_) items.push_back({"scores of the splits", scorer_->device_bytes(false)});
   ConstantPool none;
   int64_t constants = 0;
   int64_t arena = 0;
@@ -150,6 +151,7 @@ void Session::start() {
     executor->prepare();
   }
   if (!train_) return;
+  if (eval_) start_scores();
   std::vector<const float*> gradients;
   for (const Parameter& p : learner_->list()) {
     const NodeRef grad = train_->plan().dfg.find_output("grad:" + p.name);
@@ -175,7 +177,16 @@ void Session::queue_step(int64_t step, double lr) {
   learner_->update(lr);
 }
 
-Scores Session::evaluate(bool with_loss) { return score_splits(run_.metric, run_.dataset, predict(), with_loss); }
+void Session::start_scores() {
+  const bool multilabel = run_.dataset.multilabel();
+  scorer_->start(multilabel ? learner_->leaf("target", run_.dataset.targets) : learner_->leaf("label", labels_));
+}
+
+Scores Session::evaluate(bool with_loss) {
+  if (!scorer_->started()) start_scores();
+  eval_->run({run_.config.seed, 0});
+  return scorer_->score(*eval_, with_loss);
+}
 
 const float* Session::predict() {
   eval_->run({run_.config.seed, 0});

@@ -11,6 +11,7 @@
 #include "nacre/train/learner.h"
 #include "nacre/train/parameters.h"
 #include "nacre/train/run_data.h"
+#include "nacre/train/scorer.h"
 #include "nacre/train/vertex_model.h"
 
 namespace nacre {
@@ -57,6 +58,7 @@ class Session : public VertexModel {
   void fit(const Dfg& dfg);
   int64_t memory_limit() const;  // bytes that the run may take, what it holds already included
   void make_targets();
+  void start_scores();
 
   double start_;
   RunData run_;
@@ -66,6 +68,7 @@ class Session : public VertexModel {
   std::unique_ptr<Learner> learner_;
   std::unique_ptr<Executor> train_;
   std::unique_ptr<Executor> eval_;
+  std::unique_ptr<Scorer> scorer_;  // of eval_
   Tensor loss_weight_;
   Tensor labels_;
   ConstantPool constants_;

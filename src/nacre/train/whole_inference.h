@@ -23,6 +23,7 @@ class WholeInference {
   // With the weights as they are now; values() are valid until the next run.
   void run();
   const float* values(const std::string& output) { return executor_->output(output); }
+  Executor& executor() { return *executor_; }
 
  private:
   const RunData& run_;

@@ -5,38 +5,12 @@
 #include <algorithm>
 
 #include "nacre/base/error.h"
+#include "nacre/base/log.h"
 #include "nacre/base/trace.h"
 #include "nacre/engine/gpu/rows_parts.h"
 #include "nacre/kernel/cuda/sample.h"
 
 namespace nacre {
-GpuLoader::GpuLoader(std::shared_ptr<Device> device, Compile compile)
-    : device_(std::move(device)), compile_(std::move(compile)) {}
-
-std::shared_ptr<GpuLoader> GpuLoader::open(DevicePlugin& plugin, std::shared_ptr<Device> device) {
-  const int arch = device->info().arch;
-  return std::make_shared<GpuLoader>(std::move(device), [&plugin, arch](const cuda::Source& source) {
-    return compile_cached(plugin, source.text, source.name, arch);
-  });
-}
-
-DeviceFunction GpuLoader::function(const cuda::Source& source) {
-  const std::lock_guard lock(mutex_);
-  DeviceFunction& slot = functions_[source.text];
-  if (slot == nullptr) slot = device_->load(compile_(source), source.name);
-  return slot;
-}
-
-const GpuFunction& GpuLoader::function(const std::string& key, FunctionRef<cuda::RowSource()> make) {
-  {
-    const std::shared_lock lock(known_mutex_);
-    if (const auto found = known_.find(key); found != known_.end()) return found->second;
-  }
-  const cuda::RowSource made = make();
-  const GpuFunction known = {function(made.source), made.source.threads, made.source.shared_bytes, made.per_block};
-  const std::lock_guard lock(known_mutex_);
-  return known_.emplace(key, known).first->second;
-}
 
 GpuContext::GpuContext(std::shared_ptr<GpuLoader> loader, std::shared_ptr<GraphViews> views, const GpuOptions& options)
     : loader_(std::move(loader)), device_(loader_->device()), views_(std::move(views)), options_(options) {
@@ -56,8 +30,13 @@ GpuContext::GpuContext(std::shared_ptr<GpuContext> parent)
 }
 
 GpuContext::~GpuContext() {
-  arrived();  // the memory is given to others now
-  for (const int handle : products_) device_->release_gemm(handle);
+  // A device that has failed fails here again. Whoever called it first was told.
+  try {
+    arrived();  // the memory is given to others now
+    for (const int handle : products_) device_->release_gemm(handle);
+  } catch (const std::exception& error) {
+    log_verbose(std::string("the device did not end its work: ") + error.what());
+  }
 }
 
 int64_t GpuContext::stage(int64_t bytes) {
@@ -175,14 +154,14 @@ int GpuContext::choose(const std::string& key, const std::function<int()>& decid
 }
 
 Step GpuContext::launch(const cuda::Source& source, int64_t blocks, LaunchArgs args) {
-  return launch(GpuFunction{loader_->function(source), source.threads, source.shared_bytes}, blocks, std::move(args));
+  return launch(GpuFunction{loader_->code(source), source.threads, source.shared_bytes}, blocks, std::move(args));
 }
 
 Step GpuContext::launch(const GpuFunction& function, int64_t blocks, LaunchArgs args) {
   if (blocks <= 0) return [] {};
   const LaunchShape shape{blocks, function.threads, function.shared_bytes};
-  return [device = device_.get(), f = function.function, shape, args = std::move(args)]() mutable {
-    device->launch(f, shape, args.pointers());
+  return [device = device_.get(), code = function.code, shape, args = std::move(args)]() mutable {
+    device->launch(code->get(), shape, args.pointers());
   };
 }
 

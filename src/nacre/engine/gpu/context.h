@@ -5,15 +5,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
-#include <shared_mutex>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "nacre/base/function_ref.h"
 #include "nacre/device/device.h"
 #include "nacre/engine/executor.h"
+#include "nacre/engine/gpu/loader.h"
 #include "nacre/engine/gpu/sink.h"
 #include "nacre/kernel/cuda/rows.h"
 
@@ -85,39 +83,6 @@ struct GpuOptions {
   int64_t cache_bytes = 0;  // that gathered rows should fit; 0 = the device's second-level cache
   // Rows from which on products and their tails are one kernel; -1: as many as fill the device, 0: never.
   int64_t whole_products = -1;
-};
-
-// A function and how it is launched.
-struct GpuFunction {
-  DeviceFunction function = nullptr;
-  int threads = 0;           // a block
-  int64_t shared_bytes = 0;  // dynamic, a block
-  int per_block = 1;         // units of work
-};
-
-// Sources made into functions of a device; shared by everything that runs there. Equal sources are loaded once. May be
-// asked from any thread.
-class GpuLoader {
- public:
-  // `compile` gives the image of a source: through the plug-in's compiler and the cache on disk, or otherwise.
-  using Compile = std::function<std::string(const cuda::Source&)>;
-  GpuLoader(std::shared_ptr<Device> device, Compile compile);
-  // Compiles for the device, through the cache on disk.
-  static std::shared_ptr<GpuLoader> open(DevicePlugin& plugin, std::shared_ptr<Device> device);
-
-  const std::shared_ptr<Device>& device() const { return device_; }
-  DeviceFunction function(const cuda::Source& source);
-  // Writing a kernel's text takes longer than all else there is to do to launch it again. `key` says all that the text
-  // depends on.
-  const GpuFunction& function(const std::string& key, FunctionRef<cuda::RowSource()> make);
-
- private:
-  std::shared_ptr<Device> device_;
-  Compile compile_;
-  std::mutex mutex_;
-  std::map<std::string, DeviceFunction> functions_;  // by source text
-  std::shared_mutex known_mutex_;
-  std::unordered_map<std::string, GpuFunction> known_;
 };
 
 class GpuContext {

@@ -120,6 +120,7 @@ class GpuBackend : public Backend {
   }
 
   double seconds(const Step& step) override {
+    context_->loader().settle();
     context_->arrived();
     const DeviceEvent from = device().record();
     step();

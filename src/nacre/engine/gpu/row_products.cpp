@@ -64,13 +64,16 @@ Step launch_product(const GpuKernel& g, const cuda::RowProduct& what, const Laun
 int faster_block(const GpuKernel& g, const cuda::RowProduct& what, const LaunchArgs& args) {
   FunctionKey key = key_of(what);
   return g.context.choose(key.add(g.rows(g.kernel.root)).bytes(), [&] {
-    int best = what.rows;
-    double least = 1e30;
+    std::vector<std::pair<int, Step>> steps;  // all at first, so that they are compiled side by side
     for (const int rows : cuda::kRowsOfBlock) {
       cuda::RowProduct tried = what;
       tried.rows = rows;
-      if (!cuda::fits(tried)) continue;
-      const double seconds = time_step(g.context, launch_product(g, tried, args));
+      if (cuda::fits(tried)) steps.emplace_back(rows, launch_product(g, tried, args));
+    }
+    int best = what.rows;
+    double least = 1e30;
+    for (const auto& [rows, step] : steps) {
+      const double seconds = time_step(g.context, step);
       log_verbose(fmt::format("product of {} columns in blocks of {} rows: {:.3f} ms", what.n, rows, seconds * 1e3));
       if (seconds < least) best = rows;
       least = std::min(least, seconds);

@@ -57,13 +57,14 @@ Tuning tune(const Reduction& r, void* workspace, void* out) {
                                       r.rows.offsets, g.width(g.kernel.root), r.spec.program->code.size(),
                                       r.spec.tail != nullptr, r.spec.tiles, r.spec.side.edge_ids, batch);
   const int choice = g.context.choose(key, [&] {
-    std::vector<double> seconds;
+    std::vector<Step> steps;  // both at first, so that they are compiled side by side
     for (const Tuning& t : {Tuning{batch, 0}, Tuning{batch / 2, 8}}) {
       cuda::ReduceSpec spec = r.spec;
       spec.batch = t.batch;
       spec.min_blocks = t.min_blocks;
-      seconds.push_back(time_step(g.context, launch_reduce(r, spec, workspace, out)));
+      steps.push_back(launch_reduce(r, spec, workspace, out));
     }
+    const double seconds[] = {time_step(g.context, steps[0]), time_step(g.context, steps[1])};
     log_verbose(fmt::format("reduction of width {}: {:.3f} ms as it is, {:.3f} ms with more warps",
                             g.width(g.kernel.root), seconds[0] * 1e3, seconds[1] * 1e3));
     return seconds[1] < seconds[0] ? 1 : 0;

@@ -82,6 +82,8 @@ struct GpuSampler::State {
     const int64_t blocks = (threads + source.threads - 1) / source.threads;
     device->launch(loader->function(source), {blocks, source.threads, source.shared_bytes}, args.pointers());
   }
+  // Has all kernels of a sample compiled, side by side: they are launched one after the other, some after waiting.
+  void ask_for_kernels() const;
   // sums[places[i]] of every i.
   std::vector<int64_t> ends(const Memory& sums, const Memory& places, int64_t count) const;
 
@@ -104,6 +106,27 @@ GpuSampler::State::State(std::shared_ptr<GpuLoader> l, const Sampler& s, Place p
   col_idx = put(graph().col_idx());
   if (graph().weighted()) weight = put(graph().edge_weight());
   if (graph().typed()) type = put(graph().edge_type());
+  ask_for_kernels();
+}
+
+void GpuSampler::State::ask_for_kernels() const {
+  const SampleOptions& o = sampler.options();
+  std::vector<cuda::Source> sources = {cuda::number_seeds(), cuda::take_ends(),  cuda::block_rows(), cuda::mark_first(),
+                                       cuda::number_new(),   cuda::keep_known(), cuda::relabel()};
+  if (weight) sources.push_back(cuda::take_values(true));
+  if (type) sources.push_back(cuda::take_values(false));
+  for (const int fanout : o.fanout) {
+    sources.push_back(cuda::look_up_rows(fanout, o.replace));
+    if (fanout < 0) {
+      sources.push_back(cuda::pick_all());
+    } else if (o.weighted) {
+      sources.push_back(cuda::count_weighted(fanout, o.replace));
+      sources.push_back(cuda::pick_weighted(fanout, o.replace));
+    } else {
+      sources.push_back(cuda::pick_uniform(fanout, o.replace));
+    }
+  }
+  for (const cuda::Source& source : sources) loader->code(source);
 }
 
 std::vector<int64_t> GpuSampler::State::ends(const Memory& sums, const Memory& places, int64_t count) const {

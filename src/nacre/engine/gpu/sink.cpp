@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 
+#include "nacre/base/log.h"
 #include "nacre/base/trace.h"
 
 namespace nacre {
@@ -21,10 +22,15 @@ class DeviceSink : public FeatureSink {
   DeviceSink(std::shared_ptr<Device> device, std::shared_ptr<Device> copies)
       : device_(std::move(device)), copies_(std::move(copies)) {}
   ~DeviceSink() override {
-    copies_->synchronize();
-    for (const auto& [number, slot] : slots_) {
-      device_->release_pinned(slot.host);
-      device_->release(slot.there);
+    // Memory that a device may still read or write is not given back: its work did not end as it should.
+    try {
+      copies_->synchronize();
+      for (const auto& [number, slot] : slots_) {
+        device_->release_pinned(slot.host);
+        device_->release(slot.there);
+      }
+    } catch (const std::exception& error) {
+      log_verbose(std::string("memory of batches was not given back: ") + error.what());
     }
   }
   DeviceSink(const DeviceSink&) = delete;
@@ -118,9 +124,13 @@ class DeviceSink : public FeatureSink {
 }  // namespace
 
 PinnedPool::~PinnedPool() {
-  for (const Free& free : free_) {
-    device_->await(free.copied);
-    device_->release_pinned(free.memory);
+  try {
+    for (const Free& free : free_) {
+      device_->await(free.copied);
+      device_->release_pinned(free.memory);
+    }
+  } catch (const std::exception& error) {
+    log_verbose(std::string("page-locked memory was not given back: ") + error.what());
   }
 }
 
@@ -145,7 +155,12 @@ PinnedPool::Block PinnedPool::take(int64_t bytes) {
   }
   return {{found.memory,
            [this, memory = found.memory, size](char*) {
-             give_back({memory, size, device_->copied()});
+             // Without an event nobody knows when the memory is free: then it is lost.
+             try {
+               give_back({memory, size, device_->copied()});
+             } catch (const std::exception& error) {
+               log_verbose(std::string("page-locked memory was not given back: ") + error.what());
+             }
            }},
           size,
           0};

@@ -1,0 +1,177 @@
+#include "nacre/engine/gpu/loader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+
+#include "nacre/base/parallel.h"
+#include "nacre/base/trace.h"
+
+namespace nacre {
+namespace {
+
+// Who waits longer than this is told what for. Images that are in the cache on disk are there sooner.
+constexpr double kPatience = 0.25;
+
+}  // namespace
+
+DeviceFunction GpuCode::wait() { return loader_.wait(*this); }
+
+GpuLoader::GpuLoader(std::shared_ptr<Device> device, Compile compile, int threads)
+    : device_(std::move(device)), compile_(std::move(compile)), threads_(threads) {}
+
+GpuLoader::~GpuLoader() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    queue_.clear();
+  }
+  for (std::thread& worker : workers_) worker.join();
+}
+
+std::shared_ptr<GpuLoader> GpuLoader::open(DevicePlugin& plugin, std::shared_ptr<Device> device) {
+  const int arch = device->info().arch;
+  const auto compile = [&plugin, arch](const cuda::Source& source) {
+    return compile_cached(plugin, source.text, source.name, arch);
+  };
+  return std::make_shared<GpuLoader>(std::move(device), compile, num_threads());
+}
+
+int64_t GpuLoader::num_sources() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int64_t>(codes_.size());
+}
+
+GpuCode* GpuLoader::code(const cuda::Source& source) {
+  std::unique_lock lock(mutex_);
+  std::unique_ptr<GpuCode>& slot = codes_[source.text];
+  if (slot) return slot.get();
+  slot.reset(new GpuCode(*this, source));
+  GpuCode* const code = slot.get();
+  if (asked_ == done_) {
+    asked_ = done_ = 0;
+    since_ = now_seconds();
+  }
+  ++asked_;
+  ++not_loaded_;
+  if (threads_ == 0) {
+    compile(lock, *code);
+  } else {
+    queue_.push_back(code);
+    start_worker();
+  }
+  return code;
+}
+
+const GpuFunction& GpuLoader::function(const std::string& key, FunctionRef<cuda::RowSource()> make) {
+  {
+    const std::shared_lock lock(known_mutex_);
+    if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  }
+  const cuda::RowSource made = make();
+  const GpuFunction known = {code(made.source), made.source.threads, made.source.shared_bytes, made.per_block};
+  const std::lock_guard lock(known_mutex_);
+  return known_.emplace(key, known).first->second;
+}
+
+// With the mutex held. Workers end when there is nothing to do; those that have are joined when one begins again.
+void GpuLoader::start_worker() {
+  if (working_ >= threads_) return;
+  if (working_ == 0) {
+    for (std::thread& worker : workers_) worker.join();
+    workers_.clear();
+  }
+  try {
+    workers_.emplace_back([this] { work(); });
+    ++working_;
+  } catch (const std::system_error& error) {
+    // The system gives no more threads. Whoever needs the function compiles it.
+    log_verbose(std::string("kernels are compiled on fewer threads: ") + error.what());
+  }
+}
+
+void GpuLoader::work() {
+  std::unique_lock lock(mutex_);
+  while (!queue_.empty()) {
+    GpuCode& next = *queue_.front();
+    queue_.pop_front();
+    compile(lock, next);
+  }
+  --working_;
+}
+
+// Releases the lock while the compiler is at work.
+void GpuLoader::compile(std::unique_lock<std::mutex>& lock, GpuCode& code) {
+  code.state_ = GpuCode::State::compiling;
+  lock.unlock();
+  std::string image;
+  std::exception_ptr error;
+  try {
+    const TraceSpan span("compile", trace_name(code.source_.name));
+    image = compile_(code.source_);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  lock.lock();
+  code.image_ = std::move(image);
+  code.error_ = error;
+  code.state_ = error ? GpuCode::State::failed : GpuCode::State::compiled;
+  ++done_;
+  changed_.notify_all();
+}
+
+// With the mutex held, by those who wait.
+void GpuLoader::report() {
+  if (now_seconds() - since_ < kPatience) return;
+  if (!progress_) {
+    log_info(fmt::format("compiling {} kernels for {}; they are kept for later runs", asked_, device_->info().name));
+    progress_ = std::make_unique<Progress>("compiling kernels", 1);
+  }
+  progress_->update(static_cast<double>(done_) / static_cast<double>(std::max<int64_t>(1, asked_)),
+                    fmt::format("{}/{}", done_, asked_));
+}
+
+DeviceFunction GpuLoader::wait(GpuCode& code) {
+  {
+    std::unique_lock lock(mutex_);
+    if (code.state_ == GpuCode::State::queued) {
+      queue_.erase(std::find(queue_.begin(), queue_.end(), &code));
+      if (working_ > 0) {
+        queue_.push_front(&code);  // it is wanted before the others
+      } else {
+        compile(lock, code);
+      }
+    }
+    while (code.state_ == GpuCode::State::queued || code.state_ == GpuCode::State::compiling) {
+      report();
+      changed_.wait_for(lock, std::chrono::milliseconds(100));
+    }
+    if (progress_ && done_ == asked_) {
+      report();
+      progress_.reset();
+      log_info(fmt::format("compiled {} kernels in {}", asked_, human_seconds(now_seconds() - since_)));
+    }
+    if (code.error_) std::rethrow_exception(code.error_);
+  }
+  const std::lock_guard loading(load_mutex_);
+  if (DeviceFunction const loaded = code.loaded_.load(std::memory_order_acquire)) return loaded;
+  DeviceFunction const loaded = device_->load(code.image_, code.source_.name);
+  code.loaded_.store(loaded, std::memory_order_release);
+  code.image_ = {};
+  --not_loaded_;
+  return loaded;
+}
+
+void GpuLoader::settle() {
+  if (not_loaded_.load() == 0) return;
+  std::vector<GpuCode*> all;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [text, code] : codes_) all.push_back(code.get());
+  }
+  for (GpuCode* code : all) code->get();
+}
+
+}  // namespace nacre

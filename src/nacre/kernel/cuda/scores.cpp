@@ -1,0 +1,147 @@
+#include "nacre/kernel/cuda/scores.h"
+
+#include "nacre/kernel/cuda/defines.h"
+
+namespace nacre::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+constexpr const char* kHead = R"(
+#if MULTIPLE
+typedef unsigned char Label;
+#else
+typedef int Label;
+#endif
+struct Piece { long long begin, end; };
+// Leaves the sum of one double of each thread at `slot`, added in a fixed order.
+__device__ void leave_sum(double value, double* __restrict__ slot) {
+  __shared__ double sums[THREADS];
+  __syncthreads();
+  sums[threadIdx.x] = value;
+  __syncthreads();
+  for (int half = THREADS / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) *slot = sums[0];
+}
+)";
+
+// LANES threads share a row.
+constexpr const char* kRows = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) score_rows(
+    const float* __restrict__ logits, const Label* __restrict__ labels, const unsigned* __restrict__ rows,
+    const Piece* __restrict__ pieces, double* __restrict__ slots, long long classes, int by_row) {
+  const Piece piece = pieces[blockIdx.x];
+  const int lane = threadIdx.x % LANES;
+  long long first = 0, second = 0, third = 0;
+  for (long long i = piece.begin + threadIdx.x / LANES; i < piece.end; i += THREADS / LANES) {
+    const long long row = rows[i];
+    const long long at = by_row ? row : i;
+    const float* __restrict__ x = logits + row * classes;
+#if MULTIPLE
+    for (long long c = lane; c < classes; c += LANES) {
+      const int yes = x[c] > 0.0f ? 1 : 0;
+      const int truth = labels[at * classes + c] != 0 ? 1 : 0;
+      first += yes & truth;
+      second += yes;
+      third += truth;
+    }
+#else
+    const int label = labels[at];
+    if (label < 0) continue;
+    int beaten = label >= classes ? 1 : 0;
+    const float own = beaten ? 0.0f : x[label];
+    // Comparisons with NaN are false: such a row is beaten.
+    for (long long c = lane; c < classes; c += LANES) {
+      const float other = x[c];
+      if (!(c < label ? own > other : own >= other)) beaten = 1;
+    }
+    const unsigned group = LANES == 32 ? 0xffffffffu : ((1u << (LANES % 32)) - 1u) << (threadIdx.x % 32 / LANES * LANES);
+    for (int d = LANES / 2; d > 0; d /= 2) beaten |= __shfl_xor_sync(group, beaten, d);
+    if (lane == 0) {
+      first += 1 - beaten;
+      second += 1;
+    }
+#endif
+  }
+  double* slot = slots + blockIdx.x * 3LL;
+  leave_sum((double)first, slot);
+  leave_sum((double)second, slot + 1);
+  leave_sum((double)third, slot + 2);
+}
+)";
+
+// A thread has a row to itself and adds its terms in double, in the order of the classes, as the host does.
+constexpr const char* kLoss = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) score_loss(
+    const float* __restrict__ logits, const Label* __restrict__ labels, const unsigned* __restrict__ rows,
+    const Piece* __restrict__ pieces, double* __restrict__ slots, long long classes, int by_row) {
+  const Piece piece = pieces[blockIdx.x];
+  double sum = 0.0;
+  long long counted = 0;
+  for (long long i = piece.begin + threadIdx.x; i < piece.end; i += THREADS) {
+    const long long row = rows[i];
+    const long long at = by_row ? row : i;
+    const float* __restrict__ x = logits + row * classes;
+    double loss = 0.0;
+#if MULTIPLE
+    for (long long c = 0; c < classes; ++c) {
+      const double z = x[c];
+      loss += log1p(exp(-fabs(z))) + fmax(z, 0.0) - (labels[at * classes + c] != 0 ? z : 0.0);
+    }
+    loss /= (double)classes;
+#else
+    const int label = labels[at];
+    if (label < 0) continue;
+    double top = x[0];
+    for (long long c = 1; c < classes; ++c) top = fmax(top, (double)x[c]);
+    for (long long c = 0; c < classes; ++c) loss += exp((double)x[c] - top);
+    // A label that is no class makes the loss not a number: it cannot pass unseen.
+    loss = label < classes ? log(loss) + top - (double)x[label] : __longlong_as_double(0x7ff8000000000000LL);
+#endif
+    sum += loss;
+    ++counted;
+  }
+  double* slot = slots + blockIdx.x * 3LL;
+  leave_sum(sum, slot);
+  leave_sum((double)counted, slot + 1);
+  leave_sum(0.0, slot + 2);
+}
+)";
+
+constexpr const char* kTotals = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) score_totals(
+    const double* __restrict__ slots, const long long* __restrict__ first, double* __restrict__ out) {
+  const long long begin = first[blockIdx.x], end = first[blockIdx.x + 1];
+  double sums[3] = {0.0, 0.0, 0.0};
+  for (long long i = begin + threadIdx.x; i < end; i += THREADS) {
+    for (int k = 0; k < 3; ++k) sums[k] += slots[i * 3 + k];
+  }
+  for (int k = 0; k < 3; ++k) leave_sum(sums[k], out + blockIdx.x * 3LL + k);
+}
+)";
+
+Source source(const char* name, ScoreLabels labels, int lanes, const char* body) {
+  Source s;
+  s.name = name;
+  s.threads = kThreads;
+  s.text = defines({{"THREADS", kThreads}, {"MULTIPLE", labels == ScoreLabels::multiple ? 1 : 0}, {"LANES", lanes}}) +
+           kHead + body;
+  return s;
+}
+
+static_assert(kScoreSlots == 3, "the sources above count three");
+
+}  // namespace
+
+Source score_rows(ScoreLabels labels, int64_t classes) {
+  return source("score_rows", labels, classes <= 64 ? 8 : 32, kRows);
+}
+
+Source score_loss(ScoreLabels labels) { return source("score_loss", labels, 1, kLoss); }
+
+Source score_totals() { return source("score_totals", ScoreLabels::single, 1, kTotals); }
+
+}  // namespace nacre::cuda

@@ -1,0 +1,199 @@
+// Kernels are compiled side by side, each once, and batches of other sizes need no others. Needs no GPU.
+#include "nacre/engine/gpu/loader.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include "model/cases.h"
+#include "nacre/base/error.h"
+#include "nacre/device/null_device.h"
+#include "nacre/engine/block_runner.h"
+#include "nacre/engine/gpu/gpu_backend.h"
+#include "nacre/sample/sample.h"
+#include "support/big_graphs.h"
+
+namespace nacre::test {
+namespace {
+
+cuda::Source source(int number) { return {"kernel", "source " + std::to_string(number), 128, 0}; }
+
+// A compiler that takes a while and notes what it is asked for.
+struct SlowCompiler {
+  std::atomic<int> now{0}, most{0}, calls{0};
+  std::atomic<bool> hold{false};
+
+  std::string operator()(const cuda::Source& s) {
+    ++calls;
+    const int together = ++now;
+    for (int seen = most.load(); together > seen && !most.compare_exchange_weak(seen, together);) {
+    }
+    do std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    while (hold);
+    --now;
+    if (s.text == "source 13") throw RuntimeError("kernel", "number 13 does not compile");
+    return s.text;
+  }
+};
+
+std::unique_ptr<GpuLoader> loader_with(SlowCompiler& compiler, int threads) {
+  return std::make_unique<GpuLoader>(
+      make_null_device(typical_gpu()), [&](const cuda::Source& s) { return compiler(s); }, threads);
+}
+
+TEST(GpuLoader, CompilesSideBySide) {
+  SlowCompiler compiler;
+  const auto loader = loader_with(compiler, 4);
+  for (int i = 0; i < 12; ++i) loader->code(source(i));
+  for (int i = 11; i >= 0; --i) EXPECT_NE(loader->code(source(i))->get(), nullptr);
+  EXPECT_EQ(compiler.calls, 12);
+  EXPECT_EQ(loader->num_sources(), 12);
+  EXPECT_GT(compiler.most, 1);
+  EXPECT_LE(compiler.most, 4);
+}
+
+TEST(GpuLoader, CompilesWhatManyWantOnce) {
+  for (const int threads : {0, 3}) {
+    SlowCompiler compiler;
+    const auto loader = loader_with(compiler, threads);
+    std::vector<std::thread> askers;
+    for (int t = 0; t < 8; ++t) {
+      askers.emplace_back([&] {
+        for (int i = 0; i < 3; ++i) EXPECT_NE(loader->function(source(i)), nullptr);
+      });
+    }
+    for (std::thread& asker : askers) asker.join();
+    EXPECT_EQ(compiler.calls, 3) << threads;
+  }
+}
+
+TEST(GpuLoader, WithoutThreadsTheCallerCompiles) {
+  SlowCompiler compiler;
+  std::thread::id by;
+  GpuLoader loader(make_null_device(typical_gpu()), [&](const cuda::Source& s) {
+    by = std::this_thread::get_id();
+    return s.text;
+  });
+  loader.code(source(1));
+  EXPECT_EQ(by, std::this_thread::get_id()) << "at once";
+}
+
+TEST(GpuLoader, WhoeverWantsAKernelThatFailsIsTold) {
+  for (const int threads : {0, 2}) {
+    SlowCompiler compiler;
+    const auto loader = loader_with(compiler, threads);
+    GpuCode* const bad = loader->code(source(13));
+    GpuCode* const good = loader->code(source(14));
+    for (int i = 0; i < 2; ++i) {
+      try {
+        bad->get();
+        FAIL() << "a kernel that does not compile";
+      } catch (const RuntimeError& error) {
+        EXPECT_NE(std::string(error.what()).find("number 13"), std::string::npos);
+      }
+    }
+    EXPECT_NE(good->get(), nullptr);
+    EXPECT_THROW(loader->settle(), RuntimeError);
+  }
+}
+
+TEST(GpuLoader, SettlesWhatWasAskedFor) {
+  SlowCompiler compiler;
+  const auto loader = loader_with(compiler, 2);
+  for (int i = 0; i < 5; ++i) loader->code(source(i));
+  loader->settle();
+  EXPECT_EQ(compiler.calls, 5);
+  loader->settle();
+}
+
+TEST(GpuLoader, EndsWithWorkLeft) {
+  SlowCompiler compiler;
+  compiler.hold = true;
+  auto loader = loader_with(compiler, 2);
+  for (int i = 0; i < 50; ++i) loader->code(source(i));
+  while (compiler.now < 2) std::this_thread::yield();
+  std::thread release([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    compiler.hold = false;
+  });
+  loader.reset();
+  release.join();
+  EXPECT_LT(compiler.calls, 50) << "what nobody waits for is not compiled";
+}
+
+// ---- batches
+
+struct BatchCase {
+  std::string model;
+  GemmType precision;
+};
+
+void PrintTo(const BatchCase& c, std::ostream* out) { *out << c.model << static_cast<int>(c.precision); }
+
+class GpuBatches : public testing::TestWithParam<BatchCase> {};
+
+TEST_P(GpuBatches, NeedTheKernelsOfTheFirst) {
+  const BatchCase& param = GetParam();
+  constexpr int64_t kVertices = 6000;
+  const Graph graph = typed_weighted_graph({.vertices = kVertices, .edges = 90000, .hub_edges = 3000, .seed = 3});
+  const Sampler sampler(graph, {.fanout = {15, 10, 5}, .seed = 4});
+  std::vector<NodeId> ids(kVertices);
+  for (int64_t i = 0; i < kVertices; ++i) ids[static_cast<size_t>(i)] = static_cast<NodeId>(i);
+  BatchOrder order(std::move(ids), 200, 5, true);
+  order.begin_epoch(0);
+
+  ModelOptions options;
+  options.model = param.model;
+  options.layers = 3;
+  options.in_dim = 100;
+  options.hidden = 256;
+  options.out_dim = 47;
+  options.dropout = 0.5;
+  options.heads = param.model == "gat" ? 4 : 0;
+  options.num_edge_types = graph.num_edge_types();
+  options.sampling = Sampling::uniform;
+  options = complete_options(options);
+  Dfg dfg = build_model(options);
+  differentiate(dfg);
+
+  std::set<std::string> texts;
+  std::vector<std::string> fresh;
+  const auto loader = std::make_shared<GpuLoader>(make_null_device(typical_gpu()), [&](const cuda::Source& s) {
+    if (texts.insert(s.text).second) fresh.push_back(s.name + "\n" + s.text);
+    return s.text;
+  });
+  const auto context =
+      std::make_shared<GpuContext>(loader, std::make_shared<GraphViews>(), GpuOptions{.precision = param.precision});
+  const auto backend = make_gpu_backend(context);
+  const auto sample = [&](int64_t i) { return sampler.sample(order.batch(i), {0, static_cast<uint64_t>(i)}); };
+  const Blocks trial(sample(0).blocks);
+  PlanOptions base;
+  base.hoist = false;
+  base.join_products = backend->joined_products();
+  BlockRunner runner(make_plan(dfg, trial, base), backend);
+  std::map<std::string, int64_t> room;
+  for (const Node& node : runner.plan().dfg.nodes()) {
+    if (node.op == Op::input) room[node.name] = 16;
+    if (node.op == Op::param) runner.bind(node.name, context->allocate(16).get());
+  }
+  for (int64_t i = 0; i < 20; ++i) {
+    fresh.clear();
+    runner.make_ready(Blocks(sample(i).blocks), {}, room);
+    if (i == 0) {
+      RecordProperty("sources", std::to_string(texts.size()));
+      std::printf("%s: %zu sources\n", param.model.c_str(), texts.size());
+      continue;
+    }
+    for (const std::string& text : fresh) ADD_FAILURE() << "batch " << i << " needs another " << text;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GpuBatches,
+                         testing::Values(BatchCase{"sage", GemmType::tf32}, BatchCase{"gcn", GemmType::tf32},
+                                         BatchCase{"gat", GemmType::tf32}, BatchCase{"rgcn", GemmType::tf32},
+                                         BatchCase{"sage", GemmType::f32}, BatchCase{"sage", GemmType::bf16}));
+
+}  // namespace
+}  // namespace nacre::test

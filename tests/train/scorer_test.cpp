@@ -1,0 +1,72 @@
+// Scores of a run on a GPU are those the host computes from the same predictions.
+#include "nacre/train/scorer.h"
+
+#include <gtest/gtest.h>
+
+#include "nacre/train/metrics.h"
+#include "nacre/train/vertex_model.h"
+#include "train/runs.h"
+
+namespace nacre::test {
+namespace {
+
+class ScorerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    DevicePlugin* plugin = device_plugin(&why);
+    if (plugin == nullptr) GTEST_SKIP() << why;
+    if (plugin->devices().empty()) GTEST_SKIP() << "no GPU: " << plugin->why_no_devices();
+  }
+};
+
+void expect_equal(double a, double b) {
+  EXPECT_EQ(std::isnan(a), std::isnan(b));
+  if (!std::isnan(a)) EXPECT_EQ(a, b);
+}
+
+// Three epochs: the first evaluation runs kernel by kernel, later ones are recorded.
+void expect_same_scores(VertexModel& model) {
+  for (int64_t epoch = 0; epoch < 3; ++epoch) {
+    const bool with_loss = epoch != 1;
+    model.begin_epoch(epoch, 0);
+    for (int64_t step = 0; step < model.steps_per_epoch(); ++step) model.train_step(step, 0.01);
+    const Scores device = model.evaluate(with_loss);
+    const Scores host = score_splits(model.metric(), model.dataset(), model.predict(), with_loss);
+    expect_equal(device.train, host.train);
+    expect_equal(device.val, host.val);
+    expect_equal(device.test, host.test);
+    EXPECT_EQ(std::isnan(device.val_loss), !with_loss);
+    if (with_loss) EXPECT_NEAR(device.val_loss, host.val_loss, 1e-9);
+  }
+}
+
+RunConfig gpu_run(const std::string& mode, const std::string& metric) {
+  RunConfig config = small_run("sage");
+  config.device = "cuda";
+  config.mode = mode;
+  config.metric = metric;
+  config.plan = "off";
+  config.batch_size = 12;
+  return config;
+}
+
+TEST_F(ScorerTest, OfEveryMetricAreTheHosts) {
+  for (const std::string mode : {"full", "minibatch"}) {
+    for (const std::string metric : {"accuracy", "micro_f1", "roc_auc"}) {
+      SCOPED_TRACE(mode + " " + metric);
+      Dataset data = small_data({.multilabel = metric != "accuracy"});
+      if (metric == "accuracy") {
+        std::vector<int32_t> labels(data.labels.begin(), data.labels.end());
+        for (size_t v = 2; v < labels.size(); v += 7) labels[v] = -1;
+        data.labels = labels;
+      }
+      const auto session = make_session(std::move(data), gpu_run(mode, metric), {});
+      session->start();
+      expect_same_scores(*session);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nacre::test
