@@ -39,8 +39,10 @@ class Ahead {
     Made made;
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return made_.contains(index); });
-      made = std::move(made_.extract(index).mapped());
+      const auto at = made_.find(index);
+      changed_.wait(lock, [&] { return at->second.ready; });
+      made = std::move(at->second);
+      made_.erase(at);
     }
     post_up_to(next_ + depth_);
     if (made.error) std::rethrow_exception(made.error);
@@ -60,20 +62,20 @@ class Ahead {
   struct Made {
     T value{};
     std::exception_ptr error;
+    bool ready = false;
   };
 
+  // All that could fail for want of memory is done here, by the caller, so that a task always comes to its end.
   void post_up_to(int64_t end) {
     for (; posted_ < std::min(end, end_); ++posted_) {
-      {
-        const std::lock_guard lock(mutex_);
-        ++open_;
-      }
-      tasks_.post([this, index = posted_] { run(index); });
+      const std::lock_guard lock(mutex_);
+      Made& made = made_[posted_];
+      tasks_.post([this, &made, index = posted_] { run(index, made); });
+      ++open_;
     }
   }
 
-  void run(int64_t index) {
-    Made made;
+  void run(int64_t index, Made& made) {
     bool wanted = false;
     {
       const std::lock_guard lock(mutex_);
@@ -87,7 +89,7 @@ class Ahead {
       }
     }
     const std::lock_guard lock(mutex_);
-    if (wanted) made_.emplace(index, std::move(made));
+    made.ready = true;
     --open_;
     changed_.notify_all();
   }

@@ -33,6 +33,9 @@ class Backend {
   virtual JoinedProducts joined_products() const = 0;
   virtual KernelNeeds needs(const Executor& executor, const Kernel& kernel) = 0;
   virtual Step bind(const Executor& executor, const Kernel& kernel, const cpu::Scratch& scratch, void* workspace) = 0;
+  // The kernel will be bound soon: what takes long and can be done beside other work (compiling) may begin. Called for
+  // all kernels before the first bind(), which may have to wait for its own.
+  virtual void announce(const Executor& /*executor*/, const Kernel& /*kernel*/, void* /*workspace*/) {}
 
   virtual std::shared_ptr<void> allocate(int64_t bytes) = 0;
   virtual int64_t available_bytes() = 0;

@@ -220,9 +220,15 @@ void Executor::allocate(std::shared_ptr<void> arena, ConstantPool& pool) {
   scratch.data = reinterpret_cast<float*>(base + arena_plan_.offsets[static_cast<size_t>(scratch_request_)]);
   scratch.per_thread = scratch_per_thread_;
   steps_.clear();
-  for (size_t k = 0; k < plan_->kernels.size(); ++k) {
+  const auto workspace_of = [&](size_t k) -> void* {
     const int request = workspace_request_[k];
-    void* workspace = request < 0 ? nullptr : base + arena_plan_.offsets[static_cast<size_t>(request)];
+    return request < 0 ? nullptr : base + arena_plan_.offsets[static_cast<size_t>(request)];
+  };
+  for (size_t k = 0; k < plan_->kernels.size(); ++k) {
+    if (!pooled_[k]) backend_->announce(*this, plan_->kernels[k], workspace_of(k));
+  }
+  for (size_t k = 0; k < plan_->kernels.size(); ++k) {
+    void* const workspace = workspace_of(k);
     const auto bind = [this, k, scratch, workspace] {
       return backend_->bind(*this, plan_->kernels[k], scratch, workspace);
     };

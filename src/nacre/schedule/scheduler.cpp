@@ -98,9 +98,18 @@ void Scheduler::call_workers() {
 // One subtask at a time, lest a thread is kept from the computation's loops.
 void Scheduler::work() {
   Lock lock(mutex_);
-  run_one(lock, best());
+  // A subtask's own error is its batch's. What else can fail is memory for the queue: the caller of next() is told.
+  const auto guarded = [this](const auto& call) {
+    try {
+      call();
+    } catch (...) {
+      broken_ = std::current_exception();
+      changed_.notify_all();
+    }
+  };
+  guarded([&] { run_one(lock, best()); });
   --called_;
-  call_workers();
+  guarded([&] { call_workers(); });
 }
 
 Scheduler::Queue::iterator Scheduler::best() {
@@ -158,6 +167,7 @@ Batch Scheduler::next() {
   BatchJob& job = job_of(next_);
   start_up_to(++next_ + context_.options.in_flight);
   while (!job.complete()) {
+    if (broken_) std::rethrow_exception(broken_);
     // With no other thread everything is his.
     if (!run_one(lock, tasks_.workers() > 0 ? best_for(job) : best())) changed_.wait(lock);
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -69,6 +70,7 @@ class Scheduler {
   int sampling_ = 0;  // of them S
   int called_ = 0;    // workers that are on their way or at work
   bool stopping_ = false;
+  std::exception_ptr broken_;
   BackgroundTasks tasks_;
 };
 

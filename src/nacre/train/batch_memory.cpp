@@ -149,7 +149,7 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
   if (!whole_) {
     items.push_back({"values of two layers, for evaluation", inference_->bytes()});
   } else if (device_.gpu) {
-    items.push_back({"results of an evaluation", scorer_->host_bytes()});
+    if (scorer_->host_bytes() > 0) items.push_back({"results of an evaluation", scorer_->host_bytes()});
   } else {
     items.push_back({"evaluation on the whole graph", whole_->bytes()});
   }

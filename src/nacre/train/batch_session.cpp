@@ -107,6 +107,15 @@ std::vector<Sample> BatchSession::trial_batches(int count) const {
   return list;
 }
 
+// The last batch of an epoch, which may be much smaller than the others.
+Sample BatchSession::short_batch() const {
+  if (is_saint(run_.config.sampling.kind)) return sampler_->sample({}, {kTrialEpoch, 0});
+  BatchOrder order(run_.dataset.splits.train, run_.config.batch_size, run_.config.seed, true);
+  order.begin_epoch(kTrialEpoch);
+  const int64_t last = order.num_batches() - 1;
+  return sampler_->sample(order.batch(last), {kTrialEpoch, static_cast<uint64_t>(last)});
+}
+
 std::vector<LeafValue> BatchSession::leaves(const Dfg& dfg, const Sample& sample) const {
   std::vector<LeafValue> values = inputs_->gather(dfg, sample);
   values.push_back({"x", gather_rows(run_.dataset.features, sample.vertices.span())});
@@ -150,7 +159,7 @@ void BatchSession::make_plans(const SessionNeeds& needs) {
   for (const TrialBlocks& trial : blocks)
     largest_arena_ = std::max(largest_arena_, runner_->prepare(trial.blocks)->arena_bytes());
   for (const Sample& sample : trials) count_batch(sample);
-  if (device_.gpu) first_trial_.push_back(trials.front());
+  if (device_.gpu) kernel_trials_ = {trials.front(), short_batch()};
 }
 
 int64_t BatchSession::steps_per_epoch() const {
@@ -232,12 +241,12 @@ std::shared_ptr<void> BatchSession::make_ready(const Sample& sample) {
   return batch;
 }
 
-// Has the kernels of a batch compiled from now on, beside all else there is to prepare: batches differ in sizes, which
-// are no part of a kernel's text.
+// Has the kernels of batches compiled from now on, beside all else there is to prepare. The sizes of a batch are no
+// part of its kernels' text, but blocks of few rows may have other kernels than those of many.
 void BatchSession::ask_for_kernels() {
   const TraceSpan span("prepare", "ask for kernels");
-  for (const Sample& sample : first_trial_) make_ready(sample);
-  first_trial_.clear();
+  for (const Sample& sample : kernel_trials_) make_ready(sample);
+  kernel_trials_.clear();
 }
 
 void BatchSession::run_ready(const Batch& batch, int64_t step, double lr) {

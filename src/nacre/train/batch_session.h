@@ -80,6 +80,7 @@ class BatchSession : public VertexModel {
  private:
   void make_sampler();
   void make_plans(const SessionNeeds& needs);
+  Sample short_batch() const;
   void* parameter_place(const std::string& name);
   // batch_memory.cpp
   void count_batch(const Sample& sample);
@@ -118,7 +119,7 @@ class BatchSession : public VertexModel {
   std::unique_ptr<LayerwiseInference> inference_;
   std::unique_ptr<WholeInference> whole_;            // null: by inference_
   std::unique_ptr<Scorer> scorer_;                   // of whole_
-  std::vector<Sample> first_trial_;                  // of the batches planned on, until start()
+  std::vector<Sample> kernel_trials_;                // batches whose kernels are asked for by start()
   std::vector<std::shared_ptr<void>> trial_memory_;  // of leaves on a device while plans are timed
   PlanAnswer planning_;
   double plan_seconds_ = 0;

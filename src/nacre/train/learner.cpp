@@ -57,7 +57,7 @@ void Learner::update(double lr) {
   if (!gpu_) return optimizer_->step(parameters_, gradients_, lr);
   gpu_optimizer_->begin(lr);
   gpu_optimizer_->step()();
-  host_is_old_ = true;
+  values_are_old_ = moments_are_old_ = true;
   queued_.push_back(gpu_->device().record());
   if (queued_.size() <= kQueuedSteps) return;
   const TraceSpan waiting("train", "wait for the device");
@@ -92,28 +92,29 @@ void Learner::take_losses(double& sum) {
 }
 
 Parameters& Learner::parameters() {
-  if (!host_is_old_) return parameters_;
+  if (values_are_old_) gpu_->device().download(parameters_.data(), values_.get(), parameters_.bytes());
+  values_are_old_ = false;
+  return parameters_;
+}
+
+Optimizer& Learner::optimizer() {
+  if (!moments_are_old_) return *optimizer_;
   Device& device = gpu_->device();
-  device.download(parameters_.data(), values_.get(), parameters_.bytes());
   optimizer_->set_steps(gpu_optimizer_->steps());
   if (gpu_optimizer_->first() != nullptr)
     device.download(optimizer_->first().raw(), gpu_optimizer_->first(), optimizer_->first().bytes());
   if (gpu_optimizer_->second() != nullptr)
     device.download(optimizer_->second().raw(), gpu_optimizer_->second(), optimizer_->second().bytes());
-  host_is_old_ = false;
-  return parameters_;
-}
-
-Optimizer& Learner::optimizer() {
-  parameters();
+  moments_are_old_ = false;
   return *optimizer_;
 }
 
 void Learner::weights_changed() {
   if (!gpu_) return;
+  values_are_old_ = false;
   Device& device = gpu_->device();
   device.upload(values_.get(), parameters_.data(), parameters_.bytes());
-  if (!gpu_optimizer_) return;
+  if (!gpu_optimizer_ || moments_are_old_) return;
   gpu_optimizer_->set_steps(optimizer_->steps());
   if (gpu_optimizer_->first() != nullptr)
     device.upload(gpu_optimizer_->first(), optimizer_->first().raw(), optimizer_->first().bytes());

@@ -44,10 +44,10 @@ class Learner {
   // Adds the losses kept since the last call, in their order.
   void take_losses(double& sum);
 
-  // As they are now, on the host.
+  // As they are now, on the host. Each brings only its own values there: the weights alone are wanted more often.
   Parameters& parameters();
   Optimizer& optimizer();
-  // They were changed there.
+  // What was asked for was changed there.
   void weights_changed();
 
  private:
@@ -62,8 +62,8 @@ class Learner {
   std::shared_ptr<void> values_;  // of the parameters
   std::map<std::string, std::shared_ptr<void>> leaves_;
   std::unique_ptr<GpuOptimizer> gpu_optimizer_;
-  bool host_is_old_ = false;
-  std::deque<DeviceEvent> queued_;  // ends of steps that nobody waited for
+  bool values_are_old_ = false, moments_are_old_ = false;  // the host's
+  std::deque<DeviceEvent> queued_;                         // ends of steps that nobody waited for
   double awaited_ = 0;
   std::shared_ptr<void> gpu_losses_;
   int64_t num_gpu_losses_ = 0;

@@ -147,10 +147,13 @@ const ReduceRows& GpuContext::reduce_rows(const std::string& key, const std::fun
   return *rows;
 }
 
-int GpuContext::choose(const std::string& key, const std::function<int()>& decide) {
+int GpuContext::choose(const std::string& key, const std::function<std::vector<Step>()>& variants,
+                       const std::function<int(const std::vector<Step>&)>& fastest) {
   if (parent_ && parent_->choices_.contains(key)) return parent_->choices_.at(key);
   const auto known = choices_.find(key);
-  return known != choices_.end() ? known->second : choices_[key] = decide();
+  if (known != choices_.end()) return known->second;
+  const std::vector<Step> steps = variants();
+  return asking_ ? 0 : choices_[key] = fastest(steps);
 }
 
 Step GpuContext::launch(const cuda::Source& source, int64_t blocks, LaunchArgs args) {

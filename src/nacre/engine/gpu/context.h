@@ -146,8 +146,21 @@ class GpuContext {
   std::vector<GpuRows::Long> long_rows(const GpuRows& rows, int64_t most) const;
   // Made by `make` once per key.
   const ReduceRows& reduce_rows(const std::string& key, const std::function<ReduceRows()>& make);
-  // The answer to a question asked before, or a new one.
-  int choose(const std::string& key, const std::function<int()>& decide);
+  // The answer to a question asked before, or a new one: the fastest of `variants`, which are all made before the first
+  // is timed, so that their kernels are compiled side by side. While an Asking lives they are made and not timed, and
+  // the answer is the first.
+  int choose(const std::string& key, const std::function<std::vector<Step>()>& variants,
+             const std::function<int(const std::vector<Step>&)>& fastest);
+  class Asking {
+   public:
+    explicit Asking(GpuContext& context) : context_(context) { context_.asking_ = true; }
+    ~Asking() { context_.asking_ = false; }
+    Asking(const Asking&) = delete;
+    Asking& operator=(const Asking&) = delete;
+
+   private:
+    GpuContext& context_;
+  };
   int64_t resident_bytes() const { return resident_bytes_; }
 
   // Memory kept under a name, for what is computed from constants: `made_at` is the count of constants() it was made
@@ -209,6 +222,7 @@ class GpuContext {
   std::map<std::string, GpuRows> rows_;
   std::map<std::string, std::shared_ptr<const ReduceRows>> reduce_rows_;
   std::map<std::string, int> choices_;
+  bool asking_ = false;
   std::map<std::string, Derived> derived_;
   int64_t constants_ = 0;
   std::shared_ptr<void> step_;

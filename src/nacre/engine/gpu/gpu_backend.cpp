@@ -75,6 +75,14 @@ class GpuBackend : public Backend {
     // What is computed once comes before the first begin_step().
     return kernel.once ? then([context = context_] { context->arrived(); }, std::move(step)) : step;
   }
+  // Kernels whose variants are timed wait for their compilation one after the other. Bound once without timing, they
+  // are all asked for at first.
+  void announce(const Executor& executor, const Kernel& kernel, void* workspace) override {
+    const GpuFamily& family = family_of(kernel, executor.plan().dfg);
+    if (!context_->options().tune || (&family != &kGpuRows && &family != &kGpuMatrix)) return;
+    const GpuContext::Asking asking(*context_);
+    family.bind({*context_, executor, kernel}, workspace);
+  }
 
   std::shared_ptr<void> allocate(int64_t bytes) override { return context_->allocate(bytes); }
   int64_t available_bytes() override { return device().info().free_bytes - device().used_bytes(); }

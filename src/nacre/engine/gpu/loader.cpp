@@ -13,7 +13,9 @@ namespace nacre {
 namespace {
 
 // Who waits longer than this is told what for. Images that are in the cache on disk are there sooner.
-constexpr double kPatience = 0.25;
+constexpr double kPatience = 0.4;
+
+std::string kernels(int64_t count) { return fmt::format("{} kernel{}", count, count == 1 ? "" : "s"); }
 
 }  // namespace
 
@@ -120,38 +122,46 @@ void GpuLoader::compile(std::unique_lock<std::mutex>& lock, GpuCode& code) {
   code.state_ = error ? GpuCode::State::failed : GpuCode::State::compiled;
   ++done_;
   changed_.notify_all();
+  if (progress_ && done_ == asked_) end_report();
 }
 
 // With the mutex held, by those who wait.
 void GpuLoader::report() {
   if (now_seconds() - since_ < kPatience) return;
   if (!progress_) {
-    log_info(fmt::format("compiling {} kernels for {}; they are kept for later runs", asked_, device_->info().name));
+    log_info(fmt::format("compiling {} for {}, to be kept for later runs", kernels(asked_), device_->info().name));
     progress_ = std::make_unique<Progress>("compiling kernels", 1);
   }
   progress_->update(static_cast<double>(done_) / static_cast<double>(std::max<int64_t>(1, asked_)),
                     fmt::format("{}/{}", done_, asked_));
 }
 
+// A worker may call this: it ends nothing but the report if there is no memory for the text.
+void GpuLoader::end_report() noexcept {
+  try {
+    report();
+    progress_.reset();
+    log_info(fmt::format("compiled {} in {}", kernels(asked_), human_seconds(now_seconds() - since_)));
+  } catch (const std::exception&) {
+    progress_.reset();
+  }
+}
+
 DeviceFunction GpuLoader::wait(GpuCode& code) {
   {
     std::unique_lock lock(mutex_);
     if (code.state_ == GpuCode::State::queued) {
-      queue_.erase(std::find(queue_.begin(), queue_.end(), &code));
-      if (working_ > 0) {
-        queue_.push_front(&code);  // it is wanted before the others
-      } else {
+      // It is wanted before the others.
+      const auto at = std::find(queue_.begin(), queue_.end(), &code);
+      std::rotate(queue_.begin(), at, at + 1);
+      if (working_ == 0) {
+        queue_.pop_front();
         compile(lock, code);
       }
     }
     while (code.state_ == GpuCode::State::queued || code.state_ == GpuCode::State::compiling) {
       report();
       changed_.wait_for(lock, std::chrono::milliseconds(100));
-    }
-    if (progress_ && done_ == asked_) {
-      report();
-      progress_.reset();
-      log_info(fmt::format("compiled {} kernels in {}", asked_, human_seconds(now_seconds() - since_)));
     }
     if (code.error_) std::rethrow_exception(code.error_);
   }

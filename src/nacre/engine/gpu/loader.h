@@ -91,6 +91,7 @@ class GpuLoader {
   void start_worker();
   void work();
   void report();
+  void end_report() noexcept;
 
   std::shared_ptr<Device> device_;
   Compile compile_;

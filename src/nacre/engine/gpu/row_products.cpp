@@ -60,26 +60,38 @@ Step launch_product(const GpuKernel& g, const cuda::RowProduct& what, const Laun
   return g.context.launch(function, std::min(blocks_for(g.rows(g.kernel.root), function), held), args);
 }
 
-// Told apart by timing, once for each shape.
+// Rows of a block, told apart by timing, once for each shape.
 int faster_block(const GpuKernel& g, const cuda::RowProduct& what, const LaunchArgs& args) {
-  FunctionKey key = key_of(what);
-  return g.context.choose(key.add(g.rows(g.kernel.root)).bytes(), [&] {
-    std::vector<std::pair<int, Step>> steps;  // all at first, so that they are compiled side by side
-    for (const int rows : cuda::kRowsOfBlock) {
-      cuda::RowProduct tried = what;
-      tried.rows = rows;
-      if (cuda::fits(tried)) steps.emplace_back(rows, launch_product(g, tried, args));
+  std::vector<int> tried;
+  for (const int rows : cuda::kRowsOfBlock) {
+    cuda::RowProduct other = what;
+    other.rows = rows;
+    if (cuda::fits(other)) tried.push_back(rows);
+  }
+  if (tried.empty()) return what.rows;
+  const auto variants = [&] {
+    std::vector<Step> steps;
+    for (const int rows : tried) {
+      cuda::RowProduct other = what;
+      other.rows = rows;
+      steps.push_back(launch_product(g, other, args));
     }
-    int best = what.rows;
+    return steps;
+  };
+  FunctionKey key = key_of(what);
+  const int best = g.context.choose(key.add(g.rows(g.kernel.root)).bytes(), variants, [&](const auto& steps) {
+    int fastest = 0;
     double least = 1e30;
-    for (const auto& [rows, step] : steps) {
-      const double seconds = time_step(g.context, step);
-      log_verbose(fmt::format("product of {} columns in blocks of {} rows: {:.3f} ms", what.n, rows, seconds * 1e3));
-      if (seconds < least) best = rows;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const double seconds = time_step(g.context, steps[i]);
+      log_verbose(
+          fmt::format("product of {} columns in blocks of {} rows: {:.3f} ms", what.n, tried[i], seconds * 1e3));
+      if (seconds < least) fastest = static_cast<int>(i);
       least = std::min(least, seconds);
     }
-    return best;
+    return fastest;
   });
+  return tried[static_cast<size_t>(best)];
 }
 
 }  // namespace

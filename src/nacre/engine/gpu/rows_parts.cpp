@@ -56,14 +56,17 @@ Tuning tune(const Reduction& r, void* workspace, void* out) {
   const std::string key = fmt::format("reduce {} {} {} {} {} {} {} {}", static_cast<const void*>(r.rows.segments),
                                       r.rows.offsets, g.width(g.kernel.root), r.spec.program->code.size(),
                                       r.spec.tail != nullptr, r.spec.tiles, r.spec.side.edge_ids, batch);
-  const int choice = g.context.choose(key, [&] {
-    std::vector<Step> steps;  // both at first, so that they are compiled side by side
+  const auto variants = [&] {
+    std::vector<Step> steps;
     for (const Tuning& t : {Tuning{batch, 0}, Tuning{batch / 2, 8}}) {
       cuda::ReduceSpec spec = r.spec;
       spec.batch = t.batch;
       spec.min_blocks = t.min_blocks;
       steps.push_back(launch_reduce(r, spec, workspace, out));
     }
+    return steps;
+  };
+  const int choice = g.context.choose(key, variants, [&](const std::vector<Step>& steps) {
     const double seconds[] = {time_step(g.context, steps[0]), time_step(g.context, steps[1])};
     log_verbose(fmt::format("reduction of width {}: {:.3f} ms as it is, {:.3f} ms with more warps",
                             g.width(g.kernel.root), seconds[0] * 1e3, seconds[1] * 1e3));
