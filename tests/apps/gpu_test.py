@@ -75,6 +75,20 @@ class Gpu(cli.CliTest):
         self.refused("train", *TWIN, *SMALL, *common, "--sampler", "layer", "--sample-on", "device",
                      says="--sample-on", memory=None)
 
+    def test_kernels_are_compiled_once_and_people_are_told(self):
+        empty = tempfile.mkdtemp(prefix="nacre-cache-")
+        self.addCleanup(cli.shutil.rmtree, empty, ignore_errors=True)
+        self.cache = empty  # of this test alone
+        common = ("train", *TWIN, *SMALL, "--model", "sage", "--mode", "minibatch", "--batch-size", 30, "--fanout", "5,3",
+                  "--epochs", 2, *GPU, "--no-checkpoint")
+        err = self.ok(*common, timeout=600).err
+        self.assertRegex(err, r"compiling \d+ kernels? for .+, to be kept for later runs")
+        self.assertRegex(err, r"compiled \d+ kernels? in ")
+        kept = sorted(os.listdir(os.path.join(empty, "kernels")))
+        self.assertGreater(len(kept), 10)
+        self.ok(*common, timeout=600)
+        self.assertEqual(sorted(os.listdir(os.path.join(empty, "kernels"))), kept, "a second run compiles nothing")
+
     def test_profile(self):
         j = json.loads(self.ok("profile", *GPU, "--json", "-q", timeout=600).out)
         figures = {key: value for key, value in j.items() if isinstance(value, float)}

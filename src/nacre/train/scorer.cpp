@@ -74,6 +74,7 @@ void Scorer::pack_labels() {
     return;
   }
   std::vector<int32_t> labels;
+  labels.reserve(all.size());
   for (const NodeId v : all) labels.push_back(d.labels[v]);
   packed_.labels = std::move(labels);
 }
