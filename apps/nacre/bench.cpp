@@ -11,6 +11,7 @@
 #include "bench_graphtensor.h"
 #include "commands.h"
 #include "machine_rates.h"
+#include "matters.h"
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
@@ -101,8 +102,12 @@ ordered_json run_model(const BenchCommand& c, const Dataset& dataset, const std:
   return j;
 }
 
-void run_cpu(BenchCommand& c) {
+void run_cpu(BenchCommand& c, const Command& command) {
   apply_execution(c.config);
+  Situation situation = situation_of(c.config);
+  situation.models = split_list(c.models);
+  for (const std::string& model : situation.models) model_info(model);  // told before the data are read
+  refuse_idle(command, situation);
   const Dataset dataset = open_data(c.config);
   const MachineRates rates = measure_rates();
   fmt::print("machine: {} threads, {:.1f} GB/s memory, {:.0f} GFLOP/s in {}\n", num_threads(),
@@ -139,6 +144,7 @@ void add_bench(Command app) {
   c->config.model.dropout = 0.5;
   add_data_options(command, c->config, false);
   add_execution_options(command, c->config);
+  command.without({"--device", "--precision", "--mode"});
   add_talk_options(command);
   command.add_option("--models", c->models, "comma-separated").show_default();
   command.add_option("--layers", c->config.model.layers).show_default();
@@ -150,7 +156,7 @@ void add_bench(Command app) {
   command.add_option("--warmup", c->warmup, "epochs before").show_default().not_negative();
   command.add_option("--json", c->json, "write the results to a file");
   command.add_off_flag("--no-kernels", c->kernels, "leave out the table of kernels");
-  command.callback([c] { run_cpu(*c); });
+  command.callback([c, command] { run_cpu(*c, command); });
 }
 
 }  // namespace nacre::cli

@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "commands.h"
+#include "matters.h"
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
@@ -283,13 +284,16 @@ std::vector<int64_t> parse_widths(const std::string& list) {
   return widths;
 }
 
-void run_gpu(GpuBench& c) {
+void run_gpu(GpuBench& c, const Command& command) {
   if (!choose_device(c.config.device, "f32").gpu) {
     throw UserError("--device", "'" + c.config.device + "' is no GPU here", "nacre bench cpu measures the CPU");
   }
   apply_execution(c.config);
   const std::vector<int64_t> widths = parse_widths(c.widths);
   for (const std::string& model : words(c.models)) model_info(model);  // told before the data are read
+  Situation situation = situation_of(c.config);
+  situation.models = words(c.models);
+  refuse_idle(command, situation);
   Dataset data = open_data(c.config);
   if (c.name.empty()) c.name = data.name;
   train_on_all(data);
@@ -319,6 +323,7 @@ void add_bench_gpu(Command bench) {
   c->config.optimizer.lr = 0.01;
   add_data_options(command, c->config, false);
   add_execution_options(command, c->config);
+  command.without({"--mode"});
   add_talk_options(command);
   command.add_option("--models", c->models, "comma-separated; may be empty").show_default();
   command.add_option("--spmm", c->widths, "widths of sums over neighbours to time alone, comma-separated");
@@ -335,7 +340,7 @@ void add_bench_gpu(Command bench) {
   command.add_flag("--partition", c->partition,
                    "time to make gTasks and their patterns, on the host and on the device");
   command.add_flag("--kernels", c->kernels, "each kernel by itself as well");
-  command.callback([c] { run_gpu(*c); });
+  command.callback([c, command] { run_gpu(*c, command); });
 }
 
 }  // namespace nacre::cli

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "matters.h"
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
@@ -50,7 +51,7 @@ int64_t width_of(const std::string& graph, size_t at) {
   return width;
 }
 
-void run(GraphTensorCommand& c) {
+void run(GraphTensorCommand& c, const Command& command) {
   GraphTensorOptions& o = c.options;
   if (!c.graphs.empty()) o.graphs = split_list(c.graphs);
   if (!c.models.empty()) o.models = split_list(c.models);
@@ -66,6 +67,10 @@ void run(GraphTensorCommand& c) {
   loader_variants(o);  // which refuses wrong names
   o.config.mode = "minibatch";
   apply_execution(o.config);
+  Situation situation = situation_of(o.config);
+  situation.models = o.models;
+  situation.data = DataKind::nodes;
+  refuse_idle(command, situation);
   std::error_code failure;
   std::filesystem::create_directories(o.out, failure);
   if (failure) throw UserError(o.out, "cannot be made: " + failure.message());
@@ -177,6 +182,7 @@ void add_bench_graphtensor(Command bench) {
   // As in the paper: what the loader does is what is measured.
   o.config.features_on = o.config.sample_on = "host";
   add_execution_options(command, o.config);
+  command.without({"--mode"});
   add_batch_options(command, o.config);
   add_talk_options(command);
   command.add_option("--graphs", c->graphs, "comma-separated, SPEC or SPEC#WIDTH for features of another width");
@@ -190,7 +196,7 @@ void add_bench_graphtensor(Command bench) {
   command.add_option("--batches", o.batches, "of an epoch").show_default().positive();
   command.add_option("--blocks", o.blocks, "that a tuned plan is used for again").show_default().positive();
   command.add_option("--out", o.out, "folder for CSV, JSON and SVG files").show_default();
-  command.callback([c] { run(*c); });
+  command.callback([c, command] { run(*c, command); });
 }
 
 }  // namespace nacre::cli

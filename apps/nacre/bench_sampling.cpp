@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "commands.h"
+#include "matters.h"
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
@@ -126,9 +127,11 @@ SampleRange on_gpu(const std::shared_ptr<GpuSampler>& sampler, const std::shared
   };
 }
 
-void run_sampling(SamplingBench& c) {
+void run_sampling(SamplingBench& c, const Command& command) {
   c.config.device = c.device == "host-memory" ? "cuda" : c.device;
+  c.config.mode = "minibatch";
   apply_execution(c.config);
+  refuse_idle(command, situation_of(c.config));
   SampleOptions& options = c.config.sampling;
   options.fanout = parse_fanout(c.fanout);
   options.seed = c.config.seed;
@@ -203,7 +206,7 @@ void add_bench_sampling(Command bench) {
   command.add_flag("--sample-weighted", c->config.sampling.weighted, "draw by edge weight");
   command.add_option("--batches", c->batches, "to sample").show_default();
   command.add_option("--together", c->together, "batches sampled at once").show_default();
-  command.callback([c] { run_sampling(*c); });
+  command.callback([c, command] { run_sampling(*c, command); });
 }
 
 }  // namespace nacre::cli

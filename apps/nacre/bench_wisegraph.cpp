@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "matters.h"
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
@@ -45,7 +46,7 @@ std::string scaled(const std::string& spec, double factor) {
   return fmt::format("{}@{:.6g}", spec.substr(0, at), scale * factor);
 }
 
-void run(WiseCommand& c) {
+void run(WiseCommand& c, const Command& command) {
   WiseOptions& o = c.options;
   if (!c.graphs.empty()) o.graphs = split_list(c.graphs);
   if (!c.models.empty()) o.models = split_list(c.models);
@@ -62,6 +63,9 @@ void run(WiseCommand& c) {
   }
   for (const std::string& model : o.models) model_info(model);
   apply_execution(o.config);
+  Situation situation = situation_of(o.config);
+  situation.models = o.models;
+  refuse_idle(command, situation);
   std::error_code failure;
   std::filesystem::create_directories(o.out, failure);
   if (failure) throw UserError(o.out, "cannot be made: " + failure.message());
@@ -143,7 +147,10 @@ void add_bench_wisegraph(Command bench) {
   o.config.model.layers = 3;
   o.config.model.hidden = 256;
   o.config.model.dropout = 0.5;
+  o.config.device = "cpu";
   add_execution_options(command, o.config);
+  // The figures compare plans of their own, on the CPU.
+  command.without({"--device", "--precision", "--mode", "--plan", "--recompute", "--deterministic", "--no-plan-cache"});
   add_talk_options(command);
   command.add_option("--graphs", c->graphs, "comma-separated; default twin:arxiv and three more");
   command.add_option("--models", c->models, "comma-separated; default gcn,sage,gat,rgcn,sage-lstm");
@@ -161,7 +168,7 @@ void add_bench_wisegraph(Command bench) {
   command.add_flag("--outliers", c->outliers, "Fig. 19: outliers run apart, or like the rest");
   command.add_flag("--dkp", c->dkp, "GCN's order of sum and product, chosen and measured, over sizes");
   command.add_flag("--partition", c->partition, "time to partition twin:reddit, by size and table");
-  command.callback([c] { run(*c); });
+  command.callback([c, command] { run(*c, command); });
 }
 
 }  // namespace nacre::cli

@@ -3,6 +3,7 @@
 
 #include "commands.h"
 #include "data_work.h"
+#include "matters.h"
 #include "options.h"
 
 namespace nacre::cli {
@@ -16,6 +17,14 @@ std::shared_ptr<DataCommand> add_source(Command command) {
   command.add_option("source", c->config.data, "a file, a folder, or twin:NAME[@scale]").required();
   add_talk_options(command);
   return c;
+}
+
+// Options that say how to read another kind of source.
+void check_source(const Command& command, const DataCommand& c, bool reads_format = true) {
+  Situation situation;
+  situation.reads_format = reads_format;
+  situation.config = &c.config;
+  refuse_idle(command, situation);
 }
 
 void add_output(Command command, DataCommand& c, const std::string& help) {
@@ -44,6 +53,7 @@ void add_convert(Command data) {
       .show_default()
       .group("Conversion");
   command.callback([c, command] {
+    check_source(command, *c);
     c->memory_given = command.given("--memory");
     convert_data(*c);
   });
@@ -69,7 +79,10 @@ void add_info(Command data) {
   Command command = data.add_subcommand("info", "what a data set holds, and what it costs to train");
   const auto c = add_source(command);
   command.add_flag("--json", c->json, "print one JSON object instead of text");
-  command.callback([c] { describe_data(*c); });
+  command.callback([c, command] {
+    check_source(command, *c);
+    describe_data(*c);
+  });
 }
 
 void add_export(Command data) {
@@ -81,7 +94,10 @@ void add_export(Command data) {
   command.add_option("--format", c->layout, "npz, ogb (binary, as papers100M) or saint")
       .one_of("layout", {"npz", "ogb", "saint"}, {{"graphsaint", "saint"}, {"numpy", "npz"}})
       .show_default();
-  command.callback([c] { export_data(*c); });
+  command.callback([c, command] {
+    check_source(command, *c, false);
+    export_data(*c);
+  });
 }
 
 }  // namespace

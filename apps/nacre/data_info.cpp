@@ -15,6 +15,7 @@
 #include "nacre/data/info.h"
 #include "nacre/data/native.h"
 #include "nacre/data/native_floats.h"
+#include "nacre/train/recommend_batches.h"
 #include "nacre/train/session.h"
 #include "options.h"
 
@@ -73,6 +74,14 @@ std::vector<Cost> costs_of(const Dataset& dataset) {
   return costs;
 }
 
+// Users and items are trained by recommenders, whose memory nacre train tells.
+std::string how_to_recommend(const RunConfig& config) {
+  return fmt::format(
+      "{:<12}recommendation, from users and items with held-out pairs (docs/recommend.md):\n"
+      "{:<12}nacre train --data {} --model lightgcn --layers 3 --hidden 64 --batch-size 2048 --lr 2e-3\n",
+      "training", "", config.data);
+}
+
 std::string costs_text(const std::vector<Cost>& costs) {
   const bool one_reason = std::all_of(costs.begin(), costs.end(), [&](const Cost& c) {
     return !c.why_not.empty() && c.why_not == costs.front().why_not;
@@ -116,6 +125,7 @@ void print_json(const Dataset& dataset, const Origin& origin, const std::vector<
   nlohmann::json& file = json["file"] = {{"format", origin.format}};
   if (!origin.stored.empty()) file["features"] = origin.stored;
   if (!origin.conversion.empty()) file["conversion"] = nlohmann::json::parse(origin.conversion, nullptr, false);
+  json["task"] = is_recommendation(dataset) ? "recommendation" : "node classification";
   nlohmann::json& training = json["training_memory"] = nlohmann::json::object();
   for (const Cost& c : costs) {
     training[c.model] =
@@ -129,7 +139,8 @@ void print_json(const Dataset& dataset, const Origin& origin, const std::vector<
 void describe_data(const DataCommand& c) {
   const Dataset dataset = open_data(c.config);
   const Origin origin = origin_of(c.config);
-  const std::vector<Cost> costs = costs_of(dataset);
+  const bool pairs = is_recommendation(dataset);
+  const std::vector<Cost> costs = pairs ? std::vector<Cost>{} : costs_of(dataset);
   if (c.json) {
     print_json(dataset, origin, costs);
     return;
@@ -140,7 +151,7 @@ void describe_data(const DataCommand& c) {
                origin.stored);
   }
   if (!origin.conversion.empty()) fmt::print("{:<12}{}\n", "made with", origin.conversion);
-  fmt::print("{}", costs_text(costs));
+  fmt::print("{}", pairs ? how_to_recommend(c.config) : costs_text(costs));
 }
 
 }  // namespace nacre::cli

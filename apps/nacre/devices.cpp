@@ -86,7 +86,7 @@ void print_json(const Gpus& gpus) {
 void add_devices(Command app) {
   Command command = app.add_subcommand("devices", "list the hardware a run can use");
   const auto json = std::make_shared<bool>(false);
-  command.add_flag("--json", *json, "print JSON instead of text");
+  command.add_flag("--json", *json, "print one JSON object instead of text");
   command.callback([json] {
     const Gpus gpus = find_gpus();
     return *json ? print_json(gpus) : print_text(gpus);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "matters.h"
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/pending_file.h"
@@ -191,6 +192,10 @@ void recommend(const EvalCommand& c, Dataset dataset, const std::string& file) {
 
 void run_predict(EvalCommand& c) {
   const Write write = writer_of(c.output);
+  if (c.scores && (c.embeddings || !c.output.ends_with(".csv")))
+    throw UserError("--scores", "is for predictions in .csv files", "other files have the scores in any case");
+  if (c.top > 0 && c.embeddings)
+    throw UserError("--top", "is for items, not for --embeddings", "leave one of them out");
   const std::string file = read_settings(c);
   Dataset dataset = open_data(c.config);
   if (is_recommendation(dataset)) return recommend(c, std::move(dataset), file);
@@ -210,6 +215,8 @@ std::shared_ptr<EvalCommand> add_common(Command command) {
   auto c = std::make_shared<EvalCommand>();
   add_data_options(command, c->config, false);
   add_execution_options(command, c->config);
+  // A trained model keeps its edges; its forward pass is planned by rules.
+  command.without({"--undirected", "--plan", "--recompute", "--no-plan-cache"});
   add_talk_options(command);
   command.add_option("--checkpoint", c->checkpoint, "run folder or .safetensors file").required();
   return c;
@@ -221,7 +228,10 @@ void add_eval(Command app) {
   Command command = app.add_subcommand("eval", "score a trained model");
   const auto c = add_common(command);
   command.add_flag("--json", c->json, "print one JSON object on stdout, and nothing else");
-  command.callback([c] { run_eval(*c); });
+  command.callback([c, command] {
+    refuse_without_data(command);
+    run_eval(*c);
+  });
 }
 
 void add_predict(Command app) {
@@ -232,7 +242,10 @@ void add_predict(Command app) {
   command.add_flag("--scores", c->scores, "csv: also every class's score");
   command.add_flag("--embeddings", c->embeddings, "what the last layer is given instead of predictions");
   command.add_option("--top", c->top, "recommenders: items for each user; default: 20").positive();
-  command.callback([c] { run_predict(*c); });
+  command.callback([c, command] {
+    refuse_without_data(command);
+    run_predict(*c);
+  });
 }
 
 }  // namespace nacre::cli

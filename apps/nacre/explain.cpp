@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "gpu_profile.h"
+#include "matters.h"
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/pending_file.h"
@@ -17,7 +18,8 @@
 #include "nacre/engine/measure.h"
 #include "nacre/plan/explain.h"
 #include "options.h"
-#include "statistics.h"
+#include "planned.h"
+#include "summary.h"
 
 namespace nacre::cli {
 namespace {
@@ -31,13 +33,30 @@ struct ExplainCommand {
   bool all = false;
 };
 
+// How a run of mini-batches sampled.
+void apply_batches(const nlohmann::json& batches, RunConfig& c) {
+  SampleOptions& s = c.sampling;
+  c.batch_size = batches.value("batch_size", c.batch_size);
+  set_sampler(batches.value("sampler", "neighbor"), s);
+  s.fanout = batches.value("fanout", s.fanout);
+  s.type_fanout = batches.value("type_fanout", s.type_fanout);
+  s.replace = batches.value("replace", s.replace);
+  s.weighted = batches.value("weighted", s.weighted);
+  s.budget = batches.value("budget", s.budget);
+  s.walk_length = batches.value("walk_length", s.walk_length);
+  s.norm_samples = batches.value("norm_samples", s.norm_samples);
+}
+
 // The settings a run was started with, dropout included, which decides what its DFG looks like.
 void apply_run(ExplainCommand& c) {
   const std::string file = c.run + "/config.json";
   const std::string text = read_file(file);
   apply_config_json(text, file, c.config);
-  const auto model = nlohmann::json::parse(text, nullptr, false).value("model", nlohmann::json::object());
+  const auto settings = nlohmann::json::parse(text, nullptr, false);
+  const auto model = settings.value("model", nlohmann::json::object());
   try {
+    c.config.mode = settings.value("execution", nlohmann::json::object()).value("mode", "full");
+    if (c.config.mode == "minibatch") apply_batches(settings.at("batches"), c.config);
     c.config.model.dropout = model.value("dropout", c.config.model.dropout);
     c.config.model.input_dropout = model.value("input_dropout", c.config.model.input_dropout);
     c.config.model.attention_dropout = model.value("attention_dropout", c.config.model.attention_dropout);
@@ -45,25 +64,6 @@ void apply_run(ExplainCommand& c) {
     throw UserError(file, "holds no usable configuration");
   }
   c.config.plan = c.run + "/plan.json";
-}
-
-// Medians over some steps of every kernel's time.
-std::vector<double> measure_kernels(Session& session, int steps) {
-  std::vector<double> medians(session.plan().kernels.size(), -1);
-  if (steps == 0) return medians;
-  session.start();
-  std::vector<std::vector<double>> times(medians.size());
-  for (int step = 0; step <= steps; ++step) {  // the first one warms up
-    session.trainer().reset_times();
-    session.trainer().run_timed({session.config().seed, static_cast<uint64_t>(step)});
-    for (size_t k = 0; step > 0 && k < times.size(); ++k) {
-      if (session.trainer().times()[k].runs > 0) times[k].push_back(session.trainer().times()[k].seconds);
-    }
-  }
-  for (size_t k = 0; k < times.size(); ++k) {
-    if (!times[k].empty()) medians[k] = median(times[k]);
-  }
-  return medians;
 }
 
 std::vector<KernelReport> report_kernels(const Plan& plan, const Blocks& blocks, const DeviceProfile& profile,
@@ -79,7 +79,7 @@ std::vector<KernelReport> report_kernels(const Plan& plan, const Blocks& blocks,
 }
 
 // What this session's kernels are held against.
-DeviceProfile profile_of(const Session& session) {
+DeviceProfile profile_of(const VertexModel& session) {
   if (session.gpu() == nullptr) return machine_profile();
   return planning_profile(gpu_profile(*device_plugin(), session.gpu()->device()), session.gpu()->options().precision);
 }
@@ -137,15 +137,16 @@ std::string with_rates(const std::string& json, const std::vector<KernelRate>& r
   return j.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-std::vector<TableReport> report_tables(const Session& session) {
+// In mini-batches, of the first layer's block.
+std::vector<TableReport> report_tables(const Planned& planned) {
   std::vector<TableReport> reports;
-  const Plan& plan = session.plan();
+  const Plan& plan = planned.model().plan();
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
     const PartitionTable table = table_in_use(plan.kernels[k]);
     if (table.empty()) continue;
     auto same = std::find_if(reports.begin(), reports.end(), [&](const TableReport& r) { return r.table == table; });
     if (same == reports.end()) {
-      const auto tasks = session.views()->tasks(session.dataset().graph, table);
+      const auto tasks = planned.views()->tasks(planned.blocks().layer(0), table);
       same = reports.insert(reports.end(), {table, "", find_patterns(*tasks).patterns});
     }
     same->kernels += (same->kernels.empty() ? "" : " ") + std::to_string(k);
@@ -179,51 +180,98 @@ bool has_chosen(const Explanation& e, const Candidate& c) {
   return true;
 }
 
-// What was compared when the plan was searched; otherwise the search is run for its comparisons alone.
-std::vector<Candidate> compare(Session& session, const DeviceProfile& profile, const Explanation& e, double budget) {
-  const PlanAnswer& planning = session.planning();
-  if (planning.source == "searched") return planning.search.candidates;
-  KernelTimer timer(session.blocks(), session.backend(), [&](Executor& executor) { session.bind(executor); });
-  SearchOptions how;
-  how.model = &profile.model;
-  how.cache_bytes = profile.cache_bytes;
-  how.epochs = std::max(1, session.config().epochs);
-  how.budget_seconds = budget;
-  how.measure = [&](const Plan& plan, size_t kernel) { return timer(plan, kernel); };
-  std::vector<Candidate> candidates = search_plan(e.written, session.blocks(), {}, how).candidates;
-  for (Candidate& c : candidates) c.chosen = has_chosen(e, c);
-  return candidates;
+// The settings of a run come from its folder.
+void check(const ExplainCommand& c, const Command& command) {
+  if (c.run.empty()) {
+    if (c.config.data.empty()) throw UserError("--data", "is required", "or name a run folder with --run");
+    return;
+  }
+  constexpr const char* kOfTheRun[] = {"--model",         "--layers",
+                                       "--hidden",        "--input-dim",
+                                       "--heads",         "--out-heads",
+                                       "--dropout",       "--aggr",
+                                       "--norm",          "--residual",
+                                       "--num-bases",     "--relations",
+                                       "--activation",    "--normalize-features",
+                                       "--set",           "--plan",
+                                       "--mode",          "--fanout",
+                                       "--sampler",       "--batch-size",
+                                       "--replace",       "--budget",
+                                       "--recompute",     "--walk-length",
+                                       "--norm-samples",  "--sample-weighted",
+                                       "--input-dropout", "--attention-dropout",
+                                       "--no-plan-cache"};
+  for (const char* option : kOfTheRun) {
+    if (command.given(option)) throw UserError(option, "is set by the run that is explained", "leave it or --run out");
+  }
 }
 
-void run(ExplainCommand& c) {
-  apply_execution(c.config);
-  if (!c.run.empty()) apply_run(c);
-  if (c.config.data.empty()) throw UserError("--data", "is required", "or name a run folder with --run");
-  Session session(open_data(c.config), c.config, {.evaluation = false});
-  for (const std::string& note : session.notes()) log_note(note);
-  const DeviceProfile profile = profile_of(session);
+Explanation explain(ExplainCommand& c, Planned& planned, const DeviceProfile& profile) {
+  VertexModel& session = planned.model();
   Explanation e;
   e.data = session.dataset().name;
   e.model = session.config().model.model;
   e.source = session.planning().source;
   e.search_seconds = session.planning().search.seconds;
-  e.written = written_dfg(session);
+  e.written = planned.written();
   e.plan = session.plan();
-  e.work_before = count_dfg_work(e.written, session.blocks());
-  e.work_after = count_dfg_work(e.plan.dfg, session.blocks());
-  e.sites = find_sites(prepare_dfg(e.written, session.blocks(), e.plan.options));
+  e.work_before = count_dfg_work(e.written, planned.blocks());
+  e.work_after = count_dfg_work(e.plan.dfg, planned.blocks());
+  e.sites = find_sites(prepare_dfg(e.written, planned.blocks(), e.plan.options));
   for (const MemoryItem& item : session.memory()) e.memory.emplace_back(item.what, static_cast<double>(item.bytes));
-  e.peak = live_at_peak(e.plan, session.blocks());
+  e.peak = live_at_peak(e.plan, planned.blocks());
   e.dropped = session.planning().dropped;
-  e.candidates = compare(session, profile, e, c.budget);
-  e.kernels = report_kernels(e.plan, session.blocks(), profile, measure_kernels(session, c.steps));
-  e.tables = report_tables(session);
-  const std::vector<KernelRate> rates = session.gpu() == nullptr ? std::vector<KernelRate>{} : kernel_rates(e);
+  e.candidates = planned.candidates(profile.model, profile.cache_bytes, c.budget);
+  if (e.source != "searched") {
+    for (Candidate& candidate : e.candidates) candidate.chosen = has_chosen(e, candidate);
+  }
+  e.kernels = report_kernels(e.plan, planned.blocks(), profile, planned.measure_kernels(c.steps));
+  e.tables = report_tables(planned);
+  return e;
+}
+
+Summary summarise(const ExplainCommand& c, const Planned& planned, const Explanation& e) {
+  const VertexModel& session = planned.model();
+  Summary s;
+  s.planned = &planned;
+  s.plan = &e.plan;
+  s.device = session.device_name();
+  s.precision = c.config.precision;
+  s.memory = session.memory();
+  if (session.gpu() != nullptr) s.host_memory = session.host_memory();
+  s.source = e.source;
+  s.dropped = e.dropped;
+  double measured = 0;
+  for (size_t k = 0; k < e.kernels.size(); ++k) {
+    if (!e.plan.kernels[k].once) measured += std::max(0.0, e.kernels[k].measured);
+  }
+  s.measured = measured > 0 ? measured : -1;
+  return s;
+}
+
+void run(ExplainCommand& c, const Command& command) {
+  check(c, command);
+  if (!c.run.empty()) apply_run(c);
+  apply_execution(c.config);
+  const Situation situation = situation_of(c.config);
+  refuse_idle(command, situation);
+  Dataset dataset = open_data(c.config);
+  refuse_idle(command, with_data(situation, dataset));
+  Planned planned(std::move(dataset), c.config, false);
+  for (const std::string& note : planned.model().notes()) log_note(note);
+  const DeviceProfile profile = profile_of(planned.model());
+  const Explanation e = explain(c, planned, profile);
+  const std::vector<KernelRate> rates = planned.model().gpu() == nullptr ? std::vector<KernelRate>{} : kernel_rates(e);
   if (c.json) {
     fmt::print("{}\n", with_rates(explain_json(e), rates, profile));
-  } else {
-    fmt::print("{}\n{}", explain_text(e, c.all), rates.empty() ? "" : rates_text(e, rates, profile));
+    return;
   }
+  fmt::print("{}{}", summary_text(summarise(c, planned, e)), alternatives_text(e));
+  if (!c.all) {
+    fmt::print("{:<10}nacre explain -v shows every choice, kernel, gTask and alternative\n", "more");
+    return;
+  }
+  fmt::print("\n{}\n{}", explain_text(e, true), rates.empty() ? "" : rates_text(e, rates, profile));
 }
 
 }  // namespace
@@ -235,19 +283,23 @@ void add_explain(Command app) {
   add_data_options(command, c->config, false);
   add_model_options(command, c->config);
   add_execution_options(command, c->config);
+  add_batch_options(command, c->config);
+  command.without({"--prefetch", "--no-subtasks", "--no-relax", "--no-stream"});
   add_planned_epochs(command, c->config);
   add_talk_options(command);
   command.add_option("--run", c->run, "explain the plan of this run folder");
   command.add_option("--steps", c->steps, "training steps measured; 0: predictions only")
       .show_default()
       .between(0, 1000);
-  command.add_option("--budget", c->budget, "seconds for timing alternatives of a plan that was not searched just now")
+  command
+      .add_option("--search-seconds", c->budget,
+                  "seconds for timing alternatives of a plan that was not searched just now")
       .show_default()
       .not_negative();
-  command.add_flag("--json", c->json, "print JSON instead of text");
+  command.add_flag("--json", c->json, "print one JSON object instead of text");
   command.callback([c, command] {
     c->all = command.get_option("--verbose").given();
-    run(*c);
+    run(*c, command);
   });
 }
 

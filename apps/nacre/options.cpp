@@ -259,6 +259,8 @@ void set_fanout(const std::string& text, SampleOptions& s) {
   }
 }
 
+}  // namespace
+
 void set_sampler(const std::string& name, SampleOptions& s) {
   std::vector<std::string> names;
   for (const SamplerKind kind : kSamplers) names.emplace_back(sampler_name(kind));
@@ -275,11 +277,8 @@ void set_sampler(const std::string& name, SampleOptions& s) {
   s.kind = *std::find_if(kSamplers.begin(), kSamplers.end(), [&](SamplerKind k) { return sampler_name(k) == known; });
 }
 
-}  // namespace
-
-std::vector<Setting> add_batch_options(Command command, RunConfig& c) {
-  std::vector<Setting> all;
-  const auto add = [&all](const Setting& setting) { all.push_back(setting.group("Mini-batches")); };
+void add_batch_options(Command command, RunConfig& c) {
+  const auto add = [](const Setting& setting) { setting.group("Mini-batches"); };
   SampleOptions& s = c.sampling;
   LoaderOptions& l = c.loader;
   add(command.add_option("--batch-size", c.batch_size, "vertices (or interactions) of a mini-batch").show_default());
@@ -311,7 +310,6 @@ std::vector<Setting> add_batch_options(Command command, RunConfig& c) {
   add(command.add_off_flag("--no-subtasks", l.subtasks, "prepare a batch stage by stage, not hop by hop"));
   add(command.add_off_flag("--no-relax", l.relax, "sample and update hash tables as one task"));
   add(command.add_off_flag("--no-stream", l.stream, "send features when all have been looked up"));
-  return all;
 }
 
 std::vector<std::string> split_list(const std::string& text, char at) {

@@ -16,8 +16,10 @@ void add_data_options(Command command, RunConfig& config, bool required);
 void add_model_options(Command command, RunConfig& config);
 void add_training_options(Command command, RunConfig& config);
 void add_execution_options(Command command, RunConfig& config);
-// --batch-size, --fanout and how batches are sampled and scheduled. Answers the options it added.
-std::vector<Setting> add_batch_options(Command command, RunConfig& config);
+// --batch-size, --fanout and how batches are sampled and scheduled.
+void add_batch_options(Command command, RunConfig& config);
+// --sampler; throws UserError.
+void set_sampler(const std::string& name, SampleOptions& options);
 // --epochs for commands that plan and do not train: how long a run the search may reckon with.
 void add_planned_epochs(Command command, RunConfig& config);
 

@@ -1,12 +1,15 @@
 // nacre plan: what a run would do, and what it would cost, without doing it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "commands.h"
 #include "emit_cuda.h"
+#include "matters.h"
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
+#include "nacre/base/machine.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/base/warnings.h"
 #include "nacre/device/null_device.h"
@@ -15,6 +18,8 @@
 #include "nacre/plan/explain.h"
 #include "neighbourhood.h"
 #include "options.h"
+#include "planned.h"
+#include "summary.h"
 
 namespace nacre::cli {
 namespace {
@@ -33,11 +38,12 @@ struct PlanCommand {
 };
 
 // Edges of a square of vertices, coloured by gTask.
-void draw(const PlanCommand& c, const Session& session, const Plan& plan) {
-  const PartitionTable table = c.table.empty() ? main_table(plan, session.blocks()) : PartitionTable::parse(c.table);
+void draw(const PlanCommand& c, const Planned& planned, const Plan& plan) {
+  const PartitionTable table = c.table.empty() ? main_table(plan, planned.blocks()) : PartitionTable::parse(c.table);
+  const Dataset& data = planned.model().dataset();
   PictureOptions options = c.square;
-  options.title = fmt::format("{} on {}", session.config().model.model, session.dataset().name);
-  const auto tasks = session.views()->tasks(session.dataset().graph, table);
+  options.title = fmt::format("{} on {}", planned.model().config().model.model, data.name);
+  const auto tasks = planned.views()->tasks(data.graph, table);
   if (c.square.first < 0) {
     options.first = 0;
     options.title += fmt::format(", {} vertices around the busiest", options.vertices);
@@ -48,13 +54,24 @@ void draw(const PlanCommand& c, const Session& session, const Plan& plan) {
   log_info(fmt::format("picture of {}: {}", table.text(), c.picture));
 }
 
-void check(const PlanCommand& c) {
-  if (!c.table.empty()) {
-    PartitionTable::parse(c.table);  // told before the data are read
-    if (c.picture.empty()) throw UserError("--table", "needs --picture FILE");
-  }
-  if (!c.picture.empty() && !c.picture.ends_with(".svg"))
+// Whatever is wrong is told before the data are read.
+void check(const PlanCommand& c, const Command& command) {
+  if (c.picture.empty()) {
+    for (const char* option : {"--table", "--vertices", "--first"}) {
+      if (command.given(option)) throw UserError(option, "is for pictures", "add --picture FILE.svg, or leave it out");
+    }
+  } else if (!c.picture.ends_with(".svg")) {
     throw UserError("--picture", "'" + c.picture + "' does not end in .svg", "pictures are written as SVG");
+  } else if (c.config.mode == "minibatch") {
+    throw UserError("--picture", "shows the whole graph", "leave out --mode minibatch");
+  }
+  if (!c.table.empty()) PartitionTable::parse(c.table);
+  if (c.config.device == kTypical) {
+    for (const char* option : {"--recompute", "--memory-limit", "--no-plan-cache", "--features-on", "--sample-on"}) {
+      if (command.given(option))
+        throw UserError(option, "has no effect on a GPU that is not here", "leave it out, or use --device cuda");
+    }
+  }
   for (const std::string& file : {c.output, c.picture}) {
     if (!file.empty()) const PendingFile probe(file);
   }
@@ -62,59 +79,73 @@ void check(const PlanCommand& c) {
 }
 
 // The plan that rules find for a GPU.
-PlanAnswer plan_for(const DeviceInfo& gpu, const RunConfig& asked, const Session& session) {
+PlanAnswer plan_for(const DeviceInfo& gpu, const RunConfig& asked, const Planned& planned) {
   const auto loader = std::make_shared<GpuLoader>(make_null_device(gpu), [](const auto&) { return std::string(); });
   const auto context =
-      std::make_shared<GpuContext>(loader, session.views(), GpuOptions{.precision = gemm_precision(asked.precision)});
+      std::make_shared<GpuContext>(loader, planned.views(), GpuOptions{.precision = gemm_precision(asked.precision)});
   PlanRequest request;
   request.plan = asked.plan;
   request.deterministic = true;
-  request.epochs = session.config().epochs;
-  return plan_training(written_dfg(session), session.blocks(), make_gpu_backend(context), request, {});
+  const RunConfig& config = planned.model().config();
+  request.epochs = static_cast<int>(std::min<int64_t>(config.epochs * planned.model().steps_per_epoch(), 1 << 30));
+  if (planned.batches() != nullptr)
+    return plan_batches(planned.written(), {{planned.blocks(), {}}}, make_gpu_backend(context), request);
+  return plan_training(planned.written(), planned.blocks(), make_gpu_backend(context), request, {});
 }
 
 // What a run on a GPU takes besides the plan's own memory.
-void add_run_memory(Session& session, std::vector<MemoryItem>& memory) {
-  const Dataset& data = session.dataset();
-  const int64_t weights = session.parameters().bytes();
+void add_run_memory(VertexModel& model, std::vector<MemoryItem>& memory) {
+  const Dataset& data = model.dataset();
+  const int64_t weights = model.parameters().bytes();
   memory.insert(memory.begin() + 1, {{"features", data.features.bytes()},
                                      {"labels and loss weights", data.targets.bytes() + data.num_nodes() * 8},
-                                     {"parameters and optimiser state", weights + session.optimizer().bytes()}});
+                                     {"parameters and optimiser state", weights + model.optimizer().bytes()}});
 }
 
-GpuListing listing_of(const PlanCommand& c, const Session& session, const Plan& plan, const DeviceInfo& gpu) {
+GpuListing listing_of(const PlanCommand& c, const Planned& planned, const Plan& plan, const DeviceInfo& gpu) {
   ListingOptions options;
   options.gpu = gpu;
   options.precision = gemm_precision(c.config.precision);
-  options.title = session.config().model.model + " on " + session.dataset().name;
-  return list_gpu_kernels(plan, session.blocks(), session.views(), options);
+  options.title = planned.model().config().model.model + " on " + planned.model().dataset().name;
+  return list_gpu_kernels(plan, planned.blocks(), planned.views(), options);
 }
 
 // What is shown: the session's own plan and bill, or those of a GPU that is not here.
 struct Shown {
   Plan plan;
-  std::vector<Dropped> dropped;
+  Summary summary;
   std::string found;
-  std::vector<MemoryItem> memory;
   size_t cuda_files = 0;
 };
 
-Shown make_shown(const PlanCommand& c, Session& session) {
-  const DeviceInfo gpu = session.gpu() != nullptr ? session.gpu()->device().info() : typical_gpu();
+Shown make_shown(const PlanCommand& c, Planned& planned) {
+  VertexModel& model = planned.model();
+  const DeviceInfo gpu = model.gpu() != nullptr ? model.gpu()->device().info() : typical_gpu();
   const bool typical = c.config.device == kTypical;
   Shown shown;
-  const PlanAnswer answer = typical ? plan_for(gpu, c.config, session) : session.planning();
-  shown.plan = typical ? answer.plan : session.plan();
-  shown.dropped = answer.dropped;
-  shown.found = typical ? "for " + gpu.name : how_found(session.planning());
-  if (!typical) shown.memory = session.memory();
+  const PlanAnswer answer = typical ? plan_for(gpu, c.config, planned) : model.planning();
+  shown.plan = typical ? answer.plan : model.plan();
+  shown.found = typical ? "for " + gpu.name : how_found(model.planning());
+  Summary& summary = shown.summary;
+  summary.planned = &planned;
+  summary.device = typical ? gpu.name : model.device_name();
+  summary.precision = c.config.precision;
+  summary.source = answer.source;
+  summary.dropped = answer.dropped;
+  if (!typical) {
+    summary.memory = model.memory();
+    if (model.gpu() != nullptr) summary.host_memory = model.host_memory();
+    summary.free_bytes = c.config.memory_limit > 0 ? c.config.memory_limit
+                         : model.gpu() != nullptr  ? gpu.free_bytes
+                                                   : available_memory();
+  }
   if (!typical && c.cuda.empty()) return shown;
-  GpuListing listing = listing_of(c, session, shown.plan, gpu);
+  GpuListing listing = listing_of(c, planned, shown.plan, gpu);
   shown.cuda_files = listing.files.size();
   if (!c.cuda.empty()) write_listing(listing, c.cuda);
   if (typical) {
-    shown.memory = std::move(listing.memory);
-    add_run_memory(session, shown.memory);
+    summary.memory = std::move(listing.memory);
+    add_run_memory(model, summary.memory);
   }
   return shown;
 }
@@ -131,37 +162,60 @@ RunConfig session_config(const PlanCommand& c) {
   return config;
 }
 
-void run(PlanCommand& c) {
+// For those who know what a kernel is.
+void print_details(const Shown& shown, const Planned& planned) {
+  const Summary& s = shown.summary;
+  fmt::print("\n{}\nmemory of a run:\n{}{}{}", plan_text(shown.plan, planned.blocks()), memory_text(s.memory),
+             peak_text(shown.plan, live_at_peak(shown.plan, planned.blocks())), dropped_text(s.dropped));
+  if (!s.host_memory.empty()) fmt::print("memory of the host:\n{}", memory_text(s.host_memory));
+  fmt::print("plan {}; ready in {}:", shown.found, human_seconds(planned.model().plan_seconds()));
+  for (const PassTime& pass : shown.plan.passes) fmt::print(" {} {}", pass.pass, human_seconds(pass.seconds));
+  fmt::print("\n");
+}
+
+void run(PlanCommand& c, const Command& command) {
   const RunConfig config = session_config(c);
   apply_execution(config);
-  check(c);
-  Session session(open_data(config), config);
-  for (const std::string& note : session.notes()) log_note(note);
-  const Shown shown = make_shown(c, session);
+  check(c, command);
+  Situation situation = situation_of(config);
+  situation.gpu = situation.gpu || c.config.device == kTypical;
+  refuse_idle(command, situation);
+  Dataset dataset = open_data(config);
+  refuse_idle(command, with_data(situation, dataset));
+  Planned planned(std::move(dataset), config, true);
+  for (const std::string& note : planned.model().notes()) log_note(note);
+  Shown shown = make_shown(c, planned);
+  shown.summary.plan = &shown.plan;
   if (!c.output.empty()) write_file(c.output, plan_json(shown.plan) + "\n");
-  if (!c.picture.empty()) draw(c, session, shown.plan);
+  if (!c.picture.empty()) draw(c, planned, shown.plan);
   if (c.json) {
     fmt::print("{}\n", plan_json(shown.plan));
     return;
   }
-  fmt::print("{}\nmemory of a run:\n{}{}{}", plan_text(shown.plan, session.blocks()), memory_text(shown.memory),
-             peak_text(shown.plan, live_at_peak(shown.plan, session.blocks())), dropped_text(shown.dropped));
-  fmt::print("plan {}; ready in {}:", shown.found, human_seconds(session.plan_seconds()));
-  for (const PassTime& pass : shown.plan.passes) fmt::print(" {} {}", pass.pass, human_seconds(pass.seconds));
-  fmt::print("\n");
+  fmt::print("{}", summary_text(shown.summary));
+  if (command.given("--verbose")) {
+    print_details(shown, planned);
+  } else {
+    fmt::print("{:<10}nacre plan -v shows every kernel and byte, nacre explain why they were chosen\n", "more");
+  }
   if (!c.output.empty()) fmt::print("plan file: {}\n", c.output);
   if (!c.picture.empty()) fmt::print("picture: {}\n", c.picture);
-  if (!c.cuda.empty()) fmt::print("CUDA source: {} files and kernels.txt in {}\n", shown.cuda_files, c.cuda);
+  if (!c.cuda.empty())
+    fmt::print("CUDA source: {} and kernels.txt in {}\n", counted(static_cast<int64_t>(shown.cuda_files), "file"),
+               c.cuda);
 }
 
 }  // namespace
 
 void add_plan(Command app) {
-  Command command = app.add_subcommand("plan", "show the plan of a run: DFG, kernels, memory");
+  Command command =
+      app.add_subcommand("plan", "show what a run would do: where it runs, how long it takes, what memory it needs");
   const auto c = std::make_shared<PlanCommand>();
   add_data_options(command, c->config, true);
   add_model_options(command, c->config);
   add_execution_options(command, c->config);
+  add_batch_options(command, c->config);
+  command.without({"--prefetch", "--no-subtasks", "--no-relax", "--no-stream"});
   add_planned_epochs(command, c->config);
   add_talk_options(command);
   command.add_option("--output,-o", c->output, "write the plan as JSON, for nacre train --plan FILE");
@@ -178,8 +232,8 @@ void add_plan(Command app) {
   command.add_option("--first", c->square.first, "its first vertex; default: vertices around the busiest one are shown")
       .not_negative()
       .group("Picture");
-  command.add_flag("--json", c->json, "print JSON instead of text");
-  command.callback([c] { run(*c); });
+  command.add_flag("--json", c->json, "print the plan file, which is one JSON object, instead of text");
+  command.callback([c, command] { run(*c, command); });
 }
 
 }  // namespace nacre::cli

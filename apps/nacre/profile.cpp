@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "gpu_profile.h"
+#include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
 #include "nacre/engine/calibrate.h"
@@ -75,8 +76,13 @@ void profile_gpu(const ProfileCommand& c, const DeviceChoice& choice) {
   fmt::print("\n{}\n", where_kept(kept));
 }
 
-void run(const ProfileCommand& c) {
-  if (const DeviceChoice choice = choose_device(c.device, "f32"); choice.gpu) return profile_gpu(c, choice);
+void run(const ProfileCommand& c, const Command& command) {
+  if (const DeviceChoice choice = choose_device(c.device, "f32"); choice.gpu) {
+    for (const char* option : {"--seconds", "--threads"}) {
+      if (command.given(option)) throw UserError(option, "is for the CPU", "leave it out, or use --device cpu");
+    }
+    return profile_gpu(c, choice);
+  }
   RunConfig execution;
   execution.device = "cpu";
   execution.threads = c.threads;
@@ -121,8 +127,8 @@ void add_profile(Command app) {
       .show_default()
       .between(0.05, 3600.0);
   command.add_option("--threads", c->threads, "0 = all; a profile of the CPU is for one number of threads");
-  command.add_flag("--json", c->json, "print JSON instead of text");
-  command.callback([c] { run(*c); });
+  command.add_flag("--json", c->json, "print one JSON object instead of text");
+  command.callback([c, command] { run(*c, command); });
 }
 
 }  // namespace nacre::cli

@@ -50,7 +50,8 @@ std::string result_json(const RecommendSession& session, const TrainResult& r, c
                                     {"seed", session.config().seed},
                                     {"interrupted", r.interrupted},
                                     {"stopped_early", r.stopped_early},
-                                    {"run", folder}};
+                                    {"run", folder},
+                                    {"warnings", warnings_so_far()}};
   return j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
@@ -78,22 +79,21 @@ void set_positives(const std::string& text, RecommendOptions& options) {
 
 }  // namespace
 
-std::vector<Setting> add_recommend_options(Command command, RecommendOptions& options) {
-  return {
-      command
-          .add_option("--embedding-decay", options.embedding_decay,
-                      "recommendation: L2 penalty of a batch's learned rows, per triple")
-          .show_default()
-          .group("Training"),
-      command.add_option("--embedding-init", options.init_std, "recommendation: deviation that learned rows start from")
-          .show_default()
-          .group("Training"),
-      command
-          .add_call(
-              "--positives", [&options](const std::string& text) { set_positives(text, options); },
-              "recommendation: items learned from are those of users drawn one by one (users), or every pair once "
-              "in an epoch (pairs); default: users")
-          .group("Training")};
+void add_recommend_options(Command command, RecommendOptions& options) {
+  command
+      .add_option("--embedding-decay", options.embedding_decay,
+                  "recommendation: L2 penalty of a batch's learned rows, per triple")
+      .show_default()
+      .group("Training");
+  command.add_option("--embedding-init", options.init_std, "recommendation: deviation that learned rows start from")
+      .show_default()
+      .group("Training");
+  command
+      .add_call(
+          "--positives", [&options](const std::string& text) { set_positives(text, options); },
+          "recommendation: items learned from are those of users drawn one by one (users), or every pair once "
+          "in an epoch (pairs); default: users")
+      .group("Training");
 }
 
 void train_recommender(Dataset dataset, RecommendRun run) {

@@ -12,8 +12,7 @@
 namespace nacre::cli {
 
 // --embedding-decay, --embedding-init and --positives; the batch size comes with the other options of training.
-// Answers the options it added.
-std::vector<Setting> add_recommend_options(Command command, RecommendOptions& options);
+void add_recommend_options(Command command, RecommendOptions& options);
 
 struct RecommendRun {
   RunConfig config;

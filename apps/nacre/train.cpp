@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "matters.h"
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
@@ -13,6 +14,7 @@
 #include "nacre/base/pending_file.h"
 #include "nacre/base/terminal.h"
 #include "nacre/base/trace.h"
+#include "nacre/base/warnings.h"
 #include "nacre/train/batch_session.h"
 #include "options.h"
 #include "recommend.h"
@@ -28,7 +30,6 @@ struct TrainCommand {
   bool no_checkpoint = false;
   bool json = false;
   std::string trace;
-  std::vector<Setting> of_batches, of_recommenders;  // options that mean something for these only
 };
 
 nlohmann::json or_null(double value) { return nlohmann::json::parse(json_number(value)); }
@@ -91,7 +92,8 @@ std::string result_json(VertexModel& session, const TrainResult& r, const std::s
                                     {"seed", session.config().seed},
                                     {"interrupted", r.interrupted},
                                     {"stopped_early", r.stopped_early},
-                                    {"run", folder}};
+                                    {"run", folder},
+                                    {"warnings", warnings_so_far()}};
   return j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
@@ -145,24 +147,7 @@ void train_vertices(TrainCommand& c, Dataset dataset) {
   if (c.json) fmt::print("{}\n", result_json(session, result, c.trainer.run_folder));
 }
 
-// Nothing that was asked for is passed over in silence.
-void refuse_unused(const TrainCommand& c, bool recommends) {
-  for (const Setting& option : c.of_recommenders) {
-    if (option.given() && !recommends)
-      throw UserError(option.name(), "is for recommendation, but the data are no users and items");
-  }
-  for (const Setting& option : c.of_batches) {
-    if (!option.given()) continue;
-    if (recommends && option.name() != "--batch-size" && option.name() != "--prefetch")
-      throw UserError(option.name(), "means nothing for recommendation, which samples no neighbours");
-    if (!recommends && c.config.mode == "full") {
-      throw UserError(option.name(), "is for mini-batches, but every step goes over the whole graph",
-                      "add --mode minibatch");
-    }
-  }
-}
-
-void run(TrainCommand& c) {
+void run(TrainCommand& c, const Command& command) {
   if (c.no_checkpoint && (c.trainer.resume || !c.trainer.run_folder.empty())) {
     throw UserError("--no-checkpoint", "contradicts --checkpoint and --resume");
   }
@@ -172,13 +157,16 @@ void run(TrainCommand& c) {
   if (c.trainer.keep < 1) throw UserError("--keep", "must be at least 1");
   check_training(c.config);
   apply_execution(c.config);
+  Situation situation = situation_of(c.config);
+  situation.keeps_run = !c.no_checkpoint;
+  refuse_idle(command, situation);
   // Told before hours of training, not after.
   for (const std::string& file : {c.trace, c.trainer.metrics_file}) {
     if (!file.empty()) const PendingFile probe(file);
   }
   if (!c.trace.empty()) trace_start();
   Dataset dataset = open_data(c.config);
-  refuse_unused(c, is_recommendation(dataset));
+  refuse_idle(command, with_data(situation, dataset));
   if (!is_recommendation(dataset)) return train_vertices(c, std::move(dataset));
   c.recommend.batch_size = c.config.batch_size;
   train_recommender(std::move(dataset), {c.config, c.recommend, c.trainer, c.no_checkpoint, c.json});
@@ -194,8 +182,8 @@ void add_train(Command app) {
   add_model_options(command, c->config);
   add_training_options(command, c->config);
   add_execution_options(command, c->config);
-  c->of_batches = add_batch_options(command, c->config);
-  c->of_recommenders = add_recommend_options(command, c->recommend);
+  add_batch_options(command, c->config);
+  add_recommend_options(command, c->recommend);
   command.add_option("--config", c->config_file,
                      "read settings from a TOML file or the config.json of a run; the command line wins");
   add_talk_options(command);
@@ -217,7 +205,7 @@ void add_train(Command app) {
       .group("Output");
   command.add_option("--trace", c->trace, "write a timeline that Perfetto opens").group("Output");
   command.add_flag("--json", c->json, "print one JSON object on stdout, and nothing else").group("Output");
-  command.callback([c] { run(*c); });
+  command.callback([c, command] { run(*c, command); });
 }
 
 }  // namespace nacre::cli

@@ -44,7 +44,7 @@ def measure(args):
     OUT.mkdir(parents=True, exist_ok=True)
     python = find_python(args.python)
     graph = OUT / (args.data.replace(":", "_").replace("/", "_") + ".npz")
-    call([args.nacre, "data", "convert", args.data, str(graph)])
+    call([args.nacre, "data", "convert", "--force", args.data, str(graph)])
     # One process per model, as on the other side: its peak memory is then its own.
     merged = None
     for model in args.models.split(","):

@@ -101,8 +101,8 @@ class Gpu(cli.CliTest):
             self.assertEqual(json.load(file), j)
 
     def test_explain(self):
-        common = ("explain", *TWIN, *SMALL, *GPU, "--steps", 1, "--budget", 0.1)
-        out = self.ok(*common, "--model", "gat", timeout=600).out
+        common = ("explain", *TWIN, *SMALL, *GPU, "--steps", 1, "--search-seconds", 0.1)
+        out = self.ok(*common, "--model", "gat", "-v", timeout=600).out
         for word in ("distance to the floor", "lost us", "GB/s", "TFLOP/s", "alternatives", "total"):
             self.assertIn(word, out)
         j = json.loads(self.ok(*common, "--model", "gcn", "--json", timeout=600).out)

@@ -104,7 +104,7 @@ class Plans(PlanTest):
             with self.subTest(model):
                 folder = "kernels/" + model
                 out = self.ok("plan", *TWIN, *SMALL, "--model", model, "--dropout", 0.4, "--device", device,
-                              "--emit-cuda", folder).out
+                              "--emit-cuda", folder, "-v").out
                 self.assertIn("memory of a run", out)
                 sources = sorted(f for f in self.files() if f.startswith(folder) and f.endswith(".cu"))
                 self.assertIn(f"CUDA source: {len(sources)} files", out)
@@ -139,7 +139,7 @@ class Plans(PlanTest):
 
     def test_plans_for_a_gpu_that_is_not_here(self):
         typical = ("--device", "cuda:typical", "--precision", "tf32")
-        out = self.ok("plan", *TWIN, *SMALL, "--model", "sage-lstm", *typical, "-o", "gpu.json").out
+        out = self.ok("plan", *TWIN, *SMALL, "--model", "sage-lstm", *typical, "-o", "gpu.json", "-v").out
         self.assertIn("for a typical GPU", out)
         self.assertIn("graph and work lists", out)
         j = json.loads(self.ok("plan", *TWIN, *SMALL, "--model", "sage-lstm", *typical, "--json").out)
@@ -150,10 +150,10 @@ class Plans(PlanTest):
     def test_searched_plans_are_remembered(self):
         # So many epochs that a search would pay; training stops early.
         run = (*TWIN, *SMALL, "--model", "gcn", "--epochs", 200000)
-        self.assertIn("searched in", self.ok("plan", *run).out)
-        self.assertIn("from the cache", self.ok("plan", *run).out)
-        self.assertIn("searched in", self.ok("plan", *run, "--no-plan-cache").out)
-        self.assertIn("by rules", self.ok("plan", *run, "--deterministic").out)
+        self.assertIn("searched in", self.ok("plan", *run, "-v").out)
+        self.assertIn("searched in an earlier run", self.ok("plan", *run).out)
+        self.assertIn("searched: the fastest", self.ok("plan", *run, "--no-plan-cache").out)
+        self.assertIn("by rules, which --deterministic", self.ok("plan", *run, "--deterministic").out)
         r = self.ok("train", *run, "--patience", 2, "--no-checkpoint", "--json")
         self.assertIn("from the cache", r.err)
         self.assertEqual(r.last_json()["plan_source"], "cached")
@@ -161,12 +161,12 @@ class Plans(PlanTest):
 
 class Explain(PlanTest):
     def test_text(self):
-        out = self.ok("explain", *TWIN, *SMALL, "--model", "rgcn").out
+        out = self.ok("explain", *TWIN, *SMALL, "--model", "rgcn", "-v").out
         for word in ("attributes of the edges", "edge-type", "% removed", "choices", "typed_matmul@layers.0.weight",
                      "predicted", "measured", "over", "gTasks", "outliers", "alternatives", "chosen", "memory", "total"):
             self.assertIn(word, out)
-        self.assertNotIn("as written\ndfg", out)
-        self.assertIn("as written\ndfg", self.ok("explain", *TWIN, *SMALL, "--model", "rgcn", "--verbose").out)
+        self.assertIn("as written\ndfg", out)
+        self.assertNotIn("as written\ndfg", self.ok("explain", *TWIN, *SMALL, "--model", "rgcn").out)
 
     def test_json(self):
         for model, plan in (("rgcn", "auto"), ("sage-lstm", "auto"), ("gcn", "vertex"), ("mlp", "auto")):

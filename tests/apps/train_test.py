@@ -86,7 +86,7 @@ class Train(cli.CliTest):
             self.assertEqual(files[0], files[2], model)
 
     def test_plans_are_files_a_run_accepts(self):
-        text = self.ok("plan", *TWIN, "--model", "gat", "--hidden", 16, "--output", "plan.json").out
+        text = self.ok("plan", *TWIN, "--model", "gat", "--hidden", 16, "--output", "plan.json", "-v").out
         for word in ("computed once", "every step", "memory of a run", "total", "spmm"):
             self.assertIn(word, text)
         j = json.loads(self.ok("plan", *TWIN, "--model", "gat", "--hidden", 16, "--json").out)

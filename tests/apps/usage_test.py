@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import pathlib
 import pty
 import re
 import select
@@ -278,6 +279,178 @@ class Warnings(cli.CliTest):
         data = self.edge_list(lambda n: [v % 3 for v in range(n)])
         self.ok("data", "convert", "e.txt", "e.nacre", *data[2:8])
         self.assertIn("third column", self.ok("train", "--data", "e.nacre", "--epochs", 1, "-q", "--no-checkpoint").err)
+
+
+class Json(cli.CliTest):
+    """With --json, stdout is one object, and docs/command_line.md has every field of it."""
+
+    FREE = ("choices", "options.choices", "attributes", "memory", "training_memory", "dfg.changed", "options.tables")
+
+    def setUp(self):
+        super().setUp()
+        self.write("small.npz", cli.small_npz())
+        text = (pathlib.Path(__file__).resolve().parents[2] / "docs/command_line.md").read_text()
+        self.sections = dict(part.split("\n", 1) for part in text.split("\n### ")[1:])
+
+    def nested(self, value, at=""):
+        """Keys of inner objects, those that are free left out."""
+        found = set()
+        for item in value if isinstance(value, list) else [value]:
+            for key, inner in item.items() if isinstance(item, dict) else ():
+                where = f"{at}.{key}" if at else key
+                if at and at not in self.FREE and not (at == "kernels" and isinstance(inner, dict)):
+                    found.add(key)
+                found |= self.nested(inner, where)
+        return found
+
+    def check(self, section, *arguments):
+        result = self.ok(*arguments, "--json")
+        printed = json.loads(result.out)
+        self.assertTrue(result.out.endswith("\n"))
+        rows = [row.split("|")[1] for row in self.sections[section].splitlines() if row.startswith("| `")]
+        documented = [name for row in rows for name in re.findall("`([^`]+)`", row)]
+        self.assertEqual(sorted(documented), sorted(printed), section)
+        said = set(re.findall("`([^`]+)`", self.sections[section]))
+        self.assertEqual(self.nested(printed) - said, set(), section)
+        return printed
+
+    def test_every_field_is_documented(self):
+        train = ("train", "--data", "small.npz", "--epochs", 2)
+        self.check("nacre train", *train, "--checkpoint", "run")
+        self.check("nacre train", *train, "--no-checkpoint", "--mode", "minibatch", "--fanout", "3,3", "-q")
+        self.check("nacre eval", "eval", "--checkpoint", "run")
+        self.check("nacre plan", "plan", "--data", "small.npz")
+        self.check("nacre explain", "explain", "--data", "small.npz", "--search-seconds", 0, "--steps", 1)
+        self.check("nacre explain", "explain", "--run", "run", "--search-seconds", 0.1, "-v")
+        self.check("nacre data info", "data", "info", "small.npz")
+        self.check("nacre devices", "devices")
+
+    def test_recommendation(self):
+        pairs = [(u, i) for u in range(12) for i in range(9) if (u + i) % 3 == 0]
+        train, test = [p for k, p in enumerate(pairs) if k % 4], pairs[::4]
+        arrays = {"train_user": train, "train_item": train, "test_user": test, "test_item": test}
+        self.write("tastes.npz", cli.npz({k: cli.npy([p[k.endswith("item")] for p in v]) for k, v in arrays.items()}))
+        run = ("train", "--data", "tastes.npz", "--model", "lightgcn", "--hidden", 8, "--epochs", 2)
+        self.check("nacre train, recommendation", *run, "--checkpoint", "run", "--positives", "pairs")
+        self.check("nacre eval, recommendation", "eval", "--checkpoint", "run")
+        self.ok("train", "--config", "run/config.json", "--checkpoint", "again")
+        self.assertEqual(self.read("run/model.safetensors"), self.read("again/model.safetensors"))
+        info = self.ok("data", "info", "tastes.npz").out
+        self.assertIn("nacre train --data tastes.npz --model lightgcn", info)
+        self.assertNotIn("not as it is", info)
+        self.assertEqual(json.loads(self.ok("data", "info", "tastes.npz", "--json").out)["task"], "recommendation")
+        for option, value in (("--mode", "minibatch"), ("--fanout", "3,3"), ("--walk-length", 3)):
+            self.refused(*run, "--no-checkpoint", option, value, says=option)
+        self.refused("plan", "--data", "tastes.npz", says="users and items")
+
+
+class Idle(cli.CliTest):
+    """Options without effect are refused, before the data are read wherever that is known."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("small.npz", cli.small_npz())
+
+    def idle(self, *arguments, data="twin:papers100M@0.01", command="train"):
+        words = [command, *(("--data", data) if data else ()), *arguments]
+        option = next(word for word in reversed(words) if str(word).startswith("--"))
+        # A hundredth of papers100M takes minutes to make: who refuses at once has not read it.
+        return self.refused(*words, says=str(option), seconds=5)
+
+    def test_train(self):
+        for arguments in (("--model", "gcn", "--heads", 1), ("--out-heads", 1), ("--attention-dropout", 0), ("--num-bases", 0),
+                          ("--relations", 3), ("--model", "gin", "--aggr", "sum"), ("--model", "lightgcn", "--norm", "none"),
+                          ("--momentum", 0.9), ("--optimizer", "sgd", "--beta1", 0.9), ("--optimizer", "sgd", "--eps", 1e-8),
+                          ("--lr-step", 3), ("--lr-gamma", 0.5), ("--lr-schedule", "step", "--lr-final", 0),
+                          ("--fanout", "3,3"), ("--batch-size", 10), ("--prefetch", 1), ("--sampler", "layer"), ("--no-relax",),
+                          ("--features-on", "host"), ("--mode", "minibatch", "--walk-length", 3),
+                          ("--mode", "minibatch", "--sampler", "saint-edge", "--walk-length", 3),
+                          ("--mode", "minibatch", "--budget", 3), ("--mode", "minibatch", "--norm-samples", 3),
+                          ("--mode", "minibatch", "--sampler", "saint-walk", "--fanout", "3,3"),
+                          ("--mode", "minibatch", "--sampler", "saint-walk", "--replace"),
+                          ("--mode", "minibatch", "--sample-on", "host"), ("--embedding-decay", 0), ("--positives", "users"),
+                          ("--plan", "off", "--no-plan-cache"), ("--deterministic", "--no-plan-cache"),
+                          ("--plan", "vertex", "--recompute", "fit"), ("--no-checkpoint", "--keep", 2),
+                          ("--no-checkpoint", "--checkpoint-every", 2), ("--format", "npz")):
+            self.idle(*arguments)
+        self.idle("--data-seed", 3, data="small.npz")
+        self.idle("--batch-size", 3, data="small.npz")
+        self.idle("--positives", "users", data="small.npz")
+
+    def test_once_the_data_are_read(self):
+        self.write("noval.npz", cli.small_npz(val_idx=None))
+        self.idle("--patience", 3, data="noval.npz")
+        self.write("typed.npz", cli.small_npz(edge_type=cli.npy([v % 2 for v in range(120)])))
+        self.idle("--model", "rgcn", "--relations", 3, data="typed.npz")
+
+    def test_other_commands(self):
+        for arguments in (("--picture", "x.svg", "--mode", "minibatch"),):
+            self.refused("plan", "--data", "small.npz", *arguments, says="--picture")
+        for option in ("--table=dst-id=1", "--vertices=3", "--first=3"):
+            self.refused("plan", "--data", "twin:papers100M@0.01", option, says="is for pictures", seconds=5)
+        self.idle("--fanout", "3,3", command="plan")
+        self.idle("--device", "cuda:typical", "--memory-limit", "1G", command="plan")
+        self.idle("--fanout", "3,3", command="explain")
+        for option in ("--plan", "--mode", "--device", "--precision", "--recompute"):
+            self.refused("bench", "wisegraph", option, "auto", says=f"unknown option '{option}'")
+        self.refused("bench", "cpu", "--mode", "minibatch", says="unknown option '--mode'")
+        self.refused("bench", "cpu", "--models", "gcn", "--heads", 2, says="--heads", seconds=5)
+        self.ok("train", "--data", "small.npz", "--epochs", 1, "--checkpoint", "run")
+        self.refused("eval", "--checkpoint", "run", "--plan", "off", says="unknown option '--plan'")
+        self.refused("eval", "--checkpoint", "run", "--labels", "y.txt", says="add --data")
+        self.refused("predict", "--checkpoint", "run", "-o", "p.npy", "--scores", says="--scores")
+        self.refused("predict", "--checkpoint", "run", "-o", "p.csv", "--embeddings", "--scores", says="--scores")
+        self.refused("explain", "--run", "run", "--hidden", 3, says="is set by the run")
+        self.refused("data", "convert", "small.npz", "out.npz", "--memory", "64M", says="--memory")
+        self.refused("data", "info", "small.npz", "--data-seed", 3, says="--data-seed")
+        self.refused("data", "make", "small.npz", "out.npz", says="is no twin")
+
+
+class Plans(cli.CliTest):
+    """plan and explain for people, in both modes."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("small.npz", cli.small_npz())
+
+    BATCHES = ("--mode", "minibatch", "--fanout", "3,2", "--batch-size", 7)
+
+    def test_a_summary_comes_first(self):
+        for command in ("plan", "explain"):
+            for mode in ((), self.BATCHES):
+                arguments = (command, "--data", "small.npz", "--model", "sage", *mode)
+                lines = self.ok(*arguments).out.splitlines()
+                self.assertLessEqual(len(lines), 14, lines)
+                self.assertGreaterEqual(len(lines), 5, lines)
+                self.assertRegex(lines[0], r"^sage on small: 2 layers of 64, 40 nodes, 120 edges; ")
+                self.assertIn("3 mini-batches of 7 an epoch" if mode else "the whole graph in one step", lines[0])
+                titles = [line.split()[0] for line in lines[1:]]
+                for title in ("runs", "epoch", "memory", "plan", "chosen"):
+                    self.assertIn(title, titles)
+                self.assertIn("memory", "\n".join(lines))
+                verbose = self.ok(*arguments, "-v").out.splitlines()
+                self.assertEqual(verbose[0], lines[0])
+                self.assertGreater(len(verbose), 2 * len(lines))
+
+    def test_plan_of_mini_batches(self):
+        out = self.ok("plan", "--data", "small.npz", *self.BATCHES, "-o", "plan.json", "-v").out
+        self.assertIn("batches", out, "the bill is that of batches")
+        common = ("train", "--data", "small.npz", "--epochs", 1, "--no-checkpoint", "--json")
+        self.ok(*common, *self.BATCHES, "--plan", "plan.json")
+        self.assertEqual(self.ok(*common, *self.BATCHES, "--plan", "plan.json").last_json()["plan_source"], "file")
+        self.ok("plan", "--data", "small.npz", "--device", "cuda:typical", *self.BATCHES)
+        self.ok("train", "--data", "small.npz", "--epochs", 2, *self.BATCHES, "--checkpoint", "run")
+        self.assertIn("mini-batches", self.ok("explain", "--run", "run").out)
+
+    def test_what_is_said_to_be_chosen_is_not_slower_unless_it_is_said_why(self):
+        self.ok("train", "--data", "small.npz", "--epochs", 2, "--checkpoint", "run")
+        for arguments in (("--run", "run"), ("--data", "small.npz", "--plan", "edge"), ("--data", "small.npz")):
+            out = self.ok("explain", *arguments, "--search-seconds", 0.3).out
+            self.assertRegex(out, r"(?m)^compared  ")
+            if "these were faster" in out:
+                self.assertRegex(out, "by rules|in the file|--plan asks for|earlier search|unless whole steps")
+            details = self.ok("explain", *arguments, "--search-seconds", 0.3, "-v").out
+            self.assertNotRegex(details, r"(?m)^\s+-\d+\.\d\d ", "no alternative lost by less than nothing")
 
 
 class Outputs(cli.CliTest):

@@ -58,6 +58,8 @@ struct Explanation {
 };
 
 std::string explain_text(const Explanation& e, bool all);  // all: the DFGs and every candidate in full
+// A few lines for people: whether anything that was compared is faster than what the plan does, and then why not that.
+std::string alternatives_text(const Explanation& e);
 std::string explain_json(const Explanation& e);
 
 }  // namespace nacre

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nacre/base/log.h"
+#include "nacre/base/names.h"
 #include "nacre/plan/explain.h"
 
 namespace nacre {
@@ -143,6 +144,30 @@ std::vector<std::pair<std::string, std::vector<Candidate>>> by_group(const std::
   return groups;
 }
 
+constexpr double kNoise = 0.02;  // share of a time that two timings of the same thing may differ by
+
+// Whether the candidate took less time than the chosen one, beyond what chance explains; both were timed.
+bool timed_faster(const Candidate& c, const Candidate& chosen) {
+  return !c.chosen && c.measured > 0 && chosen.measured > 0 && c.measured < chosen.measured * (1 - kNoise);
+}
+
+// What stands beside an alternative: by how many ms of an epoch it lost, or why it cannot be said to have lost.
+std::string lost_text(const Candidate& c, const Candidate& chosen) {
+  if (timed_faster(c, chosen)) return "faster";
+  const double lost = lost_by(c, chosen);
+  if (lost >= 0) return fmt::format("{:+.2f}", lost * 1e3);
+  return c.measured > 0 && chosen.measured > 0 ? "the same" : "not timed";
+}
+
+std::string why_not_faster_ones(const Explanation& e) {
+  if (e.source == "searched")
+    return "the search times kernels one by one, and keeps the plan by rules unless whole steps gain more than 2 %";
+  if (e.source == "cached") return "the plan was kept from an earlier search; --no-plan-cache searches anew";
+  if (e.source == "file") return "the plan is the one in the file; these times were taken just now, for comparison";
+  if (e.source == "given") return "the plan is the one that --plan asks for";
+  return "the plan was made by rules, without timing; a longer run (--epochs) with --plan auto pays for a search";
+}
+
 std::string candidate_section(const Explanation& e, bool all) {
   if (e.candidates.empty()) return "alternatives: none were compared\n";
   std::string text =
@@ -153,7 +178,7 @@ std::string candidate_section(const Explanation& e, bool all) {
     for (size_t i = 0; i < shown; ++i) {
       const Candidate& c = list[i];
       std::string lost = c.chosen ? "chosen" : "";
-      if (!c.chosen && list[0].chosen) lost = fmt::format("{:+.2f}", lost_by(c, list[0]) * 1e3);
+      if (!c.chosen && list[0].chosen) lost = lost_text(c, list[0]);
       text +=
           fmt::format("    {:>9} {:>9} {:>9}  {}\n", lost, milliseconds(c.predicted), milliseconds(c.measured), c.what);
     }
@@ -234,6 +259,29 @@ std::string explain_text(const Explanation& e, bool all) {
   }
   text += fmt::format("  {:>10}  total\n", human_bytes(total));
   return text + peak_text(e.plan, e.peak) + dropped_text(e.dropped);
+}
+
+std::string alternatives_text(const Explanation& e) {
+  constexpr const char* kRow = "{:<10}{}\n";
+  if (e.candidates.empty()) return fmt::format(kRow, "compared", "nothing: there were no alternatives to time");
+  int alternatives = 0, timed = 0;
+  std::string faster;
+  for (const auto& [name, list] : by_group(e.candidates)) {
+    for (const Candidate& c : list) {
+      alternatives += c.chosen ? 0 : 1;
+      timed += !c.chosen && c.measured > 0 ? 1 : 0;
+      if (!list[0].chosen || !timed_faster(c, list[0])) continue;
+      faster += fmt::format(kRow, "",
+                            fmt::format("{}: {} took {} instead of {}", name, c.what, human_seconds(c.measured),
+                                        human_seconds(list[0].measured)));
+    }
+  }
+  std::string text =
+      fmt::format(kRow, "compared",
+                  fmt::format("{}, {} of them timed{}", counted(alternatives, "alternative"), timed,
+                              faster.empty() ? ": none was faster by more than 2 %" : "; these were faster:"));
+  if (!faster.empty()) text += faster + fmt::format(kRow, "", why_not_faster_ones(e));
+  return text;
 }
 
 std::string explain_json(const Explanation& e) {

@@ -131,6 +131,7 @@ std::string config_json(const RunConfig& c) {
     j["execution"]["features_on"] = c.features_on;
     j["execution"]["sample_on"] = c.sample_on;
   }
+  if (!c.recommend.empty()) j["recommend"] = c.recommend;
   return text_of(j, 2);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "nacre/data/load.h"
@@ -45,6 +46,8 @@ struct RunConfig {
   bool plan_cache = true;
   std::string recompute = "auto";  // values dropped and computed again: auto, or fit, where a run would not fit
   int64_t memory_limit = 0;        // bytes; 0 = what the machine has free
+  // Settings of recommenders (recommend.h) by their options' names, for config.json; empty for other models.
+  std::map<std::string, std::string> recommend;
 };
 
 // Settings as JSON: everything, for config.json; without how it was executed, for the weights file (the same weights

@@ -83,6 +83,12 @@ RecommendSession::RecommendSession(Dataset dataset, RunConfig config, const Reco
       views_(std::make_shared<GraphViews>()) {
   const double start = now_seconds();
   check_recommend(options_);
+  if (needs.training) {
+    config_.recommend = {{"batch_size", std::to_string(options_.batch_size)},
+                         {"embedding_decay", fmt::format("{}", options_.embedding_decay)},
+                         {"embedding_init", fmt::format("{}", options_.init_std)},
+                         {"positives", options_.positives == Positives::users ? "users" : "pairs"}};
+  }
   metric_ = parse_ranking_metric(config_.metric);
   metric_name_ = metric_.name();
   if (!is_recommendation(dataset_)) {

@@ -1,0 +1,215 @@
+#include "matters.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "nacre/base/error.h"
+#include "nacre/data/native.h"
+#include "nacre/data/npz.h"
+#include "nacre/train/device.h"
+#include "nacre/train/planner.h"
+#include "nacre/train/recommend_batches.h"
+
+namespace nacre::cli {
+namespace {
+
+using S = Situation;
+
+bool any_model(const S& s, bool (*has)(const ModelInfo&)) {
+  return std::any_of(s.models.begin(), s.models.end(), [&](const std::string& name) { return has(model_info(name)); });
+}
+
+bool attends(const ModelInfo& m) { return m.heads > 0; }
+bool has_types(const ModelInfo& m) { return m.needs_types; }
+bool chooses_aggregator(const ModelInfo& m) { return !m.aggregators.empty(); }
+bool activates(const ModelInfo& m) { return m.activation != "none"; }
+
+bool in_batches(const S& s) { return s.config->mode == "minibatch"; }
+bool saint(const S& s) { return s.config->sampling.kind >= SamplerKind::saint_vertex; }
+bool searched(const S& s) { return s.config->plan == "auto" && !s.config->deterministic; }
+bool schedule_is(const S& s, const char* name) { return s.config->schedule.name == name; }
+
+struct Rule {
+  std::vector<const char*> options;
+  bool (*idle)(const S&);
+  const char* why;
+  const char* remedy;
+};
+
+// Rules that ask for the kind of the data say nothing while it is unknown.
+const std::vector<Rule>& rules() {
+  static const std::vector<Rule> all = {
+      // the data
+      {{"--data-seed"},
+       [](const S& s) { return !s.config->data.starts_with("twin:"); },
+       "is the seed of generated twins, and the data are none",
+       "leave it out"},
+      {{"--format"},
+       [](const S& s) { return s.reads_format && s.config->data.starts_with("twin:"); },
+       "is for files, and the data are a generated twin",
+       "leave it out"},
+      // the model
+      {{"--heads", "--out-heads", "--attention-dropout"},
+       [](const S& s) { return !any_model(s, attends); },
+       "is for models with attention",
+       "use --model gat or gatv2, or leave it out"},
+      {{"--num-bases", "--relations"},
+       [](const S& s) { return !any_model(s, has_types); },
+       "is for models with edge types",
+       "use --model rgcn, or leave it out"},
+      {{"--relations"},
+       [](const S& s) { return s.typed; },
+       "is for graphs without edge types, and this one has its own",
+       "leave it out"},
+      {{"--aggr", "--aggregator"},
+       [](const S& s) { return !any_model(s, chooses_aggregator); },
+       "is for models with a choice of aggregator",
+       "use --model sage, or leave it out"},
+      {{"--activation", "--norm", "--residual"},
+       [](const S& s) { return !any_model(s, activates); },
+       "does not apply to layers that only propagate",
+       "leave it out, or use --model ngcf"},
+      // training
+      {{"--momentum"},
+       [](const S& s) { return s.config->optimizer.name != "sgd"; },
+       "is a setting of sgd",
+       "add --optimizer sgd, or leave it out"},
+      {{"--beta1", "--beta2", "--eps"},
+       [](const S& s) { return s.config->optimizer.name == "sgd"; },
+       "is a setting of adam and adamw",
+       "choose one of these, or leave it out"},
+      {{"--lr-step"},
+       [](const S& s) { return !schedule_is(s, "step"); },
+       "is a setting of the step schedule",
+       "add --lr-schedule step, or leave it out"},
+      {{"--lr-gamma"},
+       [](const S& s) { return !schedule_is(s, "step") && !schedule_is(s, "plateau"); },
+       "is a setting of the step schedule",
+       "add --lr-schedule step, or leave it out"},
+      {{"--lr-final"},
+       [](const S& s) { return !schedule_is(s, "cosine") && !schedule_is(s, "linear"); },
+       "is a setting of the cosine and linear schedules",
+       "add --lr-schedule cosine, or leave it out"},
+      {{"--patience"},
+       [](const S& s) { return !s.validated; },
+       "needs validation nodes, and the data have none",
+       "leave it out, or give them with --splits"},
+      // mini-batches
+      {{"--batch-size", "--prefetch", "--fanout", "--sampler", "--replace", "--sample-weighted", "--budget",
+        "--norm-samples", "--walk-length", "--features-on", "--sample-on", "--no-subtasks", "--no-relax",
+        "--no-stream"},
+       [](const S& s) { return s.data == DataKind::nodes && !in_batches(s); },
+       "is for mini-batches, but every step goes over the whole graph",
+       "add --mode minibatch, or leave it out"},
+      {{"--fanout", "--sampler", "--replace", "--sample-weighted", "--budget", "--norm-samples", "--walk-length",
+        "--features-on", "--sample-on", "--no-subtasks", "--no-relax", "--no-stream"},
+       [](const S& s) { return s.data == DataKind::pairs; },
+       "is for sampled neighbours; recommenders see all of them",
+       "leave it out"},
+      {{"--mode"},
+       [](const S& s) { return s.data == DataKind::pairs; },
+       "is for graphs of nodes; recommenders always take batches of user-item pairs",
+       "leave it out; --batch-size sets the size of a batch"},
+      {{"--fanout", "--replace", "--sample-weighted"},
+       [](const S& s) { return in_batches(s) && saint(s); },
+       "is for the samplers neighbor and layer; GraphSAINT draws a whole subgraph",
+       "use --budget, or leave it out"},
+      {{"--budget", "--norm-samples"},
+       [](const S& s) { return in_batches(s) && !saint(s); },
+       "is for the GraphSAINT samplers",
+       "add --sampler saint-vertex, or leave it out"},
+      {{"--walk-length"},
+       [](const S& s) { return in_batches(s) && s.config->sampling.kind != SamplerKind::saint_walk; },
+       "is a setting of the sampler saint-walk",
+       "add --sampler saint-walk, or leave it out"},
+      {{"--features-on", "--sample-on"},
+       [](const S& s) { return in_batches(s) && !s.gpu; },
+       "is for a GPU, and the run is on the CPU",
+       "add --device cuda, or leave it out"},
+      // recommenders
+      {{"--embedding-decay", "--embedding-init", "--positives"},
+       [](const S& s) { return s.data == DataKind::nodes; },
+       "is for recommendation, but the data are no users and items",
+       "leave it out"},
+      // plans
+      {{"--no-plan-cache"},
+       [](const S& s) { return !searched(s); },
+       "matters only where a plan is searched",
+       "leave it out, or use --plan auto without --deterministic"},
+      {{"--recompute"},
+       [](const S& s) { return s.config->plan != "auto" && s.config->plan != "off"; },
+       "is settled by the plan that was given",
+       "leave it out, or use --plan auto"},
+      // what is kept
+      {{"--checkpoint-every", "--keep"},
+       [](const S& s) { return !s.keeps_run; },
+       "is for checkpoints, and --no-checkpoint keeps none",
+       "leave one of them out"},
+  };
+  return all;
+}
+
+}  // namespace
+
+Situation situation_of(const RunConfig& config) {
+  Situation s;
+  s.config = &config;
+  s.models = {config.model.model};
+  s.gpu = choose_device(config.device, config.precision).gpu;
+  s.data = glance_at(config);
+  return s;
+}
+
+DataKind glance_at(const RunConfig& config) {
+  if (config.data.starts_with("twin:")) return DataKind::nodes;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(config.data, error)) return DataKind::unknown;
+  // Only users and items have pairs of their own for testing. Whatever is wrong with the file is said by who reads it.
+  try {
+    if (config.data.ends_with(".npz")) {
+      const NpzFile npz(MappedFile::open(config.data));
+      const auto held_out = [](const std::string& key) {
+        return (key.starts_with("test_") || key.starts_with("val_")) && !key.ends_with("_idx") &&
+               !key.ends_with("_mask");
+      };
+      const std::vector<std::string> keys = npz.keys();
+      if (std::none_of(keys.begin(), keys.end(), held_out)) return DataKind::nodes;
+    } else if (config.data.ends_with(".nacre")) {
+      const NativeContents contents = native_contents(MappedFile::open(config.data));
+      const auto held_out = [](const NativeSection& section) {
+        return section.name == "val_src" || section.name == "test_src";
+      };
+      if (std::none_of(contents.sections.begin(), contents.sections.end(), held_out)) return DataKind::nodes;
+    }
+  } catch (const std::exception&) {
+    return DataKind::unknown;
+  }
+  return DataKind::unknown;
+}
+
+Situation with_data(Situation situation, const Dataset& dataset) {
+  situation.data = is_recommendation(dataset) ? DataKind::pairs : DataKind::nodes;
+  situation.typed = dataset.graph.typed();
+  situation.validated = dataset.splits.val.size() + dataset.val_edges.size() > 0;
+  return situation;
+}
+
+void refuse_without_data(const Command& command) {
+  if (command.given("--data")) return;
+  for (const char* option : {"--format", "--features", "--labels", "--splits", "--num-nodes", "--data-seed"}) {
+    if (command.given(option))
+      throw UserError(option, "says how --data is read, but the data are those of the run",
+                      "add --data, or leave it out");
+  }
+}
+
+void refuse_idle(const Command& command, const Situation& situation) {
+  for (const Rule& rule : rules()) {
+    for (const char* option : rule.options) {
+      if (command.given(option) && rule.idle(situation)) throw UserError(option, rule.why, rule.remedy);
+    }
+  }
+}
+
+}  // namespace nacre::cli

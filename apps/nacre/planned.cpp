@@ -1,0 +1,94 @@
+#include "planned.h"
+
+#include <algorithm>
+
+#include "nacre/base/error.h"
+#include "nacre/engine/measure.h"
+#include "nacre/train/recommend_batches.h"
+#include "options.h"
+#include "statistics.h"
+
+namespace nacre::cli {
+
+Planned::Planned(Dataset dataset, const RunConfig& config, bool evaluation) {
+  if (is_recommendation(dataset)) {
+    throw UserError(config.data, "holds users and items, whose plans are not shown",
+                    "nacre train --model lightgcn trains them and says what its plan is");
+  }
+  if (config.mode == "minibatch") {
+    auto session = std::make_unique<BatchSession>(std::move(dataset), config, SessionNeeds{.evaluation = evaluation});
+    batches_ = session.get();
+    trial_ = session->trial_batches(1);
+    NACRE_CHECK(!trial_.empty(), "no batch to plan on");
+    leaves_ = session->leaves(session->dfg(), trial_[0]);
+    blocks_ = std::make_unique<Blocks>(trial_[0].blocks);
+    views_ = std::make_shared<GraphViews>();
+    model_ = std::move(session);
+  } else {
+    auto session = std::make_unique<Session>(std::move(dataset), config, SessionNeeds{.evaluation = evaluation});
+    whole_ = session.get();
+    blocks_ = std::make_unique<Blocks>(session->blocks());
+    views_ = session->views();
+    model_ = std::move(session);
+  }
+}
+
+Dfg Planned::written() const { return whole_ != nullptr ? written_dfg(*whole_) : batches_->dfg(); }
+
+void Planned::bind(Executor& executor) {
+  if (whole_ != nullptr) {
+    whole_->bind(executor);
+  } else {
+    batches_->bind(executor, leaves_);
+  }
+}
+
+std::vector<double> Planned::measure_kernels(int steps) {
+  std::vector<double> medians(model_->plan().kernels.size(), -1);
+  if (steps == 0) return medians;
+  model_->start();
+  std::unique_ptr<Executor> batch;
+  ConstantPool constants;
+  if (batches_ != nullptr) {
+    batch = batches_->runner().prepare(*blocks_);
+    batches_->bind(*batch, leaves_);
+    batch->allocate(batch->backend().allocate(batch->arena_bytes()), constants);
+  }
+  Executor& executor = batch ? *batch : whole_->trainer();
+  std::vector<std::vector<double>> times(medians.size());
+  for (int step = 0; step <= steps; ++step) {  // the first one warms up
+    executor.reset_times();
+    executor.run_timed({model_->config().seed, static_cast<uint64_t>(step)});
+    for (size_t k = 0; step > 0 && k < times.size(); ++k) {
+      if (executor.times()[k].runs > 0) times[k].push_back(executor.times()[k].seconds);
+    }
+  }
+  for (size_t k = 0; k < times.size(); ++k) {
+    if (!times[k].empty()) medians[k] = median(times[k]);
+  }
+  return medians;
+}
+
+// Null where batches are timed on a GPU: their back end is the session's own.
+std::shared_ptr<Backend> Planned::timing_backend() const {
+  if (whole_ != nullptr) return whole_->backend();
+  return model_->gpu() == nullptr ? make_cpu_backend(std::make_shared<GraphViews>()) : nullptr;
+}
+
+std::vector<Candidate> Planned::candidates(const CostModel& model, int64_t cache_bytes, double budget) {
+  if (model_->planning().source == "searched") return model_->planning().search.candidates;
+  const std::shared_ptr<Backend> backend = timing_backend();
+  if (!backend) return {};
+  KernelTimer timer(*blocks_, backend, [this](Executor& executor) { bind(executor); });
+  SearchOptions how;
+  how.model = &model;
+  how.cache_bytes = cache_bytes;
+  how.epochs = static_cast<double>(std::max<int64_t>(1, model_->config().epochs * model_->steps_per_epoch()));
+  how.budget_seconds = budget;
+  how.measure = [&](const Plan& plan, size_t kernel) { return timer(plan, kernel); };
+  PlanOptions base;
+  base.hoist = batches_ == nullptr;
+  return search_plan(written(), *blocks_, base, how).candidates;
+}
+
+}  // namespace nacre::cli

@@ -1,0 +1,35 @@
+// A plan in a few lines for people: what runs where, how long an epoch takes, what memory, what was chosen and why.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nacre/cost/model.h"
+#include "nacre/engine/memory.h"
+#include "nacre/train/planner.h"
+#include "planned.h"
+
+namespace nacre::cli {
+
+struct Summary {
+  const Planned* planned = nullptr;
+  const Plan* plan = nullptr;  // of the session, or of a GPU that is not here
+  std::string device, precision;
+  std::vector<MemoryItem> memory, host_memory;
+  int64_t free_bytes = 0;  // of that memory; 0: not known
+  std::string source;      // how the plan was found (planner.h)
+  std::vector<Dropped> dropped;
+  double measured = -1;  // seconds of a step's kernels
+};
+
+std::string summary_text(const Summary& s);
+
+// What this machine's kernels take, as far as it was measured before; otherwise an ordinary machine's.
+struct Prices {
+  CostModel model;
+  int64_t cache_bytes = 0;
+  bool measured = false;
+};
+Prices known_prices(bool gpu);
+
+}  // namespace nacre::cli
