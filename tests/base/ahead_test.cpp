@@ -59,5 +59,18 @@ TEST(Ahead, a_failure_comes_when_its_turn_comes) {
   EXPECT_EQ(numbers.next(), 3);
 }
 
+TEST(BackgroundTasks, one_that_throws_does_not_end_the_process) {
+  const Threads set(2);
+  std::atomic<bool> ran = false;
+  {
+    BackgroundTasks tasks;
+    tasks.post([&] {
+      ran = true;
+      throw std::runtime_error("a task must not throw");
+    });
+  }
+  EXPECT_TRUE(ran);
+}
+
 }  // namespace
 }  // namespace nacre

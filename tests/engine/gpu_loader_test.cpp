@@ -185,6 +185,7 @@ TEST(GpuPlans, AskForAllKernelsBeforeTheFirstIsTimed) {
 struct BatchCase {
   std::string model;
   GemmType precision;
+  size_t most;  // sources of a batch
 };
 
 void PrintTo(const BatchCase& c, std::ostream* out) { *out << c.model << static_cast<int>(c.precision); }
@@ -226,8 +227,7 @@ TEST_P(GpuBatches, NeedTheKernelsOfTheFirst) {
     fresh.clear();
     runner.make_ready(Blocks(sample(i).blocks), {}, room);
     if (i == 0) {
-      RecordProperty("sources", std::to_string(texts.size()));
-      std::printf("%s: %zu sources\n", param.model.c_str(), texts.size());
+      EXPECT_LE(texts.size(), param.most) << "a cold run compiles more than it did";
       continue;
     }
     for (const std::string& text : fresh) ADD_FAILURE() << "batch " << i << " needs another " << text;
@@ -235,9 +235,9 @@ TEST_P(GpuBatches, NeedTheKernelsOfTheFirst) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GpuBatches,
-                         testing::Values(BatchCase{"sage", GemmType::tf32}, BatchCase{"gcn", GemmType::tf32},
-                                         BatchCase{"gat", GemmType::tf32}, BatchCase{"rgcn", GemmType::tf32},
-                                         BatchCase{"sage", GemmType::f32}, BatchCase{"sage", GemmType::bf16}));
+                         testing::Values(BatchCase{"sage", GemmType::tf32, 15}, BatchCase{"gcn", GemmType::tf32, 17},
+                                         BatchCase{"gat", GemmType::tf32, 31}, BatchCase{"rgcn", GemmType::tf32, 20},
+                                         BatchCase{"sage", GemmType::f32, 15}, BatchCase{"sage", GemmType::bf16, 18}));
 
 }  // namespace
 }  // namespace nacre::test

@@ -60,7 +60,6 @@ void GpuScores::start(const GpuLabels& labels) {
   slots_ = context_->allocate(static_cast<int64_t>(pieces_.size()) * kSlotBytes);
   totals_ = context_->allocate(static_cast<int64_t>(lists_.size() + 1) * kSlotBytes);
   rows_ = function_of(*context_, cuda::score_rows(labels_.kind, classes_));
-  loss_ = function_of(*context_, cuda::score_loss(labels_.kind));
   sum_ = function_of(*context_, cuda::score_totals());
 }
 
@@ -76,6 +75,7 @@ std::vector<ScoreCounts> GpuScores::run(const float* logits, ScoreLoss* loss) {
     context_->launch(function, count, args)();
   };
   launch(rows_, 0, first_[lists]);
+  if (loss != nullptr && loss_.code == nullptr) loss_ = function_of(*context_, cuda::score_loss(labels_.kind));
   if (loss != nullptr) launch(loss_, lists, first_[lists + 1] - first_[lists]);
   const auto results = static_cast<int64_t>(lists + (loss != nullptr ? 1 : 0));
   context_->launch(sum_, results, LaunchArgs().add(slots_.get()).add(device_first_.get()).add(totals_.get()))();
