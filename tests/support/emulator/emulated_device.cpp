@@ -34,6 +34,7 @@ class EmulatedDevice final : public Device {
         stream_(failure_),
         copies_(failure_),
         memory_(stream_) {
+    Settings::this_thread_is(Role::opener);
     if (multiprocessors > 0) info_.multiprocessors = multiprocessors;
   }
   ~EmulatedDevice() override {
@@ -127,6 +128,7 @@ class EmulatedDevice final : public Device {
     NACRE_CHECK(recording.device == nullptr, "a thread that records launches already begins to record again");
     recording = {this, std::make_shared<Recorded>()};
     ++recorders_;
+    Settings::get().stretch();
   }
   LaunchGraph end_capture() override {
     NACRE_CHECK(recording.device == this, "end_capture() without begin_capture()");
@@ -173,12 +175,12 @@ class EmulatedDevice final : public Device {
  private:
   // At the beginning of calls that may not come from a thread while it records launches.
   void called(const std::string& call) {
-    Settings::get().pause();
     const bool others = Settings::get().forbids_others() && recorders_ > 0;
     NACRE_CHECK(recording.device != this && !others, call + "() while launches are recorded");
     may_record(call);
   }
   void may_record(const std::string& call) {
+    Settings::get().pause();
     Settings::get().count(Fault::call, call + "()");
     failure_->check();
   }

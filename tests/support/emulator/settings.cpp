@@ -19,6 +19,12 @@ int64_t number(const char* name, int64_t otherwise) {
   return text.empty() ? otherwise : std::strtoll(text.c_str(), nullptr, 10);
 }
 
+// How much longer a slow thread sleeps, by role: loaders have little to do beside a device that is emulated.
+constexpr double kSlower[] = {30, 30, 300};
+constexpr double kStretch = 100;
+
+thread_local Role role_of_this_thread = Role::other;
+
 }  // namespace
 
 Settings& Settings::get() {
@@ -34,6 +40,7 @@ void Settings::reread() {
   shuffled_ = !variable("NACRE_EMULATOR_SEED").empty();
   random_.seed(static_cast<uint64_t>(number("NACRE_EMULATOR_SEED", 0)));
   delay_us_ = static_cast<double>(number("NACRE_EMULATOR_DELAY_US", shuffled_ ? 100 : 0));
+  slow_ = static_cast<Role>(number("NACRE_EMULATOR_SEED", 0) % 3);
   // KIND:N fails the n-th of its kind, KIND:N+ all from there on.
   const std::string fail = variable("NACRE_EMULATOR_FAIL");
   const size_t colon = fail.find(':');
@@ -46,6 +53,8 @@ void Settings::reread() {
   fault_stays_ = fail.back() == '+';
 }
 
+void Settings::this_thread_is(Role role) { role_of_this_thread = role; }
+
 void Settings::pause(double longest) {
   if (delay_us_ <= 0) return;
   double microseconds = 0;
@@ -54,7 +63,12 @@ void Settings::pause(double longest) {
     if (random_() % 8 != 0) return;
     microseconds = std::uniform_real_distribution<double>(0, delay_us_ * longest)(random_);
   }
+  if (role_of_this_thread == slow_) microseconds *= kSlower[static_cast<size_t>(slow_)];
   std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(microseconds));
+}
+
+void Settings::stretch() const {
+  if (delay_us_ > 0) std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(delay_us_ * kStretch));
 }
 
 uint64_t Settings::order() {

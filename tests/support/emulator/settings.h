@@ -13,6 +13,10 @@ namespace nacre::emulator {
 // The kinds of failure that can be asked for.
 enum class Fault : uint8_t { call, allocation, compile };
 
+// Who a thread of the host is to a device. Every seed makes one of the three far slower than the others, so that each
+// falls behind each.
+enum class Role : uint8_t { opener, stream, other };
+
 class Settings {
  public:
   // The environment is read when the plug-in is opened, and again by reread().
@@ -24,8 +28,11 @@ class Settings {
   // Whether calls of all threads are forbidden while one records, as the CUDA device had it once: tests of races show
   // that they find what came of it.
   bool forbids_others() const { return forbids_others_; }
+  static void this_thread_is(Role role);
   // Sleeps for up to `longest` times the greatest delay, now and then, where delays are on.
   void pause(double longest = 1);
+  // Sleeps in the middle of what others should not disturb, where delays are on.
+  void stretch() const;
   // The order in which blocks and threads run is another one for every number.
   uint64_t order();
 
@@ -42,6 +49,7 @@ class Settings {
   int arch_ = 90;
   int64_t memory_bytes_ = 0;
   double delay_us_ = 0;
+  Role slow_ = Role::other;
   bool shuffled_ = false;
   bool forbids_others_ = false;
   Fault fault_ = Fault::call;

@@ -64,6 +64,7 @@ std::shared_ptr<Event> Stream::record() {
 void Stream::wait_for(std::shared_ptr<Event> event) { add({nullptr, nullptr, std::move(event)}); }
 
 void Stream::loop() {
+  Settings::this_thread_is(Role::stream);
   const FaultStack faults;
   BlockRunner runner;
   bool failed = false;

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""The program on the emulated GPU: many cold starts with random delays, and device calls that fail one after another.
+
+    python3 tests/apps/emulated_test.py build/release/nacre build/release/emulator -v
+
+NACRE_EMULATE_ALL=1 makes 200 cold starts and tries every failure; otherwise there are fewer of both.
+"""
+import concurrent.futures
+import itertools
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import cli
+
+PLUGIN = ""  # the folder of the emulated device
+ALL = bool(os.environ.get("NACRE_EMULATE_ALL"))
+COLD_STARTS = 200 if ALL else 32
+SMALL = ("--data", "twin:cora@0.1", "--hidden", 8, "--layers", 2, "--device", "cuda", "--threads", 3)
+BATCHES = ("--mode", "minibatch", "--batch-size", 2, "--fanout", "4,3")
+MODELS = {
+    "sage": ("--dropout", 0.5),
+    "gat": ("--heads", 2),
+    "gcn": ("--precision", "bf16"),
+    "rgcn": ("--relations", 3, "--precision", "tf32"),
+}
+PLACES = ((), ("--features-on", "host"), ("--features-on", "device"), ("--sample-on", "host"))
+
+
+class Emulated(cli.CliTest):
+    """Runs of the program whose GPU is the emulated one. Compiled kernels are shared by all runs."""
+
+    def environment(self, **changes):
+        own = {name: value for name, value in os.environ.items() if not name.startswith("NACRE_EMULATOR_")}
+        own.update(NACRE_PLUGIN_PATH=PLUGIN, NACRE_EMULATOR_CACHE=os.path.join(PLUGIN, "images"),
+                   NACRE_CACHE=str(self.dir / "cache"))
+        own.update({name: str(value) for name, value in changes.items()})
+        return own
+
+    def run_with(self, *arguments, timeout=120, **changes):
+        start = time.monotonic()
+        done = subprocess.run([cli.PROGRAM, *map(str, arguments)], cwd=self.dir, env=self.environment(**changes),
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              errors="replace", timeout=timeout, check=False)
+        return cli.Result(done.returncode, done.stdout, done.stderr, time.monotonic() - start)
+
+
+class ColdStarts(Emulated):
+    """Mini-batch runs with empty caches: kernels are compiled while batches are being loaded."""
+
+    def start(self, number, **changes):
+        model, places = list(itertools.product(MODELS, PLACES))[number % (len(MODELS) * len(PLACES))]
+        return self.run_with("train", *SMALL, *BATCHES, "--model", model, *MODELS[model], *places, "--epochs", 4,
+                             "--no-checkpoint", "--json", "-q", NACRE_CACHE=self.dir / f"cache{number}",
+                             NACRE_EMULATOR_SEED=number + 1, **changes)
+
+    def failures(self, count, **changes):
+        with concurrent.futures.ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
+            results = list(pool.map(lambda i: self.start(i, **changes), range(count)))
+        return [(i, r) for i, r in enumerate(results) if r.code != 0 or r.last_json()["loss"] is None]
+
+    def test_none_fails(self):
+        began = time.monotonic()
+        failed = self.failures(COLD_STARTS)
+        print(f"{COLD_STARTS} cold starts in {time.monotonic() - began:.0f} s", file=sys.stderr)
+        self.assertEqual(len(failed), 0, "".join(f"\nrun {i}: {r}" for i, r in failed[:3]))
+
+    def test_the_old_fault_would_be_found(self):
+        """Recording once forbade the calls of all other threads: some of these runs must then fail."""
+        failed = self.failures(16, NACRE_EMULATOR_RECORDING="alone")
+        self.assertTrue(any("while launches are recorded" in r.err for _, r in failed), failed)
+        for i, result in failed:
+            self.assertNotIn("terminate", result.err, f"run {i}: {result}")
+            self.assertEqual(result.code, 1, f"run {i}: {result}")
+
+
+def numbers(most):
+    """1, 2, 3, 5, 8 … up to `most`; with NACRE_EMULATE_ALL ever closer together."""
+    n, step = 1, 1
+    while n <= most:
+        yield n
+        n += step
+        step = max(step + 1, n // (12 if ALL else 2))
+
+
+class Anomalies(Emulated):
+    """The n-th device call, allocation or compilation fails: one clear line, and the next run goes on."""
+
+    RUNS = {
+        "full": ("--model", "gcn", "--dropout", 0.5),
+        "batches": ("--model", "sage", *BATCHES, "--features-on", "host"),
+    }
+
+    def train(self, what, folder, **changes):
+        return self.run_with("train", *SMALL, *self.RUNS[what], "--epochs", 2, "--checkpoint", folder,
+                             "--checkpoint-every", 1, "--json", "-q", **changes)
+
+    def check(self, result, what, codes):
+        self.assertIn(result.code, codes, f"{what}\n{result}")
+        for word in ("terminate", "Segmentation", "Aborted", "std::"):
+            self.assertNotIn(word, result.err, f"{what}\n{result}")
+        lines = [line for line in result.err.splitlines() if line.startswith("nacre: ")]
+        self.assertEqual(len(lines), 1, f"{what}\n{result}")
+
+    def fail_all(self, kind, codes, most, stays=""):
+        def one(job):
+            what, n = job
+            fault = f"{kind}:{n}{stays}"
+            folder = f"{what}-{kind}-{n}{stays and '-on'}"
+            result = self.train(what, folder, NACRE_EMULATOR_FAIL=fault, NACRE_CACHE=self.dir / f"cache-{folder}")
+            return what, n, folder, fault, result
+
+        for what in self.RUNS:
+            reached = False
+            with concurrent.futures.ThreadPoolExecutor(2) as pool:
+                for _, n, folder, fault, result in pool.map(one, [(what, n) for n in numbers(most)]):
+                    if result.code == 0:  # fewer than n of them are made, or the run can do without
+                        continue
+                    reached = True
+                    self.check(result, f"{what}, {fault}", codes)
+                    if n % 2 or ALL:
+                        again = self.train(what, folder)
+                        self.assertEqual(again.code, 0, f"{what} after {fault}\n{again}")
+            self.assertTrue(reached, f"{what}: no {kind} failed")
+
+    def test_calls(self):
+        self.fail_all("call", (1,), 400)
+
+    def test_calls_that_fail_for_ever(self):
+        self.fail_all("call", (1,), 400, "+")
+
+    def test_allocations(self):
+        self.fail_all("allocation", (2,), 100)
+
+    def test_compilations(self):
+        self.fail_all("compile", (1,), 30)
+
+    def test_too_little_memory_is_the_users_to_mend(self):
+        for memory in (0, 100_000, 2_000_000):
+            result = self.train("full", f"memory{memory}", NACRE_EMULATOR_MEMORY=memory)
+            self.check(result, f"{memory} bytes", (2,))
+
+
+def main():
+    global PLUGIN
+    PLUGIN = str(pathlib.Path(sys.argv.pop(2)).resolve())
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()
