@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "nacre/base/error.h"
+#include "nacre/base/log.h"
 #include "support/emulator/kernels.h"
 #include "support/emulator/memory.h"
 #include "support/emulator/products.h"
@@ -64,14 +65,7 @@ class EmulatedDevice final : public Device {
     called("allocate_pinned");
     return emulator::allocate_pinned(bytes);
   }
-  void release_pinned(void* memory) override {
-    if (memory == nullptr) return;
-    called("release_pinned");
-    // As the driver does it: what is under way from this memory comes first.
-    copies_.synchronize();
-    stream_.synchronize();
-    emulator::release_pinned(memory);
-  }
+  void release_pinned(void* memory) override;
   void upload(void* to, const void* from, int64_t bytes) override;
   void upload_few(void* to, const void* from, int64_t bytes) override;
   void upload_beside(void* to, const void* from, int64_t bytes) override;
@@ -175,9 +169,12 @@ class EmulatedDevice final : public Device {
  private:
   // At the beginning of calls that may not come from a thread while it records launches.
   void called(const std::string& call) {
+    forbid_in_capture(call);
+    may_record(call);
+  }
+  void forbid_in_capture(const std::string& call) const {
     const bool others = Settings::get().forbids_others() && recorders_ > 0;
     NACRE_CHECK(recording.device != this && !others, call + "() while launches are recorded");
-    may_record(call);
   }
   void may_record(const std::string& call) {
     Settings::get().pause();
@@ -202,6 +199,21 @@ class EmulatedDevice final : public Device {
   Products products_;
   std::atomic<int> recorders_{0};
 };
+
+// Destructors come here: a failure is not thrown, and the memory is lost.
+void EmulatedDevice::release_pinned(void* memory) {
+  if (memory == nullptr) return;
+  forbid_in_capture("release_pinned");
+  try {
+    may_record("release_pinned");
+    // As the driver does it: what is under way from this memory comes first.
+    copies_.synchronize();
+    stream_.synchronize();
+    emulator::release_pinned(memory);
+  } catch (const std::exception& error) {
+    log_verbose(std::string("page-locked memory was not given back: ") + error.what());
+  }
+}
 
 // Page-locked memory is read when its turn comes; other memory now, and then nobody need keep it.
 void EmulatedDevice::upload(void* to, const void* from, int64_t bytes) {
