@@ -16,6 +16,27 @@ namespace {
 constexpr int64_t kBorder = 4096;
 constexpr unsigned char kBorderByte = 0xA5;
 
+// The loader that all tests of this process share. It is never destroyed, because the libraries it uses are opened
+// after it was made and are gone before it would be destroyed.
+std::shared_ptr<GpuLoader>* test_loader = nullptr;
+
+// Waits, after the last test, for kernels that are still being compiled: the compiler's library is closed while the
+// process ends, and a thread that is inside it then crashes.
+class CompilersHaveEnded : public ::testing::Environment {
+ public:
+  void TearDown() override {
+    if (test_loader == nullptr) return;
+    try {
+      (*test_loader)->settle();
+    } catch (const std::exception& e) {
+      ADD_FAILURE() << "a kernel that no test has launched does not compile: " << e.what();
+    }
+  }
+};
+
+[[maybe_unused]] const ::testing::Environment* const compilers_have_ended =
+    ::testing::AddGlobalTestEnvironment(new CompilersHaveEnded);
+
 // A leaf's values in its own element type.
 std::vector<char> leaf_bytes(const Node& leaf, const std::vector<double>& values) {
   std::vector<char> bytes(values.size() * static_cast<size_t>(dtype_size(leaf.type.dtype)));
@@ -52,14 +73,13 @@ GpuOptions& test_gpu_options() {
 
 std::shared_ptr<Backend> test_backend(std::shared_ptr<GraphViews> views) {
   if (!testing_gpu()) return make_cpu_backend(std::move(views));
-  // Never destroyed: the libraries it uses are opened after it, and gone before it would be.
-  static const auto* const loader = new std::shared_ptr<GpuLoader>([] {
+  if (test_loader == nullptr) {
     std::string why;
     DevicePlugin* plugin = device_plugin(&why);
     if (plugin == nullptr) throw std::runtime_error(why);
-    return GpuLoader::open(*plugin, plugin->open(0, 0));
-  }());
-  return make_gpu_backend(std::make_shared<GpuContext>(*loader, std::move(views), test_gpu_options()));
+    test_loader = new std::shared_ptr<GpuLoader>(GpuLoader::open(*plugin, plugin->open(0, 0)));
+  }
+  return make_gpu_backend(std::make_shared<GpuContext>(*test_loader, std::move(views), test_gpu_options()));
 }
 
 BoundPlan::BoundPlan(Plan plan, const Blocks& blocks, const ref::Bindings& bindings)
