@@ -12,6 +12,7 @@
 #include "nacre/base/trace.h"
 #include "nacre/engine/gpu/loader_sampler.h"
 #include "nacre/engine/gpu/sink.h"
+#include "nacre/kernel/cuda/sample.h"
 #include "nacre/train/metrics.h"
 
 namespace nacre {
@@ -190,6 +191,8 @@ void BatchSession::start() {
   }
   sink_ = sent ? make_device_sink(device_.gpu->shared_device(), copies()) : make_host_sink();
   load_with(run_.config.loader);
+  // Steps are not to wait for their kernels.
+  if (device_.gpu) device_.gpu->loader().settle();
 }
 
 // A part of a GPU has its stream alone.
@@ -245,6 +248,7 @@ std::shared_ptr<void> BatchSession::make_ready(const Sample& sample) {
 // part of its kernels' text, but blocks of few rows may have other kernels than those of many.
 void BatchSession::ask_for_kernels() {
   const TraceSpan span("prepare", "ask for kernels");
+  if (device_features_ != nullptr) device_.gpu->loader().code(cuda::gather_rows(run_.dataset.num_features()));
   for (const Sample& sample : kernel_trials_) make_ready(sample);
   kernel_trials_.clear();
 }

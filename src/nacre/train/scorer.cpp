@@ -5,6 +5,7 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/trace.h"
+#include "nacre/kernel/cuda/sample.h"
 #include "nacre/train/batch_inputs.h"
 #include "nacre/train/metrics.h"
 
@@ -87,6 +88,7 @@ void Scorer::start(const void* labels) {
   if (!counts_on_device()) {
     pack_labels();
     chunk_ = gpu_->allocate(chunk_rows() * row_bytes());
+    gpu_->loader().code(cuda::gather_rows(run_.dataset.num_classes));
   } else if (labels == nullptr) {
     pack_labels();
     const void* host = multiple ? packed_.targets.raw() : packed_.labels.data();

@@ -158,6 +158,8 @@ void Session::start() {
     gradients.push_back(grad < 0 ? nullptr : static_cast<const float*>(train_->pointer(grad)));
   }
   learner_->start(std::move(gradients));
+  // The first step is not to wait for its kernels.
+  if (device_.gpu) device_.gpu->loader().settle();
 }
 
 void Session::make_targets() {
