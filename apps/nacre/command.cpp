@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 namespace nacre::cli {
@@ -84,9 +85,23 @@ Command Command::add_subcommand(const std::string& name, const std::string& help
 
 void Command::require_subcommand() const { app_->require_subcommand(1); }
 
+namespace {
+
+// CLI11 says "Could not convert: --epochs = x".
+template <class T>
+std::string wrong_number(const std::string& text) {
+  T value{};
+  if (CLI::detail::lexical_cast(text, value)) return "";
+  return "'" + text + "' is no " + (std::is_floating_point_v<T> ? "number" : "whole number that fits here");
+}
+
+}  // namespace
+
 template <class T>
 Setting Command::add_option(const std::string& names, T& value, const std::string& help) const {
-  return Setting(app_->add_option(names, value, help));
+  CLI::Option* option = app_->add_option(names, value, help);
+  if constexpr (!std::is_same_v<T, std::string>) option->check(CLI::Validator(wrong_number<T>, "", "number"));
+  return Setting(option);
 }
 
 template Setting Command::add_option(const std::string&, std::string&, const std::string&) const;

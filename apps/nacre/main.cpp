@@ -50,7 +50,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::CallForVersion& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    const std::string what = std::string(e.what()) + " (nacre --help, or nacre COMMAND --help, lists what there is)";
+    const std::string what = std::string(e.what()) + " (nacre help COMMAND lists the options)";
     return fail(2, what);
   }
   // A result that did not reach its file or pipe is no success.

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
@@ -33,6 +34,12 @@ std::string metric_name(const std::string& text) {
   const std::vector<std::string> names = {"auto", "accuracy", "micro_f1", "roc_auc"};
   return find_name(text, names, {{"acc", "accuracy"}, {"f1", "micro_f1"}, {"auc", "roc_auc"}, {"rocauc", "roc_auc"}})
       .value_or(text);
+}
+
+// Names of plans in any capitals; whatever else is a table or a file.
+std::string plan_name(const std::string& text) {
+  if (std::filesystem::exists(text)) return text;
+  return find_name(text, {"auto", "off", "vertex", "edge", "tensor"}, {{"none", "off"}}).value_or(text);
 }
 
 }  // namespace
@@ -210,6 +217,7 @@ void add_execution_options(Command command, RunConfig& c) {
       .add_option("--plan", c.plan,
                   "auto (searched), off (rules only), vertex, edge, tensor, a partition table such as\n"
                   "dst-id=1,edge-id=32, or a plan file")
+      .written_as(plan_name)
       .show_default()
       .group("Execution");
   command

@@ -32,8 +32,9 @@ std::string full_name(const CLI::App& command) {
   return parent == nullptr ? command.get_name() : full_name(*parent) + " " + command.get_name();
 }
 
-// "help data info" asks what "data info --help" does.
+// "help data info" asks what "data info --help" does, and "version" what "--version" does.
 std::vector<std::string> help_last(std::vector<std::string> arguments) {
+  if (arguments.size() == 1 && arguments.front() == "version") return {"--version"};
   if (arguments.empty() || find_name(arguments.front(), {"help"}) != "help") return arguments;
   arguments.erase(arguments.begin());
   arguments.emplace_back("--help");
@@ -62,6 +63,22 @@ Typed find_command(CLI::App& app, std::vector<std::string>& arguments) {
   return typed;
 }
 
+// A command that needs another word, or words where options should stand.
+void check_words(const Typed& typed, const std::vector<std::string>& arguments) {
+  const CLI::App& command = *typed.command;
+  const std::vector<std::string> commands = commands_of(*typed.command);
+  const bool more = typed.words < arguments.size();
+  if (!commands.empty() && !more) {
+    throw UserError(full_name(command), "needs " + std::string(typed.words == 0 ? "a command" : "a subcommand"),
+                    "choose " + listed(commands) + "; nacre help explains them");
+  }
+  const bool takes_words = !command.get_options([](const CLI::Option* o) { return o->get_positional(); }).empty();
+  if (!commands.empty() || takes_words || !more || arguments[typed.words].starts_with("-")) return;
+  throw UserError("", "'" + arguments[typed.words] + "' is not expected after " + full_name(command),
+                  command.get_option_no_throw("--data") != nullptr ? "name the data with --data"
+                                                                   : full_name(command) + " --help lists its options");
+}
+
 void check_options(const CLI::App& command, const std::vector<std::string>& arguments) {
   for (const std::string& word : arguments) {
     if (word == "--") return;
@@ -84,6 +101,7 @@ void check_options(const CLI::App& command, const std::vector<std::string>& argu
 std::vector<std::string> understood(CLI::App& app, std::vector<std::string> arguments) {
   arguments = help_last(std::move(arguments));
   const Typed typed = find_command(app, arguments);
+  check_words(typed, arguments);
   arguments = spelled_our_way(std::move(arguments));
   const FileSettings settings = settings_of_files(*typed.command, arguments);
   arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(typed.words), settings.words.begin(),

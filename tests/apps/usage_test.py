@@ -28,6 +28,10 @@ class Typos(cli.CliTest):
         self.assertIn("did you mean 'info'?", self.refused("data", "inof", "x", says="unknown subcommand 'inof'"))
         self.assertIn("did you mean 'wisegraph'?", self.refused("bench", "wisegrph"))
         self.refused("help", "trian", says="did you mean 'train'?")
+        self.refused(says="needs a command (choose devices")
+        self.refused("data", says="needs a subcommand (choose list")
+        self.refused("train", "small.npz", says="name the data with --data")
+        self.assertEqual(self.ok("version").out, self.ok("--version").out)
         self.assertIn("train", self.ok("help").out)
         self.assertEqual(self.ok("help", "train").out, self.ok("train", "--help").out)
         self.assertEqual(self.ok("help", "data", "info").out, self.ok("data", "info", "--help").out)
@@ -50,12 +54,20 @@ class Typos(cli.CliTest):
                                     ("--features-on", "hsot", "did you mean 'host'?")):
             self.refused("train", "--data", "small.npz", option, value, says=says)
 
+    def test_data_and_numbers(self):
+        self.assertIn("did you mean 'cora'?", self.refused("train", "--data", "twin:coar"))
+        self.ok("data", "info", "twin:Cora@0.1")
+        self.refused("train", "--data", "small.npz", "--format", "npy", says="--format: unknown format 'npy' (did you mean 'npz'?")
+        self.refused("train", "--data", "small.npz", "--epochs", "x", says="--epochs: 'x' is no whole number")
+        self.refused("train", "--data", "small.npz", "--layers", "1.5", says="--layers: '1.5' is no whole number")
+        self.refused("train", "--data", "small.npz", "--lr", "fast", says="--lr: 'fast' is no number")
+
     def test_capitals_and_synonyms_work(self):
         common = ("--data", "small.npz", "--epochs", 1, "--hidden", 8, "--json", "--no-checkpoint")
         self.assertEqual(json.loads(self.ok("train", *common, "--model", "GCN").out)["model"], "gcn")
         self.assertEqual(json.loads(self.ok("TRAIN", *common, "--model", "GraphSAGE").out)["model"], "sage")
         self.ok("train", *common, "--mode", "mini-batch", "--sampler", "LADIES", "--fanout", "4,4")
-        self.ok("train", *common, "--optimizer", "AdamW", "--lr-schedule", "Cosine", "--norm", "BatchNorm", "--device", "CPU")
+        self.ok("train", *common, "--plan", "OFF", "--optimizer", "AdamW", "--lr-schedule", "Cosine", "--norm", "BatchNorm", "--device", "CPU")
         self.refused("train", *common, "--device", "GPU", says="'cuda' is not here")
 
     def test_flags_take_no_values(self):
@@ -324,6 +336,10 @@ class Json(cli.CliTest):
         self.check("nacre explain", "explain", "--run", "run", "--search-seconds", 0.1, "-v")
         self.check("nacre data info", "data", "info", "small.npz")
         self.check("nacre devices", "devices")
+        self.check("nacre profile", "profile", "--seconds", 0.05, "-q")
+
+    def environment(self):
+        return dict(super().environment(), NACRE_CACHE=str(self.dir / "cache"))
 
     def test_recommendation(self):
         pairs = [(u, i) for u in range(12) for i in range(9) if (u + i) % 3 == 0]

@@ -59,6 +59,13 @@ void finish_progress() {
   last.open = false;
 }
 
+// In whole seconds: nobody trusts a guess more than that.
+std::string time_left(double seconds) {
+  constexpr double kMinute = 60;
+  const double whole = std::max(1.0, std::ceil(seconds));
+  return (whole < kMinute ? fmt::format("{:.0f} s", whole) : human_seconds(whole)) + " left";
+}
+
 struct Warnings {
   std::mutex mutex;
   std::vector<std::string> list;
@@ -120,7 +127,7 @@ void Progress::update(double done, const std::string& note) {
   printed_ = true;
   const double share = total_ > 0 ? std::clamp(done / total_, 0.0, 1.0) : 1.0;
   const double elapsed = now - started_;
-  const std::string left = share > 0 && share < 1 ? human_seconds(elapsed / share * (1 - share)) + " left" : "";
+  const std::string left = share > 0 && share < 1 ? time_left(elapsed / share * (1 - share)) : "";
   if (terminal_) {
     put_progress({title_, note, left, share});
   } else {

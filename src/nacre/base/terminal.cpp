@@ -63,13 +63,12 @@ std::string red(const std::string& text, Stream stream) { return styled("1;31", 
 std::string yellow(const std::string& text, Stream stream) { return styled("33", text, stream); }
 
 std::string fit_progress(const ProgressLine& line, int columns) {
-  constexpr int kLongestBar = 24;
-  constexpr int kShortestBar = 8;
   const std::string percent = fmt::format("{:3.0f}%", line.share * 100);
   const std::string most = joined({percent, line.note, line.left});
   const int room = columns - width_of(line.title) - width_of(most) - 5;  // blanks and the bar's brackets
-  if (room >= kShortestBar) {
-    const int bar = std::min(room, kLongestBar);
+  // Few lengths, so that the bar does not dance while the figures beside it become longer and shorter.
+  for (const int bar : {24, 16, 8}) {
+    if (bar > room) continue;
     const int full = static_cast<int>(line.share * bar);
     return fmt::format("{} [{}{}]  {}", line.title, std::string(full, '#'), std::string(bar - full, '.'), most);
   }

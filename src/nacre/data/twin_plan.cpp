@@ -8,6 +8,7 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
+#include "nacre/base/names.h"
 #include "nacre/base/philox.h"
 #include "nacre/data/twin_math.h"
 
@@ -21,12 +22,13 @@ constexpr double kMaxDensity = 0.5;
 constexpr double kMaxReach = 0.6;
 
 const TwinSpec& find_spec(std::string_view name, const std::string& where) {
-  std::string names;
+  std::vector<std::string> names;
+  for (const TwinSpec& spec : twin_specs()) names.push_back(spec.name);
+  const auto known = find_name(std::string(name), names);
   for (const TwinSpec& spec : twin_specs()) {
-    if (spec.name == name) return spec;
-    names += (names.empty() ? "" : " ") + spec.name;
+    if (spec.name == known) return spec;
   }
-  throw UserError(where, "no such twin", "the twins are: " + names);
+  throw UserError(where, "no such twin", suggest(std::string(name), names));
 }
 
 double parse_scale(std::string_view text, const std::string& where) {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "nacre/base/error.h"
+#include "nacre/base/names.h"
 #include "nacre/data/formats/format.h"
 
 namespace nacre {
@@ -44,9 +45,10 @@ constexpr std::array kFormats = {
 };
 
 const Format& by_name(const std::string& name) {
-  const auto found = std::find_if(kFormats.begin(), kFormats.end(), [&](const Format& f) { return name == f.name; });
-  if (found != kFormats.end()) return *found;
-  throw UserError("format", "'" + name.substr(0, 40) + "' is unknown", "use one of " + format_names());
+  std::vector<std::string> names;
+  for (const Format& f : kFormats) names.emplace_back(f.name);
+  const std::string known = choose_name("--format", "format", name.substr(0, 40), names);
+  return *std::find_if(kFormats.begin(), kFormats.end(), [&](const Format& f) { return known == f.name; });
 }
 
 std::string contents(const Place& place) {
