@@ -6,17 +6,15 @@
 
 #include <algorithm>
 #include <memory>
-#include <thread>
 
 #include "nacre/base/error.h"
+#include "nacre/base/machine.h"
 
 namespace nacre {
 namespace {
 
-int hardware_threads() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
-
 std::unique_ptr<tbb::task_arena>& arena() {
-  static std::unique_ptr<tbb::task_arena> instance = std::make_unique<tbb::task_arena>(hardware_threads());
+  static std::unique_ptr<tbb::task_arena> instance = std::make_unique<tbb::task_arena>(usable_cpus());
   return instance;
 }
 

@@ -44,7 +44,6 @@ void radix_pass(const Keyed* in, Keyed* out, int64_t count, int shift) {
 
 GroupedBy group_stable(const NodeId* keys, int64_t count, int64_t groups) {
   NACRE_CHECK(count <= INT64_C(0xFFFFFFFF), "too many keys to group");
-  GroupedBy result{Buffer<int64_t>(groups + 1), Buffer<EdgeId>(count)};
   Buffer<Keyed> a(count);
   Buffer<Keyed> b(count);
   parallel_for(count, kChunk, [&](int64_t from, int64_t to) {
@@ -55,6 +54,8 @@ GroupedBy group_stable(const NodeId* keys, int64_t count, int64_t groups) {
     radix_pass(a.data(), b.data(), count, shift);
     std::swap(a, b);
   }
+  b = {};
+  GroupedBy result{Buffer<int64_t>(groups + 1), Buffer<EdgeId>(count)};
   // Row offsets from the sorted keys: row r starts where the key first reaches r.
   std::fill(result.offsets.begin(), result.offsets.end(), count);
   result.offsets[0] = 0;

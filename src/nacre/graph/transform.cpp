@@ -1,5 +1,6 @@
 // Edge lists to graphs, and graphs to other graphs.
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "nacre/base/error.h"
@@ -38,60 +39,99 @@ void append(EdgeList& list, NodeId src, NodeId dst, float weight, uint16_t type)
   if (!list.type.empty()) list.type.push_back(type);
 }
 
-}  // namespace
-
-Graph build_graph(EdgeList edges, const std::string& where) {
-  const auto count = static_cast<int64_t>(edges.src.size());
-  if (edges.num_nodes > INT64_C(0xFFFFFFFF)) throw UserError(where, "more than 4,294,967,295 vertices");
-  if (count > INT64_C(0xFFFFFFFF)) throw UserError(where, "more than 4,294,967,295 edges", "partition the graph");
-  const auto fits = [&](size_t size) { return size == 0 || size == edges.src.size(); };
-  NACRE_CHECK(edges.dst.size() == edges.src.size() && fits(edges.weight.size()) && fits(edges.type.size()),
-              "edge list columns differ in length");
-  for (const auto* column : {&edges.src, &edges.dst}) {
-    for (const NodeId v : *column) {
-      if (v >= edges.num_nodes) {
-        throw UserError(where, "an edge names vertex " + std::to_string(v) + ", but there are only " +
-                                   std::to_string(edges.num_nodes) + " vertices");
-      }
-    }
-  }
-  // Stable by source, then stable by destination: (dst, src, input order).
-  GroupedBy by_src = group_stable(edges.src.data(), count, edges.num_nodes);
-  const Array<NodeId> dst_by_src = permuted(edges.dst.data(), by_src.order);
-  GroupedBy by_dst = group_stable(dst_by_src.data(), count, edges.num_nodes);
-  Buffer<EdgeId> order(count);
-  parallel_for(count, 1 << 18, [&](int64_t b, int64_t e) {
-    for (int64_t i = b; i < e; ++i) order[i] = by_src.order[by_dst.order[i]];
-  });
-  GraphArrays arrays;
-  arrays.num_src = arrays.num_dst = edges.num_nodes;
-  arrays.row_ptr = std::move(by_dst.offsets).freeze();
-  arrays.col_idx = permuted(edges.src.data(), order);
-  if (!edges.weight.empty()) arrays.edge_weight = permuted(edges.weight.data(), order);
-  if (!edges.type.empty()) arrays.edge_type = permuted(edges.type.data(), order);
-  arrays.num_edge_types = edges.num_types;
-  return {std::move(arrays), where};
+template <class T>
+void give_back(std::vector<T>& column) {
+  std::vector<T>().swap(column);
 }
 
-Graph add_self_loops(const Graph& graph) {
-  std::vector<char> has_loop(static_cast<size_t>(graph.num_src()), 0);
-  for (int64_t v = 0; v < graph.num_dst(); ++v) {
-    const NodeId* row = graph.col_idx().data() + graph.row_ptr()[v];
-    has_loop[v] = std::binary_search(row, row + graph.in_degree(v), static_cast<NodeId>(v));
+constexpr int64_t kRows = 1 << 14;
+
+bool has_sorted_rows(const Graph& graph) {
+  std::atomic<bool> sorted{true};
+  parallel_for(graph.num_dst(), kRows, [&](int64_t b, int64_t e) {
+    const NodeId* col = graph.col_idx().data();
+    for (int64_t v = b; v < e && sorted; ++v) {
+      if (!std::is_sorted(col + graph.row_ptr()[v], col + graph.row_ptr()[v + 1])) sorted = false;
+    }
+  });
+  return sorted;
+}
+
+bool has_loop(const Graph& graph, int64_t v) {
+  const NodeId* row = graph.col_idx().data() + graph.row_ptr()[v];
+  return std::binary_search(row, row + graph.in_degree(v), static_cast<NodeId>(v));
+}
+
+// The edges of a graph that is being written, row by row.
+class EdgeBuffers {
+ public:
+  EdgeBuffers(int64_t edges, bool weighted, bool typed)
+      : col_(edges), weight_(weighted ? edges : 0), type_(typed ? edges : 0) {}
+
+  struct Edge {
+    NodeId src;
+    float weight;
+    uint16_t type;
+  };
+  void set(int64_t at, const Edge& edge) {
+    col_[at] = edge.src;
+    if (weight_.size() > 0) weight_[at] = edge.weight;
+    if (type_.size() > 0) type_[at] = edge.type;
   }
+  // Weight and type of an edge of `from`, under another source.
+  void copy(const Graph& from, int64_t edge, NodeId src, int64_t to) {
+    set(to,
+        {src, from.weighted() ? from.edge_weight()[edge] : 1.0F, from.typed() ? from.edge_type()[edge] : uint16_t{0}});
+  }
+  Graph graph(int64_t vertices, Buffer<int64_t> row_ptr, int edge_types) && {
+    GraphArrays arrays;
+    arrays.num_src = arrays.num_dst = vertices;
+    arrays.row_ptr = std::move(row_ptr).freeze();
+    arrays.col_idx = std::move(col_).freeze();
+    if (weight_.size() > 0) arrays.edge_weight = std::move(weight_).freeze();
+    if (type_.size() > 0) arrays.edge_type = std::move(type_).freeze();
+    arrays.num_edge_types = edge_types;
+    return {std::move(arrays), "graph"};
+  }
+
+ private:
+  Buffer<NodeId> col_;
+  Buffer<float> weight_;
+  Buffer<uint16_t> type_;
+};
+
+// Calls take(other, edge) for every vertex that an edge leads from or to, in ascending order and each one once, with
+// the first edge between the two: those that lead to `v` come first.
+template <class Take>
+void for_each_neighbour(const Graph& graph, int64_t v, const Take& take) {
+  const OutCsc& out = graph.out();
+  int64_t in = graph.row_ptr()[v], back = out.row_ptr[v];
+  const int64_t in_end = graph.row_ptr()[v + 1], back_end = out.row_ptr[v + 1];
+  for (int64_t last = -1; in < in_end || back < back_end;) {
+    const bool own = back == back_end || (in < in_end && graph.col_idx()[in] <= out.dst[back]);
+    const NodeId other = own ? graph.col_idx()[in] : out.dst[back];
+    const int64_t edge = own ? in : out.edge_id[back];
+    ++(own ? in : back);
+    if (other == last) continue;
+    last = other;
+    take(other, edge);
+  }
+}
+
+// Of graphs whose rows are in no order, which only files made by other programs have.
+Graph add_loops_by_sorting(const Graph& graph) {
   EdgeList list = to_edge_list(graph);
   const auto loop_type = static_cast<uint16_t>(list.num_types);
-  if (!list.type.empty()) {
-    if (list.num_types == 65535) throw UserError("self loops", "no edge type is left for the loops");
-    ++list.num_types;
-  }
+  if (!list.type.empty()) ++list.num_types;
   for (int64_t v = 0; v < graph.num_src(); ++v) {
-    if (!has_loop[v]) append(list, static_cast<NodeId>(v), static_cast<NodeId>(v), 1.0F, loop_type);
+    const NodeId* row = graph.col_idx().data() + graph.row_ptr()[v];
+    if (std::find(row, row + graph.in_degree(v), static_cast<NodeId>(v)) == row + graph.in_degree(v))
+      append(list, static_cast<NodeId>(v), static_cast<NodeId>(v), 1.0F, loop_type);
   }
   return build_graph(std::move(list), "graph with self loops");
 }
 
-Graph make_undirected(const Graph& graph) {
+Graph make_undirected_by_sorting(const Graph& graph) {
   EdgeList list = to_edge_list(graph);
   const auto count = static_cast<int64_t>(list.src.size());
   for (int64_t i = 0; i < count; ++i) {
@@ -113,6 +153,98 @@ Graph make_undirected(const Graph& graph) {
     }
   }
   return build_graph(std::move(unique), "undirected graph");
+}
+
+}  // namespace
+
+Graph build_graph(EdgeList edges, const std::string& where) {
+  const auto count = static_cast<int64_t>(edges.src.size());
+  if (edges.num_nodes > INT64_C(0xFFFFFFFF)) throw UserError(where, "more than 4,294,967,295 vertices");
+  if (count > INT64_C(0xFFFFFFFF)) throw UserError(where, "more than 4,294,967,295 edges", "partition the graph");
+  const auto fits = [&](size_t size) { return size == 0 || size == edges.src.size(); };
+  NACRE_CHECK(edges.dst.size() == edges.src.size() && fits(edges.weight.size()) && fits(edges.type.size()),
+              "edge list columns differ in length");
+  for (const auto* column : {&edges.src, &edges.dst}) {
+    for (const NodeId v : *column) {
+      if (v >= edges.num_nodes) {
+        throw UserError(where, "an edge names vertex " + std::to_string(v) + ", but there are only " +
+                                   std::to_string(edges.num_nodes) + " vertices");
+      }
+    }
+  }
+  // Stable by source, then stable by destination: (dst, src, input order). What is read no more is given back at once,
+  // so that build_graph_bytes() (costs.h) is all that this takes.
+  Buffer<EdgeId> by_src = group_stable(edges.src.data(), count, edges.num_nodes).order;
+  Array<NodeId> dst_by_src = permuted(edges.dst.data(), by_src);
+  give_back(edges.dst);
+  GroupedBy by_dst = group_stable(dst_by_src.data(), count, edges.num_nodes);
+  dst_by_src = {};
+  Buffer<EdgeId> order = std::move(by_dst.order);
+  parallel_for(count, 1 << 18, [&](int64_t b, int64_t e) {
+    for (int64_t i = b; i < e; ++i) order[i] = by_src[order[i]];
+  });
+  by_src = {};
+  GraphArrays arrays;
+  arrays.num_src = arrays.num_dst = edges.num_nodes;
+  arrays.row_ptr = std::move(by_dst.offsets).freeze();
+  arrays.col_idx = permuted(edges.src.data(), order);
+  give_back(edges.src);
+  if (!edges.weight.empty()) arrays.edge_weight = permuted(edges.weight.data(), order);
+  give_back(edges.weight);
+  if (!edges.type.empty()) arrays.edge_type = permuted(edges.type.data(), order);
+  arrays.num_edge_types = edges.num_types;
+  return {std::move(arrays), where};
+}
+
+Graph add_self_loops(const Graph& graph) {
+  if (graph.typed() && graph.num_edge_types() == 65535)
+    throw UserError("self loops", "no edge type is left for the loops");
+  if (!has_sorted_rows(graph)) return add_loops_by_sorting(graph);
+  const int64_t vertices = graph.num_dst();
+  Buffer<int64_t> row_ptr(vertices + 1);
+  parallel_for(vertices, kRows, [&](int64_t b, int64_t e) {
+    for (int64_t v = b; v < e; ++v) row_ptr[v + 1] = graph.in_degree(v) + (has_loop(graph, v) ? 0 : 1);
+  });
+  row_ptr[0] = 0;
+  for (int64_t v = 0; v < vertices; ++v) row_ptr[v + 1] += row_ptr[v];
+  EdgeBuffers out(row_ptr[vertices], graph.weighted(), graph.typed());
+  parallel_for(vertices, kRows, [&](int64_t b, int64_t e) {
+    for (int64_t v = b; v < e; ++v) {
+      const NodeId* row = graph.col_idx().data();
+      const int64_t begin = graph.row_ptr()[v], end = graph.row_ptr()[v + 1];
+      const int64_t at = std::lower_bound(row + begin, row + end, static_cast<NodeId>(v)) - row;
+      int64_t to = row_ptr[v];
+      for (int64_t i = begin; i < at; ++i) out.copy(graph, i, row[i], to++);
+      if (to - row_ptr[v] + end - at < row_ptr[v + 1] - row_ptr[v])
+        out.set(to++, {static_cast<NodeId>(v), 1.0F, static_cast<uint16_t>(graph.num_edge_types())});
+      for (int64_t i = at; i < end; ++i) out.copy(graph, i, row[i], to++);
+    }
+  });
+  return std::move(out).graph(vertices, std::move(row_ptr), graph.num_edge_types() + (graph.typed() ? 1 : 0));
+}
+
+Graph make_undirected(const Graph& graph) {
+  if (!has_sorted_rows(graph)) return make_undirected_by_sorting(graph);
+  const int64_t vertices = graph.num_dst();
+  graph.out();  // made by all threads, before they walk it
+  Buffer<int64_t> row_ptr(vertices + 1);
+  parallel_for(vertices, kRows, [&](int64_t b, int64_t e) {
+    for (int64_t v = b; v < e; ++v) {
+      int64_t count = 0;
+      for_each_neighbour(graph, v, [&](NodeId, int64_t) { ++count; });
+      row_ptr[v + 1] = count;
+    }
+  });
+  row_ptr[0] = 0;
+  for (int64_t v = 0; v < vertices; ++v) row_ptr[v + 1] += row_ptr[v];
+  EdgeBuffers out(row_ptr[vertices], graph.weighted(), graph.typed());
+  parallel_for(vertices, kRows, [&](int64_t b, int64_t e) {
+    for (int64_t v = b; v < e; ++v) {
+      int64_t to = row_ptr[v];
+      for_each_neighbour(graph, v, [&](NodeId other, int64_t edge) { out.copy(graph, edge, other, to++); });
+    }
+  });
+  return std::move(out).graph(vertices, std::move(row_ptr), graph.num_edge_types());
 }
 
 Graph assign_relations(const Graph& graph, int relations) {

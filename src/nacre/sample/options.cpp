@@ -9,6 +9,9 @@ namespace {
 
 constexpr std::string_view kNames[] = {"neighbor", "layer", "saint-vertex", "saint-edge", "saint-walk"};
 
+// A longer walk has forgotten where it began, and a batch of such walks is most of the graph.
+constexpr int kLongestWalk = 10'000;
+
 bool is_saint(SamplerKind kind) { return kind >= SamplerKind::saint_vertex; }
 
 void check_types(const Graph& graph, const SampleOptions& options) {
@@ -47,7 +50,13 @@ int check_saint(const SampleOptions& options) {
   if (options.replace) throw UserError("--replace", "GraphSAINT always draws with replacement");
   if (options.budget < 1) throw UserError("--budget", "must be at least 1");
   if (options.budget > INT64_C(0xFFFFFFFF)) throw UserError("--budget", "more than 4,294,967,295 draws");
-  if (options.walk_length < 1) throw UserError("--walk-length", "must be at least 1");
+  if (options.walk_length < 1 || options.walk_length > kLongestWalk) {
+    throw UserError("--walk-length", "must lie between 1 and " + std::to_string(kLongestWalk));
+  }
+  if (options.kind == SamplerKind::saint_walk && options.budget * (options.walk_length + 1) > INT64_C(0xFFFFFFFF)) {
+    throw UserError("--walk-length", "the walks of a batch (--budget) would take more than 4,294,967,295 steps",
+                    "use shorter walks, or fewer of them");
+  }
   if (options.norm_samples < 1 || options.norm_samples > 65535) {
     throw UserError("--norm-samples", "must lie between 1 and 65,535");
   }
