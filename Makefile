@@ -28,10 +28,10 @@ configure_cuda = @grep -qs '^NACRE_CUDA:BOOL=ON' build/$(1)/CMakeCache.txt && [ 
 	cmake --preset $(1) -DNACRE_CUDA=ON -DCMAKE_CUDA_COMPILER=$(NVCC)
 compile = cmake --build --preset $(1) --parallel $(JOBS)
 
-.PHONY: help deps build demo test bench peers lint format asan tsan fuzz emulate kernels gpu-bundle gpu-test example install clean
+.PHONY: help deps build demo test memory-test bench peers lint format asan tsan fuzz emulate kernels gpu-bundle gpu-test example install clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 deps: ## install missing packages
 	@scripts/install_deps.sh
@@ -52,6 +52,9 @@ else
 endif
 	$(call compile,release)
 	ctest --preset release --parallel $(JOBS)
+
+memory-test: build ## 200 random runs against their memory bills
+	NACRE_MEMORY_RUNS=200 python3 -B tests/apps/memory_test.py $(NACRE) RandomRuns
 
 bench: build ## epoch times beside PyTorch Geometric, where that is installed (make peers)
 	python3 bench/peers/run.py --nacre $(NACRE) $(BENCH)

@@ -79,6 +79,7 @@ void add_info(Command data) {
   Command command = data.add_subcommand("info", "what a data set holds, and what it costs to train");
   const auto c = add_source(command);
   command.add_flag("--json", c->json, "print one JSON object instead of text");
+  command.add_flag("--sizes", c->sizes, "from headers alone, without loading the data; the memory is an estimate");
   command.callback([c, command] {
     check_source(command, *c);
     describe_data(*c);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "nacre/data/convert/convert.h"
+#include "nacre/data/sizes.h"
 #include "nacre/train/config.h"
 
 namespace nacre::cli {
@@ -14,6 +15,7 @@ struct DataCommand {
   bool json = false;
   bool memory_given = false;  // --memory
   bool force = false;         // an output that is there already is replaced
+  bool sizes = false;  // told from headers alone
   ConvertOptions convert;
   std::string reorder = "none";
   std::string feature_dtype = "f32";
@@ -25,6 +27,8 @@ void make_data(DataCommand& c);
 void convert_data(DataCommand& c);
 void verify_data(const DataCommand& c);
 void describe_data(const DataCommand& c);
+// From headers alone: data that are too large can be described, too.
+void describe_sizes(const DataCommand& c, const DataSizes& sizes);
 void export_data(const DataCommand& c);
 
 }  // namespace nacre::cli

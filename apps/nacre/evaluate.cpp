@@ -9,6 +9,7 @@
 #include <numeric>
 #include <vector>
 
+#include "account.h"
 #include "commands.h"
 #include "matters.h"
 #include "nacre/base/error.h"
@@ -67,9 +68,11 @@ std::string read_settings(EvalCommand& c) {
   return file;
 }
 
-std::unique_ptr<VertexModel> open_session(const EvalCommand& c, Dataset dataset, const std::string& file) {
+std::unique_ptr<VertexModel> open_session(const EvalCommand& c, Dataset dataset, const std::string& file,
+                                          MemoryAccount& account) {
   auto session = make_session(std::move(dataset), c.config, {.training = false, .embeddings = c.embeddings});
   show_session(*session);
+  account.present(session->host());
   load_weights(file, session->parameters());
   session->start();
   return session;
@@ -77,9 +80,10 @@ std::unique_ptr<VertexModel> open_session(const EvalCommand& c, Dataset dataset,
 
 void run_eval(EvalCommand& c) {
   const std::string file = read_settings(c);
+  MemoryAccount account(c.config, false);
   Dataset dataset = open_data(c.config);
   if (is_recommendation(dataset)) return evaluate_recommender(std::move(dataset), c.config, file, c.json);
-  const auto session = open_session(c, std::move(dataset), file);
+  const auto session = open_session(c, std::move(dataset), file, account);
   const Dataset& d = session->dataset();
   const float* scores = session->predict();
   const auto of = [&](const Array<NodeId>& nodes) { return score(session->metric(), d, scores, nodes.span()); };
@@ -197,10 +201,11 @@ void run_predict(EvalCommand& c) {
   if (c.top > 0 && c.embeddings)
     throw UserError("--top", "is for items, not for --embeddings", "leave one of them out");
   const std::string file = read_settings(c);
+  MemoryAccount account(c.config, false);
   Dataset dataset = open_data(c.config);
   if (is_recommendation(dataset)) return recommend(c, std::move(dataset), file);
   if (c.top > 0) throw UserError("--top", "is for recommenders", "leave it out");
-  const auto session = open_session(c, std::move(dataset), file);
+  const auto session = open_session(c, std::move(dataset), file, account);
   Rows rows{session->predict(), session->config().model.out_dim};
   if (c.embeddings) {
     const float* values = session->embeddings();

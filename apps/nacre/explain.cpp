@@ -238,7 +238,7 @@ Summary summarise(const ExplainCommand& c, const Planned& planned, const Explana
   s.device = session.device_name();
   s.precision = c.config.precision;
   s.memory = session.memory();
-  if (session.gpu() != nullptr) s.host_memory = session.host_memory();
+  if (session.gpu() != nullptr) s.host_memory = session.host().training;
   s.source = e.source;
   s.dropped = e.dropped;
   double measured = 0;

@@ -12,6 +12,7 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
+#include "nacre/base/machine.h"
 #include "nacre/base/names.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/warnings.h"
@@ -350,6 +351,10 @@ void add_talk_options(Command command) {
 
 void apply_execution(const RunConfig& c) {
   if (c.threads < 0) throw UserError("--threads", "must not be negative");
+  if (c.threads > most_threads()) {
+    throw UserError("--threads", fmt::format("{} are more than {} processors can use", c.threads, usable_cpus()),
+                    fmt::format("give at most {}; 0 takes one for each processor", most_threads()));
+  }
   if (c.threads > 0) set_num_threads(c.threads);
   choose_device(c.device, c.precision);
   check_plan(c);
@@ -381,14 +386,10 @@ Dataset open_data(const RunConfig& c) {
 void show_session(const VertexModel& session) {
   for (const std::string& note : session.notes()) log_note(note);
   if (!session.planning().source.empty()) log_info("plan " + how_found(session.planning()));
+  if (session.gpu() == nullptr) return;
   std::string bill = memory_text(session.memory());
   bill.pop_back();
-  log_info((session.gpu() == nullptr ? "memory:\n" : "memory of the device:\n") + bill);
-  const std::vector<MemoryItem> host = session.host_memory();
-  if (session.gpu() == nullptr || host.empty()) return;
-  bill = memory_text(host);
-  bill.pop_back();
-  log_info("memory of the host:\n" + bill);
+  log_info("memory of the device:\n" + bill);
 }
 
 Dfg written_dfg(const Session& session) {

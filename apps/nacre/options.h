@@ -36,7 +36,7 @@ Dataset open_data(const RunConfig& config);
 void apply_execution(const RunConfig& config);
 // --precision as the device layer knows it; throws UserError.
 GemmType gemm_precision(const std::string& precision);
-// The notes of a session and its bill, for people.
+// The notes of a session, how its plan was found and what it takes of a GPU's memory, for people.
 void show_session(const VertexModel& session);
 // The model of a session with its gradient, before any planning.
 Dfg written_dfg(const Session& session);

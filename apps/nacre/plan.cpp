@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "account.h"
 #include "commands.h"
 #include "emit_cuda.h"
 #include "matters.h"
@@ -35,6 +36,7 @@ struct PlanCommand {
   std::string table;
   PictureOptions square;
   bool json = false;
+  bool bill = false;
 };
 
 // Edges of a square of vertices, coloured by gTask.
@@ -134,7 +136,7 @@ Shown make_shown(const PlanCommand& c, Planned& planned) {
   summary.dropped = answer.dropped;
   if (!typical) {
     summary.memory = model.memory();
-    if (model.gpu() != nullptr) summary.host_memory = model.host_memory();
+    if (model.gpu() != nullptr) summary.host_memory = model.host().training;
     summary.free_bytes = c.config.memory_limit > 0 ? c.config.memory_limit
                          : model.gpu() != nullptr  ? gpu.free_bytes
                                                    : available_memory();
@@ -174,12 +176,14 @@ void print_details(const Shown& shown, const Planned& planned) {
 }
 
 void run(PlanCommand& c, const Command& command) {
-  const RunConfig config = session_config(c);
+  RunConfig config = session_config(c);
   apply_execution(config);
   check(c, command);
   Situation situation = situation_of(config);
   situation.gpu = situation.gpu || c.config.device == kTypical;
   refuse_idle(command, situation);
+  if (c.bill) return show_estimate(config);
+  const MemoryAccount account(config, true);
   Dataset dataset = open_data(config);
   refuse_idle(command, with_data(situation, dataset));
   Planned planned(std::move(dataset), config, true);
@@ -232,6 +236,7 @@ void add_plan(Command app) {
   command.add_option("--first", c->square.first, "its first vertex; default: vertices around the busiest one are shown")
       .not_negative()
       .group("Picture");
+  command.add_flag("--bill", c->bill, "only the memory a run would take, estimated without loading the data");
   command.add_flag("--json", c->json, "print the plan file, which is one JSON object, instead of text");
   command.callback([c, command] { run(*c, command); });
 }

@@ -24,7 +24,8 @@ namespace {
 
 nlohmann::json or_null(double value) { return nlohmann::json::parse(json_number(value)); }
 
-std::string result_json(const RecommendSession& session, const TrainResult& r, const std::string& folder) {
+std::string result_json(const RecommendSession& session, const TrainResult& r, const std::string& folder,
+                        const MemoryAccount& account) {
   const RankingScores& test = session.test_ranking();
   const nlohmann::ordered_json j = {{"metric", session.metric()},
                                     {"test", or_null(r.test_score)},
@@ -41,7 +42,8 @@ std::string result_json(const RecommendSession& session, const TrainResult& r, c
                                     {"seconds", r.seconds},
                                     {"plan_s", session.plan_seconds()},
                                     {"peak_mb", static_cast<double>(peak_memory()) / (1 << 20)},
-                                    {"planned_mb", static_cast<double>(total_bytes(session.memory())) / (1 << 20)},
+                                    {"planned_mb", static_cast<double>(account.planned()) / (1 << 20)},
+                                    {"phases_mb", nlohmann::ordered_json::parse(account.phases_json())},
                                     {"device", session.device_name()},
                                     {"plan", session.plan().name},
                                     {"plan_source", session.planning().source},
@@ -96,16 +98,14 @@ void add_recommend_options(Command command, RecommendOptions& options) {
       .group("Training");
 }
 
-void train_recommender(Dataset dataset, RecommendRun run) {
+void train_recommender(Dataset dataset, RecommendRun run, MemoryAccount& account) {
   RecommendNeeds needs;
   const std::string last_plan = run.trainer.run_folder + "/plan.json";
   if (run.trainer.resume && std::filesystem::exists(last_plan)) needs.resumed_plan = last_plan;
   RecommendSession session(std::move(dataset), run.config, run.options, needs);
   for (const std::string& note : session.notes()) log_note(note);
   log_info("plan " + how_found(session.planning()));
-  std::string bill = memory_text(session.memory());
-  bill.pop_back();
-  log_info("memory:\n" + bill);
+  account.present(session.host());
   session.start();
   if (!run.no_checkpoint && run.trainer.run_folder.empty()) {
     const std::string stem = std::filesystem::path(session.dataset().name).stem().string();
@@ -113,7 +113,8 @@ void train_recommender(Dataset dataset, RecommendRun run) {
   }
   const TrainResult result = train(session, run.trainer);
   say_result(session, result, run);
-  if (run.json) fmt::print("{}\n", result_json(session, result, run.trainer.run_folder));
+  say_line(run.json, account.closing_line());
+  if (run.json) fmt::print("{}\n", result_json(session, result, run.trainer.run_folder, account));
 }
 
 std::unique_ptr<RecommendSession> open_recommender(Dataset dataset, const RunConfig& config, const std::string& file) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "account.h"
 #include "command.h"
 #include "nacre/train/recommend.h"
 #include "nacre/train/trainer.h"
@@ -24,7 +25,7 @@ struct RecommendRun {
 
 // From data to a trained recommender and what is said about it; the last line of stdout is one JSON object where asked
 // for. `trainer.run_folder` is chosen where none is given.
-void train_recommender(Dataset dataset, RecommendRun run);
+void train_recommender(Dataset dataset, RecommendRun run, MemoryAccount& account);
 
 // Trained, from the weights in `file` and the settings that came with them.
 std::unique_ptr<RecommendSession> open_recommender(Dataset dataset, const RunConfig& config, const std::string& file);

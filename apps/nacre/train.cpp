@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "account.h"
 #include "commands.h"
 #include "matters.h"
 #include "nacre/base/error.h"
@@ -59,8 +60,10 @@ Shares shares_of(VertexModel& session) {
   return {waiting, 100 * t.device / t.all(), batches->resource_use()};
 }
 
-std::string result_json(VertexModel& session, const TrainResult& r, const std::string& folder) {
+std::string result_json(VertexModel& session, const TrainResult& r, const std::string& folder,
+                        const MemoryAccount& account) {
   const Shares shares = shares_of(session);
+  const int64_t planned = session.gpu() == nullptr ? account.planned() : total_bytes(session.memory());
   const nlohmann::ordered_json j = {{"test_acc", or_null(r.test_score)},
                                     {"val_acc", or_null(r.val_score)},
                                     {"train_acc", or_null(r.train_score)},
@@ -76,7 +79,9 @@ std::string result_json(VertexModel& session, const TrainResult& r, const std::s
                                     {"seconds", r.seconds},
                                     {"plan_s", session.plan_seconds()},
                                     {"peak_mb", static_cast<double>(peak_memory()) / (1 << 20)},
-                                    {"planned_mb", static_cast<double>(total_bytes(session.memory())) / (1 << 20)},
+                                    {"planned_mb", static_cast<double>(planned) / (1 << 20)},
+                                    {"host_planned_mb", static_cast<double>(account.planned()) / (1 << 20)},
+                                    {"phases_mb", nlohmann::ordered_json::parse(account.phases_json())},
                                     {"device_peak_mb", or_null(device_peak(session) / (1 << 20))},
                                     {"waiting_percent", or_null(shares.waiting)},
                                     {"device_percent", or_null(shares.device)},
@@ -98,7 +103,7 @@ std::string result_json(VertexModel& session, const TrainResult& r, const std::s
 }
 
 // What a run ended with, for people.
-void say_result(VertexModel& session, const TrainResult& r, const TrainCommand& c) {
+void say_result(VertexModel& session, const TrainResult& r, const TrainCommand& c, const MemoryAccount& account) {
   const std::string& folder = c.trainer.run_folder;
   const auto ms = [](double value) { return human_seconds(value / 1e3); };
   const auto strong = [&](const std::string& text) { return bold(text, c.json ? Stream::err : Stream::out); };
@@ -115,22 +120,23 @@ void say_result(VertexModel& session, const TrainResult& r, const TrainCommand& 
   }
   say_line(c.json, fmt::format("{}: test {}, validation {} (epoch {})", session.metric(),
                                strong(score_text(r.test_score)), strong(score_text(r.val_score)), r.best_epoch));
-  say_line(
-      c.json,
-      fmt::format("memory: {} planned, {}{} at the peak of the process",
-                  human_bytes(static_cast<double>(total_bytes(session.memory()))),
-                  session.gpu() == nullptr ? "" : human_bytes(device_peak(session)) + " at the peak of the device, ",
-                  human_bytes(static_cast<double>(peak_memory()))));
+  if (session.gpu() != nullptr) {
+    say_line(c.json, fmt::format("memory of the device: {} planned, {} at the peak",
+                                 human_bytes(static_cast<double>(total_bytes(session.memory()))),
+                                 human_bytes(device_peak(session))));
+  }
+  say_line(c.json, account.closing_line());
   if (!folder.empty()) say_line(c.json, "run folder: " + folder);
 }
 
-void train_vertices(TrainCommand& c, Dataset dataset) {
+void train_vertices(TrainCommand& c, Dataset dataset, MemoryAccount& account) {
   SessionNeeds needs;
   const std::string last_plan = c.trainer.run_folder + "/plan.json";
   if (c.trainer.resume && std::filesystem::exists(last_plan)) needs.resumed_plan = last_plan;
   const std::unique_ptr<VertexModel> model = make_session(std::move(dataset), c.config, needs);
   VertexModel& session = *model;
   show_session(session);
+  account.present(session.host());
   session.start();
   if (!c.no_checkpoint && c.trainer.run_folder.empty()) {
     const std::string stem = std::filesystem::path(session.dataset().name).stem().string();
@@ -143,8 +149,8 @@ void train_vertices(TrainCommand& c, Dataset dataset) {
       const TraceSpan span("train", trace_name(shares.use.text()));
     trace_write(c.trace);
   }
-  say_result(session, result, c);
-  if (c.json) fmt::print("{}\n", result_json(session, result, c.trainer.run_folder));
+  say_result(session, result, c, account);
+  if (c.json) fmt::print("{}\n", result_json(session, result, c.trainer.run_folder, account));
 }
 
 void run(TrainCommand& c, const Command& command) {
@@ -165,11 +171,12 @@ void run(TrainCommand& c, const Command& command) {
     if (!file.empty()) const PendingFile probe(file);
   }
   if (!c.trace.empty()) trace_start();
+  MemoryAccount account(c.config, true);
   Dataset dataset = open_data(c.config);
   refuse_idle(command, with_data(situation, dataset));
-  if (!is_recommendation(dataset)) return train_vertices(c, std::move(dataset));
+  if (!is_recommendation(dataset)) return train_vertices(c, std::move(dataset), account);
   c.recommend.batch_size = c.config.batch_size;
-  train_recommender(std::move(dataset), {c.config, c.recommend, c.trainer, c.no_checkpoint, c.json});
+  train_recommender(std::move(dataset), {c.config, c.recommend, c.trainer, c.no_checkpoint, c.json}, account);
   if (!c.trace.empty()) trace_write(c.trace);
 }
 

@@ -94,6 +94,12 @@ std::shared_ptr<void> BlockRunner::arena(int64_t bytes) {
   return arena_.data;
 }
 
+void BlockRunner::release() {
+  const std::lock_guard lock(mutex_);
+  arena_ = {};
+  leaves_.clear();
+}
+
 int64_t BlockRunner::bytes() const {
   const std::lock_guard lock(mutex_);
   int64_t sum = arena_.bytes;

@@ -47,6 +47,8 @@ class BlockRunner {
   void run(Executor& batch, const std::vector<LeafValue>& leaves, const std::map<std::string, void*>& in_place,
            const StepContext& step);
   int64_t bytes() const;
+  // Gives the arena and the places of leaves back; the next batch takes them anew.
+  void release();
   // Memory that lies idle while no batch runs, at least `bytes`, and what was computed once.
   std::shared_ptr<void> arena(int64_t bytes);
   ConstantPool& constants() { return constants_; }

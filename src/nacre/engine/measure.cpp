@@ -31,7 +31,8 @@ Executor* KernelTimer::load(const Plan& plan) {
     executors_.clear();
     arena_.reset();
     arena_bytes_ = 0;
-    if (bytes + executor->constant_bytes(constants_) > backend_->available_bytes() / 10 * 9) return nullptr;
+    const int64_t room = std::min(memory_, backend_->available_bytes() / 10 * 9);
+    if (bytes + executor->constant_bytes(constants_) > room) return nullptr;
     arena_ = backend_->allocate(bytes);
     arena_bytes_ = bytes;
     // Pages that were never written all map to one page of zeros, which would be timed as if it were in cache.

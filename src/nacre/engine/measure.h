@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -13,8 +14,10 @@ namespace nacre {
 class KernelTimer {
  public:
   // `bind` gives an executor its leaves.
-  KernelTimer(const Blocks& blocks, std::shared_ptr<Backend> backend, std::function<void(Executor&)> bind)
-      : blocks_(blocks), backend_(std::move(backend)), bind_(std::move(bind)) {}
+  // `memory`: the most it may take, in bytes.
+  KernelTimer(const Blocks& blocks, std::shared_ptr<Backend> backend, std::function<void(Executor&)> bind,
+              int64_t memory = std::numeric_limits<int64_t>::max())
+      : blocks_(blocks), backend_(std::move(backend)), bind_(std::move(bind)), memory_(memory) {}
 
   // Seconds of one run; -1 when the plan does not fit into memory.
   double operator()(const Plan& plan, size_t kernel);
@@ -28,6 +31,7 @@ class KernelTimer {
   const Blocks& blocks_;
   std::shared_ptr<Backend> backend_;
   std::function<void(Executor&)> bind_;
+  int64_t memory_;
   std::vector<std::unique_ptr<Executor>> executors_;  // the plans used last, at most two; they share the arena
   ConstantPool constants_;
   std::shared_ptr<void> arena_;

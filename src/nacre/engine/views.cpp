@@ -6,6 +6,7 @@
 
 #include "nacre/base/parallel.h"
 #include "nacre/base/trace.h"
+#include "nacre/gtask/sort_orders.h"
 
 namespace nacre {
 
@@ -124,6 +125,7 @@ int64_t GraphViews::bytes() const {
   for (const auto& [k, view] : lstm_) sum += view->bytes();
   for (const auto& [k, columns] : pair_columns_) sum += columns.size() * static_cast<int64_t>(sizeof(NodeId));
   for (const auto& [k, tasks] : tasks_) sum += tasks->bytes();
+  for (const auto& [k, orders] : orders_) sum += orders->bytes();
   for (const auto& [k, view] : gtasks_) sum += cpu::gtask_view_bytes(*view);
   return sum;
 }

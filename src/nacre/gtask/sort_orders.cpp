@@ -223,4 +223,10 @@ void SortOrders::keep(const EdgeOrder& order) {
 
 std::shared_ptr<SortOrders> make_sort_orders(const Graph& graph) { return std::make_shared<SortOrders>(graph); }
 
+int64_t SortOrders::bytes() const {
+  int64_t sum = 0;
+  for (const EdgeOrder& order : kept_) sum += order.bytes();
+  return sum;
+}
+
 }  // namespace nacre

@@ -27,6 +27,7 @@ class SortOrders {
   const Graph& graph() const { return graph_; }
 
   EdgeOrder order(const PartitionTable& table);
+  int64_t bytes() const;                    // of the orders it keeps
   int64_t sorts() const { return sorts_; }  // keys sorted by so far
 
  private:

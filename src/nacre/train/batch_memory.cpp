@@ -28,6 +28,20 @@ int64_t forms_bytes(const Graph& block) {
 
 }  // namespace
 
+// The trial batches, and one whose seeds have the most neighbours: what comes later is hardly larger.
+void BatchSession::count_batches(const std::vector<Sample>& trials) {
+  for (const Sample& sample : trials) count_batch(sample);
+  if (sampler_->draws_seeds()) return;
+  const Array<NodeId>& train = run_.dataset.splits.train;
+  std::vector<NodeId> seeds(train.begin(), train.end());
+  const auto count = static_cast<size_t>(std::min<int64_t>(run_.config.batch_size, train.size()));
+  const auto degree = [&](NodeId v) { return run_.dataset.graph.in_degree(v); };
+  std::partial_sort(seeds.begin(), seeds.begin() + static_cast<std::ptrdiff_t>(count), seeds.end(),
+                    [&](NodeId a, NodeId b) { return degree(a) != degree(b) ? degree(a) > degree(b) : a < b; });
+  seeds.resize(count);
+  count_batch(sampler_->sample(seeds, {~uint64_t{0}, ~uint64_t{0}}));
+}
+
 void BatchSession::count_batch(const Sample& sample) {
   const int64_t rows = sample.vertices.size();
   int64_t blocks = 0, forms = 0;
@@ -35,6 +49,7 @@ void BatchSession::count_batch(const Sample& sample) {
     blocks += block.bytes() + block.num_edges() * 12;  // and its edges and scales
     forms += forms_bytes(block);
   }
+  largest_arena_ = std::max(largest_arena_, runner_->prepare(Blocks(sample.blocks))->arena_bytes());
   largest_.rows = std::max(largest_.rows, rows * run_.dataset.num_features() * 4);
   largest_.blocks = std::max(largest_.blocks, blocks);
   largest_.forms = std::max(largest_.forms, forms + rows * 8);
@@ -76,7 +91,11 @@ void BatchSession::choose_prefetch() {
   int& ahead = run_.config.loader.in_flight;
   if (ahead >= 0) return;
   ahead = batches_ahead(device_);
-  if (!device_.gpu) return;
+  if (!device_.gpu) {
+    const int64_t limit = memory_limit();
+    while (ahead > 0 && total_bytes(host_memory()) > limit) --ahead;
+    return;
+  }
   ahead *= 2;
   const int64_t most = device_.backend->available_bytes() / 2 / std::max<int64_t>(1, batch_bytes()) - 1;
   const int64_t pinned =
@@ -148,6 +167,7 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
   };
   if (!whole_) {
     items.push_back({"values of two layers, for evaluation", inference_->bytes()});
+    items.push_back({"work on a block of them", inference_work_});
   } else if (device_.gpu) {
     if (scorer_->host_bytes() > 0) items.push_back({"results of an evaluation", scorer_->host_bytes()});
   } else {
@@ -161,22 +181,39 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
     items.push_back({fmt::format("{} batches (blocks, rows to send)", batches),
                      batches * (largest_.blocks + 2 * largest_.forms + rows)});
   } else {
-    items.push_back({fmt::format("{} batches (activations, gradients, rows)", batches), largest_arena_ * batches});
+    // The rows of a batch have an eighth to spare; its arrays are there twice while they are drawn.
+    const int64_t all_rows = run_.dataset.features.bytes();
+    const int64_t rows = std::min(largest_.rows + largest_.rows / 4, all_rows);
+    const int64_t arrays = 2 * largest_.blocks + largest_.forms;
+    items.push_back({fmt::format("{} batches (features)", batches), batches * (rows + rows / 8)});
+    items.push_back({fmt::format("{} batches (blocks and their forms)", batches), batches * (arrays + arrays / 4)});
+    items.push_back({"tables to draw from", (batches + 1) * run_.dataset.num_nodes() * 8});
+    items.push_back({"arena (activations, gradients, work)", largest_arena_ + largest_arena_ / 4});
   }
   return items;
 }
 
 int64_t BatchSession::memory_limit() const {
+  if (!device_.gpu) return host_bound(run_.config, false).bytes - run_.config.program_bytes;
   if (run_.config.memory_limit > 0) return run_.config.memory_limit;
   // As a whole: what it holds already is on the bill.
-  if (device_.gpu) return device_.gpu->device().info().free_bytes;
-  return available_memory() + std::min(run_.dataset.graph.bytes() + run_.dataset.features.bytes(), held_memory());
+  return device_.gpu->device().info().free_bytes;
+}
+
+HostMemory BatchSession::host() const {
+  HostMemory host;
+  host.gpu = device_.gpu != nullptr;
+  host.training = host_memory();
+  host.evaluating = {{"scores being ranked", ranking_bytes(run_.metric, run_.dataset)}};
+  host.held = run_.dataset.graph.bytes() + run_.dataset.features.bytes() + run_.label_bytes() + inputs_->bytes() +
+              learner_->parameter_bytes() + learner_->optimizer_bytes() + views_->bytes();
+  return host;
 }
 
 void BatchSession::check_memory() const {
-  if (!device_.gpu) return require_fit(host_memory(), memory_limit());
-  const int64_t held = std::min(run_.dataset.graph.bytes() + run_.dataset.features.bytes(), held_memory());
-  require_fit(host_memory(), available_memory() + held, kFewer);
+  if (!device_.gpu)
+    return require_fit(host_memory(), memory_limit(), kFewer + std::string(", or raise --memory-limit"));
+  require_fit(host_memory(), host_bound(run_.config, true).bytes - run_.config.program_bytes, kFewer);
   require_fit(device_memory(), memory_limit(),
               std::string(kFewer) + (device_features_ != nullptr ? ", or --features-on host" : ""));
 }

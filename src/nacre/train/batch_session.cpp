@@ -14,6 +14,7 @@
 #include "nacre/engine/gpu/sink.h"
 #include "nacre/kernel/cuda/sample.h"
 #include "nacre/train/metrics.h"
+#include "nacre/train/room.h"
 
 namespace nacre {
 namespace {
@@ -58,6 +59,7 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
   options.loss = "none";
   const Dfg forward = build_model(options);
   const Blocks whole = Blocks::full(run_.dataset.graph, 1);
+  require_parameters(needs.training ? dfg_ : forward, whole, run_.config, needs.training);
   learner_ =
       std::make_unique<Learner>(Parameters(needs.training ? dfg_ : forward, whole, run_.config.seed), device_.gpu);
   LayerwiseOptions layerwise;
@@ -73,6 +75,7 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
     if (device_.gpu) sample_on_device();
     if (needs.evaluation) choose_evaluation(needs.embeddings);
   }
+  if (!whole_ && (needs.evaluation || !needs.training)) inference_work_ = inference_->work_bytes();
   plan_seconds_ = now_seconds() - start_;
 }
 
@@ -92,6 +95,10 @@ void BatchSession::make_sampler() {
   }
   if (run_.config.batch_size < 1) throw UserError("--batch-size", "must be at least 1");
   if (is_saint(o.kind) && o.budget == 0) o.budget = run_.config.batch_size;
+  // How often GraphSAINT draws every node and edge is counted beforehand.
+  if (is_saint(o.kind))
+    require_room(run_.config, run_.dataset.graph.num_edges() * 2 + run_.dataset.num_nodes() * 14,
+                 "what is drawn how often");
   sampler_ = std::make_unique<Sampler>(run_.dataset.graph, o);
 }
 
@@ -146,20 +153,28 @@ void BatchSession::bind(Executor& executor, const std::vector<LeafValue>& values
 
 void BatchSession::make_plans(const SessionNeeds& needs) {
   const std::vector<Sample> trials = trial_batches(kTrialBatches);
+  const auto vertices = [](const Sample& sample) { return sample.vertices.size(); };
+  const auto largest = std::max_element(trials.begin(), trials.end(),
+                                        [&](const Sample& a, const Sample& b) { return vertices(a) < vertices(b); });
+  // Only plans that are timed need values. All batches read the largest one's features: kernels take as long.
+  Tensor rows;
+  std::vector<std::vector<LeafValue>> values(trials.size());
+  const auto bind_trial = [&](Executor& executor, size_t i) {
+    if (!rows.defined()) rows = gather_rows(run_.dataset.features, largest->vertices.span());
+    if (values[i].empty()) {
+      values[i] = inputs_->gather(dfg_, trials[i]);
+      values[i].push_back({"x", Tensor(rows.dtype(), {vertices(trials[i]), rows.row_size()}, nullptr, rows.raw())});
+    }
+    bind(executor, values[i]);
+  };
   std::vector<TrialBlocks> blocks;
-  std::vector<std::vector<LeafValue>> values;
-  values.reserve(trials.size());
-  for (const Sample& sample : trials) values.push_back(leaves(dfg_, sample));
-  for (size_t i = 0; i < trials.size(); ++i) {
-    blocks.push_back({Blocks(trials[i].blocks), [this, &values, i](Executor& e) { bind(e, values[i]); }});
-  }
+  for (size_t i = 0; i < trials.size(); ++i)
+    blocks.push_back({Blocks(trials[i].blocks), [&bind_trial, i](Executor& e) { bind_trial(e, i); }});
   const PlanRequest request = plan_request(run_.config, run_.config.epochs * steps_per_epoch(), needs.resumed_plan);
   planning_ = plan_batches(dfg_, blocks, device_.backend, request);
   trial_memory_.clear();
   runner_ = std::make_unique<BlockRunner>(planning_.plan, device_.backend);
-  for (const TrialBlocks& trial : blocks)
-    largest_arena_ = std::max(largest_arena_, runner_->prepare(trial.blocks)->arena_bytes());
-  for (const Sample& sample : trials) count_batch(sample);
+  count_batches(trials);
   if (device_.gpu) kernel_trials_ = {trials.front(), short_batch()};
 }
 

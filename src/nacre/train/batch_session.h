@@ -39,10 +39,11 @@ class BatchSession : public VertexModel {
   const Plan& plan() const override { return runner_ ? runner_->plan() : planning_.plan; }
   std::string fingerprint() const override { return run_.fingerprint(); }
 
-  // As far as it is known before the run: batches differ in size; counted are the largest of those planned on. On a GPU
-  // its memory, and host_memory() besides.
+  // Batches differ in size: counted are the largest of those that were looked at, and a quarter more. On a GPU its
+  // memory, and host_memory() besides.
   std::vector<MemoryItem> memory() const override;
-  std::vector<MemoryItem> host_memory() const override;
+  std::vector<MemoryItem> host_memory() const;
+  HostMemory host() const override;
   void start() override;
 
   Parameters& parameters() override { return learner_->parameters(); }
@@ -83,6 +84,7 @@ class BatchSession : public VertexModel {
   Sample short_batch() const;
   void* parameter_place(const std::string& name);
   // batch_memory.cpp
+  void count_batches(const std::vector<Sample>& trials);
   void count_batch(const Sample& sample);
   int64_t batch_bytes() const;
   int64_t drawing_bytes(int ahead) const;
@@ -129,6 +131,7 @@ class BatchSession : public VertexModel {
   bool draws_on_device_ = false;
   int64_t expected_epochs_ = 0;
   int64_t largest_arena_ = 0;
+  int64_t inference_work_ = 0;  // of a block, layer by layer
   struct BatchBytes {
     int64_t rows = 0, blocks = 0, forms = 0;  // features; the sample's arrays; what kernels walk
   };

@@ -46,6 +46,7 @@ struct RunConfig {
   bool plan_cache = true;
   std::string recompute = "auto";  // values dropped and computed again: auto, or fit, where a run would not fit
   int64_t memory_limit = 0;        // bytes; 0 = what the machine has free
+  int64_t program_bytes = 0;       // of memory_limit, what the process takes besides the run's own parts
   // Settings of recommenders (recommend.h) by their options' names, for config.json; empty for other models.
   std::map<std::string, std::string> recommend;
 };

@@ -64,17 +64,49 @@ int64_t LayerwiseInference::end_of_block(const Layer& layer, int64_t begin) cons
   return low;
 }
 
+Sample LayerwiseInference::block_of(const Layer& layer, int64_t begin, int64_t end) const {
+  Sample sample = rows_only(begin, end);
+  return layer.stage.layer < 0 ? sample : full_neighbours(run_.dataset.graph, sample.vertices.span());
+}
+
+void LayerwiseInference::plan_layer(Layer& layer, const Sample& sample) {
+  if (layer.runner) return;
+  PlanOptions base;
+  base.hoist = false;
+  const Blocks blocks(sample.blocks);
+  const Dfg& dfg = layer.stage.dfg;
+  layer.runner =
+      std::make_unique<BlockRunner>(make_plan(dfg, blocks, search_plan(dfg, blocks, base, {}).options), backend_);
+}
+
+int64_t LayerwiseInference::work_bytes(Layer& layer, int64_t begin) {
+  const Sample sample = block_of(layer, begin, end_of_block(layer, begin));
+  plan_layer(layer, sample);
+  const std::unique_ptr<Executor> block = layer.runner->prepare(Blocks(sample.blocks));
+  int64_t width = 8;  // degrees and ids
+  for (const StageValue& value : layer.stage.reads) width += row_size(value.dims);
+  if (layer.stage.dfg.find_leaf("x") >= 0) width += run_.dataset.num_features();
+  int64_t bytes = sample.vertices.size() * width * 4 + block->arena_bytes();
+  // Its arrays, what drawing them takes, and their forms.
+  for (const Graph& g : sample.blocks) bytes += 2 * g.bytes() + g.num_edges() * 24 + (g.num_src() + g.num_dst()) * 24;
+  return bytes;
+}
+
+int64_t LayerwiseInference::work_bytes() {
+  int64_t most = 0;
+  const int64_t vertices = run_.dataset.num_nodes();
+  for (Layer& layer : layers_) {
+    for (const int64_t begin : {int64_t{0}, vertices / 3, vertices / 3 * 2}) {
+      if (begin < vertices) most = std::max(most, work_bytes(layer, begin));
+    }
+  }
+  return most + most / 4;  // arenas grow with some room to spare
+}
+
 void LayerwiseInference::run_block(Layer& layer, int64_t begin, int64_t end, const Place& place) {
   const LayerStage& stage = layer.stage;
-  Sample sample = rows_only(begin, end);
-  if (stage.layer >= 0) sample = full_neighbours(run_.dataset.graph, sample.vertices.span());
-  if (!layer.runner) {
-    PlanOptions base;
-    base.hoist = false;
-    const Blocks blocks(sample.blocks);
-    layer.runner = std::make_unique<BlockRunner>(
-        make_plan(stage.dfg, blocks, search_plan(stage.dfg, blocks, base, {}).options), backend_);
-  }
+  const Sample sample = block_of(layer, begin, end);
+  plan_layer(layer, sample);
   std::vector<LeafValue> leaves = inputs_.gather(stage.dfg, sample);
   for (const StageValue& value : stage.reads)
     leaves.push_back({"value." + value.name, gather_rows(tables_.at(value.name), sample.vertices.span())});
@@ -101,6 +133,7 @@ void LayerwiseInference::run_layer(Layer& layer, const Place& place) {
     run_block(layer, begin, end, place);
     begin = end;
   }
+  if (layer.runner) layer.runner->release();
   for (const std::string& name : layer.dead) tables_.erase(name);
 }
 

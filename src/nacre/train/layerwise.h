@@ -34,6 +34,9 @@ class LayerwiseInference {
   int64_t width(const std::string& output) const;
   // Host memory at the peak of a run, without a block's own work.
   int64_t bytes() const;
+  // A block's own work: rows that are looked up, the block's arrays, and the arena. Plans the layers on their first
+  // blocks, and reckons with the largest of three blocks and a little more.
+  int64_t work_bytes();
 
  private:
   struct Layer {
@@ -41,6 +44,9 @@ class LayerwiseInference {
     std::unique_ptr<BlockRunner> runner;  // planned on its first block
     std::vector<std::string> dead;        // values no later stage reads
   };
+  Sample block_of(const Layer& layer, int64_t begin, int64_t end) const;
+  void plan_layer(Layer& layer, const Sample& sample);
+  int64_t work_bytes(Layer& layer, int64_t begin);
   void run_layer(Layer& layer, const Place& place);
   void run_block(Layer& layer, int64_t begin, int64_t end, const Place& place);
   int64_t end_of_block(const Layer& layer, int64_t begin) const;

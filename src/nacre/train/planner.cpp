@@ -16,6 +16,7 @@
 #include "nacre/engine/calibrate.h"
 #include "nacre/engine/measure.h"
 #include "nacre/plan/order.h"
+#include "nacre/train/bill.h"
 
 namespace nacre {
 namespace {
@@ -75,9 +76,17 @@ struct Ground {
 // Times on every trial, so that a plan suits them all; negative when one of them does not fit.
 class TrialTimers {
  public:
-  TrialTimers(const Ground& ground, const std::shared_ptr<Backend>& backend) {
-    for (const TrialBlocks& t : ground.trials)
-      timers_.push_back(std::make_unique<KernelTimer>(t.blocks, ground.changing ? backend->scoped() : backend, t.bind));
+  // As many trials as fit into `memory` beside each other, the typical one first; `bytes` is what one of them takes.
+  TrialTimers(const Ground& ground, const std::shared_ptr<Backend>& backend, int64_t memory, int64_t bytes) {
+    const auto fit = static_cast<size_t>(std::max<int64_t>(1, memory / 2 / std::max<int64_t>(1, bytes)));
+    const auto add = [&](const TrialBlocks& t) {
+      timers_.push_back(
+          std::make_unique<KernelTimer>(t.blocks, ground.changing ? backend->scoped() : backend, t.bind, memory));
+    };
+    add(ground.trials[ground.typical]);
+    for (size_t i = 0; i < ground.trials.size() && timers_.size() < fit; ++i) {
+      if (i != ground.typical) add(ground.trials[i]);
+    }
   }
   double kernel(const Plan& plan, size_t kernel) {
     return mean([&](KernelTimer& timer) { return timer(plan, kernel); });
@@ -165,14 +174,15 @@ PlanAnswer search(const Dfg& dfg, const Ground& ground, const std::shared_ptr<Ba
     }
     if (answer.source != "cached") {
       DeviceProfile profile;
-      TrialTimers timers(ground, backend);
+      const Plan ruled = make_plan(dfg, blocks, answer.search.options);
+      TrialTimers timers(ground, backend, memory, peak_live_bytes(ruled, blocks));
       SearchOptions how = rules;
       if (on_host) {
         profile = machine_profile();
         how.model = &profile.model;
         how.cache_bytes = profile.cache_bytes;
       }
-      const double epoch = predict_plan(make_plan(dfg, blocks, answer.search.options), blocks, how);
+      const double epoch = predict_plan(ruled, blocks, how);
       how.memory_limit = memory;
       how.keep_limit = on_host ? 0 : 1;
       how.budget_seconds = request.budget_share * epoch * rules.epochs;
@@ -211,7 +221,7 @@ PlanRequest plan_request(const RunConfig& c, int64_t epochs, const std::string& 
   request.plan = c.plan;
   request.deterministic = c.deterministic;
   request.epochs = static_cast<int>(std::min<int64_t>(epochs, 1 << 30));
-  request.memory_limit = c.memory_limit;
+  request.memory_limit = room_for_plans(c);
   request.use_cache = c.plan_cache;
   request.recompute = c.recompute == "auto";
   request.resumed_plan = resumed_plan;

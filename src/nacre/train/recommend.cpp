@@ -9,7 +9,6 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
-#include "nacre/base/machine.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/philox.h"
 #include "nacre/base/trace.h"
@@ -165,6 +164,7 @@ void RecommendSession::make_training(const std::string& resumed_plan) {
   model_blocks_ = dfg.num_layers() - 1;
   batches_->begin_epoch(0);
   const Blocks blocks = batch_blocks(0);
+  require_parameters(dfg, blocks, config_, true);
   learner_ = std::make_unique<Learner>(Parameters(dfg, blocks, config_.seed), device_.gpu);
   draw_embeddings();
   learner_->optimize_with(config_.optimizer);
@@ -181,7 +181,10 @@ void RecommendSession::make_evaluation() {
   model.training = false;
   const Dfg dfg = build_recommender(model, 0);
   const Blocks blocks = Blocks::full(dataset_.graph, std::max(1, dfg.num_layers()));
-  if (!learner_) learner_ = std::make_unique<Learner>(Parameters(dfg, blocks, config_.seed), device_.gpu);
+  if (!learner_) {
+    require_parameters(dfg, blocks, config_, false);
+    learner_ = std::make_unique<Learner>(Parameters(dfg, blocks, config_.seed), device_.gpu);
+  }
   const PlanOptions how = runner_ ? runner_->plan().options : search_plan(dfg, blocks, {}, {}).options;
   eval_ = std::make_unique<Executor>(make_plan(dfg, blocks, how), blocks, device_.backend);
 }
@@ -228,6 +231,27 @@ std::vector<MemoryItem> RecommendSession::memory() const {
   return items;
 }
 
+HostMemory RecommendSession::host() const {
+  HostMemory host;
+  host.gpu = learner_->on_gpu();
+  const int64_t kept = learner_->parameter_bytes() + learner_->optimizer_bytes();
+  host.held = dataset_.bytes() + views_->bytes() + kept;
+  if (host.gpu) {
+    host.training = {{"data", dataset_.bytes()},
+                     {"graph's forms for the device", views_->bytes()},
+                     {"parameters, optimiser state, best weights", kept + learner_->parameter_bytes()}};
+  } else {
+    host.training = memory();
+    host.training.push_back({"items of users, in the graph and held out", dataset_.bytes() - dataset_.graph.bytes()});
+  }
+  // Rankings are made a few users at a time; results of all nodes are read where they lie, or fetched.
+  const Dfg& dfg = eval_->plan().dfg;
+  const int64_t width = dfg[dfg.outputs().front().second].type.row_size();
+  if (host.gpu) host.evaluating.push_back({"results of an evaluation", dataset_.num_nodes() * width * 4});
+  host.evaluating.push_back({"scores of the users being ranked", num_threads() * dataset_.num_nodes() * 12});
+  return host;
+}
+
 // The leaves of all steps and of evaluation.
 template <class Binder>
 void RecommendSession::bind(Binder& binder) {
@@ -255,12 +279,12 @@ std::vector<LeafValue> RecommendSession::batch_leaves(int64_t batch) const {
 }
 
 void RecommendSession::start() {
-  int64_t held = device_.backend->graph_bytes();
   if (!learner_->on_gpu()) {
-    held += dataset_.graph.bytes() + learner_->parameter_bytes() + learner_->optimizer_bytes();
-    held = std::min(held, held_memory());
+    require_fit(memory(), host_bound(config_, false).bytes - config_.program_bytes);
+  } else {
+    const int64_t left = device_.backend->available_bytes() + device_.backend->graph_bytes();
+    require_fit(memory(), config_.memory_limit > 0 ? config_.memory_limit : left);
   }
-  require_fit(memory(), config_.memory_limit > 0 ? config_.memory_limit : device_.backend->available_bytes() + held);
   learner_->weights_changed();
   bind(*eval_);
   const int64_t arena = std::max(step_arena_, eval_->arena_bytes());

@@ -10,6 +10,7 @@
 #include "nacre/base/ahead.h"
 #include "nacre/data/dataset.h"
 #include "nacre/engine/block_runner.h"
+#include "nacre/train/bill.h"
 #include "nacre/train/device.h"
 #include "nacre/train/inputs.h"
 #include "nacre/train/learner.h"
@@ -50,6 +51,7 @@ class RecommendSession : public Trainee {
   double plan_seconds() const { return plan_seconds_; }
 
   std::vector<MemoryItem> memory() const;
+  HostMemory host() const;
   // Refuses (UserError) when memory() does not fit; otherwise allocates and computes the constants.
   void start();
 

@@ -9,6 +9,8 @@
 #include "nacre/base/trace.h"
 #include "nacre/base/warnings.h"
 #include "nacre/train/metrics.h"
+#include "nacre/train/room.h"
+#include "nacre/train/row_sums.h"
 
 namespace nacre {
 
@@ -24,6 +26,8 @@ RunData::RunData(Dataset data, RunConfig settings, bool training)
   data_fingerprint = dataset.fingerprint();
   metric = resolve_metric(config.metric, dataset);
   prepare_graph();
+  if (divides_rows(dataset.features, config.normalize_features))
+    require_room(config, dataset.features.bytes(), "features with rows divided by their sums");
   normalize_features(dataset, config.normalize_features, notes);
   complete_model(training);
 }
@@ -37,6 +41,7 @@ void RunData::prepare_graph() {
   if (info.needs_types && !dataset.graph.typed()) {
     if (config.relations < 1 || config.relations > 65535)
       throw UserError("--relations", "must lie between 1 and 65535");
+    require_room(config, dataset.graph.num_edges() * 6, "relations of the edges");
     dataset.graph = assign_relations(dataset.graph, config.relations);
     notes.push_back(
         fmt::format("{}the graph has no edge types: each edge got one of {} made-up relations "
@@ -45,6 +50,7 @@ void RunData::prepare_graph() {
   }
   if (info.needs_self_loops) {
     const TraceSpan span("prepare", "self loops");
+    require_room(config, dataset.graph.bytes() + dataset.num_nodes() * 10, "the graph with self loops");
     dataset.graph = add_self_loops(dataset.graph);
   }
 }

@@ -6,9 +6,9 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
-#include "nacre/base/machine.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/base/trace.h"
+#include "nacre/train/room.h"
 
 namespace nacre {
 
@@ -20,10 +20,15 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
   ModelOptions options = run_.config.model;
   Dfg trained;
   if (needs.training) {
+    const Graph& graph = run_.dataset.graph;
+    const GraphCounts counts{graph.num_nodes(), graph.num_edges(), graph.weighted(), graph.typed()};
+    if (options.model != "mlp" && !device_.gpu)
+      require_room(run_.config, making_out_bytes(counts), "the order of the edges by source");
     options.training = true;
     trained = build_model(options);
     differentiate(trained);
     blocks_ = std::make_unique<Blocks>(Blocks::full(run_.dataset.graph, std::max(1, trained.num_layers())));
+    require_parameters(trained, *blocks_, run_.config, true);
     learner_ = std::make_unique<Learner>(Parameters(trained, *blocks_, run_.config.seed), device_.gpu);
     learner_->optimize_with(run_.config.optimizer);
     train_ = std::make_unique<Executor>(training_plan(trained, needs.resumed_plan), *blocks_, device_.backend);
@@ -34,7 +39,10 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
     options.loss = "none";
     const Dfg dfg = build_model(options);
     if (!blocks_) blocks_ = std::make_unique<Blocks>(Blocks::full(run_.dataset.graph, std::max(1, dfg.num_layers())));
-    if (!learner_) learner_ = std::make_unique<Learner>(Parameters(dfg, *blocks_, run_.config.seed), device_.gpu);
+    if (!learner_) {
+      require_parameters(dfg, *blocks_, run_.config, false);
+      learner_ = std::make_unique<Learner>(Parameters(dfg, *blocks_, run_.config.seed), device_.gpu);
+    }
     // Evaluation follows the training plan's options; alone, it is planned by rules.
     const PlanOptions how = train_ ? train_->plan().options : search_plan(dfg, *blocks_, {}, {}).options;
     eval_ = std::make_unique<Executor>(make_plan(dfg, *blocks_, how), *blocks_, device_.backend);
@@ -124,17 +132,34 @@ void Session::bind(Executor& executor) {
 }
 
 int64_t Session::memory_limit() const {
+  if (!learner_->on_gpu()) return host_bound(run_.config, false).bytes - run_.config.program_bytes;
   if (run_.config.memory_limit > 0) return run_.config.memory_limit;
-  // Data and weights are in the host's memory already, the graph's forms in the device's; what remains must fit into
-  // what is left.
-  int64_t held = device_.backend->graph_bytes();
-  if (!learner_->on_gpu()) {
-    held += run_.dataset.graph.bytes() + run_.label_bytes() + learner_->parameter_bytes() + learner_->optimizer_bytes();
-    for (const FeatureLeaf& leaf : run_.leaves) held += leaf.values.bytes();
-    // Mapped files are not held: every step reads all of them, so they must fit into what is left too.
-    held = std::min(held, held_memory());
+  // The graph's forms are in the device's memory already; what remains must fit into what is left.
+  return device_.backend->available_bytes() + device_.backend->graph_bytes();
+}
+
+HostMemory Session::host() const {
+  HostMemory host;
+  const Dataset& d = run_.dataset;
+  const int64_t kept = learner_->parameter_bytes() + learner_->optimizer_bytes();
+  const int64_t targets = d.num_nodes() * 8;
+  int64_t features = 0;
+  for (const FeatureLeaf& leaf : run_.leaves) features += leaf.values.bytes();
+  host.gpu = learner_->on_gpu();
+  host.held = d.graph.bytes() + views_->bytes() + features + run_.label_bytes() + kept + targets;
+  host.evaluating = {{"scores being ranked", ranking_bytes(run_.metric, d)}};
+  if (!host.gpu) {
+    host.training = memory();
+    if (!d.graph.has_out()) host.training.push_back({"destinations of the edges", d.graph.num_edges() * 4});
+    return host;
   }
-  return device_.backend->available_bytes() + held;
+  host.training = {{"graph", d.graph.bytes()},
+                   {"graph's forms for the device", views_->bytes()},
+                   {"features", features},
+                   {"labels, splits and loss weights", run_.label_bytes() + targets},
+                   {"parameters, optimiser state, best weights", kept + learner_->parameter_bytes()}};
+  host.evaluating.push_back({"results of an evaluation", d.num_nodes() * d.num_classes * 4});
+  return host;
 }
 
 void Session::start() {

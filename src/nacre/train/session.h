@@ -34,6 +34,7 @@ class Session : public VertexModel {
   const PlanAnswer& planning() const override { return planning_; }
 
   std::vector<MemoryItem> memory() const override;
+  HostMemory host() const override;
   void start() override;
 
   Parameters& parameters() override { return learner_->parameters(); }

@@ -8,6 +8,7 @@
 #include "nacre/data/dataset.h"
 #include "nacre/engine/gpu/context.h"
 #include "nacre/engine/memory.h"
+#include "nacre/train/bill.h"
 #include "nacre/train/planner.h"
 #include "nacre/train/trainee.h"
 
@@ -31,8 +32,8 @@ class VertexModel : public Trainee {
   virtual const PlanAnswer& planning() const = 0;
 
   virtual std::vector<MemoryItem> memory() const = 0;
-  // Of the host, where memory() is a GPU's and this is known, too.
-  virtual std::vector<MemoryItem> host_memory() const { return {}; }
+  // Of the host; memory() is a GPU's where the session computes on one.
+  virtual HostMemory host() const = 0;
   // Refuses (UserError) when memory() does not fit; otherwise allocates and computes the constants.
   virtual void start() = 0;
 

@@ -22,7 +22,10 @@ WholeInference::WholeInference(const RunData& run, Learner& learner, const RunDe
 }
 
 int64_t WholeInference::bytes() const {
-  return forms_ + executor_->constant_bytes(constants_) + executor_->arena_bytes();
+  // Kernels on the host may ask for the destination of every edge.
+  const Graph& graph = run_.dataset.graph;
+  const int64_t ends = device_.gpu || graph.has_out() ? 0 : graph.num_edges() * 4;
+  return forms_ + ends + executor_->constant_bytes(constants_) + executor_->arena_bytes();
 }
 
 void WholeInference::start() {
