@@ -68,7 +68,7 @@ class Cases(Memory):
 
     def test_what_does_not_fit_is_refused_before_it_is_read(self):
         start = time.monotonic()
-        run = self.measure(*self.TINY, "--data", "twin:papers100M", "--model", "gcn", "--memory-limit", "20G")
+        run = self.measure(*self.TINY, "--data", "twin:papers100M", "--model", "gcn", "--memory-limit", "4G")
         self.assert_refused(run, "--memory-limit")
         self.assertLess(run.peak, 100, "nothing large was allocated")
         self.assertLess(time.monotonic() - start, 20)
@@ -94,7 +94,7 @@ class Cases(Memory):
         shown = re.search(r"in all, at most +([\d.]+) MiB", run.err)
         self.assertAlmostEqual(float(shown.group(1)), said["planned_mb"], delta=1, msg=str(run))
         self.assertEqual(max(said["phases_mb"].values()), said["planned_mb"])
-        self.assertIn("MiB planned, ", run.out)
+        self.assertIn("MiB planned, ", run.out + run.err)
         self.assert_refused(self.measure(*cora, "--memory-limit", "50M"), "--memory-limit")
         run = self.measure(*cora, "--threads", 64)
         self.assertLess(run.json()["planned_mb"], said["planned_mb"] + 128, "threads take little each")
@@ -141,6 +141,31 @@ class Cases(Memory):
         os_run = subprocess.run([cli.PROGRAM, "devices", "--json"], env=self.environment(), capture_output=True,
                                 preexec_fn=lambda: os.sched_setaffinity(0, {cpu}), check=True)
         self.assertEqual(json.loads(os_run.stdout)["cpu"]["threads"], 1)
+
+    def test_sizes_are_told_without_loading(self):
+        self.ok("data", "make", "twin:cora", "cora.nacre")
+        self.ok("data", "export", "cora.nacre", "cora.npz")
+        for data in ("twin:cora", "cora.nacre", "cora.npz"):
+            told = json.loads(self.ok("data", "info", data, "--sizes", "--json").out)
+            loaded = json.loads(self.ok("data", "info", data, "--json").out)
+            for key in ("num_nodes", "num_edges", "num_features"):
+                self.assertEqual(told[key], loaded[key], data)
+            self.assertGreaterEqual(told["bytes"]["reading"], loaded["bytes"]["graph"] + loaded["bytes"]["features"])
+        run = self.measure("data", "info", "twin:papers100M", "--sizes", "--json")
+        self.assertEqual(run.code, 0, str(run))
+        self.assertEqual(run.json()["num_nodes"], 111059956)
+        self.assertLess(run.peak, 100, str(run))
+        self.refused("data", "info", ".", "--sizes", says="--sizes")
+
+    def test_the_estimate_is_near_the_bill(self):
+        for options in (("--data", "twin:reddit@0.03", "--model", "gcn"), ("--data", "twin:arxiv@0.5", "--model", "sage"),
+                        ("--data", "twin:cs@0.3", "--model", "gat", "--normalize-features", "none")):
+            guess = self.ok("plan", "--bill", "--device", "cpu", *options)
+            guess = float(re.search(r"in all, at most +([\d.]+) MiB", guess.out).group(1))
+            run = self.measure(*self.TINY, *options)
+            self.assertEqual(run.code, 0, str(run))
+            bill = run.json()["planned_mb"]
+            self.assertLess(abs(guess - bill) / bill, 0.35, f"{options}: {guess} MiB estimated, {bill} MiB billed")
 
     def test_prediction_has_a_bill(self):
         self.ok("train", "--data", "twin:cora", "--epochs", 1, "--checkpoint", "run", "--device", "cpu")

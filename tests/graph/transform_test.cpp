@@ -1,6 +1,7 @@
 // Graphs made from graphs, against loops over plain edge lists.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -55,6 +56,20 @@ TEST(MakeUndirected, HasEveryEdgeBothWaysOnce) {
     EXPECT_EQ(both.num_edge_types(), graph.num_edge_types());
     EXPECT_EQ(make_undirected(both).fingerprint(), both.fingerprint()) << "twice is once";
   }
+}
+
+// Files of other programs may have rows in any order.
+TEST(Transforms, TakeRowsInAnyOrder) {
+  const Graph sorted = build_graph(random_list({200, 2000, false, false, false, 3}), "test");
+  GraphArrays arrays = sorted.arrays();
+  std::vector<NodeId> col(sorted.col_idx().begin(), sorted.col_idx().end());
+  for (int64_t v = 0; v < sorted.num_dst(); ++v)
+    std::reverse(col.begin() + sorted.row_ptr()[v], col.begin() + sorted.row_ptr()[v + 1]);
+  arrays.col_idx = std::move(col);
+  const Graph reversed(std::move(arrays), "test");
+  ASSERT_NE(reversed.fingerprint(), sorted.fingerprint());
+  EXPECT_EQ(add_self_loops(reversed).fingerprint(), add_self_loops(sorted).fingerprint());
+  EXPECT_EQ(make_undirected(reversed).fingerprint(), make_undirected(sorted).fingerprint());
 }
 
 TEST(AssignRelations, ByTheEndsAlone) {

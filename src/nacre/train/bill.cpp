@@ -79,6 +79,8 @@ bool on_gpu(const RunConfig& config) {
 
 ModelOptions model_for(const RunConfig& config, const DataSizes& sizes) {
   const ModelInfo& model = model_info(config.model.model);
+  if (model.needs_types && !sizes.graph.typed && (config.relations < 1 || config.relations > 65535))
+    throw UserError("--relations", "must lie between 1 and 65535");
   ModelOptions options = config.model;
   options.in_dim = sizes.features;
   options.out_dim = std::max<int64_t>(2, sizes.classes);
