@@ -94,9 +94,14 @@ class Anomalies(Emulated):
         "batches": ("--model", "sage", *BATCHES, "--features-on", "host"),
     }
 
-    def train(self, what, folder, **changes):
+    def train(self, what, folder, *arguments, **changes):
         return self.run_with("train", *SMALL, *self.RUNS[what], "--epochs", 2, "--checkpoint", folder,
-                             "--checkpoint-every", 1, "--json", "-q", **changes)
+                             "--checkpoint-every", 1, "--json", "-q", *arguments, **changes)
+
+    def train_on(self, what, folder):
+        """The next run with the same folder, which goes on from a checkpoint if the failed run wrote one."""
+        saved = any((self.dir / folder).glob("epoch*"))
+        return self.train(what, folder, *(["--resume"] if saved else []))
 
     def check(self, result, what, codes):
         self.assertIn(result.code, codes, f"{what}\n{result}")
@@ -122,7 +127,7 @@ class Anomalies(Emulated):
                     reached = True
                     self.check(result, f"{what}, {fault}", codes)
                     if n % 2 or ALL:
-                        again = self.train(what, folder)
+                        again = self.train_on(what, folder)
                         self.assertEqual(again.code, 0, f"{what} after {fault}\n{again}")
             self.assertTrue(reached, f"{what}: no {kind} failed")
 
@@ -131,6 +136,9 @@ class Anomalies(Emulated):
 
     def test_calls_that_fail_for_ever(self):
         self.fail_all("call", (1,), 4000, "+")
+
+    def test_work_that_fails_later(self):
+        self.fail_all("work", (1,), 4000)
 
     def test_allocations(self):
         self.fail_all("allocation", (2,), 600)

@@ -48,7 +48,10 @@ void Settings::reread() {
   counted_ = 0;
   if (colon == std::string::npos) return;
   const std::string kind = fail.substr(0, colon);
-  fault_ = kind == "compile" ? Fault::compile : kind == "allocation" ? Fault::allocation : Fault::call;
+  fault_ = kind == "compile"      ? Fault::compile
+           : kind == "allocation" ? Fault::allocation
+           : kind == "work"       ? Fault::work
+                                  : Fault::call;
   fault_at_ = std::strtoll(fail.c_str() + colon + 1, nullptr, 10);
   fault_stays_ = fail.back() == '+';
 }

@@ -10,8 +10,8 @@
 
 namespace nacre::emulator {
 
-// The kinds of failure that can be asked for.
-enum class Fault : uint8_t { call, allocation, compile };
+// The kinds of failure that can be asked for. `work` is what a stream does later: its failure is told by a later call.
+enum class Fault : uint8_t { call, allocation, compile, work };
 
 // Who a thread of the host is to a device. Every seed makes one of the three far slower than the others, so that each
 // falls behind each.

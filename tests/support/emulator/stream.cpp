@@ -81,6 +81,7 @@ void Stream::loop() {
     if (item.waits_for) item.waits_for->await();
     if (item.work && !failed) {
       try {
+        Settings::get().count(Fault::work, "work of a stream");
         item.work(runner);
       } catch (const std::exception& error) {
         failed = true;
