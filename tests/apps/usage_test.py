@@ -296,7 +296,7 @@ class Warnings(cli.CliTest):
 class Json(cli.CliTest):
     """With --json, stdout is one object, and docs/command_line.md has every field of it."""
 
-    FREE = ("choices", "options.choices", "attributes", "memory", "training_memory", "dfg.changed", "options.tables")
+    FREE = ("choices", "options.choices", "attributes", "memory", "training_memory", "dfg.changed", "options.tables", "phases_mb")
 
     def setUp(self):
         super().setUp()
@@ -497,7 +497,7 @@ class Outputs(cli.CliTest):
     def test_memory_rows_are_aligned(self):
         for mode in (("--mode", "full"), ("--mode", "minibatch", "--fanout", "3,3")):
             err = self.ok("train", "--data", "small.npz", "--epochs", 1, "--no-checkpoint", *mode).err
-            rows = [line for line in err.splitlines() if line.startswith("  ") and line.endswith(" B")]
+            rows = [line for line in err.splitlines() if line.startswith("  ") and line.endswith("B")]
             self.assertGreater(len(rows), 4, err)
             self.assertEqual(len({len(row) for row in rows}), 1, err)
 

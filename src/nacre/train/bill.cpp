@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
@@ -98,15 +99,20 @@ const MemoryPhase& Bill::largest() const {
 }
 
 std::string Bill::text() const {
-  std::string text;
+  std::vector<std::pair<std::string, int64_t>> rows;
   for (const MemoryPhase& phase : phases) {
-    text += fmt::format("  {:<36} {:>10}\n", phase.name, size_of(phase.bytes()));
+    rows.emplace_back(phase.name, phase.bytes());
     if (&phase != &largest()) continue;
     for (const MemoryItem& item : phase.items) {
-      if (item.bytes > 0) text += fmt::format("    {:<34} {:>10}\n", item.what, size_of(item.bytes));
+      if (item.bytes > 0) rows.emplace_back("  " + item.what, item.bytes);
     }
   }
-  return text + fmt::format("  {:<36} {:>10}\n", "in all, at most", size_of(bytes()));
+  rows.emplace_back("in all, at most", bytes());
+  size_t longest = 0;
+  for (const auto& [what, bytes] : rows) longest = std::max(longest, what.size());
+  std::string text;
+  for (const auto& [what, bytes] : rows) text += fmt::format("  {:<{}}  {:>11}\n", what, longest, size_of(bytes));
+  return text;
 }
 
 MemoryBound host_bound(const RunConfig& config, bool gpu) {
