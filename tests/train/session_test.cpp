@@ -142,7 +142,7 @@ TEST(Session, EdgeWeightsAreUsedOrRefused) {
 
 TEST(Session, TypedModelsOnUntypedGraphsSaySo) {
   Session session(small_data(), small_run("rgcn"));
-  EXPECT_TRUE(mentions(session.notes(), "7 relations assigned"));
+  EXPECT_TRUE(mentions(session.notes(), "7 made-up relations"));
   EXPECT_EQ(session.dataset().graph.num_edge_types(), 7);
   EXPECT_FALSE(mentions(Session(small_data({.typed = true}), small_run("rgcn")).notes(), "relations"));
   for (const int relations : {0, -1, 65536}) {
