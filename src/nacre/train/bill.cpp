@@ -117,8 +117,8 @@ std::string Bill::text() const {
 
 MemoryBound host_bound(const RunConfig& config, bool gpu) {
   const MemoryLeft left = memory_left();
-  const MemoryBound machine{left.bytes + std::min(held_memory(), std::numeric_limits<int64_t>::max() - left.bytes),
-                            left.limited_by};
+  MemoryBound machine{left.bytes + std::min(held_memory(), std::numeric_limits<int64_t>::max() - left.bytes),
+                      left.limited_by};
   if (!gpu && config.memory_limit > 0 && config.memory_limit < machine.bytes)
     return {config.memory_limit, "--memory-limit"};
   return machine;
@@ -188,7 +188,7 @@ Bill bill_before_reading(const RunConfig& config, const DataSizes& sizes, bool t
   }
   if (!sizes.heterogeneous && sizes.features > 0) {
     const ModelOptions options = model_for(config, sizes);
-    const double most = static_cast<double>(std::numeric_limits<int64_t>::max() / 16);
+    const double most = 0x1p59;
     const double bytes = parameter_bytes(build_model(options), graph.nodes, options.num_edge_types);
     training.push_back({"parameters and all that training keeps of them",
                         static_cast<int64_t>(std::min(most, bytes * parameter_copies(config, trains)))});

@@ -54,9 +54,10 @@ void add_step(const ModelOptions& options, const GraphCounts& counts, std::vecto
   differentiate(dfg);
   const int64_t by_edges = kFewEdges * counts.nodes / std::max<int64_t>(1, counts.edges);
   const int64_t nodes = std::max<int64_t>(2, std::min({counts.nodes, kFewNodes, std::max<int64_t>(256, by_edges)}));
-  const Step small = step_on(dfg, small_graph(counts, options.num_edge_types, nodes / 2));
+  const int64_t half = nodes / 2;
+  const Step small = step_on(dfg, small_graph(counts, options.num_edge_types, half));
   const Step large = step_on(dfg, small_graph(counts, options.num_edge_types, nodes));
-  const double steps = static_cast<double>(counts.nodes - nodes / 2) / static_cast<double>(nodes - nodes / 2);
+  const double steps = static_cast<double>(counts.nodes - half) / static_cast<double>(nodes - half);
   items.push_back({"graph by source and work lists", scaled(small.forms, large.forms, steps)});
   items.push_back({"values computed once", scaled(small.constants, large.constants, steps)});
   items.push_back({"arena (activations, gradients, work)", scaled(small.arena, large.arena, steps)});
