@@ -27,8 +27,10 @@ MemoryAccount::MemoryAccount(RunConfig& config, bool trains) {
   require_fit(bill_, host_bound(config, choose_device(config.device, config.precision).gpu));
 }
 
+void MemoryAccount::reckon(const HostMemory& session) { bill_ = bill_of(session, bill_, mapped_); }
+
 void MemoryAccount::present(const HostMemory& session) {
-  bill_ = bill_of(session, bill_, mapped_);
+  reckon(session);
   std::string text = bill_.text();
   text.pop_back();
   const MemoryBound bound = host_bound(config_, session.gpu);

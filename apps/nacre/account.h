@@ -13,7 +13,9 @@ class MemoryAccount {
   // Counts the program as part of config.memory_limit. Throws UserError when what is certain already does not fit.
   MemoryAccount(RunConfig& config, bool trains);
 
-  // Shows the bill of a session that was made, and refuses it where it does not fit.
+  // The bill of a session that was made, for planned().
+  void reckon(const HostMemory& session);
+  // Shows that bill, and refuses it where it does not fit.
   void present(const HostMemory& session);
 
   // Of the whole process, at the most.

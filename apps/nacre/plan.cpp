@@ -10,7 +10,6 @@
 #include "matters.h"
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
-#include "nacre/base/machine.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/base/warnings.h"
 #include "nacre/device/null_device.h"
@@ -137,9 +136,9 @@ Shown make_shown(const PlanCommand& c, Planned& planned) {
   if (!typical) {
     summary.memory = model.memory();
     if (model.gpu() != nullptr) summary.host_memory = model.host().training;
-    summary.free_bytes = c.config.memory_limit > 0 ? c.config.memory_limit
-                         : model.gpu() != nullptr  ? gpu.free_bytes
-                                                   : available_memory();
+    summary.free_bytes = model.gpu() == nullptr      ? host_bound(c.config, false).bytes
+                         : c.config.memory_limit > 0 ? c.config.memory_limit
+                                                     : gpu.free_bytes;
   }
   if (!typical && c.cuda.empty()) return shown;
   GpuListing listing = listing_of(c, planned, shown.plan, gpu);
@@ -183,13 +182,15 @@ void run(PlanCommand& c, const Command& command) {
   situation.gpu = situation.gpu || c.config.device == kTypical;
   refuse_idle(command, situation);
   if (c.bill) return show_estimate(config);
-  const MemoryAccount account(config, true);
+  MemoryAccount account(config, true);
   Dataset dataset = open_data(config);
   refuse_idle(command, with_data(situation, dataset));
   Planned planned(std::move(dataset), config, true);
   for (const std::string& note : planned.model().notes()) log_note(note);
   Shown shown = make_shown(c, planned);
   shown.summary.plan = &shown.plan;
+  account.reckon(planned.model().host());
+  if (c.config.device != kTypical) shown.summary.host_bytes = account.planned();
   if (!c.output.empty()) write_file(c.output, plan_json(shown.plan) + "\n");
   if (!c.picture.empty()) draw(c, planned, shown.plan);
   if (c.json) {

@@ -79,9 +79,11 @@ std::string memory_line(const Summary& s) {
   const auto bytes = [](int64_t n) { return human_bytes(static_cast<double>(n)); };
   const auto largest = std::max_element(s.memory.begin(), s.memory.end(),
                                         [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
-  std::string text = strong(bytes(total_bytes(s.memory)));
+  const bool process = s.device == "cpu" && s.host_bytes > 0;
+  std::string text = strong(bytes(process ? s.host_bytes : total_bytes(s.memory)));
   if (s.free_bytes > 0) text += " of " + bytes(s.free_bytes) + " that may be used";
-  if (largest != s.memory.end()) text += fmt::format("; most of it for {}, {}", largest->what, bytes(largest->bytes));
+  if (process) text += ", the program included";
+  if (largest != s.memory.end()) text += fmt::format("; {} for {}", bytes(largest->bytes), largest->what);
   if (!s.host_memory.empty()) text += "; " + bytes(total_bytes(s.host_memory)) + " on the host";
   return text;
 }

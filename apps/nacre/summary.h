@@ -16,7 +16,8 @@ struct Summary {
   const Plan* plan = nullptr;  // of the session, or of a GPU that is not here
   std::string device, precision;
   std::vector<MemoryItem> memory, host_memory;
-  int64_t free_bytes = 0;  // of that memory; 0: not known
+  int64_t free_bytes = 0;  // of the device's memory; 0: not known
+  int64_t host_bytes = 0;  // of the whole process at the most, the program included; 0: not known
   std::string source;      // how the plan was found (planner.h)
   std::vector<Dropped> dropped;
   double measured = -1;  // seconds of a step's kernels

@@ -448,6 +448,11 @@ class Plans(cli.CliTest):
                 self.assertEqual(verbose[0], lines[0])
                 self.assertGreater(len(verbose), 2 * len(lines))
 
+    def test_plan_and_train_tell_the_same_memory(self):
+        run = ("--data", "small.npz", "--model", "sage", "--epochs", 1)
+        planned = re.search(r"(?m)^memory +([\d.]+ MiB) of", self.ok("plan", *run).out)[1]
+        self.assertIn(f"memory: {planned} planned", self.ok("train", *run, "--no-checkpoint").out)
+
     def test_plan_of_mini_batches(self):
         out = self.ok("plan", "--data", "small.npz", *self.BATCHES, "-o", "plan.json", "-v").out
         self.assertIn("batches", out, "the bill is that of batches")
