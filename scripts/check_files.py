@@ -9,6 +9,8 @@ CODE = (".h", ".cpp", ".cu", ".cuh", ".py", ".sh", ".cmake")
 # Written so that this file does not match itself.
 MACHINE_PATH = re.compile(r"(?<![\w.$})/-])/(?:work|root|tmp|home)/" + r"[\w.]")
 LEFTOVER = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME)\b|^(?:<{7}|>{7}) ", re.M)
+# JSON from outside may be nested without end.
+PARSED_JSON = re.compile(r"\bjson::parse" + r"\(")
 BINARY = (".npz", ".npy", ".gz", ".bin", ".png", ".nacre")
 
 
@@ -27,6 +29,9 @@ def main():
             problems.append(f"{path}: {lines} lines; split it (at most {LONGEST})")
         for match in MACHINE_PATH.finditer(text):
             problems.append(f"{path}:{line_of(text, match)}: path of one machine: {match.group()}…")
+        if path.parts[:2] == ("src", "nacre") and path.name != "json_text.h":
+            for match in PARSED_JSON.finditer(text):
+                problems.append(f"{path}:{line_of(text, match)}: read JSON with parse_json (src/nacre/base/json_text.h)")
         for match in LEFTOVER.finditer(text):
             problems.append(f"{path}:{line_of(text, match)}: leftover: {match.group().strip()}")
         if text and not text.endswith("\n"):

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench_graphtensor.h"
+#include "nacre/base/json_text.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/base/trace.h"
 
@@ -34,7 +35,7 @@ std::vector<Span> record(GraphTensorBench& bench, BatchSession& session) {
   trace_write(file);
   std::vector<Span> spans;
   std::map<int, int> threads;  // numbered as they come up
-  const auto trace = nlohmann::json::parse(read_file(file));
+  const auto trace = parse_json<nlohmann::json>(read_file(file), file);
   for (const auto& e : trace["traceEvents"]) {
     const std::string category = e["cat"];
     if (category != "batch" && category != "train") continue;

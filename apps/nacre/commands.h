@@ -6,6 +6,11 @@
 
 namespace nacre::cli {
 
+// Thrown when a run that was asked to stop has kept and told everything: the program ends with status 128 + signal.
+struct Interrupted {
+  int signal = 0;
+};
+
 void add_devices(Command app);
 void add_data(Command app);
 void add_plan(Command app);

@@ -11,6 +11,7 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/pending_file.h"
+#include "nacre/train/config.h"
 #include "spelling.h"
 
 namespace nacre::cli {
@@ -206,9 +207,11 @@ bool says_nothing(const std::string& key, const json& value) {
 }
 
 void add_json(const std::string& path, const std::string& section, const json& object, Words& words) {
+  // Paths of data are relative to the folder where the run was started.
+  const std::string folder = section == "data" ? object.value("folder", std::string()) : "";
   const bool several_kinds = section == "model" && !object.value("kinds", json::array()).empty();
   for (const auto& [key, value] : object.items()) {
-    if (says_nothing(key, value)) continue;
+    if (says_nothing(key, value) || (section == "data" && key == "folder")) continue;
     if (several_kinds && key == "in_dim") {
       words.add(path, "input-dim", {json_value(path, key, value)});
     } else if (section == "model" && derived_keys().contains(key)) {
@@ -223,6 +226,7 @@ void add_json(const std::string& path, const std::string& section, const json& o
       std::vector<std::string> values;
       for (const json& item : value.is_array() ? value : json::array({value}))
         values.push_back(json_value(path, key, item));
+      if (section == "data" && value.is_string()) values = {found_again(values[0], folder)};
       words.add(path, other == renamed_keys().end() ? key : other->second, values);
     }
   }

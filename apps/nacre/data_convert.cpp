@@ -7,6 +7,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/pending_file.h"
+#include "nacre/base/printable.h"
 #include "nacre/base/warnings.h"
 #include "nacre/data/native.h"
 #include "nacre/data/native_floats.h"
@@ -67,7 +68,7 @@ void convert_data(DataCommand& c) {
     write_archive(c);
   } else if (c.output.ends_with(".nacre")) {
     if (std::filesystem::is_directory(c.output)) throw UserError(c.output, "is a folder", "name a file");
-    { const PendingFile probe(c.output); }
+    PendingFile::check(c.output);
     const double start = now_seconds();
     const ConvertReport report = convert_dataset(c.config.data, c.output, c.convert);
     for (const std::string& note : report.notes) log_note(note);
@@ -80,7 +81,7 @@ void convert_data(DataCommand& c) {
   } else {
     throw UserError(c.output, "has an unknown ending", "write .nacre (Nacre's own format) or .npz");
   }
-  fmt::print("written: {}\n", c.output);
+  fmt::print("written: {}\n", printable(c.output));
 }
 
 void verify_data(const DataCommand& c) {
@@ -88,7 +89,7 @@ void verify_data(const DataCommand& c) {
   const double start = now_seconds();
   verify_native(file);
   const double seconds = now_seconds() - start;
-  fmt::print("{}: whole; {} in {} sections checked in {}\n", c.config.data,
+  fmt::print("{}: whole; {} in {} sections checked in {}\n", printable(c.config.data),
              human_bytes(static_cast<double>(file->size())), native_contents(file).sections.size(),
              human_seconds(seconds));
 }
@@ -105,7 +106,7 @@ void export_data(const DataCommand& c) {
     log_info("note: vertices are numbered as Nacre has them, not as their source had");
   }
   write(dataset, c.output);
-  fmt::print("written: {}\n", c.output);
+  fmt::print("written: {}\n", printable(c.output));
 }
 
 }  // namespace nacre::cli

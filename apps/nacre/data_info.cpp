@@ -9,8 +9,10 @@
 
 #include "data_work.h"
 #include "nacre/base/error.h"
+#include "nacre/base/json_text.h"
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
+#include "nacre/base/printable.h"
 #include "nacre/data/formats/format.h"
 #include "nacre/data/info.h"
 #include "nacre/data/native.h"
@@ -120,11 +122,11 @@ Origin origin_of(const RunConfig& config) {
 }
 
 void print_json(const Dataset& dataset, const Origin& origin, const std::vector<Cost>& costs) {
-  nlohmann::json json = nlohmann::json::parse(describe_json(dataset));
+  nlohmann::json json = parse_json<nlohmann::json>(describe_json(dataset), "description");
   // What depends on the file, not on the data set in it.
   nlohmann::json& file = json["file"] = {{"format", origin.format}};
   if (!origin.stored.empty()) file["features"] = origin.stored;
-  if (!origin.conversion.empty()) file["conversion"] = nlohmann::json::parse(origin.conversion, nullptr, false);
+  if (!origin.conversion.empty()) file["conversion"] = parse_json_or_discard<nlohmann::json>(origin.conversion);
   json["task"] = is_recommendation(dataset) ? "recommendation" : "node classification";
   nlohmann::json& training = json["training_memory"] = nlohmann::json::object();
   for (const Cost& c : costs) {
@@ -160,7 +162,7 @@ void describe_data(const DataCommand& c) {
     fmt::print("{:<12}features are {} in the file; they are read as f32, which the engine computes in\n", "stored",
                origin.stored);
   }
-  if (!origin.conversion.empty()) fmt::print("{:<12}{}\n", "made with", origin.conversion);
+  if (!origin.conversion.empty()) fmt::print("{:<12}{}\n", "made with", printable(origin.conversion));
   fmt::print("{}", pairs ? how_to_recommend(c.config) : costs_text(costs));
 }
 

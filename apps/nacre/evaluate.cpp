@@ -15,10 +15,12 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/pending_file.h"
+#include "nacre/base/printable.h"
 #include "nacre/data/npz_write_arrays.h"
 #include "nacre/train/checkpoint.h"
 #include "nacre/train/metrics.h"
 #include "nacre/train/safetensors.h"
+#include "nacre/train/trained_model.h"
 #include "options.h"
 #include "recommend.h"
 #include "vertex_names.h"
@@ -44,46 +46,30 @@ struct Rows {
   const float* of(int64_t v) const { return values + v * width; }
 };
 
-// The final weights of a run folder, or the file itself.
-std::string weights_file(const std::string& checkpoint) {
-  namespace fs = std::filesystem;
-  if (fs::is_regular_file(checkpoint)) return checkpoint;
-  std::string final_weights = checkpoint + "/model.safetensors";
-  if (fs::exists(final_weights)) return final_weights;
-  throw UserError("--checkpoint", "there are no weights in '" + checkpoint + "'",
-                  "name a run folder of a finished training, or a .safetensors file");
-}
-
-// Weights carry the settings they were trained with. Returns their file.
-std::string read_settings(EvalCommand& c) {
+// Weights carry the settings they were trained with.
+TrainedModel read_settings(EvalCommand& c) {
   apply_execution(c.config);
-  std::string file = weights_file(c.checkpoint);
-  Metadata metadata;
-  read_safetensors(file, &metadata);
-  const auto settings =
-      std::find_if(metadata.begin(), metadata.end(), [](const auto& m) { return m.first == "nacre.config"; });
-  if (settings == metadata.end())
-    throw UserError(file, "does not say how the model was built", "use the model.safetensors of a run folder");
-  apply_config_json(settings->second, file, c.config);
-  return file;
+  TrainedModel trained = read_trained_model(c.checkpoint);
+  apply_config_json(trained.config_json, trained.file, c.config);
+  return trained;
 }
 
-std::unique_ptr<VertexModel> open_session(const EvalCommand& c, Dataset dataset, const std::string& file,
+std::unique_ptr<VertexModel> open_session(const EvalCommand& c, Dataset dataset, const TrainedModel& trained,
                                           MemoryAccount& account) {
   auto session = make_session(std::move(dataset), c.config, {.training = false, .embeddings = c.embeddings});
   show_session(*session);
   account.present(session->host());
-  load_weights(file, session->parameters());
+  load_weights(trained.weights, trained.file, session->parameters());
   session->start();
   return session;
 }
 
 void run_eval(EvalCommand& c) {
-  const std::string file = read_settings(c);
+  const TrainedModel trained = read_settings(c);
   MemoryAccount account(c.config, false);
   Dataset dataset = open_data(c.config);
-  if (is_recommendation(dataset)) return evaluate_recommender(std::move(dataset), c.config, file, c.json);
-  const auto session = open_session(c, std::move(dataset), file, account);
+  if (is_recommendation(dataset)) return evaluate_recommender(std::move(dataset), c.config, trained, c.json);
+  const auto session = open_session(c, std::move(dataset), trained, account);
   const Dataset& d = session->dataset();
   const float* scores = session->predict();
   const auto of = [&](const Array<NodeId>& nodes) { return score(session->metric(), d, scores, nodes.span()); };
@@ -183,13 +169,13 @@ Write writer_of(const std::string& output) {
 
 void say_written(const EvalCommand& c, const Dataset& d) {
   fmt::print("{} of {} vertices: {}\n", c.embeddings ? "embeddings" : "predictions", human_count(d.num_nodes()),
-             c.output);
+             printable(c.output));
 }
 
-void recommend(const EvalCommand& c, Dataset dataset, const std::string& file) {
+void recommend(const EvalCommand& c, Dataset dataset, const TrainedModel& trained) {
   if (c.scores) throw UserError("--scores", "is for classes", "the items recommended come with their scores");
-  if (!c.embeddings) return write_best_items(std::move(dataset), c.config, file, {c.output, c.top > 0 ? c.top : 20});
-  const auto session = open_recommender(std::move(dataset), c.config, file);
+  if (!c.embeddings) return write_best_items(std::move(dataset), c.config, trained, {c.output, c.top > 0 ? c.top : 20});
+  const auto session = open_recommender(std::move(dataset), c.config, trained);
   writer_of(c.output)(c, session->dataset(), {session->embeddings(), session->embedding_width(), "embeddings"});
   say_written(c, session->dataset());
 }
@@ -200,12 +186,12 @@ void run_predict(EvalCommand& c) {
     throw UserError("--scores", "is for predictions in .csv files", "other files have the scores in any case");
   if (c.top > 0 && c.embeddings)
     throw UserError("--top", "is for items, not for --embeddings", "leave one of them out");
-  const std::string file = read_settings(c);
+  const TrainedModel trained = read_settings(c);
   MemoryAccount account(c.config, false);
   Dataset dataset = open_data(c.config);
-  if (is_recommendation(dataset)) return recommend(c, std::move(dataset), file);
+  if (is_recommendation(dataset)) return recommend(c, std::move(dataset), trained);
   if (c.top > 0) throw UserError("--top", "is for recommenders", "leave it out");
-  const auto session = open_session(c, std::move(dataset), file, account);
+  const auto session = open_session(c, std::move(dataset), trained, account);
   Rows rows{session->predict(), session->config().model.out_dim};
   if (c.embeddings) {
     const float* values = session->embeddings();
@@ -223,7 +209,8 @@ std::shared_ptr<EvalCommand> add_common(Command command) {
   // A trained model keeps its edges; its forward pass is planned by rules.
   command.without({"--undirected", "--plan", "--recompute", "--no-plan-cache"});
   add_talk_options(command);
-  command.add_option("--checkpoint", c->checkpoint, "run folder or .safetensors file").required();
+  command.add_option("--checkpoint", c->checkpoint, "run folder, one of its epoch-… folders, or a .safetensors file")
+      .required();
   return c;
 }
 

@@ -11,8 +11,10 @@
 #include "gpu_profile.h"
 #include "matters.h"
 #include "nacre/base/error.h"
+#include "nacre/base/json_text.h"
 #include "nacre/base/log.h"
 #include "nacre/base/pending_file.h"
+#include "nacre/base/printable.h"
 #include "nacre/base/warnings.h"
 #include "nacre/engine/calibrate.h"
 #include "nacre/engine/measure.h"
@@ -52,7 +54,7 @@ void apply_run(ExplainCommand& c) {
   const std::string file = c.run + "/config.json";
   const std::string text = read_file(file);
   apply_config_json(text, file, c.config);
-  const auto settings = nlohmann::json::parse(text, nullptr, false);
+  const auto settings = parse_json_or_discard<nlohmann::json>(text);
   const auto model = settings.value("model", nlohmann::json::object());
   try {
     c.config.mode = settings.value("execution", nlohmann::json::object()).value("mode", "full");
@@ -125,7 +127,7 @@ std::string rates_text(const Explanation& e, std::vector<KernelRate> rates, cons
 
 std::string with_rates(const std::string& json, const std::vector<KernelRate>& rates, const DeviceProfile& profile) {
   if (rates.empty()) return json;
-  auto j = nlohmann::ordered_json::parse(json);
+  auto j = parse_json<nlohmann::ordered_json>(json, "explanation");
   j["device"] = {{"name", profile.machine},
                  {"copy_bytes", profile.stream_bytes},
                  {"gemm_flops", profile.gemm_flops},
@@ -209,7 +211,7 @@ void check(const ExplainCommand& c, const Command& command) {
 Explanation explain(ExplainCommand& c, Planned& planned, const DeviceProfile& profile) {
   VertexModel& session = planned.model();
   Explanation e;
-  e.data = session.dataset().name;
+  e.data = printable(session.dataset().name);
   e.model = session.config().model.model;
   e.source = session.planning().source;
   e.search_seconds = session.planning().search.seconds;

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "nacre/base/error.h"
+#include "nacre/base/json_text.h"
 #include "nacre/base/log.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/plan/work.h"
@@ -56,7 +57,7 @@ std::string path_of(const std::string& device) {
 
 GpuProfile parse(const std::string& text, const std::string& device) {
   GpuProfile profile;
-  const ordered_json j = ordered_json::parse(text);
+  const ordered_json j = parse_json<ordered_json>(text, path_of(device));
   if (j.at("format") != kFormat || j.at("version") != kVersion || j.at("device") != device) {
     throw UserError(path_of(device), "is of another program or GPU");
   }

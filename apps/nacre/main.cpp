@@ -1,26 +1,67 @@
-// nacre: the command line. Exit codes: 0 done, 1 failure at run time, 2 wrong usage or input.
+// nacre: the command line. Exit codes: 0 done, 1 failure at run time, 2 wrong usage or input, 128 + signal when asked
+// to stop.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "commands.h"
 #include "nacre/base/error.h"
+#include "nacre/base/pending_file.h"
+#include "nacre/base/printable.h"
 #include "nacre/base/terminal.h"
+#include "nacre/data/mapped_file.h"
 #include "usage.h"
 
 namespace {
 
 // One line, whatever the message holds.
 int fail(int code, std::string what) {
-  std::replace_if(
-      what.begin(), what.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, ' ');
-  std::fprintf(stderr, "%s %s\n", nacre::red("nacre:", nacre::Stream::err).c_str(), what.c_str());
+  std::replace(what.begin(), what.end(), '\n', ' ');
+  std::fprintf(stderr, "%s %s\n", nacre::red("nacre:", nacre::Stream::err).c_str(), nacre::printable(what).c_str());
   return code;
+}
+
+// Where memory is short, saying so must not need any.
+int fail_without_memory() {
+  std::fputs("nacre: out of memory\n", stderr);
+  return 1;
+}
+
+// An exception that nobody could catch (in a thread of a library, or while another one was on its way) still ends the
+// program with its message and status 1.
+[[noreturn]] void on_terminate() {
+  try {
+    if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
+    std::fputs("nacre: the program could not go on\n", stderr);
+  } catch (const std::bad_alloc&) {
+    fail_without_memory();
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "nacre: %s\n", e.what());
+  } catch (...) {
+    std::fputs("nacre: the program could not go on\n", stderr);
+  }
+  nacre::remove_pending_files();
+  _exit(1);
+}
+
+// Whoever read our output has seen enough and is gone (nacre plan | head): nothing to complain about, but no success.
+constexpr int kReaderGone = 128 + SIGPIPE;
+
+int flush_output(int code) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  if (errno == EPIPE) return kReaderGone;
+  // A result that did not reach its file or pipe is no success.
+  return fail(1, "standard output cannot be written");
 }
 
 int run(int argc, char** argv) {
@@ -53,21 +94,26 @@ int run(int argc, char** argv) {
     const std::string what = std::string(e.what()) + " (nacre help COMMAND lists the options)";
     return fail(2, what);
   }
-  // A result that did not reach its file or pipe is no success.
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return fail(1, "standard output cannot be written");
-  return 0;
+  return flush_output(0);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows past the user's limit is an error of the write, not a crash
+  std::signal(SIGPIPE, SIG_IGN);  // training goes on when nobody reads its messages any more
+  std::set_terminate(on_terminate);
+  nacre::guard_mapped_files();
   try {
     return run(argc, argv);
+  } catch (const nacre::cli::Interrupted& interrupted) {
+    return flush_output(128 + interrupted.signal);
   } catch (const nacre::UserError& e) {
     return fail(2, e.what());
   } catch (const std::bad_alloc&) {
-    return fail(1, "out of memory");
+    return fail_without_memory();
+  } catch (const std::system_error& e) {
+    return e.code() == std::errc::broken_pipe ? kReaderGone : fail(1, e.what());
   } catch (const std::exception& e) {
     return fail(1, e.what());
   }

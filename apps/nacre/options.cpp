@@ -15,6 +15,7 @@
 #include "nacre/base/machine.h"
 #include "nacre/base/names.h"
 #include "nacre/base/parallel.h"
+#include "nacre/base/printable.h"
 #include "nacre/base/warnings.h"
 #include "nacre/data/load.h"
 #include "nacre/train/device.h"
@@ -377,9 +378,9 @@ Dataset open_data(const RunConfig& c) {
       dataset.heterogeneous()
           ? fmt::format("{} kinds, {} relations", dataset.node_types.size(), dataset.relations.size())
           : human_count(dataset.num_features()) + " features";
-  log_info(fmt::format("{}: {} vertices, {} edges, {}, {} classes ({})", dataset.name, human_count(dataset.num_nodes()),
-                       human_count(dataset.graph.num_edges()), features, human_count(dataset.num_classes),
-                       human_seconds(now_seconds() - start)));
+  log_info(fmt::format("{}: {} vertices, {} edges, {}, {} classes ({})", printable(dataset.name),
+                       human_count(dataset.num_nodes()), human_count(dataset.graph.num_edges()), features,
+                       human_count(dataset.num_classes), human_seconds(now_seconds() - start)));
   return dataset;
 }
 
@@ -412,9 +413,8 @@ std::string how_found(const PlanAnswer& answer) {
 
 void say_interrupted(const TrainResult& r, const std::string& folder) {
   if (!r.interrupted) return;
-  log_info(
-      fmt::format("interrupted after epoch {}{}", r.epochs,
-                  folder.empty() ? "" : "; continue with the same command and --checkpoint " + folder + " --resume"));
+  log_info(fmt::format("interrupted after epoch {}{}", r.epochs,
+                       folder.empty() ? "" : "; continue with nacre train --resume " + folder));
 }
 
 std::string json_number(double value) {

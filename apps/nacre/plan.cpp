@@ -11,6 +11,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/pending_file.h"
+#include "nacre/base/printable.h"
 #include "nacre/base/warnings.h"
 #include "nacre/device/null_device.h"
 #include "nacre/engine/gpu/gpu_backend.h"
@@ -43,7 +44,7 @@ void draw(const PlanCommand& c, const Planned& planned, const Plan& plan) {
   const PartitionTable table = c.table.empty() ? main_table(plan, planned.blocks()) : PartitionTable::parse(c.table);
   const Dataset& data = planned.model().dataset();
   PictureOptions options = c.square;
-  options.title = fmt::format("{} on {}", planned.model().config().model.model, data.name);
+  options.title = fmt::format("{} on {}", planned.model().config().model.model, printable(data.name));
   const auto tasks = planned.views()->tasks(data.graph, table);
   if (c.square.first < 0) {
     options.first = 0;
@@ -74,7 +75,7 @@ void check(const PlanCommand& c, const Command& command) {
     }
   }
   for (const std::string& file : {c.output, c.picture}) {
-    if (!file.empty()) const PendingFile probe(file);
+    if (!file.empty()) PendingFile::check(file);
   }
   if (!c.cuda.empty()) check_folder(c.cuda);
 }
@@ -107,7 +108,7 @@ GpuListing listing_of(const PlanCommand& c, const Planned& planned, const Plan& 
   ListingOptions options;
   options.gpu = gpu;
   options.precision = gemm_precision(c.config.precision);
-  options.title = planned.model().config().model.model + " on " + planned.model().dataset().name;
+  options.title = planned.model().config().model.model + " on " + printable(planned.model().dataset().name);
   return list_gpu_kernels(plan, planned.blocks(), planned.views(), options);
 }
 
@@ -203,11 +204,11 @@ void run(PlanCommand& c, const Command& command) {
   } else {
     fmt::print("{:<10}nacre plan -v shows every kernel and byte, nacre explain why they were chosen\n", "more");
   }
-  if (!c.output.empty()) fmt::print("plan file: {}\n", c.output);
-  if (!c.picture.empty()) fmt::print("picture: {}\n", c.picture);
+  if (!c.output.empty()) fmt::print("plan file: {}\n", printable(c.output));
+  if (!c.picture.empty()) fmt::print("picture: {}\n", printable(c.picture));
   if (!c.cuda.empty())
     fmt::print("CUDA source: {} and kernels.txt in {}\n", counted(static_cast<int64_t>(shown.cuda_files), "file"),
-               c.cuda);
+               printable(c.cuda));
 }
 
 }  // namespace

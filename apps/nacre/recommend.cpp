@@ -12,6 +12,7 @@
 #include "nacre/base/machine.h"
 #include "nacre/base/names.h"
 #include "nacre/base/pending_file.h"
+#include "nacre/base/printable.h"
 #include "nacre/base/terminal.h"
 #include "nacre/base/warnings.h"
 #include "nacre/data/npz_write_arrays.h"
@@ -71,7 +72,7 @@ void say_result(const RecommendSession& session, const TrainResult& r, const Rec
                                  strong(score_text(r.test_score)), strong(score_text(r.val_score)), r.best_epoch));
   say_line(run.json, fmt::format("last epoch: recall@{} {}, ndcg@{} {} over {}", k, score_text(test.recall), k,
                                  score_text(test.ndcg), counted(test.users, "user")));
-  if (!folder.empty()) say_line(run.json, "run folder: " + folder);
+  if (!folder.empty()) say_line(run.json, "run folder: " + printable(folder));
 }
 
 void set_positives(const std::string& text, RecommendOptions& options) {
@@ -98,7 +99,7 @@ void add_recommend_options(Command command, RecommendOptions& options) {
       .group("Training");
 }
 
-void train_recommender(Dataset dataset, RecommendRun run, MemoryAccount& account) {
+TrainResult train_recommender(Dataset dataset, RecommendRun run, MemoryAccount& account) {
   RecommendNeeds needs;
   const std::string last_plan = run.trainer.run_folder + "/plan.json";
   if (run.trainer.resume && std::filesystem::exists(last_plan)) needs.resumed_plan = last_plan;
@@ -115,19 +116,21 @@ void train_recommender(Dataset dataset, RecommendRun run, MemoryAccount& account
   say_result(session, result, run);
   say_line(run.json, account.closing_line());
   if (run.json) fmt::print("{}\n", result_json(session, result, run.trainer.run_folder, account));
+  return result;
 }
 
-std::unique_ptr<RecommendSession> open_recommender(Dataset dataset, const RunConfig& config, const std::string& file) {
+std::unique_ptr<RecommendSession> open_recommender(Dataset dataset, const RunConfig& config,
+                                                   const TrainedModel& trained) {
   auto session = std::make_unique<RecommendSession>(std::move(dataset), config, RecommendOptions{},
                                                     RecommendNeeds{.training = false});
   for (const std::string& note : session->notes()) log_note(note);
-  load_weights(file, session->parameters());
+  load_weights(trained.weights, trained.file, session->parameters());
   session->start();
   return session;
 }
 
-void evaluate_recommender(Dataset dataset, const RunConfig& config, const std::string& file, bool json) {
-  const auto session = open_recommender(std::move(dataset), config, file);
+void evaluate_recommender(Dataset dataset, const RunConfig& config, const TrainedModel& trained, bool json) {
+  const auto session = open_recommender(std::move(dataset), config, trained);
   const Scores scores = session->evaluate(false);
   const int64_t k = parse_ranking_metric(session->metric()).k;
   const RankingScores& test = session->test_ranking();
@@ -142,13 +145,13 @@ void evaluate_recommender(Dataset dataset, const RunConfig& config, const std::s
   fmt::print("{}\n", j.dump());
 }
 
-void write_best_items(Dataset dataset, const RunConfig& config, const std::string& file, const BestItems& wanted) {
+void write_best_items(Dataset dataset, const RunConfig& config, const TrainedModel& trained, const BestItems& wanted) {
   const bool csv = wanted.output.ends_with(".csv");
   if (!csv && !wanted.output.ends_with(".npy")) {
     throw UserError("--output", "'" + wanted.output + "' has an unknown ending",
                     "items are written to .csv or .npy, --embeddings to .safetensors too");
   }
-  const auto session = open_recommender(std::move(dataset), config, file);
+  const auto session = open_recommender(std::move(dataset), config, trained);
   const Dataset& d = session->dataset();
   const UserItemSides& sides = session->sides();
   const int64_t width = session->embedding_width();
@@ -180,7 +183,7 @@ void write_best_items(Dataset dataset, const RunConfig& config, const std::strin
       return item == kNoItem ? -1 : original_id(d, sides.first_item + int64_t{item});
     });
   }
-  fmt::print("{} items for each of {} users: {}\n", k, human_count(sides.num_users), wanted.output);
+  fmt::print("{} items for each of {} users: {}\n", k, human_count(sides.num_users), printable(wanted.output));
 }
 
 }  // namespace nacre::cli

@@ -8,6 +8,7 @@
 #include "account.h"
 #include "command.h"
 #include "nacre/train/recommend.h"
+#include "nacre/train/trained_model.h"
 #include "nacre/train/trainer.h"
 
 namespace nacre::cli {
@@ -25,15 +26,16 @@ struct RecommendRun {
 
 // From data to a trained recommender and what is said about it; the last line of stdout is one JSON object where asked
 // for. `trainer.run_folder` is chosen where none is given.
-void train_recommender(Dataset dataset, RecommendRun run, MemoryAccount& account);
+TrainResult train_recommender(Dataset dataset, RecommendRun run, MemoryAccount& account);
 
-// Trained, from the weights in `file` and the settings that came with them.
-std::unique_ptr<RecommendSession> open_recommender(Dataset dataset, const RunConfig& config, const std::string& file);
-void evaluate_recommender(Dataset dataset, const RunConfig& config, const std::string& file, bool json);
+// With the weights and settings of `trained`.
+std::unique_ptr<RecommendSession> open_recommender(Dataset dataset, const RunConfig& config,
+                                                   const TrainedModel& trained);
+void evaluate_recommender(Dataset dataset, const RunConfig& config, const TrainedModel& trained, bool json);
 struct BestItems {
   std::string output;  // .csv: user, rank, item, score; .npy: the items' ids, a row for each user
   int64_t top = 20;
 };
-void write_best_items(Dataset dataset, const RunConfig& config, const std::string& file, const BestItems& wanted);
+void write_best_items(Dataset dataset, const RunConfig& config, const TrainedModel& trained, const BestItems& wanted);
 
 }  // namespace nacre::cli

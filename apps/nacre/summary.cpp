@@ -8,6 +8,7 @@
 #include "nacre/base/log.h"
 #include "nacre/base/names.h"
 #include "nacre/base/parallel.h"
+#include "nacre/base/printable.h"
 #include "nacre/base/terminal.h"
 #include "nacre/engine/calibrate.h"
 #include "nacre/plan/explain.h"
@@ -23,9 +24,9 @@ std::string what_runs(const Summary& s) {
   const VertexModel& model = s.planned->model();
   const RunConfig& c = model.config();
   const Dataset& d = model.dataset();
-  std::string text =
-      fmt::format("{} on {}: {} of {}, {}, {}", strong(c.model.model), strong(d.name), counted(c.model.layers, "layer"),
-                  c.model.hidden, counted(d.num_nodes(), "node"), counted(d.graph.num_edges(), "edge"));
+  std::string text = fmt::format("{} on {}: {} of {}, {}, {}", strong(c.model.model), strong(printable(d.name)),
+                                 counted(c.model.layers, "layer"), c.model.hidden, counted(d.num_nodes(), "node"),
+                                 counted(d.graph.num_edges(), "edge"));
   const int64_t steps = model.steps_per_epoch();
   return text +
          (s.planned->batches() == nullptr

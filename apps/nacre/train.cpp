@@ -13,6 +13,7 @@
 #include "nacre/base/machine.h"
 #include "nacre/base/names.h"
 #include "nacre/base/pending_file.h"
+#include "nacre/base/printable.h"
 #include "nacre/base/terminal.h"
 #include "nacre/base/trace.h"
 #include "nacre/base/warnings.h"
@@ -126,7 +127,7 @@ void say_result(VertexModel& session, const TrainResult& r, const TrainCommand& 
                                  human_bytes(device_peak(session))));
   }
   say_line(c.json, account.closing_line());
-  if (!folder.empty()) say_line(c.json, "run folder: " + folder);
+  if (!folder.empty()) say_line(c.json, "run folder: " + printable(folder));
 }
 
 void train_vertices(TrainCommand& c, Dataset dataset, MemoryAccount& account) {
@@ -151,6 +152,7 @@ void train_vertices(TrainCommand& c, Dataset dataset, MemoryAccount& account) {
   }
   say_result(session, result, c, account);
   if (c.json) fmt::print("{}\n", result_json(session, result, c.trainer.run_folder, account));
+  if (result.interrupted) throw Interrupted{result.signal};
 }
 
 void run(TrainCommand& c, const Command& command) {
@@ -168,16 +170,19 @@ void run(TrainCommand& c, const Command& command) {
   refuse_idle(command, situation);
   // Told before hours of training, not after.
   for (const std::string& file : {c.trace, c.trainer.metrics_file}) {
-    if (!file.empty()) const PendingFile probe(file);
+    if (!file.empty()) PendingFile::check(file);
   }
   if (!c.trace.empty()) trace_start();
+  c.config.folder = std::filesystem::current_path().string();
   MemoryAccount account(c.config, true);
   Dataset dataset = open_data(c.config);
   refuse_idle(command, with_data(situation, dataset));
   if (!is_recommendation(dataset)) return train_vertices(c, std::move(dataset), account);
   c.recommend.batch_size = c.config.batch_size;
-  train_recommender(std::move(dataset), {c.config, c.recommend, c.trainer, c.no_checkpoint, c.json}, account);
+  const TrainResult result =
+      train_recommender(std::move(dataset), {c.config, c.recommend, c.trainer, c.no_checkpoint, c.json}, account);
   if (!c.trace.empty()) trace_write(c.trace);
+  if (result.interrupted) throw Interrupted{result.signal};
 }
 
 }  // namespace
@@ -199,8 +204,10 @@ void add_train(Command app) {
                   "run folder: checkpoints, metrics, final weights; default: a fresh one under runs/")
       .group("Output");
   command
-      .add_flag("--resume", c->trainer.resume,
-                "continue from the newest checkpoint in --checkpoint, or start afresh when there is none")
+      .add_flag(
+          "--resume", c->trainer.resume,
+          "--resume RUN: continue that run from its newest checkpoint, with its own settings; alone: continue the\n"
+          "one in --checkpoint with the settings given, or start afresh when there is none")
       .group("Output");
   command.add_option("--checkpoint-every", c->trainer.checkpoint_every, "epochs between checkpoints; default: by time")
       .group("Output");

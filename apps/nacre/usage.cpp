@@ -5,6 +5,7 @@
 
 #include "config_file.h"
 #include "nacre/base/error.h"
+#include "resume.h"
 #include "spelling.h"
 
 namespace nacre::cli {
@@ -103,6 +104,7 @@ std::vector<std::string> understood(CLI::App& app, std::vector<std::string> argu
   const Typed typed = find_command(app, arguments);
   check_words(typed, arguments);
   arguments = spelled_our_way(std::move(arguments));
+  if (typed.command->get_name() == "train") arguments = with_resumed_run(arguments);
   const FileSettings settings = settings_of_files(*typed.command, arguments);
   arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(typed.words), settings.words.begin(),
                    settings.words.end());

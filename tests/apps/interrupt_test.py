@@ -29,7 +29,7 @@ class Interrupted(cli.CliTest):
         self.assertEqual([m["epoch"] for m in got], [m["epoch"] for m in want])
         for a, b in zip(got, want):
             for key in ("loss", "lr", "train", "val", "test"):
-                self.assertEqual(a[key], b[key], f"{key} of epoch {a['epoch']}")
+                self.assertEqual(a.get(key), b.get(key), f"{key} of epoch {a['epoch']}")
         self.assertFalse([name for name in self.files() if "tmp" in name], "nothing temporary stays behind")
 
     def unfinished(self, run):
@@ -87,7 +87,7 @@ class Interrupted(cli.CliTest):
         common = ("train", *TWIN, *CASES["gcn-adam"], "--epochs", 3000, "--eval-every", 1000, "--json")
         short = ("train", *TWIN, *CASES["gcn-adam"], "--epochs", 60, "--select", "last", "--json")
         self.ok(*short, "--checkpoint", "alone")
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             run = f"run{int(number)}"
             process = self.start(*common, "--checkpoint", run)
             patience = time.monotonic() + 60
@@ -97,9 +97,9 @@ class Interrupted(cli.CliTest):
                 self.assertLess(time.monotonic(), patience)
                 time.sleep(0.01)
             process.send_signal(number)
-            self.assertEqual(process.wait(timeout=60), 0)
+            self.assertEqual(process.wait(timeout=60), 128 + number)
             stderr = self.read("stderr.txt").decode()
-            self.assertIn(f"--checkpoint {run} --resume", stderr)
+            self.assertIn(f"nacre train --resume {run}", stderr)
             j = json.loads(self.read("stdout.txt").decode().strip().splitlines()[-1])
             self.assertIs(j["interrupted"], True)
             self.assertLess(j["epochs"], 1000)
@@ -108,6 +108,11 @@ class Interrupted(cli.CliTest):
             self.assertTrue((self.dir / run / f"epoch-{j['epochs']:06}" / "state.json").exists())
             self.assertFalse((self.dir / run / "model.safetensors").exists(), "the run is not finished")
             self.assertEqual(len(self.metrics(run)), j["epochs"])
+            # Nothing was evaluated: the weights are the last ones.
+            for folder in (run, f"{run}/epoch-{j['epochs']:06}"):
+                evaluated = self.ok("eval", "--checkpoint", folder)
+                self.assertIn(f"weights after epoch {j['epochs']}", evaluated.err)
+                self.ok("predict", "--checkpoint", folder, "-o", "out.csv")
 
     def test_stopped_and_resumed(self):
         common = ("train", *TWIN, *CASES["gat-adamw"], "--epochs", 60)
@@ -119,10 +124,64 @@ class Interrupted(cli.CliTest):
             process.send_signal(signal.SIGTERM)
             # Before training begins there is nothing to save, and the signal ends the program as usual.
             code = process.wait(timeout=60)
-            self.assertIn(code, (0, -signal.SIGTERM), self.read("stderr.txt").decode())
+            self.assertIn(code, (0, -signal.SIGTERM, 128 + signal.SIGTERM), self.read("stderr.txt").decode())
             if (self.dir / "run" / "model.safetensors").exists():
                 break
         self.same_as_alone("run")
+
+    def interrupt(self, number, *arguments):
+        """Starts a run, stops it after its first epochs and returns its run folder's metrics."""
+        process = self.start(*arguments, "--checkpoint", "run")
+        metrics = self.dir / "run/metrics.jsonl"
+        patience = time.monotonic() + 60
+        while not (metrics.exists() and len(metrics.read_bytes().splitlines()) >= 3):
+            self.assertIsNone(process.poll(), self.read("stderr.txt").decode())
+            self.assertLess(time.monotonic(), patience)
+            time.sleep(0.01)
+        process.send_signal(number)
+        self.assertEqual(process.wait(timeout=60), 128 + number, self.read("stderr.txt").decode())
+        return self.metrics("run")
+
+    def test_best_weights_of_an_interrupted_run(self):
+        lines = self.interrupt(signal.SIGINT, "train", *TWIN, *CASES["gcn-adam"], "--epochs", 100000)
+        best = max(line["val"] for line in lines)
+        first = next(line for line in lines if line["val"] == best)
+        for folder in ("run", f"run/epoch-{len(lines):06}"):
+            result = self.ok("eval", "--checkpoint", folder, "--json")
+            self.assertIn(f"best weights so far, of epoch {first['epoch']}", result.err)
+            self.assertAlmostEqual(result.last_json()["val_acc"], best, places=5)
+            self.assertAlmostEqual(result.last_json()["test_acc"], first["test"], places=5)
+        self.ok("predict", "--checkpoint", "run", "-o", "p.csv")
+
+    def test_resume_needs_nothing_but_the_folder(self):
+        common = ("train", *TWIN, *CASES["sage-cosine"], "--seed", 7, "--eval-every", 2)
+        self.ok(*common, "--epochs", 40, "--checkpoint", "alone")
+        self.ok(*common, "--epochs", 40, "--checkpoint", "run", "--checkpoint-every", 10, "--keep", 9)
+        for name in ("epoch-000020", "epoch-000030", "epoch-000040"):
+            cli.shutil.rmtree(self.dir / "run" / name)
+        (self.dir / "elsewhere").mkdir()
+        result = self.ok("train", "--resume", "run")
+        self.assertIn("resuming after epoch 10", result.err)
+        self.same_as_alone("run")
+        # What does not change the result may be said, the rest is refused.
+        self.ok("train", "--resume", "run", "--threads", 1)
+        self.refused("train", "--resume", "run", "--seed", 8, says="training.seed is 7 there and 8 here")
+        self.refused("train", "--resume", "run", "--lr", 0.5, says="training.lr")
+        self.refused("train", "--resume", "absent", says="absent")
+
+    def test_resume_of_mini_batches_and_from_another_folder(self):
+        self.ok("data", "make", "twin:cora@0.3", "cora.nacre")
+        options = ("--data", "cora.nacre", "--model", "sage", "--hidden", 8, "--mode", "minibatch", "--batch-size", 64,
+                   "--fanout", "4,3", "--select", "last")
+        self.ok("train", *options, "--epochs", 6, "--checkpoint", "alone")
+        self.ok("train", *options, "--epochs", 3, "--checkpoint", "run")
+        (self.dir / "elsewhere").mkdir()
+        folder, self.dir = self.dir, self.dir / "elsewhere"
+        self.ok("train", "--resume", "../run", "--epochs", 6)
+        self.ok("eval", "--checkpoint", "../run")
+        self.refused("eval", "--checkpoint", "../run", "--data", "cora.nacre", says="cora.nacre")
+        self.dir = folder
+        self.assertEqual([m["loss"] for m in self.metrics("run")], [m["loss"] for m in self.metrics("alone")])
 
     def test_damaged_checkpoints_are_survived(self):
         common = ("train", *TWIN, *CASES["sage-sgd"], "--epochs", 12, "--checkpoint-every", 1, "--keep", 3)

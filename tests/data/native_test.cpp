@@ -4,9 +4,12 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "data/fixtures.h"
+#include "nacre/base/pending_file.h"
 #include "nacre/data/checksum.h"
+#include "nacre/data/mapped_file.h"
 #include "nacre/data/native_floats.h"
 #include "nacre/data/native_layout.h"
 
@@ -279,6 +282,33 @@ TEST(Checksum, NoticesEveryWordAndTheLength) {
   for (int64_t n = 0; n < 300; ++n) {
     EXPECT_NE(checksum64(std::string(n, '\0').data(), n), checksum64(std::string(n + 1, '\0').data(), n + 1));
   }
+}
+
+TEST(Native, ClassesWithoutLabelsAreDamage) {
+  const TempDir dir;
+  Dataset d = sample(false, false);
+  ASSERT_GT(d.num_classes, 0);
+  d.labels = {};
+  write_native(d, dir.path("a.nacre"));
+  EXPECT_USER_ERROR(verify_native(MappedFile::open(dir.path("a.nacre"))), "classes, but has no labels");
+  EXPECT_USER_ERROR(read_native(dir.path("a.nacre"), false), "classes, but has no labels");
+}
+
+// Another program makes the file shorter while we read it: the system sends SIGBUS.
+TEST(MappedFileDeathTest, SaysSoWhenAFileIsCutShortWhileItIsRead) {
+  const TempDir dir;
+  const std::string path = dir.path("cut.nacre");
+  const auto read_after_the_cut = [&] {
+    guard_mapped_files();
+    write_file(path, std::string(1 << 16, 'x'));
+    const auto file = MappedFile::open(path);
+    const PendingFile half(dir.path("half"));
+    std::filesystem::resize_file(path, 0);
+    volatile auto byte = file->bytes()[1 << 15];
+    (void)byte;
+  };
+  EXPECT_EXIT(read_after_the_cut(), testing::ExitedWithCode(1), "cut.nacre: was cut short by another program");
+  EXPECT_EQ(dir.files().size(), 1U) << "nothing is left of what was being written";
 }
 
 }  // namespace

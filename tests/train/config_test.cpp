@@ -56,6 +56,22 @@ TEST(Config, DataNamedByTheUserWin) {
   EXPECT_EQ(c.model.hidden, 48);
 }
 
+TEST(Config, DataAreLookedForWhereTheRunWasStarted) {
+  const TempDir dir;
+  dir.write("graph.npz", "x");
+  RunConfig c;
+  c.data = "graph.npz";
+  c.load.labels_file = "absent.txt";
+  c.folder = dir.path("");
+  RunConfig back;
+  apply_config_json(config_json(c), "test", back);
+  EXPECT_EQ(back.data, dir.path("graph.npz"));
+  EXPECT_EQ(back.load.labels_file, "absent.txt") << "what is nowhere keeps its name for the message";
+  RunConfig elsewhere = c;
+  elsewhere.folder = "elsewhere";
+  EXPECT_EQ(result_settings_json(c), result_settings_json(elsewhere)) << "where the data lie decides nothing";
+}
+
 TEST(Config, DamagedJsonIsAUserError) {
   for (const char* text :
        {"", "{", "[]", "7", "{}", R"({"model":{},"data":{}})", R"({"model":7,"data":{},"training":{}})",

@@ -28,6 +28,25 @@ int64_t item(const std::vector<MemoryItem>& items, const std::string& what) {
   return -1;
 }
 
+// As a file may claim that another program wrote.
+TEST(Session, ClassesWithoutLabelsAreRefused) {
+  Dataset data = small_data();
+  data.labels = {};
+  EXPECT_USER_ERROR(Session(data, small_run("gcn")), "has no labels");
+  RunConfig batches = small_run("sage");
+  batches.mode = "minibatch";
+  EXPECT_USER_ERROR(make_session(data, batches, {}), "has no labels");
+  // Nothing to be scored, but something to be predicted.
+  for (const char* mode : {"full", "minibatch"}) {
+    RunConfig config = small_run("sage");
+    config.mode = mode;
+    config.model.out_dim = 3;
+    const auto session = make_session(data, config, {.training = false});
+    session->start();
+    EXPECT_TRUE(std::isfinite(session->predict()[0])) << mode;
+  }
+}
+
 TEST(Session, BillIsTheSumOfItsPartsAndMatchesTheData) {
   Session session(small_data(), small_run("gcn"));
   const auto items = session.memory();

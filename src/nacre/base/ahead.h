@@ -65,12 +65,16 @@ class Ahead {
     bool ready = false;
   };
 
-  // All that could fail for want of memory is done here, by the caller, so that a task always comes to its end.
+  // All that could fail for want of memory is done here, by the caller, so that a task always comes to its end. As many
+  // are posted as threads can be found for.
   void post_up_to(int64_t end) {
-    for (; posted_ < std::min(end, end_); ++posted_) {
+    for (; posted_ < std::min(end, end_) && posted_ >= next_; ++posted_) {
       const std::lock_guard lock(mutex_);
       Made& made = made_[posted_];
-      tasks_.post([this, &made, index = posted_] { run(index, made); });
+      if (!tasks_.post([this, &made, index = posted_] { run(index, made); })) {
+        made_.erase(posted_);
+        return;
+      }
       ++open_;
     }
   }

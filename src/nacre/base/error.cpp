@@ -1,6 +1,9 @@
 #include "nacre/base/error.h"
 
+#include <algorithm>
 #include <cstring>
+
+#include "nacre/base/printable.h"
 
 namespace nacre {
 namespace {
@@ -8,10 +11,10 @@ namespace {
 std::string one_line(const std::string& where, const std::string& what, const std::string& remedy) {
   std::string text = where.empty() ? what : where + ": " + what;
   if (!remedy.empty()) text += " (" + remedy + ")";
-  for (char& c : text) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
-  return text;
+  // A remedy may be written in several lines; a name must not be.
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return printable(text);
 }
 
 }  // namespace

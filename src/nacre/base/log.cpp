@@ -13,6 +13,8 @@
 #include "nacre/base/terminal.h"
 #include "nacre/base/warnings.h"
 
+#include "nacre/base/printable.h"
+
 namespace nacre {
 namespace {
 
@@ -30,11 +32,23 @@ LastLine& last_line() {
   return line;
 }
 
+// Names in a line must not control the terminal; the styles that this program itself gives to words may.
+std::string shown(const std::string& line) {
+  std::string text = printable(line, /*lines=*/true);
+  if (!is_terminal(Stream::err)) return text;
+  for (const std::string style : {"[0m", "[1m", "[31m", "[33m"}) {
+    const std::string escaped = "\\x1b" + style;
+    for (size_t at = text.find(escaped); at != std::string::npos; at = text.find(escaped, at))
+      text.replace(at, escaped.size(), "\033" + style);
+  }
+  return text;
+}
+
 // Lines that come while progress is shown take its place; the next progress appears below them.
 void put(const std::string& line) {
   LastLine& last = last_line();
   const std::lock_guard lock(last.mutex);
-  std::fprintf(stderr, "%s%s\n", last.open ? "\r\033[K" : "", line.c_str());
+  std::fprintf(stderr, "%s%s\n", last.open ? "\r\033[K" : "", shown(line).c_str());
   std::fflush(stderr);
   last.open = false;
 }

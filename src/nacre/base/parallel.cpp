@@ -1,21 +1,65 @@
 #include "nacre/base/parallel.h"
 
+#include <fmt/format.h>
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 #include "nacre/base/error.h"
+#include "nacre/base/log.h"
 #include "nacre/base/machine.h"
 
 namespace nacre {
 namespace {
 
-std::unique_ptr<tbb::task_arena>& arena() {
-  static std::unique_ptr<tbb::task_arena> instance = std::make_unique<tbb::task_arena>(usable_cpus());
-  return instance;
+// How many threads, the caller's among them, the system lets this process have: at most `wanted`. oneTBB cannot go on
+// when it is refused one, so threads are started here first, all at once.
+int startable_threads(int wanted) {
+  std::vector<std::thread> others;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool over = false;
+  const auto end_all = [&] {
+    {
+      const std::lock_guard lock(mutex);
+      over = true;
+    }
+    changed.notify_all();
+    for (std::thread& thread : others) thread.join();
+  };
+  try {
+    others.reserve(static_cast<size_t>(wanted));
+    while (static_cast<int>(others.size()) + 1 < wanted) {
+      others.emplace_back([&] {
+        std::unique_lock lock(mutex);
+        changed.wait(lock, [&] { return over; });
+      });
+    }
+  } catch (const std::system_error&) {
+    log_warning(fmt::format("the system lets this program have {} of {} threads", others.size() + 1, wanted));
+  } catch (...) {
+    end_all();
+    throw;
+  }
+  end_all();
+  return static_cast<int>(others.size()) + 1;
+}
+
+std::unique_ptr<tbb::task_arena> g_arena;
+std::once_flag g_arena_chosen;
+
+// All processors this process may use, unless set_num_threads() was called before.
+tbb::task_arena& arena() {
+  std::call_once(g_arena_chosen, [] { g_arena = std::make_unique<tbb::task_arena>(startable_threads(usable_cpus())); });
+  return *g_arena;
 }
 
 // Without this oneTBB never starts more workers than the machine has cores, and arenas of loops and of background tasks
@@ -29,12 +73,14 @@ std::unique_ptr<tbb::global_control>& worker_limit() {
 
 void set_num_threads(int threads) {
   NACRE_CHECK(threads >= 1, "thread count must be positive");
+  threads = startable_threads(threads);
   worker_limit() =
       std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, static_cast<size_t>(threads));
-  arena() = std::make_unique<tbb::task_arena>(threads);
+  std::call_once(g_arena_chosen, [] {});
+  g_arena = std::make_unique<tbb::task_arena>(threads);
 }
 
-int num_threads() { return arena()->max_concurrency(); }
+int num_threads() { return arena().max_concurrency(); }
 
 int thread_index() { return std::max(0, tbb::this_task_arena::current_thread_index()); }
 
@@ -48,7 +94,7 @@ void parallel_for(int64_t n, int64_t chunk, FunctionRef<void(int64_t, int64_t)> 
 void parallel_tasks(int64_t n, FunctionRef<void(int64_t)> body) {
   if (n <= 0) return;
   // A loop of one task, or on one thread, needs no scheduler; it still enters the arena so thread_index() is in range.
-  arena()->execute([&] {
+  arena().execute([&] {
     if (n == 1 || num_threads() == 1) {
       for (int64_t i = 0; i < n; ++i) body(i);
       return;

@@ -1,9 +1,11 @@
 #include "nacre/base/tasks.h"
 
 #include <tbb/task_arena.h>
-#include <tbb/task_group.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <list>
+#include <mutex>
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
@@ -11,32 +13,74 @@
 
 namespace nacre {
 
-struct BackgroundTasks::Impl {
-  explicit Impl(int threads)
-      : workers(threads), arena(std::max(1, threads), /*reserved_for_masters=*/0, tbb::task_arena::priority::low) {}
+// The arena is only told that there is something to do; what, lies here. So a task whose thread could not be started
+// can be taken back.
+struct BackgroundTasks::Queue {
+  std::mutex mutex;
+  std::condition_variable idle;
+  std::list<std::function<void()>> tasks;
+  int running = 0;
+  bool refused = false;  // the system starts no thread
 
-  int workers;
-  tbb::task_arena arena;
-  tbb::task_group group;
+  // On a worker's thread. A task that throws ends the program with its message.
+  void run_one() noexcept {
+    std::unique_lock lock(mutex);
+    if (tasks.empty()) return;
+    std::list<std::function<void()>> mine;
+    mine.splice(mine.begin(), tasks, tasks.begin());
+    ++running;
+    lock.unlock();
+    mine.front()();
+    mine.clear();
+    lock.lock();
+    --running;
+    idle.notify_all();
+  }
 };
 
-BackgroundTasks::BackgroundTasks() : impl_(std::make_unique<Impl>(num_threads() - 1)) {}
+struct BackgroundTasks::Arena {
+  explicit Arena(int threads)
+      : workers(threads), arena(std::max(1, threads), /*reserved_for_masters=*/0, tbb::task_arena::priority::low) {}
+  int workers;
+  tbb::task_arena arena;
+};
+
+BackgroundTasks::BackgroundTasks()
+    : queue_(std::make_shared<Queue>()), arena_(std::make_unique<Arena>(num_threads() - 1)) {}
 
 BackgroundTasks::~BackgroundTasks() {
-  if (impl_->workers == 0) return;
-  try {
-    impl_->arena.execute([this] { impl_->group.wait(); });
-  } catch (const std::exception& error) {
-    // Tasks hand their errors to whoever waits for their results; here nobody does any more.
-    log_warning(std::string("a background task failed: ") + error.what());
-  }
+  std::unique_lock lock(queue_->mutex);
+  queue_->idle.wait(lock, [this] { return queue_->tasks.empty() && queue_->running == 0; });
 }
 
-int BackgroundTasks::workers() const { return impl_->workers; }
+int BackgroundTasks::workers() const {
+  const std::lock_guard lock(queue_->mutex);
+  return queue_->refused ? 0 : arena_->workers;
+}
 
-void BackgroundTasks::post(std::function<void()> task) {
-  NACRE_CHECK(impl_->workers > 0, "there is no thread for background tasks");
-  impl_->arena.enqueue(impl_->group.defer(std::move(task)));
+bool BackgroundTasks::post(std::function<void()> task) {
+  NACRE_CHECK(arena_->workers > 0, "there is no thread for background tasks");
+  std::list<std::function<void()>> mine;
+  mine.push_back(std::move(task));
+  const auto at = mine.begin();
+  const std::function<void()>* const place = &*at;
+  {
+    const std::lock_guard lock(queue_->mutex);
+    if (queue_->refused) return false;
+    queue_->tasks.splice(queue_->tasks.end(), mine);
+  }
+  try {
+    arena_->arena.enqueue([queue = queue_] { queue->run_one(); });
+    return true;
+  } catch (const std::exception& error) {
+    const std::lock_guard lock(queue_->mutex);
+    const auto& tasks = queue_->tasks;
+    const bool waits = std::any_of(tasks.begin(), tasks.end(), [&](const auto& t) { return &t == place; });
+    if (waits) mine.splice(mine.begin(), queue_->tasks, at);
+    if (!queue_->refused) log_warning(std::string("going on without background threads: ") + error.what());
+    queue_->refused = true;
+    return !waits;
+  }
 }
 
 }  // namespace nacre

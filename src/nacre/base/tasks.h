@@ -16,15 +16,18 @@ class BackgroundTasks {
   BackgroundTasks(const BackgroundTasks&) = delete;
   BackgroundTasks& operator=(const BackgroundTasks&) = delete;
 
-  // Threads there are besides the caller's; with none, nothing may be posted.
+  // Threads there are besides the caller's; with none, nothing may be posted. None from the moment that the system
+  // refused to start one.
   int workers() const;
   // Runs `task`, which must not throw, on another thread some time later. Loops come first: a thread goes back to them
-  // between two tasks.
-  void post(std::function<void()> task);
+  // between two tasks. False when no thread could be started: then the task will not run.
+  bool post(std::function<void()> task);
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  struct Queue;
+  struct Arena;
+  std::shared_ptr<Queue> queue_;  // threads that are late may still look into it
+  std::unique_ptr<Arena> arena_;
 };
 
 }  // namespace nacre

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nacre/base/error.h"
+#include "nacre/base/json_text.h"
 #include "nacre/cost/profile.h"
 
 namespace nacre {
@@ -20,15 +21,7 @@ using nlohmann::json;
 constexpr const char* kFormat = "nacre-profile";
 
 json parse_object(const std::string& text, const std::string& where) {
-  json object;
-  try {
-    object = json::parse(text);
-  } catch (const json::exception& error) {
-    // "[json.exception.parse_error.101] parse error at line 3, column 7: …"
-    const std::string what = error.what();
-    const size_t start = what.find("] ");
-    throw UserError(where, "is not valid JSON: " + (start == std::string::npos ? what : what.substr(start + 2)));
-  }
+  json object = parse_json<json>(text, where);
   if (!object.is_object()) throw UserError(where, "is not a JSON object");
   return object;
 }
@@ -116,7 +109,7 @@ std::string profile_json(const DeviceProfile& profile) {
                   {"near_gather_bytes", profile.near_gather_bytes},
                   {"far_gather_bytes", profile.far_gather_bytes},
                   {"launch_seconds", profile.launch_seconds},
-                  {"model", json::parse(profile.model.json())}});
+                  {"model", parse_json<json>(profile.model.json(), "cost model")}});
 }
 
 DeviceProfile parse_profile(const std::string& json, const std::string& where) {

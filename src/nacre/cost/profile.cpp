@@ -107,7 +107,10 @@ std::optional<DeviceProfile> load_profile(const std::string& machine, const std:
 void save_profile(const DeviceProfile& profile) {
   try {
     const std::string folder = cache_folder();
-    if (folder.empty()) throw UserError("cache folder", "is not known", "set NACRE_CACHE");
+    if (folder.empty()) {
+      log_verbose("device profile not kept: none of NACRE_CACHE, XDG_CACHE_HOME and HOME is set");
+      return;
+    }
     const std::string path = profile_path(folder, profile.machine);
     const std::string text = profile_json(profile);
     parse_profile(text, path);  // what cannot be read back must not replace what can

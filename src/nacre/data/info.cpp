@@ -9,6 +9,7 @@
 
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
+#include "nacre/base/printable.h"
 #include "nacre/base/warnings.h"
 #include "nacre/graph/stats.h"
 
@@ -114,14 +115,15 @@ std::string memory_text(const Dataset& data) {
 }
 
 std::string relation_text(const Dataset& data, const Relation& r) {
-  return fmt::format("{} -{}-> {}", data.node_types[r.src_type], r.name, data.node_types[r.dst_type]);
+  return fmt::format("{} -{}-> {}", printable(data.node_types[r.src_type]), printable(r.name),
+                     printable(data.node_types[r.dst_type]));
 }
 
 std::string kinds_text(const Dataset& data) {
   std::string text;
   for (size_t k = 0; k < data.node_types.size(); ++k) {
     const bool features = k < data.type_features.size() && data.type_features[k].defined();
-    text += fmt::format("{:<12}{}: {} vertices{}\n", k == 0 ? "kinds" : "", data.node_types[k],
+    text += fmt::format("{:<12}{}: {} vertices{}\n", k == 0 ? "kinds" : "", printable(data.node_types[k]),
                         human_count(data.node_offsets[k + 1] - data.node_offsets[k]),
                         features ? fmt::format(", {} features", human_count(data.type_features[k].shape()[1])) : "");
   }
@@ -163,7 +165,7 @@ nlohmann::json degree_json(const DegreeStats& d) {
 
 std::string describe(const Dataset& data) {
   const Info info = inspect(data);
-  std::string text = fmt::format("{:<12}{}\n", "name", data.name) + graph_text(data, info.graph);
+  std::string text = fmt::format("{:<12}{}\n", "name", printable(data.name)) + graph_text(data, info.graph);
   if (data.features.defined()) {
     text += fmt::format("{:<12}{} per vertex, f32, {:.1f} % zeros\n", "features", human_count(data.num_features()),
                         100 * info.zero_share);
@@ -179,7 +181,8 @@ std::string describe(const Dataset& data) {
   const std::string mark = kWarningNote;
   for (const std::string& note : data.notes) {
     const bool warning = note.starts_with(mark);
-    text += fmt::format("{:<12}{}\n", warning ? "warning" : "note", warning ? note.substr(mark.size()) : note);
+    text +=
+        fmt::format("{:<12}{}\n", warning ? "warning" : "note", printable(warning ? note.substr(mark.size()) : note));
   }
   return text;
 }

@@ -1,16 +1,23 @@
 #include "nacre/data/mapped_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
 #include "nacre/base/error.h"
+#include "nacre/base/pending_file.h"
+#include "nacre/base/printable.h"
 #include "nacre/tensor/array.h"
 
 namespace nacre {
@@ -23,13 +30,61 @@ struct Descriptor {
   }
 };
 
+// The files that are mapped now, for a signal handler to read. Those that find no place are not guarded.
+struct MappedRange {
+  std::atomic<const char*> begin{nullptr};  // null: nothing here
+  std::atomic<size_t> bytes{0};
+  std::array<char, 512> message{};  // what is said when this file is cut short
+};
+std::array<MappedRange, 512> g_ranges;
+std::mutex g_ranges_mutex;  // of those who change them
+
+void list_range(const void* begin, size_t bytes, const std::string& path) {
+  const std::lock_guard lock(g_ranges_mutex);
+  for (MappedRange& range : g_ranges) {
+    if (range.begin.load() != nullptr) continue;
+    const auto said =
+        fmt::format_to_n(range.message.data(), range.message.size() - 1,
+                         "nacre: {}: was cut short by another program while it was read\n", printable(path));
+    *said.out = '\0';
+    range.bytes = bytes;
+    range.begin = static_cast<const char*>(begin);
+    return;
+  }
+}
+
+void unlist_range(const void* begin) {
+  const std::lock_guard lock(g_ranges_mutex);
+  for (MappedRange& range : g_ranges) {
+    if (range.begin.load() == begin) range.begin = nullptr;
+  }
+}
+
+extern "C" void on_bus_error(int signal, siginfo_t* info, void* /*context*/) {
+  const auto* at = static_cast<const char*>(info->si_addr);
+  for (const MappedRange& range : g_ranges) {
+    const char* begin = range.begin.load();
+    if (begin == nullptr || at < begin || at >= begin + range.bytes.load()) continue;
+    const char* message = range.message.data();
+    if (write(STDERR_FILENO, message, std::strlen(message)) < 0) _exit(1);
+    remove_pending_files();
+    _exit(1);
+  }
+  // Nobody's file: what the system does without a handler.
+  std::signal(signal, SIG_DFL);
+}
+
 std::shared_ptr<void> map(const Descriptor& file, int64_t size, const std::string& path) {
   if (size == 0) return nullptr;
   const auto bytes = static_cast<size_t>(size);
   // NORESERVE: a private writable mapping larger than memory must not be refused; it is only ever read in practice.
   void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.fd, 0);
   if (p == MAP_FAILED) throw RuntimeError(path, std::string("cannot map the file: ") + std::strerror(errno));
-  return {p, [bytes](void* q) { munmap(q, bytes); }};
+  list_range(p, bytes, path);
+  return {p, [bytes](void* q) {
+            unlist_range(q);
+            munmap(q, bytes);
+          }};
 }
 
 }  // namespace
@@ -60,6 +115,13 @@ std::shared_ptr<const MappedFile> MappedFile::from_bytes(std::span<const std::by
   std::shared_ptr<void> copy = allocate_bytes(size);
   if (size > 0) std::memcpy(copy.get(), bytes.data(), bytes.size());
   return std::shared_ptr<const MappedFile>(new MappedFile(std::move(name), std::move(copy), size));
+}
+
+void guard_mapped_files() {
+  struct sigaction action {};
+  action.sa_sigaction = on_bus_error;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGBUS, &action, nullptr);
 }
 
 bool MappedFile::starts_with(std::string_view magic) const {

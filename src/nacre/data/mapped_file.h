@@ -39,4 +39,8 @@ class MappedFile {
   int64_t size_ = 0;
 };
 
+// From now on a file that another program cuts short while it is mapped ends this program with a message that names the
+// file, and with status 1. Without it the system ends the program without a word (SIGBUS).
+void guard_mapped_files();
+
 }  // namespace nacre

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nacre/base/error.h"
+#include "nacre/base/json_text.h"
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
 #include "nacre/data/checksum.h"
@@ -232,7 +233,7 @@ void read_kinds(const Reader& reader, Dataset& data) {
   const std::string text = reader.text("kinds", false);
   if (text.empty()) return;
   try {
-    const nlohmann::json kinds = nlohmann::json::parse(text);
+    const nlohmann::json kinds = parse_json_or_discard<nlohmann::json>(text);
     data.node_types = kinds.at("types").get<std::vector<std::string>>();
     data.node_offsets = kinds.at("offsets").get<std::vector<int64_t>>();
     for (const nlohmann::json& r : kinds.at("relations")) {

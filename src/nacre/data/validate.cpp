@@ -106,6 +106,8 @@ class Validator {
   }
 
   void check_labels() const {
+    if (d_.num_classes > 0 && nodes_ > 0 && d_.labels.empty() && !d_.multilabel())
+      fail("speaks of " + human_count(d_.num_classes) + " classes, but has no labels");
     const int32_t* labels = d_.labels.data();
     const int64_t at =
         first_bad(d_.labels.size(), [&](int64_t i) { return labels[i] < -1 || labels[i] >= d_.num_classes; });

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nacre/base/error.h"
+#include "nacre/base/json_text.h"
 #include "nacre/base/log.h"
 #include "nacre/plan/plan.h"
 
@@ -117,7 +118,7 @@ PlanOptions options_of(const json& j, const std::string& where) {
 std::string options_json(const PlanOptions& options) { return options_object(options).dump(); }
 
 PlanOptions parse_options(const std::string& text, const std::string& where) {
-  const json j = json::parse(text, nullptr, false);
+  const json j = parse_json_or_discard<json>(text);
   if (!j.is_object()) throw UserError(where, "has damaged options");
   return options_of(j, where);
 }
@@ -144,7 +145,7 @@ std::string plan_json(const Plan& plan) {
 }
 
 Plan load_plan(const std::string& text, const std::string& where, const Dfg& dfg, const Blocks& blocks) {
-  const json file = json::parse(text, nullptr, false);
+  const json file = parse_json_or_discard<json>(text);
   if (file.is_discarded() || !file.is_object() || file.value("format", json()) != "nacre-plan") {
     throw UserError(where, "is not a plan file", "write one with nacre plan --output FILE");
   }

@@ -68,8 +68,8 @@ void BatchJob::start(int64_t index, std::span<const NodeId> seeds, uint64_t epoc
 }
 
 void BatchJob::emit(Subtask task, std::vector<Subtask>& ready) {
-  ++pending_;
   ready.push_back(task);
+  ++pending_;
 }
 
 int BatchJob::hop_of(int64_t row) const {
@@ -246,6 +246,11 @@ void BatchJob::emit_lookups(std::vector<Subtask>& ready) {
 
 void BatchJob::fail(std::exception_ptr error) {
   --pending_;
+  if (!error_) error_ = std::move(error);
+}
+
+void BatchJob::fail_with(std::exception_ptr error, int64_t lost) {
+  pending_ -= static_cast<decltype(pending_)>(lost);
   if (!error_) error_ = std::move(error);
 }
 

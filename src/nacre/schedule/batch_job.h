@@ -54,6 +54,8 @@ class BatchJob {
   // A subtask that did not run because another one failed.
   void skipped() { --pending_; }
   void fail(std::exception_ptr error);
+  // After done(): `lost` of the subtasks it made ready will never run.
+  void fail_with(std::exception_ptr error, int64_t lost);
   bool failed() const { return error_ != nullptr; }
   // Nothing more is to be run.
   bool complete() const;

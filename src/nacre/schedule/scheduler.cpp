@@ -1,6 +1,7 @@
 #include "nacre/schedule/scheduler.h"
 
 #include <algorithm>
+#include <new>
 
 #include "nacre/base/error.h"
 
@@ -80,8 +81,18 @@ void Scheduler::start_up_to(int64_t end) {
   call_workers();
 }
 
+// Nothing stays in ready_ but what no memory was left for.
 void Scheduler::queue(BatchJob& job) {
-  for (const Subtask& task : ready_) queue_.insert({{job.turn(), urgency(task.kind)}, {&job, task}});
+  size_t queued = 0;
+  try {
+    for (; queued < ready_.size(); ++queued) {
+      const Subtask& task = ready_[queued];
+      queue_.insert({{job.turn(), urgency(task.kind)}, {&job, task}});
+    }
+  } catch (...) {
+    ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(queued));
+    throw;
+  }
   ready_.clear();
 }
 
@@ -92,7 +103,12 @@ void Scheduler::call_workers() {
           ? static_cast<int64_t>(queue_.size())
           : std::count_if(queue_.begin(), queue_.end(), [](const auto& e) { return !is_sampling(e.second.task.kind); });
   const auto wanted = std::min<int64_t>(tasks_.workers(), may_run);
-  for (; called_ < wanted; ++called_) tasks_.post([this] { work(); });
+  // Whoever waits for a batch works for it himself: a worker less is no failure.
+  try {
+    while (called_ < wanted && tasks_.post([this] { work(); })) ++called_;
+  } catch (const std::bad_alloc&) {
+    return;
+  }
 }
 
 // One subtask at a time, lest a thread is kept from the computation's loops.
@@ -124,6 +140,17 @@ Scheduler::Queue::iterator Scheduler::best_for(const BatchJob& job) {
   return std::find_if(at, queue_.end(), [](const auto& e) { return e.second.task.kind == Subtask::Kind::look_up; });
 }
 
+// Queues what can run now that `task` is done.
+void Scheduler::pass_on(BatchJob& job, const Subtask& task) {
+  try {
+    job.done(task, ready_);
+    queue(job);
+  } catch (...) {
+    job.fail_with(std::current_exception(), static_cast<int64_t>(ready_.size()));
+    ready_.clear();
+  }
+}
+
 // False: there was nothing to run.
 bool Scheduler::run_one(Lock& lock, Queue::iterator at) {
   if (at == queue_.end()) return false;
@@ -152,8 +179,7 @@ bool Scheduler::run_one(Lock& lock, Queue::iterator at) {
   } else if (error) {
     entry.job->fail(error);
   } else {
-    entry.job->done(entry.task, ready_);
-    queue(*entry.job);
+    pass_on(*entry.job, entry.task);
   }
   call_workers();
   changed_.notify_all();

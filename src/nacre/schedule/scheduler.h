@@ -47,6 +47,7 @@ class Scheduler {
   void queue(BatchJob& job);
   void call_workers();
   void work();
+  void pass_on(BatchJob& job, const Subtask& task);
   bool run_one(Lock& lock, Queue::iterator at);
   Queue::iterator best();
   Queue::iterator best_for(const BatchJob& job);

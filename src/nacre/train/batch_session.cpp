@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "nacre/base/error.h"
@@ -20,6 +21,7 @@ namespace nacre {
 namespace {
 
 constexpr int kTrialBatches = 5;
+constexpr int64_t kMostSeeds = std::numeric_limits<int32_t>::max();
 constexpr size_t kSpansKept = 64;  // far more steps than a device has waiting
 // Batches of no epoch: what plans are tried on.
 constexpr uint64_t kTrialEpoch = ~uint64_t{0};
@@ -29,6 +31,12 @@ Sampling sampling_of(const SampleOptions& o) {
   if (o.kind == SamplerKind::neighbor && all && o.type_fanout.empty()) return Sampling::blocks;
   return o.kind == SamplerKind::neighbor && !o.weighted && o.type_fanout.empty() ? Sampling::uniform
                                                                                  : Sampling::importance;
+}
+
+// How many times a model passes messages along edges: the blocks a batch needs.
+int message_steps(const ModelOptions& options) {
+  const Dfg dfg = build_model(options);
+  return dfg[dfg.find_output("logits")].type.space.layer;
 }
 
 bool is_saint(SamplerKind kind) { return kind != SamplerKind::neighbor && kind != SamplerKind::layer; }
@@ -83,9 +91,12 @@ BatchSession::~BatchSession() = default;
 
 void BatchSession::make_sampler() {
   SampleOptions& o = run_.config.sampling;
-  const int layers = run_.config.model.layers;
+  const int layers = message_steps(run_.config.model);
   o.seed = run_.config.seed;
-  o.layers = layers;
+  o.layers = std::max(1, layers);
+  if (run_.config.batch_size < 1 || run_.config.batch_size > kMostSeeds)
+    throw UserError("--batch-size", "must lie between 1 and " + human_count(kMostSeeds));
+  if (layers == 0 && !is_saint(o.kind)) return sample_no_neighbours();
   if (!is_saint(o.kind) && o.type_fanout.empty()) {
     if (o.fanout.empty()) o.fanout.assign(static_cast<size_t>(layers), o.kind == SamplerKind::layer ? 512 : 10);
     if (static_cast<int>(o.fanout.size()) != layers) {
@@ -93,13 +104,29 @@ void BatchSession::make_sampler() {
                       "give one number per layer, the one next to the seeds first");
     }
   }
-  if (run_.config.batch_size < 1) throw UserError("--batch-size", "must be at least 1");
   if (is_saint(o.kind) && o.budget == 0) o.budget = run_.config.batch_size;
   // How often GraphSAINT draws every node and edge is counted beforehand.
   if (is_saint(o.kind))
     require_room(run_.config, run_.dataset.graph.num_edges() * 2 + run_.dataset.num_nodes() * 14,
                  "what is drawn how often");
   sampler_ = std::make_unique<Sampler>(run_.dataset.graph, o);
+}
+
+// The model looks at nothing but the batch's own nodes: they are drawn from a graph without edges.
+void BatchSession::sample_no_neighbours() {
+  const SampleOptions& asked = run_.config.sampling;
+  if (!asked.fanout.empty() || !asked.type_fanout.empty()) {
+    throw UserError("--fanout", "has no effect on " + run_.config.model.model + ", which looks at no neighbours",
+                    "leave it out");
+  }
+  GraphArrays alone;
+  alone.num_src = alone.num_dst = run_.dataset.num_nodes();
+  alone.row_ptr = Array<int64_t>(std::vector<int64_t>(static_cast<size_t>(alone.num_dst) + 1, 0));
+  SampleOptions options;
+  options.fanout = {-1};
+  options.layers = 1;
+  options.seed = asked.seed;
+  sampler_ = std::make_unique<Sampler>(Graph::trusted(std::move(alone)), options);
 }
 
 std::vector<Sample> BatchSession::trial_batches(int count) const {

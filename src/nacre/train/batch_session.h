@@ -80,6 +80,7 @@ class BatchSession : public VertexModel {
 
  private:
   void make_sampler();
+  void sample_no_neighbours();
   void make_plans(const SessionNeeds& needs);
   Sample short_batch() const;
   void* parameter_place(const std::string& name);

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "nacre/base/error.h"
+#include "nacre/base/json_text.h"
 #include "nacre/base/log.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/base/philox.h"
@@ -57,6 +59,15 @@ std::string file_checksum(const std::string& path) {
 std::string text_checksum(const std::string& text) {
   return fmt::format("{:016x}", checksum64(text.data(), static_cast<int64_t>(text.size())));
 }
+
+// What has been renamed by then is no longer there to be removed.
+struct RemoveAtEnd {
+  const fs::path& folder;
+  ~RemoveAtEnd() {
+    std::error_code error;
+    fs::remove_all(folder, error);
+  }
+};
 
 struct EpochFolder {
   int64_t epoch = 0;
@@ -133,7 +144,7 @@ void clean(const std::string& folder, const TrainState& state, int keep) {
 // state.json as JSON, after checking it and the files beside it against their checksums.
 json read_state(const fs::path& path) {
   const std::string file = (path / "state.json").string();
-  json j = json::parse(read_file(file));
+  json j = parse_json<json>(read_file(file), file);
   const auto sum = j.at("checksum").get<std::string>();
   j.erase("checksum");
   if (text_checksum(j.dump()) != sum) throw UserError(file, "does not match its checksum");
@@ -176,7 +187,8 @@ TrainState parse_state(const json& j) {
 // "training.seed is 0 there and 1 here", the first few of the settings `here`; empty where only the data differ.
 std::string differences(const std::string& there, const std::string& here) {
   constexpr int kNamed = 3;
-  const json theirs = json::parse(there).flatten(), ours = json::parse(here).flatten();
+  const json theirs = parse_json<json>(there, "configuration").flatten(),
+             ours = parse_json<json>(here, "configuration").flatten();
   std::string text;
   int count = 0;
   for (const auto& [path, value] : ours.items()) {
@@ -205,6 +217,7 @@ void save_checkpoint(const std::string& folder, const TrainState& state, const P
     fs::remove_all(target, error);
   }
   const fs::path temporary = fs::path(folder) / fmt::format(".tmp-{}-{}", name, getpid());
+  const RemoveAtEnd cleaner{temporary};
   fs::remove_all(temporary, error);
   if (!fs::create_directory(temporary, error))
     throw RuntimeError(temporary.string(), "cannot be made: " + error.message());
@@ -243,8 +256,8 @@ void save_checkpoint(const std::string& folder, const TrainState& state, const P
         {"beta2", o.beta2},
         {"epsilon", o.epsilon}}},
       {"fingerprint", state.fingerprint},
-      {"config", json::parse(state.config_json)},
-      {"plan", json::parse(state.plan_json)},
+      {"config", parse_json<json>(state.config_json, "configuration")},
+      {"plan", parse_json<json>(state.plan_json, "plan")},
       {"checksums",
        {{"model.safetensors", file_checksum(model_file)}, {"optimizer.safetensors", file_checksum(optimizer_file)}}}};
   j["checksum"] = text_checksum(j.dump());
@@ -309,8 +322,27 @@ void save_weights(const std::string& path, const Parameters& parameters, const T
                     {{"format", "pt"}, {"nacre.config", config_json}});
 }
 
-void load_weights(const std::string& path, Parameters& parameters) {
-  copy_into(read_safetensors(path), "", parameters, parameters.data(), false, path);
+void load_weights(const NamedTensors& weights, const std::string& where, Parameters& parameters) {
+  for (const auto& [name, tensor] : weights) {
+    if (tensor.dtype() != DType::f32) continue;  // refused below, where the model has a tensor of this name
+    const float* values = tensor.data<float>();
+    if (!std::all_of(values, values + tensor.size(), [](float x) { return std::isfinite(x); }))
+      throw RuntimeError(where,
+                         "tensor '" + name + "' holds values that are not finite numbers; train the model again");
+  }
+  copy_into(weights, "", parameters, parameters.data(), false, where);
 }
+
+void load_weights(const std::string& path, Parameters& parameters) {
+  load_weights(read_safetensors(path), path, parameters);
+}
+
+std::vector<std::string> checkpoint_folders(const std::string& folder) {
+  std::vector<std::string> list;
+  for (const EpochFolder& found : epoch_folders(folder)) list.push_back(found.path.string());
+  return list;
+}
+
+std::string checkpoint_state(const std::string& checkpoint) { return read_state(checkpoint).dump(); }
 
 }  // namespace nacre

@@ -10,9 +10,11 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "nacre/train/optimizer.h"
 #include "nacre/train/parameters.h"
+#include "nacre/train/safetensors.h"
 
 namespace nacre {
 
@@ -47,6 +49,13 @@ std::optional<TrainState> load_newest_checkpoint(const std::string& folder, cons
 // Weights by name, e.g. the final model.safetensors. Throws UserError when names or shapes do not match.
 void save_weights(const std::string& path, const Parameters& parameters, const Tensor& values,
                   const std::string& config_json);
+// Throws RuntimeError when a weight is no finite number.
 void load_weights(const std::string& path, Parameters& parameters);
+void load_weights(const NamedTensors& weights, const std::string& where, Parameters& parameters);
+
+// The epoch-… folders in `folder`, newest first.
+std::vector<std::string> checkpoint_folders(const std::string& folder);
+// state.json of such a folder, after it and the files beside it were checked. Throws UserError when one is damaged.
+std::string checkpoint_state(const std::string& checkpoint);
 
 }  // namespace nacre

@@ -1,8 +1,11 @@
 #include "nacre/train/config.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "nacre/base/error.h"
+#include "nacre/base/json_text.h"
+#include "nacre/base/log.h"
 
 namespace nacre {
 namespace {
@@ -45,6 +48,7 @@ json model_json(const ModelOptions& m) {
 
 json data_json(const RunConfig& c) {
   return {{"data", c.data},
+          {"folder", c.folder},
           {"format", c.load.format},
           {"features", c.load.features_file},
           {"labels", c.load.labels_file},
@@ -145,14 +149,26 @@ std::string result_settings_json(const RunConfig& c) {
   const bool same_choice = c.eval_every == 1 || (c.select == "last" && c.patience == 0);
   if (same_rate && same_choice) j["training"].erase("epochs");
   // Where the data lies does not matter; its fingerprint is compared apart from this.
-  for (const char* key : {"data", "features", "labels", "splits", "format"}) j["data"].erase(key);
+  for (const char* key : {"data", "folder", "features", "labels", "splits", "format"}) j["data"].erase(key);
   return text_of(j, -1);
+}
+
+std::string found_again(const std::string& path, const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (path.empty() || folder.empty() || fs::path(path).is_absolute()) return path;
+  const fs::path there = fs::path(folder) / path;
+  if (!fs::exists(there, ignored)) return path;
+  if (!fs::exists(path, ignored)) return there.string();
+  if (!fs::equivalent(path, there, ignored))
+    log_warning(path + " is read from this folder; the run was started with " + there.string());
+  return path;
 }
 
 void apply_config_json(const std::string& text, const std::string& where, RunConfig& config) {
   RunConfig& c = config;
   try {
-    const json j = json::parse(text);
+    const json j = parse_json<json>(text, where);
     for (const char* part : {"model", "data", "training"}) {
       if (!j.at(part).is_object()) throw UserError(where, kUnusable, kUnusableRemedy);
     }
@@ -181,6 +197,9 @@ void apply_config_json(const std::string& text, const std::string& where, RunCon
       take(d, "splits", c.load.splits_file);
       take(d, "num_nodes", c.load.num_nodes);
       take(d, "data_seed", c.load.seed);
+      take(d, "folder", c.folder);
+      for (std::string* path : {&c.data, &c.load.features_file, &c.load.labels_file, &c.load.splits_file})
+        *path = found_again(*path, c.folder);
     }
     take(d, "undirected", c.load.undirected);
     take(d, "normalize_features", c.normalize_features);

@@ -18,6 +18,7 @@ struct RunConfig {
   // data
   std::string data;
   LoadOptions load;
+  std::string folder;                       // that relative paths of data start from, where the run was started
   std::string normalize_features = "auto";  // auto, row, none
   int relations = 7;                        // for typed models on untyped graphs
   // model (sizes and types are filled in from the data)
@@ -57,7 +58,10 @@ struct RunConfig {
 std::string config_json(const RunConfig& config);
 std::string weights_config_json(const RunConfig& config);
 std::string result_settings_json(const RunConfig& config);
-// The model and data settings a checkpoint was trained with, applied to `config`. Throws UserError naming `where`.
+// A path of data as it leads somewhere: from here or, if it is relative, else from `folder`.
+std::string found_again(const std::string& path, const std::string& folder);
+// The model and data settings a checkpoint was trained with, applied to `config`. Data that are not where a relative
+// path leads from here are looked for from the folder where the run was started. Throws UserError naming `where`.
 void apply_config_json(const std::string& text, const std::string& where, RunConfig& config);
 
 }  // namespace nacre

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <filesystem>
+#include <new>
 #include <numeric>
 #include <optional>
 
@@ -135,6 +136,31 @@ void drop_values(PlanAnswer& answer, const Dfg& dfg, const Ground& ground, Backe
   if (options != answer.plan.options) answer.plan = make_plan(dfg, blocks, options);
 }
 
+// Empty when there is no place to keep plans.
+std::string plan_cache() {
+  const std::string folder = cache_folder();
+  if (!folder.empty()) return folder + "/plans";
+  log_verbose("plans are not kept: none of NACRE_CACHE, XDG_CACHE_HOME and HOME is set");
+  return "";
+}
+
+// Those of an earlier run. Nothing when there are none, when they make no plan, or when it would not fit: there may
+// have been more memory then. What cannot be used is replaced after the search.
+std::optional<PlanOptions> cached_options(const std::string& folder, const std::string& key, const Dfg& dfg,
+                                          const Blocks& blocks, int64_t memory) {
+  const auto cached = read_cached(folder, key);
+  if (!cached) return std::nullopt;
+  try {
+    const PlanOptions options = parse_options(*cached, "plan in " + folder);
+    if (peak_live_bytes(make_plan(dfg, blocks, options), blocks) <= memory) return options;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    log_warning(std::string(error.what()) + "; searching for another plan");
+  }
+  return std::nullopt;
+}
+
 PlanAnswer search(const Dfg& dfg, const Ground& ground, const std::shared_ptr<Backend>& backend,
                   const PlanRequest& request) {
   const Blocks& blocks = ground.trials[ground.typical].blocks;
@@ -160,16 +186,12 @@ PlanAnswer search(const Dfg& dfg, const Ground& ground, const std::shared_ptr<Ba
   const bool measure = request.plan == "auto" && !request.deterministic;
   if (measure && answer.search.predicted * rules.epochs >= kWorthSearching) {
     const std::string key = cache_key(dfg, blocks, *backend);
-    const std::string folder = cache_folder() + "/plans";
-    if (request.use_cache) {
-      if (const auto cached = read_cached(folder, key)) {
-        const PlanOptions options = parse_options(*cached, "the plan cache");
-        // There may have been more memory then.
-        if (peak_live_bytes(make_plan(dfg, blocks, options), blocks) <= memory) {
-          answer.search = {};
-          answer.search.options = options;
-          answer.source = "cached";
-        }
+    const std::string folder = request.use_cache ? plan_cache() : "";
+    if (!folder.empty()) {
+      if (const auto options = cached_options(folder, key, dfg, blocks, memory)) {
+        answer.search = {};
+        answer.search.options = *options;
+        answer.source = "cached";
       }
     }
     if (answer.source != "cached") {
@@ -195,7 +217,7 @@ PlanAnswer search(const Dfg& dfg, const Ground& ground, const std::shared_ptr<Ba
       how.measure_step = [&](const Plan& plan) { return timers.step(plan); };
       answer.search = search_plan(dfg, blocks, base, how);
       answer.source = "searched";
-      if (request.use_cache) write_cached(folder, key, options_json(answer.search.options));
+      if (!folder.empty()) write_cached(folder, key, options_json(answer.search.options));
     }
   }
   answer.plan = make_plan(dfg, blocks, answer.search.options);

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <numbers>
 
 #include "nacre/base/error.h"
+#include "nacre/base/json_text.h"
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/philox.h"
@@ -363,6 +365,15 @@ Scores RecommendSession::evaluate(bool) {
   scores.test = metric_.of(test_ranking_);
   scores.val = metric_.of(val_ranking_);
   return scores;
+}
+
+std::string RecommendSession::settings_json() const {
+  auto all = parse_json<nlohmann::json>(config_json(config_), "configuration");
+  all["recommend"] = {{"batch_size", options_.batch_size},
+                      {"embedding_decay", options_.embedding_decay},
+                      {"embedding_init", options_.init_std},
+                      {"positives", options_.positives == Positives::users ? "users" : "pairs"}};
+  return all.dump(2);
 }
 
 std::string RecommendSession::fingerprint() const {

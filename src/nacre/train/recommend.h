@@ -40,6 +40,7 @@ class RecommendSession : public Trainee {
                    const RecommendNeeds& needs = {});
 
   const RunConfig& config() const override { return config_; }
+  std::string settings_json() const override;
   const std::string& metric() const override { return metric_name_; }
   const Plan& plan() const override { return runner_ ? runner_->plan() : eval_->plan(); }
   std::string fingerprint() const override;

@@ -19,8 +19,9 @@ RunData::RunData(Dataset data, RunConfig settings, bool training)
   if (!dataset.features.defined() && !dataset.heterogeneous()) {
     throw UserError(config.data, "has no vertex features", "give them with --features FILE");
   }
-  if (training && (dataset.num_classes < 1 || dataset.splits.train.empty())) {
-    throw UserError(config.data, "has no labels or no training vertices",
+  const bool labelled = dataset.num_classes > 0 && (dataset.multilabel() || !dataset.labels.empty());
+  if (training && (!labelled || dataset.splits.train.empty())) {
+    throw UserError(config.data, "has no labels or no training nodes",
                     "give them with --labels FILE and --splits FILE");
   }
   data_fingerprint = dataset.fingerprint();

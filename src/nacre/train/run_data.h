@@ -24,7 +24,9 @@ struct RunData {
   // What a vertex of the training split weighs in the mean over `counted` vertices.
   float loss_weight(int64_t counted) const;
   // It has a label, or several.
-  bool counts(NodeId vertex) const { return dataset.multilabel() || dataset.labels[vertex] >= 0; }
+  bool counts(NodeId vertex) const {
+    return dataset.multilabel() || (!dataset.labels.empty() && dataset.labels[vertex] >= 0);
+  }
 
   RunConfig config;  // completed
   Dataset dataset;   // graph and features as the model sees them

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nacre/base/error.h"
+#include "nacre/base/json_text.h"
 #include "nacre/base/pending_file.h"
 
 namespace nacre {
@@ -16,7 +17,6 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr uint64_t kMaxHeader = 16 << 20;
-constexpr int kMaxDepth = 3;  // {name: {shape: […]}}
 constexpr uint64_t kMaxDim = std::numeric_limits<int64_t>::max();
 
 struct TypeName {
@@ -86,9 +86,7 @@ ordered_json read_header(const std::string& path, std::ifstream& file, uint64_t 
   if (length > kMaxHeader || length > size - sizeof length) bad(path, "the header is too long");
   std::string text(static_cast<size_t>(length), '\0');
   if (!file.read(text.data(), static_cast<std::streamsize>(length))) bad(path, "it is cut short");
-  // What lies deeper than the format goes is dropped while parsing, so that memory stays in proportion.
-  const auto shallow = [](int depth, ordered_json::parse_event_t, ordered_json&) { return depth <= kMaxDepth; };
-  ordered_json header = ordered_json::parse(text, shallow, false);
+  ordered_json header = parse_json_or_discard<ordered_json>(text);
   if (!header.is_object()) bad(path, "the header is not JSON");
   return header;
 }

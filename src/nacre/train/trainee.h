@@ -25,6 +25,8 @@ class Trainee {
  public:
   virtual ~Trainee() = default;
   virtual const RunConfig& config() const = 0;
+  // All settings of the run, as config.json holds them.
+  virtual std::string settings_json() const { return config_json(config()); }
   virtual const std::string& metric() const = 0;
   virtual const Plan& plan() const = 0;
   // Identifies data and settings that determine the result.

@@ -3,84 +3,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "nacre/base/error.h"
+#include "nacre/base/folder_lock.h"
+#include "nacre/base/json_text.h"
 #include "nacre/base/log.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/base/trace.h"
 #include "nacre/base/warnings.h"
+#include "nacre/train/metrics_file.h"
+#include "nacre/train/stop_signal.h"
 
 namespace nacre {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-std::atomic<int> g_signal{0};
-
-// While it lives, SIGINT and SIGTERM only leave a note; a second SIGINT kills as usual.
-class SignalGuard {
- public:
-  SignalGuard() {
-    g_signal = 0;
-    struct sigaction action {};
-    action.sa_handler = [](int signal) { g_signal = signal; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    sigaction(SIGINT, &action, &old_int_);
-    sigaction(SIGTERM, &action, &old_term_);
-  }
-  ~SignalGuard() {
-    sigaction(SIGINT, &old_int_, nullptr);
-    sigaction(SIGTERM, &old_term_, nullptr);
-  }
-  SignalGuard(const SignalGuard&) = delete;
-  SignalGuard& operator=(const SignalGuard&) = delete;
-  static bool asked_to_stop() { return g_signal.load() != 0; }
-
- private:
-  struct sigaction old_int_ {};
-  struct sigaction old_term_ {};
-};
-
-// One JSON object a line. A resumed run drops the lines of epochs it will run again.
-class MetricsFile {
- public:
-  MetricsFile(const std::string& path, int resumed_epoch) {
-    if (path.empty()) return;
-    std::string kept;
-    if (resumed_epoch > 0 && fs::exists(path)) {
-      std::istringstream lines(read_file(path));
-      for (std::string line; std::getline(lines, line);) {
-        const json j = json::parse(line, nullptr, false);
-        if (j.is_object() && j.value("epoch", 0) <= resumed_epoch) kept += line + "\n";
-      }
-    }
-    write_file(path, kept);
-    file_ = std::fopen(path.c_str(), "a");
-    if (file_ == nullptr) throw UserError(path, "cannot be written");
-  }
-  ~MetricsFile() {
-    if (file_ != nullptr) std::fclose(file_);
-  }
-  MetricsFile(const MetricsFile&) = delete;
-  MetricsFile& operator=(const MetricsFile&) = delete;
-
-  void add(const json& line) {
-    if (file_ == nullptr) return;
-    std::fprintf(file_, "%s\n", line.dump().c_str());
-    std::fflush(file_);
-  }
-
- private:
-  std::FILE* file_ = nullptr;
-};
 
 double quantile(std::vector<double> values, double q) {
   if (values.empty()) return 0;
@@ -97,14 +39,14 @@ class Loop {
     best_ = Tensor(DType::f32, {trainee.parameters().size()});
     keep_best();
     state_.seed = config_.seed;
-    state_.config_json = config_json(config_);
+    state_.config_json = with_outputs(trainee.settings_json());
     state_.result_json = result_settings_json(config_);
     state_.plan_json = plan_json(trainee.plan());
     state_.fingerprint = trainee.fingerprint();
   }
 
   TrainResult run() {
-    const SignalGuard guard;
+    const StopSignalGuard guard;
     const double start = now_seconds();
     open_run_folder();
     const std::string metrics_path = !options_.metrics_file.empty() ? options_.metrics_file
@@ -114,10 +56,11 @@ class Loop {
     Progress progress("training", config_.epochs);
     last_save_ = now_seconds();
     trainee_.expect_epochs(config_.epochs);
-    while (state_.epoch < config_.epochs && !stop_early() && !SignalGuard::asked_to_stop()) {
+    while (state_.epoch < config_.epochs && !stop_early() && !asked_to_stop()) {
       if (epoch(metrics, progress)) maybe_save();
     }
     result_.interrupted = state_.epoch < config_.epochs && !stop_early();
+    if (result_.interrupted) result_.signal = StopSignalGuard::signal();
     result_.stopped_early = state_.epoch < config_.epochs && !result_.interrupted;
     finish();
     result_.seconds = now_seconds() - start;
@@ -125,6 +68,15 @@ class Loop {
   }
 
  private:
+  // How a run is written down is repeated by whoever resumes it.
+  std::string with_outputs(const std::string& settings) const {
+    json all = parse_json<json>(settings, "settings");
+    all["output"] = {{"checkpoint_every", options_.checkpoint_every}, {"keep", options_.keep}};
+    if (!options_.metrics_file.empty()) all["output"]["metrics"] = fs::absolute(options_.metrics_file).string();
+    return all.dump(2, ' ', false, json::error_handler_t::replace);
+  }
+
+  static bool asked_to_stop() { return StopSignalGuard::signal() != 0; }
   bool by_loss() const { return config_.select == "loss"; }
   bool stop_early() const { return config_.patience > 0 && state_.since_best >= config_.patience; }
   void keep_best() { std::copy_n(trainee_.parameters().data(), trainee_.parameters().size(), best_.data<float>()); }
@@ -135,6 +87,7 @@ class Loop {
     fs::create_directories(options_.run_folder, error);
     if (error)
       throw UserError(options_.run_folder, "cannot be made: " + error.message(), "choose another --checkpoint folder");
+    lock_ = FolderLock(options_.run_folder, "wait for its end, or choose another --checkpoint folder");
     if (options_.resume) {
       const auto found =
           load_newest_checkpoint(options_.run_folder, state_, trainee_.parameters(), trainee_.optimizer(), best_);
@@ -152,6 +105,8 @@ class Loop {
                                       options_.run_folder),
                           "ask for more, or choose another --checkpoint folder");
         }
+        // Those of the shorter run: until the end, the checkpoint's are the ones to be used.
+        if (state_.epoch < config_.epochs) fs::remove(options_.run_folder + "/model.safetensors", error);
       } else {
         log_info("no checkpoint in " + options_.run_folder + " yet: starting afresh");
       }
@@ -190,7 +145,7 @@ class Loop {
     trainee_.begin_epoch(state_.epoch, state_.batch);
     for (; state_.batch < count; ++state_.batch, ++state_.step) {
       if (state_.batch > 0) {
-        if (SignalGuard::asked_to_stop()) return false;
+        if (asked_to_stop()) return false;
         if (options_.checkpoint_every == 0) maybe_save();
         if (progress.due()) {
           take_losses();
@@ -226,7 +181,12 @@ class Loop {
       if (by_loss()) line["val_loss"] = number(scores_.val_loss);
       note += fmt::format("  val {:.4f}", scores_.val);
     }
-    metrics.add(line);
+    try {
+      metrics.add(line.dump());
+    } catch (const RuntimeError&) {
+      save_before_failing();
+      throw;
+    }
     progress.update(state_.epoch, note);
     return true;
   }
@@ -261,6 +221,15 @@ class Loop {
     save_checkpoint(options_.run_folder, state_, trainee_.parameters(), trainee_.optimizer(), best_, options_.keep);
     last_save_ = now_seconds();
     save_seconds_ = last_save_ - start;
+  }
+
+  // What has been learned so far is kept if it can be; the failure that ends the run is told in any case.
+  void save_before_failing() {
+    try {
+      save();
+    } catch (const std::exception& error) {
+      log_warning(std::string("no checkpoint: ") + error.what());
+    }
   }
 
   void maybe_save() {
@@ -304,6 +273,7 @@ class Loop {
   const RunConfig& config_;
   TrainState state_;
   TrainResult result_;
+  FolderLock lock_;  // of the run folder
   Tensor best_;
   Scores scores_;
   std::vector<double> epoch_seconds_;

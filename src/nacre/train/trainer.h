@@ -21,6 +21,7 @@ struct TrainerOptions {
 struct TrainResult {
   int epochs = 0;  // done in total
   bool interrupted = false;
+  int signal = 0;  // that interrupted it
   bool stopped_early = false;
   double train_score = -1;
   double val_score = -1;  // at the epoch whose weights were kept
@@ -38,7 +39,7 @@ struct TrainResult {
 // Throws UserError for settings out of range; train() does too, but a program can ask before it reads the data.
 void check_training(const RunConfig& config);
 
-// Trains what has been started. SIGINT and SIGTERM end it after the current step with a checkpoint.
+// Trains what has been started. SIGINT, SIGTERM and SIGHUP end it after the current step with a checkpoint.
 TrainResult train(Trainee& trainee, const TrainerOptions& options);
 
 // Picks a fresh folder below `parent` for a run of that name: NAME-1, NAME-2, …

@@ -44,8 +44,12 @@ int open_file(const std::string& path) { return open(path.c_str(), O_RDWR | O_CR
 
 }  // namespace
 
-PartialFolder::PartialFolder(std::string target, const std::string& identity)
-    : target_(std::move(target)), folder_(target_ + ".partial") {
+PartialFolder::PartialFolder(const std::string& target, const std::string& identity)
+    : target_(end_of_links(target)), folder_(target_ + ".partial") {
+  if (writes_straight(target)) {
+    throw UserError(target, "is no regular file, and this kind of output is not written from beginning to end",
+                    "write it to a file");
+  }
   if (mkdir(folder_.c_str(), 0777) != 0 && errno != EEXIST) {
     throw UserError(target_, std::string("cannot be written: ") + std::strerror(errno),
                     "choose a folder you can write to");

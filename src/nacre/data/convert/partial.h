@@ -15,7 +15,7 @@ class PartialFolder {
  public:
   // Opens or makes the folder beside `target`. Entries of an earlier process count when it had the same `identity`;
   // otherwise the folder is emptied, and the user told. Throws UserError when it cannot be written, or is in use.
-  PartialFolder(std::string target, const std::string& identity);
+  PartialFolder(const std::string& target, const std::string& identity);
   ~PartialFolder();
   PartialFolder(const PartialFolder&) = delete;
   PartialFolder& operator=(const PartialFolder&) = delete;

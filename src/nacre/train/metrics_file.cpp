@@ -1,0 +1,77 @@
+#include "nacre/train/metrics_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "nacre/base/error.h"
+#include "nacre/base/json_text.h"
+#include "nacre/base/log.h"
+#include "nacre/base/pending_file.h"
+
+namespace nacre {
+namespace {
+
+// The lines of the epochs up to `last`.
+std::string lines_up_to(const std::string& path, int last) {
+  std::istringstream lines(read_file(path));
+  std::string kept;
+  int strange = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const auto j = parse_json_or_discard<nlohmann::json>(line);
+    const auto epoch = j.is_object() ? j.value("epoch", nlohmann::json()) : nlohmann::json();
+    if (!epoch.is_number_unsigned()) {
+      ++strange;
+    } else if (epoch.get<uint64_t>() <= static_cast<uint64_t>(last)) {
+      kept += line + "\n";
+    }
+  }
+  if (strange > 0)
+    log_warning(fmt::format("{}: left out {} that tell of no epoch", path,
+                            strange == 1 ? "a line" : fmt::format("{} lines", strange)));
+  return kept;
+}
+
+}  // namespace
+
+MetricsFile::MetricsFile(const std::string& path, int resumed_epoch) : path_(path) {
+  if (path.empty()) return;
+  regular_ = !writes_straight(path);
+  if (regular_) {
+    std::error_code ignored;
+    const bool goes_on = resumed_epoch > 0 && std::filesystem::exists(path, ignored);
+    write_file(path, goes_on ? lines_up_to(path, resumed_epoch) : "");
+  }
+  fd_ = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
+  if (fd_ < 0) throw UserError(path, std::string("cannot be written: ") + std::strerror(errno));
+}
+
+MetricsFile::~MetricsFile() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void MetricsFile::add(const std::string& line) {
+  if (fd_ < 0) return;
+  const std::string text = line + "\n";
+  const off_t before = regular_ ? lseek(fd_, 0, SEEK_END) : 0;
+  for (size_t done = 0; done < text.size();) {
+    const ssize_t n = write(fd_, text.data() + done, text.size() - done);
+    if (n > 0) {
+      done += static_cast<size_t>(n);
+      continue;
+    }
+    if (n < 0 && errno == EINTR) continue;
+    const std::string why = n == 0 ? "nothing is taken any more" : std::strerror(errno);
+    // Half a line would only be in the way of whoever reads the file.
+    const bool mended = !regular_ || before < 0 || ftruncate(fd_, before) == 0;
+    throw RuntimeError(path_, "cannot be written: " + why + (mended ? "" : "; its last line is incomplete"));
+  }
+}
+
+}  // namespace nacre

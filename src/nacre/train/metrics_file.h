@@ -1,0 +1,27 @@
+// metrics.jsonl: one JSON object a line for every epoch of a run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace nacre {
+
+class MetricsFile {
+ public:
+  // With an empty path nothing is written. A run that is resumed after `resumed_epoch` epochs drops the lines of those
+  // it will run again. Throws UserError when the file cannot be written.
+  MetricsFile(const std::string& path, int resumed_epoch);
+  ~MetricsFile();
+  MetricsFile(const MetricsFile&) = delete;
+  MetricsFile& operator=(const MetricsFile&) = delete;
+
+  // Throws RuntimeError when the line does not reach the file whole; the file then ends with the line before it.
+  void add(const std::string& line);
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+  bool regular_ = true;
+};
+
+}  // namespace nacre

@@ -1,0 +1,83 @@
+#include "nacre/train/trained_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "nacre/base/error.h"
+#include "nacre/base/json_text.h"
+#include "nacre/base/log.h"
+#include "nacre/train/checkpoint.h"
+
+namespace nacre {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char* kBest = "best.";  // what the names of the best weights so far begin with in a checkpoint
+
+TrainedModel from_file(const std::string& file) {
+  TrainedModel model{file, "", {}};
+  Metadata metadata;
+  model.weights = read_safetensors(file, &metadata);
+  const auto settings =
+      std::find_if(metadata.begin(), metadata.end(), [](const auto& m) { return m.first == "nacre.config"; });
+  if (settings == metadata.end())
+    throw UserError(file, "does not say how the model was built", "use the model.safetensors of a run folder");
+  model.config_json = settings->second;
+  return model;
+}
+
+NamedTensors best_weights(const std::string& file) {
+  NamedTensors best;
+  for (auto& [name, tensor] : read_safetensors(file)) {
+    if (name.starts_with(kBest)) best.emplace_back(name.substr(std::string(kBest).size()), tensor);
+  }
+  return best;
+}
+
+TrainedModel from_checkpoint(const std::string& folder) {
+  const json state = parse_json<json>(checkpoint_state(folder), folder);
+  try {
+    const json& config = state.at("config");
+    const bool last = config.at("training").value("select", std::string()) == "last";
+    const int best_epoch = state.at("best_epoch").get<int>();
+    TrainedModel model{folder, config.dump(), {}};
+    if (last || best_epoch < 0) {
+      model.file += "/model.safetensors";
+      model.weights = read_safetensors(model.file);
+      log_info(fmt::format("{}: weights after epoch {}", folder, state.at("epoch").get<int>()));
+    } else {
+      model.file += "/optimizer.safetensors";
+      model.weights = best_weights(model.file);
+      log_info(fmt::format("{}: best weights so far, of epoch {}", folder, best_epoch));
+    }
+    return model;
+  } catch (const json::exception&) {
+    throw UserError(folder, "is a damaged checkpoint");
+  }
+}
+
+}  // namespace
+
+TrainedModel read_trained_model(const std::string& path) {
+  std::error_code ignored;
+  if (fs::is_regular_file(path, ignored)) return from_file(path);
+  if (fs::exists(path + "/state.json", ignored)) return from_checkpoint(path);
+  if (const std::string final_weights = path + "/model.safetensors"; fs::exists(final_weights, ignored))
+    return from_file(final_weights);
+  for (const std::string& folder : checkpoint_folders(path)) {
+    try {
+      return from_checkpoint(folder);
+    } catch (const UserError& error) {
+      log_warning("skipping checkpoint " + folder + ": " + error.what());
+    }
+  }
+  throw UserError("--checkpoint", "there are no weights in '" + path + "'",
+                  "name a run folder, one of its epoch-… folders, or a .safetensors file");
+}
+
+}  // namespace nacre

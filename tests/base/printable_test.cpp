@@ -1,0 +1,42 @@
+#include "nacre/base/printable.h"
+
+#include <gtest/gtest.h>
+
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+
+namespace nacre {
+namespace {
+
+TEST(Printable, LeavesTextAlone) {
+  for (const char* text : {"", "plain", "naïve café", "図形", "🐚 nacre", "a\\nb"}) EXPECT_EQ(printable(text), text);
+}
+
+TEST(Printable, EscapesWhatATerminalWouldObey) {
+  EXPECT_EQ(printable("a\x1b[2Jb"), "a\\x1b[2Jb");
+  EXPECT_EQ(printable("one\ntwo\r\tthree"), "one\\ntwo\\r\\tthree");
+  EXPECT_EQ(printable(std::string("nul\0!", 5)), "nul\\x00!");
+  EXPECT_EQ(printable("del\x7f"), "del\\x7f");
+  EXPECT_EQ(printable("c1 \xc2\x9b"
+                      "31m"),
+            "c1 \\xc2\\x9b31m")
+      << "the one-character form of ESC [";
+}
+
+TEST(Printable, EscapesBytesThatAreNoCharacters) {
+  EXPECT_EQ(printable("\xff\x80"), "\\xff\\x80");
+  EXPECT_EQ(printable("cut \xe2\x82"), "cut \\xe2\\x82");
+  EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf") << "an overlong form";
+}
+
+TEST(Printable, KeepsLinesWhereAskedTo) { EXPECT_EQ(printable("a\tb\nc\r", true), "a\tb\nc\\r"); }
+
+TEST(Printable, MessagesAndLogUseIt) {
+  EXPECT_STREQ(UserError("na\x1bme", "is\nbad").what(), "na\\x1bme: is bad");
+  testing::internal::CaptureStderr();
+  log_info("evil \x1b]0;title\x07 name");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "evil \\x1b]0;title\\x07 name\n");
+}
+
+}  // namespace
+}  // namespace nacre
