@@ -72,10 +72,13 @@ class EmulatedDevice final : public Device {
   void download(void* to, const void* from, int64_t bytes) override;
   void copy(void* to, const void* from, int64_t bytes) override {
     may_record("copy");
+    check_place(to, bytes);
+    check_place(from, bytes);
     if (bytes > 0) submit([=](BlockRunner&) { std::memmove(to, from, static_cast<size_t>(bytes)); });
   }
   void fill(void* to, int byte, int64_t bytes) override {
     may_record("fill");
+    check_place(to, bytes);
     if (bytes > 0) submit([=](BlockRunner&) { std::memset(to, byte, static_cast<size_t>(bytes)); });
   }
 
@@ -181,6 +184,11 @@ class EmulatedDevice final : public Device {
     Settings::get().count(Fault::call, call + "()");
     failure_->check();
   }
+  // Kernels' pointers cannot be told apart from other numbers; those of copies can.
+  static void check_place(const void* memory, int64_t bytes) {
+    NACRE_CHECK(bytes == 0 || is_device_memory(memory, bytes) || is_pinned(memory),
+                "a copy of " + std::to_string(bytes) + " bytes from or to what is not memory of the device");
+  }
   void submit(Work work) {
     if (recording.device == this) {
       recording.work->push_back(std::move(work));
@@ -219,6 +227,7 @@ void EmulatedDevice::release_pinned(void* memory) {
 void EmulatedDevice::upload(void* to, const void* from, int64_t bytes) {
   called("upload");
   if (bytes == 0) return;
+  check_place(to, bytes);
   if (is_pinned(from)) {
     stream_.queue([=](BlockRunner&) { std::memcpy(to, from, static_cast<size_t>(bytes)); });
     return;
@@ -232,6 +241,7 @@ void EmulatedDevice::upload(void* to, const void* from, int64_t bytes) {
 void EmulatedDevice::upload_few(void* to, const void* from, int64_t bytes) {
   called("upload_few");
   NACRE_CHECK(bytes >= 0 && bytes <= kFewBytes, std::to_string(bytes) + " bytes are not a few");
+  check_place(to, bytes);
   const auto* first = static_cast<const char*>(from);
   stream_.queue([to, kept = std::vector<char>(first, first + bytes)](BlockRunner&) {
     if (!kept.empty()) std::memcpy(to, kept.data(), kept.size());
@@ -241,6 +251,7 @@ void EmulatedDevice::upload_few(void* to, const void* from, int64_t bytes) {
 void EmulatedDevice::upload_beside(void* to, const void* from, int64_t bytes) {
   called("upload_beside");
   if (bytes == 0) return;
+  check_place(to, bytes);
   NACRE_CHECK(is_pinned(from), "upload_beside() from memory that is not page-locked");
   copies_.wait_for(stream_.record());
   copies_.queue([=](BlockRunner&) { std::memcpy(to, from, static_cast<size_t>(bytes)); });
@@ -248,6 +259,7 @@ void EmulatedDevice::upload_beside(void* to, const void* from, int64_t bytes) {
 
 void EmulatedDevice::download(void* to, const void* from, int64_t bytes) {
   called("download");
+  check_place(from, bytes);
   if (bytes > 0) stream_.queue([=](BlockRunner&) { std::memcpy(to, from, static_cast<size_t>(bytes)); });
   stream_.synchronize();
   failure_->check();

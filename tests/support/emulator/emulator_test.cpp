@@ -89,7 +89,12 @@ TEST_F(EmulatorTest, ForeignMemoryEndsTheProcessAndNamesTheKernel) {
 TEST_F(EmulatorTest, ABlockThatWasWrittenBehindIsReportedWhenItIsGivenBack) {
   const auto device = plugin_->open(0, 0);
   void* memory = device->allocate(100);
-  device->fill(memory, 0, 101);
+  EXPECT_THROW(device->fill(memory, 0, 101), InternalError);
+  int here = 0;
+  EXPECT_THROW(device->copy(memory, &here, 4), InternalError);
+  auto* data = static_cast<char*>(memory);
+  device->launch(function(*device, R"(extern "C" __global__ void kernel(char* x) { x[100] = 1; })", "kernel"),
+                 {1, 1, 0}, {&data});
   device->release(memory);
   EXPECT_THROW(device->synchronize(), InternalError);
 }

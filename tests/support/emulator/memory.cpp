@@ -46,12 +46,34 @@ void check_end(const char* memory, int64_t asked, int64_t bytes) {
   }
 }
 
-struct Pinned {
+// Blocks by address, with their sizes.
+struct Blocks {
   std::mutex mutex;
   std::map<uintptr_t, int64_t> blocks;
+
+  void add(const void* memory, int64_t bytes) {
+    const std::lock_guard lock(mutex);
+    blocks.emplace(reinterpret_cast<uintptr_t>(memory), bytes);
+  }
+  void remove(const void* memory) {
+    const std::lock_guard lock(mutex);
+    blocks.erase(reinterpret_cast<uintptr_t>(memory));
+  }
+  bool contain(const void* memory, int64_t bytes) {
+    const auto at = reinterpret_cast<uintptr_t>(memory);
+    const std::lock_guard lock(mutex);
+    auto found = blocks.upper_bound(at);
+    if (found == blocks.begin()) return false;
+    --found;
+    return at + static_cast<uintptr_t>(bytes) <= found->first + static_cast<uintptr_t>(found->second);
+  }
 };
-Pinned& pinned() {
-  static auto* all = new Pinned;
+Blocks& pinned() {
+  static auto* all = new Blocks;
+  return *all;
+}
+Blocks& given_out() {
+  static auto* all = new Blocks;
   return *all;
 }
 
@@ -60,7 +82,10 @@ Pinned& pinned() {
 int64_t Memory::taken_bytes() { return taken; }
 
 Memory::~Memory() {
-  for (const auto& [memory, block] : live_) unmap(block);
+  for (const auto& [memory, block] : live_) {
+    given_out().remove(memory);
+    unmap(block);
+  }
   for (const auto& [bytes, block] : free_) unmap(block);
 }
 
@@ -85,6 +110,7 @@ void* Memory::allocate(int64_t bytes) {
   {
     const std::lock_guard lock(mutex_);
     live_.emplace(block.memory, block);
+    given_out().add(block.memory, bytes);
     used_ += block.bytes;
     peak_ = std::max(peak_, used_);
   }
@@ -141,6 +167,7 @@ void Memory::release(void* memory) {
     NACRE_CHECK(found != live_.end(), "released memory that was not allocated here");
     block = found->second;
     live_.erase(found);
+    given_out().remove(memory);
     used_ -= block.bytes;
   }
   // In the stream's order: what is queued before may still use it, what comes later must not.
@@ -184,8 +211,7 @@ void* allocate_pinned(int64_t bytes) {
     throw UserError("host memory", std::to_string(bytes) + " bytes of page-locked memory are not to be had",
                     "end other programs or raise the limit of locked memory (ulimit -l)");
   }
-  const std::lock_guard lock(pinned().mutex);
-  pinned().blocks.emplace(reinterpret_cast<uintptr_t>(memory), inside);
+  pinned().add(memory, inside);
   return memory;
 }
 
@@ -201,13 +227,8 @@ void release_pinned(void* memory) {
   munmap(memory, static_cast<size_t>(bytes));
 }
 
-bool is_pinned(const void* memory) {
-  const auto at = reinterpret_cast<uintptr_t>(memory);
-  const std::lock_guard lock(pinned().mutex);
-  auto found = pinned().blocks.upper_bound(at);
-  if (found == pinned().blocks.begin()) return false;
-  --found;
-  return at < found->first + static_cast<uintptr_t>(found->second);
-}
+bool is_pinned(const void* memory) { return pinned().contain(memory, 1); }
+
+bool is_device_memory(const void* memory, int64_t bytes) { return given_out().contain(memory, bytes); }
 
 }  // namespace nacre::emulator

@@ -48,6 +48,9 @@ class Memory {
   int64_t used_ = 0, peak_ = 0;
 };
 
+// Whether so many bytes lie in one block that some device of this process has given out.
+bool is_device_memory(const void* memory, int64_t bytes);
+
 // Page-locked memory of all devices: the host's, known by address so that copies from it can be told from others.
 void* allocate_pinned(int64_t bytes);
 void release_pinned(void* memory);
