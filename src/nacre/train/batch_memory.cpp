@@ -15,6 +15,9 @@ namespace {
 
 constexpr const char* kFewer = "use a smaller --batch-size, --prefetch or --fanout";
 
+// Smaller blocks than this may stay with the allocator when they are given back.
+constexpr int64_t kKeptByAllocator = int64_t{32} << 20;
+
 // Blocks' arrays are sent in pieces of this size.
 constexpr int64_t kBlockBytes = int64_t{8} << 20;
 
@@ -185,10 +188,12 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
     const int64_t all_rows = run_.dataset.features.bytes();
     const int64_t rows = std::min(largest_.rows + largest_.rows / 4, all_rows);
     const int64_t arrays = 2 * largest_.blocks + largest_.forms;
-    items.push_back({fmt::format("{} batches (features)", batches), batches * (rows + rows / 8)});
+    // And room once more: a buffer that grows may leave its old memory with the allocator.
+    items.push_back({fmt::format("{} batches (features)", batches), (batches + 1) * (rows + rows / 8)});
     items.push_back({fmt::format("{} batches (blocks and their forms)", batches), batches * (arrays + arrays / 4)});
     items.push_back({"tables to draw from", (batches + 1) * run_.dataset.num_nodes() * 8});
-    items.push_back({"arena (activations, gradients, work)", largest_arena_ + largest_arena_ / 4});
+    const int64_t old_arena = std::min(largest_arena_, kKeptByAllocator);
+    items.push_back({"arena (activations, gradients, work)", largest_arena_ + largest_arena_ / 4 + old_arena});
   }
   return items;
 }
