@@ -4,6 +4,7 @@
 NACRE_MEMORY_RUNS says how many random configurations are tried (25 if not set; make memory-test tries 200), and
 NACRE_MEMORY_SEED where they begin. The summary goes to stderr.
 """
+import array
 import json
 import os
 import random
@@ -210,7 +211,7 @@ class RandomRuns(Memory):
                     out.write(f"{edges.randrange(nodes)} {edges.randrange(nodes)}\n")
             self.write(f"{name}.labels", "".join(f"{v % 7}\n" for v in range(nodes)))
             self.write(f"{name}.splits", "".join(("train\n", "train\n", "val\n", "test\n")[v % 4] for v in range(nodes)))
-            payload = os.urandom(1 << 20).replace(b"\xff", b"\x3f").replace(b"\x7f", b"\x3f")
+            payload = array.array("f", [edges.random() - 0.5 for _ in range(1 << 16)]).tobytes()
             bytes_wanted = nodes * width * 4
             payload = (payload * (bytes_wanted // len(payload) + 1))[:bytes_wanted]
             self.write(f"{name}.npy", cli.npy(payload, (nodes, width), "<f4"))
@@ -230,7 +231,7 @@ class RandomRuns(Memory):
             options += ["--normalize-features", "row"]
         if draw.random() < 0.3:
             options += ["--dropout", 0.5]
-        if draw.random() < 0.6:
+        if draw.random() < 0.6 or model == "mlp":
             return options
         options += ["--mode", "minibatch", "--batch-size", draw.choice((64, 512, 2048)), "--prefetch", draw.choice((0, 1, 3))]
         sampler = draw.choice(("neighbor", "neighbor", "layer", "saint-vertex", "saint-edge", "saint-walk"))
