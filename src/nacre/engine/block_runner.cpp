@@ -38,6 +38,16 @@ std::unique_ptr<Executor> BlockRunner::prepare(Blocks blocks) const {
   return std::make_unique<Executor>(plan_, std::move(blocks), backend_->scoped());
 }
 
+void* BlockRunner::bind_output(const std::string& output, void* data) {
+  const auto value = [&](const std::string& name) {
+    return plan_->alias[static_cast<size_t>(plan_->dfg.output(name))];
+  };
+  for (const auto& [name, place] : outputs_) {
+    if (name != output && value(name) == value(output)) return place;
+  }
+  return outputs_[output] = data;
+}
+
 void* BlockRunner::place(const LeafValue& leaf) {
   if (on_host_) return const_cast<void*>(leaf.values.raw());
   void* memory = leaves_[leaf.name].at_least(leaf.values.bytes(), *backend_);

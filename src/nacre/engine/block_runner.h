@@ -26,7 +26,8 @@ class BlockRunner {
   const Plan& plan() const { return *plan_; }
   // Leaves and outputs that lie at the same place for every batch (in the back end's memory).
   void bind(const std::string& leaf, void* data) { bound_[leaf] = data; }
-  void bind_output(const std::string& output, void* data) { outputs_[output] = data; }
+  // Returns where the output will lie: outputs that are one and the same value share the place bound first.
+  void* bind_output(const std::string& output, void* data);
 
   // To be called first, after bind(), if the plan computes anything once or batches have graphs in common: makes that,
   // with one batch and its leaves, for all. Runs a step whose outputs mean nothing.

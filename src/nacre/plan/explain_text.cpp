@@ -17,9 +17,23 @@ using nlohmann::ordered_json;
 constexpr size_t kShownCandidates = 6;  // of a group
 
 std::string_view space_name(SpaceKind kind) {
-  constexpr std::string_view names[] = {
-      "vertices", "edges", "types", "parameters", "pairs of source and type", "pairs of destination and type"};
-  return names[static_cast<size_t>(kind)];
+  switch (kind) {
+    case SpaceKind::vertex:
+      return "vertices";
+    case SpaceKind::edge:
+      return "edges";
+    case SpaceKind::type:
+      return "types";
+    case SpaceKind::param:
+      return "parameters";
+    case SpaceKind::pair_src:
+      return "pairs of source and type";
+    case SpaceKind::pair_dst:
+      return "pairs of destination and type";
+    case SpaceKind::rows:
+      return "rows of one kind";
+  }
+  return "unknown";
 }
 
 // "typed_matmul on edges" → how many there are before and after.

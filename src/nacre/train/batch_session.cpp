@@ -39,6 +39,14 @@ int message_steps(const ModelOptions& options) {
   return dfg[dfg.find_output("logits")].type.space.layer;
 }
 
+// Self loops that a model adds to a typed graph are one more type, which nobody gives a number for: all are taken.
+void take_added_loops(const RunConfig& config, const Graph& graph, SampleOptions& o) {
+  if (!graph.typed() || !model_info(config.model.model).needs_self_loops) return;
+  for (std::vector<int>& hop : o.type_fanout) {
+    if (static_cast<int>(hop.size()) + 1 == graph.num_edge_types()) hop.push_back(-1);
+  }
+}
+
 bool is_saint(SamplerKind kind) { return kind != SamplerKind::neighbor && kind != SamplerKind::layer; }
 
 }  // namespace
@@ -97,6 +105,7 @@ void BatchSession::make_sampler() {
   if (run_.config.batch_size < 1 || run_.config.batch_size > kMostSeeds)
     throw UserError("--batch-size", "must lie between 1 and " + human_count(kMostSeeds));
   if (layers == 0 && !is_saint(o.kind)) return sample_no_neighbours();
+  take_added_loops(run_.config, run_.dataset.graph, o);
   if (!is_saint(o.kind) && o.type_fanout.empty()) {
     if (o.fanout.empty()) o.fanout.assign(static_cast<size_t>(layers), o.kind == SamplerKind::layer ? 512 : 10);
     if (static_cast<int>(o.fanout.size()) != layers) {
@@ -221,7 +230,7 @@ void BatchSession::start() {
     runner_->bind(p.name, learner_->place(p));
     float* gradient = static_cast<float*>(gradient_memory_.get()) + p.offset;
     const bool has = runner_->plan().dfg.find_output("grad:" + p.name) >= 0;
-    if (has) runner_->bind_output("grad:" + p.name, gradient);
+    if (has) gradient = static_cast<float*>(runner_->bind_output("grad:" + p.name, gradient));
     gradients.push_back(has ? gradient : nullptr);
   }
   if (device_.gpu) ask_for_kernels();

@@ -307,7 +307,7 @@ void RecommendSession::start_training() {
     const std::string name = "grad:" + p.name;
     float* gradient = static_cast<float*>(gradient_memory_.get()) + p.offset;
     const bool has = runner_->plan().dfg.find_output(name) >= 0;
-    if (has) runner_->bind_output(name, gradient);
+    if (has) gradient = static_cast<float*>(runner_->bind_output(name, gradient));
     gradients.push_back(has ? gradient : nullptr);
   }
   learner_->start(std::move(gradients));
