@@ -174,7 +174,8 @@ void read_toml(const std::string& path, const std::string& text, Words& words) {
 
 // Keys of the model that follow from the data.
 const std::set<std::string>& derived_keys() {
-  static const std::set<std::string> keys = {"in_dim", "out_dim", "num_edge_types", "edge_weighted", "loss", "kinds"};
+  static const std::set<std::string> keys = {"in_dim", "out_dim", "num_edge_types", "edge_weighted",
+                                             "loss",   "kinds",   "class_names"};
   return keys;
 }
 

@@ -95,8 +95,8 @@ std::vector<int64_t> row_order(const Dataset& d) {
   return rows;
 }
 
-std::string predicted(const ModelOptions& model, const float* row, int64_t classes) {
-  if (model.loss != "bce") return std::to_string(std::max_element(row, row + classes) - row);
+std::string predicted(const ModelOptions& model, const Dataset& d, const float* row, int64_t classes) {
+  if (model.loss != "bce") return csv_class(d, std::max_element(row, row + classes) - row);
   std::string set;
   for (int64_t k = 0; k < classes; ++k) {
     if (row[k] > 0) set += (set.empty() ? "" : " ") + std::to_string(k);
@@ -117,7 +117,7 @@ void write_csv(const EvalCommand& c, const Dataset& d, const Rows& rows) {
     const float* row = rows.of(v);
     if (d.heterogeneous()) lines += d.node_types[kind_of(d, v)] + ",";
     lines += csv_name(d, v);
-    if (!c.embeddings) lines += "," + predicted(c.config.model, row, rows.width);
+    if (!c.embeddings) lines += "," + predicted(c.config.model, d, row, rows.width);
     for (int64_t k = 0; numbers && k < rows.width; ++k) lines += fmt::format(",{}", row[k]);
     lines += '\n';
     if (lines.size() > (1 << 20)) {
@@ -198,7 +198,11 @@ void run_predict(EvalCommand& c) {
     rows = {values, session->embedding_width(), "embeddings"};
   }
   c.config.model = session->config().model;
-  write(c, session->dataset(), rows);
+  Dataset named = session->dataset();
+  // Data without labels are told the classes the model was trained for.
+  if (named.class_names.empty()) named.class_names = session->config().class_names;
+  write(c, named, rows);
+  write_names(c.output, named, c.output.ends_with(".csv"), !c.embeddings);
   say_written(c, session->dataset());
 }
 

@@ -33,8 +33,13 @@ std::string whole_number(const std::string& text) {
 
 // Metrics of users and items have a number in their names (recall@20), so that they are no fixed list.
 std::string metric_name(const std::string& text) {
-  const std::vector<std::string> names = {"auto", "accuracy", "micro_f1", "roc_auc"};
-  return find_name(text, names, {{"acc", "accuracy"}, {"f1", "micro_f1"}, {"auc", "roc_auc"}, {"rocauc", "roc_auc"}})
+  const std::vector<std::string> names = {"auto", "accuracy", "micro_f1", "macro_f1", "roc_auc", "average_precision"};
+  return find_name(text, names,
+                   {{"acc", "accuracy"},
+                    {"f1", "micro_f1"},
+                    {"auc", "roc_auc"},
+                    {"rocauc", "roc_auc"},
+                    {"ap", "average_precision"}})
       .value_or(text);
 }
 
@@ -84,11 +89,22 @@ void add_data_options(Command command, RunConfig& c, bool required) {
       .group("Data");
   command
       .add_option("--features", c.load.features_file,
-                  "for edge lists: one row of features per vertex (.npy, .npz, .csv)")
+                  "a file with one row for each node (.npy, .npz, .csv), or learned (a row of each node is trained),\n"
+                  "degree (made from the degrees of the nodes) or onehot (a column for each node)")
       .group("Data");
-  command.add_option("--labels", c.load.labels_file, "for edge lists: one label per vertex (.npy or text)")
+  command
+      .add_option("--labels", c.load.labels_file,
+                  "a file: one label for each node, or lines of node,label (.npy or text)")
       .group("Data");
-  command.add_option("--splits", c.load.splits_file, "for edge lists: train, val, test (.npz or text)").group("Data");
+  command.add_option("--splits", c.load.splits_file, "a file: train, val, test (.npz or text)").group("Data");
+  command
+      .add_option("--split", c.load.split,
+                  "draw the split: random:0.6/0.2/0.2 (training/validation/test), stratified:0.6/0.2/0.2\n"
+                  "(the same shares of every class) or per-class:20/500/1000 (20 training nodes of each class)")
+      .group("Data");
+  command.add_option("--split-seed", c.load.split_seed, "seed of --split").check(whole_number).group("Data");
+  command.add_flag("--ignore-edge-weights", c.load.ignore_edge_weights, "read the graph without edge weights")
+      .group("Data");
   command.add_option("--num-nodes", c.load.num_nodes, "for edge lists: number of vertices; default: largest id + 1")
       .group("Data");
   command.add_flag("--undirected", c.load.undirected, "add the reverse of every edge").group("Data");
@@ -172,18 +188,37 @@ void add_training_options(Command command, RunConfig& c) {
   command.add_option("--beta1", o.beta1, "of adam").show_default().group("Training");
   command.add_option("--beta2", o.beta2, "of adam").show_default().group("Training");
   command.add_option("--eps", o.epsilon, "of adam").show_default().group("Training");
-  command.add_option("--lr-schedule", s.name, "constant, step, cosine or linear")
-      .one_of("schedule", {"constant", "step", "cosine", "linear"}, {{"none", "constant"}, {"const", "constant"}})
+  command.add_option("--lr-schedule", s.name, "constant, step, cosine, linear or plateau")
+      .one_of("schedule", {"constant", "step", "cosine", "linear", "plateau"},
+              {{"none", "constant"}, {"const", "constant"}, {"reduce-on-plateau", "plateau"}})
       .show_default()
       .group("Training");
   command.add_option("--warmup", s.warmup, "epochs of growing learning rate").show_default().group("Training");
   command.add_option("--lr-step", s.step_size, "step schedule: epochs between drops").show_default().group("Training");
-  command.add_option("--lr-gamma", s.gamma, "step schedule: factor of a drop").show_default().group("Training");
-  command.add_option("--lr-final", s.final_ratio, "cosine, linear: share of the rate left at the end")
+  command.add_option("--lr-gamma", s.gamma, "step, plateau: factor of a drop").show_default().group("Training");
+  command
+      .add_option("--lr-final", s.final_ratio,
+                  "cosine, linear: share of the rate left at the end; plateau: least share")
       .show_default()
       .group("Training");
+  command.add_option("--lr-patience", s.patience, "plateau: evaluations without improvement before a drop")
+      .show_default()
+      .group("Training");
+  command.add_option("--clip-grad-norm", o.clip_norm, "largest norm of all gradients together; 0 = no clipping")
+      .show_default()
+      .group("Training");
+  command.add_option("--ema", o.ema, "evaluate and keep a moving average of the weights with this decay; 0 = none")
+      .show_default()
+      .group("Training");
+  command.add_option("--label-smoothing", c.model.label_smoothing, "share of a label that is spread over all classes")
+      .show_default()
+      .group("Training");
+  command
+      .add_option("--class-weights", c.class_weights,
+                  "of the loss: balanced (rare classes weigh more), a list such as 1,0.5,2, or a file of numbers")
+      .group("Training");
   command.add_option("--seed", c.seed, "of weights and dropout").check(whole_number).show_default().group("Training");
-  command.add_option("--metric", c.metric, "auto, accuracy, micro_f1 or roc_auc")
+  command.add_option("--metric", c.metric, "auto, accuracy, micro_f1, macro_f1, roc_auc or average_precision")
       .written_as(metric_name)
       .show_default()
       .group("Training");

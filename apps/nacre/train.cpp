@@ -18,8 +18,10 @@
 #include "nacre/base/trace.h"
 #include "nacre/base/warnings.h"
 #include "nacre/train/batch_session.h"
+#include "nacre/train/warm_start.h"
 #include "options.h"
 #include "recommend.h"
+#include "seeds.h"
 
 namespace nacre::cli {
 namespace {
@@ -31,7 +33,15 @@ struct TrainCommand {
   std::string config_file;  // read before the command line is parsed
   bool no_checkpoint = false;
   bool json = false;
+  bool init_partial = false;
+  std::vector<uint64_t> seeds;  // empty: one run
   std::string trace;
+};
+
+struct TrainOutcome {
+  TrainResult result;
+  std::string metric;
+  std::string json;
 };
 
 nlohmann::json or_null(double value) { return nlohmann::json::parse(json_number(value)); }
@@ -130,14 +140,28 @@ void say_result(VertexModel& session, const TrainResult& r, const TrainCommand& 
   if (!folder.empty()) say_line(c.json, "run folder: " + printable(folder));
 }
 
-void train_vertices(TrainCommand& c, Dataset dataset, MemoryAccount& account) {
+// Weights of another run, unless the run continues with its own.
+void take_first_weights(const TrainCommand& c, VertexModel& session) {
+  if (c.config.init.empty()) return;
+  if (c.trainer.resume && has_checkpoint(c.trainer.run_folder)) {
+    log_note("--init is not used, since the run continues from its checkpoint");
+    return;
+  }
+  const int count = warm_start(c.config.init, c.init_partial, session.parameters());
+  log_info(fmt::format("{} of {} parameters begin as in {}", count, session.parameters().list().size(), c.config.init));
+}
+
+// `first_plan`: the plan file of an earlier run that differs in its seed alone; empty: there is none.
+TrainOutcome train_vertices(TrainCommand& c, Dataset dataset, const std::string& first_plan, MemoryAccount& account) {
   SessionNeeds needs;
+  needs.resumed_plan = first_plan;
   const std::string last_plan = c.trainer.run_folder + "/plan.json";
   if (c.trainer.resume && std::filesystem::exists(last_plan)) needs.resumed_plan = last_plan;
   const std::unique_ptr<VertexModel> model = make_session(std::move(dataset), c.config, needs);
   VertexModel& session = *model;
   show_session(session);
   account.present(session.host());
+  take_first_weights(c, session);
   session.start();
   if (!c.no_checkpoint && c.trainer.run_folder.empty()) {
     const std::string stem = std::filesystem::path(session.dataset().name).stem().string();
@@ -151,8 +175,62 @@ void train_vertices(TrainCommand& c, Dataset dataset, MemoryAccount& account) {
     trace_write(c.trace);
   }
   say_result(session, result, c, account);
-  if (c.json) fmt::print("{}\n", result_json(session, result, c.trainer.run_folder, account));
-  if (result.interrupted) throw Interrupted{result.signal};
+  return {result, session.metric(), result_json(session, result, c.trainer.run_folder, account)};
+}
+
+// One run for each seed, in a folder of its own, on the same data and, where it was kept, by the same plan.
+void train_seeds(TrainCommand c, const Dataset& dataset, MemoryAccount& account) {
+  const std::string parent = c.trainer.run_folder;
+  nlohmann::ordered_json runs = nlohmann::ordered_json::array();
+  std::vector<double> test, val;
+  std::string plan, metric;
+  bool interrupted = false;
+  int signal = 0;
+  for (const uint64_t seed : c.seeds) {
+    log_info(fmt::format("seed {}", seed));
+    c.config.seed = seed;
+    c.trainer.run_folder = parent.empty() ? "" : fmt::format("{}/seed-{}", parent, seed);
+    const TrainOutcome outcome = train_vertices(c, dataset, plan, account);
+    metric = outcome.metric;
+    runs.push_back(nlohmann::ordered_json::parse(outcome.json));
+    test.push_back(outcome.result.test_score);
+    val.push_back(outcome.result.val_score);
+    interrupted = outcome.result.interrupted;
+    signal = outcome.result.signal;
+    if (interrupted) break;
+    if (plan.empty() && !c.trainer.run_folder.empty()) plan = c.trainer.run_folder + "/plan.json";
+  }
+  const Spread of_test = spread_of(test), of_val = spread_of(val);
+  for (size_t i = 0; i < test.size(); ++i) {
+    say_line(c.json,
+             fmt::format("seed {}: test {}, validation {}", c.seeds[i], score_text(test[i]), score_text(val[i])));
+  }
+  say_line(c.json, fmt::format("{} of {} seeds: test {}, validation {}", metric, test.size(), spread_text(of_test),
+                               spread_text(of_val)));
+  if (!c.json) {
+    if (interrupted) throw Interrupted{signal};
+    return;
+  }
+  const nlohmann::ordered_json j = {
+      {"metric", metric},
+      {"seeds", std::vector<uint64_t>(c.seeds.begin(), c.seeds.begin() + static_cast<int64_t>(test.size()))},
+      {"test_acc_mean", or_null(of_test.mean)},
+      {"test_acc_std", or_null(of_test.deviation)},
+      {"val_acc_mean", or_null(of_val.mean)},
+      {"val_acc_std", or_null(of_val.deviation)},
+      {"interrupted", interrupted},
+      {"runs", runs}};
+  fmt::print("{}\n", j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  if (interrupted) throw Interrupted{signal};
+}
+
+void check_seeds(const TrainCommand& c, const Command& command) {
+  if (c.seeds.empty()) return;
+  if (command.given("--seed")) throw UserError("--seeds", "contradicts --seed", "give one of the two");
+  if (!c.trainer.metrics_file.empty()) {
+    throw UserError("--metrics", "is one file, but --seeds trains several times",
+                    "leave it out: every run folder holds a metrics.jsonl");
+  }
 }
 
 void run(TrainCommand& c, const Command& command) {
@@ -163,6 +241,7 @@ void run(TrainCommand& c, const Command& command) {
     throw UserError("--resume", "needs --checkpoint DIR, the folder to continue from");
   if (c.trainer.checkpoint_every < 0) throw UserError("--checkpoint-every", "must not be negative");
   if (c.trainer.keep < 1) throw UserError("--keep", "must be at least 1");
+  check_seeds(c, command);
   check_training(c.config);
   apply_execution(c.config);
   Situation situation = situation_of(c.config);
@@ -177,7 +256,13 @@ void run(TrainCommand& c, const Command& command) {
   MemoryAccount account(c.config, true);
   Dataset dataset = open_data(c.config);
   refuse_idle(command, with_data(situation, dataset));
-  if (!is_recommendation(dataset)) return train_vertices(c, std::move(dataset), account);
+  if (!is_recommendation(dataset)) {
+    if (!c.seeds.empty()) return train_seeds(c, dataset, account);
+    const TrainOutcome outcome = train_vertices(c, std::move(dataset), "", account);
+    if (c.json) fmt::print("{}\n", outcome.json);
+    if (outcome.result.interrupted) throw Interrupted{outcome.result.signal};
+    return;
+  }
   c.recommend.batch_size = c.config.batch_size;
   const TrainResult result =
       train_recommender(std::move(dataset), {c.config, c.recommend, c.trainer, c.no_checkpoint, c.json}, account);
@@ -196,6 +281,15 @@ void add_train(Command app) {
   add_execution_options(command, c->config);
   add_batch_options(command, c->config);
   add_recommend_options(command, c->recommend);
+  command
+      .add_call(
+          "--seeds", [c = c.get()](const std::string& text) { c->seeds = parse_seeds(text); },
+          "train once for each seed, 0-9 or 0,3,7, and give mean and deviation of the scores")
+      .group("Training");
+  command.add_option("--init", c->config.init, "begin with the weights of a run folder or .safetensors file")
+      .group("Training");
+  command.add_flag("--init-partial", c->init_partial, "take those weights of --init that fit the model")
+      .group("Training");
   command.add_option("--config", c->config_file,
                      "read settings from a TOML file or the config.json of a run; the command line wins");
   add_talk_options(command);

@@ -40,6 +40,11 @@ def beside_edges(folder):
     splits(folder)
 
 
+def named_edges(folder):
+    w.text(folder / "friends.csv", ["source,target"] + [f"n{a},n{b}" for a, b in w.EDGES])
+    w.text(folder / "teams.csv", ["node,label"] + [f"n{v},{'ab'[v % 2]}" for v in sorted({v for e in w.EDGES for v in e})])
+
+
 def planetoid(folder):
     for file in move(w.planetoid, folder, "planetoid/data").iterdir():
         file.rename(file.with_name(file.name.replace("tiny", "cora")))
@@ -58,6 +63,7 @@ def native(folder):
 # By what the second column of the table calls the layout.
 LAYOUTS = {
     "nacre": native, "npz": native, "edges": beside_edges,
+    "names": named_edges,
     "snap": lambda d: move(w.snap, d, "web-Google.txt.gz"),
     "mtx": lambda d: move(w.matrix_market_symmetric, d, "graph.mtx.gz"),
     "ogb": lambda d: move(w.ogb_csv, d, "dataset/ogbn_arxiv"),

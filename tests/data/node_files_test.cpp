@@ -94,7 +94,7 @@ TEST_F(NodeFiles, SplitsInEveryForm) {
   EXPECT_USER_ERROR(splits("train\nval\ntest\ntest\n"), "side:4: has more lines");
   EXPECT_USER_ERROR(splits("train\nval\nTest!\n"), "side:3: 'Test!' is not train");
   EXPECT_USER_ERROR(splits("train\n\nval\ntest\n"), "side:2: is empty");
-  EXPECT_USER_ERROR(splits("train 1\nval\ntest\n"), "several columns");
+  EXPECT_USER_ERROR(splits("train 1\nval\ntest\n"), "is not train, val, test or none");
   EXPECT_USER_ERROR(splits(zip({{"a.npy", npy_i64({1})}})), "holds no split");
 }
 

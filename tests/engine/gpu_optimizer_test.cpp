@@ -61,10 +61,10 @@ void step(const GpuOptimizerOptions& o, double lr, double g, int64_t t, Moments&
 }
 
 TEST_F(GpuOptimizerTest, FollowsTheFormulas) {
-  const std::vector<GpuOptimizerOptions> all = {{.name = "adam", .weight_decay = 0.1},
-                                                {.name = "adamw", .weight_decay = 0.1},
-                                                {.name = "sgd", .weight_decay = 0.1},
-                                                {.name = "sgd", .momentum = 0.9}};
+  const std::vector<GpuOptimizerOptions> all = {
+      {.name = "adam", .weight_decay = 0.1},          {.name = "adamw", .weight_decay = 0.1},
+      {.name = "sgd", .weight_decay = 0.1},           {.name = "sgd", .momentum = 0.9},
+      {.name = "adam", .clip_norm = 0.5, .ema = 0.9}, {.name = "sgd", .momentum = 0.5, .clip_norm = 1e6, .ema = 0.5}};
   // The third parameter has no gradient; the second is longer than a block's piece.
   const std::vector<int64_t> sizes = {3, 5000, 7, 1024};
   int64_t total = 0;
@@ -87,18 +87,32 @@ TEST_F(GpuOptimizerTest, FollowsTheFormulas) {
     std::vector<Moments> want;
     want.reserve(w.size());
     for (const float x : w) want.push_back({x, 0, 0});
+    const auto still = [](size_t i) { return i >= 5003 && i < 5010; };
+    double norm = 0;
+    for (size_t i = 0; i < g.size(); ++i) norm += still(i) ? 0 : static_cast<double>(g[i]) * g[i];
+    norm = std::sqrt(norm);
+    const double clip = options.clip_norm > 0 ? std::min(1.0, options.clip_norm / (norm + 1e-6)) : 1;
+    std::vector<double> average(w.begin(), w.end());
+    if (optimizer.average() != nullptr)
+      context_->device().upload(optimizer.average(), w.data(), static_cast<int64_t>(w.size() * sizeof(float)));
     for (int64_t t = 1; t <= 3; ++t) {
       const double lr = 0.1 / static_cast<double>(t);
-      optimizer.begin(lr);
+      optimizer.begin(lr, options.ema);
       optimizer.step()();
       for (size_t i = 0; i < want.size(); ++i) {
-        const bool still = i >= 5003 && i < 5010;
-        if (!still) step(options, lr, g[i], t, want[i]);
+        if (still(i)) continue;
+        step(options, lr, clip * g[i], t, want[i]);
+        average[i] = options.ema * average[i] + (1 - options.ema) * want[i].w;
       }
     }
     EXPECT_EQ(optimizer.steps(), 3);
     const std::vector<float> got = download<float>(values.get(), w.size());
     for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i].w, 2e-5) << i;
+    if (optimizer.average() == nullptr) continue;
+    optimizer.exchange_average();
+    const std::vector<float> exchanged = download<float>(values.get(), w.size());
+    for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(exchanged[i], average[i], 2e-5) << i;
+    EXPECT_EQ(download<float>(optimizer.average(), w.size()), got);
   }
 }
 

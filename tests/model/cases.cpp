@@ -42,6 +42,12 @@ std::vector<ModelCase> model_cases() {
   }));
   cases.push_back(with("gcn_batch_norm", base("gcn", 3, 5), [](ModelOptions& o) { o.norm = "batch"; }));
   cases.push_back(with("gcn_bce", base("gcn", 2, 4), [](ModelOptions& o) { o.loss = "bce"; }));
+  for (const char* loss : {"cross_entropy", "bce"}) {
+    cases.push_back(with(std::string("gcn_smoothed_") + loss, base("gcn", 2, 4), [&](ModelOptions& o) {
+      o.loss = loss;
+      o.label_smoothing = 0.15;
+    }));
+  }
   for (const char* aggregator : {"mean", "sum", "max", "lstm"}) {
     cases.push_back(with(std::string("sage_") + aggregator, base("sage", 2, 6),
                          [&](ModelOptions& o) { o.aggregator = aggregator; }));

@@ -370,18 +370,22 @@ Rows PlainModel::logits() {
 
 double PlainModel::loss(const Rows& logits) const {
   const auto& row_weight = value("loss_weight");
+  const double smooth = o_.label_smoothing;
   double sum = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
     double row = 0;
     if (o_.loss == "bce") {
       for (size_t c = 0; c < logits[i].size(); ++c) {
         const double p = sigmoid(logits[i][c]);
-        row -= value("target")[i * logits[i].size() + c] != 0 ? std::log(p) : std::log(1 - p);
+        const double yes = value("target")[i * logits[i].size() + c] * (1 - smooth) + smooth / 2;
+        row -= yes * std::log(p) + (1 - yes) * std::log(1 - p);
       }
     } else if (value("label")[i] >= 0) {
       double total = 0;
       for (double v : logits[i]) total += std::exp(v);
-      row = std::log(total) - logits[i][at(static_cast<int64_t>(value("label")[i]))];
+      double mean = 0;
+      for (double v : logits[i]) mean += v / static_cast<double>(logits[i].size());
+      row = std::log(total) - (1 - smooth) * logits[i][at(static_cast<int64_t>(value("label")[i]))] - smooth * mean;
     }
     sum += row_weight[i] * row;
   }

@@ -17,6 +17,9 @@ RunConfig unusual() {
   c.load.splits_file = "s.npz";
   c.load.num_nodes = 12;
   c.load.undirected = true;
+  c.load.split = "random:0.5/0.25/0.25";
+  c.load.split_seed = 5;
+  c.load.ignore_edge_weights = true;
   c.load.seed = 99;
   c.normalize_features = "row";
   c.relations = 3;

@@ -201,7 +201,6 @@ TEST(Metrics, ResolveToWhatTheLabelsAllow) {
   EXPECT_EQ(resolve_metric("roc_auc", labelled(true)), "roc_auc");
   EXPECT_USER_ERROR(resolve_metric("f1", labelled(true)), "--metric");
   EXPECT_USER_ERROR(resolve_metric("accuracy", labelled(true)), "multi-label");
-  EXPECT_USER_ERROR(resolve_metric("micro_f1", labelled(false)), "single-label");
 }
 
 TEST(Metrics, UnlabelledDataHaveNoScore) {

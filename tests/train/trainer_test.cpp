@@ -65,7 +65,8 @@ TEST_F(TrainerTest, ResumedFromAnyEpochEndsTheSame) {
       {"gat", {.name = "adamw", .weight_decay = 0.01}, {.name = "cosine", .warmup = 2}, "layer"},
       {"sage", {.name = "sgd", .lr = 0.1, .momentum = 0.9}, {.name = "step", .step_size = 2}, "batch"},
       {"rgcn", {.name = "sgd", .lr = 0.1}, {.name = "linear"}, "none"},
-      {"gin", {}, {}, "batch"}};
+      {"gin", {}, {}, "batch"},
+      {"gatv2", {.lr = 0.05, .clip_norm = 0.5, .ema = 0.9}, {.name = "plateau", .gamma = 0.3, .patience = 0}, "batch"}};
   for (const Case& c : cases) {
     RunConfig config = small_run(c.model, 5);
     config.optimizer = c.optimizer;

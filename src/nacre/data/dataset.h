@@ -42,6 +42,7 @@ struct Dataset {
   Array<int32_t> labels;  // single-label: [N], -1 = unlabelled. Empty when the set has none or is multi-label.
   Tensor targets;         // multi-label: u8 [N, C] of 0/1; undefined otherwise.
   int64_t num_classes = 0;
+  std::vector<std::string> class_names;  // what the source called the classes, where they are words; empty: numbers
   Splits splits;
 
   // Several kinds of vertices share one id space: kind k has the ids [node_offsets[k], node_offsets[k + 1]). Both are

@@ -13,7 +13,9 @@
 #include "nacre/base/warnings.h"
 #include "nacre/data/formats/builder.h"
 #include "nacre/data/formats/format.h"
+#include "nacre/data/made_features.h"
 #include "nacre/data/node_data.h"
+#include "nacre/data/split.h"
 #include "nacre/data/twin.h"
 
 namespace nacre {
@@ -120,10 +122,26 @@ void add_warning(const std::string& what, Dataset& data) {
   data.notes.push_back(note);
 }
 
+void drop_weights(Dataset& data) {
+  if (!data.graph.weighted()) {
+    data.notes.emplace_back("the edges have no weights that could be ignored");
+    return;
+  }
+  GraphArrays arrays = data.graph.arrays();
+  arrays.edge_weight = {};
+  data.graph = Graph::trusted(std::move(arrays));
+  data.notes.emplace_back("the weights of the edges are ignored");
+}
+
 }  // namespace
 
 Dataset load_dataset(const std::string& spec, const LoadOptions& options) {
   if (options.num_nodes < 0) throw UserError("number of vertices", "is negative", "leave it out or give a count");
+  if (!options.split.empty()) {
+    parse_split(options.split);  // refuses what it does not understand before anything is read
+    if (!options.splits_file.empty())
+      throw UserError("--split", "draws a split, and --splits reads one from a file", "give one of the two");
+  }
   const bool twin = spec.starts_with(kTwin);
   Dataset data =
       twin ? make_twin(std::string_view(spec).substr(kTwin.size()), options.seed) : load_place(spec, options);
@@ -133,6 +151,9 @@ Dataset load_dataset(const std::string& spec, const LoadOptions& options) {
   }
   if (read_node_files(options, data)) validate(data, spec);
   if (!twin) add_warning(doubtful_classes(data), data);
+  if (options.ignore_edge_weights) drop_weights(data);
+  const bool labelled = data.multilabel() || !data.labels.empty();
+  if (!options.split.empty() && (options.split_needed || labelled)) draw_split(options.split, options.split_seed, data);
   if (options.undirected) {
     const int64_t before = data.graph.num_edges();
     if (data.relations.empty()) {
@@ -143,6 +164,7 @@ Dataset load_dataset(const std::string& spec, const LoadOptions& options) {
     data.notes.push_back("made undirected: " + human_count(before) + " edges became " +
                          human_count(data.graph.num_edges()));
   }
+  if (is_made_features(options.features_file)) make_features(options.features_file, data);
   return data;
 }
 

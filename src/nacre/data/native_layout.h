@@ -11,6 +11,7 @@
 //   labels, targets, train, val, test            what is learnt, and from whom
 //   val_src, val_dst, val_type, test_src, ...    held-out edges
 //   original_ids, node_names                     what the source called the vertices; names one per line
+//   class_names                                  likewise the classes
 //   kinds                                        JSON: kinds of vertices, where each begins, relations
 //   scalars                                      i64: vertices, edge types, classes
 //   name, notes, conversion                      UTF-8; notes one per line; JSON of how the file was made

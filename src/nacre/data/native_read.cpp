@@ -272,6 +272,7 @@ Dataset read_parts(const std::shared_ptr<const MappedFile>& file, const Reader& 
   data.test_edges = read_held_out(reader, "test");
   data.original_ids = reader.array<int64_t>("original_ids", false);
   data.node_names = split_lines(reader.text("node_names", false));
+  data.class_names = split_lines(reader.text("class_names", false));
   return data;
 }
 

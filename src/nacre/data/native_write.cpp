@@ -87,6 +87,7 @@ void native::write_rest(Writer& writer, const Dataset& data, const NativeOptions
   add_held_out(writer, "test", data.test_edges);
   if (!data.original_ids.empty()) writer.add("original_ids", data.original_ids);
   if (!data.node_names.empty()) writer.add("node_names", joined(data.node_names));
+  if (!data.class_names.empty()) writer.add("class_names", joined(data.class_names));
   if (!data.node_types.empty() || !data.relations.empty()) writer.add("kinds", kinds_json(data));
   const int64_t scalars[3] = {options.vertices > 0 ? options.vertices : data.num_nodes(),
                               options.edge_types > 0 ? options.edge_types : data.graph.num_edge_types(),

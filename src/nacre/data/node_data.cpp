@@ -8,6 +8,12 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
+#include "nacre/base/warnings.h"
+#include "nacre/data/formats/lines.h"
+#include "nacre/data/label_text.h"
+#include "nacre/data/made_features.h"
+#include "nacre/data/named_lines.h"
+#include "nacre/data/node_finder.h"
 #include "nacre/data/text.h"
 
 namespace nacre {
@@ -111,22 +117,86 @@ void read_splits_npz(const NpzFile& npz, int64_t num_nodes, Dataset& data) {
   }
 }
 
+// The list a word puts a node on; null for none. Throws at `line` of `file` for other words.
+template <class Lists>
+std::vector<NodeId>* split_list(std::string_view word, Lists& lists, const std::string& file, int64_t line) {
+  if (word == "train") return &lists.train;
+  if (word == "val" || word == "valid" || word == "validation") return &lists.val;
+  if (word == "test") return &lists.test;
+  if (word == "none" || word == "-" || word.empty()) return nullptr;
+  throw_at_line(file, line, "'" + std::string(word.substr(0, 40)) + "' is not train, val, test or none");
+}
+
+struct SplitLists {
+  std::vector<NodeId> train, val, test;
+  Splits splits() && { return {std::move(train), std::move(val), std::move(test)}; }
+};
+
+// Lines of node and split, in any order.
+Splits read_splits_by_node(const std::shared_ptr<const MappedFile>& file, Dataset& data) {
+  SplitLists lists;
+  NodeFinder nodes(data);
+  int64_t lines = 0;
+  for_each_named_line(file, [&](const std::vector<std::string>& fields, int64_t line) {
+    if (fields.size() != 2) throw_at_line(file->name(), line, "is not 'node,split'");
+    if (lines == 0 && (fields[1] == "split" || fields[1] == "set")) return;
+    ++lines;
+    std::vector<NodeId>* list = split_list(fields[1], lists, file->name(), line);
+    const int64_t node = nodes.find_at(fields[0], file->name(), line);
+    if (list != nullptr && node >= 0) list->push_back(static_cast<NodeId>(node));
+  });
+  nodes.note_unknown("lines of the split", file->name(), lines, data);
+  return std::move(lists).splits();
+}
+
+// A table whose first column names the nodes, in any order; nodes without a line have zeros.
+Tensor named_features(const std::shared_ptr<const MappedFile>& file, Dataset& data) {
+  std::vector<float> values;
+  std::vector<std::pair<int64_t, int64_t>> rows;  // node, first value
+  NodeFinder nodes(data);
+  size_t width = 0;
+  int64_t lines = 0;
+  for_each_named_line(file, [&](const std::vector<std::string>& fields, int64_t line) {
+    float value = 0;
+    const bool title = lines == 0 && rows.empty() && fields.size() > 1 && !parse_real(fields[1], value);
+    if (title && width == 0) {
+      width = fields.size() - 1;
+      return;
+    }
+    if (width == 0) width = fields.size() - 1;
+    if (fields.size() < 2 || fields.size() - 1 != width)
+      throw_at_line(file->name(), line, "does not have a name and " + std::to_string(width) + " features");
+    ++lines;
+    const int64_t node = nodes.find_at(fields[0], file->name(), line);
+    if (node >= 0) rows.emplace_back(node, static_cast<int64_t>(values.size()));
+    for (size_t i = 1; node >= 0 && i < fields.size(); ++i) {
+      if (!parse_real(fields[i], value)) throw_at_line(file->name(), line, in_quotes(fields[i]) + " is not a number");
+      values.push_back(value);
+    }
+  });
+  nodes.note_unknown("rows of features", file->name(), lines, data);
+  if (rows.empty()) throw UserError(file->name(), "holds no rows of features");
+  Tensor features = Tensor::zeros(DType::f32, {data.num_nodes(), static_cast<int64_t>(width)});
+  std::vector<char> seen(static_cast<size_t>(data.num_nodes()), 0);
+  for (const auto& [node, first] : rows) {
+    if (std::exchange(seen[static_cast<size_t>(node)], 1) != 0)
+      throw UserError(file->name(),
+                      "has two rows for the node " + in_quotes(data.node_names[static_cast<size_t>(node)]));
+    std::copy_n(values.data() + first, width, features.data<float>() + node * static_cast<int64_t>(width));
+  }
+  const auto without = std::count(seen.begin(), seen.end(), 0);
+  if (without > 0)
+    data.notes.push_back(kWarningNote + human_count(without) + " nodes have no row of features: theirs are zeros");
+  return features;
+}
+
 Splits read_splits_text(const std::shared_ptr<const MappedFile>& file, int64_t num_nodes) {
-  std::vector<NodeId> train;
-  std::vector<NodeId> val;
-  std::vector<NodeId> test;
+  SplitLists lists;
   int64_t vertex = 0;
   for_each_word(file, [&](std::string_view word, int64_t line) {
     if (vertex >= num_nodes) throw_at_line(file->name(), line, "has more lines than there are vertices");
-    std::vector<NodeId>* part = word == "train"                    ? &train
-                                : word == "val" || word == "valid" ? &val
-                                : word == "test"                   ? &test
-                                                                   : nullptr;
-    if (part != nullptr) {
-      part->push_back(static_cast<NodeId>(vertex));
-    } else if (word != "none" && word != "-") {
-      throw_at_line(file->name(), line, "'" + std::string(word.substr(0, 40)) + "' is not train, val, test or none");
-    }
+    if (std::vector<NodeId>* list = split_list(word, lists, file->name(), line); list != nullptr)
+      list->push_back(static_cast<NodeId>(vertex));
     ++vertex;
   });
   if (vertex != num_nodes) {
@@ -134,7 +204,7 @@ Splits read_splits_text(const std::shared_ptr<const MappedFile>& file, int64_t n
                     "has " + human_count(vertex) + " lines, but there are " + human_count(num_nodes) + " vertices",
                     "give one of train, val, test or none per vertex");
   }
-  return {std::move(train), std::move(val), std::move(test)};
+  return std::move(lists).splits();
 }
 
 }  // namespace
@@ -254,18 +324,20 @@ bool read_node_files(const LoadOptions& options, Dataset& data) {
     if (taken) throw UserError(path, "the data set already holds what this file would give", "leave the file out");
     return MappedFile::open(path);
   };
-  if (!options.features_file.empty()) {
+  const bool features = !options.features_file.empty() && !is_made_features(options.features_file);
+  if (features) {
     const auto file = open(options.features_file, data.features.defined());
     data.origins.features = {options.features_file};
-    data.features = holds_arrays(*file) ? features_from(open_array(file, "x"))
-                                        : std::move(read_text_matrix(file, NanAs::error)).tensor();
+    data.features = holds_arrays(*file)        ? features_from(open_array(file, "x"))
+                    : !data.node_names.empty() ? named_features(file, data)
+                                               : std::move(read_text_matrix(file, NanAs::error)).tensor();
   }
   if (!options.labels_file.empty()) {
     const auto file = open(options.labels_file, data.multilabel() || !data.labels.empty());
     if (holds_arrays(*file)) {
       labels_from(open_array(file, "y"), data);
     } else {
-      labels_from_text(file, data);
+      read_label_text(file, data);
     }
   }
   if (!options.splits_file.empty()) {
@@ -274,12 +346,14 @@ bool read_node_files(const LoadOptions& options, Dataset& data) {
     if (file->starts_with(kZipMagic)) {
       read_splits_npz(NpzFile(file), data.num_nodes(), data);
     } else {
-      data.splits = read_splits_text(file, data.num_nodes());
+      const auto head = first_named_lines(file, 1);
+      const bool by_node = !head.empty() && head[0].size() == 2;
+      data.splits = by_node ? read_splits_by_node(file, data) : read_splits_text(file, data.num_nodes());
       const Origin by_row{file->name(), "row", {}, true};
-      data.origins.train = data.origins.val = data.origins.test = by_row;
+      data.origins.train = data.origins.val = data.origins.test = by_node ? Origin() : by_row;
     }
   }
-  return !options.features_file.empty() || !options.labels_file.empty() || !options.splits_file.empty();
+  return features || !options.labels_file.empty() || !options.splits_file.empty();
 }
 
 }  // namespace nacre

@@ -77,6 +77,9 @@ class Validator {
     if (!d_.original_ids.empty() && d_.original_ids.size() != nodes_) fail_rows("ids", d_.original_ids.size(), {});
     if (!d_.node_names.empty() && static_cast<int64_t>(d_.node_names.size()) != nodes_)
       fail_rows("names", static_cast<int64_t>(d_.node_names.size()), {});
+    if (!d_.class_names.empty() && static_cast<int64_t>(d_.class_names.size()) != d_.num_classes)
+      fail("has " + human_count(static_cast<int64_t>(d_.class_names.size())) + " names for " +
+           human_count(d_.num_classes) + " classes");
     if (!d_.node_names.empty() && !d_.original_ids.empty()) fail("has both names and ids of its vertices");
   }
 

@@ -232,10 +232,10 @@ class Differentiator {
         return give(x, add(Op::log_softmax_grad, {g, self}));
       case Op::nll:
         refuse_trained_weight(node);
-        return give(x, add(Op::nll_grad, {x, node.inputs[1], node.inputs[2], g}));
+        return give(x, add(Op::nll_grad, {x, node.inputs[1], node.inputs[2], g}, node.alpha));
       case Op::bce:
         refuse_trained_weight(node);
-        return give(x, add(Op::bce_grad, {x, node.inputs[1], node.inputs[2], g}));
+        return give(x, add(Op::bce_grad, {x, node.inputs[1], node.inputs[2], g}, node.alpha));
       case Op::l2:
         return give(x, add(Op::mul, {x, g}));
       default:

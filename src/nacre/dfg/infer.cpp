@@ -387,6 +387,7 @@ class Inference {
       default:
         fail("unknown operation");
     }
+    require(node_.alpha >= 0 && node_.alpha < 1, "label smoothing must be in [0, 1)");
     require(in(2) == (ValueType{x.space, {}}), "weights must be f32 scalars in the space of the scores");
     if (node_.op == Op::nll || node_.op == Op::bce) return scalar;
     require(is_scalar(in(3)), "the incoming gradient must be p[]");

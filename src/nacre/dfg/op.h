@@ -90,7 +90,7 @@ enum class Op : uint8_t {
   join_rows,  // (a: r[…], b: r[…], …) → a space of vertices or of so many rows: the rows of all operands, in order
   slice_rows,  // v[…] or r[…] → r<len>[…]: rows [begin, begin+len)
 
-  // ---- neural: losses (scalars are p[])
+  // ---- neural: losses (scalars are p[]). Of nll, bce and their gradients, alpha smooths labels (kernel/cpu/loss.h).
   log_softmax,       // over the last dim (row dims [C])
   log_softmax_grad,  // (g, y) → g − eʸ·Σg
   nll,       // (lp: s[C], label: s[] i32, weight: s[]) → p[]: −Σ weight[r]·lp[r, label[r]]; label < 0 is left out

@@ -523,6 +523,7 @@ std::function<void()> Binder::bind_loss(const Kernel& k, void* workspace) const 
   a.classes = width(k.args[0]);
   a.x = f32(k.args[0]);
   a.weight = f32(k.args[2]);
+  a.smoothing = node(k.root).alpha;
   a.out = f32(k.root);
   a.workspace = static_cast<double*>(workspace);
   const Op op = node(k.root).op;

@@ -29,10 +29,11 @@ Value add_loss(Napa& net, const ModelOptions& options, Value logits) {
   const Value weight = net.input("loss_weight", {space, {}});
   if (options.loss == "bce") {
     const Value target = net.input("target", {space, {options.out_dim}, DType::u8});
-    return net.add(Op::bce, {logits, target, weight});
+    return net.add(Op::bce, {logits, target, weight}, Attr::none, options.label_smoothing);
   }
   const Value label = net.input("label", {space, {}, DType::i32});
-  return net.add(Op::nll, {net.add(Op::log_softmax, {logits}), label, weight});
+  const Value lp = net.add(Op::log_softmax, {logits});
+  return net.add(Op::nll, {lp, label, weight}, Attr::none, options.label_smoothing);
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ struct ModelOptions {
   bool training = true;
   bool embeddings = false;              // one more output, "embedding": what the last layer is given
   std::string loss = "cross_entropy";   // cross_entropy, bce, none
+  double label_smoothing = 0;           // of either loss: share of the label that is spread over all classes
   std::map<std::string, double> knobs;  // settings of the model's own (ModelInfo::knobs)
 
   int64_t width(int layer) const { return layer + 1 == layers ? out_dim : hidden; }

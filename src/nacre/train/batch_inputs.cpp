@@ -80,11 +80,13 @@ int64_t BatchInputs::bytes() const {
 // The mean over the batch's training vertices (a subgraph holds others, too) that have labels.
 Tensor BatchInputs::loss_weights(const Sample& sample) const {
   const auto seeds = first(sample.vertices, sample.num_seeds);
-  const auto counted = std::count_if(seeds.begin(), seeds.end(), [&](NodeId v) { return counts_[v] != 0; });
+  double total = 0;
+  for (const NodeId v : seeds) total += counts_[v] != 0 ? run_.class_weight(v) : 0;
   Tensor t = Tensor::zeros(DType::f32, {sample.num_seeds});
   for (int64_t i = 0; i < sample.num_seeds; ++i) {
     if (counts_[sample.vertices[i]] == 0) continue;
-    t.data<float>()[i] = run_.loss_weight(counted) * (sample.loss_scale.empty() ? 1.0F : sample.loss_scale[i]);
+    t.data<float>()[i] =
+        run_.loss_weight(sample.vertices[i], total) * (sample.loss_scale.empty() ? 1.0F : sample.loss_scale[i]);
   }
   return t;
 }

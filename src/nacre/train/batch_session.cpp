@@ -58,7 +58,10 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
       device_(open_device(run_.config, views_)),
       inputs_(std::make_unique<BatchInputs>(run_)) {
   if (!run_.config.model.kinds.empty()) {
-    throw UserError("--mode minibatch", "vertices of several kinds with features of their own are trained whole",
+    throw UserError("--mode minibatch",
+                    run_.dataset.heterogeneous()
+                        ? "nodes of several kinds with features of their own are trained on the whole graph"
+                        : "features that are learned for each node are trained on the whole graph",
                     "use --mode full");
   }
   ModelOptions options = run_.config.model;

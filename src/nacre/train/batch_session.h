@@ -49,6 +49,7 @@ class BatchSession : public VertexModel {
   Parameters& parameters() override { return learner_->parameters(); }
   Optimizer& optimizer() override { return learner_->optimizer(); }
   void weights_changed() override { learner_->weights_changed(); }
+  void use_average(bool use) override { learner_->use_average(use); }
   int64_t steps_per_epoch() const override;
   void expect_epochs(int64_t epochs) override { expected_epochs_ = epochs; }
   void begin_epoch(int64_t epoch, int64_t first) override;

@@ -178,6 +178,9 @@ TrainState parse_state(const json& j) {
   s.best_epoch = j.at("best_epoch").get<int>();
   s.best_test = j.at("best_test").get<double>();
   s.since_best = j.at("since_best").get<int>();
+  const json& plateau = j.at("plateau");
+  s.plateau = {plateau.at("factor").get<double>(), plateau.at("best").get<double>(), plateau.at("seen").get<bool>(),
+               plateau.at("waited").get<int>()};
   s.config_json = j.at("config").dump();
   s.plan_json = j.at("plan").dump();
   s.fingerprint = j.at("fingerprint").get<std::string>();
@@ -230,6 +233,8 @@ void save_checkpoint(const std::string& folder, const TrainState& state, const P
   if (optimizer.first().defined()) append(moments, pieces(parameters, optimizer.first().data<float>(), "first.", true));
   if (optimizer.second().defined())
     append(moments, pieces(parameters, optimizer.second().data<float>(), "second.", true));
+  if (optimizer.average().defined())
+    append(moments, pieces(parameters, optimizer.average().data<float>(), "average.", true));
   append(moments, pieces(parameters, best.data<float>(), "best.", false));
   write_safetensors(optimizer_file, moments, {{"nacre", "optimizer"}});
 
@@ -246,6 +251,11 @@ void save_checkpoint(const std::string& folder, const TrainState& state, const P
       {"best_epoch", state.best_epoch},
       {"best_test", state.best_test},
       {"since_best", state.since_best},
+      {"plateau",
+       {{"factor", state.plateau.factor},
+        {"best", state.plateau.best},
+        {"seen", state.plateau.seen},
+        {"waited", state.plateau.waited}}},
       {"optimizer",
        {{"name", o.name},
         {"steps", optimizer.steps()},
@@ -308,6 +318,9 @@ std::optional<TrainState> load_newest_checkpoint(const std::string& folder, cons
     }
     if (optimizer.second().defined()) {
       copy_into(moments, "second.", parameters, optimizer.second().data<float>(), true, optimizer_file);
+    }
+    if (optimizer.average().defined()) {
+      copy_into(moments, "average.", parameters, optimizer.average().data<float>(), true, optimizer_file);
     }
     copy_into(moments, "best.", parameters, best.data<float>(), false, optimizer_file);
     optimizer.set_steps(optimizer_steps);

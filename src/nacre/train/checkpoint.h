@@ -14,6 +14,7 @@
 
 #include "nacre/train/optimizer.h"
 #include "nacre/train/parameters.h"
+#include "nacre/train/plateau.h"
 #include "nacre/train/safetensors.h"
 
 namespace nacre {
@@ -29,6 +30,7 @@ struct TrainState {
   int best_epoch = -1;
   double best_test = -1;    // test score at that epoch
   int since_best = 0;       // evaluations since then, for early stopping
+  Plateau plateau;          // of the learning rate
   std::string config_json;  // the run's settings
   std::string result_json;  // those that determine the result; not kept, for they are among the former
   std::string plan_json;

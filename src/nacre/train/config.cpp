@@ -6,6 +6,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/json_text.h"
 #include "nacre/base/log.h"
+#include "nacre/data/made_features.h"
 
 namespace nacre {
 namespace {
@@ -56,6 +57,9 @@ json data_json(const RunConfig& c) {
           {"num_nodes", c.load.num_nodes},
           {"undirected", c.load.undirected},
           {"data_seed", c.load.seed},
+          {"split", c.load.split},
+          {"split_seed", c.load.split_seed},
+          {"ignore_edge_weights", c.load.ignore_edge_weights},
           {"normalize_features", c.normalize_features},
           {"relations", c.relations}};
 }
@@ -75,6 +79,12 @@ json training_json(const RunConfig& c) {
           {"lr_step", s.step_size},
           {"lr_gamma", s.gamma},
           {"lr_final", s.final_ratio},
+          {"lr_patience", s.patience},
+          {"clip_grad_norm", o.clip_norm},
+          {"ema", o.ema},
+          {"label_smoothing", c.model.label_smoothing},
+          {"class_weights", c.class_weights},
+          {"init", c.init},
           {"epochs", c.epochs},
           {"seed", c.seed},
           {"metric", c.metric},
@@ -98,6 +108,7 @@ json batches_json(const RunConfig& c) {
 
 json result_settings(const RunConfig& c) {
   json j = {{"data", data_json(c)}, {"model", model_json(c.model)}, {"training", training_json(c)}};
+  if (!c.class_names.empty()) j["model"]["class_names"] = c.class_names;
   if (c.mode == "minibatch") j["batches"] = batches_json(c);
   return j;
 }
@@ -145,11 +156,14 @@ std::string result_settings_json(const RunConfig& c) {
   json j = result_settings(c);
   // A longer run continues a shorter one bit for bit unless the learning rate depends on the total, or the choice of
   // the best epoch does: the last epoch is always evaluated.
-  const bool same_rate = c.schedule.name == "constant" || c.schedule.name == "step";
+  const bool same_rate =
+      c.schedule.name == "constant" || c.schedule.name == "step" || (c.schedule.name == "plateau" && c.eval_every == 1);
   const bool same_choice = c.eval_every == 1 || (c.select == "last" && c.patience == 0);
   if (same_rate && same_choice) j["training"].erase("epochs");
   // Where the data lies does not matter; its fingerprint is compared apart from this.
   for (const char* key : {"data", "folder", "features", "labels", "splits", "format"}) j["data"].erase(key);
+  // A checkpoint holds what the weights have become, wherever they began.
+  j["training"].erase("init");
   return text_of(j, -1);
 }
 
@@ -201,6 +215,17 @@ void apply_config_json(const std::string& text, const std::string& where, RunCon
       for (std::string* path : {&c.data, &c.load.features_file, &c.load.labels_file, &c.load.splits_file})
         *path = found_again(*path, c.folder);
     }
+    // The nodes a model was tested on stay the same when its data are found elsewhere, unless the user divides them.
+    if (c.load.split.empty() && c.load.splits_file.empty()) {
+      take(d, "split", c.load.split);
+      take(d, "split_seed", c.load.split_seed);
+      c.load.split_needed = false;
+    }
+    take(m, "class_names", c.class_names);
+    std::string features;
+    take(d, "features", features);
+    if (c.load.features_file.empty() && is_made_features(features)) c.load.features_file = features;
+    if (!c.load.ignore_edge_weights) take(d, "ignore_edge_weights", c.load.ignore_edge_weights);
     take(d, "undirected", c.load.undirected);
     take(d, "normalize_features", c.normalize_features);
     take(d, "relations", c.relations);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "nacre/data/load.h"
 #include "nacre/model/model.h"
@@ -21,6 +22,7 @@ struct RunConfig {
   std::string folder;                       // that relative paths of data start from, where the run was started
   std::string normalize_features = "auto";  // auto, row, none
   int relations = 7;                        // for typed models on untyped graphs
+  std::vector<std::string> class_names;     // of the classes, where they are words; filled in from the data
   // model (sizes and types are filled in from the data)
   ModelOptions model;
   // training
@@ -28,6 +30,8 @@ struct RunConfig {
   ScheduleOptions schedule;
   int epochs = 200;
   uint64_t seed = 0;
+  std::string class_weights;  // of the loss: balanced, a list or a file (class_weights.h); empty: all alike
+  std::string init;           // a run folder or .safetensors file whose weights training starts from; empty: random
   std::string metric = "auto";
   int eval_every = 1;
   int patience = 0;             // evaluations without improvement before stopping; 0 = never

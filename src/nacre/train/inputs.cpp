@@ -34,7 +34,8 @@ std::string unique_name(const std::string& name, size_t kind, const std::vector<
 
 std::vector<VertexKind> vertex_kinds(const Dataset& dataset) {
   std::vector<VertexKind> kinds;
-  if (dataset.features.defined() || !dataset.heterogeneous()) return kinds;
+  if (dataset.features.defined()) return kinds;
+  if (!dataset.heterogeneous()) return {{"node", dataset.num_nodes(), 0}};
   for (size_t k = 0; k < dataset.node_types.size(); ++k) {
     const int64_t vertices = vertices_of(dataset, k);
     if (vertices == 0) continue;
@@ -75,6 +76,22 @@ std::string kinds_text(const std::vector<VertexKind>& kinds, int64_t width) {
   if (!learned.empty())
     text += fmt::format("{} rows of {} learned for {}", projected.empty() ? "" : ";", width, learned);
   return text;
+}
+
+void align_classes(const std::vector<std::string>& trained, const std::string& where, Dataset& dataset) {
+  if (dataset.class_names.empty() || trained.empty() || dataset.class_names == trained) return;
+  std::vector<int32_t> number;
+  for (const std::string& name : dataset.class_names) {
+    const auto found = std::find(trained.begin(), trained.end(), name);
+    if (found == trained.end())
+      throw UserError(where, "has the class '" + name + "', which the model was not trained for");
+    number.push_back(static_cast<int32_t>(found - trained.begin()));
+  }
+  std::vector<int32_t> labels(dataset.labels.begin(), dataset.labels.end());
+  for (int32_t& label : labels) label = label < 0 ? label : number[static_cast<size_t>(label)];
+  dataset.labels = std::move(labels);
+  dataset.class_names = trained;
+  dataset.num_classes = static_cast<int64_t>(trained.size());
 }
 
 void normalize_features(Dataset& dataset, const std::string& how, std::vector<std::string>& notes) {

@@ -27,6 +27,9 @@ void check_trained_kinds(const std::vector<VertexKind>& trained, const std::vect
 // One line on what becomes of the kinds, for the notes.
 std::string kinds_text(const std::vector<VertexKind>& kinds, int64_t width);
 
+// Numbers classes that are words as the model was trained for them; `trained` lists their names. Throws UserError
+// naming `where` for a class that is not among them.
+void align_classes(const std::vector<std::string>& trained, const std::string& where, Dataset& dataset);
 // Divides feature rows by their sums as `how` (--normalize-features: auto, row, none) says; notes what it did.
 void normalize_features(Dataset& dataset, const std::string& how, std::vector<std::string>& notes);
 

@@ -1,5 +1,7 @@
 #include "nacre/train/learner.h"
 
+#include <algorithm>
+
 #include "nacre/base/log.h"
 #include "nacre/base/trace.h"
 
@@ -22,6 +24,12 @@ void Learner::optimize_with(const OptimizerOptions& options) {
   optimizer_ = std::make_unique<Optimizer>(options, parameters_);
 }
 
+// On a GPU the average and the weights are exchanged by way of a third block.
+int64_t Learner::optimizer_bytes() const {
+  if (!optimizer_) return 0;
+  return optimizer_->bytes() + (gpu_ && optimizer_->average().defined() ? optimizer_->average().bytes() : 0);
+}
+
 float* Learner::place(const Parameter& p) {
   return (gpu_ ? static_cast<float*>(values_.get()) : parameters_.data()) + p.offset;
 }
@@ -38,6 +46,7 @@ void* Learner::leaf(const std::string& name, const void* host, int64_t bytes) {
 
 void Learner::start(std::vector<const float*> gradients) {
   gradients_ = std::move(gradients);
+  if (optimizer_->steps() == 0) optimizer_->start_average(parameters_);
   if (!gpu_) return;
   const OptimizerOptions& o = optimizer_->options();
   std::vector<GpuParameter> trained;
@@ -46,8 +55,8 @@ void Learner::start(std::vector<const float*> gradients) {
     if (p.trained) trained.push_back({p.offset, p.size, gradients_[k]});
   }
   gpu_optimizer_ = std::make_unique<GpuOptimizer>(
-      *gpu_, GpuOptimizerOptions{o.name, o.weight_decay, o.momentum, o.beta1, o.beta2, o.epsilon}, trained,
-      static_cast<float*>(values_.get()), parameters_.trained_size());
+      *gpu_, GpuOptimizerOptions{o.name, o.weight_decay, o.momentum, o.beta1, o.beta2, o.epsilon, o.clip_norm, o.ema},
+      trained, static_cast<float*>(values_.get()), parameters_.trained_size());
   gpu_losses_ = gpu_->allocate(kLossesOnGpu * 4);
   weights_changed();
 }
@@ -55,7 +64,7 @@ void Learner::start(std::vector<const float*> gradients) {
 void Learner::update(double lr) {
   const TraceSpan span("train", "optimizer");
   if (!gpu_) return optimizer_->step(parameters_, gradients_, lr);
-  gpu_optimizer_->begin(lr);
+  gpu_optimizer_->begin(lr, average_kept(optimizer_->options().ema, gpu_optimizer_->steps() + 1));
   gpu_optimizer_->step()();
   values_are_old_ = moments_are_old_ = true;
   queued_.push_back(gpu_->device().record());
@@ -105,6 +114,8 @@ Optimizer& Learner::optimizer() {
     device.download(optimizer_->first().raw(), gpu_optimizer_->first(), optimizer_->first().bytes());
   if (gpu_optimizer_->second() != nullptr)
     device.download(optimizer_->second().raw(), gpu_optimizer_->second(), optimizer_->second().bytes());
+  if (gpu_optimizer_->average() != nullptr)
+    device.download(optimizer_->average().raw(), gpu_optimizer_->average(), optimizer_->average().bytes());
   moments_are_old_ = false;
   return *optimizer_;
 }
@@ -120,6 +131,20 @@ void Learner::weights_changed() {
     device.upload(gpu_optimizer_->first(), optimizer_->first().raw(), optimizer_->first().bytes());
   if (gpu_optimizer_->second() != nullptr)
     device.upload(gpu_optimizer_->second(), optimizer_->second().raw(), optimizer_->second().bytes());
+  if (gpu_optimizer_->average() != nullptr)
+    device.upload(gpu_optimizer_->average(), optimizer_->average().raw(), optimizer_->average().bytes());
+}
+
+void Learner::use_average(bool use) {
+  if (!optimizer_ || !optimizer_->average().defined() || use == average_in_use_) return;
+  average_in_use_ = use;
+  if (gpu_optimizer_) {
+    gpu_optimizer_->exchange_average();
+    values_are_old_ = moments_are_old_ = true;
+    return;
+  }
+  auto* average = optimizer_->average().data<float>();
+  std::swap_ranges(average, average + parameters_.trained_size(), parameters_.data());
 }
 
 }  // namespace nacre

@@ -26,7 +26,7 @@ class Learner {
   bool trains() const { return optimizer_ != nullptr; }
   const std::vector<Parameter>& list() const { return parameters_.list(); }
   int64_t parameter_bytes() const { return parameters_.bytes(); }
-  int64_t optimizer_bytes() const { return optimizer_ ? optimizer_->bytes() : 0; }
+  int64_t optimizer_bytes() const;
 
   // Where executors find a parameter, and a leaf that no step writes: on a GPU its copy, made at the first call.
   float* place(const Parameter& p);
@@ -49,6 +49,9 @@ class Learner {
   Optimizer& optimizer();
   // What was asked for was changed there.
   void weights_changed();
+  // Whether steps and predictions read the moving average of the weights instead of the weights themselves;
+  // parameters() then gives it. Without an average nothing happens. No step may be queued while it is in use.
+  void use_average(bool use);
 
  private:
   void fetch_losses();
@@ -63,7 +66,8 @@ class Learner {
   std::map<std::string, std::shared_ptr<void>> leaves_;
   std::unique_ptr<GpuOptimizer> gpu_optimizer_;
   bool values_are_old_ = false, moments_are_old_ = false;  // the host's
-  std::deque<DeviceEvent> queued_;                         // ends of steps that nobody waited for
+  bool average_in_use_ = false;
+  std::deque<DeviceEvent> queued_;  // ends of steps that nobody waited for
   double awaited_ = 0;
   std::shared_ptr<void> gpu_losses_;
   int64_t num_gpu_losses_ = 0;

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <string_view>
 #include <vector>
 
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
+#include "nacre/train/class_metrics.h"
 
 namespace nacre {
 
@@ -115,11 +118,15 @@ double roc_auc(const float* scores, const uint8_t* targets, int64_t classes, std
 
 double score(const std::string& metric, const Dataset& dataset, const float* scores, std::span<const NodeId> nodes) {
   if (dataset.labels.empty() && !dataset.multilabel()) return NAN;
-  if (metric == "accuracy") return accuracy(scores, dataset.num_classes, dataset.labels.span(), nodes);
-  const uint8_t* targets = dataset.targets.data<uint8_t>();
-  if (metric == "micro_f1") return micro_f1(scores, targets, dataset.num_classes, nodes);
+  if (metric == "macro_f1") return macro_f1({dataset, scores, nodes});
+  if (metric == "average_precision") return average_precision({dataset, scores, nodes});
+  // Of single labels, every wrong prediction is one class too many and one too few: micro-F1 is the accuracy.
+  if (metric == "accuracy" || (metric == "micro_f1" && !dataset.multilabel()))
+    return accuracy(scores, dataset.num_classes, dataset.labels.span(), nodes);
+  if (metric == "micro_f1") return micro_f1(scores, dataset.targets.data<uint8_t>(), dataset.num_classes, nodes);
   NACRE_CHECK(metric == "roc_auc", "unknown metric " + metric);
-  return roc_auc(scores, targets, dataset.num_classes, nodes);
+  if (!dataset.multilabel()) return ranked_auc({dataset, scores, nodes});
+  return roc_auc(scores, dataset.targets.data<uint8_t>(), dataset.num_classes, nodes);
 }
 
 namespace {
@@ -169,14 +176,14 @@ Scores score_splits(const std::string& metric, const Dataset& d, const float* sc
 
 std::string resolve_metric(const std::string& metric, const Dataset& dataset) {
   std::string name = metric == "auto" ? (dataset.multilabel() ? "micro_f1" : "accuracy") : metric;
-  if (name != "accuracy" && name != "micro_f1" && name != "roc_auc") {
-    throw UserError("--metric", "unknown metric '" + metric + "'", "use auto, accuracy, micro_f1 or roc_auc");
+  if (name == "ap") name = "average_precision";
+  constexpr std::string_view known[] = {"accuracy", "micro_f1", "macro_f1", "roc_auc", "average_precision"};
+  if (std::find(std::begin(known), std::end(known), name) == std::end(known)) {
+    throw UserError("--metric", "unknown metric '" + metric + "'",
+                    "use auto, accuracy, micro_f1, macro_f1, roc_auc or average_precision");
   }
-  if ((name == "accuracy") == dataset.multilabel()) {
-    throw UserError("--metric",
-                    name + " does not fit " + (dataset.multilabel() ? "multi-label" : "single-label") + " data",
-                    "use --metric auto");
-  }
+  if (name == "accuracy" && dataset.multilabel())
+    throw UserError("--metric", "accuracy does not fit multi-label data", "use --metric auto");
   return name;
 }
 

@@ -18,7 +18,7 @@ double micro_f1(const float* scores, const uint8_t* targets, int64_t classes, st
 // Mean over the classes that have both answers of the area under the ROC curve; ties count half. NaN if there is none.
 double roc_auc(const float* scores, const uint8_t* targets, int64_t classes, std::span<const NodeId> nodes);
 
-// The metric of a data set: accuracy for single labels; micro_f1 or roc_auc for multi-label sets. NaN without labels.
+// The metric of a data set by its resolved name (see also class_metrics.h). NaN without labels.
 double score(const std::string& metric, const Dataset& dataset, const float* scores, std::span<const NodeId> nodes);
 // The loss of the model's predictions, mean over the labelled vertices of `nodes` (and classes, for multi-label sets).
 // NaN if there is none.

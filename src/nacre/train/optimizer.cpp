@@ -1,5 +1,6 @@
 #include "nacre/train/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <vector>
@@ -14,7 +15,10 @@ constexpr int64_t kChunk = 1 << 14;
 
 struct StepFactors {
   float lr, decay, decoupled, beta1, beta2, rest1, rest2, correction1, correction2, epsilon, momentum;
-  bool first_step;
+  float clip = 1;         // factor of the gradient
+  float average_old = 0;  // shares of the average's old value and of the new weight
+  float average_new = 0;
+  bool first_step = false;
 };
 
 // One parameter: weights, gradient, moments (null where not used).
@@ -23,26 +27,34 @@ struct Slices {
   const float* g;
   float* m;
   float* v;
+  float* average;
 };
 
+void average_chunk(const StepFactors& f, const float* w, float* average, int64_t b, int64_t e) {
+  if (average == nullptr) return;
+  for (int64_t i = b; i < e; ++i) average[i] = f.average_old * average[i] + f.average_new * w[i];
+}
+
 void adam_chunk(const StepFactors& f, const Slices& s, int64_t b, int64_t e) {
-  const auto [w, g, m, v] = s;
+  const auto [w, g, m, v, average] = s;
   for (int64_t i = b; i < e; ++i) {
-    const float grad = g[i] + f.decay * w[i];
+    const float grad = f.clip * g[i] + f.decay * w[i];
     m[i] = f.beta1 * m[i] + f.rest1 * grad;
     v[i] = f.beta2 * v[i] + f.rest2 * grad * grad;
     const float denominator = std::sqrt(v[i]) * f.correction2 + f.epsilon;
     w[i] = w[i] * f.decoupled - f.lr * f.correction1 * m[i] / denominator;
   }
+  average_chunk(f, w, average, b, e);
 }
 
 void sgd_chunk(const StepFactors& f, const Slices& s, int64_t b, int64_t e) {
-  const auto [w, g, m, v] = s;
+  const auto [w, g, m, v, average] = s;
   for (int64_t i = b; i < e; ++i) {
-    float grad = g[i] + f.decay * w[i];
+    float grad = f.clip * g[i] + f.decay * w[i];
     if (m != nullptr) grad = m[i] = f.first_step ? grad : f.momentum * m[i] + grad;
     w[i] -= f.lr * grad;
   }
+  average_chunk(f, w, average, b, e);
 }
 
 }  // namespace
@@ -59,6 +71,19 @@ void check_optimizer(const OptimizerOptions& options) {
   if (!in_unit(options.beta1)) throw UserError("--beta1", "must lie in [0, 1)");
   if (!in_unit(options.beta2)) throw UserError("--beta2", "must lie in [0, 1)");
   if (!(options.epsilon > 0) || !std::isfinite(options.epsilon)) throw UserError("--eps", "must be positive");
+  if (!(options.clip_norm >= 0) || !std::isfinite(options.clip_norm))
+    throw UserError("--clip-grad-norm", "must be a positive number", "leave it out to clip nothing");
+  if (!in_unit(options.ema))
+    throw UserError("--ema", "must lie in [0, 1)", "0.999 is usual; leave it out to keep no average");
+}
+
+double average_kept(double decay, int64_t step) {
+  return std::min(decay, static_cast<double>(1 + step) / static_cast<double>(10 + step));
+}
+
+double clip_factor(double clip_norm, double norm) {
+  const double factor = clip_norm / (norm + 1e-6);
+  return clip_norm > 0 && factor < 1 ? factor : 1;
 }
 
 Optimizer::Optimizer(const OptimizerOptions& options, const Parameters& parameters) : options_(options) {
@@ -66,6 +91,29 @@ Optimizer::Optimizer(const OptimizerOptions& options, const Parameters& paramete
   const bool adam = options.name != "sgd";
   if (adam || options.momentum > 0) first_ = Tensor::zeros(DType::f32, {parameters.trained_size()});
   if (adam) second_ = Tensor::zeros(DType::f32, {parameters.trained_size()});
+  if (options.ema > 0) average_ = Tensor::zeros(DType::f32, {parameters.trained_size()});
+  start_average(parameters);
+}
+
+void Optimizer::start_average(const Parameters& parameters) {
+  if (average_.defined()) std::copy_n(parameters.data(), parameters.trained_size(), average_.data<float>());
+}
+
+// Chunks are added in order: the same bits on any number of threads.
+double Optimizer::gradient_norm(const Parameters& parameters, const std::vector<const float*>& gradients) {
+  double sum = 0;
+  for (size_t k = 0; k < gradients.size(); ++k) {
+    const Parameter& p = parameters.list()[k];
+    const float* g = gradients[k];
+    if (!p.trained || g == nullptr) continue;
+    squares_.assign(static_cast<size_t>((p.size + kChunk - 1) / kChunk), 0);
+    parallel_for(p.size, kChunk, [&](int64_t b, int64_t e) {
+      double& part = squares_[static_cast<size_t>(b / kChunk)];
+      for (int64_t i = b; i < e; ++i) part += static_cast<double>(g[i]) * g[i];
+    });
+    for (const double part : squares_) sum += part;
+  }
+  return std::sqrt(sum);
 }
 
 void Optimizer::step(Parameters& parameters, const std::vector<const float*>& gradients, double lr) {
@@ -86,11 +134,16 @@ void Optimizer::step(Parameters& parameters, const std::vector<const float*>& gr
   f.epsilon = static_cast<float>(options_.epsilon);
   f.momentum = static_cast<float>(options_.momentum);
   f.first_step = steps_ == 1;
+  if (options_.clip_norm > 0)
+    f.clip = static_cast<float>(clip_factor(options_.clip_norm, gradient_norm(parameters, gradients)));
+  const double kept = average_kept(options_.ema, steps_);
+  f.average_old = static_cast<float>(kept);
+  f.average_new = static_cast<float>(1 - kept);
   for (size_t k = 0; k < gradients.size(); ++k) {
     const Parameter& p = parameters.list()[k];
     if (!p.trained || gradients[k] == nullptr) continue;
-    const Slices slices{parameters.data(p), gradients[k], first_.defined() ? first_.data<float>() + p.offset : nullptr,
-                        second_.defined() ? second_.data<float>() + p.offset : nullptr};
+    const auto part = [&](Tensor& t) { return t.defined() ? t.data<float>() + p.offset : nullptr; };
+    const Slices slices{parameters.data(p), gradients[k], part(first_), part(second_), part(average_)};
     parallel_for(p.size, kChunk, [&](int64_t b, int64_t e) {
       if (sgd) {
         sgd_chunk(f, slices, b, e);
@@ -102,10 +155,12 @@ void Optimizer::step(Parameters& parameters, const std::vector<const float*>& gr
 }
 
 void check_schedule(const ScheduleOptions& s) {
-  if (s.name != "constant" && s.name != "step" && s.name != "cosine" && s.name != "linear") {
-    throw UserError("--lr-schedule", "unknown schedule '" + s.name + "'", "use constant, step, cosine or linear");
+  if (s.name != "constant" && s.name != "step" && s.name != "cosine" && s.name != "linear" && s.name != "plateau") {
+    throw UserError("--lr-schedule", "unknown schedule '" + s.name + "'",
+                    "use constant, step, cosine, linear or plateau");
   }
   if (s.warmup < 0) throw UserError("--warmup", "must not be negative");
+  if (s.patience < 0) throw UserError("--lr-patience", "must not be negative");
   if (s.step_size < 1) throw UserError("--lr-step", "must be at least 1");
   if (!(s.gamma > 0) || s.gamma > 1) throw UserError("--lr-gamma", "must lie in (0, 1]");
   if (!(s.final_ratio >= 0) || s.final_ratio > 1) throw UserError("--lr-final", "must lie in [0, 1]");

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "nacre/tensor/tensor.h"
 #include "nacre/train/parameters.h"
@@ -18,7 +19,15 @@ struct OptimizerOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
+  double clip_norm = 0;  // gradients whose norm, of all parameters together, is larger are shrunk to it; 0 = never
+  double ema = 0;        // decay of the moving average of the weights; 0 = none is kept
 };
+
+// What the average of the weights keeps of itself in a step: `decay`, and less in the first steps, so that it forgets
+// where the weights began.
+double average_kept(double decay, int64_t step);
+// What gradients of this norm are multiplied by.
+double clip_factor(double clip_norm, double norm);
 
 void check_optimizer(const OptimizerOptions& options);  // throws UserError
 
@@ -36,24 +45,34 @@ class Optimizer {
   // Moments (adam, adamw: m and v; sgd with momentum: m), laid out like the parameters. Undefined where not used.
   Tensor& first() { return first_; }
   Tensor& second() { return second_; }
-  int64_t bytes() const { return first_.bytes() + second_.bytes(); }
+  // The moving average of the weights, laid out like them; undefined where none is kept.
+  Tensor& average() { return average_; }
+  // It starts from the weights as they are.
+  void start_average(const Parameters& parameters);
+  int64_t bytes() const { return first_.bytes() + second_.bytes() + average_.bytes(); }
 
  private:
+  double gradient_norm(const Parameters& parameters, const std::vector<const float*>& gradients);
+
   OptimizerOptions options_;
   int64_t steps_ = 0;
   Tensor first_;
   Tensor second_;
+  Tensor average_;
+  std::vector<double> squares_;  // of the gradient, chunk by chunk
 };
 
 // Learning rate as a function of the epoch.
 struct ScheduleOptions {
-  std::string name = "constant";  // constant, step, cosine, linear
+  std::string name = "constant";  // constant, step, cosine, linear, plateau
   int warmup = 0;                 // epochs of linear growth from 0
   int step_size = 50;             // step: epochs between drops
-  double gamma = 0.5;             // step: factor at each drop
-  double final_ratio = 0;         // cosine, linear: share of the rate left at the last epoch
+  double gamma = 0.5;             // step, plateau: factor at each drop
+  double final_ratio = 0;         // cosine, linear: share of the rate left at the last epoch; plateau: least share
+  int patience = 10;              // plateau: evaluations without improvement before a drop
 };
 void check_schedule(const ScheduleOptions& schedule);  // throws UserError
+// A plateau's drops are no function of the epoch: Plateau multiplies them.
 double scheduled_lr(const ScheduleOptions& schedule, double base, int epoch, int epochs);
 
 }  // namespace nacre

@@ -114,7 +114,7 @@ void RecommendSession::complete_model() {
   if (info.needs_self_loops) dataset_.graph = add_self_loops(dataset_.graph);
   if (dataset_.graph.weighted() && !info.supports_edge_weight) {
     throw UserError("--model " + info.name, "does not use edge weights, but the graph has them",
-                    "use a model that does (lightgcn, ngcf), or remove the weights from the data");
+                    "use a model that does (lightgcn, ngcf), or add --ignore-edge-weights");
   }
   normalize_features(dataset_, config_.normalize_features, notes_);
   const std::vector<VertexKind> kinds = vertex_kinds(dataset_);

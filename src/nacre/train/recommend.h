@@ -59,6 +59,7 @@ class RecommendSession : public Trainee {
   Parameters& parameters() override { return learner_->parameters(); }
   Optimizer& optimizer() override { return learner_->optimizer(); }
   void weights_changed() override { learner_->weights_changed(); }
+  void use_average(bool use) override { learner_->use_average(use); }
   int64_t steps_per_epoch() const override { return batches_->num_batches(); }
   void begin_epoch(int64_t epoch, int64_t first) override;
   // The next batch of the epoch.

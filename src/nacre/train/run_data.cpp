@@ -8,6 +8,8 @@
 #include "nacre/base/philox.h"
 #include "nacre/base/trace.h"
 #include "nacre/base/warnings.h"
+#include "nacre/data/made_features.h"
+#include "nacre/train/class_weights.h"
 #include "nacre/train/metrics.h"
 #include "nacre/train/room.h"
 #include "nacre/train/row_sums.h"
@@ -16,20 +18,28 @@ namespace nacre {
 
 RunData::RunData(Dataset data, RunConfig settings, bool training)
     : config(std::move(settings)), dataset(std::move(data)), notes(dataset.notes) {
-  if (!dataset.features.defined() && !dataset.heterogeneous()) {
-    throw UserError(config.data, "has no vertex features", "give them with --features FILE");
+  const bool learned = config.load.features_file == "learned";
+  if (!dataset.features.defined() && !dataset.heterogeneous() && !learned) {
+    throw UserError(config.data, "has no features of its nodes",
+                    "give them with --features FILE, or use --features learned, degree or onehot");
   }
-  const bool labelled = dataset.num_classes > 0 && (dataset.multilabel() || !dataset.labels.empty());
-  if (training && (!labelled || dataset.splits.train.empty())) {
-    throw UserError(config.data, "has no labels or no training nodes",
-                    "give them with --labels FILE and --splits FILE");
+  if (!training) align_classes(config.class_names, config.data, dataset);
+  if (!dataset.class_names.empty()) config.class_names = dataset.class_names;
+  if (training && (dataset.num_classes < 1 || (dataset.labels.empty() && !dataset.multilabel())))
+    throw UserError(config.data, "has no labels", "give them with --labels FILE");
+  if (training && dataset.splits.train.empty()) {
+    throw UserError(config.data, "has no training nodes",
+                    "draw them with --split random:0.6/0.2/0.2, or give them with --splits FILE");
   }
   data_fingerprint = dataset.fingerprint();
   metric = resolve_metric(config.metric, dataset);
+  if (training) class_weights = nacre::class_weights(config.class_weights, dataset);
   prepare_graph();
-  if (divides_rows(dataset.features, config.normalize_features))
+  const bool made = is_made_features(config.load.features_file) && config.normalize_features == "auto";
+  const std::string how = made ? "none" : config.normalize_features;
+  if (divides_rows(dataset.features, how))
     require_room(config, dataset.features.bytes(), "features with rows divided by their sums");
-  normalize_features(dataset, config.normalize_features, notes);
+  normalize_features(dataset, how, notes);
   complete_model(training);
 }
 
@@ -37,7 +47,7 @@ void RunData::prepare_graph() {
   const ModelInfo& info = model_info(config.model.model);
   if (dataset.graph.weighted() && !info.supports_edge_weight) {
     throw UserError("--model " + info.name, "does not use edge weights, but the graph has them",
-                    "use a model that does (gcn, sage), or remove the weights from the data");
+                    "use a model that does (gcn, sage), or add --ignore-edge-weights");
   }
   if (info.needs_types && !dataset.graph.typed()) {
     if (config.relations < 1 || config.relations > 65535)
@@ -87,7 +97,7 @@ void RunData::complete_model(bool training) {
   m.edge_weighted = dataset.graph.weighted();
   if (!guided) m.loss = dataset.multilabel() ? "bce" : "cross_entropy";
   m = complete_options(m);
-  if (!kinds.empty()) notes.push_back(kinds_text(kinds, m.in_dim));
+  if (!kinds.empty() && dataset.heterogeneous()) notes.push_back(kinds_text(kinds, m.in_dim));
 }
 
 std::string RunData::fingerprint() const {
@@ -109,9 +119,13 @@ Tensor RunData::all_labels() const {
   return labels;
 }
 
-float RunData::loss_weight(int64_t counted) const {
-  return static_cast<float>(1 / (static_cast<double>(std::max<int64_t>(1, counted)) *
-                                 static_cast<double>(dataset.multilabel() ? dataset.num_classes : 1)));
+double RunData::class_weight(NodeId node) const {
+  return class_weights.empty() ? 1 : class_weights[static_cast<size_t>(dataset.labels[node])];
+}
+
+float RunData::loss_weight(NodeId node, double total) const {
+  const double classes = dataset.multilabel() ? static_cast<double>(dataset.num_classes) : 1;
+  return total > 0 ? static_cast<float>(class_weight(node) / (total * classes)) : 0.0F;
 }
 
 }  // namespace nacre

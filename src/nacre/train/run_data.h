@@ -21,8 +21,10 @@ struct RunData {
   int64_t label_bytes() const;
   // -1 where a vertex has no label (or several at once).
   Tensor all_labels() const;
-  // What a vertex of the training split weighs in the mean over `counted` vertices.
-  float loss_weight(int64_t counted) const;
+  // What a node of the training split weighs in the mean over nodes whose class weights add up to `total`.
+  float loss_weight(NodeId node, double total) const;
+  // How much the class of a labelled node counts in the loss; 1 unless --class-weights says otherwise.
+  double class_weight(NodeId node) const;
   // It has a label, or several.
   bool counts(NodeId vertex) const {
     return dataset.multilabel() || (!dataset.labels.empty() && dataset.labels[vertex] >= 0);
@@ -34,6 +36,7 @@ struct RunData {
   std::string metric;
   std::vector<FeatureLeaf> leaves;  // its features
   uint64_t data_fingerprint = 0;
+  std::vector<double> class_weights;  // empty: all are 1
 
  private:
   void prepare_graph();

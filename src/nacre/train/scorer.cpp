@@ -36,7 +36,7 @@ Scorer::Scorer(const RunData& run, std::shared_ptr<GpuContext> gpu) : run_(run),
       gpu_, std::vector{d.splits.train.span(), d.splits.val.span(), d.splits.test.span()}, 1, d.num_classes);
 }
 
-bool Scorer::counts_on_device() const { return run_.metric == "accuracy" || run_.metric == "micro_f1"; }
+bool Scorer::counts_on_device() const { return run_.metric == (run_.dataset.multilabel() ? "micro_f1" : "accuracy"); }
 
 int64_t Scorer::row_bytes() const { return run_.dataset.num_classes * 4; }
 

@@ -192,9 +192,10 @@ void Session::make_targets() {
   loss_weight_ = Tensor::zeros(DType::f32, {run_.dataset.num_nodes()});
   const Array<NodeId>& train = run_.dataset.splits.train;
   const auto counts = [this](NodeId v) { return run_.counts(v); };
-  const float weight = run_.loss_weight(std::count_if(train.begin(), train.end(), counts));
+  double total = 0;
+  for (const NodeId v : train) total += counts(v) ? run_.class_weight(v) : 0;
   for (const NodeId v : train) {
-    if (counts(v)) loss_weight_.data<float>()[v] = weight;
+    if (counts(v)) loss_weight_.data<float>()[v] = run_.loss_weight(v, total);
   }
 }
 

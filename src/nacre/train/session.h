@@ -40,6 +40,7 @@ class Session : public VertexModel {
   Parameters& parameters() override { return learner_->parameters(); }
   Optimizer& optimizer() override { return learner_->optimizer(); }
   void weights_changed() override { learner_->weights_changed(); }
+  void use_average(bool use) override { learner_->use_average(use); }
   void queue_step(int64_t step, double lr) override;
   void take_losses(double& sum) override { learner_->take_losses(sum); }
   Scores evaluate(bool with_loss) override;

@@ -36,6 +36,9 @@ class Trainee {
   virtual Parameters& parameters() = 0;
   virtual Optimizer& optimizer() = 0;
   virtual void weights_changed() = 0;
+  // Whether evaluation and parameters() read the moving average of the weights, where one is kept; not while steps are
+  // queued.
+  virtual void use_average(bool /*use*/) {}
 
   virtual int64_t steps_per_epoch() const { return 1; }
   // Epochs will follow one another until so many are done: steps of one may be made ready beside the one before it.

@@ -79,7 +79,12 @@ class Loop {
   static bool asked_to_stop() { return StopSignalGuard::signal() != 0; }
   bool by_loss() const { return config_.select == "loss"; }
   bool stop_early() const { return config_.patience > 0 && state_.since_best >= config_.patience; }
-  void keep_best() { std::copy_n(trainee_.parameters().data(), trainee_.parameters().size(), best_.data<float>()); }
+  // Of the average of the weights, where one is kept: it is what was evaluated.
+  void keep_best() {
+    trainee_.use_average(true);
+    std::copy_n(trainee_.parameters().data(), trainee_.parameters().size(), best_.data<float>());
+    trainee_.use_average(false);
+  }
 
   void open_run_folder() {
     if (options_.run_folder.empty()) return;
@@ -166,7 +171,8 @@ class Loop {
 
   bool epoch(MetricsFile& metrics, Progress& progress) {
     const double start = now_seconds();
-    const double lr = scheduled_lr(config_.schedule, config_.optimizer.lr, state_.epoch, config_.epochs);
+    const double lr =
+        scheduled_lr(config_.schedule, config_.optimizer.lr, state_.epoch, config_.epochs) * state_.plateau.factor;
     const bool whole = state_.batch == 0;
     if (!steps(progress, lr)) return false;
     const double seconds = now_seconds() - start;
@@ -194,12 +200,15 @@ class Loop {
   void measure() {
     const TraceSpan span("train", "evaluate");
     const double start = now_seconds();
+    trainee_.use_average(true);
     scores_ = trainee_.evaluate(by_loss());
+    trainee_.use_average(false);
     eval_seconds_.push_back(now_seconds() - start);
   }
 
   void evaluate() {
     measure();
+    observe_plateau();
     // Without a validation split every epoch is the best so far.
     if (std::isnan(scores_.val) || (by_loss() ? scores_.val_loss < state_.best_loss : scores_.val > state_.best_val)) {
       if (by_loss() && !std::isnan(scores_.val_loss)) state_.best_loss = scores_.val_loss;
@@ -211,6 +220,13 @@ class Loop {
     } else {
       ++state_.since_best;
     }
+  }
+
+  // What --select goes by; without validation nodes the loss of training.
+  void observe_plateau() {
+    const bool losses = by_loss() || std::isnan(scores_.val);
+    const double loss = std::isnan(scores_.val_loss) ? result_.final_loss : scores_.val_loss;
+    state_.plateau.observe(config_.schedule, losses ? loss : scores_.val, losses);
   }
 
   void save() {

@@ -9,13 +9,14 @@
 #include "nacre/base/warnings.h"
 #include "nacre/data/convert/edge_source.h"
 #include "nacre/data/convert/pages.h"
+#include "nacre/data/edge_columns.h"
 #include "nacre/data/node_data.h"
 #include "nacre/data/text.h"
 
 namespace nacre {
 namespace {
 
-enum class Column { src, dst, weight, type, ignored };
+using Column = EdgeColumn;
 using Columns = std::vector<Column>;
 
 struct Part {
@@ -170,28 +171,6 @@ class PieceParser {
   bool pairs_;
 };
 
-Column column_named(std::string_view name) {
-  std::string low;
-  for (const char c : name) {
-    if (c != '"' && c != '\'' && c != '_' && c != '-' && c != ':')
-      low += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  }
-  const auto is_one_of = [&](std::initializer_list<const char*> names) {
-    return std::find(names.begin(), names.end(), low) != names.end();
-  };
-  if (is_one_of({"src", "source", "from", "srcid", "sourceid", "fromnodeid", "fromid", "u", "head", "node1", "id1",
-                 "startid"})) {
-    return Column::src;
-  }
-  if (is_one_of({"dst", "dest", "target", "to", "dstid", "targetid", "tonodeid", "toid", "v", "tail", "node2", "id2",
-                 "endid"})) {
-    return Column::dst;
-  }
-  if (is_one_of({"weight", "w", "value", "edgeweight"})) return Column::weight;
-  if (is_one_of({"type", "etype", "edgetype", "rel", "relation", "reltype"})) return Column::type;
-  return Column::ignored;
-}
-
 class EdgeText final : public EdgeSource {
  public:
   explicit EdgeText(const std::shared_ptr<const MappedFile>& file) : file_(file), blocks_(file) {
@@ -213,7 +192,7 @@ class EdgeText final : public EdgeSource {
     for (const Part& part : parsed) {
       if (part.error_line >= 0) {
         throw_at_line(blocks_.name(), lines_ + part.error_line + 1, part.error,
-                      "every line must be an edge: src dst [weight]");
+                      "every line must be an edge: src dst [weight]; ids that are words: --format names");
       }
       lines_ += part.lines;
     }
@@ -276,7 +255,7 @@ class EdgeText final : public EdgeSource {
   void from_names(const std::vector<std::string_view>& fields) {
     std::string ignored;
     for (const std::string_view field : fields) {
-      const Column column = column_named(field);
+      const Column column = edge_column_named(field);
       if (column == Column::ignored) {
         ignored += (ignored.empty() ? "" : ", ") + shown_field(field.data(), field.data() + field.size());
       } else if (std::find(columns_.begin(), columns_.end(), column) != columns_.end()) {

@@ -18,12 +18,17 @@ std::string data_set_name(const std::string& path) {
 }
 
 std::string conversion_json(const std::string& source, const ConvertOptions& o) {
-  const nlohmann::json json = {{"source", std::filesystem::path(source).filename().string()},
-                               {"format", o.load.format},
-                               {"undirected", o.load.undirected},
-                               {"self_loops", o.self_loops},
-                               {"reorder", reorder_name(o.reorder)},
-                               {"feature_dtype", native::float_name(o.feature_type)}};
+  nlohmann::json json = {{"source", std::filesystem::path(source).filename().string()},
+                         {"format", o.load.format},
+                         {"undirected", o.load.undirected},
+                         {"self_loops", o.self_loops},
+                         {"reorder", reorder_name(o.reorder)},
+                         {"feature_dtype", native::float_name(o.feature_type)}};
+  if (!o.load.split.empty()) {
+    json["split"] = o.load.split;
+    json["split_seed"] = o.load.split_seed;
+  }
+  if (o.load.ignore_edge_weights) json["ignore_edge_weights"] = true;
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

@@ -25,6 +25,7 @@
 #include "nacre/data/convert/write.h"
 #include "nacre/data/external_sort.h"
 #include "nacre/data/formats/format.h"
+#include "nacre/data/made_features.h"
 #include "nacre/data/native.h"
 #include "nacre/data/native_floats.h"
 #include "nacre/data/node_data.h"
@@ -465,12 +466,15 @@ std::optional<ConvertReport> stream_convert(const std::string& source, const std
                                             const ConvertOptions& options) {
   std::error_code error;
   if (!options.stream || source.starts_with("twin:") || !std::filesystem::exists(source, error)) return std::nullopt;
+  const LoadOptions& load = options.load;
+  if (!load.split.empty() || load.ignore_edge_weights || is_made_features(load.features_file)) return std::nullopt;
   std::optional<DatasetBuilder> set;
   if (!is_edge_array(source, options.load.format)) {
     const Place place(source);
     const Choice choice = choose_format(place, options.load.format);
     if (choice.format->open != nullptr) set = choice.format->open(place, choice.variant, options.load);
     if (!set && std::string_view(choice.format->name) != "edges") return std::nullopt;
+    if (!set && has_word_ids(place.file())) return std::nullopt;
   }
   return StreamConversion(source, path, options, std::move(set)).run();
 }

@@ -44,6 +44,9 @@ Choice choose_format(const Place& place, const std::string& asked);
 // Says what a file that no format recognises is.
 [[noreturn]] void refuse_stranger(const Place& place);
 
+// Whether the first edges of a text file name nodes by words.
+bool has_word_ids(const std::shared_ptr<const MappedFile>& file);
+
 // One pair per layout.
 #define NACRE_FORMAT(name)                          \
   std::string recognise_##name(const Place& place); \
@@ -53,6 +56,7 @@ NACRE_FORMAT(npz);
 std::optional<DatasetBuilder> open_npz(const Place& place, const std::string& variant, const LoadOptions& options);
 NACRE_FORMAT(edges);
 NACRE_FORMAT(snap);
+NACRE_FORMAT(names);
 NACRE_FORMAT(matrix_market);
 NACRE_FORMAT(saint);
 NACRE_FORMAT(dgl_reddit);

@@ -7,6 +7,7 @@
 #include "nacre/base/log.h"
 #include "nacre/data/formats/format.h"
 #include "nacre/data/formats/lines.h"
+#include "nacre/data/label_text.h"
 #include "nacre/data/node_data.h"
 #include "nacre/data/text.h"
 
@@ -57,24 +58,6 @@ class Content {
   }
 };
 
-void set_classes(const std::vector<std::string>& words, Dataset& data) {
-  std::vector<std::string> names = words;
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-  std::vector<int32_t> labels;
-  labels.reserve(words.size());
-  for (const std::string& word : words)
-    labels.push_back(static_cast<int32_t>(std::lower_bound(names.begin(), names.end(), word) - names.begin()));
-  data.num_classes = static_cast<int64_t>(names.size());
-  data.labels = std::move(labels);
-  std::string list;
-  for (size_t i = 0; i < std::min<size_t>(names.size(), 20); ++i) {
-    const std::string name = in_quotes(names[i]);
-    list += (i == 0 ? "" : ", ") + std::to_string(i) + " " + name.substr(1, name.size() - 2);
-  }
-  data.notes.push_back("classes: " + list + (names.size() > 20 ? ", …" : ""));
-}
-
 }  // namespace
 
 std::string recognise_linqs(const Place& place) {
@@ -90,7 +73,7 @@ Dataset load_linqs(const Place& place, const std::string&, const LoadOptions&) {
   content.read(place.open(data.name + ".content"));
   TextMatrix matrix{content.papers.size(), content.width, std::move(content.features)};
   data.features = std::move(matrix).tensor();
-  set_classes(content.classes, data);
+  set_class_words(content.classes, data);
   EdgeList edges;
   edges.num_nodes = content.papers.size();
   int64_t unknown = 0;

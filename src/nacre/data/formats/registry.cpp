@@ -24,6 +24,7 @@ constexpr std::array kFormats = {
     Format{"npz", "one .npz: edge_index, x, y, train_idx, …", recognise_npz, load_npz, "", open_npz},
     Format{"edges", "text edge list, ids kept; .gz too", recognise_edges, load_edges},
     Format{"snap", "text edge list, ids of any size renumbered; .gz too", recognise_snap, load_snap},
+    Format{"names", "text edge list, ids are words; .gz too", recognise_names, load_names},
     Format{"mtx", "Matrix Market; .gz too", recognise_matrix_market, load_matrix_market},
     Format{"ogb", "OGB node property, csv.gz or npz", recognise_ogb, load_opened<open_ogb>, "the split",
            opened<open_ogb>},

@@ -73,7 +73,8 @@ std::string recognise_edges(const Place& place) {
   return recognise_matrix_market(place).empty() ? "is text" : "";
 }
 
-Dataset load_edges(const Place& place, const std::string&, const LoadOptions& options) {
+Dataset load_edges(const Place& place, const std::string& variant, const LoadOptions& options) {
+  if (has_word_ids(place.file())) return load_names(place, variant, options);
   return read_edge_list(place.file(), options);
 }
 

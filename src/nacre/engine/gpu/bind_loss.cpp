@@ -15,15 +15,15 @@ double* doubles(StepList& steps, int64_t count) {
 void add_loss(const GpuKernel& k, StepList& steps) {
   const Op op = k.node(k.kernel.root).op;
   const bool nll = op == Op::nll || op == Op::nll_grad;
-  const cuda::LossKind kind = nll ? cuda::LossKind::nll : cuda::LossKind::bce;
   const int64_t rows = k.rows(k.kernel.args[0]), classes = k.width(k.kernel.args[0]);
+  const cuda::LossShape loss = {nll ? cuda::LossKind::nll : cuda::LossKind::bce, classes, k.node(k.kernel.root).alpha};
   const auto operands = [&] {
     LaunchArgs a;
     for (const size_t i : {0, 1, 2}) a.add(k.pointer(k.kernel.args[i]));
     return a;
   };
   if (op == Op::nll_grad || op == Op::bce_grad) {
-    const cuda::Source grad = cuda::loss_grad(kind, classes);
+    const cuda::Source grad = cuda::loss_grad(loss);
     steps.launch(grad, blocks_of(rows * classes, grad.threads), [&] {
       return operands().add(k.pointer(k.kernel.args[3])).add(k.pointer(k.kernel.root)).add(rows * classes);
     });
@@ -31,7 +31,7 @@ void add_loss(const GpuKernel& k, StepList& steps) {
   }
   const int64_t blocks = cuda::loss_blocks(rows);
   double* slots = doubles(steps, blocks);
-  steps.launch(cuda::loss_sum(kind, classes), blocks,
+  steps.launch(cuda::loss_sum(loss), blocks,
                [&] { return operands().add(slots).add(rows).add(cuda::loss_rows_of_block(rows)); });
   steps.launch(cuda::loss_total(), 1,
                [&] { return LaunchArgs().add(slots).add(blocks).add(k.pointer(k.kernel.root)); });

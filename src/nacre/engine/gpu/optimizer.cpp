@@ -10,7 +10,7 @@ namespace nacre {
 
 GpuOptimizer::GpuOptimizer(GpuContext& context, const GpuOptimizerOptions& options,
                            const std::vector<GpuParameter>& parameters, float* values, int64_t trained_size)
-    : context_(context), options_(options) {
+    : context_(context), options_(options), values_(values) {
   const bool sgd = options.name == "sgd";
   NACRE_CHECK(sgd || options.name == "adam" || options.name == "adamw", "unknown optimiser " + options.name);
   const auto take = [&](int64_t bytes) {
@@ -25,6 +25,11 @@ GpuOptimizer::GpuOptimizer(GpuContext& context, const GpuOptimizerOptions& optio
   };
   if (!sgd || options.momentum > 0) first_ = zeros();
   if (!sgd) second_ = zeros();
+  if (options.ema > 0) {
+    average_ = zeros();
+    spare_ = take(moment_bytes);
+    average_bytes_ = moment_bytes;
+  }
   std::vector<cuda::OptimizerPiece> pieces;
   for (const GpuParameter& p : parameters) {
     if (p.gradient == nullptr) continue;
@@ -36,12 +41,36 @@ GpuOptimizer::GpuOptimizer(GpuContext& context, const GpuOptimizerOptions& optio
   const auto piece_bytes = static_cast<int64_t>(pieces.size() * sizeof(cuda::OptimizerPiece));
   pieces_ = take(std::max<int64_t>(1, piece_bytes));
   if (piece_bytes > 0) context.device().upload(pieces_.get(), pieces.data(), piece_bytes);
+  const auto count = static_cast<int64_t>(pieces.size());
+  const bool clips = options.clip_norm > 0 && count > 0;
+  if (clips) {
+    squares_ = take(count * static_cast<int64_t>(sizeof(double)));
+    factor_ = take(sizeof(float));
+  }
   LaunchArgs args;
-  args.add(numbers_.get()).add(pieces_.get()).add(values).add(first()).add(second());
-  step_ = context.launch(cuda::optimizer_step(sgd), static_cast<int64_t>(pieces.size()), args);
+  args.add(numbers_.get()).add(pieces_.get()).add(values).add(first()).add(second()).add(average()).add(factor_.get());
+  step_ = context.launch(cuda::optimizer_step(sgd), count, args);
+  if (!clips) return;
+  LaunchArgs of_squares, of_factor;
+  of_squares.add(pieces_.get()).add(squares_.get());
+  of_factor.add(numbers_.get()).add(squares_.get()).add(count).add(factor_.get());
+  step_ = [squares = context.launch(cuda::gradient_squares(), count, of_squares),
+           factor = context.launch(cuda::gradient_factor(), 1, of_factor), apply = step_] {
+    squares();
+    factor();
+    apply();
+  };
 }
 
-void GpuOptimizer::begin(double lr) {
+void GpuOptimizer::exchange_average() {
+  if (average_bytes_ == 0) return;
+  Device& device = context_.device();
+  device.copy(spare_.get(), values_, average_bytes_);
+  device.copy(values_, average_.get(), average_bytes_);
+  device.copy(average_.get(), spare_.get(), average_bytes_);
+}
+
+void GpuOptimizer::begin(double lr, double average_kept) {
   ++steps_;
   const bool adamw = options_.name == "adamw";
   const auto step = static_cast<double>(steps_);
@@ -59,6 +88,9 @@ void GpuOptimizer::begin(double lr) {
   f.epsilon = static_cast<float>(options_.epsilon);
   f.momentum = static_cast<float>(options_.momentum);
   f.first_step = steps_ == 1 ? 1 : 0;
+  f.clip_norm = static_cast<float>(options_.clip_norm);
+  f.average_old = static_cast<float>(average_kept);
+  f.average_new = static_cast<float>(1 - average_kept);
   static_assert(sizeof f <= kFewBytes);
   context_.device().upload_few(numbers_.get(), &f, sizeof f);
 }

@@ -17,6 +17,8 @@ struct GpuOptimizerOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
+  double clip_norm = 0;  // of all gradients together; 0: they are not clipped
+  double ema = 0;        // a moving average of the weights is kept; 0: none
 };
 
 // A trained parameter: its place in the flat block and its gradient in device memory (null: it is left alone).
@@ -32,8 +34,9 @@ class GpuOptimizer {
   GpuOptimizer(GpuContext& context, const GpuOptimizerOptions& options, const std::vector<GpuParameter>& parameters,
                float* values, int64_t trained_size);
 
-  // Counts a step and writes its numbers to the device; outside of recordings.
-  void begin(double lr);
+  // Counts a step and writes its numbers to the device; outside of recordings. `average_kept`: the share of its old
+  // value that the average keeps.
+  void begin(double lr, double average_kept = 0);
   // Applies the gradients: may be recorded, with begin() called before each replay.
   const Step& step() const { return step_; }
 
@@ -43,6 +46,10 @@ class GpuOptimizer {
   // where not used. They start as zeros.
   float* first() const { return static_cast<float*>(first_.get()); }
   float* second() const { return static_cast<float*>(second_.get()); }
+  // The moving average of the weights, likewise; null where none is kept. It starts as zeros.
+  float* average() const { return static_cast<float*>(average_.get()); }
+  // Exchanges the weights and their average.
+  void exchange_average();
   int64_t bytes() const { return bytes_; }
 
  private:
@@ -50,7 +57,9 @@ class GpuOptimizer {
   GpuOptimizerOptions options_;
   int64_t steps_ = 0;
   int64_t bytes_ = 0;
-  std::shared_ptr<void> first_, second_, numbers_, pieces_;
+  float* values_;
+  int64_t average_bytes_ = 0;
+  std::shared_ptr<void> first_, second_, average_, spare_, numbers_, pieces_, squares_, factor_;
   Step step_;
 };
 

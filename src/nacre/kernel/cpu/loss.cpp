@@ -37,28 +37,41 @@ void nll(const LossArgs& a) {
     const int32_t label = a.label[r];
     if (label < 0 || a.weight[r] == 0) return;
     NACRE_CHECK(label < a.classes, "label out of range");
-    *sum -= static_cast<double>(a.weight[r]) * a.x[r * a.classes + label];
+    double value = a.x[r * a.classes + label];
+    if (a.smoothing > 0) {
+      double all = 0;
+      for (int64_t c = r * a.classes; c < (r + 1) * a.classes; ++c) all += a.x[c];
+      value = (1 - a.smoothing) * value + a.smoothing * all / static_cast<double>(a.classes);
+    }
+    *sum -= static_cast<double>(a.weight[r]) * value;
   });
   *a.out = static_cast<float>(a.workspace[0]);
 }
 
 void nll_grad(const LossArgs& a) {
+  const auto each = static_cast<float>(a.smoothing / static_cast<double>(a.classes));
+  const auto own = static_cast<float>(1 - a.smoothing);
   parallel_for(a.rows, 1024, [&](int64_t b, int64_t e) {
     std::fill(a.out + b * a.classes, a.out + e * a.classes, 0.0F);
     for (int64_t r = b; r < e; ++r) {
-      if (a.label[r] >= 0) a.out[r * a.classes + a.label[r]] = -*a.gradient * a.weight[r];
+      if (a.label[r] < 0 || a.weight[r] == 0) continue;
+      const float scale = -*a.gradient * a.weight[r];
+      float* row = a.out + r * a.classes;
+      if (a.smoothing > 0) std::fill(row, row + a.classes, scale * each);
+      row[a.label[r]] = a.smoothing > 0 ? scale * (own + each) : scale;
     }
   });
 }
 
 void bce(const LossArgs& a) {
+  const double yes = 1 - a.smoothing / 2, no = a.smoothing / 2;
   sum_columns(a.rows, 1, a.workspace, [&](int64_t r, double* sum) {
     if (a.weight[r] == 0) return;
     double row = 0;
     for (int64_t c = r * a.classes; c < (r + 1) * a.classes; ++c) {
       // log(1 + eˣ) − t·x, written so that large |x| neither overflows nor cancels
       const double x = a.x[c];
-      row += std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))) - (a.target[c] != 0 ? x : 0.0);
+      row += std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))) - (a.target[c] != 0 ? yes : no) * x;
     }
     *sum += a.weight[r] * row;
   });
@@ -66,11 +79,12 @@ void bce(const LossArgs& a) {
 }
 
 void bce_grad(const LossArgs& a) {
+  const auto yes = static_cast<float>(1 - a.smoothing / 2), no = static_cast<float>(a.smoothing / 2);
   parallel_for(a.rows, 256, [&](int64_t b, int64_t e) {
     for (int64_t r = b; r < e; ++r) {
       const float scale = *a.gradient * a.weight[r];
       for (int64_t c = r * a.classes; c < (r + 1) * a.classes; ++c) {
-        a.out[c] = scale == 0 ? 0 : scale * (1 / (1 + std::exp(-a.x[c])) - static_cast<float>(a.target[c]));
+        a.out[c] = scale == 0 ? 0 : scale * (1 / (1 + std::exp(-a.x[c])) - (a.target[c] != 0 ? yes : no));
       }
     }
   });

@@ -16,6 +16,9 @@ struct LossArgs {
   const int32_t* label = nullptr;   // nll
   const uint8_t* target = nullptr;  // bce: rows × classes
   const float* weight = nullptr;    // rows
+  // Label smoothing: nll learns the label with the weight 1 − smoothing and every class, the label's among them, with
+  // smoothing / classes; targets of bce move by smoothing / 2 towards one half.
+  double smoothing = 0;
   const float* gradient = nullptr;  // gradients only: the incoming scalar
   float* out = nullptr;             // a scalar, or rows × classes
   double* workspace = nullptr;      // rows_workspace(rows, 1), losses only

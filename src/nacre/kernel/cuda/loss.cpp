@@ -1,6 +1,9 @@
 #include "nacre/kernel/cuda/loss.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string>
 
 #include "nacre/kernel/cuda/defines.h"
 
@@ -33,7 +36,13 @@ __device__ double term(const float* __restrict__ x, const Label* __restrict__ la
   const float w = weight[r];
   if (l < 0 || w == 0.0f) return 0.0;
   if (l >= CLASSES) return __longlong_as_double(0x7ff8000000000000LL);
-  return -((double)w * (double)x[r * CLASSES + l]);
+  double value = x[r * CLASSES + l];
+#if SMOOTH
+  double all = 0.0;
+  for (long long i = r * CLASSES; i < (r + 1) * CLASSES; ++i) all += x[i];
+  value = (1.0 - SMOOTHING) * value + SMOOTHING * all / CLASSES;
+#endif
+  return -((double)w * value);
 }
 )";
 
@@ -47,7 +56,7 @@ __device__ double term(const float* __restrict__ x, const Label* __restrict__ ta
   double row = 0.0;
   for (long long i = r * CLASSES; i < (r + 1) * CLASSES; ++i) {
     const double v = x[i];
-    row += fmax(v, 0.0) + log1p(exp(-fabs(v))) - (target[i] != 0 ? v : 0.0);
+    row += fmax(v, 0.0) + log1p(exp(-fabs(v))) - (target[i] != 0 ? 1.0 - SMOOTHING / 2 : SMOOTHING / 2) * v;
   }
   return (double)w * row;
 }
@@ -84,7 +93,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) loss_grad(
   if (i >= elements) return;
   const long long r = i / CLASSES;
   const int l = label[r];
+#if SMOOTH
+  const float each = (float)(SMOOTHING / CLASSES), own = (float)(1.0 - SMOOTHING);
+  const float share = l < 0 ? 0.0f : l == (int)(i - r * CLASSES) ? own + each : each;
+  out[i] = share == 0.0f ? 0.0f : -*gradient * weight[r] * share;
+#else
   out[i] = l == (int)(i - r * CLASSES) ? -*gradient * weight[r] : 0.0f;
+#endif
 }
 )";
 
@@ -95,16 +110,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) loss_grad(
   const long long i = (long long)blockIdx.x * THREADS + threadIdx.x;
   if (i >= elements) return;
   const float scale = *gradient * weight[i / CLASSES];
-  out[i] = scale == 0.0f ? 0.0f : scale * (1.0f / (1.0f + expf(-x[i])) - (float)target[i]);
+  out[i] = scale == 0.0f ? 0.0f : scale * (1.0f / (1.0f + expf(-x[i])) - (target[i] != 0 ? (float)(1.0 - SMOOTHING / 2) : (float)(SMOOTHING / 2)));
 }
 )";
 
 constexpr int kThreads = 256;
 
-Source source(const char* name, int64_t classes, std::initializer_list<const char*> parts) {
+Source source(const char* name, int64_t classes, double smoothing, std::initializer_list<const char*> parts) {
   Source s;
   s.name = name;
-  s.text = defines({{"THREADS", kThreads}, {"CLASSES", classes}});
+  s.text = defines({{"THREADS", kThreads}, {"CLASSES", classes}, {"SMOOTH", smoothing > 0 ? 1 : 0}});
+  std::array<char, 40> number{};
+  std::snprintf(number.data(), number.size(), "%.17g", smoothing);
+  s.text += "#define SMOOTHING ((double)" + std::string(number.data()) + ")\n";
   for (const char* part : parts) s.text += part;
   s.threads = kThreads;
   return s;
@@ -119,14 +137,15 @@ int64_t loss_blocks(int64_t rows) {
   return (rows + each - 1) / each;
 }
 
-Source loss_sum(LossKind kind, int64_t classes) {
-  return source("loss_sum", classes, {kBlockSum, kind == LossKind::nll ? kNllTerm : kBceTerm, kSum});
+Source loss_sum(const LossShape& loss) {
+  return source("loss_sum", loss.classes, loss.smoothing,
+                {kBlockSum, loss.kind == LossKind::nll ? kNllTerm : kBceTerm, kSum});
 }
 
-Source loss_total() { return source("loss_total", 1, {kBlockSum, kTotal}); }
+Source loss_total() { return source("loss_total", 1, 0, {kBlockSum, kTotal}); }
 
-Source loss_grad(LossKind kind, int64_t classes) {
-  return source("loss_grad", classes, {kind == LossKind::nll ? kNllGrad : kBceGrad});
+Source loss_grad(const LossShape& loss) {
+  return source("loss_grad", loss.classes, loss.smoothing, {loss.kind == LossKind::nll ? kNllGrad : kBceGrad});
 }
 
 }  // namespace nacre::cuda

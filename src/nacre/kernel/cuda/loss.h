@@ -10,13 +10,18 @@ namespace nacre::cuda {
 int64_t loss_blocks(int64_t rows);
 
 enum class LossKind : uint8_t { nll, bce };
+struct LossShape {
+  LossKind kind = LossKind::nll;
+  int64_t classes = 0;
+  double smoothing = 0;  // of the labels (kernel/cpu/loss.h)
+};
 
 // loss_sum(x, label or target, weight, slots: double*, rows: int64, rows_of_block: int64), loss_blocks(rows) blocks.
-Source loss_sum(LossKind kind, int64_t classes);
+Source loss_sum(const LossShape& loss);
 // loss_total(slots, count: int64, out: float*), one block.
 Source loss_total();
 // loss_grad(x, label or target, weight, gradient: const float*, out, elements: int64), a thread for each element.
-Source loss_grad(LossKind kind, int64_t classes);
+Source loss_grad(const LossShape& loss);
 int64_t loss_rows_of_block(int64_t rows);
 
 }  // namespace nacre::cuda

@@ -60,10 +60,14 @@ void nll(const Call<T>& c) {
   const auto lp = c.in(0);
   const auto labels = c.in(1);
   const auto weight = c.in(2);
+  const double smoothing = c.node.alpha;
   double sum = 0;
   for (int64_t r = 0; r < lp.rows(); ++r) {
     const int64_t label = label_of(labels, r, lp.row_size());
-    if (label >= 0) sum -= weight(r) * lp(r, label);
+    if (label < 0) continue;
+    double all = 0;
+    for (int64_t j = 0; j < lp.row_size(); ++j) all += lp(r, j);
+    sum -= weight(r) * ((1 - smoothing) * lp(r, label) + smoothing * all / static_cast<double>(lp.row_size()));
   }
   c.out()(0, 0, sum);
 }
@@ -76,9 +80,16 @@ void nll_grad(const Call<T>& c) {
   const auto out = c.out();
   for (int64_t r = 0; r < out.rows(); ++r) {
     const int64_t label = label_of(labels, r, out.row_size());
-    for (int64_t j = 0; j < out.row_size(); ++j) out(r, j, j == label ? -g(0) * weight(r) : 0);
+    const double each = c.node.alpha / static_cast<double>(out.row_size());
+    for (int64_t j = 0; j < out.row_size(); ++j) {
+      const double share = label < 0 ? 0 : each + (j == label ? 1 - c.node.alpha : 0);
+      out(r, j, -g(0) * weight(r) * share);
+    }
   }
 }
+
+// A target moved towards one half by the label smoothing.
+double smoothed(double target, double smoothing) { return target * (1 - smoothing) + smoothing / 2; }
 
 template <class T>
 void bce(const Call<T>& c) {
@@ -89,7 +100,7 @@ void bce(const Call<T>& c) {
   for (int64_t r = 0; r < x.rows(); ++r) {
     for (int64_t j = 0; j < x.row_size(); ++j) {
       const double softplus = std::max(x(r, j), 0.0) + std::log1p(std::exp(-std::abs(x(r, j))));
-      sum += weight(r) * (softplus - target(r, j) * x(r, j));
+      sum += weight(r) * (softplus - smoothed(target(r, j), c.node.alpha) * x(r, j));
     }
   }
   c.out()(0, 0, sum);
@@ -104,7 +115,7 @@ void bce_grad(const Call<T>& c) {
   const auto out = c.out();
   for (int64_t r = 0; r < out.rows(); ++r) {
     for (int64_t j = 0; j < out.row_size(); ++j) {
-      out(r, j, g(0) * weight(r) * (1 / (1 + std::exp(-x(r, j))) - target(r, j)));
+      out(r, j, g(0) * weight(r) * (1 / (1 + std::exp(-x(r, j))) - smoothed(target(r, j), c.node.alpha)));
     }
   }
 }
