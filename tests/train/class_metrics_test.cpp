@@ -48,8 +48,8 @@ std::vector<std::pair<double, bool>> of_class(const Case& c, int64_t k) {
       list.emplace_back(row[k], c.data.targets.data<uint8_t>()[v * classes + k] != 0);
     } else if (c.data.labels[v] >= 0) {
       double sum = 0;
-      for (int64_t j = 0; j < classes; ++j) sum += std::exp(row[j]);
-      list.emplace_back(std::log(std::exp(row[k]) / sum), c.data.labels[v] == k);
+      for (int64_t j = 0; j < classes; ++j) sum += std::exp(static_cast<double>(row[j]));
+      list.emplace_back(row[k] - std::log(sum), c.data.labels[v] == k);
     }
   }
   return list;

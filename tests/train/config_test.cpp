@@ -17,8 +17,6 @@ RunConfig unusual() {
   c.load.splits_file = "s.npz";
   c.load.num_nodes = 12;
   c.load.undirected = true;
-  c.load.split = "random:0.5/0.25/0.25";
-  c.load.split_seed = 5;
   c.load.ignore_edge_weights = true;
   c.load.seed = 99;
   c.normalize_features = "row";
@@ -48,6 +46,21 @@ TEST(Config, ComesBackFromJson) {
     apply_config_json(text, "test", back);
     EXPECT_EQ(weights_config_json(back), weights_config_json(c));
   }
+}
+
+TEST(Config, ASplitThatWasDrawnIsDrawnAgain) {
+  RunConfig c = unusual();
+  c.load.splits_file = "";
+  c.load.split = "random:0.5/0.25/0.25";
+  c.load.split_seed = 5;
+  RunConfig back, moved, divided;
+  moved.data = "elsewhere.npz";
+  divided.load.split = "random:0.1/0.1/0.1";
+  for (RunConfig* config : {&back, &moved, &divided}) apply_config_json(config_json(c), "test", *config);
+  EXPECT_EQ(weights_config_json(back), weights_config_json(c));
+  EXPECT_EQ(moved.load.split, c.load.split);
+  EXPECT_EQ(moved.load.split_seed, 5U);
+  EXPECT_EQ(divided.load.split, "random:0.1/0.1/0.1") << "what the user asks for wins";
 }
 
 TEST(Config, DataNamedByTheUserWin) {

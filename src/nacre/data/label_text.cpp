@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <initializer_list>
 #include <unordered_set>
@@ -53,9 +54,11 @@ bool no_label(const std::string& text) {
   return one_of(text, {"", "nan", "na", "null", "none"}) || (class_number(text, value) && value < 0);
 }
 
+// Also one that is not finite.
 bool is_number(const std::string& text) {
-  float value = 0;
-  return parse_real(text, value);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error != std::errc::invalid_argument && end == text.data() + text.size();
 }
 
 // Two columns are nodes and classes if the first line says so, or the nodes are words, or no node is named twice.

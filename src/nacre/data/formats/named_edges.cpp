@@ -119,12 +119,13 @@ bool has_word_ids(const std::shared_ptr<const MappedFile>& file) {
   const auto lines = first_named_lines(file, 2);
   if (lines.empty() || lines[0].size() < 2) return false;
   const Columns columns = named_columns(lines[0]);
-  // Two or three words are an edge; but above a line of numbers they are names of columns that nobody knows.
+  // Two or three fields with a word among the first two are an edge; but above a line of numbers they are names of
+  // columns that nobody knows.
   if (columns.empty()) {
-    const auto is_edge = [](const std::vector<std::string>& l) {
-      return (l.size() == 2 || l.size() == 3) && (is_word(l[0]) || is_word(l[1]));
+    const auto names_nodes = [](const std::vector<std::string>& line) {
+      return std::any_of(line.begin(), line.begin() + std::min<int64_t>(2, std::ssize(line)), is_word);
     };
-    return std::all_of(lines.begin(), lines.end(), is_edge);
+    return lines[0].size() <= 3 && std::all_of(lines.begin(), lines.end(), names_nodes);
   }
   if (lines.size() < 2 || lines[1].size() != columns.size()) return false;
   for (size_t i = 0; i < columns.size(); ++i) {
