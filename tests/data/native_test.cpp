@@ -286,7 +286,7 @@ TEST(Checksum, NoticesEveryWordAndTheLength) {
 
 TEST(Native, ClassesWithoutLabelsAreDamage) {
   const TempDir dir;
-  Dataset d = sample(false, false);
+  Dataset d = sample(true, false);
   ASSERT_GT(d.num_classes, 0);
   d.labels = {};
   write_native(d, dir.path("a.nacre"));

@@ -32,9 +32,8 @@ std::string lines_up_to(const std::string& path, int last) {
       kept += line + "\n";
     }
   }
-  if (strange > 0)
-    log_warning(fmt::format("{}: left out {} that tell of no epoch", path,
-                            strange == 1 ? "a line" : fmt::format("{} lines", strange)));
+  if (strange == 1) log_warning(path + ": left out a line that tells of no epoch");
+  if (strange > 1) log_warning(fmt::format("{}: left out {} lines that tell of no epoch", path, strange));
   return kept;
 }
 
