@@ -236,7 +236,7 @@ class BadUsage(cli.CliTest):
         self.refused_train("--model", "gcn", "--attention-dropout", 0.5)
         self.refused_train("--model", "rgcn", "--num-bases", 99)
         self.refused_train("--model", "rgcn", "--relations", 0, says="--relations")
-        self.refused_train("--metric", "micro_f1", says="--metric")
+        self.refused_train("--metric", "f_two", says="--metric")
         weighted = dict(edge_weight=cli.npy([1.0] * 120, None, "<f4"))
         self.write("weighted.npz", cli.small_npz(**weighted))
         self.refused("train", "--data", "weighted.npz", "--model", "gat", says="weights")

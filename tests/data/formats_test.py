@@ -88,7 +88,7 @@ class Formats(unittest.TestCase):
         self.assertEqual(sorted(map(tuple, (e[:3] for e in found["edges"]))), sorted(edges))
 
     def convert(self, case, output, *options, **more):
-        return subprocess.run([NACRE, "data", "convert", case.path, output, "--quiet", *(["--format", case.format] if case.format else []),
+        return subprocess.run([NACRE, "data", "convert", case.path, output, "--quiet", "--force", *(["--format", case.format] if case.format else []),
                                *options], capture_output=True, text=True, **more)
 
     def test_converted_is_the_same_set(self):

@@ -26,6 +26,7 @@ std::vector<double> balanced(const Dataset& d) {
   }
   const auto present = std::count_if(counts.begin(), counts.end(), [](int64_t c) { return c > 0; });
   std::vector<double> weights;
+  weights.reserve(counts.size());
   for (const int64_t count : counts) {
     // A class that no training node has weighs nothing anyway.
     weights.push_back(count == 0 ? 1 : static_cast<double>(nodes) / static_cast<double>(present * count));
@@ -70,7 +71,7 @@ std::vector<double> class_weights(std::string& text, const Dataset& d) {
     throw UserError(kOption, "there is no file '" + text + "'",
                     "write balanced, a list such as 1,0.5,2, or the name of a file of numbers");
   }
-  const std::vector<double> weights = numbers(list ? text : read_file(text), list ? kOption : text);
+  std::vector<double> weights = numbers(list ? text : read_file(text), list ? kOption : text);
   if (static_cast<int64_t>(weights.size()) != d.num_classes) {
     throw UserError(list ? kOption : text,
                     fmt::format("gives {} weights, but there are {} classes", weights.size(), d.num_classes),
