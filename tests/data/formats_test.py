@@ -112,7 +112,7 @@ class Formats(unittest.TestCase):
             case = next(c for c in self.cases if c.name == name)
             converted, output = self.dir / "kinds.nacre", self.dir / "kinds.npz"
             self.assertEqual(self.convert(case, converted).returncode, 0)
-            done = subprocess.run([NACRE, "data", "export", converted, output, "--quiet"], capture_output=True, text=True)
+            done = subprocess.run([NACRE, "data", "export", converted, output, "--force", "--quiet"], capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr)
             expected, found = dump(case.path, case.format), dump(output)
             for key in expected:
