@@ -25,6 +25,9 @@ mkdir -p "$bundle/lib" "$bundle/lib/cxx"
 cp "$build/nacre" "$build/libnacre_cuda.so" "${tests[@]}" ${further[@]+"${further[@]}"} "$bundle/"
 cp scripts/gpu_test.sh scripts/gpu_env.sh "$bundle/"
 printf '%s\n' "${tests[@]##*/}" >"$bundle/tests.txt"
+mkdir "$bundle/apps"
+cp -r tests/apps/cli.py tests/apps/matrix "$bundle/apps/"
+rm -rf "$bundle/apps/matrix/__pycache__"
 
 # All but what belongs to the C library, whose parts must fit the loader of the machine they run on.
 for program in "$bundle"/nacre "$bundle"/libnacre_cuda.so "$bundle"/test_*; do ldd "$program"; done |

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the GPU tests of a bundle (make gpu-bundle), from the folder this lies in. Tests that need a GPU are skipped where there
-# is none. --sanitize: under compute-sanitizer. Further arguments go to the test programs (--gtest_filter=...).
+# is none. Then every pair of settings of the program, where there is a GPU and Python. --sanitize: the tests under
+# compute-sanitizer, and nothing else. Further arguments go to the test programs (--gtest_filter=...).
 set -uo pipefail
 cd "$(dirname "$0")" || exit
 
@@ -55,6 +56,13 @@ if [ -s "$folder/failed" ]; then
   exit 1
 fi
 if grep -q '^cuda:' <<<"$devices"; then
+  if [ ${#sanitizer[@]} -eq 0 ] && [ $# -eq 0 ]; then
+    if command -v python3 >/dev/null; then
+      python3 -B apps/matrix/matrix_test.py ./nacre --device cuda --jobs "$workers" || exit 1
+    else
+      echo "gpu_test: no python3 here: pairs of settings were not tried"
+    fi
+  fi
   echo "gpu_test: all passed in $((SECONDS - start)) s"
 else
   echo "gpu_test: no GPU here: only what needs none has run"

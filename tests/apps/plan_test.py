@@ -92,6 +92,8 @@ class Plans(PlanTest):
 
     def test_pictures_are_xml(self):
         self.ok("plan", *TWIN, *SMALL, "--model", "rgcn", "--picture", "chosen.svg")
+        self.ok("plan", *TWIN, *SMALL, "--picture", "first.svg", "--first", 100, "--vertices", 20)
+        self.assertIn(b"<svg", self.read("first.svg"))
         self.ok("plan", *TWIN, *SMALL, "--model", "gcn", "--emit-svg", "2d.svg", "--table", "src-id=64,dst-id=64")
         for name in ("chosen.svg", "2d.svg"):
             root = xml.fromstring(self.read(name))

@@ -86,7 +86,9 @@ ModelOptions model_for(const RunConfig& config, const DataSizes& sizes) {
   options.in_dim = sizes.features;
   options.out_dim = std::max<int64_t>(2, sizes.classes);
   options.num_edge_types = sizes.graph.typed ? sizes.edge_types : model.needs_types ? config.relations : 0;
-  options.edge_weighted = sizes.graph.weighted && model.supports_edge_weight;
+  // Files do not always tell how many types there are; too many bases are refused when the graph is there.
+  if (sizes.graph.typed && model.needs_types) options.num_edge_types = std::max(sizes.edge_types, options.num_bases);
+  options.edge_weighted = sizes.graph.weighted && model.supports_edge_weight && !config.load.ignore_edge_weights;
   options.loss = sizes.multilabel ? "bce" : "cross_entropy";
   return complete_options(options);
 }
