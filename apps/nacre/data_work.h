@@ -15,7 +15,7 @@ struct DataCommand {
   bool json = false;
   bool memory_given = false;  // --memory
   bool force = false;         // an output that is there already is replaced
-  bool sizes = false;  // told from headers alone
+  bool sizes = false;         // told from headers alone
   ConvertOptions convert;
   std::string reorder = "none";
   std::string feature_dtype = "f32";

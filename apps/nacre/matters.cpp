@@ -37,10 +37,11 @@ struct Rule {
   const char* remedy;
 };
 
+using Rules = std::vector<Rule>;
+
 // Rules that ask for the kind of the data say nothing while it is unknown.
-const std::vector<Rule>& rules() {
-  static const std::vector<Rule> all = {
-      // the data
+Rules rules_of_data_and_model() {
+  return {
       {{"--data-seed"},
        [](const S& s) { return !s.config->data.starts_with("twin:"); },
        "is the seed of generated twins, and the data are none",
@@ -53,7 +54,6 @@ const std::vector<Rule>& rules() {
        [](const S& s) { return s.config->load.split.empty(); },
        "is the seed of --split, and no split is drawn",
        "add --split random:0.6/0.2/0.2, or leave it out"},
-      // the model
       {{"--heads", "--out-heads", "--attention-dropout"},
        [](const S& s) { return !any_model(s, attends); },
        "is for models with attention",
@@ -74,7 +74,11 @@ const std::vector<Rule>& rules() {
        [](const S& s) { return !any_model(s, activates); },
        "does not apply to layers that only propagate",
        "leave it out, or use --model ngcf"},
-      // training
+  };
+}
+
+Rules rules_of_training() {
+  return {
       {{"--momentum"},
        [](const S& s) { return s.config->optimizer.name != "sgd"; },
        "is a setting of sgd",
@@ -111,7 +115,11 @@ const std::vector<Rule>& rules() {
        [](const S& s) { return !s.validated; },
        "needs validation nodes, and the data have none",
        "leave it out, or give them with --splits"},
-      // mini-batches
+  };
+}
+
+Rules rules_of_batches() {
+  return {
       {{"--batch-size", "--prefetch", "--fanout", "--sampler", "--replace", "--sample-weighted", "--budget",
         "--norm-samples", "--walk-length", "--features-on", "--sample-on", "--no-subtasks", "--no-relax",
         "--no-stream"},
@@ -143,12 +151,15 @@ const std::vector<Rule>& rules() {
        [](const S& s) { return in_batches(s) && !s.gpu; },
        "is for a GPU, and the run is on the CPU",
        "add --device cuda, or leave it out"},
-      // recommenders
+  };
+}
+
+Rules rules_of_other_parts() {
+  return {
       {{"--embedding-decay", "--embedding-init", "--positives"},
        [](const S& s) { return s.data == DataKind::nodes; },
        "is for recommendation, but the data are no users and items",
        "leave it out"},
-      // plans
       {{"--no-plan-cache"},
        [](const S& s) { return !searched(s); },
        "matters only where a plan is searched",
@@ -157,12 +168,21 @@ const std::vector<Rule>& rules() {
        [](const S& s) { return s.config->plan != "auto" && s.config->plan != "off"; },
        "is settled by the plan that was given",
        "leave it out, or use --plan auto"},
-      // what is kept
       {{"--checkpoint-every", "--keep"},
        [](const S& s) { return !s.keeps_run; },
        "is for checkpoints, and --no-checkpoint keeps none",
        "leave one of them out"},
   };
+}
+
+const Rules& rules() {
+  static const Rules all = [] {
+    Rules joined;
+    for (const auto part : {rules_of_data_and_model, rules_of_training, rules_of_batches, rules_of_other_parts}) {
+      for (Rule& rule : part()) joined.push_back(std::move(rule));
+    }
+    return joined;
+  }();
   return all;
 }
 

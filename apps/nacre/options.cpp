@@ -308,6 +308,7 @@ void set_fanout(const std::string& text, SampleOptions& s) {
 
 void set_sampler(const std::string& name, SampleOptions& s) {
   std::vector<std::string> names;
+  names.reserve(std::size(kSamplers));
   for (const SamplerKind kind : kSamplers) names.emplace_back(sampler_name(kind));
   const std::string known = choose_name("--sampler", "sampler", name, names,
                                         {{"ladies", "layer"},

@@ -356,7 +356,7 @@ std::string error_of(std::string_view name) {
 }
 
 TEST(Twin, BadNamesAndScalesAreTheUsersMistake) {
-  for (const char* name : {"", "corra", "Cora", "@0.5", "twin:cora"}) {
+  for (const char* name : {"", "corra", "Corra", "@0.5", "twin:cora"}) {
     const std::string error = error_of(name);
     EXPECT_NE(error.find("no such twin"), std::string::npos) << name;
     EXPECT_NE(error.find("papers100M"), std::string::npos) << name;

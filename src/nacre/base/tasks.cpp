@@ -22,7 +22,8 @@ struct BackgroundTasks::Queue {
   int running = 0;
   bool refused = false;  // the system starts no thread
 
-  // On a worker's thread. A task that throws ends the program with its message.
+  // Runs the first task that waits, on a worker's thread. Tasks hand their errors to whoever waits for their results,
+  // so an exception that arrives here is a mistake of ours: people are told, and the other tasks go on.
   void run_one() noexcept {
     std::unique_lock lock(mutex);
     if (tasks.empty()) return;
@@ -30,7 +31,13 @@ struct BackgroundTasks::Queue {
     mine.splice(mine.begin(), tasks, tasks.begin());
     ++running;
     lock.unlock();
-    mine.front()();
+    try {
+      mine.front()();
+    } catch (const std::exception& e) {
+      log_warning(std::string("a background task failed: ") + e.what());
+    } catch (...) {
+      log_warning("a background task failed");
+    }
     mine.clear();
     lock.lock();
     --running;

@@ -229,8 +229,8 @@ int64_t CudaDevice::positions_of(const uint8_t* flags, uint32_t* out, int64_t n)
 void CudaDevice::begin_capture() {
   forbid_in_capture("begin_capture");
   const Current current(*context_);
-  // end_capture() finds the recording by the calling thread.
-  std::make_unique<Recording>(*context_).release();
+  auto recording = std::make_unique<Recording>(*context_);
+  static_cast<void>(recording.release());  // end_capture() finds it by the calling thread
 }
 
 LaunchGraph CudaDevice::end_capture() {

@@ -24,7 +24,7 @@ struct LoadOptions {
   std::string split;
   uint64_t split_seed = 0;
   bool split_needed = true;  // false: a set without labels is left undivided
-  bool verify = true;  // .nacre files: check every checksum, which reads the whole file once
+  bool verify = true;        // .nacre files: check every checksum, which reads the whole file once
   // For twins only.
   uint64_t seed = 0;
 };

@@ -138,8 +138,9 @@ NACRE_UNARY(log)
 NACRE_UNARY(tanh)
 NACRE_UNARY(sqrt)
 NACRE_UNARY(expm1)
-NACRE_UNARY(log1p) NACRE_UNARY(fabs) NACRE_UNARY(floor) NACRE_UNARY(exp2) NACRE_UNARY(log2) NACRE_UNARY(erf)
-    NACRE_UNARY(sin) NACRE_UNARY(cos) NACRE_UNARY(ceil)
+NACRE_UNARY(log1p)
+NACRE_UNARY(fabs) NACRE_UNARY(floor) NACRE_UNARY(exp2) NACRE_UNARY(log2) NACRE_UNARY(erf) NACRE_UNARY(sin)
+    NACRE_UNARY(cos) NACRE_UNARY(ceil)
 #undef NACRE_UNARY
         inline float __expf(float x) {
   return expf(x);

@@ -31,10 +31,11 @@ Columns named_columns(const std::vector<std::string>& line) {
   return has(columns, EdgeColumn::src) && has(columns, EdgeColumn::dst) ? columns : Columns();
 }
 
-// A word that no edge list of numbers could hold in the place of an id.
+// Returns true if the field begins with a word that no edge list of numbers could hold in the place of an id. Only the
+// part before the first blank counts: numbers may be separated by tabs and blanks in one line.
 bool is_word(const std::string& field) {
-  return !field.empty() && !std::all_of(field.begin(), field.end(),
-                                        [](char c) { return (c >= '0' && c <= '9') || c == '.' || c == '-'; });
+  const auto end = std::find(field.begin(), field.end(), ' ');
+  return !std::all_of(field.begin(), end, [](char c) { return (c >= '0' && c <= '9') || c == '.' || c == '-'; });
 }
 
 class NamedEdges {
