@@ -28,7 +28,7 @@ configure_cuda = @grep -qs '^NACRE_CUDA:BOOL=ON' build/$(1)/CMakeCache.txt && [ 
 	cmake --preset $(1) -DNACRE_CUDA=ON -DCMAKE_CUDA_COMPILER=$(NVCC)
 compile = cmake --build --preset $(1) --parallel $(JOBS)
 
-.PHONY: help deps build demo test memory-test bench peers lint format asan tsan fuzz emulate kernels gpu-bundle gpu-test example install clean
+.PHONY: help deps build demo test stress memory-test bench peers lint format asan tsan fuzz emulate kernels gpu-bundle gpu-test example install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,7 +43,7 @@ build: deps ## the program, at build/release/nacre
 demo: build ## train a GCN on the full-size arxiv twin
 	$(NACRE) train $(DEMO)
 
-test: deps ## build everything (the CUDA plug-in where nvcc is), run all tests
+test: deps ## build everything (the CUDA plug-in where nvcc is), run the tests
 ifeq ($(NVCC),)
 	@echo "no CUDA 13 toolkit (nvcc): the CUDA plug-in is not built, its tests are skipped"
 	$(call configure,release)
@@ -51,7 +51,10 @@ else
 	$(call configure_cuda,release)
 endif
 	$(call compile,release)
-	ctest --preset release --parallel $(JOBS)
+	ctest --preset release --parallel $(JOBS) -LE stress
+
+stress: test ## option matrix, memory bills, failing system calls, the emulated GPU
+	ctest --preset release --parallel $(JOBS) -L stress
 
 memory-test: build ## 200 random runs against their memory bills
 	NACRE_MEMORY_RUNS=200 python3 -B tests/apps/memory_test.py $(NACRE) RandomRuns
@@ -83,7 +86,7 @@ tsan: deps ## fast tests under the thread sanitizer
 fuzz: deps ## replay the corpora, then fuzz each reader for FUZZ_SECONDS (60)
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
 
-emulate: deps ## all GPU tests on the emulated device (make test: a share of them)
+emulate: deps ## all GPU tests on the emulated device (make stress: a share of them)
 	$(call configure,release)
 	$(call compile,release)
 	NACRE_EMULATE_ALL=1 ctest --preset release --parallel $(JOBS) -L emulated
