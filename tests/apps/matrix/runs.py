@@ -12,7 +12,7 @@ import table
 
 ENOUGH = 60
 EPOCHS = ENOUGH  # fewer: nothing need be learned
-SECONDS = 120  # of one command; most take a tenth of one
+SECONDS = 400  # of one command; most take a tenth of a second, but the machine may be busy
 
 
 class Fault(Exception):
