@@ -47,6 +47,7 @@ constexpr std::array kFormats = {
 
 const Format& by_name(const std::string& name) {
   std::vector<std::string> names;
+  names.reserve(kFormats.size());
   for (const Format& f : kFormats) names.emplace_back(f.name);
   const std::string known = choose_name("--format", "format", name.substr(0, 40), names);
   return *std::find_if(kFormats.begin(), kFormats.end(), [&](const Format& f) { return known == f.name; });
