@@ -131,20 +131,21 @@ inline float __fdiv_rn(float a, float b) { return a / b; }
 inline double __dadd_rn(double a, double b) { return a + b; }
 inline double __dmul_rn(double a, double b) { return a * b; }
 inline double __ddiv_rn(double a, double b) { return a / b; }
-#define NACRE_UNARY(name) \
-  inline float name##f(float x) { return __builtin_##name##f(x); }
-NACRE_UNARY(exp)
-NACRE_UNARY(log)
-NACRE_UNARY(tanh)
-NACRE_UNARY(sqrt)
-NACRE_UNARY(expm1)
-NACRE_UNARY(log1p)
-NACRE_UNARY(fabs) NACRE_UNARY(floor) NACRE_UNARY(exp2) NACRE_UNARY(log2) NACRE_UNARY(erf) NACRE_UNARY(sin)
-    NACRE_UNARY(cos) NACRE_UNARY(ceil)
-#undef NACRE_UNARY
-        inline float __expf(float x) {
-  return expf(x);
-}
+inline float expf(float x) { return __builtin_expf(x); }
+inline float logf(float x) { return __builtin_logf(x); }
+inline float tanhf(float x) { return __builtin_tanhf(x); }
+inline float sqrtf(float x) { return __builtin_sqrtf(x); }
+inline float expm1f(float x) { return __builtin_expm1f(x); }
+inline float log1pf(float x) { return __builtin_log1pf(x); }
+inline float fabsf(float x) { return __builtin_fabsf(x); }
+inline float floorf(float x) { return __builtin_floorf(x); }
+inline float exp2f(float x) { return __builtin_exp2f(x); }
+inline float log2f(float x) { return __builtin_log2f(x); }
+inline float erff(float x) { return __builtin_erff(x); }
+inline float sinf(float x) { return __builtin_sinf(x); }
+inline float cosf(float x) { return __builtin_cosf(x); }
+inline float ceilf(float x) { return __builtin_ceilf(x); }
+inline float __expf(float x) { return expf(x); }
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 inline float fmaxf(float a, float b) { return __builtin_fmaxf(a, b); }
 inline float fminf(float a, float b) { return __builtin_fminf(a, b); }
