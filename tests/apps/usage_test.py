@@ -207,6 +207,11 @@ class Terminal:
 class Terminals(cli.CliTest):
     SLOW = ("train", "--data", TWIN, "--model", "gat", "--hidden", 256, "--no-checkpoint")
 
+    def setUp(self):
+        super().setUp()
+        if cli.SANITIZED:
+            self.skipTest("a sanitized program is too slow for tests that wait for the screen")
+
     def progress_lines(self, lines):
         return [line for line in lines if re.search(r"\d+%  epoch", line)]
 
@@ -449,6 +454,8 @@ class Plans(cli.CliTest):
                 self.assertGreater(len(verbose), 2 * len(lines))
 
     def test_plan_and_train_tell_the_same_memory(self):
+        if cli.SANITIZED:
+            self.skipTest("the memory of the sanitizers differs from run to run")
         run = ("--data", "small.npz", "--model", "sage", "--epochs", 1)
         planned = re.search(r"(?m)^memory +([\d.]+ MiB) of", self.ok("plan", *run).out)[1]
         self.assertIn(f"memory: {planned} planned", self.ok("train", *run, "--no-checkpoint").out)
