@@ -9,7 +9,7 @@ enum class Stream { out, err };
 
 // Whether the stream is a terminal that understands control sequences (TERM is not "dumb").
 bool is_terminal(Stream stream);
-// Columns of the terminal now; it may be resized at any time. 80 where nobody knows.
+// Returns the terminal's width in columns at this moment (it may be resized); 80 if it cannot be asked.
 int terminal_columns(Stream stream);
 
 // The text in bold or in a colour, where the stream is a terminal and NO_COLOR is not set; otherwise as it is.

@@ -67,7 +67,7 @@ void MetricsFile::add(const std::string& line) {
     }
     if (n < 0 && errno == EINTR) continue;
     const std::string why = n == 0 ? "nothing is taken any more" : std::strerror(errno);
-    // Half a line would only be in the way of whoever reads the file.
+    // Cuts off the half-written line, so that every line that is left in the file is whole JSON.
     const bool mended = !regular_ || before < 0 || ftruncate(fd_, before) == 0;
     throw RuntimeError(path_, "cannot be written: " + why + (mended ? "" : "; its last line is incomplete"));
   }

@@ -214,7 +214,7 @@ void EmulatedDevice::release_pinned(void* memory) {
   forbid_in_capture("release_pinned");
   try {
     may_record("release_pinned");
-    // As the driver does it: what is under way from this memory comes first.
+    // The CUDA driver, too, waits for copies from page-locked memory before it frees that memory.
     copies_.synchronize();
     stream_.synchronize();
     emulator::release_pinned(memory);
