@@ -1,5 +1,13 @@
 #!/usr/bin/env python3
-"""Checks that what the documents name exists: linked files, paths in backticks or in code blocks, and make targets."""
+"""Checks the documents.
+
+1. What they name exists: linked files, paths in backticks or in code blocks, and make targets.
+2. Lines of prose have at most 100 characters. Tables, code and lines without a blank are excepted.
+3. User pages say node, never vertex.
+4. Every term in italics on a developer page is defined in the glossary of docs/architecture.md, and so is every term in
+   TERMS. An entry has a definition and names a file.
+5. Classes, functions and constants that developer pages name in backticks occur in the sources.
+"""
 import re
 
 import tree
@@ -9,6 +17,19 @@ CODE = re.compile(r"```.*?```|`[^`\n]+`", re.S)
 PATH = re.compile(r"(?<![\w./-])(?:\./)?((?:src|apps|bench|cmake|docs|examples|python|scripts|tests|\.ci)/[\w./*+-]*)")
 MAKE = re.compile(r"(?:^|[`;&$]|\n)\s*make ([a-z][a-z-]*)")
 
+LONGEST = 100
+GLOSSARY = "docs/architecture.md"
+# Words of our own that a newcomer meets in the first files they open.
+TERMS = """gTask, table, site, option, tail, root, inlined value, pair, block, slot, arena, space, kernel, kind, plan, pass,
+row program, micro-op, piece, segment, chunk, view, executor, back end, session, learner, sink, recording, bill, phase,
+twin, seed, hop, vertex, node, DFG, outlier, once, workspace, scratch, plug-in, fingerprint, rules, candidate, floor"""
+ENTRY = re.compile(r"^- \*\*(.+?)\*\*: (.*?)(?=^- \*\*|^#|\Z)", re.S | re.M)
+ITALIC = re.compile(r"(?<![*\w`\\])\*(?!\*)([A-Za-z][\w -]*?)\*(?!\*)")
+# `Name`, `Name::member`, `Name::member()`, `function()`, `kConstant`; names of the standard library and of CUDA excepted.
+NAME = re.compile(r"`((?:[A-Za-z]\w*::)*[A-Za-z]\w*)(\(\))?`")
+# Names of other people's things on developer pages.
+FOREIGN = {"BGRADA"}
+
 
 def exists(base, name):
     name = name.rstrip(".,:")
@@ -17,8 +38,7 @@ def exists(base, name):
     return (base / name).exists()
 
 
-def problems_of(path, targets):
-    text = tree.read(path)
+def named_things(path, text, targets):
     folder = (tree.ROOT / path).parent
     for link in LINK.findall(text):
         if not re.match(r"[a-z]+:", link) and not exists(folder, link):
@@ -34,9 +54,86 @@ def problems_of(path, targets):
                 yield f"{path}: names 'make {target}', which the Makefile does not have"
 
 
+def prose(text):
+    """Numbered lines outside of code blocks."""
+    fenced = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced and not line.startswith("    "):
+            yield number, line
+
+
+def long_lines(path, text):
+    for number, line in prose(text):
+        if len(line) > LONGEST and not line.startswith("|") and " " in line.strip():
+            yield f"{path}:{number}: {len(line)} characters of prose in a line, at most {LONGEST} are read with ease"
+
+
+def is_user_page(path):
+    guides = {"add_a_model.md", "add_an_op.md", "architecture.md", "results.md", "results_log.md"}
+    return str(path) == "README.md" or (str(path.parent) == "docs" and path.name not in guides
+                                        and not path.name.startswith("add_") and path.name != "library.md")
+
+
+def words_for_users(path, text):
+    for number, line in prose(text):
+        plain = re.sub(r"`[^`]*`", "", line)
+        if re.search(r"\b(?:vertex|vertices)\b", plain, re.I):
+            yield f"{path}:{number}: user pages say node, not vertex"
+
+
+def glossary():
+    """The terms, in small letters, and what is wrong with their entries."""
+    text = tree.read(GLOSSARY)
+    terms, problems = set(), []
+    for names, definition in ENTRY.findall(text):
+        if len(definition.split()) < 6:
+            problems.append(f"{GLOSSARY}: the entry '{names}' has no definition")
+        if not PATH.search(definition):
+            problems.append(f"{GLOSSARY}: the entry '{names}' names no file")
+        terms |= {name.strip().lower() for name in names.split(",")}
+    wanted = {term.strip() for term in TERMS.replace("\n", " ").split(",")}
+    problems += [f"{GLOSSARY}: the term '{term}' is not defined" for term in sorted(wanted) if term.lower() not in terms]
+    return terms, problems
+
+
+def undefined_terms(path, text, terms):
+    for number, line in prose(text):
+        for term in ITALIC.findall(re.sub(r"`[^`]*`", "", line)):
+            name = term.lower()
+            if name not in terms and name.rstrip("s") not in terms:
+                yield f"{path}:{number}: '{term}' is in italics, but {GLOSSARY} does not define it"
+
+
+def words_of_sources():
+    found = set()
+    for path in tree.files(".h", ".cpp", ".cu", ".py", ".txt", ".sh"):
+        found.update(re.findall(r"\w+", tree.read(path)))
+    return found
+
+
+def missing_names(path, text, words):
+    for number, line in prose(text):
+        for name, call in NAME.findall(line):
+            looks_like_code = call or "::" in name or re.match(r"[A-Z]\w*[a-z]|k[A-Z]", name)
+            if looks_like_code and name not in FOREIGN and not set(name.split("::")) <= words:
+                yield f"{path}:{number}: names {name}, which the sources do not have"
+
+
 def main():
     targets = set(re.findall(r"^([a-z][a-z-]*):", tree.read("Makefile"), re.M))
-    problems = [problem for path in tree.files(".md") for problem in problems_of(path, targets)]
+    terms, problems = glossary()
+    words = words_of_sources()
+    for path in tree.files(".md"):
+        text = tree.read(path)
+        problems += named_things(path, text, targets)
+        problems += long_lines(path, text)
+        if is_user_page(path):
+            problems += words_for_users(path, text)
+        if str(path) == GLOSSARY or str(path).startswith("docs/dev/"):
+            problems += undefined_terms(path, text, terms)
+            problems += missing_names(path, text, words)
     tree.finish("check_docs", problems)
 
 

@@ -1,5 +1,5 @@
 // Settings from files (--config): a TOML file whose keys are the names of options, or the config.json of a run, which
-// repeats that run. docs/command_line.md describes both.
+// repeats that run. docs/configuration.md describes both.
 #pragma once
 
 #include <set>

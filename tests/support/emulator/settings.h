@@ -1,4 +1,4 @@
-// What the environment asks of the emulated device (docs/architecture.md lists the variables), random delays, and calls
+// What the environment asks of the emulated device (docs/dev/emulator.md lists the variables), random delays, and calls
 // that fail on purpose.
 #pragma once
 
