@@ -90,6 +90,9 @@ class Pages(cli.CliTest):
     def test_configuration(self):
         self.assertEqual(self.run_page("configuration.md"), 2)
 
+    def test_recommend(self):
+        self.assertEqual(self.run_page("recommend.md"), 5)
+
     def test_run_folder(self):
         self.first_run()
         self.assertEqual(self.run_page("run_folder.md"), 3)
