@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the documents.
 
-1. What they name exists: linked files, paths in backticks or in code blocks, and make targets.
+1. What they name exists: linked files and headings, paths in backticks or in code blocks, and make targets.
 2. Lines of prose have at most 100 characters. Tables, code and lines without a blank are excepted.
 3. User pages say node, never vertex.
 4. Every term in italics on a developer page is defined in the glossary of docs/architecture.md, and so is every term in
@@ -12,7 +12,7 @@ import re
 
 import tree
 
-LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)]*))?\)")
 CODE = re.compile(r"```.*?```|`[^`\n]+`", re.S)
 PATH = re.compile(r"(?<![\w./-])(?:\./)?((?:src|apps|bench|cmake|docs|examples|python|scripts|tests|\.ci)/[\w./*+-]*)")
 MAKE = re.compile(r"(?:^|[`;&$]|\n)\s*make ([a-z][a-z-]*)")
@@ -38,11 +38,21 @@ def exists(base, name):
     return (base / name).exists()
 
 
+def anchors(text):
+    """The names by which links reach the headings of a page."""
+    headings = re.findall(r"^#+ (.*)", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def named_things(path, text, targets):
     folder = (tree.ROOT / path).parent
-    for link in LINK.findall(text):
-        if not re.match(r"[a-z]+:", link) and not exists(folder, link):
+    for link, anchor in LINK.findall(text):
+        if re.match(r"[a-z]+:", link):
+            continue
+        if link and not exists(folder, link):
             yield f"{path}: link to {link}, which does not exist"
+        elif anchor and anchor not in anchors((folder / link).read_text() if link else text):
+            yield f"{path}: link to {link}#{anchor}, a heading that does not exist"
     for code in CODE.findall(text):
         for name in PATH.findall(code):
             # Words in capitals are placeholders (tests/ROOM/x_test.cpp).
