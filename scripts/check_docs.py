@@ -5,7 +5,7 @@
 2. Lines of prose have at most 100 characters. Tables, code and lines without a blank are excepted.
 3. User pages say node, never vertex.
 4. Every term in italics on a developer page is defined in the glossary of docs/architecture.md, and so is every term in
-   TERMS. An entry has a definition and names a file.
+   TERMS. An entry has a definition and names a file, which has the classes and functions that the entry names.
 5. Classes, functions and constants that developer pages name in backticks occur in the sources.
 """
 import re
@@ -102,6 +102,11 @@ def glossary():
             problems.append(f"{GLOSSARY}: the entry '{names}' has no definition")
         if not PATH.search(definition):
             problems.append(f"{GLOSSARY}: the entry '{names}' names no file")
+        files = [tree.ROOT / name for name in PATH.findall(definition)]
+        words = set(re.findall(r"\w+", " ".join(file.read_text() for file in files if file.is_file())))
+        for name, call in NAME.findall(definition):
+            if (call or re.match(r"[A-Z]\w*[a-z]", name)) and not set(name.split("::")) <= words:
+                problems.append(f"{GLOSSARY}: the entry '{names}' names {name}, which none of its files has")
         terms |= {name.strip().lower() for name in names.split(",")}
     wanted = {term.strip() for term in TERMS.replace("\n", " ").split(",")}
     problems += [f"{GLOSSARY}: the term '{term}' is not defined" for term in sorted(wanted) if term.lower() not in terms]
