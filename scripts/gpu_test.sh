@@ -1,21 +1,47 @@
 #!/usr/bin/env bash
-# Runs the GPU tests of a bundle (make gpu-bundle), from the folder this lies in. Tests that need a GPU are skipped where there
-# is none. Then every pair of settings of the program, where there is a GPU and Python. --sanitize: the tests under
-# compute-sanitizer, and nothing else. Further arguments go to the test programs (--gtest_filter=...).
+# Runs the GPU tests of a bundle (make gpu-bundle) from the folder in which this script lies; then, where there are a GPU
+# and Python, every pair of the program's settings. Tests that need a GPU are skipped where there is none.
+#
+#   gpu_test.sh [--sanitize memcheck|racecheck] [--logs FOLDER] [arguments of the test programs, as --gtest_filter=...]
+#
+# --sanitize runs the tests under this tool of compute-sanitizer, and nothing else. --logs keeps what the test programs
+# print; a share of the tests that has passed according to FOLDER is not run again, so that a run that was cut short can
+# be continued.
 set -uo pipefail
 cd "$(dirname "$0")" || exit
 
+tool= logs=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --sanitize) tool=${2:-} && shift 2 || exit 2 ;;
+    --logs) logs=${2:-} && shift 2 || exit 2 ;;
+    *) break ;;
+  esac
+done
+
 sanitizer=()
-if [ "${1:-}" = --sanitize ]; then
-  shift
-  tool=$(command -v compute-sanitizer || true)
+if [ -n "$tool" ]; then
+  case $tool in memcheck | racecheck) ;; *)
+    echo "gpu_test: unknown tool '$tool'; choose memcheck or racecheck" >&2
+    exit 2
+    ;;
+  esac
+  program=$(command -v compute-sanitizer || true)
   for candidate in "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer" /usr/local/cuda*/bin/compute-sanitizer; do
-    [ -n "$tool" ] || { [ -x "$candidate" ] && tool=$candidate; }
+    [ -n "$program" ] || { [ -x "$candidate" ] && program=$candidate; }
   done
-  [ -n "$tool" ] || { echo "gpu_test: compute-sanitizer is not installed" >&2; exit 1; }
-  # Calls that fail on purpose (too much memory) are not errors of ours.
-  # Nor is a share of the tests that uses no GPU.
-  sanitizer=("$tool" --error-exitcode 1 --report-api-errors no --require-cuda-init no)
+  [ -n "$program" ] || { echo "gpu_test: compute-sanitizer is not installed" >&2; exit 1; }
+  # Some tests make calls that fail on purpose (they ask for too much memory), and some shares of the tests use no GPU:
+  # neither is a mistake.
+  sanitizer=("$program" --tool "$tool" --error-exitcode 1 --require-cuda-init no)
+  if [ "$tool" = racecheck ]; then
+    # Kernels of libraries have mangled names; ours do not. Each process analyses with one thread, because there is a
+    # process for every core already.
+    sanitizer+=(--kernel-name-exclude kernel_substring=_Z --kernel-name-exclude kernel_substring=gemm
+      --kernel-name-exclude kernel_substring=cutlass --racecheck-num-workers 1 --show-backtrace no)
+  else
+    sanitizer+=(--report-api-errors no)
+  fi
 fi
 
 . ./gpu_env.sh
@@ -23,19 +49,27 @@ devices=$(./nacre devices) || exit 1
 echo "$devices"
 if grep -q '^cuda:' <<<"$devices"; then export NACRE_TEST_DEVICE=cuda; fi
 
-# Most of the time is the compiler's, so the cases of each program are shared out among processes.
+# Most of the time is the compiler's, so the cases of each program are shared out among processes. A sanitizer makes some
+# cases far slower than others, so there the shares are small.
 workers=$(nproc)
 shares=$((workers < 12 ? workers : 12))
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+[ -z "$tool" ] || shares=$((shares * 2))
+if [ -n "$logs" ]; then
+  mkdir -p "$logs" && folder=$(cd "$logs" && pwd) || exit 1
+  rm -f "$folder/failed"
+else
+  folder=$(mktemp -d)
+  trap 'rm -rf "$folder"' EXIT
+fi
 export GTEST_TOTAL_SHARDS=$shares
 share() {
   local folder=$1 test=$2
   export GTEST_SHARD_INDEX=$3
   shift 3
   local log=$folder/$test.$GTEST_SHARD_INDEX
+  [ ! -e "$log.passed" ] || return 0
   if "$@" >"$log" 2>&1; then
-    sed -n 's/^\[  PASSED  \] \([0-9]*\) .*/\1/p' "$log" >>"$folder/$test.passed"
+    sed -n 's/^\[  PASSED  \] \([0-9]*\) .*/\1/p' "$log" >"$log.passed"
   else
     echo "$test" >>"$folder/failed"
     cat "$log"
@@ -49,14 +83,15 @@ while read -r test; do
   done
 done <tests.txt | xargs -0 -P "$workers" -I{} bash -c '{}'
 while read -r test; do
-  awk -v test="$test" '{ sum += $1 } END { printf "%-28s %4d passed\n", test, sum }' "$folder/$test.passed"
+  cat /dev/null "$folder/$test".*.passed 2>/dev/null |
+    awk -v test="$test" '{ sum += $1 } END { printf "%-28s %4d passed\n", test, sum }'
 done <tests.txt
 if [ -s "$folder/failed" ]; then
   echo "gpu_test: failed: $(sort -u "$folder/failed" | tr '\n' ' ')" >&2
   exit 1
 fi
 if grep -q '^cuda:' <<<"$devices"; then
-  if [ ${#sanitizer[@]} -eq 0 ] && [ $# -eq 0 ]; then
+  if [ -z "$tool" ] && [ $# -eq 0 ]; then
     if command -v python3 >/dev/null; then
       python3 -B apps/matrix/matrix_test.py ./nacre --device cuda --jobs "$workers" || exit 1
     else
