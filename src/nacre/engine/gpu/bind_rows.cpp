@@ -65,7 +65,7 @@ ReduceRows reduce_rows(const GpuKernel& g, const cuda::ReduceSpec& spec) {
           ? longest_piece(view.entries, g.context.device().info().multiprocessors, cuda::reduce_shortest_piece(spec))
           : INT32_MAX;
   const std::string key = fmt::format("{} {}", view.name, longest);
-  ReduceRows rows = g.context.reduce_rows(key, [&] {
+  ReduceRows rows = g.context.once<ReduceRows>(key, [&] {
     ReduceRows r;
     r.side = side_of(view);
     r.offsets = g.context.offsets(view);

@@ -139,7 +139,7 @@ const ReduceRows& task_rows(const GpuKernel& g) {
   const bool by_dst = g.kernel.direction == cpu::Direction::by_dst;
   const auto tasks = g.context.host_views().tasks(graph, g.kernel.table);
   const std::string key = fmt::format("gtasks {} {}", static_cast<const void*>(tasks.get()), by_dst);
-  return g.context.reduce_rows(key, [&] {
+  return g.context.once<ReduceRows>(key, [&] {
     const int64_t rows = by_dst ? graph.num_dst() : graph.num_src();
     TaskWindows windows{*tasks, by_dst, rows};
     windows.window = choose_window(windows);

@@ -3,7 +3,6 @@
 
 #include <cstring>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,8 +10,9 @@
 #include "nacre/base/function_ref.h"
 #include "nacre/device/device.h"
 #include "nacre/engine/executor.h"
+#include "nacre/engine/gpu/keyed_cache.h"
 #include "nacre/engine/gpu/loader.h"
-#include "nacre/engine/gpu/sink.h"
+#include "nacre/engine/gpu/staging.h"
 #include "nacre/kernel/cuda/rows.h"
 
 namespace nacre {
@@ -74,9 +74,6 @@ struct GpuRows {
 // No row of so many entries is cut into pieces.
 inline constexpr int64_t kShortRow = 32;
 
-// What kernels that reduce walk (rows_parts.h).
-struct ReduceRows;
-
 struct GpuOptions {
   GemmType precision = GemmType::f32;
   bool tune = true;         // time variants of products and sums and keep the fastest
@@ -99,36 +96,35 @@ class GpuContext {
   const std::shared_ptr<Device>& shared_device() const { return device_; }
   const GpuOptions& options() const { return options_; }
   GraphViews& host_views() { return *views_; }
-  // Device copy of a host array that outlives this object, made once and known by its address.
+  // Returns the device copy of a host array, creating it on first use. The array is known by its address, so it must
+  // outlive this object.
   const void* resident(const void* host, int64_t bytes);
   template <class T>
   const T* resident(const Array<T>& a) {
     return static_cast<const T*>(resident(a.data(), a.size() * static_cast<int64_t>(sizeof(T))));
   }
-  // Device copy of something made here, kept under a name.
+  // Returns the device copy of `values`, creating it on first use and keeping it under `key`.
   template <class T>
   const T* made(const std::string& key, const std::vector<T>& values) {
     return static_cast<const T*>(keep(key, values.data(), static_cast<int64_t>(values.size() * sizeof(T))));
   }
-  // Something of the host's, made by `make` once per key.
+  // Returns the host value stored under `key`; the first time, the value that `make` returns.
   template <class T, class Make>
   const T& once(const std::string& key, const Make& make) {
-    std::shared_ptr<const void>& slot = this->slot(&GpuContext::once_, key);
-    if (!slot) slot = std::make_shared<const T>(make());
-    return *static_cast<const T*>(slot.get());
+    return cache_.get<T>(key, make);
   }
-  // Its device copy, made once per key too.
+  // Returns the device copy of the values stored under `key`; the first time, of the values that `make` returns.
   template <class T, class Make>
   const T* made_once(const std::string& key, const Make& make) {
-    const std::shared_ptr<void>& known = slot(&GpuContext::resident_, key);
-    return known ? static_cast<const T*>(known.get()) : made<T>(key, make());
+    const Resident* known = cache_.find<Resident>(key);
+    return known != nullptr ? static_cast<const T*>(known->memory.get()) : made<T>(key, make());
   }
-  // `bytes` bytes that `fill` writes, where they are copied from if it can be.
+  // Returns device memory of `bytes` bytes kept under `key`. The first time, `fill` writes them, where possible
+  // straight into the page-locked memory from which they are sent.
   template <class Fill>
   const void* filled(const std::string& key, int64_t bytes, const Fill& fill) {
-    std::shared_ptr<void>& memory = slot(&GpuContext::resident_, key);
-    if (!memory) memory = keep(bytes, FunctionRef<void(void*)>(fill));
-    return memory.get();
+    return cache_.get<Resident>(key, [&] { return Resident{keep(bytes, FunctionRef<void(void*)>(fill))}; })
+        .memory.get();
   }
   // Its arrays are copied to the device when they are first asked for (gpu_rows.cpp): where each row's entries begin;
   // the vertices at their other ends; their edges, null for an entry's own number.
@@ -144,8 +140,6 @@ class GpuContext {
   const cpu::RowView& host_rows(GpuRows& rows);
   // The rows of more than `most` entries.
   std::vector<GpuRows::Long> long_rows(const GpuRows& rows, int64_t most) const;
-  // Made by `make` once per key.
-  const ReduceRows& reduce_rows(const std::string& key, const std::function<ReduceRows()>& make);
   // The answer to a question asked before, or a new one: the fastest of `variants`, which are all made before the first
   // is timed, so that their kernels are compiled side by side. While an Asking lives they are made and not timed, and
   // the answer is the first.
@@ -163,12 +157,13 @@ class GpuContext {
   };
   int64_t resident_bytes() const { return resident_bytes_; }
 
-  // Memory kept under a name, for what is computed from constants: `made_at` is the count of constants() it was made
-  // at.
+  // Device memory that holds something computed from constants. `made_at` is the count of constants() at which it was
+  // computed; -1 before the first time.
   struct Derived {
     std::shared_ptr<void> memory;
     int64_t made_at = -1;
   };
+  // Returns the memory of `bytes` bytes kept under `key`, allocating it on first use.
   Derived& derived(const std::string& key, int64_t bytes);
   // How often constants were computed.
   int64_t constants() const { return parent_ ? parent_->constants() : constants_; }
@@ -177,12 +172,12 @@ class GpuContext {
   // Two words, seed and step, in device memory.
   const void* step() const { return step_.get(); }
   std::shared_ptr<void> allocate(int64_t bytes);
-  // Bytes of the host, which may change when this returns: to memory that is there, or to some of their own. They go
-  // together, with flush() or arrived().
-  void send(void* to, const void* host, int64_t bytes);
+  // Sends bytes of the host to device memory (staging.h). In a context with a parent they travel beside the device's
+  // work, together with flush() or arrived().
+  void send(void* to, const void* host, int64_t bytes) { staging_.send(to, host, bytes); }
   std::shared_ptr<void> place(const void* host, int64_t bytes);
-  void flush() { flush(staged_.used); }
-  void arrived();
+  void flush() { staging_.flush(); }
+  void arrived() { staging_.arrived(); }
   // A context with a parent gives the product back when it goes.
   int prepare_gemm(const GemmShape& shape, bool tune);
 
@@ -201,41 +196,26 @@ class GpuContext {
   const void* keep(const std::string& key, const void* host, int64_t bytes);
   std::shared_ptr<void> keep(int64_t bytes, FunctionRef<void(void*)> fill);
   void transpose(GpuRows& rows, bool edges);
-  // Of the parent where it has one, of one's own otherwise.
-  template <class Map>
-  typename Map::mapped_type& slot(Map GpuContext::*map, const std::string& key) {
-    if (parent_) {
-      Map& known = parent_.get()->*map;
-      if (const auto found = known.find(key); found != known.end()) return found->second;
-    }
-    return (this->*map)[key];
-  }
+
+  struct Resident {
+    std::shared_ptr<void> memory;
+  };
+  struct Choice {
+    int variant;
+  };
 
   std::shared_ptr<GpuContext> parent_;
   std::shared_ptr<GpuLoader> loader_;
   std::shared_ptr<Device> device_;
   std::shared_ptr<GraphViews> views_;
   GpuOptions options_;
-  std::map<std::string, std::shared_ptr<void>> resident_;
-  std::map<std::string, std::shared_ptr<const void>> once_;
+  KeyedCache cache_;
   int64_t resident_bytes_ = 0;
-  std::map<std::string, GpuRows> rows_;
-  std::map<std::string, std::shared_ptr<const ReduceRows>> reduce_rows_;
-  std::map<std::string, int> choices_;
   bool asking_ = false;
-  std::map<std::string, Derived> derived_;
   int64_t constants_ = 0;
   std::shared_ptr<void> step_;
-  // Room for so many bytes after the staged ones; says where it lies there.
-  int64_t stage(int64_t bytes);
-  int64_t stage(const void* host, int64_t bytes);
-  void flush(int64_t end);
-
   std::shared_ptr<PinnedPool> pinned_;
-  PinnedPool::Block staged_;
-  std::shared_ptr<void> staged_for_;  // memory of the device for each byte of it
-  int64_t flushed_ = 0;               // of the staged bytes
-  DeviceEvent sent_;                  // behind the last bytes; null: they have arrived
+  Staging staging_;
   std::vector<int> products_;
 };
 

@@ -32,13 +32,10 @@ GpuRows& GpuContext::rows(const Graph& graph, cpu::Direction direction, bool edg
   const std::string name = fmt::format("{} {} {} {}", static_cast<const void*>(graph.row_ptr().data()),
                                        static_cast<const void*>(graph.col_idx().data()),
                                        static_cast<const void*>(graph.edge_type().data()), static_cast<int>(direction));
-  const auto [at, is_new] = rows_.try_emplace(name);
-  GpuRows& r = at->second;
-  if (!is_new) return r;
-  if (parent_) {
-    // What is copied later belongs to this one alone.
-    if (const auto known = parent_->rows_.find(name); known != parent_->rows_.end()) return r = known->second;
-  }
+  if (GpuRows* known = cache_.find_own<GpuRows>(name)) return *known;
+  // A context with a parent takes a copy of the parent's rows: what it copies to the device later is its own.
+  if (const GpuRows* known = cache_.find<GpuRows>(name)) return cache_.put(name, *known);
+  GpuRows& r = cache_.put(name, GpuRows{});
   r.name = name;
   r.graph = graph;
   r.direction = direction;
