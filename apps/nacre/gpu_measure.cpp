@@ -95,7 +95,9 @@ class Bench {
     return {device_.allocate(bytes), [this](void* m) { device_.release(m); }};
   }
   DeviceFunction function(const std::string& source, const std::string& name) {
-    return device_.load(compile_cached(plugin_, source, name, device_.info().arch), name);
+    const int arch = device_.info().arch;
+    return load_kernel(device_, compile_cached(plugin_, source, name, arch), name,
+                       [&] { return compile_again(plugin_, source, name, arch); });
   }
   void launch(DeviceFunction f, int64_t blocks, LaunchArgs args) {
     device_.launch(f, {blocks, kThreads, 0}, args.pointers());

@@ -9,6 +9,7 @@ import os
 import pathlib
 import resource
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -146,6 +147,24 @@ def small_members(**changes):
 
 def small_npz(**changes):
     return npz(small_members(**changes))
+
+
+def mixed(a, b):
+    """One step of the checksum of files in the cache folder."""
+    z = (a + 0x9E3779B97F4A7C15 * (b + 1)) & 0xFFFFFFFFFFFFFFFF
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
+    return z ^ (z >> 31)
+
+
+def resealed(entry, value):
+    """A file of the cache with another value and the checksum of that value (src/nacre/base/file_cache.cpp)."""
+    key = entry[24:24 + struct.unpack("<Q", entry[8:16])[0]]
+    text = b"nacreKV1" + struct.pack("<QQ", len(key), len(value)) + key + value
+    h = mixed(0, len(text))
+    for at in range(0, len(text), 8):
+        h = mixed(h, int.from_bytes(text[at:at + 8], "little"))
+    return text + struct.pack("<Q", h)
 
 
 def datasets(source_root):

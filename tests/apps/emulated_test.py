@@ -9,6 +9,7 @@ import concurrent.futures
 import itertools
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 import time
@@ -75,6 +76,37 @@ class ColdStarts(Emulated):
         for i, result in failed:
             self.assertNotIn("terminate", result.err, f"run {i}: {result}")
             self.assertEqual(result.code, 1, f"run {i}: {result}")
+
+
+class SpoiltCache(Emulated):
+    """Compiled kernels in the cache that have the right checksum and cannot be used."""
+
+    def test_kernels_are_compiled_again(self):
+        train = ("train", *SMALL, "--model", "sage", *BATCHES, "--epochs", 1, "--no-checkpoint", "--json", "-q")
+        first = self.run_with(*train)
+        self.assertEqual(first.code, 0, first)
+        entries = sorted((self.dir / "cache/kernels").iterdir())
+        whole = [entry.read_bytes() for entry in entries]
+
+        def image_of(file):
+            key, value = struct.unpack("<QQ", file[8:24])
+            return file[24 + key:24 + key + value]
+
+        spoilt = {"empty": lambda image: b"", "garbage": lambda image: os.urandom(3000), "text": lambda image: b"no kernel",
+                  "cut": lambda image: image[:len(image) // 2], "cut at the end": lambda image: image[:-100],
+                  "of another machine": lambda image: image[:18] + b"\xf3\x00" + image[20:],
+                  "without its kernel": lambda image: image.replace(b"nacre_entry_", b"other_entry_")}
+        for what, spoil in spoilt.items():
+            for entry, file in zip(entries, whole):
+                entry.write_bytes(cli.resealed(file, spoil(image_of(file))))
+            result = self.run_with(*train)
+            self.assertEqual(result.code, 0, f"{what}\n{result}")
+            self.assertEqual(result.last_json()["loss"], first.last_json()["loss"], what)
+            lines = [line for line in result.err.splitlines() if line.startswith("warning: ")]
+            self.assertEqual(len(lines), 1, f"{what}\n{result}")
+            self.assertIn("cannot be loaded and are compiled again", lines[0])
+            self.assertEqual([entry.read_bytes() for entry in entries], whole, f"{what}: not replaced")
+        self.assertEqual(self.run_with(*train).err, "", "nothing is left to warn of")
 
 
 def numbers(most):

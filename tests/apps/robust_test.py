@@ -13,7 +13,6 @@ import cli
 import recommend_test
 
 SMALL = ("--data", "small.npz", "--model", "gcn", "--hidden", 8)
-MASK = (1 << 64) - 1
 
 
 def nodes_work(folder):
@@ -82,6 +81,19 @@ class Outputs(Robust):
         self.assertIn("nacre: metrics.jsonl: cannot be written", result.err)
         lines = self.read("metrics.jsonl").decode().splitlines()
         self.assertEqual([json.loads(line)["epoch"] for line in lines], list(range(1, len(lines) + 1)))
+
+    def test_the_line_that_did_not_fit_is_written_by_the_resumed_run(self):
+        def epochs():
+            return [json.loads(line)["epoch"] for line in self.read("run/metrics.jsonl").splitlines()]
+
+        result = self.nacre("train", *SMALL, "--epochs", 2000, "--checkpoint", "run", file_size=50000)
+        self.assertEqual(result.code, 1, result)
+        self.assertIn("metrics.jsonl: cannot be written", result.err)
+        failed = len(epochs()) + 1
+        self.assertTrue((self.dir / f"run/epoch-{failed:06}/state.json").exists(), self.files())
+        for last in (failed, failed, failed + 2):  # resumed twice with nothing left to do, and once with two epochs
+            self.ok("train", *SMALL, "--epochs", last, "--checkpoint", "run", "--resume")
+            self.assertEqual(epochs(), list(range(1, last + 1)))
 
     def test_links_stay_links(self):
         (self.dir / "real").mkdir()
@@ -286,28 +298,11 @@ class Cache(Robust):
         entry, = (self.dir / "cache/plans").iterdir()
         whole = entry.read_bytes()
         for value in (b"[]", b"{\"tables\": 3}", b"no json", b"[" * 100000, b'{"tables":{"0":"nonsense"}}', b""):
-            entry.write_bytes(resealed(whole, value))
+            entry.write_bytes(cli.resealed(whole, value))
             result = self.ok(*self.LONG)
             if value != b"":
                 self.assertIn("searching for another plan", result.err, value)
             self.assertIn("from the cache", self.ok(*self.LONG).out, value)
-
-
-def mixed(a, b):
-    z = (a + 0x9E3779B97F4A7C15 * (b + 1)) & MASK
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
-    return z ^ (z >> 31)
-
-
-def resealed(entry, value):
-    """A file of the cache with another value and the checksum that belongs to it (base/file_cache.cpp)."""
-    key = entry[24:24 + struct.unpack("<Q", entry[8:16])[0]]
-    text = b"nacreKV1" + struct.pack("<QQ", len(key), len(value)) + key + value
-    h = mixed(0, len(text))
-    for at in range(0, len(text), 8):
-        h = mixed(h, int.from_bytes(text[at:at + 8], "little"))
-    return text + struct.pack("<Q", h)
 
 
 class Names(Robust):

@@ -75,6 +75,20 @@ TEST_F(FileCacheTest, TheLastValueStays) {
   EXPECT_EQ(fs::path(file()).filename().string().size(), 32U);
 }
 
+TEST_F(FileCacheTest, ADroppedValueIsGone) {
+  write_cached(folder_, "one", "value of one");
+  write_cached(folder_, "two", "value of two");
+  drop_cached(folder_, "one");
+  EXPECT_EQ(read_cached(folder_, "one"), std::nullopt);
+  EXPECT_EQ(read_cached(folder_, "two"), "value of two");
+  EXPECT_EQ(files().size(), 1U);
+  // What is not there, or nowhere, is no error.
+  drop_cached(folder_, "one");
+  drop_cached(folder_ + "/absent", "two");
+  drop_cached("", "two");
+  EXPECT_EQ(read_cached(folder_, "two"), "value of two");
+}
+
 TEST_F(FileCacheTest, NamesDifferForSimilarKeys) {
   for (const char* key : {"a", "b", "ab", "ba", "12345678", "123456780", "aaaaaaaabbbbbbbb", "bbbbbbbbaaaaaaaa"}) {
     write_cached(folder_, key, key);

@@ -7,6 +7,9 @@
 
 #include "device/gpu.h"
 #include "nacre/base/error.h"
+#include "nacre/base/file_cache.h"
+#include "nacre/base/pending_file.h"
+#include "nacre/device/image.h"
 #include "nacre/kernel/cuda/partition.h"
 
 namespace nacre::test {
@@ -182,6 +185,33 @@ TEST_F(KernelCacheTest, ADamagedFileIsCompiledAgain) {
   for (const auto& file : fs::directory_iterator(folder_ + "/kernels")) fs::resize_file(file.path(), 20);
   EXPECT_EQ(compile_cached(plugin, "source", "name", 90), "image 90 of source");
   EXPECT_EQ(plugin.compiled, 2);
+}
+
+TEST_F(KernelCacheTest, AnImageIsReplacedWhenItIsCompiledAgain) {
+  CountingPlugin plugin;
+  compile_cached(plugin, "source", "name", 90);
+  // An image with the right checksum that is not what the compiler makes.
+  write_cached(folder_ + "/kernels", "one\nsm_90\nsource", "spoilt");
+  EXPECT_EQ(compile_cached(plugin, "source", "name", 90), "spoilt");
+  EXPECT_EQ(compile_again(plugin, "source", "name", 90), "image 90 of source");
+  EXPECT_EQ(plugin.compiled, 2);
+  EXPECT_EQ(compile_cached(plugin, "source", "name", 90), "image 90 of source");
+  EXPECT_EQ(plugin.compiled, 2) << "the new image is kept";
+}
+
+TEST(KernelImage, OneThatIsCutShortIsNoticed) {
+  // Any ELF file with sections and segments will do.
+  const std::string whole = read_file("/proc/self/exe");
+  EXPECT_EQ(fault_of_image(whole), "");
+  for (const size_t left :
+       {whole.size() - 1, whole.size() / 2, size_t{200}, size_t{64}, size_t{63}, size_t{3}, size_t{0}}) {
+    EXPECT_NE(fault_of_image(std::string_view(whole).substr(0, left)), "") << left;
+  }
+  std::string bad = whole;
+  bad[0] = 'x';
+  EXPECT_NE(fault_of_image(bad), "");
+  EXPECT_NE(fault_of_image(std::string(5000, '\0')), "");
+  EXPECT_NE(fault_of_image(std::string(5000, 'g')), "");
 }
 
 }  // namespace

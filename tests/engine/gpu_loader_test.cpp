@@ -9,6 +9,7 @@
 
 #include "model/cases.h"
 #include "nacre/base/error.h"
+#include "nacre/base/log.h"
 #include "nacre/device/null_device.h"
 #include "nacre/engine/block_runner.h"
 #include "nacre/engine/gpu/gpu_backend.h"
@@ -121,6 +122,70 @@ TEST(GpuLoader, EndsWithWorkLeft) {
   loader.reset();
   release.join();
   EXPECT_LT(compiler.calls, 50) << "what nobody waits for is not compiled";
+}
+
+// A device that loads only images which end with "good".
+class Fussy : public NullDevice {
+ public:
+  Fussy() : NullDevice(typical_gpu()) {}
+  DeviceFunction load(const std::string& image, const std::string& name) override {
+    if (!image.ends_with("good")) throw RuntimeError(name, "the image cannot be loaded");
+    return this;
+  }
+};
+
+TEST(GpuLoader, AnImageThatCannotBeLoadedIsCompiledAgain) {
+  for (const int threads : {0, 2}) {
+    int again = 0;
+    GpuLoader loader(
+        std::make_shared<Fussy>(), [](const cuda::Source& s) { return s.text == "source 1" ? "good" : "spoilt"; },
+        threads,
+        [&](const cuda::Source& s) {
+          ++again;
+          return s.text == "source 3" ? "spoilt otherwise" : s.text == "source 4" ? "spoilt" : "now good";
+        });
+    EXPECT_NE(loader.function(source(1)), nullptr);
+    EXPECT_EQ(again, 0);
+    EXPECT_NE(loader.function(source(2)), nullptr);
+    EXPECT_NE(loader.function(source(2)), nullptr);
+    EXPECT_EQ(again, 1) << "compiled again once";
+    EXPECT_THROW(loader.function(source(3)), RuntimeError) << "the new image cannot be loaded either";
+    EXPECT_THROW(loader.function(source(4)), RuntimeError) << "the image is the same: the device fails";
+    EXPECT_EQ(again, 3);
+  }
+}
+
+TEST(GpuLoader, WithoutACacheAnImageThatCannotBeLoadedIsAnError) {
+  GpuLoader loader(std::make_shared<Fussy>(), [](const cuda::Source&) { return "spoilt"; });
+  EXPECT_THROW(loader.function(source(1)), RuntimeError);
+}
+
+// The compute stream and the sampler's have a loader each; people see one line for both.
+TEST(GpuLoader, LoadersTellOfTheirKernelsTogether) {
+  SlowCompiler compiler;
+  compiler.hold = true;
+  const auto first = loader_with(compiler, 1), second = loader_with(compiler, 1);
+  set_log_level(LogLevel::info);
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 3; ++i) first->code(source(i));
+  for (int i = 3; i < 5; ++i) second->code(source(i));
+  std::thread release([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    compiler.hold = false;
+  });
+  std::thread waiting([&] { second->settle(); });
+  first->settle();
+  waiting.join();
+  release.join();
+  const std::string told = testing::internal::GetCapturedStderr();
+  const auto count = [&](const std::string& words) {
+    int found = 0;
+    for (size_t at = told.find(words); at != std::string::npos; at = told.find(words, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count("compiling 5 kernels for "), 1) << told;
+  EXPECT_EQ(count("to be kept for later runs"), 1) << told;
+  EXPECT_EQ(count("compiled 5 kernels in "), 1) << told;
 }
 
 // ---- plans

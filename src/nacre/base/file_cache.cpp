@@ -96,4 +96,10 @@ void write_cached(const std::string& folder, std::string_view key, std::string_v
   }
 }
 
+void drop_cached(const std::string& folder, std::string_view key) {
+  if (folder.empty()) return;
+  std::error_code ignored;
+  fs::remove(file_of(folder, key), ignored);
+}
+
 }  // namespace nacre

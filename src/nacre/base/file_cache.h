@@ -15,4 +15,8 @@ std::optional<std::string> read_cached(const std::string& folder, std::string_vi
 // write the same key at the same time: one of their values stays.
 void write_cached(const std::string& folder, std::string_view key, std::string_view value);
 
+// Removes the value of a key, for a reader who found that the value cannot be used. Does nothing if there is no value
+// or if its file cannot be removed.
+void drop_cached(const std::string& folder, std::string_view key);
+
 }  // namespace nacre

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "nacre/device/image.h"
+
 namespace nacre::cuda {
 
 Kernels::~Kernels() {
@@ -19,6 +21,8 @@ DeviceFunction Kernels::load(const std::string& image, const std::string& functi
   const std::lock_guard lock(mutex_);
   auto found = images_.find(image);
   if (found == images_.end()) {
+    // The driver is not told the size of an image.
+    if (const std::string fault = fault_of_image(image); !fault.empty()) throw RuntimeError(function, fault);
     CUlibrary library = nullptr;
     NACRE_CUDA(driver().library_load(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0));
     found = images_.emplace(image, Image{library, {}}).first;

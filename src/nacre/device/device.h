@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "nacre/base/function_ref.h"
+
 namespace nacre {
 
 struct DeviceInfo {
@@ -159,5 +161,14 @@ DevicePlugin* device_plugin(std::string* why = nullptr);
 
 // plugin.compile() through the cache on disk, by content: a kernel is compiled once per machine.
 std::string compile_cached(DevicePlugin& plugin, const std::string& source, const std::string& name, int arch);
+// Compiles the source even if the cache on disk has an image of it, and puts the new image in the place of the old one.
+std::string compile_again(DevicePlugin& plugin, const std::string& source, const std::string& name, int arch);
+
+// Loads a kernel from an image that may come from the cache on disk. An image in the cache can be unusable although its
+// checksum is right: cut short before it was kept, or made for another GPU. If the image cannot be loaded, loads what
+// `compile_again` returns and warns, once per process. Throws the first error if the image compiled again is the same:
+// then the device failed and not the image.
+DeviceFunction load_kernel(Device& device, const std::string& image, const std::string& name,
+                           FunctionRef<std::string()> compile_again);
 
 }  // namespace nacre

@@ -1,7 +1,9 @@
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -55,6 +57,34 @@ Opened open_plugin() {
   return {nullptr, "this build has no CUDA plug-in (cmake --preset cuda builds it)"};
 }
 
+// The folder of compiled kernels; empty when there is no place to keep them.
+std::string kernel_cache() {
+  const std::string folder = cache_folder();
+  return folder.empty() ? "" : folder + "/kernels";
+}
+
+std::string key_of(DevicePlugin& plugin, const std::string& source, int arch) {
+  return plugin.compiler() + "\nsm_" + std::to_string(arch) + "\n" + source;
+}
+
+std::string compile_and_keep(DevicePlugin& plugin, const std::string& source, const std::string& name, int arch) {
+  const double start = now_seconds();
+  std::string image = plugin.compile(source, name, arch);
+  log_verbose("compiled " + name + " for sm_" + std::to_string(arch) + " in " + human_seconds(now_seconds() - start));
+  if (const std::string folder = kernel_cache(); !folder.empty()) {
+    write_cached(folder, key_of(plugin, source, arch), image);
+  }
+  return image;
+}
+
+// A cache of which one kernel cannot be used often holds many: people are told once.
+void warn_of_kernel(const std::string& name, const std::string& why) {
+  static std::atomic<bool> told{false};
+  if (!told.exchange(true))
+    log_warning("compiled kernels in " + kernel_cache() + " cannot be loaded and are compiled again");
+  log_verbose("kernel " + name + " could not be loaded: " + why);
+}
+
 }  // namespace
 
 DevicePlugin* device_plugin(std::string* why) {
@@ -64,15 +94,27 @@ DevicePlugin* device_plugin(std::string* why) {
 }
 
 std::string compile_cached(DevicePlugin& plugin, const std::string& source, const std::string& name, int arch) {
-  std::string folder = cache_folder();
-  if (!folder.empty()) folder += "/kernels";
-  const std::string key = plugin.compiler() + "\nsm_" + std::to_string(arch) + "\n" + source;
-  if (auto cached = read_cached(folder, key)) return std::move(*cached);
-  const double start = now_seconds();
-  std::string image = plugin.compile(source, name, arch);
-  log_verbose("compiled " + name + " for sm_" + std::to_string(arch) + " in " + human_seconds(now_seconds() - start));
-  if (!folder.empty()) write_cached(folder, key, image);
-  return image;
+  if (auto cached = read_cached(kernel_cache(), key_of(plugin, source, arch))) return std::move(*cached);
+  return compile_and_keep(plugin, source, name, arch);
+}
+
+std::string compile_again(DevicePlugin& plugin, const std::string& source, const std::string& name, int arch) {
+  drop_cached(kernel_cache(), key_of(plugin, source, arch));
+  return compile_and_keep(plugin, source, name, arch);
+}
+
+DeviceFunction load_kernel(Device& device, const std::string& image, const std::string& name,
+                           FunctionRef<std::string()> compile_again) {
+  try {
+    return device.load(image, name);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    const std::string fresh = compile_again();
+    if (fresh == image) throw;
+    warn_of_kernel(name, error.what());
+    return device.load(fresh, name);
+  }
 }
 
 }  // namespace nacre

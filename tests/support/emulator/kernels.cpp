@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "nacre/base/error.h"
+#include "nacre/device/image.h"
 
 namespace nacre::emulator {
 namespace {
@@ -41,6 +42,7 @@ const Kernel* Kernels::load(const std::string& image, const std::string& functio
   const std::lock_guard lock(mutex_);
   auto found = images_.find(image);
   if (found == images_.end()) {
+    if (const std::string fault = fault_of_image(image); !fault.empty()) throw RuntimeError(function, fault);
     void* library = open_library(image);
     NACRE_CHECK(library != nullptr, function + ": the image cannot be loaded");
     found = images_.emplace(image, Image{library, {}}).first;

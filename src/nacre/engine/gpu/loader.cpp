@@ -1,33 +1,29 @@
 #include "nacre/engine/gpu/loader.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <system_error>
 
+#include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/trace.h"
+#include "nacre/engine/gpu/compile_report.h"
 
 namespace nacre {
-namespace {
-
-// Who waits longer than this is told what for. Images that are in the cache on disk are there sooner.
-constexpr double kPatience = 0.4;
-
-std::string kernels(int64_t count) { return fmt::format("{} kernel{}", count, count == 1 ? "" : "s"); }
-
-}  // namespace
 
 DeviceFunction GpuCode::wait() { return loader_.wait(*this); }
 
-GpuLoader::GpuLoader(std::shared_ptr<Device> device, Compile compile, int threads)
-    : device_(std::move(device)), compile_(std::move(compile)), threads_(threads) {}
+GpuLoader::GpuLoader(std::shared_ptr<Device> device, Compile compile, int threads, Compile compile_again)
+    : device_(std::move(device)),
+      compile_(std::move(compile)),
+      compile_again_(std::move(compile_again)),
+      threads_(threads) {}
 
 GpuLoader::~GpuLoader() {
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
+    CompileReport::shared().drop(static_cast<int64_t>(queue_.size()));
     queue_.clear();
   }
   for (std::thread& worker : workers_) worker.join();
@@ -38,7 +34,10 @@ std::shared_ptr<GpuLoader> GpuLoader::open(DevicePlugin& plugin, std::shared_ptr
   const auto compile = [&plugin, arch](const cuda::Source& source) {
     return compile_cached(plugin, source.text, source.name, arch);
   };
-  return std::make_shared<GpuLoader>(std::move(device), compile, num_threads());
+  const auto compile_again = [&plugin, arch](const cuda::Source& source) {
+    return nacre::compile_again(plugin, source.text, source.name, arch);
+  };
+  return std::make_shared<GpuLoader>(std::move(device), compile, num_threads(), compile_again);
 }
 
 int64_t GpuLoader::num_sources() const {
@@ -52,11 +51,7 @@ GpuCode* GpuLoader::code(const cuda::Source& source) {
   if (slot) return slot.get();
   slot.reset(new GpuCode(*this, source));
   GpuCode* const code = slot.get();
-  if (asked_ == done_) {
-    asked_ = done_ = 0;
-    since_ = now_seconds();
-  }
-  ++asked_;
+  CompileReport::shared().add();
   ++not_loaded_;
   if (threads_ == 0) {
     compile(lock, *code);
@@ -120,31 +115,8 @@ void GpuLoader::compile(std::unique_lock<std::mutex>& lock, GpuCode& code) {
   code.image_ = std::move(image);
   code.error_ = error;
   code.state_ = error ? GpuCode::State::failed : GpuCode::State::compiled;
-  ++done_;
   changed_.notify_all();
-  if (progress_ && done_ == asked_) end_report();
-}
-
-// With the mutex held, by those who wait.
-void GpuLoader::report() {
-  if (now_seconds() - since_ < kPatience) return;
-  if (!progress_) {
-    log_info(fmt::format("compiling {} for {}, to be kept for later runs", kernels(asked_), device_->info().name));
-    progress_ = std::make_unique<Progress>("compiling kernels", 1);
-  }
-  progress_->update(static_cast<double>(done_) / static_cast<double>(std::max<int64_t>(1, asked_)),
-                    fmt::format("{}/{}", done_, asked_));
-}
-
-// A worker may call this: it ends nothing but the report if there is no memory for the text.
-void GpuLoader::end_report() noexcept {
-  try {
-    report();
-    progress_.reset();
-    log_info(fmt::format("compiled {} in {}", kernels(asked_), human_seconds(now_seconds() - since_)));
-  } catch (const std::exception&) {
-    progress_.reset();
-  }
+  CompileReport::shared().done();
 }
 
 DeviceFunction GpuLoader::wait(GpuCode& code) {
@@ -160,18 +132,24 @@ DeviceFunction GpuLoader::wait(GpuCode& code) {
       }
     }
     while (code.state_ == GpuCode::State::queued || code.state_ == GpuCode::State::compiling) {
-      report();
+      CompileReport::shared().waiting(device_->info().name);
       changed_.wait_for(lock, std::chrono::milliseconds(100));
     }
     if (code.error_) std::rethrow_exception(code.error_);
   }
   const std::lock_guard loading(load_mutex_);
   if (DeviceFunction const loaded = code.loaded_.load(std::memory_order_acquire)) return loaded;
-  DeviceFunction const loaded = device_->load(code.image_, code.source_.name);
+  DeviceFunction const loaded = load(code);
   code.loaded_.store(loaded, std::memory_order_release);
   code.image_ = {};
   --not_loaded_;
   return loaded;
+}
+
+// With load_mutex_ held.
+DeviceFunction GpuLoader::load(const GpuCode& code) {
+  if (!compile_again_) return device_->load(code.image_, code.source_.name);
+  return load_kernel(*device_, code.image_, code.source_.name, [&] { return compile_again_(code.source_); });
 }
 
 void GpuLoader::settle() {

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "nacre/base/function_ref.h"
-#include "nacre/base/log.h"
 #include "nacre/device/device.h"
 #include "nacre/kernel/cuda/rows.h"
 
@@ -63,7 +62,9 @@ class GpuLoader {
   // `threads`: how many sources are compiled at once, beside the callers; 0: a source is compiled by whoever asks for
   // it first, at once.
   using Compile = std::function<std::string(const cuda::Source&)>;
-  GpuLoader(std::shared_ptr<Device> device, Compile compile, int threads = 0);
+  // `compile_again` gives an image that does not come from the cache. Without it, an image that cannot be loaded is an
+  // error; with it, only one that was compiled just now.
+  GpuLoader(std::shared_ptr<Device> device, Compile compile, int threads = 0, Compile compile_again = nullptr);
   // Waits for the sources that are being compiled now and drops the others.
   ~GpuLoader();
   GpuLoader(const GpuLoader&) = delete;
@@ -87,14 +88,13 @@ class GpuLoader {
  private:
   friend class GpuCode;
   DeviceFunction wait(GpuCode& code);
+  DeviceFunction load(const GpuCode& code);
   void compile(std::unique_lock<std::mutex>& lock, GpuCode& code);
   void start_worker();
   void work();
-  void report();
-  void end_report() noexcept;
 
   std::shared_ptr<Device> device_;
-  Compile compile_;
+  Compile compile_, compile_again_;
   int threads_;
   std::atomic<int64_t> not_loaded_{0};
   std::mutex load_mutex_;     // of whoever loads an image
@@ -105,10 +105,6 @@ class GpuLoader {
   std::vector<std::thread> workers_;
   int working_ = 0;  // workers that have not ended
   bool closed_ = false;
-  // Of what is told to people while they wait: sources of this spell of compiling, from the first queued one on.
-  int64_t asked_ = 0, done_ = 0;
-  double since_ = 0;
-  std::unique_ptr<Progress> progress_;
 
   std::shared_mutex known_mutex_;
   std::unordered_map<std::string, GpuFunction> known_;
