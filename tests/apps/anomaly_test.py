@@ -7,6 +7,7 @@ the call did not matter), leave nothing half-written, and continue from whole fi
 
 NACRE_ANOMALIES=all tries every n up to LIMIT and all kinds; otherwise a sample that takes about a minute.
 """
+import json
 import os
 import random
 import shutil
@@ -86,6 +87,15 @@ class Anomalies(cli.CliTest):
             self.assertEqual((result.code, errors[0]), (1, "nacre: out of memory"), what)
         self.assertFalse([name for name in self.files() if ".tmp" in name], what)
 
+    def check_run_folder(self, what):
+        """A run that ended well has one line of metrics for each epoch and no unfinished files, whatever failed before."""
+        if not (self.dir / "run").exists():
+            return
+        self.assertFalse([name for name in self.files() if ".tmp" in name], what)
+        epochs = [json.loads(line)["epoch"] for line in self.read("run/metrics.jsonl").splitlines()]
+        last = json.loads(self.read("run/config.json"))["training"]["epochs"]
+        self.assertEqual(epochs, list(range(1, last + 1)), what)
+
     def numbers(self, kind, count):
         if kind != "memory":
             step = 1 if ALL else {"write": 4, "sync": 2, "rename": 2, "open": 2}.get(kind, 1)
@@ -115,6 +125,7 @@ class Anomalies(cli.CliTest):
                     done = self.nacre(*(again or arguments)) if result.code else result
                     self.assertEqual(done.code, 0, f"run again after {what}\n{done}")
                     self.assertEqual(self.read(made), want, f"run again after {what}\n{done}")
+                    self.check_run_folder(f"run again after {what}\n{done}")
                     self.tried += 1
         print(f"{self.id().split('.')[-1]}: {self.tried} failures; calls {counts}", flush=True)
 
@@ -126,6 +137,12 @@ class Anomalies(cli.CliTest):
 
     def test_resumed_run(self):
         self.check((*TRAIN, "--resume", "--epochs", 4), "run/model.safetensors", prepare=lambda: self.ok(*TRAIN))
+
+    def test_threads_refused_inside_loops(self):
+        """oneTBB starts its threads in the first loop, and those start others: one is refused to each of them in turn."""
+        large = ("train", "--data", "twin:cora@0.5", "--threads", 4, "--epochs", 2, "--checkpoint", "run")
+        self.check(large, "run/model.safetensors", again=(*large, "--resume"), kinds=("thread",))
+        self.assertGreater(self.tried, 3, "only the threads that are tried before the first loop were refused")
 
     def test_conversion(self):
         self.check(CONVERT, "out.nacre")

@@ -60,12 +60,20 @@ std::string text_checksum(const std::string& text) {
   return fmt::format("{:016x}", checksum64(text.data(), static_cast<int64_t>(text.size())));
 }
 
-// What has been renamed by then is no longer there to be removed.
+// Removes a folder that was not renamed by then. Removing needs memory, too: if an allocation fails, it is tried once
+// more; a folder that stays even then is removed by the next checkpoint in the run folder.
 struct RemoveAtEnd {
   const fs::path& folder;
   ~RemoveAtEnd() {
-    std::error_code error;
-    fs::remove_all(folder, error);
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      try {
+        std::error_code error;
+        fs::remove_all(folder, error);
+        return;
+      } catch (const std::bad_alloc&) {
+        continue;
+      }
+    }
   }
 };
 
@@ -184,6 +192,7 @@ TrainState parse_state(const json& j) {
   s.config_json = j.at("config").dump();
   s.plan_json = j.at("plan").dump();
   s.fingerprint = j.at("fingerprint").get<std::string>();
+  s.unwritten_metrics = j.value("unwritten_metrics", std::string());
   return s;
 }
 
@@ -270,6 +279,7 @@ void save_checkpoint(const std::string& folder, const TrainState& state, const P
       {"plan", parse_json<json>(state.plan_json, "plan")},
       {"checksums",
        {{"model.safetensors", file_checksum(model_file)}, {"optimizer.safetensors", file_checksum(optimizer_file)}}}};
+  if (!state.unwritten_metrics.empty()) j["unwritten_metrics"] = state.unwritten_metrics;
   j["checksum"] = text_checksum(j.dump());
   write_file((temporary / "state.json").string(), j.dump(1) + "\n");
   sync_folder(temporary.string());

@@ -35,6 +35,8 @@ struct TrainState {
   std::string result_json;  // those that determine the result; not kept, for they are among the former
   std::string plan_json;
   std::string fingerprint;  // of data and settings that determine the result: a resumed run must match
+  // The line of the last epoch in metrics.jsonl, if it could not be written there; empty otherwise.
+  std::string unwritten_metrics;
 };
 
 // Nothing is written when a whole checkpoint of this point is there already. Afterwards the newest `keep` are left, and

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "nacre/base/error.h"
@@ -18,37 +19,48 @@
 namespace nacre {
 namespace {
 
-// The lines of the epochs up to `last`.
-std::string lines_up_to(const std::string& path, int last) {
+// The epoch that a line tells of, or nothing if it tells of none.
+std::optional<uint64_t> epoch_of(const std::string& line) {
+  const auto j = parse_json_or_discard<nlohmann::json>(line);
+  const auto epoch = j.is_object() ? j.value("epoch", nlohmann::json()) : nlohmann::json();
+  return epoch.is_number_unsigned() ? std::optional(epoch.get<uint64_t>()) : std::nullopt;
+}
+
+// The lines of the epochs up to `last`, and `unwritten` if none of them is of its epoch.
+std::string lines_up_to(const std::string& path, int last, const std::string& unwritten) {
   std::istringstream lines(read_file(path));
   std::string kept;
+  std::string added = unwritten.empty() ? "" : unwritten + "\n";
+  const std::optional<uint64_t> missing = epoch_of(unwritten);
   int strange = 0;
   for (std::string line; std::getline(lines, line);) {
-    const auto j = parse_json_or_discard<nlohmann::json>(line);
-    const auto epoch = j.is_object() ? j.value("epoch", nlohmann::json()) : nlohmann::json();
-    if (!epoch.is_number_unsigned()) {
+    const std::optional<uint64_t> epoch = epoch_of(line);
+    if (!epoch) {
       ++strange;
-    } else if (epoch.get<uint64_t>() <= static_cast<uint64_t>(last)) {
+    } else if (*epoch <= static_cast<uint64_t>(last)) {
       kept += line + "\n";
+      if (epoch == missing) added.clear();
     }
   }
   if (strange == 1) log_warning(path + ": left out a line that tells of no epoch");
   if (strange > 1) log_warning(fmt::format("{}: left out {} lines that tell of no epoch", path, strange));
-  return kept;
+  return kept + added;
 }
 
 }  // namespace
 
-MetricsFile::MetricsFile(const std::string& path, int resumed_epoch) : path_(path) {
+MetricsFile::MetricsFile(const std::string& path, int resumed_epoch, const std::string& unwritten) : path_(path) {
   if (path.empty()) return;
   regular_ = !writes_straight(path);
   if (regular_) {
     std::error_code ignored;
     const bool goes_on = resumed_epoch > 0 && std::filesystem::exists(path, ignored);
-    write_file(path, goes_on ? lines_up_to(path, resumed_epoch) : "");
+    const std::string alone = unwritten.empty() ? "" : unwritten + "\n";
+    write_file(path, goes_on ? lines_up_to(path, resumed_epoch, unwritten) : alone);
   }
   fd_ = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
   if (fd_ < 0) throw UserError(path, std::string("cannot be written: ") + std::strerror(errno));
+  if (!regular_ && !unwritten.empty()) add(unwritten);
 }
 
 MetricsFile::~MetricsFile() {
@@ -71,6 +83,11 @@ void MetricsFile::add(const std::string& line) {
     const bool mended = !regular_ || before < 0 || ftruncate(fd_, before) == 0;
     throw RuntimeError(path_, "cannot be written: " + why + (mended ? "" : "; its last line is incomplete"));
   }
+}
+
+void MetricsFile::sync() {
+  if (fd_ < 0 || !regular_ || fsync(fd_) == 0) return;
+  throw RuntimeError(path_, std::string("cannot be written: ") + std::strerror(errno));
 }
 
 }  // namespace nacre

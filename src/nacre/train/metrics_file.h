@@ -9,14 +9,17 @@ namespace nacre {
 class MetricsFile {
  public:
   // With an empty path nothing is written. A run that is resumed after `resumed_epoch` epochs drops the lines of those
-  // it will run again. Throws UserError when the file cannot be written.
-  MetricsFile(const std::string& path, int resumed_epoch);
+  // it will run again, and adds `unwritten`, the line that a failed write kept out of the file, unless the file has a
+  // line of that epoch. Throws UserError when the file cannot be written.
+  MetricsFile(const std::string& path, int resumed_epoch, const std::string& unwritten = "");
   ~MetricsFile();
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;
 
   // Throws RuntimeError when the line does not reach the file whole; the file then ends with the line before it.
   void add(const std::string& line);
+  // Returns when the lines so far are on the disk. Throws RuntimeError when the system cannot put them there.
+  void sync();
 
  private:
   std::string path_;

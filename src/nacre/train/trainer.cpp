@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "nacre/base/error.h"
@@ -52,12 +53,13 @@ class Loop {
     const std::string metrics_path = !options_.metrics_file.empty() ? options_.metrics_file
                                      : options_.run_folder.empty()  ? ""
                                                                     : options_.run_folder + "/metrics.jsonl";
-    MetricsFile metrics(metrics_path, state_.epoch);
+    metrics_ = std::make_unique<MetricsFile>(metrics_path, state_.epoch, state_.unwritten_metrics);
+    state_.unwritten_metrics.clear();
     Progress progress("training", config_.epochs);
     last_save_ = now_seconds();
     trainee_.expect_epochs(config_.epochs);
     while (state_.epoch < config_.epochs && !stop_early() && !asked_to_stop()) {
-      if (epoch(metrics, progress)) maybe_save();
+      if (epoch(progress)) maybe_save();
     }
     result_.interrupted = state_.epoch < config_.epochs && !stop_early();
     if (result_.interrupted) result_.signal = StopSignalGuard::signal();
@@ -169,7 +171,7 @@ class Loop {
     return true;
   }
 
-  bool epoch(MetricsFile& metrics, Progress& progress) {
+  bool epoch(Progress& progress) {
     const double start = now_seconds();
     const double lr =
         scheduled_lr(config_.schedule, config_.optimizer.lr, state_.epoch, config_.epochs) * state_.plateau.factor;
@@ -188,8 +190,10 @@ class Loop {
       note += fmt::format("  val {:.4f}", scores_.val);
     }
     try {
-      metrics.add(line.dump());
+      metrics_->add(line.dump());
     } catch (const RuntimeError&) {
+      // Whoever resumes the run writes the line.
+      state_.unwritten_metrics = line.dump();
       save_before_failing();
       throw;
     }
@@ -234,6 +238,7 @@ class Loop {
     const TraceSpan span("train", "checkpoint");
     const double start = now_seconds();
     take_losses();
+    metrics_->sync();  // no checkpoint is ahead of the metrics
     save_checkpoint(options_.run_folder, state_, trainee_.parameters(), trainee_.optimizer(), best_, options_.keep);
     last_save_ = now_seconds();
     save_seconds_ = last_save_ - start;
@@ -290,6 +295,7 @@ class Loop {
   TrainState state_;
   TrainResult result_;
   FolderLock lock_;  // of the run folder
+  std::unique_ptr<MetricsFile> metrics_;
   Tensor best_;
   Scores scores_;
   std::vector<double> epoch_seconds_;
