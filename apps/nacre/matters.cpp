@@ -25,6 +25,28 @@ bool has_types(const ModelInfo& m) { return m.needs_types; }
 bool chooses_aggregator(const ModelInfo& m) { return !m.aggregators.empty(); }
 bool activates(const ModelInfo& m) { return m.activation != "none"; }
 
+// Whether --hidden is the width of anything: in models of one layer, which give the classes at once, it often is not.
+// Nodes without features are not asked about: their learned rows are as wide as --hidden.
+bool uses_hidden(const S& s) {
+  constexpr int64_t kSome = 16;
+  if (s.config->model.layers > 1) return true;
+  const auto text_with = [&](const std::string& model, int64_t hidden) {
+    ModelOptions options = s.config->model;
+    options.model = model;
+    options.hidden = hidden;
+    options.in_dim = kSome * 4;
+    options.out_dim = 2;
+    options.num_edge_types = 2;
+    return print_dfg(build_model(complete_options(options)));
+  };
+  const auto uses = [&](const std::string& model) { return text_with(model, kSome) != text_with(model, 2 * kSome); };
+  try {
+    return std::any_of(s.models.begin(), s.models.end(), uses);
+  } catch (const UserError&) {
+    return true;  // whoever builds the model says what is wrong with it
+  }
+}
+
 bool in_batches(const S& s) { return s.config->mode == "minibatch"; }
 bool saint(const S& s) { return s.config->sampling.kind >= SamplerKind::saint_vertex; }
 bool searched(const S& s) { return s.config->plan == "auto" && !s.config->deterministic; }
@@ -70,6 +92,10 @@ Rules rules_of_data_and_model() {
        [](const S& s) { return !any_model(s, chooses_aggregator); },
        "is for models with a choice of aggregator",
        "use --model sage, or leave it out"},
+      {{"--hidden"},
+       [](const S& s) { return s.features && s.data == DataKind::nodes && !uses_hidden(s); },
+       "has no effect on this model, whose one layer leads from the features to the classes",
+       "leave it out, or add --layers 2"},
       {{"--activation", "--norm", "--residual"},
        [](const S& s) { return !any_model(s, activates); },
        "does not apply to layers that only propagate",
@@ -227,6 +253,7 @@ DataKind glance_at(const RunConfig& config) {
 Situation with_data(Situation situation, const Dataset& dataset) {
   situation.data = is_recommendation(dataset) ? DataKind::pairs : DataKind::nodes;
   situation.typed = dataset.graph.typed();
+  situation.features = dataset.features.defined();
   situation.validated = dataset.splits.val.size() + dataset.val_edges.size() > 0;
   return situation;
 }

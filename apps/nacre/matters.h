@@ -20,6 +20,7 @@ struct Situation {
   bool gpu = false;
   DataKind data = DataKind::unknown;
   bool typed = false;        // the graph has edge types of its own
+  bool features = false;     // the nodes are known to be of one kind, with features of the data
   bool validated = true;     // the data have a validation split
   bool keeps_run = true;     // there is a run folder
   bool reads_format = true;  // --format is that of the data, not of what is written

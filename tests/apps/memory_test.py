@@ -223,8 +223,9 @@ class RandomRuns(Memory):
         data = self.make_data(draw)
         model = draw.choice(("gcn", "sage", "gat", "gin", "rgcn", "mlp", "gatv2"))
         layers = draw.choice((1, 2, 2, 3))
+        hidden = ["--hidden", draw.choice((8, 16, 64, 128))]
         options = ["train", "--device", "cpu", "--no-checkpoint", "--json", "--data", *data, "--model", model, "--layers",
-                   layers, "--hidden", draw.choice((8, 16, 64, 128)), "--threads", draw.choice((1, 2, 3, 4)), "--epochs",
+                   layers, *(hidden if layers > 1 or model == "gin" else []), "--threads", draw.choice((1, 2, 3, 4)), "--epochs",
                    draw.choice((1, 2)), "--plan", draw.choice(("off", "off", "auto", "vertex")), "--optimizer",
                    draw.choice(("adam", "sgd")), "--seed", draw.randrange(1000)]
         if draw.random() < 0.3:

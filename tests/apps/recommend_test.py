@@ -112,6 +112,17 @@ class Recommend(cli.CliTest):
         self.refused(*command, "--positives", "all", says="choose users or pairs")
         self.refused(*command, "--activation", "relu", says="activation")
         self.refused(*command, "--fanout", "5,5", says="--fanout")
+        self.refused(*command, "--split", "random:0.6/0.2/0.2", says="but the data are users and items")
+
+    def test_messages_say_what_the_data_are(self):
+        column = lambda k: cli.npy([pair[k] for pair in self.train], descr="<i4")
+        self.write("untested.npz", cli.npz({"train_user": column(0), "train_item": column(1)}))
+        for command in ("train", "plan", "explain"):
+            says = self.refused(command, "--data", "untested.npz", "--model", "lightgcn", says="no pairs to test")
+            self.assertIn("add test_user and test_item", says)
+        self.assertIn("no pairs to test a recommender on", self.ok("data", "info", "untested.npz").out)
+        for command in ("plan", "explain"):
+            self.refused(command, "--data", "tastes.npz", says="holds users and items, whose plans are not shown")
 
 
 if __name__ == "__main__":

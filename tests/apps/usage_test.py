@@ -403,6 +403,14 @@ class Idle(cli.CliTest):
         self.idle("--patience", 3, data="noval.npz")
         self.write("typed.npz", cli.small_npz(edge_type=cli.npy([v % 2 for v in range(120)])))
         self.idle("--model", "rgcn", "--relations", 3, data="typed.npz")
+        for model in (("gcn",), ("sage",), ("gat",), ("gatv2",), ("rgcn",), ("mlp",)):
+            self.idle("--model", *model, "--layers", 1, "--hidden", 8, data="small.npz")
+        for model in (("gin",), ("ngcf",), ("lightgcn",), ("sage", "--aggr", "lstm"), ("sage-lstm",),
+                      ("gcn", "--features", "learned")):
+            self.ok("train", "--data", "small.npz", "--model", *model, "--layers", 1, "--hidden", 8, "--epochs", 1,
+                    "--no-checkpoint")
+        self.ok("train", "--data", "small.npz", "--layers", 1, "--epochs", 1, "--checkpoint", "flat")
+        self.ok("train", "--config", "flat/config.json", "--epochs", 1, "--no-checkpoint")
 
     def test_other_commands(self):
         for arguments in (("--picture", "x.svg", "--mode", "minibatch"),):

@@ -11,6 +11,7 @@
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/philox.h"
+#include "nacre/data/users_items.h"
 
 namespace nacre {
 namespace {
@@ -132,8 +133,18 @@ SplitRequest parse_split(const std::string& text) {
   return r;
 }
 
+bool users_and_items(const Dataset& data) {
+  if (!data.heterogeneous() || data.num_classes > 0) return false;
+  const bool held_out = data.test_edges.size() + data.val_edges.size() > 0;
+  return held_out || data.node_types == std::vector<std::string>{"user", "item"};
+}
+
 void draw_split(const std::string& text, uint64_t seed, Dataset& data) {
   const SplitRequest r = parse_split(text);
+  if (users_and_items(data)) {
+    throw UserError(kOption, "divides nodes that have classes, but the data are users and items",
+                    "leave it out; the pairs to test on are part of the data (docs/recommend.md)");
+  }
   if (data.labels.empty() && !data.multilabel())
     throw UserError(kOption, "divides labelled nodes, but the data have no labels", "give them with --labels FILE");
   if (r.way != SplitRequest::Way::random && data.multilabel())
