@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/cases.h"
 #include "nacre/base/error.h"
@@ -35,6 +36,28 @@ TEST_F(EngineTest, EveryModelAgreesWithTheInterpreter) {
       const Dfg dfg = training_dfg(options_for(model.options, input.blocks));
       // Batch norm of nearly equal rows (hubs) magnifies the rounding of what it is given.
       expect_plans_agree(dfg, input.blocks, rounded_to_float(model_bindings(dfg, input.blocks, 23)), kStep, 4e-5);
+    }
+  }
+}
+
+// Rows that are divided by their lengths, where those are next to nothing: values and gradients stay finite.
+TEST_F(EngineTest, RowsNextToZeroAgreeWithTheInterpreter) {
+  ModelOptions options;
+  options.model = "ngcf";
+  options.layers = 1;
+  options.in_dim = 5;
+  options.hidden = 4;
+  options.out_dim = 3;
+  options.knobs["normalize"] = 1;
+  for (const BlocksInput& input : block_inputs(11, 1)) {
+    const Dfg dfg = training_dfg(options_for(options, input.blocks));
+    for (const double scale : {1e-6, 1e-19, 1e-30, 0.0}) {
+      SCOPED_TRACE(input.name + ", weights of " + std::to_string(std::log10(scale)));
+      ref::Bindings bindings = model_bindings(dfg, input.blocks, 23);
+      for (const char* name : {"layers.0.w1.weight", "layers.0.w2.weight"}) {
+        for (double& w : bindings[name]) w *= scale;
+      }
+      expect_plans_agree(dfg, input.blocks, rounded_to_float(bindings), kStep, 4e-5);
     }
   }
 }

@@ -78,9 +78,9 @@ class Plain {
       for (size_t i = 0; i < y.size(); ++i) {
         double squares = 0;
         for (const double v : y[i]) squares += v * v;
-        const bool shorten = knob(o_, "normalize") != 0 && squares > 0;
+        const bool shorten = knob(o_, "normalize") != 0;
         for (size_t k = 0; k < y[i].size(); ++k) {
-          if (o_.model == "ngcf") all[i].push_back(shorten ? y[i][k] / std::sqrt(squares) : y[i][k]);
+          if (o_.model == "ngcf") all[i].push_back(shorten ? y[i][k] / std::sqrt(squares + 1e-12) : y[i][k]);
           if (o_.model == "lightgcn") all[i][k] += y[i][k];
         }
       }
@@ -276,9 +276,9 @@ double loss_at(const Dfg& dfg, const Blocks& blocks, const ref::Bindings& bindin
   return interpreter.scalar(dfg.output("loss"));
 }
 
-// Along one random direction of every parameter; dropout is a fixed mask.
-void expect_gradients(const Dfg& forward, const Blocks& blocks, const ref::Bindings& bindings) {
-  constexpr double kDistance = 1e-6;
+// Along one random direction of every parameter, `of_layers` far for those of layers; dropout is a fixed mask.
+void expect_gradients(const Dfg& forward, const Blocks& blocks, const ref::Bindings& bindings,
+                      double of_layers = 1e-6) {
   Dfg backward = forward;
   differentiate(backward);
   ref::Interpreter interpreter(backward, blocks);
@@ -289,14 +289,15 @@ void expect_gradients(const Dfg& forward, const Blocks& blocks, const ref::Bindi
     ASSERT_GE(backward.find_output("grad:" + node.name), 0) << node.name;
     const Row gradient = interpreter.value(backward.output("grad:" + node.name));
     ref::Bindings ahead = bindings, behind = bindings;
+    const double distance = node.name.starts_with("layers.") ? of_layers : 1e-6;
     double analytic = 0;
     for (size_t i = 0; i < gradient.size(); ++i) {
       const double d = rng.uniform(-1, 1);
-      ahead[node.name][i] += kDistance * d;
-      behind[node.name][i] -= kDistance * d;
+      ahead[node.name][i] += distance * d;
+      behind[node.name][i] -= distance * d;
       analytic += gradient[i] * d;
     }
-    const double numeric = (loss_at(forward, blocks, ahead) - loss_at(forward, blocks, behind)) / (2 * kDistance);
+    const double numeric = (loss_at(forward, blocks, ahead) - loss_at(forward, blocks, behind)) / (2 * distance);
     EXPECT_NEAR(analytic, numeric, 1e-5 * std::max({std::abs(analytic), std::abs(numeric), 1e-2})) << node.name;
   }
 }
@@ -309,6 +310,24 @@ TEST(Ngcf, and_lightgcn_have_the_gradients_of_central_differences) {
       options.dropout = 0.4;
       const Dfg dfg = build_model(options);
       expect_gradients(dfg, input.blocks, model_bindings(dfg, input.blocks, 23));
+    }
+  }
+}
+
+// Rows that are divided by their lengths, which are next to nothing: the gradient is large there, and finite.
+TEST(Ngcf, has_the_gradients_of_central_differences_where_rows_are_next_to_zero) {
+  ModelOptions given = options_of("ngcf", 1);
+  given.knobs["normalize"] = 1;
+  given.activation = "none";
+  for (const BlocksInput& input : block_inputs(31, given.layers)) {
+    SCOPED_TRACE(input.name);
+    const Dfg dfg = build_model(options_for(given, input.blocks));
+    for (const double scale : {1e-5, 1e-7, 0.0}) {
+      ref::Bindings bindings = model_bindings(dfg, input.blocks, 23);
+      for (const char* name : {"layers.0.w1.weight", "layers.0.w2.weight"}) {
+        for (double& w : bindings[name]) w *= scale;
+      }
+      expect_gradients(dfg, input.blocks, bindings, 1e-10);
     }
   }
 }

@@ -14,6 +14,9 @@ namespace nacre {
 namespace {
 
 constexpr double kSlope = 0.2;
+// Added to the squared length of a row that is divided by its length. A row much shorter than a millionth would
+// otherwise have a gradient beyond the range of floats.
+constexpr double kTinySquare = 1e-12;
 
 Value activate(Napa& net, Value y, const std::string& name) {
   return name == "leaky_relu" ? net.leaky_relu(y, kSlope) : net.activation(y, name);
@@ -23,7 +26,7 @@ Value activate(Napa& net, Value y, const std::string& name) {
 // does not say so), and rows of zeros as they are.
 Value piece(Napa& net, Value y, const ModelOptions& options) {
   if (options.knobs.at("normalize") == 0) return y;
-  return y * net.inv_sqrt(net.row_sum(y * y, 0));
+  return y * net.inv_sqrt(net.row_sum(y * y, 0) + net.constant(kTinySquare));
 }
 
 // Σ_j c_ij · x_j, or the authors' mean.
