@@ -226,6 +226,8 @@ const std::vector<Rule> kAcrossRows = {
     {"nll_grad", op(Op::nll_grad), {v(1, {3}), kLabel, v(1), p()}, "v1[3]"},
     {"nll_grad_g", op(Op::nll_grad), {v(1, {3}), kLabel, v(1), p({2})}, "!gradient must be p[]"},
     {"bce", op(Op::bce), {v(1, {3}), as(DType::u8, v(1, {3})), v(1)}, "p[]"},
+    {"bce_weights_of_pairs", op(Op::bce), {v(1, {3}), as(DType::u8, v(1, {3})), v(1, {3})}, "p[]"},
+    {"bce_weights", op(Op::bce), {v(1, {3}), as(DType::u8, v(1, {3})), v(1, {2})}, "!weights must be"},
     {"bce_target", op(Op::bce), {v(1, {3}), as(DType::u8, v(1, {2})), v(1)}, "!targets must be u8"},
     {"l2", op(Op::l2), {e(0, {3})}, "p[]"},
 };

@@ -263,6 +263,11 @@ void loss_cases(const OpSizes& s, std::vector<OpCase>& out) {
                    const NodeRef label = n.input(as(DType::i32, v(1)));
                    return n.op(Op::nll, {lp, label, n.input(v(1))}, 0.2);
                  }});
+  out.push_back({{Op::bce}, "bce_weights_of_pairs", [s](Net& n) {
+                   const NodeRef x = n.param(v(1, {s.wide}));
+                   const NodeRef target = n.input(as(DType::u8, v(1, {s.wide})));
+                   return n.op(Op::bce, {x, target, n.input(v(1, {s.wide}))}, 0.1);
+                 }});
   out.push_back({{Op::bce}, "bce_smoothed", [s](Net& n) {
                    const NodeRef x = n.param(v(1, {s.wide}));
                    const NodeRef target = n.input(as(DType::u8, v(1, {s.wide})));

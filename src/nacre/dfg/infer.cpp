@@ -388,7 +388,9 @@ class Inference {
         fail("unknown operation");
     }
     require(node_.alpha >= 0 && node_.alpha < 1, "label smoothing must be in [0, 1)");
-    require(in(2) == (ValueType{x.space, {}}), "weights must be f32 scalars in the space of the scores");
+    const bool targets = node_.op == Op::bce || node_.op == Op::bce_grad;
+    require(in(2) == (ValueType{x.space, {}}) || (targets && in(2) == (ValueType{x.space, x.dims})),
+            "weights must be f32 scalars in the space of the scores, or of targets f32 rows like the scores");
     if (node_.op == Op::nll || node_.op == Op::bce) return scalar;
     require(is_scalar(in(3)), "the incoming gradient must be p[]");
     return x;

@@ -531,6 +531,7 @@ std::function<void()> Binder::bind_loss(const Kernel& k, void* workspace) const 
     a.label = static_cast<const int32_t*>(ex_.pointer(k.args[1]));
   } else {
     a.target = static_cast<const uint8_t*>(ex_.pointer(k.args[1]));
+    a.weight_of_each = !node(k.args[2]).type.dims.empty();
   }
   if (op == Op::nll) return [a] { cpu::nll(a); };
   if (op == Op::bce) return [a] { cpu::bce(a); };

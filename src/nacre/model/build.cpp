@@ -26,8 +26,10 @@ void check_edge_weights(const ModelOptions& options, const Dfg& dfg) {
 
 Value add_loss(Napa& net, const ModelOptions& options, Value logits) {
   const Space space = logits.type().space;
-  const Value weight = net.input("loss_weight", {space, {}});
-  if (options.loss == "bce") {
+  // Every pair of a node and a class may have a weight of its own.
+  const bool of_each = options.loss == "weighted_bce";
+  const Value weight = net.input("loss_weight", {space, of_each ? Dims{options.out_dim} : Dims{}});
+  if (options.loss == "bce" || of_each) {
     const Value target = net.input("target", {space, {options.out_dim}, DType::u8});
     return net.add(Op::bce, {logits, target, weight}, Attr::none, options.label_smoothing);
   }

@@ -46,7 +46,7 @@ void check_general(const ModelOptions& o) {
   check_share("label_smoothing", o.label_smoothing);
   check_choice("activation", o.activation, {"none", "relu", "leaky_relu", "elu", "sigmoid", "tanh"});
   check_choice("norm", o.norm, {"none", "layer", "batch"});
-  check_choice("loss", o.loss, {"cross_entropy", "bce", "none"});
+  check_choice("loss", o.loss, {"cross_entropy", "bce", "weighted_bce", "none"});
 }
 
 void check_kinds(const std::vector<VertexKind>& kinds) {

@@ -34,6 +34,23 @@ std::vector<double> balanced(const Dataset& d) {
   return weights;
 }
 
+// Of data whose nodes may have several classes: a class that few training nodes have weighs as much as all the nodes
+// without it. A class that all of them have, or none, weighs 1.
+std::vector<double> balanced_pairs(const Dataset& d) {
+  std::vector<int64_t> with(static_cast<size_t>(d.num_classes), 0);
+  for (const NodeId v : d.splits.train) {
+    const uint8_t* target = d.targets.data<uint8_t>() + static_cast<int64_t>(v) * d.num_classes;
+    for (size_t c = 0; c < with.size(); ++c) with[c] += target[c] != 0 ? 1 : 0;
+  }
+  std::vector<double> weights;
+  weights.reserve(with.size());
+  for (const int64_t count : with) {
+    const int64_t without = d.splits.train.size() - count;
+    weights.push_back(count == 0 || without == 0 ? 1 : static_cast<double>(without) / static_cast<double>(count));
+  }
+  return weights;
+}
+
 // Numbers between commas, blanks and line ends.
 std::vector<double> numbers(std::string_view text, const std::string& where) {
   constexpr std::string_view between = ", ;\t\r\n";
@@ -61,11 +78,7 @@ bool is_list(const std::string& text) {
 
 std::vector<double> class_weights(std::string& text, const Dataset& d) {
   if (text.empty()) return {};
-  if (d.multilabel()) {
-    throw UserError(kOption, "a node of these data may have several classes at once",
-                    "class weights are for data with one class for each node");
-  }
-  if (text == "balanced") return balanced(d);
+  if (text == "balanced") return d.multilabel() ? balanced_pairs(d) : balanced(d);
   const bool list = is_list(text) && !std::filesystem::exists(text);
   if (!list && !std::filesystem::exists(text)) {
     throw UserError(kOption, "there is no file '" + text + "'",
@@ -77,9 +90,10 @@ std::vector<double> class_weights(std::string& text, const Dataset& d) {
                     fmt::format("gives {} weights, but there are {} classes", weights.size(), d.num_classes),
                     "give one for each class");
   }
-  const bool any = std::any_of(d.splits.train.begin(), d.splits.train.end(), [&](NodeId v) {
-    return d.labels[v] >= 0 && weights[static_cast<size_t>(d.labels[v])] > 0;
-  });
+  // Classes that a node does not have weigh something in any case.
+  const bool any = d.multilabel() || std::any_of(d.splits.train.begin(), d.splits.train.end(), [&](NodeId v) {
+                     return d.labels[v] >= 0 && weights[static_cast<size_t>(d.labels[v])] > 0;
+                   });
   if (!any) throw UserError(kOption, "leaves no training node any weight");
   text.clear();
   for (const double w : weights) text += (text.empty() ? "" : ",") + fmt::format("{}", w);

@@ -9,6 +9,7 @@
 #include "nacre/base/trace.h"
 #include "nacre/base/warnings.h"
 #include "nacre/data/made_features.h"
+#include "nacre/data/users_items.h"
 #include "nacre/train/class_weights.h"
 #include "nacre/train/metrics.h"
 #include "nacre/train/room.h"
@@ -25,6 +26,14 @@ RunData::RunData(Dataset data, RunConfig settings, bool training)
   }
   if (!training) align_classes(config.class_names, config.data, dataset);
   if (!dataset.class_names.empty()) config.class_names = dataset.class_names;
+  if (training && users_and_items(dataset)) {
+    const bool held_out = dataset.test_edges.size() + dataset.val_edges.size() > 0;
+    throw UserError(config.data,
+                    held_out ? "holds users and items, and a model of nodes and their classes is asked for"
+                             : "holds users and items, but no pairs to test a recommender on",
+                    held_out ? "nacre train --model lightgcn trains a recommender"
+                             : "add test_user and test_item to the .npz file, or test.txt beside train.txt");
+  }
   if (training && (dataset.num_classes < 1 || (dataset.labels.empty() && !dataset.multilabel())))
     throw UserError(config.data, "has no labels", "give them with --labels FILE");
   if (training && dataset.splits.train.empty()) {
@@ -120,12 +129,21 @@ Tensor RunData::all_labels() const {
 }
 
 double RunData::class_weight(NodeId node) const {
-  return class_weights.empty() ? 1 : class_weights[static_cast<size_t>(dataset.labels[node])];
+  return class_weights.empty() || dataset.multilabel() ? 1 : class_weights[static_cast<size_t>(dataset.labels[node])];
 }
 
-float RunData::loss_weight(NodeId node, double total) const {
+void RunData::loss_weights(NodeId node, double total, float* out) const {
   const double classes = dataset.multilabel() ? static_cast<double>(dataset.num_classes) : 1;
-  return total > 0 ? static_cast<float>(class_weight(node) / (total * classes)) : 0.0F;
+  const double of_node = total > 0 ? class_weight(node) / (total * classes) : 0;
+  *out = static_cast<float>(of_node);
+  if (!weighs_pairs()) return;
+  const uint8_t* target = dataset.targets.data<uint8_t>() + static_cast<int64_t>(node) * dataset.num_classes;
+  for (size_t c = 0; c < class_weights.size(); ++c)
+    out[c] = static_cast<float>(target[c] != 0 ? of_node * class_weights[c] : of_node);
+}
+
+Tensor RunData::no_loss_weights(int64_t nodes) const {
+  return Tensor::zeros(DType::f32, weighs_pairs() ? Shape{nodes, dataset.num_classes} : Shape{nodes});
 }
 
 }  // namespace nacre

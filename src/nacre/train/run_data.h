@@ -21,8 +21,16 @@ struct RunData {
   int64_t label_bytes() const;
   // -1 where a vertex has no label (or several at once).
   Tensor all_labels() const;
-  // What a node of the training split weighs in the mean over nodes whose class weights add up to `total`.
-  float loss_weight(NodeId node, double total) const;
+  // Writes what a node of the training split weighs in the mean over nodes whose class weights add up to `total`: one
+  // number, or with weighs_pairs() one for each class.
+  void loss_weights(NodeId node, double total, float* out) const;
+  // Whether --class-weights is given and a node may have several classes: then a class that a node has weighs as much
+  // as --class-weights says, and one that it does not have weighs 1.
+  bool weighs_pairs() const { return dataset.multilabel() && !class_weights.empty(); }
+  // Zeros for `nodes` nodes, as many for each as loss_weights() writes.
+  Tensor no_loss_weights(int64_t nodes) const;
+  // The loss of a training step (ModelOptions::loss).
+  std::string training_loss() const { return weighs_pairs() ? "weighted_bce" : config.model.loss; }
   // How much the class of a labelled node counts in the loss; 1 unless --class-weights says otherwise.
   double class_weight(NodeId node) const;
   // It has a label, or several.

@@ -25,6 +25,7 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
     if (options.model != "mlp" && !device_.gpu)
       require_room(run_.config, making_out_bytes(counts), "the order of the edges by source");
     options.training = true;
+    options.loss = run_.training_loss();
     trained = build_model(options);
     differentiate(trained);
     blocks_ = std::make_unique<Blocks>(Blocks::full(run_.dataset.graph, std::max(1, trained.num_layers())));
@@ -87,11 +88,12 @@ std::vector<MemoryItem> Session::memory() const {
     const auto reads = [&](const std::unique_ptr<Executor>& e) { return e && e->step_reads(leaf.name); };
     if (!gpu || reads(train_) || reads(eval_)) features += leaf.values.bytes();
   }
+  const int64_t weights = run_.dataset.num_nodes() * (run_.weighs_pairs() ? run_.dataset.num_classes : 1) * 4;
   if (!gpu) items.push_back({"graph", run_.dataset.graph.bytes()});
   items.insert(items.end(),
                {{gpu ? "graph and work lists" : "graph by source and work lists", device_.backend->graph_bytes()},
                 {"features", features},
-                {"labels, splits and loss weights", run_.label_bytes() + run_.dataset.num_nodes() * 8},
+                {"labels, splits and loss weights", run_.label_bytes() + run_.dataset.num_nodes() * 4 + weights},
                 {"parameters", learner_->parameter_bytes()}});
   if (learner_->trains()) {
     items.push_back({gpu ? "optimiser state" : "optimiser state and best weights",
@@ -189,13 +191,13 @@ void Session::start() {
 
 void Session::make_targets() {
   labels_ = run_.all_labels();
-  loss_weight_ = Tensor::zeros(DType::f32, {run_.dataset.num_nodes()});
+  loss_weight_ = run_.no_loss_weights(run_.dataset.num_nodes());
   const Array<NodeId>& train = run_.dataset.splits.train;
   const auto counts = [this](NodeId v) { return run_.counts(v); };
   double total = 0;
   for (const NodeId v : train) total += counts(v) ? run_.class_weight(v) : 0;
   for (const NodeId v : train) {
-    if (counts(v)) loss_weight_.data<float>()[v] = run_.loss_weight(v, total);
+    if (counts(v)) run_.loss_weights(v, total, loss_weight_.data<float>() + v * loss_weight_.row_size());
   }
 }
 

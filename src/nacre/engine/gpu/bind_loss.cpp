@@ -16,7 +16,8 @@ void add_loss(const GpuKernel& k, StepList& steps) {
   const Op op = k.node(k.kernel.root).op;
   const bool nll = op == Op::nll || op == Op::nll_grad;
   const int64_t rows = k.rows(k.kernel.args[0]), classes = k.width(k.kernel.args[0]);
-  const cuda::LossShape loss = {nll ? cuda::LossKind::nll : cuda::LossKind::bce, classes, k.node(k.kernel.root).alpha};
+  const cuda::LossShape loss = {nll ? cuda::LossKind::nll : cuda::LossKind::bce, classes, k.node(k.kernel.root).alpha,
+                                !k.node(k.kernel.args[2]).type.dims.empty()};
   const auto operands = [&] {
     LaunchArgs a;
     for (const size_t i : {0, 1, 2}) a.add(k.pointer(k.kernel.args[i]));

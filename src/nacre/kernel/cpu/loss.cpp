@@ -66,14 +66,17 @@ void nll_grad(const LossArgs& a) {
 void bce(const LossArgs& a) {
   const double yes = 1 - a.smoothing / 2, no = a.smoothing / 2;
   sum_columns(a.rows, 1, a.workspace, [&](int64_t r, double* sum) {
-    if (a.weight[r] == 0) return;
+    const double of_row = a.weight_of_each ? 1 : a.weight[r];
+    if (of_row == 0) return;
     double row = 0;
     for (int64_t c = r * a.classes; c < (r + 1) * a.classes; ++c) {
+      if (a.weight_of_each && a.weight[c] == 0) continue;
       // log(1 + eˣ) − t·x, written so that large |x| neither overflows nor cancels
       const double x = a.x[c];
-      row += std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))) - (a.target[c] != 0 ? yes : no) * x;
+      const double loss = std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))) - (a.target[c] != 0 ? yes : no) * x;
+      row += a.weight_of_each ? a.weight[c] * loss : loss;
     }
-    *sum += a.weight[r] * row;
+    *sum += of_row * row;
   });
   *a.out = static_cast<float>(a.workspace[0]);
 }
@@ -82,8 +85,8 @@ void bce_grad(const LossArgs& a) {
   const auto yes = static_cast<float>(1 - a.smoothing / 2), no = static_cast<float>(a.smoothing / 2);
   parallel_for(a.rows, 256, [&](int64_t b, int64_t e) {
     for (int64_t r = b; r < e; ++r) {
-      const float scale = *a.gradient * a.weight[r];
       for (int64_t c = r * a.classes; c < (r + 1) * a.classes; ++c) {
+        const float scale = *a.gradient * a.weight[a.weight_of_each ? c : r];
         a.out[c] = scale == 0 ? 0 : scale * (1 / (1 + std::exp(-a.x[c])) - (a.target[c] != 0 ? yes : no));
       }
     }

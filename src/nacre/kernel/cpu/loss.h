@@ -15,7 +15,8 @@ struct LossArgs {
   const float* x = nullptr;         // rows × classes: log-probabilities (nll) or logits (bce)
   const int32_t* label = nullptr;   // nll
   const uint8_t* target = nullptr;  // bce: rows × classes
-  const float* weight = nullptr;    // rows
+  const float* weight = nullptr;    // rows; with weight_of_each (bce) rows × classes
+  bool weight_of_each = false;
   // Label smoothing: nll learns the label with the weight 1 − smoothing and every class, the label's among them, with
   // smoothing / classes; targets of bce move by smoothing / 2 towards one half.
   double smoothing = 0;

@@ -51,12 +51,21 @@ constexpr const char* kBceTerm = R"(
 typedef unsigned char Label;
 __device__ double term(const float* __restrict__ x, const Label* __restrict__ target,
                        const float* __restrict__ weight, long long r) {
+#if WEIGHT_OF_EACH
+  const float w = 1.0f;
+#else
   const float w = weight[r];
   if (w == 0.0f) return 0.0;
+#endif
   double row = 0.0;
   for (long long i = r * CLASSES; i < (r + 1) * CLASSES; ++i) {
     const double v = x[i];
-    row += fmax(v, 0.0) + log1p(exp(-fabs(v))) - (target[i] != 0 ? 1.0 - SMOOTHING / 2 : SMOOTHING / 2) * v;
+    const double loss = fmax(v, 0.0) + log1p(exp(-fabs(v))) - (target[i] != 0 ? 1.0 - SMOOTHING / 2 : SMOOTHING / 2) * v;
+#if WEIGHT_OF_EACH
+    if (weight[i] != 0.0f) row += (double)weight[i] * loss;
+#else
+    row += loss;
+#endif
   }
   return (double)w * row;
 }
@@ -109,19 +118,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) loss_grad(
     const float* __restrict__ gradient, float* __restrict__ out, long long elements) {
   const long long i = (long long)blockIdx.x * THREADS + threadIdx.x;
   if (i >= elements) return;
-  const float scale = *gradient * weight[i / CLASSES];
+  const float scale = *gradient * weight[WEIGHT_OF_EACH ? i : i / CLASSES];
   out[i] = scale == 0.0f ? 0.0f : scale * (1.0f / (1.0f + expf(-x[i])) - (target[i] != 0 ? (float)(1.0 - SMOOTHING / 2) : (float)(SMOOTHING / 2)));
 }
 )";
 
 constexpr int kThreads = 256;
 
-Source source(const char* name, int64_t classes, double smoothing, std::initializer_list<const char*> parts) {
+Source source(const char* name, const LossShape& loss, std::initializer_list<const char*> parts) {
   Source s;
   s.name = name;
-  s.text = defines({{"THREADS", kThreads}, {"CLASSES", classes}, {"SMOOTH", smoothing > 0 ? 1 : 0}});
+  s.text = defines({{"THREADS", kThreads},
+                    {"CLASSES", loss.classes},
+                    {"SMOOTH", loss.smoothing > 0 ? 1 : 0},
+                    {"WEIGHT_OF_EACH", loss.weight_of_each ? 1 : 0}});
   std::array<char, 40> number{};
-  std::snprintf(number.data(), number.size(), "%.17g", smoothing);
+  std::snprintf(number.data(), number.size(), "%.17g", loss.smoothing);
   s.text += "#define SMOOTHING ((double)" + std::string(number.data()) + ")\n";
   for (const char* part : parts) s.text += part;
   s.threads = kThreads;
@@ -138,14 +150,13 @@ int64_t loss_blocks(int64_t rows) {
 }
 
 Source loss_sum(const LossShape& loss) {
-  return source("loss_sum", loss.classes, loss.smoothing,
-                {kBlockSum, loss.kind == LossKind::nll ? kNllTerm : kBceTerm, kSum});
+  return source("loss_sum", loss, {kBlockSum, loss.kind == LossKind::nll ? kNllTerm : kBceTerm, kSum});
 }
 
-Source loss_total() { return source("loss_total", 1, 0, {kBlockSum, kTotal}); }
+Source loss_total() { return source("loss_total", {.classes = 1}, {kBlockSum, kTotal}); }
 
 Source loss_grad(const LossShape& loss) {
-  return source("loss_grad", loss.classes, loss.smoothing, {loss.kind == LossKind::nll ? kNllGrad : kBceGrad});
+  return source("loss_grad", loss, {loss.kind == LossKind::nll ? kNllGrad : kBceGrad});
 }
 
 }  // namespace nacre::cuda

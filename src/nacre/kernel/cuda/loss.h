@@ -13,7 +13,8 @@ enum class LossKind : uint8_t { nll, bce };
 struct LossShape {
   LossKind kind = LossKind::nll;
   int64_t classes = 0;
-  double smoothing = 0;  // of the labels (kernel/cpu/loss.h)
+  double smoothing = 0;         // of the labels (kernel/cpu/loss.h)
+  bool weight_of_each = false;  // bce: weights of rows × classes instead of rows
 };
 
 // loss_sum(x, label or target, weight, slots: double*, rows: int64, rows_of_block: int64), loss_blocks(rows) blocks.

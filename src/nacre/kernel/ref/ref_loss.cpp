@@ -88,6 +88,12 @@ void nll_grad(const Call<T>& c) {
   }
 }
 
+// The weight of a row, or of one of its elements where elements have weights of their own.
+template <class Weights>
+double weight_of(const Weights& weight, int64_t row, int64_t element) {
+  return weight(row, weight.row_size() > 1 ? element : 0);
+}
+
 // A target moved towards one half by the label smoothing.
 double smoothed(double target, double smoothing) { return target * (1 - smoothing) + smoothing / 2; }
 
@@ -100,7 +106,7 @@ void bce(const Call<T>& c) {
   for (int64_t r = 0; r < x.rows(); ++r) {
     for (int64_t j = 0; j < x.row_size(); ++j) {
       const double softplus = std::max(x(r, j), 0.0) + std::log1p(std::exp(-std::abs(x(r, j))));
-      sum += weight(r) * (softplus - smoothed(target(r, j), c.node.alpha) * x(r, j));
+      sum += weight_of(weight, r, j) * (softplus - smoothed(target(r, j), c.node.alpha) * x(r, j));
     }
   }
   c.out()(0, 0, sum);
@@ -115,7 +121,8 @@ void bce_grad(const Call<T>& c) {
   const auto out = c.out();
   for (int64_t r = 0; r < out.rows(); ++r) {
     for (int64_t j = 0; j < out.row_size(); ++j) {
-      out(r, j, g(0) * weight(r) * (1 / (1 + std::exp(-x(r, j))) - smoothed(target(r, j), c.node.alpha)));
+      const double error = 1 / (1 + std::exp(-x(r, j))) - smoothed(target(r, j), c.node.alpha);
+      out(r, j, g(0) * weight_of(weight, r, j) * error);
     }
   }
 }
