@@ -3,6 +3,7 @@
 several seeds, warm starts, and what shapes a training step."""
 import csv
 import json
+import math
 import random
 import statistics
 
@@ -97,10 +98,12 @@ class Basics(cli.CliTest):
                 trained = self.train("--data", bare, "--features", kind, "--checkpoint", run)
                 again = self.ok("eval", "--checkpoint", run, "--json").last_json()
                 self.assertEqual(again["test_acc"], trained["test_acc"])
-        for kind in ("degree", "onehot"):
-            self.train("--data", bare, "--features", kind, "--mode", "minibatch", "--batch-size", 7, "--fanout", "3,3")
-        self.refused("train", "--data", bare, *QUICK, "--features", "learned", "--mode", "minibatch",
-                     says="use --mode full")
+        for kind in ("learned", "degree", "onehot"):
+            run = "batches-" + kind
+            trained = self.train("--data", bare, "--features", kind, "--mode", "minibatch", "--batch-size", 7,
+                                 "--fanout", "3,3", "--checkpoint", run)
+            again = self.ok("eval", "--checkpoint", run, "--json").last_json()
+            self.assertEqual(again["test_acc"], trained["test_acc"], kind)
         noted = self.ok("train", "--data", self.small(), *QUICK, "--features", "degree", "--no-checkpoint")
         self.assertIn("those that the data bring are not used", noted.err + noted.out)
 
@@ -167,7 +170,13 @@ class Basics(cli.CliTest):
             j = self.train("--data", multi, "--metric", metric, "--label-smoothing", 0.1, "--no-checkpoint")
             self.assertEqual(j["metric"], metric)
             self.assertTrue(0 <= j["test_acc"] <= 1)
-        self.refused("train", "--data", multi, *QUICK, "--class-weights", "balanced", says="several classes")
+        plain = self.train("--data", multi, "--no-checkpoint")
+        for weights in ("balanced", "1,0.5,4"):
+            for mode in ((), ("--mode", "minibatch", "--batch-size", 7, "--fanout", "3,3")):
+                j = self.train("--data", multi, "--no-checkpoint", "--class-weights", weights, *mode)
+                self.assertTrue(math.isfinite(j["loss"]), (weights, mode))
+                self.assertNotEqual(j["loss"], plain["loss"], (weights, mode))
+        self.refused("train", "--data", multi, *QUICK, "--class-weights", "1,2", says="there are 3 classes")
 
 
 if __name__ == "__main__":

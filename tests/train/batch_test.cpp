@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "data/fixtures.h"
 #include "nacre/base/parallel.h"
 #include "nacre/dfg/split.h"
 #include "nacre/train/batch_session.h"
@@ -74,6 +75,13 @@ double largest_difference(const float* a, const float* b, int64_t n) {
   return most;
 }
 
+// The same nodes, for runs that learn their features.
+Dataset without_features(bool typed = false) {
+  Dataset d = small_data(typed);
+  d.features = {};
+  return d;
+}
+
 class AllNeighbours : public testing::TestWithParam<const char*> {};
 
 TEST_P(AllNeighbours, IsFullGraphTraining) {
@@ -82,16 +90,21 @@ TEST_P(AllNeighbours, IsFullGraphTraining) {
   const bool two_biases = model == "ngcf of its authors";
   if (two_biases) model = "ngcf";
   const bool typed = model == "rgcn";
-  for (const bool weighted : {false, true}) {
+  for (const std::string way : {"plain", "weighted", "learned features"}) {
+    SCOPED_TRACE(model + ", " + way);
+    const bool weighted = way == "weighted", learned = way == "learned features";
     if (weighted && model != "gcn" && model != "sage") continue;
     RunConfig c = config_of(model);
+    if (learned) c.load.features_file = "learned";
+    const auto data = [&] { return learned ? without_features(typed) : small_data(typed, weighted); };
+    c.optimizer.weight_decay = 0.01;  // acts on the rows of all nodes, also of those that no batch reads
     if (two_biases) {
       c.model.knobs["authors"] = 1;
       c.model.activation = "none";
     }
-    BatchSession batches(small_data(typed, weighted), c);
+    BatchSession batches(data(), c);
     c.mode = "full";
-    Session full(small_data(typed, weighted), c);
+    Session full(data(), c);
     batches.start();
     full.start();
     for (int step = 0; step < 3; ++step) {
@@ -99,6 +112,7 @@ TEST_P(AllNeighbours, IsFullGraphTraining) {
       EXPECT_NEAR(batches.train_step(step, 0.01), full.train_step(step, 0.01), 2e-5) << model << " step " << step;
     }
     const std::vector<float> a = weights(batches), b = weights(full);
+    ASSERT_EQ(a.size(), b.size());
     EXPECT_LT(largest_difference(a.data(), b.data(), static_cast<int64_t>(a.size())), 2e-4) << model;
     EXPECT_LT(largest_difference(batches.predict(), full.predict(), 90 * 4), 2e-3) << model;
   }
@@ -161,6 +175,45 @@ TEST(WholeInference, EqualsLayerByLayerWhereItFits) {
   }
 }
 
+TEST(LearnedFeatures, AreTrainedBySmallBatches) {
+  for (const char* model : {"sage", "mlp"}) {
+    RunConfig c = config_of(model);
+    c.batch_size = 7;
+    c.epochs = 12;
+    c.loader.in_flight = 2;
+    if (std::string(model) == "sage") c.sampling.fanout = {3, 3};
+    if (std::string(model) == "mlp") c.sampling.fanout.clear();
+    c.load.features_file = "learned";
+    BatchSession whole(without_features(), c);
+    c.deterministic = true;
+    BatchSession layers(without_features(), c);
+    std::vector<double> first;
+    for (BatchSession* session : {&whole, &layers}) {
+      session->start();
+      const std::vector<float> before = weights(*session);
+      double loss = 0;
+      for (int64_t epoch = 0, step = 0; epoch < c.epochs; ++epoch) {
+        session->begin_epoch(epoch, 0);
+        loss = 0;
+        for (int64_t i = 0; i < session->steps_per_epoch(); ++i) loss += session->train_step(step++, 0.02);
+        if (epoch == 0) first.push_back(loss);
+      }
+      EXPECT_LT(loss, first.back() / 2) << model;
+      EXPECT_EQ(before.size(), weights(*session).size());
+    }
+    EXPECT_LT(largest_difference(whole.predict(), layers.predict(), 90 * 4), 2e-3) << model;
+  }
+}
+
+TEST(LearnedFeatures, OfSeveralKindsAreForTheWholeGraph) {
+  RunConfig c = config_of("gcn");
+  c.load.features_file = "learned";
+  Dataset d = without_features();
+  d.node_types = {"paper", "author"};
+  d.node_offsets = {0, 40, 90};
+  EXPECT_USER_ERROR(BatchSession(d, c), "use --mode full");
+}
+
 TEST(LayerwiseInference, OneVertexABlock) {
   RunConfig c = config_of("gcn", 2);
   const RunData run(small_data(), c, true);
@@ -180,8 +233,8 @@ TEST(LayerwiseInference, OneVertexABlock) {
   const auto backend = make_cpu_backend(std::make_shared<GraphViews>());
   LayerwiseInference whole(run, inputs, dfg, backend, {});
   LayerwiseInference single(run, inputs, dfg, backend, {.block_bytes = 1});
-  whole.run(place);
-  single.run(place);
+  whole.run(run.dataset.features, place);
+  single.run(run.dataset.features, place);
   EXPECT_LT(largest_difference(whole.values("logits"), single.values("logits"), 90 * 4), 1e-6);
 }
 

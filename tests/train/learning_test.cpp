@@ -175,8 +175,37 @@ TEST_F(Learning, WeightsOfClasses) {
     text = wrong;
     EXPECT_USER_ERROR(class_weights(text, d), wrong[0] == 'n' ? "no file" : "weight");
   }
+  // Of the 30 training nodes of these data, 10 have each class.
   text = "balanced";
-  EXPECT_USER_ERROR(class_weights(text, small_data({.multilabel = true})), "several classes at once");
+  EXPECT_EQ(class_weights(text, small_data({.multilabel = true})), (std::vector<double>{2, 2, 2}));
+}
+
+TEST_F(Learning, ClassesThatANodeHasWeighInTheLoss) {
+  RunConfig config = small_run("gcn");
+  config.model.dropout = 0;
+  config.class_weights = "3,0.5,0";
+  config.model.label_smoothing = 0.1;
+  config.sampling.fanout = {-1, -1};
+  config.batch_size = 1000;
+  for (const std::string mode : {"full", "minibatch"}) {
+    SCOPED_TRACE(mode);
+    config.mode = mode;
+    const auto session = make_session(small_data({.multilabel = true}), config, {});
+    session->start();
+    const float* z = session->predict();
+    const Dataset& d = session->dataset();
+    const std::vector<double> weight = {3, 0.5, 0};
+    double sum = 0;
+    for (const NodeId v : d.splits.train) {
+      for (int64_t c = 0; c < 3; ++c) {
+        const double x = z[static_cast<int64_t>(v) * 3 + c];
+        const bool has = d.targets.data<uint8_t>()[static_cast<int64_t>(v) * 3 + c] != 0;
+        sum += (has ? weight[static_cast<size_t>(c)] : 1) * (std::log1p(std::exp(x)) - (has ? 0.95 : 0.05) * x);
+      }
+    }
+    session->begin_epoch(0, 0);
+    EXPECT_NEAR(session->train_step(0, 0.1), sum / (3.0 * static_cast<double>(d.splits.train.size())), 1e-5);
+  }
 }
 
 TEST_F(Learning, ThePlateauWaitsAndDrops) {
@@ -231,8 +260,6 @@ TEST_F(Learning, FeaturesOfNodesAreLearned) {
   double last = first;
   for (int step = 1; step < 30; ++step) last = session.train_step(step, 0.02);
   EXPECT_LT(last, first / 2) << "the rows can be learned";
-  config.mode = "minibatch";
-  EXPECT_USER_ERROR(BatchSession(small_data({.features = false}), config), "use --mode full");
 }
 
 }  // namespace

@@ -51,6 +51,32 @@ RunConfig gpu_run(const std::string& mode, const std::string& metric) {
   return config;
 }
 
+TEST_F(ScorerTest, RowsThatAreLearnedInBatchesAreTheHosts) {
+  RunConfig config = gpu_run("minibatch", "accuracy");
+  config.model.dropout = 0;
+  config.load.features_file = "learned";
+  for (const int width : {8, 6}) {  // rows of whole and of no whole words of 16 bytes
+    SCOPED_TRACE(width);
+    config.model.in_dim = width;
+    std::vector<float> weights[2];
+    for (const bool gpu : {false, true}) {
+      config.device = gpu ? "cuda" : "cpu";
+      const auto model = make_session(small_data({.features = false}), config, {});
+      model->start();
+      int64_t step = 0;
+      for (int64_t epoch = 0; epoch < 3; ++epoch) {
+        model->begin_epoch(epoch, 0);
+        for (int64_t i = 0; i < model->steps_per_epoch(); ++i) model->train_step(step++, 0.01);
+      }
+      const Parameters& p = model->parameters();
+      weights[gpu ? 1 : 0].assign(p.data(), p.data() + p.size());
+      expect_same_scores(*model);
+    }
+    ASSERT_EQ(weights[0].size(), weights[1].size());
+    for (size_t i = 0; i < weights[0].size(); ++i) ASSERT_NEAR(weights[0][i], weights[1][i], 2e-3) << i;
+  }
+}
+
 TEST_F(ScorerTest, OfEveryMetricAreTheHosts) {
   for (const std::string mode : {"full", "minibatch"}) {
     for (const std::string metric : {"accuracy", "micro_f1", "roc_auc"}) {

@@ -24,7 +24,7 @@ std::string fault_of_image(std::string_view image) {
       image[EI_CLASS] != ELFCLASS64) {
     return "the image is no 64-bit ELF file";
   }
-  const std::string cut = "the image is cut short";
+  constexpr const char* cut = "the image is cut short";
   const auto file = header_at<Elf64_Ehdr>(image, 0);
   const uint64_t size = image.size();
   if ((file.e_shnum > 0 && file.e_shentsize != sizeof(Elf64_Shdr)) ||

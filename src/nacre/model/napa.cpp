@@ -33,6 +33,10 @@ bool on_edges(Value x) { return x.type().space.kind == SpaceKind::edge; }
 
 }  // namespace
 
+bool learns_all_rows(const std::vector<VertexKind>& kinds) { return kinds.size() == 1 && kinds[0].features == 0; }
+
+std::string learned_rows_name(const VertexKind& kind) { return "embedding." + kind.name + ".weight"; }
+
 Value Napa::add(Node node) { return {this, dfg_.add(std::move(node))}; }
 
 Value Napa::add(Op op, std::initializer_list<Value> inputs, Attr attr, double alpha) {
@@ -69,20 +73,24 @@ Value Napa::features(int64_t dim) {
 }
 
 Value Napa::features_of_kinds(int64_t dim) {
+  // A batch reads the rows of its own vertices.
+  if (learns_all_rows(options_.kinds) && options_.sampling != Sampling::none)
+    return learned_rows(options_.kinds[0], {Space::vertex(0), {dim}});
   const std::string scope = std::exchange(scope_, "");  // the stage belongs to no layer
   Node join{.op = Op::join_rows, .type = {Space::vertex(0), {}}};
   for (const VertexKind& kind : options_.kinds) {
     const Space rows = Space::rows(kind.vertices);
     const Value y = kind.features > 0
                         ? linear(input("x." + kind.name, {rows, {kind.features}}), "input." + kind.name, dim)
-                        : add({.op = Op::param,
-                               .type = {rows, {dim}},
-                               .name = "embedding." + kind.name + ".weight",
-                               .init = Init::glorot});
+                        : learned_rows(kind, {rows, {dim}});
     join.inputs.push_back(y.node());
   }
   scope_ = scope;
   return add(std::move(join));
+}
+
+Value Napa::learned_rows(const VertexKind& kind, const ValueType& type) {
+  return add({.op = Op::param, .type = type, .name = learned_rows_name(kind), .init = Init::glorot});
 }
 
 Value Napa::param(const std::string& name, const Dims& dims, Init init, double constant) {

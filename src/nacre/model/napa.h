@@ -70,6 +70,12 @@ struct VertexKind {
   friend bool operator==(const VertexKind&, const VertexKind&) = default;
 };
 
+// Whether there is one kind of vertices and its features are learned. On sampled blocks the parameter of these rows is
+// in v0 and has the rows of a batch's vertices; on the whole graph it has the rows of all.
+bool learns_all_rows(const std::vector<VertexKind>& kinds);
+// The parameter that holds the learned rows of a kind.
+std::string learned_rows_name(const VertexKind& kind);
+
 struct NapaOptions {
   bool training = true;                // dropout, and batch norm by the batch's own statistics
   bool edge_weighted = false;          // edge_weight() gives the weights
@@ -170,6 +176,7 @@ class Napa {
  private:
   Value leaf(Node node);
   Value features_of_kinds(int64_t dim);
+  Value learned_rows(const VertexKind& kind, const ValueType& type);
   Value batch_norm(Value x, const std::string& name);
   Value weighted_degree(Value x, Attr end);
 

@@ -61,6 +61,17 @@ Tensor gather_rows(const Tensor& table, std::span<const NodeId> ids) {
   return out;
 }
 
+void spread_rows(const float* rows, std::span<const NodeId> ids, const Tensor& table) {
+  const int64_t width = table.row_size();
+  auto* to = const_cast<float*>(table.data<float>());
+  parallel_for(table.size(), kGatherBytes / 4, [&](int64_t b, int64_t e) { std::fill(to + b, to + e, 0.0F); });
+  const int64_t chunk = std::max<int64_t>(1, kGatherBytes / std::max<int64_t>(4, width * 4));
+  parallel_for(static_cast<int64_t>(ids.size()), chunk, [&](int64_t b, int64_t e) {
+    for (int64_t i = b; i < e; ++i)
+      std::copy_n(rows + i * width, width, to + static_cast<int64_t>(ids[static_cast<size_t>(i)]) * width);
+  });
+}
+
 BatchInputs::BatchInputs(const RunData& run) : run_(run) {
   const Graph& graph = run.dataset.graph;
   in_degree_ = sum_at(graph, End::dst, {});
@@ -82,11 +93,13 @@ Tensor BatchInputs::loss_weights(const Sample& sample) const {
   const auto seeds = first(sample.vertices, sample.num_seeds);
   double total = 0;
   for (const NodeId v : seeds) total += counts_[v] != 0 ? run_.class_weight(v) : 0;
-  Tensor t = Tensor::zeros(DType::f32, {sample.num_seeds});
+  Tensor t = run_.no_loss_weights(sample.num_seeds);
+  const int64_t width = t.row_size();
   for (int64_t i = 0; i < sample.num_seeds; ++i) {
     if (counts_[sample.vertices[i]] == 0) continue;
-    t.data<float>()[i] =
-        run_.loss_weight(sample.vertices[i], total) * (sample.loss_scale.empty() ? 1.0F : sample.loss_scale[i]);
+    float* row = t.data<float>() + i * width;
+    run_.loss_weights(sample.vertices[i], total, row);
+    for (int64_t c = 0; c < width && !sample.loss_scale.empty(); ++c) row[c] *= sample.loss_scale[i];
   }
   return t;
 }

@@ -14,6 +14,9 @@ namespace nacre {
 // Rows of `table` (any dtype) by id; parallel.
 Tensor gather_rows(const Tensor& table, std::span<const NodeId> ids);
 void gather_rows(const Tensor& table, std::span<const NodeId> ids, void* out);
+// Fills a table of floats with zeros, but for the rows `ids`, of which row i becomes row i of `rows`. No id stands
+// there twice.
+void spread_rows(const float* rows, std::span<const NodeId> ids, const Tensor& table);
 
 class BatchInputs {
  public:

@@ -53,7 +53,7 @@ void BatchSession::count_batch(const Sample& sample) {
     forms += forms_bytes(block);
   }
   largest_arena_ = std::max(largest_arena_, runner_->prepare(Blocks(sample.blocks))->arena_bytes());
-  largest_.rows = std::max(largest_.rows, rows * run_.dataset.num_features() * 4);
+  largest_.rows = std::max(largest_.rows, rows * feature_width() * 4);
   largest_.blocks = std::max(largest_.blocks, blocks);
   largest_.forms = std::max(largest_.forms, forms + rows * 8);
 }
@@ -69,6 +69,12 @@ int64_t BatchSession::drawing_bytes(int ahead) const {
 }
 
 void BatchSession::place_features() {
+  if (learned_ != nullptr) {
+    if (run_.config.features_on == "host")
+      throw UserError("--features-on", "learned features are weights, which lie in device memory", "leave it out");
+    device_features_ = learner_->place(*learned_);
+    return;
+  }
   const Tensor& features = run_.dataset.features;
   const std::string& where = run_.config.features_on;
   const int64_t free = device_.backend->available_bytes();
@@ -152,7 +158,7 @@ std::vector<MemoryItem> BatchSession::device_memory() const {
   if (!learner_->trains()) return items;
   const int batches = run_.config.loader.in_flight + 1;
   items.push_back({"optimiser state and gradients", learner_->optimizer_bytes() + learner_->parameter_bytes()});
-  if (device_features_ != nullptr) items.push_back({"features", run_.dataset.features.bytes()});
+  if (device_features_ != nullptr && learned_ == nullptr) items.push_back({"features", run_.dataset.features.bytes()});
   if (draws_on_device_) items.push_back({"graph and tables to draw from", drawing_bytes(batches)});
   items.push_back({fmt::format("{} batches (rows and blocks)", batches), batches * batch_bytes()});
   items.push_back({"arena (activations, gradients, work)", largest_arena_ + largest_arena_ / 4});
@@ -164,7 +170,7 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
   const int64_t batches = run_.config.loader.in_flight + 1;
   std::vector<MemoryItem> items = {
       {"graph", run_.dataset.graph.bytes()},
-      {"features", run_.dataset.features.bytes()},
+      {"features", learned_ != nullptr ? 0 : run_.dataset.features.bytes()},
       {"labels, splits and degrees", run_.label_bytes() + inputs_->bytes()},
       {"parameters", learner_->parameter_bytes()},
   };
@@ -185,11 +191,12 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
                      batches * (largest_.blocks + 2 * largest_.forms + rows)});
   } else {
     // The rows of a batch have an eighth to spare; its arrays are there twice while they are drawn.
-    const int64_t all_rows = run_.dataset.features.bytes();
+    const int64_t all_rows = run_.dataset.num_nodes() * feature_width() * 4;
     const int64_t rows = std::min(largest_.rows + largest_.rows / 4, all_rows);
     const int64_t arrays = 2 * largest_.blocks + largest_.forms;
     // And room once more: a buffer that grows may leave its old memory with the allocator.
-    items.push_back({fmt::format("{} batches (features)", batches), (batches + 1) * (rows + rows / 8)});
+    const int64_t buffers = learned_ != nullptr ? 2 : batches + 1;
+    items.push_back({fmt::format("{} batches (features)", batches), buffers * (rows + rows / 8)});
     items.push_back({fmt::format("{} batches (blocks and their forms)", batches), batches * (arrays + arrays / 4)});
     items.push_back({"tables to draw from", (batches + 1) * run_.dataset.num_nodes() * 8});
     const int64_t old_arena = std::min(largest_arena_, kKeptByAllocator);
@@ -219,8 +226,9 @@ void BatchSession::check_memory() const {
   if (!device_.gpu)
     return require_fit(host_memory(), memory_limit(), kFewer + std::string(", or raise --memory-limit"));
   require_fit(host_memory(), host_bound(run_.config, true).bytes - run_.config.program_bytes, kFewer);
-  require_fit(device_memory(), memory_limit(),
-              std::string(kFewer) + (device_features_ != nullptr ? ", or --features-on host" : ""));
+  require_fit(
+      device_memory(), memory_limit(),
+      std::string(kFewer) + (device_features_ != nullptr && learned_ == nullptr ? ", or --features-on host" : ""));
 }
 
 }  // namespace nacre

@@ -57,11 +57,9 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
       views_(std::make_shared<GraphViews>()),
       device_(open_device(run_.config, views_)),
       inputs_(std::make_unique<BatchInputs>(run_)) {
-  if (!run_.config.model.kinds.empty()) {
-    throw UserError("--mode minibatch",
-                    run_.dataset.heterogeneous()
-                        ? "nodes of several kinds with features of their own are trained on the whole graph"
-                        : "features that are learned for each node are trained on the whole graph",
+  const std::vector<VertexKind>& kinds = run_.config.model.kinds;
+  if (!kinds.empty() && !learns_all_rows(kinds)) {
+    throw UserError("--mode minibatch", "nodes of several kinds, each with its own features, train on the whole graph",
                     "use --mode full");
   }
   ModelOptions options = run_.config.model;
@@ -69,6 +67,7 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
     make_sampler();
     options.sampling = sampling_of(run_.config.sampling);
     options.training = true;
+    options.loss = run_.training_loss();
     dfg_ = build_model(options);
     differentiate(dfg_);
   }
@@ -81,6 +80,9 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
   require_parameters(needs.training ? dfg_ : forward, whole, run_.config, needs.training);
   learner_ =
       std::make_unique<Learner>(Parameters(needs.training ? dfg_ : forward, whole, run_.config.seed), device_.gpu);
+  for (const Parameter& p : learner_->list()) {
+    if (!kinds.empty() && p.name == learned_rows_name(kinds[0])) learned_ = &p;
+  }
   LayerwiseOptions layerwise;
   layerwise.seed = run_.config.seed;
   if (run_.config.memory_limit > 0)
@@ -165,8 +167,13 @@ Sample BatchSession::short_batch() const {
 
 std::vector<LeafValue> BatchSession::leaves(const Dfg& dfg, const Sample& sample) const {
   std::vector<LeafValue> values = inputs_->gather(dfg, sample);
-  values.push_back({"x", gather_rows(run_.dataset.features, sample.vertices.span())});
+  values.push_back({features_leaf(), gather_rows(features(), sample.vertices.span())});
   return values;
+}
+
+Tensor BatchSession::features() const {
+  if (learned_ == nullptr) return run_.dataset.features;
+  return {DType::f32, learned_->shape, nullptr, learner_->parameters().data(*learned_)};
 }
 
 void* BatchSession::parameter_place(const std::string& name) {
@@ -178,7 +185,9 @@ void* BatchSession::parameter_place(const std::string& name) {
 }
 
 void BatchSession::bind(Executor& executor, const std::vector<LeafValue>& values) {
-  for (const Parameter& p : learner_->list()) executor.bind(p.name, learner_->place(p));
+  for (const Parameter& p : learner_->list()) {
+    if (&p != learned_) executor.bind(p.name, learner_->place(p));
+  }
   for (const LeafValue& v : values) {
     void* data = const_cast<void*>(v.values.raw());
     if (device_.gpu) {
@@ -199,10 +208,11 @@ void BatchSession::make_plans(const SessionNeeds& needs) {
   Tensor rows;
   std::vector<std::vector<LeafValue>> values(trials.size());
   const auto bind_trial = [&](Executor& executor, size_t i) {
-    if (!rows.defined()) rows = gather_rows(run_.dataset.features, largest->vertices.span());
+    if (!rows.defined()) rows = gather_rows(features(), largest->vertices.span());
     if (values[i].empty()) {
       values[i] = inputs_->gather(dfg_, trials[i]);
-      values[i].push_back({"x", Tensor(rows.dtype(), {vertices(trials[i]), rows.row_size()}, nullptr, rows.raw())});
+      values[i].push_back(
+          {features_leaf(), Tensor(rows.dtype(), {vertices(trials[i]), rows.row_size()}, nullptr, rows.raw())});
     }
     bind(executor, values[i]);
   };
@@ -227,17 +237,7 @@ void BatchSession::start() {
   check_memory();
   learner_->weights_changed();
   if (!learner_->trains()) return;
-  gradient_memory_ = device_.backend->allocate(learner_->parameter_bytes());
-  std::vector<const float*> gradients;
-  for (const Parameter& p : learner_->list()) {
-    runner_->bind(p.name, learner_->place(p));
-    float* gradient = static_cast<float*>(gradient_memory_.get()) + p.offset;
-    const bool has = runner_->plan().dfg.find_output("grad:" + p.name) >= 0;
-    if (has) gradient = static_cast<float*>(runner_->bind_output("grad:" + p.name, gradient));
-    gradients.push_back(has ? gradient : nullptr);
-  }
-  if (device_.gpu) ask_for_kernels();
-  learner_->start(std::move(gradients));
+  bind_gradients();
   const bool sent = device_.gpu && device_features_ == nullptr;
   if (whole_) {
     whole_->start();
@@ -249,6 +249,25 @@ void BatchSession::start() {
   if (device_.gpu) device_.gpu->loader().settle();
 }
 
+void BatchSession::bind_gradients() {
+  gradient_memory_ = device_.backend->allocate(learner_->parameter_bytes());
+  std::vector<const float*> gradients;
+  for (const Parameter& p : learner_->list()) {
+    float* gradient = static_cast<float*>(gradient_memory_.get()) + p.offset;
+    const bool has = runner_->plan().dfg.find_output("grad:" + p.name) >= 0;
+    if (&p == learned_) {
+      // A batch's rows of it lie elsewhere for every batch.
+      learned_gradient_ = gradient;
+    } else {
+      runner_->bind(p.name, learner_->place(p));
+      if (has) gradient = static_cast<float*>(runner_->bind_output("grad:" + p.name, gradient));
+    }
+    gradients.push_back(has ? gradient : nullptr);
+  }
+  if (device_.gpu) ask_for_kernels();
+  learner_->start(std::move(gradients));
+}
+
 // A part of a GPU has its stream alone.
 std::shared_ptr<Device> BatchSession::copies() const {
   const std::shared_ptr<GpuLoader> again = open_beside(run_.config);
@@ -258,7 +277,8 @@ std::shared_ptr<Device> BatchSession::copies() const {
 void BatchSession::load_with(const LoaderOptions& options) {
   run_.config.loader = options;
   Tensor features = run_.dataset.features;
-  if (device_features_ != nullptr) features = Tensor(DType::f32, {run_.dataset.num_nodes(), 0});
+  // Learned rows change with every step: they are looked up when a batch's turn has come.
+  if (device_features_ != nullptr || learned_ != nullptr) features = Tensor(DType::f32, {run_.dataset.num_nodes(), 0});
   if (loader_) step_times_.waited += loader_->times().waited;
   loader_.reset();
   loader_ = std::make_unique<BatchLoader>(*sampler_, batch_order(), features, *sink_, run_.config.loader,
@@ -289,7 +309,7 @@ std::shared_ptr<void> BatchSession::make_ready(const Sample& sample) {
   const int64_t rows = sample.vertices.size();
   const auto batch = std::make_shared<ReadyBatch>();
   batch->ready = runner_->make_ready(Blocks(sample.blocks), inputs_->gather(dfg_, sample),
-                                     {{"x", rows * run_.dataset.num_features() * 4}});
+                                     {{features_leaf(), rows * feature_width() * 4}});
   if (device_features_ != nullptr) {
     Backend& backend = batch->ready.executor->backend();
     batch->ids = backend.place(sample.vertices.data(), rows * 4);
@@ -302,7 +322,8 @@ std::shared_ptr<void> BatchSession::make_ready(const Sample& sample) {
 // part of its kernels' text, but blocks of few rows may have other kernels than those of many.
 void BatchSession::ask_for_kernels() {
   const TraceSpan span("prepare", "ask for kernels");
-  if (device_features_ != nullptr) device_.gpu->loader().code(cuda::gather_rows(run_.dataset.num_features()));
+  if (device_features_ != nullptr) device_.gpu->loader().code(cuda::gather_rows(feature_width()));
+  if (learned_ != nullptr) device_.gpu->loader().code(cuda::scatter_rows(feature_width()));
   for (const Sample& sample : kernel_trials_) make_ready(sample);
   kernel_trials_.clear();
 }
@@ -315,14 +336,20 @@ void BatchSession::run_ready(const Batch& batch, int64_t step, double lr) {
   const DeviceEvent before = device_.gpu->device().record();
   executor.backend().begin_step(context);
   const int64_t rows = batch.sample.vertices.size();
-  const int64_t width = run_.dataset.num_features();
-  void* x = own.ready.leaves.at("x").get();
+  const int64_t width = feature_width();
+  const auto* ids = static_cast<const NodeId*>(own.ids.get());
+  void* x = own.ready.leaves.at(features_leaf()).get();
   if (device_features_ != nullptr) {
-    device_.gpu->gather_rows(device_features_, static_cast<const NodeId*>(own.ids.get()), x, {rows, width});
+    device_.gpu->gather_rows(device_features_, ids, x, {rows, width});
   } else {
     device_.backend->copy(x, batch.features, rows * width * 4);
   }
   executor.run_once(context);
+  if (learned_ != nullptr) {
+    device_.gpu->device().fill(learned_gradient_, 0, learned_->size * 4);
+    device_.gpu->scatter_rows(executor.pointer(executor.plan().dfg.output("grad:" + learned_->name)), ids,
+                              learned_gradient_, {rows, width});
+  }
   learner_->keep_loss(executor);
   learner_->update(lr);
   spans_.emplace_back(before, device_.gpu->device().record());
@@ -367,8 +394,12 @@ void BatchSession::queue_step(int64_t step, double lr) {
     auto& executor = *static_cast<Executor*>(batch.prepared.get());
     {
       const TraceSpan span("train", "compute");
-      runner_->run(executor, inputs_->gather(dfg_, batch.sample), {{"x", batch.features}},
+      runner_->run(executor, inputs_->gather(dfg_, batch.sample), {{features_leaf(), batch_features(batch)}},
                    {run_.config.seed, static_cast<uint64_t>(step)});
+      if (learned_ != nullptr) {
+        spread_rows(executor.output("grad:" + learned_->name), batch.sample.vertices.span(),
+                    Tensor(DType::f32, learned_->shape, nullptr, learned_gradient_));
+      }
     }
     learner_->keep_loss(executor);
     learner_->update(lr);
@@ -378,12 +409,22 @@ void BatchSession::queue_step(int64_t step, double lr) {
   ++step_times_.steps;
 }
 
+// Where the rows of a batch's vertices lie on the host.
+void* BatchSession::batch_features(const Batch& batch) {
+  if (learned_ == nullptr) return batch.features;
+  const int64_t rows = batch.sample.vertices.size();
+  if (!batch_rows_.defined() || batch_rows_.rows() < rows)
+    batch_rows_ = Tensor(DType::f32, {rows + rows / 8, feature_width()});
+  gather_rows(features(), batch.sample.vertices.span(), batch_rows_.raw());
+  return batch_rows_.raw();
+}
+
 const float* BatchSession::predict() {
   if (whole_) {
     whole_->run();
     return whole_->values("logits");
   }
-  inference_->run([this](const std::string& name) { return parameter_place(name); });
+  inference_->run(features(), [this](const std::string& name) { return parameter_place(name); });
   return inference_->values("logits");
 }
 

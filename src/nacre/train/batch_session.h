@@ -85,6 +85,12 @@ class BatchSession : public VertexModel {
   void make_plans(const SessionNeeds& needs);
   Sample short_batch() const;
   void* parameter_place(const std::string& name);
+  // Features of all vertices on the host, given or learned; the leaf that a batch's rows of them are; their width.
+  Tensor features() const;
+  std::string features_leaf() const { return learned_ != nullptr ? learned_->name : "x"; }
+  int64_t feature_width() const { return run_.config.model.in_dim; }
+  void* batch_features(const Batch& batch);
+  void bind_gradients();
   // batch_memory.cpp
   void count_batches(const std::vector<Sample>& trials);
   void count_batch(const Sample& sample);
@@ -115,6 +121,9 @@ class BatchSession : public VertexModel {
   std::unique_ptr<Sampler> sampler_;
   Dfg dfg_;
   std::unique_ptr<Learner> learner_;
+  const Parameter* learned_ = nullptr;     // the rows of all vertices, where features are learned
+  Tensor batch_rows_;                      // those of a batch, on the host
+  float* learned_gradient_ = nullptr;      // of the rows of all vertices
   const void* device_features_ = nullptr;  // of all vertices; null: they are sent with the batches
   std::shared_ptr<void> gradient_memory_;
   std::unique_ptr<BlockRunner> runner_;

@@ -85,7 +85,7 @@ int64_t LayerwiseInference::work_bytes(Layer& layer, int64_t begin) {
   const std::unique_ptr<Executor> block = layer.runner->prepare(Blocks(sample.blocks));
   int64_t width = 8;  // degrees and ids
   for (const StageValue& value : layer.stage.reads) width += row_size(value.dims);
-  if (layer.stage.dfg.find_leaf("x") >= 0) width += run_.dataset.num_features();
+  if (reads_features(layer.stage.dfg)) width += run_.config.model.in_dim;
   int64_t bytes = sample.vertices.size() * width * 4 + block->arena_bytes();
   // Its arrays, what drawing them takes, and their forms.
   for (const Graph& g : sample.blocks) bytes += 2 * g.bytes() + g.num_edges() * 24 + (g.num_src() + g.num_dst()) * 24;
@@ -110,10 +110,9 @@ void LayerwiseInference::run_block(Layer& layer, int64_t begin, int64_t end, con
   std::vector<LeafValue> leaves = inputs_.gather(stage.dfg, sample);
   for (const StageValue& value : stage.reads)
     leaves.push_back({"value." + value.name, gather_rows(tables_.at(value.name), sample.vertices.span())});
-  if (stage.dfg.find_leaf("x") >= 0)
-    leaves.push_back({"x", gather_rows(run_.dataset.features, sample.vertices.span())});
+  if (reads_features(stage.dfg)) leaves.push_back({features_leaf(), gather_rows(features_, sample.vertices.span())});
   for (const Node& node : stage.dfg.nodes()) {
-    if (node.op == Op::param) layer.runner->bind(node.name, place(node.name));
+    if (node.op == Op::param && node.name != features_leaf()) layer.runner->bind(node.name, place(node.name));
   }
   const std::unique_ptr<Executor> block = layer.runner->prepare(Blocks(sample.blocks));
   layer.runner->run(*block, leaves, {}, {options_.seed, 0});
@@ -137,7 +136,15 @@ void LayerwiseInference::run_layer(Layer& layer, const Place& place) {
   for (const std::string& name : layer.dead) tables_.erase(name);
 }
 
-void LayerwiseInference::run(const Place& place) {
+std::string LayerwiseInference::features_leaf() const {
+  const std::vector<VertexKind>& kinds = run_.config.model.kinds;
+  return kinds.empty() ? "x" : learned_rows_name(kinds[0]);
+}
+
+bool LayerwiseInference::reads_features(const Dfg& dfg) const { return dfg.find_leaf(features_leaf()) >= 0; }
+
+void LayerwiseInference::run(const Tensor& features, const Place& place) {
+  features_ = features;
   tables_.clear();
   for (Layer& layer : layers_) run_layer(layer, place);
 }

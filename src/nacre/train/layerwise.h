@@ -27,8 +27,8 @@ class LayerwiseInference {
                      const LayerwiseOptions& options);
 
   using Place = std::function<void*(const std::string& parameter)>;
-  // Computes all outputs; values() are valid until the next run.
-  void run(const Place& place);
+  // Computes all outputs from the features of all vertices, on the host; values() are valid until the next run.
+  void run(const Tensor& features, const Place& place);
   // [num_nodes, width]
   const float* values(const std::string& output) const;
   int64_t width(const std::string& output) const;
@@ -50,12 +50,16 @@ class LayerwiseInference {
   void run_layer(Layer& layer, const Place& place);
   void run_block(Layer& layer, int64_t begin, int64_t end, const Place& place);
   int64_t end_of_block(const Layer& layer, int64_t begin) const;
+  // The leaf of the features: an input, or the parameter of rows that are learned.
+  std::string features_leaf() const;
+  bool reads_features(const Dfg& dfg) const;
 
   const RunData& run_;
   const BatchInputs& inputs_;
   std::shared_ptr<Backend> backend_;
   LayerwiseOptions options_;
   std::vector<Layer> layers_;
+  Tensor features_;                       // during a run
   std::map<std::string, Tensor> tables_;  // values carried between stages, one row per vertex
 };
 

@@ -73,7 +73,7 @@ FACTORS = {
     "device": {"auto": "", "cpu": "--device cpu", "cuda": "--device cuda", "share": "--device cuda:0@8"},
     "precision": {"f32": "", "tf32": "--precision tf32", "bf16": "--precision bf16"},
     "layers": {"2": "", "1": "--layers 1", "3": "--layers 3"},
-    "hidden": {"16": "--hidden 16", "12": "--hidden 12", "36": "--hidden 36"},
+    "hidden": {"default": "", "12": "--hidden 12", "36": "--hidden 36"},
     "heads": {"default": "", "1": "--heads 1", "2": "--heads 2 --out-heads 2", "4": "--heads 4 --out-heads 3"},
     "norm": {"none": "", "layer": "--norm layer", "batch": "--norm batch"},
     "activation": {"default": "", "none": "--activation none", "relu": "--activation relu",
@@ -130,6 +130,7 @@ NO_GPU = (
 )
 
 GPU = (
+    Rule("data=learned features & mode=minibatch & features on=host", "learned features are weights"),
     Rule("sample on=device & device=share", "a part of a GPU does not draw"),
     Rule("sample on=device & sampler=by type", "--sample-on"),
     Rule("sample on=device & sampler=layer|saint-vertex|saint-edge|saint-walk", "--sample-on"),
@@ -142,8 +143,6 @@ RULES = (
     Rule("data=weighted|weighted-nacre & edge weights=used & model=sage & aggregator=max|lstm",
          "edge weights have no meaning"),
     Rule("data=edges|degree features|learned features & split=drawn", "give one of the two"),
-    Rule("data=learned features & mode=minibatch", "--mode full"),
-    Rule("data=multilabel & loss=class weights", "class weights are for data with one class"),
     Rule("data=multilabel & metric=accuracy", "does not fit multi-label data"),
     Rule("data!=users & metric=recall|ndcg", "unknown metric"),
     Rule("data=kinds & mode=minibatch", "--mode full"),
@@ -172,6 +171,10 @@ RULES = (
     Rule("model=lightgcn & residual=yes", "layers that only propagate"),
     Rule("model!=ngcf|lightgcn & knobs!=default", "has no knob"),
     Rule("model=lightgcn & knobs=authors", "unknown knob"),
+    Rule("layers=1 & hidden!=default & model=gcn|gat|gatv2|rgcn|mlp & data!=users|kinds|learned features",
+         "--hidden: has no effect"),
+    Rule("layers=1 & hidden!=default & model=sage & aggregator!=lstm & data!=users|kinds|learned features",
+         "--hidden: has no effect"),
     # plans
     Rule("cache=not used & plan!=auto", "matters only where a plan is searched"),
     Rule("recompute=fit & plan=vertex|edge|tensor|table by edge|table by type", "is settled by the plan"),

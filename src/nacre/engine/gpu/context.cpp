@@ -111,6 +111,14 @@ void GpuContext::gather_rows(const void* table, const NodeId* ids, void* out, co
   launch(source, (threads + source.threads - 1) / source.threads, args)();
 }
 
+void GpuContext::scatter_rows(const void* from, const NodeId* ids, void* table, const RowsOf& rows) {
+  const cuda::Source source = cuda::scatter_rows(rows.width);
+  const int64_t threads = cuda::gather_threads(rows.count, rows.width);
+  LaunchArgs args;
+  args.add(from).add(ids).add(table).add(rows.count);
+  launch(source, (threads + source.threads - 1) / source.threads, args)();
+}
+
 int GpuKernel::layer() const {
   const Node& root = node(kernel.root);
   if (root.op == Op::lstm) return root.type.space.layer - 1;

@@ -186,6 +186,8 @@ class GpuContext {
     int64_t count, width;
   };
   void gather_rows(const void* table, const NodeId* ids, void* out, const RowsOf& rows);
+  // The row ids[i] of a table of floats becomes row i of `from`; no id stands there twice; queued.
+  void scatter_rows(const void* from, const NodeId* ids, void* table, const RowsOf& rows);
 
   // Nothing to do when there are no blocks.
   Step launch(const cuda::Source& source, int64_t blocks, LaunchArgs args);

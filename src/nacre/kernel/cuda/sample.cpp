@@ -393,6 +393,13 @@ ENTRY gather_rows(const WORD* __restrict__ table, const u32* __restrict__ ids, W
 }
 )";
 
+constexpr const char* kScatterRows = R"(
+ENTRY scatter_rows(const WORD* __restrict__ from, const u32* __restrict__ ids, WORD* __restrict__ table, i64 rows) {
+  const i64 i = HERE, row = i / WORDS;
+  if (row < rows) table[(i64)ids[row] * WORDS + i % WORDS] = from[i];
+}
+)";
+
 Source make(const char* name, const std::string& text, int threads = kThreads, int64_t shared_bytes = 0) {
   Source s;
   s.name = name;
@@ -404,6 +411,12 @@ Source make(const char* name, const std::string& text, int threads = kThreads, i
 
 std::string draws(int fanout, bool replace, int lanes = 32) {
   return defines({{"FANOUT", fanout}, {"REPLACE", replace ? 1 : 0}, {"LANES", lanes}, {"ROOM", fanout + 1}});
+}
+
+// Rows are moved in words of 16 bytes where they can be.
+std::string words_of(int64_t width) {
+  return std::string("#define WORD ") + (width % 4 == 0 ? "float4" : "float") + "\n" +
+         defines({{"WORDS", gather_threads(1, width)}});
 }
 
 }  // namespace
@@ -442,10 +455,9 @@ Source block_rows() { return make("block_rows", kBlockRows); }
 
 int64_t gather_threads(int64_t rows, int64_t width) { return rows * (width % 4 == 0 ? width / 4 : width); }
 
-Source gather_rows(int64_t width) {
-  return make("gather_rows", std::string("#define WORD ") + (width % 4 == 0 ? "float4" : "float") + "\n" +
-                                 defines({{"WORDS", gather_threads(1, width)}}) + kGatherRows);
-}
+Source gather_rows(int64_t width) { return make("gather_rows", words_of(width) + kGatherRows); }
+
+Source scatter_rows(int64_t width) { return make("scatter_rows", words_of(width) + kScatterRows); }
 
 Source take_values(bool wide) {
   return make("take_values", std::string("#define VALUE ") + (wide ? "u32" : "u16") + "\n" + kTakeValues);

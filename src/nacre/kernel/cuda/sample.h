@@ -47,7 +47,9 @@ Source relabel();
 Source block_rows();
 // gather_rows(table, ids: u32*, out, rows: i64): rows of `width` floats.
 Source gather_rows(int64_t width);
-// Threads that it takes.
+// scatter_rows(from, ids: u32*, table, rows: i64): the row ids[i] of the table becomes row i. No id stands there twice.
+Source scatter_rows(int64_t width);
+// Threads that either takes.
 int64_t gather_threads(int64_t rows, int64_t width);
 // take_values(edges, from, to, count): of 4 or 2 bytes.
 Source take_values(bool wide);
