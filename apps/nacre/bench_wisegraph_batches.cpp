@@ -103,8 +103,8 @@ struct OutlierTimes {
   double share() const { return all > 0 ? 100 * outliers / all : 0; }
 };
 
-OutlierTimes time_outliers(Workbench& work, const Graph& regular, PlanOptions options, bool differentiate) {
-  options.differentiate = differentiate;
+OutlierTimes time_outliers(Workbench& work, const Graph& regular, PlanOptions options, bool split_outliers) {
+  options.split_outliers = split_outliers;
   const Blocks rest = Blocks::full(regular, work.blocks().num_layers());
   OutlierTimes t;
   t.all = follow_seconds(work, work.blocks(), options);
@@ -148,7 +148,7 @@ void bench_outliers(WiseBench& bench) {
     const Patterns& p = found.patterns;
     const Graph regular = without_outliers(tasks, found);
     PlanOptions uniform = options;
-    uniform.differentiate = false;
+    uniform.split_outliers = false;
     const auto steps = work.time({work.plan(uniform), work.plan(options)}, bench.timing());
     const OutlierTimes before = time_outliers(work, regular, options, false);
     const OutlierTimes after = time_outliers(work, regular, options, true);

@@ -1,5 +1,5 @@
 // The planner's promise: whatever table cuts the edges, whichever order is chosen at every site, with and without
-// rewriting, fusing, hoisting and differentiated outliers, a plan computes what the interpreter computes in double from
+// rewriting, fusing, hoisting and splitting outliers, a plan computes what the interpreter computes in double from
 // the DFG as the model wrote it.
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ PlanOptions flagged(int bits) {
   PlanOptions options;
   options.fuse = (bits & 1) == 0;
   options.rewrite = (bits & 2) == 0;
-  options.differentiate = (bits & 4) == 0;
+  options.split_outliers = (bits & 4) == 0;
   options.hoist = (bits & 8) == 0;
   options.keep_sums = bits % 3 == 0 ? int64_t{1} << 30 : 0;
   return options;

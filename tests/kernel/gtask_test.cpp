@@ -226,7 +226,7 @@ struct Case {
   std::string text() const {
     return name + " \"" + table + "\" " + kKinds.at(kind) + " reduce " + std::to_string(static_cast<int>(reduce)) +
            (options.direction == Direction::by_dst ? " by_dst" : " by_src") +
-           (options.differentiate ? " differentiated" : "") + (options.by_type ? "" : " by row");
+           (options.split_outliers ? " outliers apart" : "") + (options.by_type ? "" : " by row");
   }
   int64_t rows() const { return options.direction == Direction::by_dst ? graph.num_dst() : graph.num_src(); }
 };
@@ -283,8 +283,8 @@ void check_everything(const std::string& name, const Graph& graph, int64_t in, i
   for (const std::string& table : kTables) {
     const auto tasks = gtasks(graph, table);
     for (const Direction direction : {Direction::by_dst, Direction::by_src}) {
-      for (const auto& [differentiate, by_type] : {std::pair{false, true}, {true, true}, {true, false}}) {
-        const cpu::GTaskOptions options = {direction, std::max(in, out), differentiate, by_type};
+      for (const auto& [split_outliers, by_type] : {std::pair{false, true}, {true, true}, {true, false}}) {
+        const cpu::GTaskOptions options = {direction, std::max(in, out), split_outliers, by_type};
         const auto view = cpu::make_gtask_view(tasks, options);
         EXPECT_GE(cpu::gtask_view_bytes(*view), 0);
         for (const auto& [kind, reduce] : kWork) {
@@ -321,9 +321,9 @@ TEST(GTaskKernel, ManyWindowsOnAnyNumberOfThreads) {
   for (const std::string table :
        {"dst-id=1", "src-id=8", "edge-id=1", "src-id=64,edge-type=1", "dst-id=1,edge-id=32"}) {
     const auto tasks = gtasks(graph, table);
-    for (const bool differentiate : {false, true}) {
+    for (const bool split_outliers : {false, true}) {
       for (const Direction direction : {Direction::by_dst, Direction::by_src}) {
-        const cpu::GTaskOptions options = {direction, 200, differentiate, true};
+        const cpu::GTaskOptions options = {direction, 200, split_outliers, true};
         const auto view = cpu::make_gtask_view(tasks, options);
         if (table == "edge-id=1" && direction == Direction::by_src) {
           EXPECT_GT(view->windows.size(), 1u);
@@ -362,7 +362,7 @@ TEST(GTaskKernel, OnlyStores) {
 }
 
 // ---- weight gradients
-void check_weight_grad(const std::string& name, const Graph& graph, const std::string& table, bool differentiate) {
+void check_weight_grad(const std::string& name, const Graph& graph, const std::string& table, bool split_outliers) {
   const int64_t k = 13, n = 20;
   const auto x = random_floats(graph.num_src() * k, 1), g = random_floats(graph.num_dst() * n, 2),
              e = random_floats(graph.num_edges(), 3);
@@ -373,7 +373,7 @@ void check_weight_grad(const std::string& name, const Graph& graph, const std::s
     const int rx = program.apply(MicroOp::mul, k, program.load(MicroOp::load_src, x.data(), k),
                                  program.load(MicroOp::load, e.data(), 1), repeat);
     const int rg = program.load(MicroOp::load_dst, g.data(), n);
-    const auto view = cpu::make_gtask_view(gtasks(graph, table), {Direction::by_dst, n, differentiate, true});
+    const auto view = cpu::make_gtask_view(gtasks(graph, table), {Direction::by_dst, n, split_outliers, true});
     const int64_t matrices = typed ? graph.num_edge_types() : 1;
     std::vector<float> dw = testing::unset(matrices * k * n);
     std::vector<float> space =
@@ -402,7 +402,7 @@ TEST(GTaskWeightGrad, EveryTable) {
   graphs.push_back({"big", big_graph()});
   for (const auto& [name, graph] : graphs) {
     for (const std::string& table : kTables) {
-      for (const bool differentiate : {false, true}) check_weight_grad(name, graph, table, differentiate);
+      for (const bool split_outliers : {false, true}) check_weight_grad(name, graph, table, split_outliers);
     }
   }
 }

@@ -37,7 +37,7 @@ TEST(PlanText, EveryPassIsNamedAndTimed) {
 TEST(PlanFile, LoadsBackAsTheSamePlan) {
   for (const ModelCase& c : model_cases()) {
     std::vector<PlanOptions> all = {{}, {.hoist = false}, {.fuse = false, .hoist = false}, {.rewrite = false}};
-    all.push_back({.table = PartitionTable::parse("src-id=3,edge-type=1"), .differentiate = false});
+    all.push_back({.table = PartitionTable::parse("src-id=3,edge-type=1"), .split_outliers = false});
     for (const Recomputable& r : find_recomputable(plan_model(c.options).plan.dfg))
       all.push_back({.recompute = {r.name}});
     for (const char* option : {"combine", "src", "dst"}) all.push_back(choosing(plan_model(c.options), option));
@@ -58,7 +58,7 @@ PlanOptions full_options() {
   how.fuse = false;
   how.hoist = false;
   how.rewrite = false;
-  how.differentiate = false;
+  how.split_outliers = false;
   how.choices = {{"typed_matmul@layers.0.weight", "src"}, {"typed_weight_grad@layers.1.weight", "dst"}};
   how.table = PartitionTable::parse("dst-id=16,dst-degree=min");
   how.tables = {{"typed_matmul@layers.1.weight", "src-id=64,edge-type=1"}, {"with \"quotes\" and \\", "edge-id=1"}};
@@ -86,7 +86,7 @@ TEST(PlanOptionsText, DamageIsTheUsersError) {
     expect_refused(text, "text");
   const std::vector<json> junk = {json(7), json(2.5), json("x"), json::array({1}), json(), json::object({{"a", 1}})};
   for (const char* key :
-       {"fuse", "hoist", "rewrite", "differentiate", "choices", "table", "tables", "recompute", "vertex_factors"}) {
+       {"fuse", "hoist", "rewrite", "split_outliers", "choices", "table", "tables", "recompute", "vertex_factors"}) {
     for (const json& value : junk) {
       json broken = good;
       broken[key] = value;
@@ -159,7 +159,7 @@ TEST(PlanFile, DamageIsTheUsersError) {
       expect_refused(broken.dump(), key);
     }
   }
-  for (const char* key : {"fuse", "hoist", "rewrite", "differentiate", "table"}) {
+  for (const char* key : {"fuse", "hoist", "rewrite", "split_outliers", "differentiate", "table"}) {
     for (const json& value : junk) {
       json broken = good;
       broken["options"][key] = value;

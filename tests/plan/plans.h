@@ -19,7 +19,7 @@ struct PlannedModel {
 inline PlannedModel plan_on(const Blocks& blocks, const ModelOptions& options, const PlanOptions& how = {}) {
   Dfg dfg = build_model(options_for(options, blocks));
   if (options.training) differentiate(dfg);
-  Plan plan = make_plan(dfg, blocks, how);
+  Plan plan = make_plan(dfg, blocks, how, {.validate = true});
   return {blocks, std::move(dfg), std::move(plan)};
 }
 

@@ -154,7 +154,7 @@ bool BoundPlan::borders_intact() const {
 
 Outputs run_plan(const Dfg& dfg, const Blocks& blocks, const ref::Bindings& bindings, const StepContext& step,
                  const PlanOptions& options, int runs) {
-  BoundPlan bound(make_plan(dfg, blocks, options), blocks, bindings);
+  BoundPlan bound(make_plan(dfg, blocks, options, {.validate = true}), blocks, bindings);
   for (int r = 0; r < runs; ++r) {
     bound.reset(bindings);
     bound.executor().run(step);

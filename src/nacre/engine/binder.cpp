@@ -53,7 +53,7 @@ std::shared_ptr<const cpu::LstmView> Binder::lstm_view(const Kernel& k) const {
   const NodeRef z = kept ? node(k.args[1]).inputs[0] : k.args[k.kind == KernelKind::lstm ? 0 : 1];
   options.on_edges = node(z).type.space.kind == SpaceKind::edge;
   options.one_pass = kept || (k.kind == KernelKind::lstm && gates_of(k) >= 0);
-  options.pad = !ex_.plan().options.differentiate;
+  options.pad = !ex_.plan().options.split_outliers;
   return views_.lstm(graph(k), options);
 }
 
@@ -66,7 +66,7 @@ std::shared_ptr<const cpu::GTaskView> Binder::gtask_view(const Kernel& k) const 
   options.direction = k.direction;
   options.width = k.kind == KernelKind::gtask ? width(k.root) : 1;
   // Pooling outliers pays by fuller products; a program without any only loses the order of its rows.
-  options.differentiate = ex_.plan().options.differentiate && (k.kind == KernelKind::gtask_grad || has(is_product));
+  options.split_outliers = ex_.plan().options.split_outliers && (k.kind == KernelKind::gtask_grad || has(is_product));
   options.by_type = has(is_typed_product) || node(k.root).op == Op::typed_weight_grad;
   return views_.gtasks(graph(k), k.table, options);
 }
@@ -86,7 +86,7 @@ const uint32_t* Binder::pair_gather(const Kernel& k, NodeRef arg) const {
 }
 
 std::shared_ptr<const cpu::RowView> Binder::rows_view(const Kernel& k) const {
-  return views_.rows(graph(k), k.direction, ex_.plan().options.differentiate);
+  return views_.rows(graph(k), k.direction, ex_.plan().options.split_outliers);
 }
 
 cpu::BoundProgram Binder::bound(const RowProgram& program) const {

@@ -22,12 +22,13 @@ typename Map::mapped_type& GraphViews::slot(Map GraphViews::*map, const typename
   return (this->*map)[key];
 }
 
-std::shared_ptr<const cpu::RowView> GraphViews::rows(const Graph& graph, cpu::Direction direction, bool differentiate) {
+std::shared_ptr<const cpu::RowView> GraphViews::rows(const Graph& graph, cpu::Direction direction,
+                                                     bool split_outliers) {
   auto& slot =
-      this->slot(&GraphViews::rows_, key(graph, fmt::format("{} {}", static_cast<int>(direction), differentiate)));
+      this->slot(&GraphViews::rows_, key(graph, fmt::format("{} {}", static_cast<int>(direction), split_outliers)));
   if (!slot) {
     const TraceSpan span("prepare", "rows of edges");
-    slot = cpu::make_row_view(graph, direction, differentiate);
+    slot = cpu::make_row_view(graph, direction, split_outliers);
   }
   return slot;
 }
@@ -101,7 +102,7 @@ std::shared_ptr<const cpu::GTaskView> GraphViews::gtasks(const Graph& graph, con
                                                          const cpu::GTaskOptions& options) {
   auto& slot = this->slot(&GraphViews::gtasks_,
                           key(graph, fmt::format("{} {} {} {} {}", table.text(), static_cast<int>(options.direction),
-                                                 options.width, options.differentiate, options.by_type)));
+                                                 options.width, options.split_outliers, options.by_type)));
   if (!slot) slot = cpu::make_gtask_view(tasks(graph, table), options);
   return slot;
 }

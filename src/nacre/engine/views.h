@@ -22,7 +22,7 @@ class GraphViews {
  public:
   GraphViews() = default;
   explicit GraphViews(std::shared_ptr<const GraphViews> parent) : parent_(std::move(parent)) {}
-  std::shared_ptr<const cpu::RowView> rows(const Graph& graph, cpu::Direction direction, bool differentiate = true);
+  std::shared_ptr<const cpu::RowView> rows(const Graph& graph, cpu::Direction direction, bool split_outliers = true);
   // Without chunks and the longest row.
   std::shared_ptr<const cpu::RowView> uncut_rows(const Graph& graph, cpu::Direction direction);
   std::shared_ptr<const cpu::TypedView> typed(const Graph& graph, cpu::Direction direction);

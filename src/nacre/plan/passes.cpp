@@ -1,80 +1,130 @@
-// Planning is this list. Each pass is named and timed; the plan is validated at the end.
-#include <functional>
+// Planning is this list. Each pass is named and timed, says why it stands where it stands, and can be left out unless
+// the list says why not.
+#include "nacre/plan/passes.h"
 
+#include <algorithm>
+#include <string_view>
+
+#include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/trace.h"
 #include "nacre/dfg/recompute.h"
 #include "nacre/plan/factors.h"
-#include "nacre/plan/lower.h"
 #include "nacre/plan/order.h"
-#include "nacre/plan/plan.h"
 #include "nacre/plan/rewrite.h"
 #include "nacre/plan/swap.h"
 
 namespace nacre {
+namespace {
+
+void recompute_dropped(Draft& d) {
+  if (d.plan.options.recompute.empty()) return;
+  Recomputed recomputed = recompute(d.plan.dfg, d.plan.options.recompute);
+  d.plan.dfg = std::move(recomputed.dfg);
+  d.plan.again = std::move(recomputed.again);
+}
+
+const Pass* find_pass(std::string_view name) {
+  const auto& all = pass_table();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Pass& pass) { return pass.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+bool enabled(const Pass& pass, const PlanOptions& options) { return !options.disabled_passes.contains(pass.name); }
+
+// Runs the passes before the one of this name.
+Dfg run_until(std::string_view name, const Dfg& dfg, const Blocks& blocks, const PlanOptions& options) {
+  Draft draft(dfg, blocks, options);
+  for (const Pass& pass : pass_table()) {
+    if (pass.name == name) break;
+    if (enabled(pass, options)) pass.run(draft);
+  }
+  return std::move(draft.plan.dfg);
+}
+
+}  // namespace
+
+const std::vector<Pass>& pass_table() {
+  static const std::vector<Pass> table = {
+      {"merge_equal_nodes", "first: models repeat normalisations and degrees in every layer, and later passes see one",
+       nullptr, [](Draft& d) { d.plan.dfg = merge_equal_nodes(d.plan.dfg); }},
+      {"fold_dropout_into_relu_grad", "before grouping: it decides which activations are kept for the backward pass",
+       nullptr, [](Draft& d) { d.plan.dfg = fold_dropout_into_relu_grad(d.plan.dfg); }},
+      {"swap_indexing", "before the choices: it brings the places where there is a choice into one plain form", nullptr,
+       [](Draft& d) {
+         if (d.plan.options.rewrite) d.plan.dfg = swap_indexing(d.plan.dfg, d.blocks);
+       }},
+      {"factor_sums", "after swap_indexing, which moves work from edges to nodes, and before the choices", nullptr,
+       [](Draft& d) {
+         if (d.plan.options.vertex_factors) d.plan.dfg = factor_sums(d.plan.dfg);
+       }},
+      {"apply_choices", "after swap_indexing, which finds the places where there is a choice",
+       "it carries out what --plan chose",
+       [](Draft& d) { d.plan.dfg = apply_choices(d.plan.dfg, d.plan.options.choices, false); }},
+      {"delay_row_factors", "after the choices, whose products it moves factors behind", nullptr,
+       [](Draft& d) {
+         if (d.plan.options.vertex_factors) d.plan.dfg = delay_row_factors(d.plan.dfg);
+       }},
+      {"recompute", "after all passes that merge equal nodes: what is computed again is equal to what was dropped",
+       "it carries out what --recompute chose", recompute_dropped},
+      {"analyse", "after the last pass that changes the DFG", "all passes below ask for its facts",
+       [](Draft& d) { d.analyse(); }},
+      {"inline_edges", "before grouping: a node that its readers compute themselves belongs to no kernel", nullptr,
+       inline_edges},
+      {"group", "after inline_edges, which says which nodes need a kernel", "without it there are no kernels", group},
+      {"sink_tails", "after group, when all readers of a node are known", nullptr, sink_tails},
+      {"join_products", "after sink_tails, which moves sums to the products they add up", nullptr, join_products},
+      {"build_programs", "after the passes that move nodes between kernels", "kernels cannot run without programs",
+       build_programs},
+      {"drop_unread", "after build_programs, which finds what each kernel reads", nullptr, drop_unread},
+      {"store_values", "after drop_unread: what only a dropped kernel would read needs no memory",
+       "kernels would write nothing", store_values},
+      {"estimate_costs", "after store_values: what is stored decides which bytes are moved",
+       "predictions and the search need the bytes and operations of every kernel", estimate_costs},
+      {"order_for_memory", "after store_values: the order depends on what is stored", nullptr,
+       [](Draft& d) { order_for_memory(d.plan, d.blocks); }},
+      {"validate", "last: it checks what all passes together have made", "an unsound plan must not run",
+       [](Draft& d) { validate(d.plan, d.blocks); }},
+  };
+  return table;
+}
+
+void check_pass_name(const std::string& name, const std::string& option) {
+  if (find_pass(name) != nullptr) return;
+  std::string names;
+  for (const Pass& pass : pass_table()) names += (names.empty() ? "" : ", ") + std::string(pass.name);
+  throw UserError(option, "there is no pass '" + name + "'", "the passes are " + names);
+}
+
+void check_disabled_passes(const std::set<std::string>& names, const std::string& option) {
+  for (const std::string& name : names) {
+    check_pass_name(name, option);
+    const char* needed = find_pass(name)->needed;
+    if (needed != nullptr) throw UserError(option, "the pass " + name + " cannot be left out", needed);
+  }
+}
 
 Dfg prepare_dfg(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options) {
-  const Dfg merged = fold_dropout_into_relu_grad(merge_equal_nodes(dfg));
-  const Dfg swapped = options.rewrite ? swap_indexing(merged, blocks) : merged;
-  return options.vertex_factors ? factor_sums(swapped) : swapped;
+  return run_until("apply_choices", dfg, blocks, options);
 }
 
 Dfg choose_dfg(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options) {
-  const Dfg chosen = apply_choices(prepare_dfg(dfg, blocks, options), options.choices, false);
-  return options.vertex_factors ? delay_row_factors(chosen) : chosen;
+  return run_until("recompute", dfg, blocks, options);
 }
 
-Plan make_plan(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options) {
-  Plan plan;
-  plan.name = options.fuse ? "auto" : "tensor";
-  plan.options = options;
-  plan.dfg = dfg;
-  struct Pass {
-    const char* name;
-    std::function<void()> run;
-  };
-  const Pass passes[] = {
-      // Models repeat normalisations and degrees in every layer; one copy of each is enough.
-      {"merge_equal_nodes", [&] { plan.dfg = merge_equal_nodes(plan.dfg); }},
-      // Before fusing, because it decides which activations must be kept for the backward pass.
-      {"fold_dropout_into_relu_grad", [&] { plan.dfg = fold_dropout_into_relu_grad(plan.dfg); }},
-      // Work on edges that a vertex's edges share is done at the vertex.
-      {"swap_indexing",
-       [&] {
-         if (options.rewrite) plan.dfg = swap_indexing(plan.dfg, blocks);
-       }},
-      {"factor_sums",
-       [&] {
-         if (options.vertex_factors) plan.dfg = factor_sums(plan.dfg);
-       }},
-      // The options chosen where there is more than one order: after swapping, which brings sites into their plain
-      // form.
-      {"apply_choices", [&] { plan.dfg = apply_choices(plan.dfg, options.choices, false); }},
-      {"delay_row_factors",
-       [&] {
-         if (options.vertex_factors) plan.dfg = delay_row_factors(plan.dfg);
-       }},
-      // After everything that merges equal nodes: clones are just that.
-      {"recompute",
-       [&] {
-         if (options.recompute.empty()) return;
-         Recomputed recomputed = recompute(plan.dfg, options.recompute);
-         plan.dfg = std::move(recomputed.dfg);
-         plan.again = std::move(recomputed.again);
-       }},
-      // Groups nodes into kernels.
-      {"lower", [&] { lower(plan, blocks); }},
-      // What is stored is known now; which order keeps least of it alive?
-      {"order_for_memory", [&] { order_for_memory(plan, blocks); }},
-      {"validate", [&] { validate(plan, blocks); }},
-  };
-  for (const Pass& pass : passes) {
-    const TraceSpan span("plan", pass.name);
-    const double start = now_seconds();
-    pass.run();
-    plan.passes.push_back({pass.name, now_seconds() - start});
+Plan make_plan(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options, const PassControl& control) {
+  Draft draft(dfg, blocks, options);
+  for (const Pass& pass : pass_table()) {
+    if (enabled(pass, options)) {
+      const TraceSpan span("plan", pass.name);
+      const double start = now_seconds();
+      pass.run(draft);
+      draft.plan.passes.push_back({pass.name, now_seconds() - start});
+      if (control.validate) validate(draft);
+    }
+    if (pass.name == control.stop_after) break;
   }
-  return plan;
+  return std::move(draft.plan);
 }
 
 }  // namespace nacre

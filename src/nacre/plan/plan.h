@@ -91,7 +91,7 @@ struct PlanOptions {
   Choices choices;       // options of the sites (sites.h); sites not named: as written
   PartitionTable table;  // of every kernel over edges that can follow it; empty: each kernel's own
   std::map<std::string, std::string> tables;  // kernel key (kernel_key) → its own table
-  bool differentiate = true;                  // outlier gTasks run apart (WG8)
+  bool split_outliers = true;                 // outlier gTasks run apart (WG8)
   // Sums over the edges of (vertex, type) pairs that are the same in every step, or that several kernels read, are
   // stored where they take no more bytes than this; others are summed anew by each kernel.
   int64_t keep_sums = 0;
@@ -101,6 +101,8 @@ struct PlanOptions {
   bool vertex_factors = false;
   // Products that only the tail of another one adds to its own are computed there.
   JoinedProducts join_products;
+  // Passes of passes.cpp that are left out, by name.
+  std::set<std::string> disabled_passes;
   friend bool operator==(const PlanOptions&, const PlanOptions&) = default;
 };
 
@@ -127,8 +129,19 @@ Dfg prepare_dfg(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options
 // The same with the choices made: where values are found that can be computed again.
 Dfg choose_dfg(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options);
 
+// How the passes are run.
+struct PassControl {
+  std::string stop_after;  // the last pass that runs; empty: all run. A plan that is not complete cannot be executed.
+  // Checks the draft after every pass, not only the finished plan.
+#ifdef NDEBUG
+  bool validate = false;
+#else
+  bool validate = true;
+#endif
+};
+
 // Runs the passes (passes.cpp holds the list) on the model's DFG for the graph in `blocks`.
-Plan make_plan(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options);
+Plan make_plan(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options, const PassControl& control = {});
 
 // Checks that kernels cover every needed node, read only what was written before, and write each stored value once.
 void validate(const Plan& plan, const Blocks& blocks);
@@ -140,7 +153,8 @@ SummedProducts summed_products(const Plan& plan, const Kernel& kernel);
 std::string options_json(const PlanOptions& options);
 PlanOptions parse_options(const std::string& text, const std::string& where);
 
-// For people: the DFG, then one line per kernel. For files: JSON that load_plan reads back.
+// For people: the DFG, then one line per kernel, as far as the passes have come. For files: JSON that load_plan reads
+// back.
 std::string plan_text(const Plan& plan, const Blocks& blocks);
 std::string plan_json(const Plan& plan);
 // Reads a plan file made for the same model; throws UserError when the DFG in it is not what the model builds.

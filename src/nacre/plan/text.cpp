@@ -7,7 +7,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/json_text.h"
 #include "nacre/base/log.h"
-#include "nacre/plan/plan.h"
+#include "nacre/plan/passes.h"
 
 namespace nacre {
 namespace {
@@ -33,6 +33,33 @@ std::string refs(const std::vector<NodeRef>& nodes) {
   return text;
 }
 
+std::string kernel_lines(const Plan& plan, size_t i) {
+  const Kernel& k = plan.kernels[i];
+  std::string text = fmt::format("  [{:>2}] {:<18} ", i, kernel_name(k.kind));
+  if (!plan.stored.empty()) {
+    text += fmt::format("{} -> {}   {}, {:.3g} GFLOP  ", refs(k.reads), refs(k.writes), human_bytes(k.floor_bytes),
+                        k.flops / 1e9);
+  } else if (!k.reads.empty()) {
+    text += refs(k.reads) + "  ";
+  }
+  text += fmt::format("({})\n", node_list(plan.dfg, k.nodes));
+  if (!k.table.empty()) text += fmt::format("       gTasks: {}\n", k.table.text());
+  if (!k.why.empty()) text += fmt::format("       not faster: {}\n", k.why);
+  return text;
+}
+
+std::string inlined_line(const Plan& plan, const Blocks& blocks) {
+  int64_t inlined = 0;
+  for (NodeRef i = 0; i < plan.dfg.size(); ++i) {
+    const Node& node = plan.dfg[i];
+    if (node.type.space.kind == SpaceKind::edge &&
+        !plan.stored[static_cast<size_t>(plan.alias[static_cast<size_t>(i)])]) {
+      inlined += blocks.rows(node.type.space) * node.type.row_size() * dtype_size(node.type.dtype);
+    }
+  }
+  return fmt::format("edge values recomputed instead of stored: {}\n", human_bytes(static_cast<double>(inlined)));
+}
+
 }  // namespace
 
 bool is_sequence(KernelKind kind) {
@@ -48,45 +75,35 @@ std::string plan_text(const Plan& plan, const Blocks& blocks) {
   if (plan.options.vertex_factors) text += "  coefficients of edges at their vertices\n";
   if (plan.options.join_products.rows > 0) text += "  products that are added share a kernel\n";
   for (const std::string& value : plan.options.recompute) text += fmt::format("  {} computed again\n", value);
+  for (const std::string& pass : plan.options.disabled_passes) text += fmt::format("  without the pass {}\n", pass);
   text += "\n" + print_dfg(plan.dfg) + "\n";
+  if (plan.kernels.empty()) return text;
   for (const bool once : {true, false}) {
     text += once ? "computed once, before training\n" : "every step\n";
     for (size_t i = 0; i < plan.kernels.size(); ++i) {
-      const Kernel& k = plan.kernels[i];
-      if (k.once != once) continue;
-      text += fmt::format("  [{:>2}] {:<18} {} -> {}   {}, {:.3g} GFLOP  ({})\n", i, kernel_name(k.kind), refs(k.reads),
-                          refs(k.writes), human_bytes(k.floor_bytes), k.flops / 1e9, node_list(plan.dfg, k.nodes));
-      if (!k.table.empty()) text += fmt::format("       gTasks: {}\n", k.table.text());
-      if (!k.why.empty()) text += fmt::format("       not faster: {}\n", k.why);
+      if (plan.kernels[i].once == once) text += kernel_lines(plan, i);
     }
   }
-  int64_t inlined = 0;
-  for (NodeRef i = 0; i < plan.dfg.size(); ++i) {
-    const Node& node = plan.dfg[i];
-    if (node.type.space.kind == SpaceKind::edge &&
-        !plan.stored[static_cast<size_t>(plan.alias[static_cast<size_t>(i)])]) {
-      inlined += blocks.rows(node.type.space) * node.type.row_size() * dtype_size(node.type.dtype);
-    }
-  }
-  text += fmt::format("edge values recomputed instead of stored: {}\n", human_bytes(static_cast<double>(inlined)));
-  return text;
+  return plan.stored.empty() ? text : text + inlined_line(plan, blocks);
 }
 
 namespace {
 
 json options_object(const PlanOptions& o) {
-  return {{"fuse", o.fuse},
-          {"hoist", o.hoist},
-          {"rewrite", o.rewrite},
-          {"choices", o.choices},
-          {"table", o.table.text()},
-          {"tables", o.tables},
-          {"differentiate", o.differentiate},
-          {"keep_sums", o.keep_sums},
-          {"recompute", o.recompute},
-          {"vertex_factors", o.vertex_factors},
-          {"join_products", {o.join_products.rows, o.join_products.columns}},
-          {"join_typed", o.join_products.typed}};
+  json object = {{"fuse", o.fuse},
+                 {"hoist", o.hoist},
+                 {"rewrite", o.rewrite},
+                 {"choices", o.choices},
+                 {"table", o.table.text()},
+                 {"tables", o.tables},
+                 {"split_outliers", o.split_outliers},
+                 {"keep_sums", o.keep_sums},
+                 {"recompute", o.recompute},
+                 {"vertex_factors", o.vertex_factors},
+                 {"join_products", {o.join_products.rows, o.join_products.columns}},
+                 {"join_typed", o.join_products.typed}};
+  if (!o.disabled_passes.empty()) object["disabled_passes"] = o.disabled_passes;
+  return object;
 }
 
 PlanOptions options_of(const json& j, const std::string& where) {
@@ -98,17 +115,20 @@ PlanOptions options_of(const json& j, const std::string& where) {
     o.choices = j.value("choices", Choices());
     o.table = PartitionTable::parse(j.value("table", ""));
     o.tables = j.value("tables", std::map<std::string, std::string>());
-    o.differentiate = j.value("differentiate", true);
+    // Plan files written before the setting was renamed call it "differentiate".
+    o.split_outliers = j.value("split_outliers", j.value("differentiate", true));
     o.keep_sums = j.value("keep_sums", int64_t{0});
     o.recompute = j.value("recompute", std::set<std::string>());
     o.vertex_factors = j.value("vertex_factors", false);
     const auto joined = j.value("join_products", std::array<int64_t, 2>{});
     o.join_products = {joined[0], joined[1], j.value("join_typed", false)};
+    o.disabled_passes = j.value("disabled_passes", std::set<std::string>());
+    check_disabled_passes(o.disabled_passes, "disabled_passes");
     for (const auto& [kernel, table] : o.tables) PartitionTable::parse(table);
   } catch (const json::exception&) {
     throw UserError(where, "has damaged options", "write the plan again with nacre plan --output FILE");
   } catch (const UserError& error) {
-    throw UserError(where, std::string("holds a bad table: ") + error.what());
+    throw UserError(where, std::string("holds a bad setting: ") + error.what());
   }
   return o;
 }

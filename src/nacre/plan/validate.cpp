@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "nacre/base/error.h"
-#include "nacre/plan/plan.h"
+#include "nacre/plan/passes.h"
 
 namespace nacre {
 namespace {
@@ -88,7 +88,88 @@ class Validator {
   std::vector<char> written_;
 };
 
+// What holds between two passes, from `analyse` on.
+class DraftValidator {
+ public:
+  explicit DraftValidator(const Draft& draft)
+      : draft_(draft), plan_(draft.plan), n_(static_cast<size_t>(draft.dfg().size())), producer_(n_, -1) {}
+
+  void run() {
+    NACRE_CHECK(draft_.inlined.size() == n_ && draft_.kernels_of.size() == n_ && plan_.alias.size() == n_,
+                "the draft's tables do not match its DFG");
+    for (NodeRef i = 0; i < draft_.dfg().size(); ++i) {
+      NACRE_CHECK(draft_.owner(draft_.owner(i)) == draft_.owner(i), node(i) + " is the alias of an alias");
+    }
+    if (plan_.kernels.empty()) return;
+    for (size_t k = 0; k < plan_.kernels.size(); ++k) check_nodes(k);
+    const bool read = std::any_of(plan_.kernels.begin(), plan_.kernels.end(),
+                                  [](const Kernel& kernel) { return !kernel.reads.empty(); });
+    for (size_t k = 0; k < plan_.kernels.size(); ++k) {
+      for (const NodeRef r : plan_.kernels[k].reads) check_order(r, k);
+      // A kernel that is matched to a pattern reads the ends of it; before the reads are known, operands stand for
+      // them.
+      for (const NodeRef v : plan_.kernels[k].nodes) {
+        if (!read) check_operands(v, k);
+      }
+    }
+    for (const auto& [name, result] : draft_.dfg().outputs()) check_result(name, draft_.owner(result));
+    for (const auto& [name, result] : draft_.dfg().updates()) check_result(name, draft_.owner(result));
+  }
+
+ private:
+  static std::string node(NodeRef i) { return "node " + std::to_string(i); }
+
+  void check_nodes(size_t k) {
+    const Kernel& kernel = plan_.kernels[k];
+    const auto has = [&](NodeRef v) { return std::count(kernel.nodes.begin(), kernel.nodes.end(), v) == 1; };
+    NACRE_CHECK(has(kernel.root), "the kernel of " + node(kernel.root) + " does not compute that node");
+    NACRE_CHECK(kernel.second < 0 || has(kernel.second),
+                "the kernel of " + node(kernel.root) + " does not compute its second root");
+    for (const NodeRef v : kernel.nodes) {
+      NACRE_CHECK(producer_[static_cast<size_t>(v)] < 0, node(v) + " is computed by two kernels");
+      NACRE_CHECK(!draft_.is_inlined(v), node(v) + " is inlined, yet a kernel has it");
+      producer_[static_cast<size_t>(v)] = static_cast<int>(k);
+    }
+  }
+
+  // Kernels that run once come before all others.
+  void check_order(NodeRef value, size_t reader) const {
+    const int from = producer_[static_cast<size_t>(draft_.owner(value))];
+    if (from < 0 || static_cast<size_t>(from) == reader) return;
+    const bool made_once = plan_.kernels[static_cast<size_t>(from)].once;
+    const bool read_once = plan_.kernels[reader].once;
+    const bool before = made_once == read_once ? static_cast<size_t>(from) < reader : made_once;
+    NACRE_CHECK(before, "the kernel of " + node(plan_.kernels[reader].root) + " reads " + node(value) + " too early");
+  }
+
+  void check_operands(NodeRef v, size_t kernel) const {
+    for (const NodeRef in : draft_.dfg()[v].inputs) {
+      if (draft_.is_inlined(in)) {
+        check_operands(in, kernel);
+      } else {
+        check_order(in, kernel);
+      }
+    }
+  }
+
+  void check_result(const std::string& name, NodeRef result) const {
+    NACRE_CHECK(draft_.an().bound(result) || producer_[static_cast<size_t>(result)] >= 0,
+                "result '" + name + "' is computed by no kernel");
+  }
+
+  const Draft& draft_;
+  const Plan& plan_;
+  size_t n_;
+  std::vector<int> producer_;  // per node: the kernel that has it, or -1
+};
+
 }  // namespace
+
+void validate(const Draft& draft) {
+  draft.dfg().validate();
+  if (draft.analysed()) DraftValidator(draft).run();
+  if (!draft.plan.stored.empty()) validate(draft.plan, draft.blocks);
+}
 
 void validate(const Plan& plan, const Blocks& blocks) { Validator(plan, blocks).run(); }
 

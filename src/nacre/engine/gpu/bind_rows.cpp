@@ -59,9 +59,9 @@ RowCut cut_rows(const std::vector<GpuRows::Long>& rows, int64_t longest) {
 
 ReduceRows reduce_rows(const GpuKernel& g, const cuda::ReduceSpec& spec) {
   GpuRows& view = rows_view(g);
-  // Undifferentiated, every row is one unit of work, however long.
+  // Unless outliers are split off, every row is one unit of work, however long.
   const int64_t longest =
-      g.executor.plan().options.differentiate
+      g.executor.plan().options.split_outliers
           ? longest_piece(view.entries, g.context.device().info().multiprocessors, cuda::reduce_shortest_piece(spec))
           : INT32_MAX;
   const std::string key = fmt::format("{} {}", view.name, longest);
@@ -281,13 +281,13 @@ struct RowOrder {
 
 RowOrder rows_by_length(const GpuKernel& g, GpuRows& rows, bool long_ones) {
   g.context.offsets(rows);
-  const bool differentiate = g.executor.plan().options.differentiate;
+  const bool split_outliers = g.executor.plan().options.split_outliers;
   std::vector<GpuRows::Long> list;
-  if (differentiate && rows.longest > kLongRow) list = g.context.long_rows(rows, kLongRow);
+  if (split_outliers && rows.longest > kLongRow) list = g.context.long_rows(rows, kLongRow);
   const auto count = static_cast<int64_t>(list.size());
   RowOrder order;
   order.count = long_ones ? count : rows.rows - count;
-  const std::string key = fmt::format("rows {} {} {}", rows.name, long_ones, differentiate);
+  const std::string key = fmt::format("rows {} {} {}", rows.name, long_ones, split_outliers);
   order.rows = static_cast<const uint32_t*>(g.context.filled(key, order.count * 4, [&](void* to) {
     auto* out = static_cast<uint32_t*>(to);
     auto next = list.begin();

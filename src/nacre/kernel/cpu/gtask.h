@@ -21,7 +21,7 @@ struct GTaskOptions {
   int64_t width = 1;                        // of a reduced row: how many partial rows fit a window
   // Overfill gTasks are cut into pieces and started first, underfill gTasks are run together, edge by edge, at the end
   // (WG8). false: every gTask runs alone, in the order of the partition.
-  bool differentiate = true;
+  bool split_outliers = true;
   // The edges of a gTask are run type by type, for programs with typed products. false: row by row.
   bool by_type = true;
 };

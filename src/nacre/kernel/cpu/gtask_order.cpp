@@ -37,7 +37,7 @@ Schedule in_partition_order(const GTasks& tasks) {
 }
 
 // Overfill first, underfill last and together.
-Schedule differentiated(const GTasks& tasks) {
+Schedule outliers_first(const GTasks& tasks) {
   const std::vector<Outlier> outlier = find_patterns(tasks).outlier;
   const auto kind = [&](int64_t t) { return outlier[static_cast<size_t>(t)]; };
   Schedule schedule;
@@ -121,7 +121,7 @@ bool is_identity(const EdgeId* numbers, int64_t size) {
 }  // namespace
 
 GTaskOrder order_gtasks(const GTasks& tasks, const GTaskOptions& options) {
-  Schedule schedule = options.differentiate ? differentiated(tasks) : in_partition_order(tasks);
+  Schedule schedule = options.split_outliers ? outliers_first(tasks) : in_partition_order(tasks);
   const auto spans = static_cast<int64_t>(schedule.span_task.size());
   schedule.span_task.push_back(static_cast<int64_t>(schedule.tasks.size()));
   GTaskOrder order;

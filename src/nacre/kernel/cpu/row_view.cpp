@@ -111,10 +111,10 @@ std::shared_ptr<RowView> view_of(const Graph& graph, Direction direction) {
 
 }  // namespace
 
-std::shared_ptr<const RowView> make_row_view(const Graph& graph, Direction direction, bool differentiate) {
+std::shared_ptr<const RowView> make_row_view(const Graph& graph, Direction direction, bool split_outliers) {
   const auto view = view_of(graph, direction);
-  if (view->rows > 0 && differentiate) cut_chunks(*view);
-  if (view->rows > 0 && !differentiate) cut_alike(*view);
+  if (view->rows > 0 && split_outliers) cut_chunks(*view);
+  if (view->rows > 0 && !split_outliers) cut_alike(*view);
   return view;
 }
 

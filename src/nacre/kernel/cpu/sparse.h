@@ -45,9 +45,9 @@ struct RowView {
   int num_partials = 0;
   int64_t longest_row = 0;
 };
-// `differentiate`: chunks of equal work, long rows cut into pieces (WG8); otherwise chunks of equally many rows, none
+// `split_outliers`: chunks of equal work, long rows cut into pieces (WG8); otherwise chunks of equally many rows, none
 // cut: every row treated alike.
-std::shared_ptr<const RowView> make_row_view(const Graph& graph, Direction direction, bool differentiate = true);
+std::shared_ptr<const RowView> make_row_view(const Graph& graph, Direction direction, bool split_outliers = true);
 // The same without chunks and the longest row, for those who cut rows otherwise.
 std::shared_ptr<const RowView> make_uncut_view(const Graph& graph, Direction direction);
 

@@ -1,0 +1,62 @@
+// Draft: a plan while the passes make it (passes.cpp holds their list).
+//
+// The first passes rewrite the DFG. From `analyse` on the DFG stays as it is, and the later passes group its nodes into
+// kernels, move nodes between kernels and write the kernels' programs.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "nacre/plan/analysis.h"
+#include "nacre/plan/plan.h"
+
+namespace nacre {
+
+// The most nodes of one kernel besides inlined ones: each takes a register and may load two more.
+constexpr size_t kMaxTail = 40;
+
+// Returns whether row-wise nodes may follow the root of a kernel of this kind, as its tail.
+bool takes_tail(KernelKind kind);
+
+class Draft {
+ public:
+  Draft(const Dfg& dfg, const Blocks& on, const PlanOptions& options);
+  // The analysis refers to the plan's DFG.
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+  ~Draft() = default;
+
+  // Computes what the passes over kernels ask for. The DFG must not change after this call.
+  void analyse();
+  bool analysed() const { return analysis_ != nullptr; }
+  const Analysis& an() const { return *analysis_; }
+
+  const Dfg& dfg() const { return plan.dfg; }
+  bool is_inlined(NodeRef i) const { return inlined[static_cast<size_t>(i)] != 0; }
+  // Returns the index of the kernel that computes the node, or -1 if none does.
+  int kernel_of(NodeRef i) const { return kernels_of[static_cast<size_t>(i)]; }
+  void set_kernel(NodeRef i, int kernel) { kernels_of[static_cast<size_t>(i)] = kernel; }
+  // Returns the node whose memory node i is a view of; i itself if it has memory of its own.
+  NodeRef owner(NodeRef i) const { return plan.alias[static_cast<size_t>(i)]; }
+  void share_memory(NodeRef i, NodeRef of) { plan.alias[static_cast<size_t>(i)] = owner(of); }
+
+  // Returns whether the kernel has a register for the node. (A constant that layers share is computed by the kernel of
+  // the first layer only; the others read it from memory.)
+  bool computes(int kernel, NodeRef i) const;
+  // Returns the nodes that read the memory of node i, also through views of it, and the views that are results.
+  std::vector<NodeRef> readers(NodeRef i) const;
+  // Removes kernels without nodes.
+  void erase_empty_kernels();
+
+  Plan plan;
+  const Blocks& blocks;
+  std::vector<char> inlined;    // per node: every kernel that reads it computes it for itself
+  std::vector<int> kernels_of;  // per node: index of the kernel that computes it, or -1
+
+ private:
+  void add_readers(NodeRef i, std::vector<NodeRef>& readers) const;
+
+  std::unique_ptr<Analysis> analysis_;
+};
+
+}  // namespace nacre

@@ -1,0 +1,41 @@
+// The passes that make a plan, in their order. Passes over the DFG are functions from DFG to DFG (rewrite.h, swap.h,
+// factors.h, sites.h, dfg/recompute.h); passes over kernels are the files of plan/passes, one each.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "nacre/plan/draft.h"
+
+namespace nacre {
+
+struct Pass {
+  const char* name;
+  const char* place;   // why it stands where it stands
+  const char* needed;  // why it cannot be left out; null if it can
+  void (*run)(Draft&);
+};
+
+// Returns all passes in the order in which they run.
+const std::vector<Pass>& pass_table();
+
+// Throws UserError naming `option` if a pass is unknown or cannot be left out.
+void check_disabled_passes(const std::set<std::string>& names, const std::string& option);
+// Throws UserError naming `option` if there is no pass of this name.
+void check_pass_name(const std::string& name, const std::string& option);
+
+// Checks what must hold between two passes: a sound DFG; and from `group` on, that each node is computed by one kernel
+// at most, that kernels come after the kernels whose values they read, and that results are computed.
+void validate(const Draft& draft);
+
+void inline_edges(Draft& draft);
+void group(Draft& draft);
+void sink_tails(Draft& draft);
+void join_products(Draft& draft);
+void build_programs(Draft& draft);
+void drop_unread(Draft& draft);
+void store_values(Draft& draft);
+void estimate_costs(Draft& draft);
+
+}  // namespace nacre

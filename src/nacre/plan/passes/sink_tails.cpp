@@ -1,0 +1,95 @@
+// sink_tails: a tail node that only one later kernel's tail reads moves there, if what the node needs is in memory
+// anyway: one value less to write, to read and to keep.
+#include <algorithm>
+#include <set>
+
+#include "nacre/plan/passes.h"
+
+namespace nacre {
+namespace {
+
+class Sinking {
+ public:
+  explicit Sinking(Draft& draft) : draft_(draft), plan_(draft.plan), dfg_(draft.plan.dfg), an_(draft.an()) {}
+
+  void run() {
+    // Readers first, so that chains move as a whole.
+    for (NodeRef i = dfg_.size() - 1; i >= 0; --i) {
+      const int to = target(i);
+      std::vector<NodeRef> moved;
+      std::set<NodeRef> wide_operands;
+      if (to < 0 || !sinkable(i, moved, wide_operands) || wide_operands.size() > 1) continue;
+      move_nodes(moved, draft_.kernel_of(i), to);
+    }
+  }
+
+ private:
+  // Returns the kernel a tail node could move to, or -1.
+  int target(NodeRef i) const {
+    const int from = draft_.kernel_of(i);
+    if (from < 0 || draft_.is_inlined(i) || draft_.owner(i) != i || !an_.row_local(i) || an_.is_result(i)) return -1;
+    const Kernel& k = plan_.kernels[static_cast<size_t>(from)];
+    if (!takes_tail(k.kind) || i == k.root || i == k.second || dfg_[i].type.space == Space::param()) return -1;
+    int to = -1;
+    for (const NodeRef c : draft_.readers(i)) {
+      const int at = draft_.is_inlined(c) ? -1 : draft_.kernel_of(c);
+      if (at < 0 || at == from || (to >= 0 && at != to)) return -1;
+      const Kernel& reader = plan_.kernels[static_cast<size_t>(at)];
+      const bool in_tail =
+          takes_tail(reader.kind) && c != reader.second && (c != reader.root || reader.kind == KernelKind::map);
+      if (!in_tail || reader.once != k.once || !an_.same_rows(dfg_[reader.root].type.space, dfg_[i].type.space))
+        return -1;
+      to = at;
+    }
+    return to;
+  }
+
+  // Returns whether the node's operands are in memory whatever happens to the node; operands only it reads move along.
+  bool sinkable(NodeRef i, std::vector<NodeRef>& moved, std::set<NodeRef>& wide_operands) const {
+    const int from = draft_.kernel_of(i);
+    for (const NodeRef in : dfg_[i].inputs) {
+      const NodeRef o = draft_.owner(in);
+      bool in_memory = an_.bound(o) || draft_.kernel_of(o) != from || an_.is_result(o);
+      bool only_here = true;
+      for (const NodeRef c : draft_.readers(o)) {
+        in_memory |= draft_.is_inlined(c) || draft_.kernel_of(c) != from;
+        only_here &= c == i;
+      }
+      if (in_memory) {
+        const bool wide = dfg_[o].type.space != Space::param() && dfg_[o].type.row_size() >= dfg_[i].type.row_size();
+        if (wide) wide_operands.insert(o);
+      } else if (!only_here || o == plan_.kernels[static_cast<size_t>(from)].root ||
+                 !sinkable(o, moved, wide_operands)) {
+        return false;
+      }
+    }
+    moved.push_back(i);
+    return true;
+  }
+
+  void move_nodes(const std::vector<NodeRef>& moved, int from, int to) {
+    auto& source = plan_.kernels[static_cast<size_t>(from)].nodes;
+    auto& target = plan_.kernels[static_cast<size_t>(to)].nodes;
+    const auto moves = [&](NodeRef v) { return std::find(moved.begin(), moved.end(), draft_.owner(v)) != moved.end(); };
+    for (const NodeRef v : source) {
+      if (!moves(v)) continue;
+      target.push_back(v);
+      draft_.set_kernel(v, to);
+    }
+    source.erase(std::remove_if(source.begin(), source.end(), moves), source.end());
+    std::sort(target.begin(), target.end());  // operands before their readers
+  }
+
+  Draft& draft_;
+  Plan& plan_;
+  const Dfg& dfg_;
+  const Analysis& an_;
+};
+
+}  // namespace
+
+void sink_tails(Draft& draft) {
+  if (draft.plan.options.fuse) Sinking(draft).run();
+}
+
+}  // namespace nacre

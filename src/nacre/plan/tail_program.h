@@ -1,0 +1,12 @@
+// The program that a kernel runs over its rows after it has computed its root.
+#pragma once
+
+#include "nacre/plan/draft.h"
+
+namespace nacre {
+
+// Returns the program of the kernel's nodes besides its roots. If `stored` is given, the program writes those of them
+// to memory that `stored` marks.
+RowProgram tail_program(const Draft& draft, const Kernel& kernel, const std::vector<char>* stored);
+
+}  // namespace nacre
