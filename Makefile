@@ -28,7 +28,7 @@ configure_cuda = @grep -qs '^NACRE_CUDA:BOOL=ON' build/$(1)/CMakeCache.txt && [ 
 	cmake --preset $(1) -DNACRE_CUDA=ON -DCMAKE_CUDA_COMPILER=$(NVCC)
 compile = cmake --build --preset $(1) --parallel $(JOBS)
 
-.PHONY: help deps build demo test stress memory-test bench peers lint format asan tsan fuzz emulate kernels gpu-bundle gpu-test example install clean
+.PHONY: help deps build demo test stress memory-test bench peers lint format asan races fuzz emulate kernels gpu-bundle gpu-test example install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,10 +78,10 @@ asan: deps ## fast tests under address and undefined-behaviour sanitizers
 	$(call compile,asan)
 	UBSAN_OPTIONS=print_stacktrace=1 ctest --preset asan --parallel $(JOBS)
 
-tsan: deps ## fast tests under the thread sanitizer
+races: deps ## loops, tasks, samplers and the batch loader under the thread sanitizer
 	$(call configure,tsan)
-	$(call compile,tsan)
-	TSAN_OPTIONS=second_deadlock_stack=1 ctest --preset tsan --parallel $(JOBS)
+	$(call compile,tsan) --target race_tests
+	ctest --preset tsan --parallel $(JOBS)
 
 fuzz: deps ## replay the corpora, then fuzz each reader for FUZZ_SECONDS (60)
 	@scripts/fuzz.sh $(FUZZ_SECONDS)

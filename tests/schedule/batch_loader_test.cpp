@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <set>
 #include <thread>
@@ -71,7 +72,7 @@ struct Bench {
     const auto* rows = static_cast<const float*>(batch.features);
     for (int64_t i = 0; i < want.vertices.size(); ++i) {
       const float* row = features().data<float>() + static_cast<int64_t>(want.vertices[i]) * kWidth;
-      ASSERT_TRUE(std::equal(row, row + kWidth, rows + i * kWidth)) << "row " << i;
+      ASSERT_EQ(std::memcmp(row, rows + i * kWidth, kWidth * sizeof(float)), 0) << "row " << i;
     }
   }
   void check_epoch(uint64_t epoch, int64_t first = 0, bool more = false) {

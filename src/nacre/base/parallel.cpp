@@ -1,9 +1,6 @@
 #include "nacre/base/parallel.h"
 
 #include <fmt/format.h>
-#include <tbb/global_control.h>
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -13,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "nacre/base/arena.h"
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
@@ -53,20 +51,15 @@ int startable_threads(int wanted) {
   return static_cast<int>(others.size()) + 1;
 }
 
-std::unique_ptr<tbb::task_arena> g_arena;
+std::unique_ptr<Arena> g_arena;
 std::once_flag g_arena_chosen;
 
-// All processors this process may use, unless set_num_threads() was called before.
-tbb::task_arena& arena() {
-  std::call_once(g_arena_chosen, [] { g_arena = std::make_unique<tbb::task_arena>(startable_threads(usable_cpus())); });
-  return *g_arena;
-}
+std::unique_ptr<Arena> make_arena(int threads) { return std::make_unique<Arena>(threads, Arena::Purpose::loops); }
 
-// Without this oneTBB never starts more workers than the machine has cores, and arenas of loops and of background tasks
-// together could keep more threads busy than were asked for.
-std::unique_ptr<tbb::global_control>& worker_limit() {
-  static std::unique_ptr<tbb::global_control> instance;
-  return instance;
+// All processors this process may use, unless set_num_threads() was called before.
+Arena& arena() {
+  std::call_once(g_arena_chosen, [] { g_arena = make_arena(startable_threads(usable_cpus())); });
+  return *g_arena;
 }
 
 }  // namespace
@@ -74,15 +67,15 @@ std::unique_ptr<tbb::global_control>& worker_limit() {
 void set_num_threads(int threads) {
   NACRE_CHECK(threads >= 1, "thread count must be positive");
   threads = startable_threads(threads);
-  worker_limit() =
-      std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, static_cast<size_t>(threads));
+  // Arenas of loops and of background tasks together must not keep more threads busy than were asked for.
+  limit_arena_threads(threads);
   std::call_once(g_arena_chosen, [] {});
-  g_arena = std::make_unique<tbb::task_arena>(threads);
+  g_arena = make_arena(threads);
 }
 
-int num_threads() { return arena().max_concurrency(); }
+int num_threads() { return arena().threads(); }
 
-int thread_index() { return std::max(0, tbb::this_task_arena::current_thread_index()); }
+int thread_index() { return index_in_arena(); }
 
 void parallel_for(int64_t n, int64_t chunk, FunctionRef<void(int64_t, int64_t)> body) {
   if (n <= 0) return;
@@ -92,16 +85,7 @@ void parallel_for(int64_t n, int64_t chunk, FunctionRef<void(int64_t, int64_t)> 
 }
 
 void parallel_tasks(int64_t n, FunctionRef<void(int64_t)> body) {
-  if (n <= 0) return;
-  // A loop of one task, or on one thread, needs no scheduler; it still enters the arena so thread_index() is in range.
-  arena().execute([&] {
-    if (n == 1 || num_threads() == 1) {
-      for (int64_t i = 0; i < n; ++i) body(i);
-      return;
-    }
-    tbb::parallel_for(
-        int64_t{0}, n, [&](int64_t i) { body(i); }, tbb::auto_partitioner{});
-  });
+  if (n > 0) arena().loop(n, body);
 }
 
 }  // namespace nacre

@@ -1,4 +1,4 @@
-// The door to oneTBB. Loops are cut into chunks whose borders depend on the problem only, never on the number of
+// Parallel loops. They are cut into chunks whose borders depend on the problem only, never on the number of
 // threads; code that reduces per chunk and combines chunks in order gives the same bits on any machine.
 #pragma once
 

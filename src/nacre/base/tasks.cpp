@@ -1,12 +1,11 @@
 #include "nacre/base/tasks.h"
 
-#include <tbb/task_arena.h>
-
 #include <algorithm>
 #include <condition_variable>
 #include <list>
 #include <mutex>
 
+#include "nacre/base/arena.h"
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
@@ -45,15 +44,19 @@ struct BackgroundTasks::Queue {
   }
 };
 
-struct BackgroundTasks::Arena {
-  explicit Arena(int threads)
-      : workers(threads), arena(std::max(1, threads), /*reserved_for_masters=*/0, tbb::task_arena::priority::low) {}
-  int workers;
-  tbb::task_arena arena;
+struct BackgroundTasks::Workers {
+  explicit Workers(int threads) : count(threads), arena(std::max(1, threads), Arena::Purpose::tasks) {}
+  int count;
+  Arena arena;
 };
 
+void BackgroundTasks::run_next(void* kept) {
+  const std::unique_ptr<std::shared_ptr<Queue>> queue(static_cast<std::shared_ptr<Queue>*>(kept));
+  (*queue)->run_one();
+}
+
 BackgroundTasks::BackgroundTasks()
-    : queue_(std::make_shared<Queue>()), arena_(std::make_unique<Arena>(num_threads() - 1)) {}
+    : queue_(std::make_shared<Queue>()), workers_(std::make_unique<Workers>(num_threads() - 1)) {}
 
 BackgroundTasks::~BackgroundTasks() {
   std::unique_lock lock(queue_->mutex);
@@ -62,22 +65,24 @@ BackgroundTasks::~BackgroundTasks() {
 
 int BackgroundTasks::workers() const {
   const std::lock_guard lock(queue_->mutex);
-  return queue_->refused ? 0 : arena_->workers;
+  return queue_->refused ? 0 : workers_->count;
 }
 
 bool BackgroundTasks::post(std::function<void()> task) {
-  NACRE_CHECK(arena_->workers > 0, "there is no thread for background tasks");
+  NACRE_CHECK(workers_->count > 0, "there is no thread for background tasks");
   std::list<std::function<void()>> mine;
   mine.push_back(std::move(task));
   const auto at = mine.begin();
   const std::function<void()>* const place = &*at;
+  auto kept = std::make_unique<std::shared_ptr<Queue>>(queue_);
   {
     const std::lock_guard lock(queue_->mutex);
     if (queue_->refused) return false;
     queue_->tasks.splice(queue_->tasks.end(), mine);
   }
   try {
-    arena_->arena.enqueue([queue = queue_] { queue->run_one(); });
+    // run_next() deletes it. If enqueue() throws, the memory is lost, because run_next() may still be called.
+    workers_->arena.enqueue(&run_next, kept.release());
     return true;
   } catch (const std::exception& error) {
     const std::lock_guard lock(queue_->mutex);

@@ -25,9 +25,11 @@ class BackgroundTasks {
 
  private:
   struct Queue;
-  struct Arena;
+  struct Workers;
+  // Runs the first task that waits in the queue to which `kept`, a std::shared_ptr<Queue> on the heap, points.
+  static void run_next(void* kept);
   std::shared_ptr<Queue> queue_;  // threads that are late may still look into it
-  std::unique_ptr<Arena> arena_;
+  std::unique_ptr<Workers> workers_;
 };
 
 }  // namespace nacre
