@@ -1,4 +1,5 @@
-// Ahead: things numbered one after the other, made by background threads before they are asked for.
+// Ahead: makes numbered items on background threads before anybody asks for them, and hands them
+// out in order.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +18,14 @@ namespace nacre {
 template <class T>
 class Ahead {
  public:
-  // `make` is called from several threads at once. `depth`: how many are made ahead; 0, or with no other thread: made
-  // when asked for.
+  // `make` is called from several threads at once. `depth` is the number of items that are made in
+  // advance. With depth 0, or if there is no background thread, next() makes each item itself.
   Ahead(int depth, std::function<T(int64_t)> make) : depth_(depth), make_(std::move(make)) {}
   ~Ahead() { stop(); }
   Ahead(const Ahead&) = delete;
   Ahead& operator=(const Ahead&) = delete;
 
-  // Those from `first` to `end` - 1 come next; what is left of others is dropped.
+  // The items `first` to `end` - 1 come next. Items that were made but not fetched are dropped.
   void begin(int64_t first, int64_t end) {
     stop();
     next_ = posted_ = first;
@@ -32,7 +33,8 @@ class Ahead {
     if (tasks_.workers() > 0) post_up_to(first + depth_);
   }
 
-  // Throws what `make` threw.
+  // Returns the next item, after waiting for it if necessary. Throws what `make` threw for this
+  // item.
   T next() {
     const int64_t index = next_++;
     if (index >= posted_) return make_(index);
@@ -49,7 +51,7 @@ class Ahead {
     return std::move(made.value);
   }
 
-  // Nothing is being made any more, nothing is kept.
+  // Waits until no item is being made, and drops all items.
   void stop() {
     std::unique_lock lock(mutex_);
     dropped_ = true;
@@ -65,8 +67,9 @@ class Ahead {
     bool ready = false;
   };
 
-  // All that could fail for want of memory is done here, by the caller, so that a task always comes to its end. As many
-  // are posted as threads can be found for.
+  // Posts tasks for the items before `end`, as many as threads can be found for. Everything that
+  // may fail for lack of memory is done here, on the caller's thread, so that a task never fails to
+  // finish.
   void post_up_to(int64_t end) {
     for (; posted_ < std::min(end, end_) && posted_ >= next_; ++posted_) {
       const std::lock_guard lock(mutex_);
@@ -102,10 +105,10 @@ class Ahead {
   std::function<T(int64_t)> make_;
   int64_t next_ = 0, posted_ = 0, end_ = 0;
 
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::map<int64_t, Made> made_;
-  int64_t open_ = 0;  // posted and not through
+  int64_t open_ = 0;  // number of posted tasks that have not finished
   bool dropped_ = false;
   BackgroundTasks tasks_;
 };

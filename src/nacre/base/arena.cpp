@@ -1,7 +1,8 @@
-// The thread sanitizer (make races) does not look into this file, as it does not look into oneTBB's library: it could
-// not follow how oneTBB hands its own objects from thread to thread. What it must know is told by OrderPoint. So this
-// file does nothing but call oneTBB, and it uses no atomics or templates of the standard library that other files use,
-// too: the linker might take their unwatched copies from here.
+// The thread sanitizer (make races) does not watch this file or the library of oneTBB, because it
+// cannot follow how oneTBB hands its own objects from thread to thread. OrderPoint tells the
+// sanitizer what it must know. Therefore this file does nothing but call oneTBB. It uses no atomics
+// or templates of the standard library that other files use too, because the linker might take
+// their unwatched copies from here.
 #include "nacre/base/arena.h"
 
 #include <tbb/global_control.h>
@@ -17,8 +18,9 @@
 namespace nacre {
 namespace {
 
-// Tells the sanitizer what oneTBB guarantees: all that threads did before they called reached(place) is over for
-// a thread that calls passed(place) afterwards. The sanitizer forgets a place on the heap when its memory is freed.
+// These functions tell the sanitizer what oneTBB guarantees: everything that threads did before
+// they called reached(place) has happened before what a thread does after it calls passed(place).
+// The sanitizer forgets a place on the heap when its memory is freed.
 #ifdef NACRE_THREAD_SANITIZER
 void reached(void* place) { __tsan_release(place); }
 void passed(void* place) { __tsan_acquire(place); }
@@ -45,8 +47,9 @@ struct OrderPoint {
 };
 #endif
 
-// Tasks of a loop come after what its caller did before the loop, and before what the caller does after the loop. They
-// have no order among themselves. All this holds for a task that throws, too.
+// The tasks of a loop come after what its caller did before the loop, and before what the caller
+// does after the loop. The tasks have no order among themselves. This also holds for a task that
+// throws.
 struct LoopOrder {
   OrderPoint begun, ended;
 
@@ -84,7 +87,8 @@ int Arena::threads() const { return state_->arena.max_concurrency(); }
 
 void Arena::loop(int64_t n, FunctionRef<void(int64_t)> body) {
   LoopOrder order;
-  // A loop of one task, or on one thread, needs no scheduler; it still enters the arena so that the index is in range.
+  // A loop of one task, or on one thread, needs no scheduler. It enters the arena all the same, so
+  // that index_in_arena() is in range.
   state_->arena.execute([&] {
     if (n == 1 || threads() == 1) {
       const TaskOrder task(order);

@@ -1,4 +1,5 @@
-// The door to oneTBB: no other file includes it. Code that wants to run in parallel uses parallel.h and tasks.h.
+// The only header that hides oneTBB: no other file includes oneTBB. Code that wants to run in
+// parallel uses parallel.h and tasks.h.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +9,15 @@
 
 namespace nacre {
 
-// Limits how many threads, the caller's among them, all arenas of this process may use together. Without a limit oneTBB
-// never starts more threads than the machine has cores.
+// Limits how many threads all arenas of this process may use together, including the caller's.
+// Without a limit, oneTBB never starts more threads than the machine has cores.
 void limit_arena_threads(int threads);
 
-// Threads of oneTBB that work on loops or on tasks.
+// A set of oneTBB threads that work on loops or on tasks.
 class Arena {
  public:
-  // In an arena for loops, the caller of a loop is one of the threads. In an arena for tasks, no thread is a caller's,
-  // and its tasks run when no arena for loops wants the thread.
+  // In an arena for loops, the caller of a loop is one of the threads. In an arena for tasks, no
+  // thread belongs to a caller, and tasks run only when no arena for loops wants the thread.
   enum class Purpose : uint8_t { loops, tasks };
   Arena(int threads, Purpose purpose);
   ~Arena();
@@ -24,10 +25,11 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
 
   int threads() const;
-  // Calls body(i) for every i in [0, n), and returns when all calls have returned. Throws what a call threw.
+  // Calls body(i) for every i in [0, n), and returns when all calls have returned. Throws what a
+  // call threw.
   void loop(int64_t n, FunctionRef<void(int64_t)> body);
-  // Calls run(what) on a thread of this arena some time later. `what` is not null and lies on the heap. If this
-  // function throws, then whether run(what) will be called is not known.
+  // Calls run(what) on a thread of this arena some time later. `what` must not be null and must lie
+  // on the heap. If enqueue() throws, it is unknown whether run(what) will be called.
   void enqueue(void (*run)(void* what), void* what);
 
  private:

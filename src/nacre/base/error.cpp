@@ -11,7 +11,8 @@ namespace {
 std::string one_line(const std::string& where, const std::string& what, const std::string& remedy) {
   std::string text = where.empty() ? what : where + ": " + what;
   if (!remedy.empty()) text += " (" + remedy + ")";
-  // A remedy may be written in several lines; a name must not be.
+  // A remedy may be written in several lines, so line breaks become blanks here. printable() would
+  // show them as \n.
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
   return printable(text);

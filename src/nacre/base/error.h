@@ -1,5 +1,6 @@
-// Two kinds of failure, never mixed: the user's (bad input, wrong usage: says what, where and what to do; exit code 2)
-// and ours (a broken invariant; exit code 1).
+// Three kinds of failure that are never mixed: the user's (UserError: bad input or wrong usage;
+// exit code 2), the machine's (RuntimeError: a full disk; exit code 1) and ours (InternalError: a
+// broken invariant; exit code 1). A UserError says what is wrong, where, and what to do.
 #pragma once
 
 #include <stdexcept>
@@ -9,11 +10,13 @@ namespace nacre {
 
 class UserError : public std::runtime_error {
  public:
-  // One line: "WHERE: WHAT (REMEDY)". `where` is a file, an option or an operation; `remedy` may be empty.
+  // The message is one line: "WHERE: WHAT (REMEDY)". `where` names a file, an option or an
+  // operation; `remedy` may be empty.
   UserError(const std::string& where, const std::string& what, const std::string& remedy = "");
 };
 
-// A failure of the machine at run time (disk full, a device gone): exit code 1.
+// A failure of the machine at run time, for example a full disk or a lost device. The exit code is
+// 1.
 class RuntimeError : public std::runtime_error {
  public:
   RuntimeError(const std::string& where, const std::string& what);
@@ -24,7 +27,7 @@ class InternalError : public std::logic_error {
   InternalError(const char* file, int line, const std::string& what);
 };
 
-// Throws InternalError unless `condition` holds. `message` is only evaluated on failure.
+// Throws InternalError unless `condition` holds. `message` is evaluated only if it does not hold.
 #define NACRE_CHECK(condition, message)                                            \
   do {                                                                             \
     if (!(condition)) throw ::nacre::InternalError(__FILE__, __LINE__, (message)); \

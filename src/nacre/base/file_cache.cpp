@@ -1,5 +1,5 @@
-// A file: magic (8 bytes), size of the key, size of the value, key, value, checksum of all before; numbers are 8 bytes
-// in the machine's order.
+// Layout of a file: magic (8 bytes), size of the key, size of the value, key, value, checksum of
+// everything before. Numbers are 8 bytes in the byte order of the machine.
 #include "nacre/base/file_cache.h"
 
 #include <fmt/format.h>
@@ -24,8 +24,8 @@ constexpr std::string_view kMagic = "nacreKV1";
 constexpr size_t kNumber = sizeof(uint64_t);
 constexpr size_t kHeader = 3 * kNumber;
 
-// Word by word. mix_key is a bijection of either argument while the other stays, so no single damaged word goes
-// unnoticed. Not a cryptographic hash.
+// Hashes word by word. For a fixed argument, mix_key is a bijection of the other argument, so one
+// damaged word always changes the hash. This is not a cryptographic hash.
 uint64_t hash_text(std::string_view text, uint64_t seed) {
   uint64_t h = mix_key(seed, text.size());
   for (size_t at = 0; at < text.size(); at += kNumber) {
@@ -60,7 +60,7 @@ std::optional<std::string> read_cached(const std::string& folder, std::string_vi
     const std::string path = file_of(folder, key);
     if (!fs::is_regular_file(path)) return std::nullopt;
     const std::string text = read_file(path);
-    const size_t frame = kHeader + key.size() + kNumber;  // all but the value
+    const size_t frame = kHeader + key.size() + kNumber;  // number of bytes besides the value
     if (text.size() < frame || !text.starts_with(kMagic)) return std::nullopt;
     if (number_at(text, kNumber) != key.size() || number_at(text, 2 * kNumber) != text.size() - frame) {
       return std::nullopt;
@@ -76,7 +76,8 @@ std::optional<std::string> read_cached(const std::string& folder, std::string_vi
 }
 
 void write_cached(const std::string& folder, std::string_view key, std::string_view value) {
-  // Files being written are told apart by process only.
+  // Temporary files have the process id in their names but no thread id, so one thread writes at a
+  // time.
   static std::mutex one_writer;
   try {
     if (folder.empty()) throw UserError("cache folder", "is not known");

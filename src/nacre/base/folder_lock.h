@@ -1,16 +1,17 @@
-// Only one process at a time may write into a folder.
+// A lock that lets only one process at a time write into a folder.
 #pragma once
 
 #include <string>
 
 namespace nacre {
 
-// Holds the folder while it lives. The system gives it free when the process ends in whatever way. Nothing is written.
+// Holds the lock on a folder as long as the object lives. The system releases the lock when the
+// process ends in any way. Nothing is written into the folder.
 class FolderLock {
  public:
   FolderLock() = default;
-  // `folder` must exist. Throws UserError with `remedy` when another process holds it. File systems that know no locks
-  // are not locked.
+  // Locks `folder`, which must exist. Throws UserError with `remedy` if another process holds the
+  // lock. On file systems without locks, the constructor succeeds without locking.
   FolderLock(const std::string& folder, const std::string& remedy);
   ~FolderLock();
   FolderLock(FolderLock&& other) noexcept;

@@ -1,4 +1,5 @@
-// A non-owning reference to a callable: lets hot loops take lambdas without std::function's allocation.
+// A non-owning reference to a callable. With it, hot loops take lambdas without the allocation of
+// std::function.
 #pragma once
 
 #include <memory>

@@ -8,7 +8,7 @@ bool json_too_deep(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (in_text) {
-      if (c == '\\') ++i;  // whatever follows does not end the text
+      if (c == '\\') ++i;  // the character after a backslash does not end the string
       if (c == '"') in_text = false;
       continue;
     }
@@ -20,7 +20,8 @@ bool json_too_deep(std::string_view text) {
 }
 
 std::string json_error_text(std::string_view what) {
-  // "[json.exception.parse_error.101] parse error at line 3, column 7: …"
+  // The library's messages look like "[json.exception.parse_error.101] parse error at line 3,
+  // column 7: …".
   const size_t start = what.find("] ");
   return std::string(what.starts_with('[') && start != std::string_view::npos ? what.substr(start + 2) : what);
 }

@@ -1,6 +1,7 @@
-// The door through which JSON from outside comes in. Files may be nested without end, and most of what one does with a
-// JSON value is recursive: text that goes deeper than kMaxJsonDepth is refused before it is parsed. The JSON library is
-// seen only by the files that name its type.
+// All JSON from outside is read through these functions. Files may be nested without limit, and
+// most code that handles a JSON value is recursive, so text nested deeper than kMaxJsonDepth is
+// refused before it is parsed. The functions are templates so that only files that name the type of
+// the JSON library include it.
 #pragma once
 
 #include <string>
@@ -12,12 +13,14 @@ namespace nacre {
 
 constexpr int kMaxJsonDepth = 64;
 
-// Whether objects and lists in `text` lie more than kMaxJsonDepth deep. The text need not be valid.
+// Returns whether objects and lists in `text` are nested more than kMaxJsonDepth deep. `text` need
+// not be valid.
 bool json_too_deep(std::string_view text);
-// The library's message without its own name and number in front.
+// Returns the message of the JSON library without the library's name and error number at its
+// beginning.
 std::string json_error_text(std::string_view what);
 
-// Throws UserError naming `where` when `text` is not valid JSON or too deep.
+// Throws UserError naming `where` if `text` is not valid JSON or is nested too deeply.
 template <class Json>
 Json parse_json(std::string_view text, const std::string& where) {
   if (json_too_deep(text)) throw UserError(where, "is JSON nested too deeply");
@@ -28,7 +31,8 @@ Json parse_json(std::string_view text, const std::string& where) {
   }
 }
 
-// A discarded value, which is neither an object nor a list nor anything else, when `text` is invalid or too deep.
+// Returns the parsed value. If `text` is invalid or nested too deeply, returns a discarded value,
+// which is of no JSON type at all.
 template <class Json>
 Json parse_json_or_discard(std::string_view text) {
   return Json::parse(json_too_deep(text) ? std::string_view() : text, nullptr, false);

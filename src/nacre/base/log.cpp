@@ -20,11 +20,11 @@ namespace {
 
 std::atomic<LogLevel> g_level{LogLevel::info};
 
-// The terminal has one last line, whoever writes to it.
+// State of the last line of the terminal, shared by everything that writes to it.
 struct LastLine {
   std::mutex mutex;
-  bool open = false;  // it shows progress and is not finished
-  int columns = 0;    // of the terminal, when the line was written
+  bool open = false;  // the line shows progress and has no line break yet
+  int columns = 0;    // width of the terminal when the line was written
 };
 
 LastLine& last_line() {
@@ -32,7 +32,8 @@ LastLine& last_line() {
   return line;
 }
 
-// Names in a line must not control the terminal; the styles that this program itself gives to words may.
+// Returns `line` with control characters escaped, so that names in it cannot control the terminal.
+// On a terminal, the styles that this program itself gives to words stay.
 std::string shown(const std::string& line) {
   std::string text = printable(line, /*lines=*/true);
   if (!is_terminal(Stream::err)) return text;
@@ -44,7 +45,7 @@ std::string shown(const std::string& line) {
   return text;
 }
 
-// Lines that come while progress is shown take its place; the next progress appears below them.
+// Writes a line in place of a progress line that is shown. The next progress appears below it.
 void put(const std::string& line) {
   LastLine& last = last_line();
   const std::lock_guard lock(last.mutex);
@@ -53,12 +54,14 @@ void put(const std::string& line) {
   last.open = false;
 }
 
-// Written without the terminal's line breaks, so that a terminal which was made narrower just now does not wrap it.
+// Turns off automatic line breaks while writing, so that a terminal that has just become narrower
+// does not wrap the line.
 void put_progress(const ProgressLine& line) {
   LastLine& last = last_line();
   const std::lock_guard lock(last.mutex);
   const int columns = terminal_columns(Stream::err);
-  // The line before may cover several rows of a terminal that is narrower now: it is left alone.
+  // On a terminal that has become narrower, the previous line may cover several rows, so leave it
+  // and begin a new one.
   const char* begin = last.open && columns < last.columns ? "\n" : "\r\033[K";
   std::fprintf(stderr, "%s\033[?7l%s\033[?7h", begin, fit_progress(line, columns - 1).c_str());
   std::fflush(stderr);
@@ -73,7 +76,7 @@ void finish_progress() {
   last.open = false;
 }
 
-// In whole seconds: nobody trusts a guess more than that.
+// Returns the time in whole seconds, because the guess is no better than that.
 std::string time_left(double seconds) {
   constexpr double kMinute = 60;
   const double whole = std::max(1.0, std::ceil(seconds));
@@ -135,7 +138,7 @@ bool Progress::due() const {
 
 void Progress::update(double done, const std::string& note) {
   if (g_level.load() == LogLevel::quiet || (!due() && done < total_)) return;
-  if (!terminal_ && !printed_ && done >= total_) return;  // short work in a pipe: no line at all
+  if (!terminal_ && !printed_ && done >= total_) return;  // Short work shows no line in a pipe.
   const double now = now_seconds();
   last_print_ = now;
   printed_ = true;

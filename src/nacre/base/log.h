@@ -1,4 +1,4 @@
-// What the program tells people while it works. Everything goes to stderr; stdout belongs to results.
+// Messages to people while the program works. They all go to stderr; stdout is for results.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,11 @@ void set_log_level(LogLevel level);
 
 void log_info(const std::string& line);
 void log_verbose(const std::string& line);
-void log_warning(const std::string& line);  // always shown, and kept (warnings.h)
+// always shown, and kept for warnings_so_far() (warnings.h)
+void log_warning(const std::string& line);
 
-// A progress bar on a terminal, a plain line every few seconds in a pipe, nothing when quiet.
+// Shows a progress bar on a terminal, a plain line every few seconds in a pipe, and nothing if the
+// log level is quiet.
 class Progress {
  public:
   explicit Progress(std::string title, double total);
@@ -22,7 +24,7 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void update(double done, const std::string& note = "");
-  // Whether update() would say something now: for notes that cost time to make.
+  // Returns whether update() would print now. Callers whose note takes time to make ask this first.
   bool due() const;
 
  private:
@@ -34,12 +36,12 @@ class Progress {
   bool printed_ = false;
 };
 
-// "1.2 GiB", "310.0 ms", "1,166,243": numbers as people read them.
+// These functions write numbers as people read them: "1.20 GiB", "310.0 ms", "1,166,243".
 std::string human_bytes(double bytes);
 std::string human_seconds(double seconds);
 std::string human_count(int64_t count);
 
-// Seconds on a monotonic clock.
+// Returns the seconds on a monotonic clock.
 double now_seconds();
 
 }  // namespace nacre

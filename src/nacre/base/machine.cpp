@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
-// The number behind `key` in a file of "key number" lines, or the file's first number with an empty key; -1 if there is
-// none.
+// Returns the number behind `key` in a file of "key number" lines or, if `key` is empty, the first
+// number of the file. Returns -1 if there is none.
 int64_t read_number(const std::string& path, const std::string& key) {
   std::ifstream file(path);
   int64_t value = -1;
@@ -38,9 +38,10 @@ bool has_controller(const std::string& list, const std::string& name) {
   return false;
 }
 
-// Calls `look` with the folder of this process's control group and with those of all groups around it. `controller`:
-// empty for version 2, otherwise of version 1. A container may see its own group as the root, under another name than
-// the one that /proc gives: folders that do not exist have nothing to read.
+// Calls `look` with the folder of this process's control group and with the folders of all groups
+// around it. `controller` is empty for control groups of version 2 and names a controller of
+// version 1 otherwise. A container may see its own group as the root, under another name than /proc
+// gives, so some of the folders may not exist; reading a limit there finds nothing.
 void for_each_group(const SystemFiles& files, const std::string& controller,
                     const std::function<void(const std::string& folder)>& look) {
   std::ifstream groups(files.proc + "/self/cgroup");
@@ -65,7 +66,8 @@ struct GroupFiles {
   const char* controller;
   const char* limit;
   const char* used;
-  const char* inactive;  // file cache, in memory.stat
+  const char* inactive;  // the name of the inactive file cache in memory.stat
+  // the name of the active file cache in memory.stat
   const char* active;
 };
 
@@ -75,7 +77,8 @@ int64_t left_in_groups(const SystemFiles& files) {
                               GroupFiles{"memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
                                          "total_inactive_file", "total_active_file"}}) {
     for_each_group(files, f.controller, [&](const std::string& folder) {
-      const int64_t limit = read_number(folder + "/" + f.limit, "");  // "max" is no number
+      // "max" (no limit) is not a number
+      const int64_t limit = read_number(folder + "/" + f.limit, "");
       const int64_t used = read_number(folder + "/" + f.used, "");
       if (limit < 0 || used < 0) return;
       const int64_t cache = std::max<int64_t>(0, read_number(folder + "/memory.stat", f.inactive)) +
@@ -112,7 +115,7 @@ int usable_cpus(const SystemFiles& files) {
   cpu_set_t set;
   CPU_ZERO(&set);
   int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
-  // More processors than the set has room for.
+  // sched_getaffinity() fails if the machine has more processors than the set has room for.
   if (cpus < 1) cpus = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const auto limit = [&](int64_t quota, int64_t period) {
     if (quota <= 0 || period <= 0) return;
@@ -121,7 +124,7 @@ int usable_cpus(const SystemFiles& files) {
   for_each_group(files, "", [&](const std::string& folder) {
     std::ifstream file(folder + "/cpu.max");
     int64_t quota = 0, period = 0;
-    if (file >> quota >> period) limit(quota, period);  // "max" is no number
+    if (file >> quota >> period) limit(quota, period);  // "max" (no limit) is not a number
   });
   for_each_group(files, "cpu", [&](const std::string& folder) {
     limit(read_number(folder + "/cpu.cfs_quota_us", ""), read_number(folder + "/cpu.cfs_period_us", ""));

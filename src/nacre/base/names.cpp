@@ -10,7 +10,7 @@
 namespace nacre {
 namespace {
 
-// Without capitals, hyphens, underscores and blanks.
+// Returns `name` in lower case, without hyphens, underscores and blanks.
 std::string plain(std::string_view name) {
   std::string text;
   for (const char c : name) {
@@ -38,16 +38,17 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string nearest_name(const std::string& given, const std::vector<std::string>& known) {
-  constexpr size_t kLongest = 64;  // nobody mistypes a name into something longer
+  constexpr size_t kLongest = 64;  // a longer text is no mistyped name
   const std::string said = plain(given);
   if (said.empty() || said.size() > kLongest) return "";
   std::string best;
-  // Of names that are equally near, the one of most nearly the same length.
+  // Among names at equal distance, the one whose length differs least wins.
   std::pair<size_t, size_t> best_distance = {std::max<size_t>(1, said.size() / 2) + 1, 0};
   for (const std::string& name : known) {
     const std::string other = plain(name);
     size_t distance = edit_distance(said, other);
-    // A word that begins or is begun by the name is like it, however much is missing.
+    // If one of the two texts begins with the other, they count as alike, no matter how much is
+    // missing.
     if (said.size() >= 3 && (other.starts_with(said) || said.starts_with(other)))
       distance = std::min<size_t>(distance, 1);
     const size_t longer = std::max(said.size(), other.size()) - std::min(said.size(), other.size());

@@ -1,5 +1,5 @@
-// Names that people type: values of options, commands, keys of files. A name is understood whatever its capitals,
-// hyphens and underscores; a name that is not known gets a suggestion.
+// Names that people type: values of options, commands, keys of files. Capitals, hyphens and
+// underscores do not matter. For an unknown name, the error message suggests a similar one.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,8 @@ struct Synonym {
   std::string meant;
 };
 
-// The number of letters to change, add, leave out or swap with their neighbour.
+// Returns how many letters must be changed, added, left out or swapped with their neighbour to turn
+// `a` into `b`.
 size_t edit_distance(std::string_view a, std::string_view b);
 
 // Returns the name among `known` that is most like `given`, or an empty text if none is like it.
@@ -30,14 +31,16 @@ std::string suggest(const std::string& given, const std::vector<std::string>& kn
 std::optional<std::string> find_name(const std::string& given, const std::vector<std::string>& known,
                                      const std::vector<Synonym>& synonyms = {});
 
-// Returns the same name, or throws UserError: "OPTION: unknown WHAT 'given' (did you mean …)".
+// Returns the name that find_name() finds. Throws UserError "OPTION: unknown WHAT 'given' (did you
+// mean …)" if there is none.
 std::string choose_name(const std::string& option, const std::string& what, const std::string& given,
                         const std::vector<std::string>& known, const std::vector<Synonym>& synonyms = {});
 
 // Returns "a, b or c".
 std::string listed(const std::vector<std::string>& names);
 
-// Returns "1 epoch", "2 epochs", "1,000 epochs". `many` is only needed where it is more than `one` and an s.
+// Returns "1 epoch", "2 epochs", "1,000 epochs". `many` is needed only if the plural is not `one`
+// with an s.
 std::string counted(int64_t count, const std::string& one, const std::string& many = "");
 
 }  // namespace nacre

@@ -18,8 +18,9 @@
 namespace nacre {
 namespace {
 
-// How many threads, the caller's among them, the system lets this process have: at most `wanted`. oneTBB cannot go on
-// when it is refused one, so threads are started here first, all at once.
+// Returns how many threads the system lets this process have, including the caller's, but at most
+// `wanted`. oneTBB cannot continue if the system refuses it a thread, so as many threads are
+// started here first, all at once.
 int startable_threads(int wanted) {
   std::vector<std::thread> others;
   std::mutex mutex;
@@ -56,7 +57,8 @@ std::once_flag g_arena_chosen;
 
 std::unique_ptr<Arena> make_arena(int threads) { return std::make_unique<Arena>(threads, Arena::Purpose::loops); }
 
-// All processors this process may use, unless set_num_threads() was called before.
+// Returns the arena of the parallel loops. Unless set_num_threads() was called before, the arena
+// has a thread for every processor that this process may use.
 Arena& arena() {
   std::call_once(g_arena_chosen, [] { g_arena = make_arena(startable_threads(usable_cpus())); });
   return *g_arena;
@@ -67,7 +69,8 @@ Arena& arena() {
 void set_num_threads(int threads) {
   NACRE_CHECK(threads >= 1, "thread count must be positive");
   threads = startable_threads(threads);
-  // Arenas of loops and of background tasks together must not keep more threads busy than were asked for.
+  // The arenas of loops and of background tasks together must not keep more threads busy than the
+  // caller asked for.
   limit_arena_threads(threads);
   std::call_once(g_arena_chosen, [] {});
   g_arena = make_arena(threads);

@@ -21,7 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The temporary files there are now, for remove_pending_files(). Those that find no place are not listed.
+// Names of the temporary files that exist now, for remove_pending_files(). A file that finds no
+// free place is not listed.
 std::array<std::atomic<const char*>, 64> g_temporaries;
 
 void list_temporary(const char* name) {
@@ -53,7 +54,7 @@ int open_temporary(const std::string& path, const std::string& temporary) {
 }  // namespace
 
 std::string end_of_links(const std::string& path) {
-  constexpr int most_links = 40;  // as many as the system follows
+  constexpr int most_links = 40;  // the limit of the Linux kernel
   std::string at = path;
   for (int i = 0; i < most_links; ++i) {
     std::error_code error;
@@ -70,7 +71,8 @@ bool writes_straight(const std::string& path) {
   const fs::file_status status = fs::status(path, error);
   if (error || !fs::exists(status) || fs::is_directory(status)) return false;
   if (!fs::is_regular_file(status)) return true;
-  // The links in /proc name files that are open already, and the name they give may be gone.
+  // The links in /proc lead to files that are already open, and the names that these links give may
+  // no longer exist.
   const fs::path folder =
       fs::canonical(fs::path(path).parent_path().empty() ? "." : fs::path(path).parent_path(), error);
   std::string end = path;
@@ -92,7 +94,7 @@ PendingFile::PendingFile(std::string path) : path_(std::move(path)) {
   temporary_ = temporary_of(target_);
   fd_ = open_temporary(path_, temporary_);
   list_temporary(temporary_.c_str());
-  // A file that only some may read stays so.
+  // The new file gets the permissions of the old one.
   struct stat old {};
   if (stat(target_.c_str(), &old) == 0 && S_ISREG(old.st_mode)) fchmod(fd_, old.st_mode & 0777);
 }
@@ -162,7 +164,7 @@ void remove_pending_files() noexcept {
 void sync_folder(const std::string& folder) {
   const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
-  fsync(fd);  // some file systems cannot; the data itself is safe by now
+  fsync(fd);  // some file systems cannot sync a folder; the data is safe by now
   close(fd);
 }
 

@@ -1,6 +1,7 @@
-// A file that appears under its name only when it is complete. Until commit() everything goes to a temporary file
-// beside it, which is removed if anything fails before. Of a symbolic link, the file it points to is replaced and the
-// link stays. What is neither a file nor a folder (a device, a pipe) is never replaced: bytes go straight into it.
+// A file that appears under its name only when it is complete. Until commit(), everything goes to a
+// temporary file beside it, which is removed if anything fails before. If the path is a symbolic
+// link, the file it points to is replaced and the link stays. A device or a pipe is never replaced:
+// bytes go straight into it.
 #pragma once
 
 #include <cstdint>
@@ -11,44 +12,50 @@ namespace nacre {
 
 class PendingFile {
  public:
-  explicit PendingFile(std::string path);  // throws UserError when the folder cannot be written to
+  explicit PendingFile(std::string path);  // Throws UserError if the folder cannot be written to.
   ~PendingFile();
   PendingFile(const PendingFile&) = delete;
   PendingFile& operator=(const PendingFile&) = delete;
 
-  // Throws UserError when a PendingFile could not be made of `path`; leaves everything as it was, opens no pipe.
+  // Throws UserError if a PendingFile of `path` could not be made. Leaves everything as it was and
+  // opens no pipe.
   static void check(const std::string& path);
 
   void append(const void* data, int64_t bytes);
   void append(std::string_view text) { append(text.data(), static_cast<int64_t>(text.size())); }
-  // Pipes take bytes only in order.
+  // Writes at a position of the file. A device or a pipe accepts only the position after the last
+  // byte.
   void write_at(int64_t offset, const void* data, int64_t bytes);
-  // Syncs, renames, syncs the folder. Throws RuntimeError when the disk refuses.
+  // Syncs the file, renames it, and syncs the folder. Throws RuntimeError if the disk refuses.
   void commit();
 
  private:
   [[noreturn]] void fail(const char* what) const;
 
-  std::string path_;       // as the user named it
-  std::string target_;     // what is replaced; empty where bytes go straight into `path_`
-  std::string temporary_;  // likewise
+  std::string path_;       // the path as the user gave it
+  std::string target_;     // the file that is replaced; empty if bytes go straight into `path_`
+  std::string temporary_;  // the temporary file; empty if bytes go straight into `path_`
   int fd_ = -1;
   int64_t end_ = 0;
   bool done_ = false;
 };
 
-// The file that writing to `path` replaces: what symbolic links lead to, which need not exist. Throws UserError.
+// Returns the file that writing to `path` replaces: the end of a chain of symbolic links, which
+// need not exist. Throws UserError if the links cannot be followed.
 std::string end_of_links(const std::string& path);
-// Whether output to `path` is written straight into what stands there: a device, a pipe, an open file's name in /proc.
+// Returns whether output to `path` goes straight into what exists there: a device, a pipe, or the
+// name of an open file in /proc.
 bool writes_straight(const std::string& path);
 
-// Removes the temporary files of all PendingFiles that are open; a signal handler may call it before the process ends.
+// Removes the temporary files of all PendingFiles that are open. A signal handler may call this
+// before the process ends.
 void remove_pending_files() noexcept;
 
-// Makes a rename inside `folder` durable, where the file system can.
+// Makes a rename inside `folder` durable if the file system can do so.
 void sync_folder(const std::string& folder);
 
-void write_file(const std::string& path, std::string_view bytes);  // a PendingFile in one call
-std::string read_file(const std::string& path);                    // throws UserError
+// writes a PendingFile in one call
+void write_file(const std::string& path, std::string_view bytes);
+std::string read_file(const std::string& path);  // throws UserError if the file cannot be read
 
 }  // namespace nacre

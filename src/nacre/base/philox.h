@@ -1,5 +1,5 @@
-// Philox4x32-10 (Salmon et al., SC '11): counter-based random numbers. A number depends only on (key, counter), so the
-// same stream comes out on any number of threads and on any device.
+// Philox4x32-10 (Salmon et al., SC '11): counter-based random numbers. A number depends only on the
+// key and the counter, so the same stream comes out on any number of threads and on any device.
 #pragma once
 
 #include <array>
@@ -25,7 +25,8 @@ inline PhiloxBlock philox(uint64_t key, uint64_t counter_hi, uint64_t counter_lo
   return c;
 }
 
-// Mixes words into one key (splitmix64 finaliser): for streams named by several numbers.
+// Mixes two words into one key with the finaliser of splitmix64. Streams that are named by several
+// numbers get their keys in this way.
 inline uint64_t mix_key(uint64_t a, uint64_t b) {
   uint64_t z = a + 0x9E3779B97F4A7C15ull * (b + 1);
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -33,9 +34,9 @@ inline uint64_t mix_key(uint64_t a, uint64_t b) {
   return z ^ (z >> 31);
 }
 
-// Uniform in [0, 1) with 24 bits.
+// Returns a number in [0, 1) with 24 random bits.
 inline float uniform01(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1.0p-24f; }
-// Uniform in [0, 1) with 53 bits.
+// Returns a number in [0, 1) with 53 random bits.
 inline double uniform01(uint32_t hi, uint32_t lo) {
   return static_cast<double>(((uint64_t{hi} << 32) | lo) >> 11) * 0x1.0p-53;
 }

@@ -5,7 +5,8 @@
 namespace nacre {
 namespace {
 
-// Bytes of the UTF-8 character that `text` begins with; 0 where its first byte begins none.
+// Returns the number of bytes of the UTF-8 character at the beginning of `text`, or 0 if there is
+// no valid one.
 size_t character_bytes(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);

@@ -1,4 +1,5 @@
-// Text from outside (names in data files, paths, values of options) as it may be shown on a terminal.
+// Makes text from outside (names in data files, paths, values of options) safe to show on a
+// terminal.
 #pragma once
 
 #include <string>
@@ -6,8 +7,9 @@
 
 namespace nacre {
 
-// Control characters and bytes that are not UTF-8 become \n, \t, \r, or \xNN in hex, so that no name can move the
-// cursor, change colours or pretend to be another line. With `lines`, new lines and tabs stay as they are.
+// Returns `text` with control characters and bytes that are not UTF-8 written as \n, \t, \r, or
+// \xNN in hex, so that no name can move the cursor, change colours or pretend to be another line.
+// With `lines`, line breaks and tabs stay as they are.
 std::string printable(std::string_view text, bool lines = false);
 
 }  // namespace nacre

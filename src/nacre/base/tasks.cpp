@@ -12,17 +12,18 @@
 
 namespace nacre {
 
-// The arena is only told that there is something to do; what, lies here. So a task whose thread could not be started
-// can be taken back.
+// The tasks that wait. The arena is told only that there is something to do; the tasks themselves
+// lie here. So a task can be taken back if its thread could not be started.
 struct BackgroundTasks::Queue {
   std::mutex mutex;
   std::condition_variable idle;
   std::list<std::function<void()>> tasks;
   int running = 0;
-  bool refused = false;  // the system starts no thread
+  bool refused = false;  // the system could not start a thread
 
-  // Runs the first task that waits, on a worker's thread. Tasks hand their errors to whoever waits for their results,
-  // so an exception that arrives here is a mistake of ours: people are told, and the other tasks go on.
+  // Runs the first waiting task on a worker's thread. Tasks hand their errors to whoever waits for
+  // their results, so an exception that arrives here is a bug in Nacre: it becomes a warning, and
+  // the other tasks go on.
   void run_one() noexcept {
     std::unique_lock lock(mutex);
     if (tasks.empty()) return;
@@ -81,7 +82,8 @@ bool BackgroundTasks::post(std::function<void()> task) {
     queue_->tasks.splice(queue_->tasks.end(), mine);
   }
   try {
-    // run_next() deletes it. If enqueue() throws, the memory is lost, because run_next() may still be called.
+    // run_next() deletes `kept`. If enqueue() throws, this memory is leaked, because run_next() may
+    // still be called.
     workers_->arena.enqueue(&run_next, kept.release());
     return true;
   } catch (const std::exception& error) {

@@ -1,5 +1,6 @@
-// Work beside the parallel loops: tasks that run on the same num_threads() threads, in an arena of their own. A thread
-// that waits for the end of a loop never picks one of them up, and they never wait for a loop's threads.
+// Work that runs beside the parallel loops: tasks on the same num_threads() threads, in an arena of
+// their own. A thread that waits for the end of a loop never picks up such a task, and tasks never
+// wait for the threads of a loop.
 #pragma once
 
 #include <functional>
@@ -9,26 +10,28 @@ namespace nacre {
 
 class BackgroundTasks {
  public:
-  // For num_threads() as it is now.
+  // The number of workers is num_threads() - 1 at this moment.
   BackgroundTasks();
-  // Waits until everything posted has run.
+  // Waits until all posted tasks have run.
   ~BackgroundTasks();
   BackgroundTasks(const BackgroundTasks&) = delete;
   BackgroundTasks& operator=(const BackgroundTasks&) = delete;
 
-  // Threads there are besides the caller's; with none, nothing may be posted. None from the moment that the system
-  // refused to start one.
+  // Returns the number of threads besides the caller's. It is 0 from the moment that the system
+  // refused to start a thread. If it is 0, nothing may be posted.
   int workers() const;
-  // Runs `task`, which must not throw, on another thread some time later. Loops come first: a thread goes back to them
-  // between two tasks. False when no thread could be started: then the task will not run.
+  // Runs `task`, which must not throw, on another thread some time later. Loops come first: between
+  // two tasks, a thread goes back to the loops. Returns false if no thread could be started; the
+  // task does not run then.
   bool post(std::function<void()> task);
 
  private:
   struct Queue;
   struct Workers;
-  // Runs the first task that waits in the queue to which `kept`, a std::shared_ptr<Queue> on the heap, points.
+  // Runs the first task that waits in the queue to which `kept`, a std::shared_ptr<Queue> on the
+  // heap, points.
   static void run_next(void* kept);
-  std::shared_ptr<Queue> queue_;  // threads that are late may still look into it
+  std::shared_ptr<Queue> queue_;  // shared, because a late thread may still read the queue
   std::unique_ptr<Workers> workers_;
 };
 

@@ -22,7 +22,7 @@ std::string styled(const char* code, const std::string& text, Stream stream) {
 
 bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-// Columns of a text in UTF-8, each character counted as one.
+// Returns the number of columns that a UTF-8 text takes if every character is one column wide.
 int width_of(const std::string& text) {
   return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return !continues(c); }));
 }
@@ -65,8 +65,10 @@ std::string yellow(const std::string& text, Stream stream) { return styled("33",
 std::string fit_progress(const ProgressLine& line, int columns) {
   const std::string percent = fmt::format("{:3.0f}%", line.share * 100);
   const std::string most = joined({percent, line.note, line.left});
-  const int room = columns - width_of(line.title) - width_of(most) - 5;  // blanks and the bar's brackets
-  // Few lengths, so that the bar does not dance while the figures beside it become longer and shorter.
+  // 5: the blanks and the brackets of the bar
+  const int room = columns - width_of(line.title) - width_of(most) - 5;
+  // The bar has one of a few lengths only, so that it does not change whenever the figures beside
+  // it become longer or shorter.
   for (const int bar : {24, 16, 8}) {
     if (bar > room) continue;
     const int full = static_cast<int>(line.share * bar);

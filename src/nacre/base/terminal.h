@@ -1,4 +1,4 @@
-// What the program knows of the terminal it writes to: how wide it is, and whether it shows colours.
+// Properties of the terminal that the program writes to: its width, and whether it shows colours.
 #pragma once
 
 #include <string>
@@ -7,17 +7,20 @@ namespace nacre {
 
 enum class Stream { out, err };
 
-// Whether the stream is a terminal that understands control sequences (TERM is not "dumb").
+// Returns whether the stream is a terminal that understands control sequences (TERM is not "dumb").
 bool is_terminal(Stream stream);
-// Returns the terminal's width in columns at this moment (it may be resized); 80 if it cannot be asked.
+// Returns the width of the terminal in columns at this moment (a terminal may be resized), or 80 if
+// it cannot be asked.
 int terminal_columns(Stream stream);
 
-// The text in bold or in a colour, where the stream is a terminal and NO_COLOR is not set; otherwise as it is.
+// These functions return the text in bold or in a colour if the stream is a terminal and NO_COLOR
+// is not set; otherwise they return it unchanged.
 std::string bold(const std::string& text, Stream stream);
 std::string red(const std::string& text, Stream stream);
 std::string yellow(const std::string& text, Stream stream);
 
-// One line of progress of at most `columns` columns: the bar is left out first, then the time left, then the title.
+// One line of progress. fit_progress() writes it in at most `columns` columns: it leaves out the
+// bar first, then the time left, then the title.
 struct ProgressLine {
   std::string title, note, left;
   double share = 0;

@@ -24,8 +24,9 @@ struct Event {
 std::atomic<bool> g_enabled{false};
 std::atomic<int> g_next_thread{0};
 std::mutex g_mutex;
-std::vector<Event> g_events;    // guarded by g_mutex
-std::set<std::string> g_names;  // guarded by g_mutex; node-based, so c_str() stays valid
+std::vector<Event> g_events;  // guarded by g_mutex
+// guarded by g_mutex; c_str() stays valid because a set never moves its elements
+std::set<std::string> g_names;
 int64_t g_origin_ns = 0;
 
 int64_t now_ns() {
@@ -33,7 +34,7 @@ int64_t now_ns() {
       .count();
 }
 
-// As it may stand between the quotes of a JSON string.
+// Returns `text` as it may stand between the quotes of a JSON string.
 std::string escaped(const char* text) {
   std::string out;
   for (; *text != '\0'; ++text) {

@@ -1,5 +1,5 @@
-// Timeline spans, written as Chrome trace events, which Perfetto and chrome://tracing open. Off unless started; a span
-// costs one branch then.
+// Spans of a timeline, written as Chrome trace events, which Perfetto and chrome://tracing open.
+// Tracing is off until trace_start(); a span costs one branch then.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,12 @@ namespace nacre {
 
 void trace_start();
 bool trace_enabled();
-// Writes everything recorded so far as JSON (to a temporary file, then renamed).
+// Writes everything recorded so far as JSON. The file appears only when it is complete.
 void trace_write(const std::string& path);
 
-// Records [construction, destruction) under `name` in `category` on the calling thread's track.
-// Both must outlive the trace (string literals, or names interned with trace_name).
+// Records the time from construction to destruction under `name` in `category` on the calling
+// thread's track. Both texts must outlive the trace: use string literals, or names kept by
+// trace_name().
 class TraceSpan {
  public:
   TraceSpan(const char* category, const char* name);
@@ -27,7 +28,7 @@ class TraceSpan {
   int64_t begin_ns_;
 };
 
-// Keeps a copy of `name` alive for the rest of the program.
+// Keeps a copy of `name` for the rest of the program and returns it.
 const char* trace_name(const std::string& name);
 
 }  // namespace nacre

@@ -9,7 +9,7 @@ namespace nacre {
 void* NullDevice::allocate(int64_t bytes) {
   used_ += bytes;
   next_ += (bytes + 511) / 512 * 512;
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): there is no memory behind it
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): there is no memory behind the address
   return reinterpret_cast<void*>(next_ - (bytes + 511) / 512 * 512);
 }
 

@@ -1,5 +1,6 @@
-// A device that is not there: plans can be bound to it, so that their kernels can be written out, compiled and counted
-// on any machine. Memory is addresses without bytes behind them; nothing runs.
+// A device without hardware. Plans can be bound to it, so that their kernels can be written out,
+// compiled and counted on any machine. Its memory consists of addresses without bytes behind them,
+// and nothing runs.
 #pragma once
 
 #include <memory>
@@ -8,8 +9,8 @@
 
 namespace nacre {
 
-// As large a device as `info` says; launches and copies do nothing. Those who want to know what a device is asked for
-// say so in a class of their own that comes from this one.
+// Pretends to be a device with the figures of `info`; launches and copies do nothing. To observe
+// what a device is asked to do, derive a class from this one.
 class NullDevice : public Device {
  public:
   explicit NullDevice(const DeviceInfo& info) : info_(info) {}
@@ -21,12 +22,12 @@ class NullDevice : public Device {
   int64_t peak_bytes() const override { return used_; }
   void reset_peak() override {}
   void trim() override {}
-  // The host writes to it.
+  // Page-locked memory is real, because the host writes to it.
   void* allocate_pinned(int64_t bytes) override;
   void release_pinned(void* memory) override;
   void upload(void*, const void*, int64_t) override {}
   void upload_beside(void*, const void*, int64_t) override {}
-  // Zeros: numbers that a host step may read.
+  // Writes zeros, because steps on the host may read these numbers.
   void download(void* to, const void*, int64_t bytes) override;
   void copy(void*, const void*, int64_t) override {}
   void fill(void*, int, int64_t) override {}
@@ -58,11 +59,11 @@ class NullDevice : public Device {
  private:
   DeviceInfo info_;
   int64_t used_ = 0;
-  int64_t next_ = int64_t{1} << 40;  // far from any memory of the host
+  int64_t next_ = int64_t{1} << 40;  // far from any address of host memory
 };
 
 std::unique_ptr<Device> make_null_device(const DeviceInfo& info);
-// The figures of a large data-centre GPU, for plans of no device in particular.
+// Returns the figures of a large data-centre GPU, for plans that are made for no particular device.
 DeviceInfo typical_gpu();
 
 }  // namespace nacre

@@ -22,8 +22,9 @@ struct Opened {
   std::string why;
 };
 
-// NACRE_PLUGIN_PATH is the library or its folder, and then the only place. Otherwise beside the program (a build
-// folder, a bundle) and where an installation puts libraries.
+// Returns the paths where the plug-in may lie. If NACRE_PLUGIN_PATH is set, it is the library or
+// its folder and the only place. Otherwise the plug-in lies beside the program (in a build folder
+// or a bundle) or where an installation puts libraries.
 std::vector<fs::path> places() {
   if (const char* own = std::getenv("NACRE_PLUGIN_PATH"); own != nullptr && *own != '\0') {
     std::error_code ignored;
@@ -42,7 +43,8 @@ Opened open_plugin() {
   for (const fs::path& path : places()) {
     std::error_code ignored;
     if (!fs::exists(path, ignored)) continue;
-    // Never closed: exceptions and objects of the library may live until the process ends.
+    // The library is never closed, because its exceptions and objects may live until the process
+    // ends.
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       const char* error = dlerror();
@@ -57,7 +59,7 @@ Opened open_plugin() {
   return {nullptr, "this build has no CUDA plug-in (cmake --preset cuda builds it)"};
 }
 
-// The folder of compiled kernels; empty when there is no place to keep them.
+// Returns the folder of compiled kernels, or an empty text if there is no cache folder.
 std::string kernel_cache() {
   const std::string folder = cache_folder();
   return folder.empty() ? "" : folder + "/kernels";
@@ -77,7 +79,7 @@ std::string compile_and_keep(DevicePlugin& plugin, const std::string& source, co
   return image;
 }
 
-// A cache of which one kernel cannot be used often holds many: people are told once.
+// Warns once per process only, because a cache with one unusable kernel often holds many.
 void warn_of_kernel(const std::string& name, const std::string& why) {
   static std::atomic<bool> told{false};
   if (!told.exchange(true))

@@ -5,13 +5,14 @@
 namespace nacre {
 namespace {
 
-// Keys with their positions, once before and once after a pass of sorting.
+// Bytes per key of a sort: the keys with their positions, once before and once after a pass.
 constexpr int64_t kSorting = 16;
 
 }  // namespace
 
 int64_t build_graph_bytes(const GraphCounts& g) {
-  // Beside the list: the order by source and the destinations in it, while these are sorted.
+  // Beside the list, build_graph() holds the order by source and, while it sorts, the destinations
+  // in that order.
   const int64_t list = 8 + (g.weighted ? 4 : 0) + (g.typed ? 2 : 0);
   return g.edges * (list + 4 + kSorting) + g.nodes * 16;
 }

@@ -1,4 +1,4 @@
-// What it takes to make one graph from another, in bytes, before it is done.
+// How many bytes it takes to make one graph from another, computed in advance.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,14 @@ struct GraphCounts {
   int64_t bytes() const { return (nodes + 1) * 8 + edges * (4 + (weighted ? 4 : 0) + (typed ? 2 : 0)); }
 };
 
-// The most that build_graph() holds at any moment, the list it is given included.
+// Returns the most bytes that build_graph() holds at any moment, including the list it is given.
 int64_t build_graph_bytes(const GraphCounts& graph);
-// What Graph::out() holds in the end, and the most while it is made, beside the graph itself.
+// Both count bytes beside the graph itself: out_bytes() what Graph::out() holds in the end,
+// making_out_bytes() the most while it is made.
 int64_t out_bytes(const GraphCounts& graph);
 int64_t making_out_bytes(const GraphCounts& graph);
-// The most that make_undirected() takes beside the graph it is given, its result included.
+// Returns the most bytes that make_undirected() takes beside the graph it is given, including its
+// result.
 int64_t make_undirected_bytes(const GraphCounts& graph);
 
 }  // namespace nacre

@@ -144,7 +144,8 @@ int64_t Graph::out_bytes() const { return (num_src() + 1) * 8 + num_edges() * 12
 
 uint64_t Graph::fingerprint() const {
   std::call_once(lazy_->hash_once, [&] {
-    // Chunk hashes combined in order: independent of the thread count.
+    // The hashes of the chunks are combined in order, so the result does not depend on the number
+    // of threads.
     const auto hash_bytes = [](const void* data, int64_t bytes) {
       constexpr int64_t chunk = 1 << 20;
       std::vector<uint64_t> parts((bytes + chunk - 1) / chunk);

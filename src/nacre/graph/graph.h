@@ -1,10 +1,10 @@
-// Graph: the edges of one message-flow block, grouped by destination (in-CSR). Messages flow src → dst. A full graph is
-// a block whose sources and destinations are the same vertices; in a sampled block the destinations are the first
-// num_dst of the sources.
+// Graph: the edges of one message-flow block, grouped by destination (in-CSR). Messages flow src →
+// dst. A full graph is a block whose sources and destinations are the same vertices. In a sampled
+// block, the destinations are the first num_dst of the sources.
 //
-// Edges are numbered by their position in the in-CSR; edge weights and types are stored in that order. Within one
-// destination, edges are ordered by source (then by input order), so equal graphs have equal bytes.
-// Vertex ids are 32 bits wide (up to 4.29 G vertices), offsets 64.
+// Edges are numbered by their position in the in-CSR; edge weights and types are stored in that
+// order. Within one destination, edges are ordered by source (then by input order), so equal graphs
+// have equal bytes. Vertex ids are 32 bits wide (up to 4.29 G vertices), offsets 64.
 #pragma once
 
 #include <cstdint>
@@ -17,28 +17,30 @@
 namespace nacre {
 
 using NodeId = uint32_t;
-using EdgeId = uint32_t;  // in permutations only; graphs of 2^32 edges or more have no out-CSC
+// Used in permutations only; graphs of 2^32 edges or more have no out-CSC.
+using EdgeId = uint32_t;
 
-// The same edges grouped by source. edge_id[i] is the in-CSR position of the i-th edge in this order.
+// The same edges grouped by source. edge_id[i] is the in-CSR position of the i-th edge in this
+// order.
 struct OutCsc {
   Array<int64_t> row_ptr;  // num_src + 1
   Array<NodeId> dst;       // num_edges
   Array<EdgeId> edge_id;   // num_edges
 };
 
-// The distinct (vertex, edge type) pairs at one end of the edges: what typed work is shared by. Ordered by (type,
-// vertex); an untyped graph has one type.
+// The distinct (vertex, edge type) pairs at one end of the edges. Typed work is done once per pair.
+// Pairs are ordered by (type, vertex); an untyped graph has one type.
 struct PairIndex {
   int64_t num_pairs = 0;
-  Array<int64_t> type_ptr;    // num_edge_types + 1: pairs of each type
-  Array<NodeId> vertex;       // of each pair
-  Array<uint16_t> type;       // of each pair
-  Array<EdgeId> of_edge;      // pair of every edge, in-CSR order
-  Array<int64_t> edge_ptr;    // num_pairs + 1
+  Array<int64_t> type_ptr;    // num_edge_types + 1: where the pairs of each type begin
+  Array<NodeId> vertex;       // vertex of each pair
+  Array<uint16_t> type;       // type of each pair
+  Array<EdgeId> of_edge;      // pair of each edge, in in-CSR order
+  Array<int64_t> edge_ptr;    // num_pairs + 1: where the edges of each pair begin
   Array<EdgeId> edge;         // in-CSR positions of each pair's edges, ascending
   Array<NodeId> other;        // the other end of those edges
-  Array<int64_t> vertex_ptr;  // vertices + 1
-  Array<EdgeId> pair;         // pairs of each vertex, by type
+  Array<int64_t> vertex_ptr;  // number of vertices + 1: where the pairs of each vertex begin
+  Array<EdgeId> pair;         // pairs of each vertex, ordered by type
   int64_t bytes() const;
 };
 enum class End : uint8_t { src, dst };
@@ -56,9 +58,10 @@ struct GraphArrays {
 class Graph {
  public:
   Graph();
-  // Takes the arrays as they are; validates sizes and ranges (UserError naming `where`).
+  // Takes the arrays as they are. Throws UserError naming `where` if sizes or ranges are wrong.
   Graph(GraphArrays arrays, const std::string& where);
-  // The same without looking at the edges, for arrays this program has just made from a valid graph.
+  // Makes a graph without looking at the edges, from arrays that this program has just made from a
+  // valid graph.
   static Graph trusted(GraphArrays arrays);
 
   int64_t num_src() const { return a_.num_src; }
@@ -75,23 +78,26 @@ class Graph {
   int64_t in_degree(int64_t dst) const { return a_.row_ptr[dst + 1] - a_.row_ptr[dst]; }
   const GraphArrays& arrays() const { return a_; }
 
-  // Built on first use, in parallel; safe to call from several threads.
+  // Returns the edges grouped by source. They are built on first use, in parallel; several threads
+  // may call this at once.
   const OutCsc& out() const;
   bool has_out() const;
-  // Destination of every edge, in-CSR order (built on first use).
+  // Returns the destination of every edge in in-CSR order (built on first use).
   const Array<NodeId>& edge_dst() const;
 
-  // Pairs of the edges' sources or destinations with their types (built on first use).
+  // Returns the pairs of the edges' sources or destinations with the edges' types (built on first
+  // use).
   const PairIndex& pairs(End end) const;
   bool has_pairs(End end) const;
-  // Their number, counted without building them.
+  // Returns the number of these pairs, which is counted without building them.
   int64_t count_pairs(End end) const;
 
-  // Bytes held now / after out() has been built.
+  // Bytes of the graph's arrays, and bytes that out() adds.
   int64_t bytes() const;
   int64_t out_bytes() const;
 
-  // Hash of structure, weights and types: the same graph has the same fingerprint whatever file it came from.
+  // Returns a hash of structure, weights and types. Equal graphs have equal fingerprints, whatever
+  // files they came from.
   uint64_t fingerprint() const;
 
  private:
@@ -100,7 +106,7 @@ class Graph {
   std::shared_ptr<Lazy> lazy_;  // shared between copies
 };
 
-// A list of edges as files hold them.
+// A list of edges, as files hold it.
 struct EdgeList {
   int64_t num_nodes = 0;
   std::vector<NodeId> src;
@@ -110,15 +116,17 @@ struct EdgeList {
   int num_types = 1;
 };
 
-// Groups by destination, sorts by source within it; duplicates and self loops are kept.
+// Groups the edges by destination and sorts them by source within each destination. Duplicates and
+// self loops are kept.
 Graph build_graph(EdgeList edges, const std::string& where);
 
-// A copy with one self loop (weight 1) on every vertex that has none. Typed graphs give loops a type of their own.
+// Returns a copy with one self loop (weight 1) on every vertex that has none. In a typed graph,
+// these loops get a type of their own.
 Graph add_self_loops(const Graph& graph);
-// A copy in which every edge also exists in reverse (same weight and type); duplicates are merged (the first one's
-// weight and type are kept), self loops stay single.
+// Returns a copy in which every edge also exists in reverse, with the same weight and type.
+// Duplicates become one edge with the weight and type of the first; self loops stay single.
 Graph make_undirected(const Graph& graph);
-// A copy whose edges carry a type in [0, relations), by a hash of (src, dst).
+// Returns a copy whose edges carry a type in [0, relations), which is a hash of (src, dst).
 Graph assign_relations(const Graph& graph, int relations);
 
 }  // namespace nacre

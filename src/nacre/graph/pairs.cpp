@@ -1,5 +1,6 @@
-// Edges sorted by (type, vertex) with two stable radix passes (the graph itself is one of them: in-CSR order is by
-// destination, out-CSC order by source); a pair starts wherever either changes.
+// Edges are sorted by (type, vertex) with two stable passes. The graph itself is the first pass:
+// in-CSR order is sorted by destination, out-CSC order by source. A new pair starts wherever the
+// type or the vertex changes.
 #include "nacre/graph/pairs.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int64_t kChunk = 1 << 16;
 
-// Positions of the edges by (type, vertex at `end`).
+// Returns the positions of the edges, sorted by (type, vertex at `end`).
 Buffer<EdgeId> sorted_edges(const Graph& graph, End end) {
   const int64_t edges = graph.num_edges();
   const EdgeId* by_vertex = end == End::src ? graph.out().edge_id.data() : nullptr;
@@ -51,7 +52,8 @@ PairIndex make_pairs(const Graph& graph, End end) {
     return i == 0 || own[edge[i]] != own[edge[i - 1]] || type_of(edge[i]) != type_of(edge[i - 1]);
   };
 
-  // Number of the first pair of every chunk of edges, so that chunks are filled independently.
+  // first[c] becomes the number of the first pair of chunk c, so that chunks can be filled
+  // independently.
   const int64_t chunks = (edges + kChunk - 1) / kChunk;
   std::vector<int64_t> first(static_cast<size_t>(chunks) + 1, 0);
   parallel_for(edges, kChunk, [&](int64_t b, int64_t e) {
@@ -99,7 +101,7 @@ PairIndex make_pairs(const Graph& graph, End end) {
   return p;
 }
 
-// Vertex by vertex; a type counts when the vertex has not met it before.
+// Goes vertex by vertex; a type counts if no earlier edge of the vertex has it.
 int64_t count_pairs(const Graph& graph, End end) {
   const bool src = end == End::src;
   const int64_t vertices = src ? graph.num_src() : graph.num_dst();

@@ -1,4 +1,4 @@
-// Building a PairIndex. Graph::pairs() is the door; this is its workshop.
+// Builds a PairIndex. Callers use Graph::pairs(), which keeps the result.
 #pragma once
 
 #include "nacre/graph/graph.h"

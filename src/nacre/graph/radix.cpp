@@ -1,5 +1,6 @@
-// Least-significant-digit radix sort of (key) carrying positions, 11 bits a pass. Each pass: a histogram per fixed
-// chunk, one exclusive scan over (digit, chunk), then a scatter in which every chunk owns its own output slots.
+// Least-significant-digit radix sort of keys that carry their positions, 11 bits per pass. Each
+// pass makes a histogram of every chunk, runs one exclusive scan over (digit, chunk), and scatters;
+// every chunk owns its places in the output.
 #include "nacre/graph/radix.h"
 
 #include <algorithm>
@@ -56,7 +57,7 @@ GroupedBy group_stable(const NodeId* keys, int64_t count, int64_t groups) {
   }
   b = {};
   GroupedBy result{Buffer<int64_t>(groups + 1), Buffer<EdgeId>(count)};
-  // Row offsets from the sorted keys: row r starts where the key first reaches r.
+  // The offsets come from the sorted keys: group r starts where the key first reaches r.
   std::fill(result.offsets.begin(), result.offsets.end(), count);
   result.offsets[0] = 0;
   parallel_for(count, kChunk, [&](int64_t from, int64_t to) {

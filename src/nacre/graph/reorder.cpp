@@ -11,7 +11,7 @@
 namespace nacre {
 namespace {
 
-// Edges at each vertex, in both directions.
+// Returns the number of edges at each vertex, in both directions.
 std::vector<int64_t> degrees(const Graph& graph) {
   std::vector<int64_t> degree(static_cast<size_t>(graph.num_nodes()));
   for (int64_t v = 0; v < graph.num_nodes(); ++v) degree[v] = graph.in_degree(v);
@@ -27,7 +27,7 @@ std::vector<NodeId> by_degree(const std::vector<int64_t>& degree, bool descendin
   return order;
 }
 
-// Breadth-first search over edges in both directions.
+// Cuthill-McKee by breadth-first search over edges in both directions.
 class CuthillMcKee {
  public:
   explicit CuthillMcKee(const Graph& graph)
@@ -51,7 +51,8 @@ class CuthillMcKee {
 
   bool placed(NodeId v) const { return seen_[v] == kPlaced; }
 
-  // Appends what is reached from `start`, nearest first; returns where the last level begins and counts levels.
+  // Appends the vertices reached from `start`, nearest first. Returns where the last level begins
+  // and how many levels there are.
   struct Levels {
     size_t last_begin = 0;
     int64_t count = 0;
@@ -86,8 +87,8 @@ class CuthillMcKee {
               [&](NodeId a, NodeId b) { return std::pair(degree_[a], a) < std::pair(degree_[b], b); });
   }
 
-  // A vertex far from the others of its component: of those farthest from `v` one of least degree, as long as that
-  // makes the search deeper.
+  // Returns a vertex far from the others of its component. Starting at `v`, moves to a vertex of
+  // least degree among the farthest, as long as that makes the search deeper.
   NodeId peripheral(NodeId v) {
     constexpr int most_tries = 5;
     int64_t depth = 0;
@@ -107,7 +108,7 @@ class CuthillMcKee {
   const Graph& graph_;
   const OutCsc& out_;
   std::vector<int64_t> degree_;
-  std::vector<uint32_t> seen_;  // the search that reached a vertex last, or kPlaced
+  std::vector<uint32_t> seen_;  // number of the search that reached a vertex last, or kPlaced
   uint32_t stamp_ = 0;
   std::vector<NodeId> reached_;
 };
@@ -164,7 +165,8 @@ Graph permuted(const Graph& graph, const Array<NodeId>& order, const Array<NodeI
   Buffer<float> weight(graph.weighted() ? graph.num_edges() : 0);
   Buffer<uint16_t> type(graph.typed() ? graph.num_edges() : 0);
   parallel_for(nodes, 1 << 12, [&](int64_t b, int64_t e) {
-    std::vector<std::pair<NodeId, int64_t>> row;  // source and old position: edges of one source keep their order
+    // source and old position; edges of one source keep their order
+    std::vector<std::pair<NodeId, int64_t>> row;
     for (int64_t i = b; i < e; ++i) {
       const int64_t from = graph.row_ptr()[order[i]];
       const int64_t to = graph.row_ptr()[order[i] + int64_t{1}];
@@ -195,7 +197,8 @@ int64_t reorder_bytes(const Graph& graph, Reorder how) {
   const int64_t applying = graph.bytes() + nodes * 8;
   int64_t finding = nodes * 16;
   if (how != Reorder::degree) finding += graph.out_bytes() + nodes * 16;
-  // Both ends of every edge, on their way up the tree of communities.
+  // Rabbit order also holds both ends of every edge while the edges move up the tree of
+  // communities.
   if (how == Reorder::rabbit) finding += graph.num_edges() * 16 + nodes * 32;
   return graph.bytes() + std::max(applying, finding);
 }

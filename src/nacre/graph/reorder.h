@@ -1,4 +1,5 @@
-// Orders of the vertices under which neighbours lie close together in memory. All are functions of the graph alone.
+// Orders of the vertices that put neighbours close together in memory. All of them are functions of
+// the graph alone.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +11,22 @@ namespace nacre {
 
 enum class Reorder : uint8_t {
   none,
-  degree,  // most edges first: what is read most shares cache lines
-  rcm,     // reverse Cuthill-McKee: breadth first, so that neighbours' numbers differ little
-  rabbit,  // communities, and communities within them (Arai et al., IPDPS 2016), get consecutive numbers
+  degree,  // most edges first, so that the rows that are read most share cache lines
+  rcm,     // reverse Cuthill-McKee: breadth first, so that the numbers of neighbours differ little
+  // communities, and communities within them, get consecutive numbers (Arai et al., IPDPS 2016)
+  rabbit,
 };
 std::string_view reorder_name(Reorder how);
 Reorder parse_reorder(std::string_view name);  // throws UserError naming --reorder
 
-// order[i] is the vertex that becomes i. Edges count in both directions.
+// Returns an order: order[i] is the vertex that becomes vertex i. Edges count in both directions.
 Array<NodeId> vertex_order(const Graph& graph, Reorder how);
-// new_id[v] is what vertex v becomes.
+// Returns the inverse: new_id[v] is the new number of vertex v.
 Array<NodeId> inverse_order(const Array<NodeId>& order);
 Graph permuted(const Graph& graph, const Array<NodeId>& order, const Array<NodeId>& new_id);
-// Memory that finding and applying an order takes, the graph itself included.
+// Returns the bytes that finding and applying an order takes, including the graph itself.
 int64_t reorder_bytes(const Graph& graph, Reorder how);
 
-// The orders one by one.
 Array<NodeId> degree_order(const Graph& graph);
 Array<NodeId> rcm_order(const Graph& graph);
 Array<NodeId> rabbit_order(const Graph& graph);

@@ -1,7 +1,7 @@
-// Rabbit order (Arai, Shiokawa, Yamamuro, Onizuka, Iwamura: IPDPS 2016), one thread: vertices, those of few edges
-// first, join the neighbouring community by which modularity grows most. Who joined whom is a forest; a walk through
-// it, depth first, numbers the vertices, so that a community within a community within a community is one stretch of
-// numbers.
+// Rabbit order (Arai, Shiokawa, Yamamuro, Onizuka, Iwamura: IPDPS 2016) on one thread. Vertices
+// take turns, those with the fewest edges first; each joins the neighbouring community that
+// increases modularity most. The joins form a forest, and a depth-first walk through it numbers the
+// vertices, so that every community at every level gets consecutive numbers.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -57,7 +57,8 @@ class Rabbit {
     weight_[top] += edges;
   }
 
-  // Edges from the community of `v` to others, each other one once.
+  // Returns the number of edges from the community of `v` to each neighbouring community, each
+  // listed once.
   std::vector<Link> links_of(NodeId v) {
     touched_.clear();
     for (int64_t i = graph_.row_ptr()[v]; i < graph_.row_ptr()[v + 1]; ++i) count(graph_.col_idx()[i], 1, v);
@@ -72,7 +73,8 @@ class Rabbit {
     return links;
   }
 
-  // Joins v's community to the neighbour that gains most; stays alone when none gains. Of equals, the lowest number.
+  // Joins the community of v to the neighbour with the largest gain, or leaves it alone if no gain
+  // is positive. Among equal gains, the lowest number wins.
   void join(NodeId v) {
     links_[v] = links_of(v);
     const auto ends = 2.0 * static_cast<double>(graph_.num_edges());
@@ -107,7 +109,7 @@ class Rabbit {
         const NodeId v = stack.back();
         stack.pop_back();
         order.push_back(v);
-        // The sibling waits below the children.
+        // The sibling goes below the children on the stack, so it is visited after them.
         if (next_sibling_[v] != kNobody) stack.push_back(next_sibling_[v]);
         if (first_child_[v] != kNobody) stack.push_back(first_child_[v]);
       }
@@ -117,12 +119,13 @@ class Rabbit {
 
   const Graph& graph_;
   const OutCsc& out_;
-  std::vector<double> strength_;  // ends of edges at a community
+  std::vector<double> strength_;  // number of edge ends at each community
   std::vector<NodeId> leader_;
   std::vector<NodeId> first_child_;
   std::vector<NodeId> last_child_;
   std::vector<NodeId> next_sibling_;
-  std::vector<std::vector<Link>> links_;  // of communities that joined another, until that one's turn
+  // links of communities that joined another one, until that one's turn
+  std::vector<std::vector<Link>> links_;
   std::vector<uint32_t> weight_;
   std::vector<NodeId> touched_;
 };

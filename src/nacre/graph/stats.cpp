@@ -1,9 +1,11 @@
-// Linear passes over the in-CSR. Everything counted is an integer, so the order in which threads add does not show.
+// Linear passes over the in-CSR. All counts are integers, so the order in which threads add them
+// does not matter.
 //
-// Components: a union-find forest in which every root points to itself and every link goes to a smaller id; a root is
-// hooked under a smaller root by compare-and-swap, so threads need no locks and the partition is the same whatever the
-// order. Symmetry: a graph is symmetric when its set of edges equals the set of reversed edges. Both sets are hashed
-// edge by edge and the 64-bit hashes summed; equal sums mean equal sets but for one chance in 2^64.
+// Components are found with a union-find forest in which every root points to itself and every link
+// goes to a smaller id. A root is hooked under a smaller root by compare-and-swap, so threads need
+// no locks and the partition is the same whatever their order. A graph is symmetric if its set of
+// edges equals the set of reversed edges. Every edge of both sets is hashed, and the 64-bit hashes
+// are summed; equal sums mean equal sets, but for one chance in 2^64.
 #include "nacre/graph/stats.h"
 
 #include <algorithm>
@@ -21,7 +23,8 @@ namespace {
 
 constexpr int64_t kRows = 1 << 13;
 
-// Degrees below the limit are counted; the few above are listed: at most num_edges / limit vertices can have them.
+// Degrees below kLimit are counted, and the others are listed. At most num_edges / kLimit vertices
+// have a larger degree.
 class DegreeCounts {
  public:
   void add(int64_t degree) {
@@ -69,7 +72,7 @@ class DegreeCounts {
  private:
   static constexpr int64_t kLimit = 1 << 16;
 
-  // Nearest-rank percentile, as an index from 0.
+  // Returns the nearest-rank percentile as an index from 0.
   static int64_t rank(int64_t vertices, double share) {
     return std::max<int64_t>(0, static_cast<int64_t>(std::ceil(share * static_cast<double>(vertices))) - 1);
   }
@@ -112,7 +115,8 @@ class Forest {
   NodeId root(NodeId v) {
     for (NodeId up = load(v); up != v; up = load(v)) {
       const NodeId above = load(up);
-      // Halves the path. A lost race leaves an older ancestor in place, which is still one.
+      // Halves the path. A thread that loses the race leaves an older ancestor in place, which is
+      // still an ancestor.
       if (above != up) std::atomic_ref(parent_[v]).compare_exchange_weak(up, above, std::memory_order_relaxed);
       v = above;
     }
@@ -147,7 +151,8 @@ void count_components(const Graph& graph, GraphStats& stats) {
   });
   std::vector<int64_t> size(static_cast<size_t>(graph.num_src()), 0);
   parallel_for(graph.num_src(), 1 << 16, [&](int64_t b, int64_t e) {
-    // Neighbours in memory mostly share a root: count runs before touching the shared counter.
+    // Consecutive vertices mostly share a root, so runs are counted before the shared counter is
+    // changed.
     NodeId current = 0;
     int64_t run = 0;
     const auto flush = [&] {

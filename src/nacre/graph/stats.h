@@ -1,4 +1,4 @@
-// What a graph looks like: the figures `nacre data info` prints and planners read.
+// Figures that describe a graph: `nacre data info` prints them and planners read them.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ struct DegreeStats {
   int64_t median = 0;
   int64_t p90 = 0;
   int64_t p99 = 0;
-  double gini = 0;    // 0: all equal; towards 1: few vertices have all the edges
+  // Gini coefficient of the degrees: 0 if all are equal, near 1 if few vertices have all the edges.
+  double gini = 0;
   int64_t zeros = 0;  // vertices of degree 0
 };
 
@@ -23,17 +24,17 @@ struct GraphStats {
   DegreeStats in;
   DegreeStats out;
   int64_t self_loops = 0;
-  int64_t duplicate_edges = 0;  // beyond the first of each (src, dst)
-  bool symmetric = false;       // every edge has its reverse
-  int64_t components = 0;       // weakly connected
+  int64_t duplicate_edges = 0;  // edges beyond the first of each (src, dst)
+  bool symmetric = false;       // whether every edge has its reverse
+  int64_t components = 0;       // number of weakly connected components
   int64_t largest_component = 0;
   int64_t isolated = 0;  // vertices without any edge
 };
 
 GraphStats compute_stats(const Graph& graph);
 
-// Share of edges between vertices of the same label; edges with an unlabelled end (label < 0) are left out. NaN if
-// none.
+// Returns the share of edges between vertices of the same label, or NaN if there are no such edges
+// to count. Edges with an unlabelled end (label < 0) are left out.
 double edge_homophily(const Graph& graph, std::span<const int32_t> labels);
 
 }  // namespace nacre

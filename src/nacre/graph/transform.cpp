@@ -1,4 +1,4 @@
-// Edge lists to graphs, and graphs to other graphs.
+// Makes graphs from edge lists, and graphs from other graphs.
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -78,7 +78,7 @@ class EdgeBuffers {
     if (weight_.size() > 0) weight_[at] = edge.weight;
     if (type_.size() > 0) type_[at] = edge.type;
   }
-  // Weight and type of an edge of `from`, under another source.
+  // Copies weight and type of an edge of `from` to position `to`, under another source.
   void copy(const Graph& from, int64_t edge, NodeId src, int64_t to) {
     set(to,
         {src, from.weighted() ? from.edge_weight()[edge] : 1.0F, from.typed() ? from.edge_type()[edge] : uint16_t{0}});
@@ -100,8 +100,8 @@ class EdgeBuffers {
   Buffer<uint16_t> type_;
 };
 
-// Calls take(other, edge) for every vertex that an edge leads from or to, in ascending order and each one once, with
-// the first edge between the two: those that lead to `v` come first.
+// Calls take(other, edge) for every vertex that an edge connects with `v`, in ascending order and
+// each vertex once. `edge` is the first edge between the two; edges that lead to `v` come first.
 template <class Take>
 void for_each_neighbour(const Graph& graph, int64_t v, const Take& take) {
   const OutCsc& out = graph.out();
@@ -118,7 +118,8 @@ void for_each_neighbour(const Graph& graph, int64_t v, const Take& take) {
   }
 }
 
-// Of graphs whose rows are in no order, which only files made by other programs have.
+// The functions *_by_sorting handle graphs whose rows are not sorted, which only files made by
+// other programs have.
 Graph add_loops_by_sorting(const Graph& graph) {
   EdgeList list = to_edge_list(graph);
   const auto loop_type = static_cast<uint16_t>(list.num_types);
@@ -172,8 +173,9 @@ Graph build_graph(EdgeList edges, const std::string& where) {
       }
     }
   }
-  // Stable by source, then stable by destination: (dst, src, input order). What is read no more is given back at once,
-  // so that build_graph_bytes() (costs.h) is all that this takes.
+  // A stable sort by source and a stable sort by destination give the order (dst, src, input
+  // order). Arrays that are no longer needed are freed at once, so that build_graph_bytes()
+  // (costs.h) is all that this takes.
   Buffer<EdgeId> by_src = group_stable(edges.src.data(), count, edges.num_nodes).order;
   Array<NodeId> dst_by_src = permuted(edges.dst.data(), by_src);
   give_back(edges.dst);
@@ -226,7 +228,7 @@ Graph add_self_loops(const Graph& graph) {
 Graph make_undirected(const Graph& graph) {
   if (!has_sorted_rows(graph)) return make_undirected_by_sorting(graph);
   const int64_t vertices = graph.num_dst();
-  graph.out();  // made by all threads, before they walk it
+  graph.out();  // all threads build it now, before the loops walk it
   Buffer<int64_t> row_ptr(vertices + 1);
   parallel_for(vertices, kRows, [&](int64_t b, int64_t e) {
     for (int64_t v = b; v < e; ++v) {

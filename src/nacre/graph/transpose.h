@@ -1,5 +1,6 @@
-// Edges grouped by source, for graphs that one thread transposes faster than many: blocks of a batch, which many
-// threads make ready side by side. Few bytes are touched, and the memory is the caller's.
+// Groups edges by source for small graphs, which one thread transposes faster than many: the blocks
+// of a batch, which many threads make ready side by side. It touches few bytes, and the memory is
+// the caller's.
 #pragma once
 
 #include "nacre/graph/graph.h"
@@ -8,14 +9,15 @@ namespace nacre {
 
 inline bool is_few_edges(const Graph& graph) { return graph.num_edges() + graph.num_src() < 1 << 22; }
 
-// Offset is an integer that holds the number of edges. `dst` and `edge_id` as in OutCsc; one of them may be null.
+// Where the result goes. Offset is an integer type that holds the number of edges. `dst` and
+// `edge_id` are as in OutCsc; one of them may be null.
 template <class Offset>
 struct EdgesBySource {
-  Offset* offsets = nullptr;  // num_src + 2; the last is not part of the result
+  Offset* offsets = nullptr;  // num_src + 2 values; the last is not part of the result
   NodeId* dst = nullptr;
   EdgeId* edge_id = nullptr;
 };
-// Returns the most edges of a source.
+// Groups the edges and returns the largest number of edges that one source has.
 int64_t group_by_source(const Graph& graph, const EdgesBySource<int64_t>& out);
 int64_t group_by_source(const Graph& graph, const EdgesBySource<uint32_t>& out);
 

@@ -17,7 +17,7 @@ std::shared_ptr<void> allocate_bytes(int64_t bytes) {
   const size_t size = (static_cast<size_t>(bytes) + alignment - 1) / alignment * alignment;
   void* p = std::aligned_alloc(alignment, size == 0 ? alignment : size);
   if (p == nullptr) throw RuntimeError("memory", "cannot allocate " + human_bytes(static_cast<double>(bytes)));
-  // Random row gathers miss the TLB on 4 KiB pages; large blocks ask for huge ones.
+  // Gathering random rows misses the TLB on pages of 4 KiB, so large blocks ask for huge pages.
   if (large) madvise(p, size, MADV_HUGEPAGE);
   return {p, [](void* q) { std::free(q); }};
 }

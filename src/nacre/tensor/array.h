@@ -1,5 +1,6 @@
-// Array<T>: a read-only, contiguous run of values with shared ownership. The memory may be a vector, an arena or a
-// mapped file; whoever holds an Array keeps it alive, and copying one costs a reference count.
+// Array<T>: a read-only, contiguous run of values with shared ownership. The memory may be a
+// vector, an arena or a mapped file. Whoever holds an Array keeps the memory alive, and copying an
+// Array costs a reference count.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +38,9 @@ class Array {
   int64_t size_ = 0;
 };
 
-// A freshly allocated block of trivially copyable values, 64-byte aligned, NOT initialised: fill it in parallel, then
-// freeze() it into an Array. (std::vector would zero it on one thread first.)
+// A newly allocated block of trivially copyable values that is aligned to 64 bytes and NOT
+// initialised. Fill it in parallel, then freeze() it into an Array. (std::vector would fill the
+// block with zeros on one thread first.)
 template <class T>
 class Buffer {
  public:
@@ -61,7 +63,7 @@ class Buffer {
   int64_t size_ = 0;
 };
 
-// Aligned memory from the operating system; throws RuntimeError naming the size when there is none.
+// Returns aligned memory. Throws RuntimeError naming the size if there is not enough.
 std::shared_ptr<void> allocate_bytes(int64_t bytes);
 
 template <class T>

@@ -1,5 +1,5 @@
-// Tensor: a dense row-major block of values in host memory, owned or borrowed (a mapped file, a piece of an arena).
-// Copying a Tensor shares the memory.
+// Tensor: a dense row-major block of values in host memory, owned or borrowed (a mapped file, a
+// piece of an arena). Copying a Tensor shares the memory.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +22,19 @@ std::string shape_text(const Shape& shape);  // "[3, 4]"
 class Tensor {
  public:
   Tensor() = default;
-  // Not initialised.
+  // The values are not initialised.
   Tensor(DType dtype, Shape shape);
-  // Borrows memory kept alive by `owner`.
+  // Borrows memory that `owner` keeps alive.
   Tensor(DType dtype, Shape shape, std::shared_ptr<void> owner, void* data);
   static Tensor zeros(DType dtype, Shape shape);
 
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
   int64_t rows() const { return shape_.empty() ? 1 : shape_[0]; }
-  int64_t size() const { return size_; }  // elements
+  int64_t size() const { return size_; }  // number of elements
   int64_t bytes() const { return size_ * dtype_size(dtype_); }
-  int64_t row_size() const { return rows() == 0 ? 0 : size_ / rows(); }  // elements per row
+  // number of elements in a row
+  int64_t row_size() const { return rows() == 0 ? 0 : size_ / rows(); }
   bool empty() const { return size_ == 0; }
   bool defined() const { return data_ != nullptr; }
 
