@@ -72,8 +72,8 @@ TEST(Passes, AnyOptionalPassMayBeLeftOutOfModels) {
       Dfg dfg = build_model(options);
       differentiate(dfg);
       SCOPED_TRACE(model.name + " on " + inputs[i].name);
-      expect_same_without_passes(dfg, inputs[i].blocks,
-                                 rounded_to_float(model_bindings(dfg, inputs[i].blocks, 84)), turn++);
+      expect_same_without_passes(dfg, inputs[i].blocks, rounded_to_float(model_bindings(dfg, inputs[i].blocks, 84)),
+                                 turn++);
       if (HasFailure()) return;
     }
   }
