@@ -1,5 +1,5 @@
-// The memory of a command that runs a model: refused before the data are read where it cannot fit, refused again when
-// plans are made and the bill is whole, shown to people in both cases.
+// The memory of a command that runs a model: refused before the data are read where it cannot fit,
+// refused again when plans are made and the bill is whole, shown to people in both cases.
 #pragma once
 
 #include <string>
@@ -10,7 +10,8 @@ namespace nacre::cli {
 
 class MemoryAccount {
  public:
-  // Counts the program as part of config.memory_limit. Throws UserError when what is certain already does not fit.
+  // Counts the program as part of config.memory_limit. Throws UserError when what is certain
+  // already does not fit.
   MemoryAccount(RunConfig& config, bool trains);
 
   // The bill of a session that was made, for planned().
@@ -31,7 +32,8 @@ class MemoryAccount {
   int64_t mapped_ = 0;
 };
 
-// Prints the bill of a run that is estimated from the headers of its data. Throws UserError where these do not tell.
+// Prints the bill of a run that is estimated from the headers of its data. Throws UserError where
+// these do not tell.
 void show_estimate(const RunConfig& config);
 
 }  // namespace nacre::cli

@@ -1,4 +1,5 @@
-// nacre bench cpu: epoch times of the reference models, kernel by kernel against the physical floor.
+// nacre bench cpu: epoch times of the reference models, kernel by kernel against the physical
+// floor.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,7 +44,8 @@ RunConfig reference_config(const BenchCommand& c, const std::string& model) {
   return config;
 }
 
-// Time over the floor: the larger of bytes at the measured bandwidth and operations at the measured rate.
+// Time over the floor: the larger of bytes at the measured bandwidth and operations at the measured
+// rate.
 ordered_json kernel_table(Session& session, const MachineRates& rates, bool print) {
   ordered_json rows = ordered_json::array();
   const Plan& plan = session.plan();
@@ -106,7 +108,8 @@ void run_cpu(BenchCommand& c, const Command& command) {
   apply_execution(c.config);
   Situation situation = situation_of(c.config);
   situation.models = split_list(c.models);
-  for (const std::string& model : situation.models) model_info(model);  // told before the data are read
+  // told before the data are read
+  for (const std::string& model : situation.models) model_info(model);
   refuse_idle(command, situation);
   const Dataset dataset = open_data(c.config);
   const MachineRates rates = measure_rates();

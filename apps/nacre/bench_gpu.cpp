@@ -1,5 +1,6 @@
-// nacre bench gpu: epoch times of the reference models on a GPU, kernel by kernel against the physical floor, and sums
-// over neighbours alone. One JSON line a result, as bench/peers reads them.
+// nacre bench gpu: epoch times of the reference models on a GPU, kernel by kernel against the
+// physical floor, and sums over neighbours alone. One JSON line a result, as bench/peers reads
+// them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -222,7 +223,8 @@ void run_sums(const GpuBench& c, const Dataset& data, const std::vector<int64_t>
   }
 }
 
-// gTasks and their patterns, made by the host and by the device. The first call of each table on the device compiles.
+// gTasks and their patterns, made by the host and by the device. The first call of each table on
+// the device compiles.
 void run_partition(const GpuBench& c, const Dataset& data) {
   constexpr const char* kTables[] = {"dst-id=1",
                                      "dst-id=64",
@@ -290,7 +292,8 @@ void run_gpu(GpuBench& c, const Command& command) {
   }
   apply_execution(c.config);
   const std::vector<int64_t> widths = parse_widths(c.widths);
-  for (const std::string& model : words(c.models)) model_info(model);  // told before the data are read
+  // told before the data are read
+  for (const std::string& model : words(c.models)) model_info(model);
   Situation situation = situation_of(c.config);
   situation.models = words(c.models);
   refuse_idle(command, situation);

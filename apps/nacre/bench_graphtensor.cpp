@@ -79,7 +79,8 @@ void run(GraphTensorCommand& c, const Command& command) {
   if (bench.wants("15") || bench.wants("16") || bench.wants("17") || bench.wants("18")) bench_styles(bench);
   if (bench.wants("19")) bench_end_to_end(bench);
   if (bench.wants("reuse")) bench_reuse(bench);
-  if (bench.wants("20")) bench_timeline(bench);  // the last one: a trace cannot be switched off again
+  // the last one: a trace cannot be switched off again
+  if (bench.wants("20")) bench_timeline(bench);
   if (!c.trace.empty()) trace_write(c.trace);
   fmt::print("\nfiles:");
   for (const std::string& file : bench.files()) fmt::print(" {}", file);

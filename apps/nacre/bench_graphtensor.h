@@ -1,5 +1,6 @@
-// nacre bench graphtensor: the figures of the GraphTensor paper on twins of light and heavy features, as far as one
-// machine can. One file per question; each writes CSV and SVG into one folder.
+// nacre bench graphtensor: the figures of the GraphTensor paper on twins of light and heavy
+// features, as far as one machine can. One file per question; each writes CSV and SVG into one
+// folder.
 #pragma once
 
 #include <optional>
@@ -36,7 +37,8 @@ class GraphTensorBench {
   RunConfig config_for(const std::string& model) const;
 
   void say(const std::string& line) const;  // progress
-  // Without a title it is only written: what has been measured so far, lest an interrupted run loses it.
+  // Without a title it is only written: what has been measured so far, lest an interrupted run
+  // loses it.
   void keep(const std::string& name, const std::string& title, const Report& report);
   void write(const std::string& name, const std::string& content);
   const std::vector<std::string>& files() const { return files_; }

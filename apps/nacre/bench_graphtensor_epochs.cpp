@@ -1,5 +1,5 @@
-// Fig. 19: epochs from seeds to updated weights: in the serial order by execution style, then each measure of the
-// tensor scheduler added.
+// Fig. 19: epochs from seeds to updated weights: in the serial order by execution style, then each
+// measure of the tensor scheduler added.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,8 +30,9 @@ struct Measured {
   }
   std::vector<double> waits;  // share of the epoch
 };
-// compute: of the thread that calls the kernels; device: of the GPU, from the first to the last kernel of each step;
-// T: of the link, where there is one. S, R, K, prepare: of all threads together.
+// compute: of the thread that calls the kernels; device: of the GPU, from the first to the last
+// kernel of each step; T: of the link, where there is one. S, R, K, prepare: of all threads
+// together.
 constexpr const char* kParts[] = {"compute_ms", "device_ms", "S_pick_ms", "S_insert_ms",
                                   "R_ms",       "K_ms",      "T_ms",      "prepare_ms"};
 

@@ -1,5 +1,5 @@
-// Figs. 15-18: sampled blocks computed in the styles of other frameworks and in ours, in one engine: time, where it
-// goes, memory, bytes and operations.
+// Figs. 15-18: sampled blocks computed in the styles of other frameworks and in ours, in one
+// engine: time, where it goes, memory, bytes and operations.
 #include <fmt/format.h>
 
 #include <algorithm>

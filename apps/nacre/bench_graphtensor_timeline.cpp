@@ -1,4 +1,5 @@
-// Fig. 20: which thread did what for a few batches, in the serial order and with everything the scheduler does.
+// Fig. 20: which thread did what for a few batches, in the serial order and with everything the
+// scheduler does.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// nacre bench sampling: sampled edges per second, on the CPU or a GPU that has the graph in its memory or reads it from
-// the host's. Ends with one line of JSON.
+// nacre bench sampling: sampled edges per second, on the CPU or a GPU that has the graph in its
+// memory or reads it from the host's. Ends with one line of JSON.
 #include <fmt/format.h>
 
 #include <algorithm>

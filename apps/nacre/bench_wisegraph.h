@@ -1,5 +1,5 @@
-// nacre bench wisegraph: the figures of the WiseGraph paper on twins, and what the planner promises. One file per
-// figure or question; each writes CSV and SVG into one folder.
+// nacre bench wisegraph: the figures of the WiseGraph paper on twins, and what the planner
+// promises. One file per figure or question; each writes CSV and SVG into one folder.
 #pragma once
 
 #include <optional>
@@ -39,7 +39,8 @@ class WiseBench {
   Workbench open(const std::string& graph, const std::string& model);
 
   void say(const std::string& line) const;  // progress
-  // Without a title it is only written: what has been measured so far, lest an interrupted run loses it.
+  // Without a title it is only written: what has been measured so far, lest an interrupted run
+  // loses it.
   void keep(const std::string& name, const std::string& title, const Report& report);
   void keep_svg(const std::string& name, const std::string& svg);
   const std::vector<std::string>& files() const { return files_; }

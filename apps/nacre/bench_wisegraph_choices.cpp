@@ -1,5 +1,5 @@
-// How good the planner's choices are: candidates of every group of sites ranked by prediction and by timing
-// (--cost-model), and GCN's order of sum and product over sizes (--dkp).
+// How good the planner's choices are: candidates of every group of sites ranked by prediction and
+// by timing (--cost-model), and GCN's order of sum and product over sizes (--dkp).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,8 +31,8 @@ struct Group {
   std::vector<Alternative> list;
 };
 
-// Sites of one parameter are one group, every combination of their options an alternative; the rest of the plan is the
-// chosen one's. Combinations that come to the same DFG count once.
+// Sites of one parameter are one group, every combination of their options an alternative; the rest
+// of the plan is the chosen one's. Combinations that come to the same DFG count once.
 std::vector<Group> site_groups(const Workbench& work, const PlanOptions& chosen) {
   std::vector<std::pair<std::string, std::vector<Site>>> by_parameter;
   for (const Site& site : find_sites(prepare_dfg(work.dfg(), work.blocks(), chosen))) {
@@ -83,7 +83,8 @@ Group batch_group(const Workbench& work, const PlanOptions& chosen) {
   return group;
 }
 
-// How many are predicted faster than the one that is fastest, plus one; 0 when nothing could be timed.
+// How many are predicted faster than the one that is fastest, plus one; 0 when nothing could be
+// timed.
 size_t rank_of_best(const Group& group) {
   const Alternative* best = nullptr;
   for (const Alternative& a : group.list) {

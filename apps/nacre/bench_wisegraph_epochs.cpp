@@ -1,4 +1,5 @@
-// Fig. 13: a training step under the planner and under plans written by hand. Table 3: what planning costs beside it.
+// Fig. 13: a training step under the planner and under plans written by hand. Table 3: what
+// planning costs beside it.
 #include <fmt/format.h>
 
 #include <algorithm>

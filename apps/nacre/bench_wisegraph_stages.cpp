@@ -23,7 +23,8 @@ struct Stage {
   double seconds = -1;
 };
 
-// Tries one table after the other and keeps the fastest; tables far behind are given up after one step.
+// Tries one table after the other and keeps the fastest; tables far behind are given up after one
+// step.
 Stage best_table(WiseBench& bench, Workbench& work, double first) {
   Stage best{"tables", "edge-id=1", first};
   for (const PartitionTable& table : candidate_tables(work.dfg())) {
@@ -53,7 +54,8 @@ std::vector<Stage> stages_of(WiseBench& bench, Workbench& work) {
   return stages;
 }
 
-// Neural and indexing seconds of a kernel: where both happen in one, shared out by work and the machine's rates.
+// Neural and indexing seconds of a kernel: where both happen in one, shared out by work and the
+// machine's rates.
 std::pair<double, double> classes_of(const Kernel& k, const Work& w, const DeviceProfile& p, double seconds) {
   switch (k.kind) {
     case KernelKind::gtask:

@@ -1,5 +1,5 @@
-// The command line as the program's commands describe it. CLI11 stands behind it and takes seconds to compile, so only
-// the files that must see it do.
+// The command line as the program's commands describe it. CLI11 stands behind it and takes seconds
+// to compile, so only the files that must see it do.
 #pragma once
 
 #include <functional>
@@ -31,12 +31,13 @@ class Setting {
   Setting between(double low, double high) const;
   // `wrong` answers what is wrong with a value, or nothing.
   Setting check(std::function<std::string(const std::string&)> wrong) const;
-  // The value is one of `names`, in whatever capitals, or a synonym: `what` it names is for the message.
+  // The value is one of `names`, in whatever capitals, or a synonym: `what` it names is for the
+  // message.
   Setting one_of(const std::string& what, std::vector<std::string> names, std::vector<Synonym> synonyms = {}) const;
   // `change` answers how the program itself writes a value.
   Setting written_as(std::function<std::string(const std::string&)> change) const;
-  // Whether a user asked for it, once the command line is read. What the config.json of a run says does not count: it
-  // holds every setting, also those that do not matter for the run.
+  // Whether a user asked for it, once the command line is read. What the config.json of a run says
+  // does not count: it holds every setting, also those that do not matter for the run.
   bool given() const;
   std::string name() const;
 
@@ -55,8 +56,10 @@ class Command {
   template <class T>
   Setting add_option(const std::string& names, T& value, const std::string& help = "") const;
   Setting add_flag(const std::string& names, bool& value, const std::string& help) const;
-  Setting add_off_flag(const std::string& names, bool& value, const std::string& help) const;  // makes it false
-  // Options that call instead of setting a variable; add_list takes all values of a repeated option.
+  // makes it false
+  Setting add_off_flag(const std::string& names, bool& value, const std::string& help) const;
+  // Options that call instead of setting a variable; add_list takes all values of a repeated
+  // option.
   Setting add_call(const std::string& names, const std::function<void(const std::string&)>& call,
                    const std::string& help) const;
   Setting add_list(const std::string& names, const std::function<void(const std::vector<std::string>&)>& call,

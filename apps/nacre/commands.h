@@ -1,12 +1,13 @@
-// The subcommands of the program. Each adds itself to the app with a callback that does the work; errors travel as
-// exceptions.
+// The subcommands of the program. Each adds itself to the app with a callback that does the work;
+// errors travel as exceptions.
 #pragma once
 
 #include "command.h"
 
 namespace nacre::cli {
 
-// Thrown when a run that was asked to stop has kept and told everything: the program ends with status 128 + signal.
+// Thrown when a run that was asked to stop has kept and told everything: the program ends with
+// status 128 + signal.
 struct Interrupted {
   int signal = 0;
 };

@@ -22,8 +22,8 @@ using nlohmann::json;
 constexpr size_t kMostBytes = size_t{1} << 20;
 constexpr int kDeepest = 4;
 
-// Parsers take memory for every level, so that files are looked at before they are parsed: brackets and the dots of
-// keys are counted, outside of strings and comments.
+// Parsers take memory for every level, so that files are looked at before they are parsed: brackets
+// and the dots of keys are counted, outside of strings and comments.
 class Depth {
  public:
   Depth(const std::string& text, bool comments) : text_(text), comments_(comments) {}

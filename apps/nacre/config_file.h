@@ -1,5 +1,5 @@
-// Settings from files (--config): a TOML file whose keys are the names of options, or the config.json of a run, which
-// repeats that run. docs/configuration.md describes both.
+// Settings from files (--config): a TOML file whose keys are the names of options, or the
+// config.json of a run, which repeats that run. docs/configuration.md describes both.
 #pragma once
 
 #include <set>
@@ -11,12 +11,13 @@
 namespace nacre::cli {
 
 struct FileSettings {
-  std::vector<std::string> words;  // as if they had been typed before everything else on the command line
-  std::set<std::string> of_runs;   // options that only the config.json of a run sets
+  // as if they had been typed before everything else on the command line
+  std::vector<std::string> words;
+  std::set<std::string> of_runs;  // options that only the config.json of a run sets
 };
 
-// Reads the files that `arguments` name with --config, for an option of `command` each key. Throws UserError naming the
-// file, the line where known, and what was probably meant.
+// Reads the files that `arguments` name with --config, for an option of `command` each key. Throws
+// UserError naming the file, the line where known, and what was probably meant.
 FileSettings settings_of_files(const CLI::App& command, const std::vector<std::string>& arguments);
 
 }  // namespace nacre::cli

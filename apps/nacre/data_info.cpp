@@ -36,8 +36,8 @@ struct Cost {
   std::string why_not;  // where it cannot be trained
 };
 
-// Graph in both directions, features, weights left aside, and for every layer an activation, its gradient and one value
-// more that waits for the backward pass.
+// Graph in both directions, features, weights left aside, and for every layer an activation, its
+// gradient and one value more that waits for the backward pass.
 int64_t reckoned(const Dataset& d) {
   const int64_t rows = d.num_nodes() * int64_t{kHidden} * 4;
   return d.bytes() + d.graph.out_bytes() + kLayers * 3 * rows;

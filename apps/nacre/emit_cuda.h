@@ -1,5 +1,5 @@
-// The kernels of a plan as CUDA source, for people. Needs neither a GPU nor the plug-in: the plan is bound to a device
-// that is not there.
+// The kernels of a plan as CUDA source, for people. Needs neither a GPU nor the plug-in: the plan
+// is bound to a device that is not there.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,8 @@ struct EmittedFile {
 
 // A plan as a GPU would run it.
 struct GpuListing {
-  std::vector<EmittedFile> files;  // one per distinct source, named after the first kernel that launches it
+  // one per distinct source, named after the first kernel that launches it
+  std::vector<EmittedFile> files;
   std::string index;               // every kernel in order, with what it launches
   std::vector<MemoryItem> memory;  // of the plan itself: graph, values computed once, arena
 };

@@ -85,7 +85,8 @@ void run_eval(EvalCommand& c) {
   }
 }
 
-// Which vertex each row of the output is about: in the order of the source's own numbers, where it had others.
+// Which vertex each row of the output is about: in the order of the source's own numbers, where it
+// had others.
 std::vector<int64_t> row_order(const Dataset& d) {
   std::vector<int64_t> rows(static_cast<size_t>(d.num_nodes()));
   std::iota(rows.begin(), rows.end(), int64_t{0});

@@ -1,4 +1,5 @@
-// Measures a GPU through the device layer alone: nothing here knows CUDA but the text of three small kernels.
+// Measures a GPU through the device layer alone: nothing here knows CUDA but the text of three
+// small kernels.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,13 +19,15 @@ namespace {
 constexpr int64_t kMiB = 1 << 20;
 constexpr int kThreads = 128;
 constexpr int kRepeats = 4;
-// Sizes double until one run takes this long, or memory sets an end: slow devices are measured as well as fast ones.
+// Sizes double until one run takes this long, or memory sets an end: slow devices are measured as
+// well as fast ones.
 constexpr double kLongEnough = 2e-3;
 
 constexpr const char* kNothing = R"(extern "C" __global__ void nothing(float* out) {}
 )";
 
-// Numbers in [-0.5, 0.5): as f32, or two bf16 a word. Zeros would let products run faster than real ones.
+// Numbers in [-0.5, 0.5): as f32, or two bf16 a word. Zeros would let products run faster than real
+// ones.
 constexpr const char* kFillValues = R"(
 __device__ unsigned value_bits(unsigned i) {
   unsigned h = i * 2654435761u;
@@ -42,8 +45,8 @@ extern "C" __global__ void fill_values(unsigned* out, long long words, long long
 }
 )";
 
-// A group of LANES threads sums RUN rows of LANES · VECTORS float4, as aggregation does; rows are drawn by 32 random
-// bits each.
+// A group of LANES threads sums RUN rows of LANES · VECTORS float4, as aggregation does; rows are
+// drawn by 32 random bits each.
 constexpr int kRun = 32;
 constexpr const char* kGatherRows = R"(
 extern "C" __global__ void gather_rows(const float4* table, const unsigned* random, long long rows, float4* out,

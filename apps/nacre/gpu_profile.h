@@ -1,5 +1,5 @@
-// What a GPU was measured to do, kept in one JSON file per GPU in the user's cache folder: the denominators of `nacre
-// explain`. `nacre profile --device cuda` measures anew.
+// What a GPU was measured to do, kept in one JSON file per GPU in the user's cache folder: the
+// denominators of `nacre explain`. `nacre profile --device cuda` measures anew.
 #pragma once
 
 #include <span>
@@ -12,15 +12,17 @@ namespace nacre::cli {
 
 // Bytes and operations are per second.
 struct GpuProfile {
-  std::string device;                             // name and multiprocessors: a profile is only valid for this
+  // name and multiprocessors: a profile is only valid for this
+  std::string device;
   int64_t l2_bytes = 0;                           // as the device says
   double copy = 0;                                // inside the device, read + written
   double far_16 = 0, far_64 = 0, far_256 = 0;     // rows of so many floats gathered from memory
   double near_16 = 0, near_64 = 0, near_256 = 0;  // from the L2 cache
   double f32 = 0, tf32 = 0, bf16 = 0;             // large matrix products
-  double launch = 0, graph_launch = 0;            // seconds: an empty kernel by itself, and in a graph
-  double up_pinned = 0, up_pageable = 0;          // host to device
-  double down_pinned = 0, down_pageable = 0;      // and back
+  // seconds: an empty kernel by itself, and in a graph
+  double launch = 0, graph_launch = 0;
+  double up_pinned = 0, up_pageable = 0;      // host to device
+  double down_pinned = 0, down_pageable = 0;  // and back
 };
 
 // The figures by the names that JSON has, for tables: shown as value · factor.

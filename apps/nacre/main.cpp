@@ -1,5 +1,5 @@
-// nacre: the command line. Exit codes: 0 done, 1 failure at run time, 2 wrong usage or input, 128 + signal when asked
-// to stop.
+// nacre: the command line. Exit codes: 0 done, 1 failure at run time, 2 wrong usage or input, 128 +
+// signal when asked to stop.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -36,8 +36,8 @@ int fail_without_memory() {
   return 1;
 }
 
-// An exception that nobody could catch (in a thread of a library, or while another one was on its way) still ends the
-// program with its message and status 1.
+// An exception that nobody could catch (in a thread of a library, or while another one was on its
+// way) still ends the program with its message and status 1.
 [[noreturn]] void on_terminate() {
   try {
     if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
@@ -53,7 +53,8 @@ int fail_without_memory() {
   _exit(1);
 }
 
-// Whoever read our output has seen enough and is gone (nacre plan | head): nothing to complain about, but no success.
+// Whoever read our output has seen enough and is gone (nacre plan | head): nothing to complain
+// about, but no success.
 constexpr int kReaderGone = 128 + SIGPIPE;
 
 int flush_output(int code) {
@@ -100,7 +101,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows past the user's limit is an error of the write, not a crash
+  // a file that grows past the user's limit is an error of the write, not a crash
+  std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);  // training goes on when nobody reads its messages any more
   std::set_terminate(on_terminate);
   nacre::guard_mapped_files();

@@ -25,8 +25,9 @@ bool has_types(const ModelInfo& m) { return m.needs_types; }
 bool chooses_aggregator(const ModelInfo& m) { return !m.aggregators.empty(); }
 bool activates(const ModelInfo& m) { return m.activation != "none"; }
 
-// Whether --hidden is the width of anything: in models of one layer, which give the classes at once, it often is not.
-// Nodes without features are not asked about: their learned rows are as wide as --hidden.
+// Whether --hidden is the width of anything: in models of one layer, which give the classes at
+// once, it often is not. Nodes without features are not asked about: their learned rows are as wide
+// as --hidden.
 bool uses_hidden(const S& s) {
   constexpr int64_t kSome = 16;
   if (s.config->model.layers > 1) return true;
@@ -227,7 +228,8 @@ DataKind glance_at(const RunConfig& config) {
   if (config.data.starts_with("twin:")) return DataKind::nodes;
   std::error_code error;
   if (!std::filesystem::is_regular_file(config.data, error)) return DataKind::unknown;
-  // Only users and items have pairs of their own for testing. Whatever is wrong with the file is said by who reads it.
+  // Only users and items have pairs of their own for testing. Whatever is wrong with the file is
+  // said by who reads it.
   try {
     if (config.data.ends_with(".npz")) {
       const NpzFile npz(MappedFile::open(config.data));

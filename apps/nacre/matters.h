@@ -1,5 +1,5 @@
-// Which option matters when: one table for all commands. An option that was asked for and would have no effect is
-// refused, if possible before the data are read.
+// Which option matters when: one table for all commands. An option that was asked for and would
+// have no effect is refused, if possible before the data are read.
 #pragma once
 
 #include <string>
@@ -33,8 +33,8 @@ DataKind glance_at(const RunConfig& config);
 // The same situation once the data are read.
 Situation with_data(Situation situation, const Dataset& dataset);
 
-// For commands that know their data from a run: throws UserError where an option says how to read data that were not
-// named.
+// For commands that know their data from a run: throws UserError where an option says how to read
+// data that were not named.
 void refuse_without_data(const Command& command);
 // Throws UserError naming the first option of `command` that was given and has no effect.
 void refuse_idle(const Command& command, const Situation& situation);

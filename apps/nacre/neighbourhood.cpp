@@ -11,7 +11,8 @@ namespace {
 
 constexpr NodeId kOutside = std::numeric_limits<NodeId>::max();
 
-// From the vertex with most edges inwards, a few neighbours of each, so that vertices of all degrees are met.
+// From the vertex with most edges inwards, a few neighbours of each, so that vertices of all
+// degrees are met.
 std::vector<NodeId> numbers_of_neighbourhood(const Graph& graph, int64_t side) {
   constexpr int64_t kFan = 8;
   const auto vertices = static_cast<size_t>(std::max(graph.num_src(), graph.num_dst()));

@@ -31,7 +31,8 @@ std::string whole_number(const std::string& text) {
   return parsed.ec == std::errc() && parsed.ptr == end ? "" : "'" + text + "' is no whole number from 0 to 2^64 - 1";
 }
 
-// Metrics of users and items have a number in their names (recall@20), so that they are no fixed list.
+// Metrics of users and items have a number in their names (recall@20), so that they are no fixed
+// list.
 std::string metric_name(const std::string& text) {
   const std::vector<std::string> names = {"auto", "accuracy", "micro_f1", "macro_f1", "roc_auc", "average_precision"};
   return find_name(text, names,

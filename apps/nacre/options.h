@@ -11,7 +11,8 @@
 
 namespace nacre::cli {
 
-// Every group of options adds itself to a command and fills `config` when the command line is parsed.
+// Every group of options adds itself to a command and fills `config` when the command line is
+// parsed.
 void add_data_options(Command command, RunConfig& config, bool required);
 void add_model_options(Command command, RunConfig& config);
 void add_training_options(Command command, RunConfig& config);

@@ -1,4 +1,5 @@
-// A model that is planned and not trained, on the whole graph or in mini-batches: what nacre plan and explain look at.
+// A model that is planned and not trained, on the whole graph or in mini-batches: what nacre plan
+// and explain look at.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,8 @@ class Planned {
   VertexModel& model() const { return *model_; }
   Session* whole() const { return whole_; }           // null for mini-batches
   BatchSession* batches() const { return batches_; }  // null for the whole graph
-  const Blocks& blocks() const { return *blocks_; }   // the whole graph, or the first batch that was planned on
+  // the whole graph, or the first batch that was planned on
+  const Blocks& blocks() const { return *blocks_; }
   const std::shared_ptr<GraphViews>& views() const { return views_; }
   // The model with its gradient, before any planning.
   Dfg written() const;
@@ -25,7 +27,8 @@ class Planned {
   void bind(Executor& executor);
   // Medians over some steps of every kernel's seconds; negative where it did not run.
   std::vector<double> measure_kernels(int steps);
-  // What else was compared: the search's own candidates, or those of a search that is run for them alone.
+  // What else was compared: the search's own candidates, or those of a search that is run for them
+  // alone.
   std::vector<Candidate> candidates(const CostModel& model, int64_t cache_bytes, double budget);
 
  private:

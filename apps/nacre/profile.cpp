@@ -88,7 +88,8 @@ void run(const ProfileCommand& c, const Command& command) {
   execution.threads = c.threads;
   apply_execution(execution);
   log_info(fmt::format("measuring for about {:.0f} s", c.seconds));
-  // Rates first, then the kernels: their timings are needed here to say how well the model fits them.
+  // Rates first, then the kernels: their timings are needed here to say how well the model fits
+  // them.
   DeviceProfile profile = measure_profile({.seconds = 0});
   const std::vector<Timing> samples = calibration_samples(profile.cache_bytes, {.seconds = c.seconds});
   profile.model = CostModel::fitted(samples);

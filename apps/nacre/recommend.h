@@ -13,7 +13,8 @@
 
 namespace nacre::cli {
 
-// --embedding-decay, --embedding-init and --positives; the batch size comes with the other options of training.
+// --embedding-decay, --embedding-init and --positives; the batch size comes with the other options
+// of training.
 void add_recommend_options(Command command, RecommendOptions& options);
 
 struct RecommendRun {
@@ -24,8 +25,8 @@ struct RecommendRun {
   bool json = false;
 };
 
-// From data to a trained recommender and what is said about it; the last line of stdout is one JSON object where asked
-// for. `trainer.run_folder` is chosen where none is given.
+// From data to a trained recommender and what is said about it; the last line of stdout is one JSON
+// object where asked for. `trainer.run_folder` is chosen where none is given.
 TrainResult train_recommender(Dataset dataset, RecommendRun run, MemoryAccount& account);
 
 // With the weights and settings of `trained`.

@@ -12,14 +12,16 @@ class Report {
 
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
   std::string csv() const;
-  std::string json() const;  // a list of objects; cells that are numbers as such, empty ones as null
+  // a list of objects; cells that are numbers as such, empty ones as null
+  std::string json() const;
   std::string text() const;  // columns aligned
 
  private:
   std::vector<std::vector<std::string>> rows_;  // the first one has the names
 };
 
-// A number as short as it can be without losing what was measured; "" for negative ones (not measured).
+// A number as short as it can be without losing what was measured; "" for negative ones (not
+// measured).
 std::string cell(double value);
 
 // Groups of bars, one of each series; negative values are left out.

@@ -6,8 +6,9 @@
 
 namespace nacre::cli {
 
-// `arguments` of nacre train. A folder behind --resume becomes --checkpoint FOLDER and --config FOLDER/config.json, so
-// that what is typed besides still wins. Throws UserError when the folder holds no run.
+// `arguments` of nacre train. A folder behind --resume becomes --checkpoint FOLDER and --config
+// FOLDER/config.json, so that what is typed besides still wins. Throws UserError when the folder
+// holds no run.
 std::vector<std::string> with_resumed_run(const std::vector<std::string>& arguments);
 
 }  // namespace nacre::cli

@@ -10,8 +10,8 @@ namespace nacre::cli {
 // "0-9", "0,3,7" or "0-2,8": every seed once, in the order given. Throws UserError naming --seeds.
 std::vector<uint64_t> parse_seeds(const std::string& text);
 
-// Mean and sample standard deviation of the scores that are there (scores below 0 or NaN are not). The deviation of
-// fewer than two is NaN, and so is the mean of none.
+// Mean and sample standard deviation of the scores that are there (scores below 0 or NaN are not).
+// The deviation of fewer than two is NaN, and so is the mean of none.
 struct Spread {
   double mean, deviation;
 };

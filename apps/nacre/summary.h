@@ -1,4 +1,5 @@
-// A plan in a few lines for people: what runs where, how long an epoch takes, what memory, what was chosen and why.
+// A plan in a few lines for people: what runs where, how long an epoch takes, what memory, what was
+// chosen and why.
 #pragma once
 
 #include <string>
@@ -25,7 +26,8 @@ struct Summary {
 
 std::string summary_text(const Summary& s);
 
-// What this machine's kernels take, as far as it was measured before; otherwise an ordinary machine's.
+// What this machine's kernels take, as far as it was measured before; otherwise an ordinary
+// machine's.
 struct Prices {
   CostModel model;
   int64_t cache_bytes = 0;

@@ -151,7 +151,8 @@ void take_first_weights(const TrainCommand& c, VertexModel& session) {
   log_info(fmt::format("{} of {} parameters begin as in {}", count, session.parameters().list().size(), c.config.init));
 }
 
-// `first_plan`: the plan file of an earlier run that differs in its seed alone; empty: there is none.
+// `first_plan`: the plan file of an earlier run that differs in its seed alone; empty: there is
+// none.
 TrainOutcome train_vertices(TrainCommand& c, Dataset dataset, const std::string& first_plan, MemoryAccount& account) {
   SessionNeeds needs;
   needs.resumed_plan = first_plan;
@@ -178,7 +179,8 @@ TrainOutcome train_vertices(TrainCommand& c, Dataset dataset, const std::string&
   return {result, session.metric(), result_json(session, result, c.trainer.run_folder, account)};
 }
 
-// One run for each seed, in a folder of its own, on the same data and, where it was kept, by the same plan.
+// One run for each seed, in a folder of its own, on the same data and, where it was kept, by the
+// same plan.
 void train_seeds(TrainCommand c, const Dataset& dataset, MemoryAccount& account) {
   const std::string parent = c.trainer.run_folder;
   nlohmann::ordered_json runs = nlohmann::ordered_json::array();

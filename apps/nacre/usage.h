@@ -1,5 +1,6 @@
-// What was typed, made ready for CLI11: `nacre help train`, names of commands in any capitals, settings from files.
-// Commands and options that do not exist are refused here, with the name that was probably meant.
+// What was typed, made ready for CLI11: `nacre help train`, names of commands in any capitals,
+// settings from files. Commands and options that do not exist are refused here, with the name that
+// was probably meant.
 #pragma once
 
 #include <string>

@@ -16,8 +16,9 @@ int64_t original_id(const Dataset& d, int64_t v);
 std::string csv_name(const Dataset& d, int64_t v);
 // The name of a class where it has one, otherwise its number, likewise.
 std::string csv_class(const Dataset& d, int64_t k);
-// Writes beside the predictions in `output` what their rows and columns are called, where that is a word:
-// OUTPUT.nodes.csv (unless the rows say so themselves) and OUTPUT.classes.csv, OUTPUT without its ending.
+// Writes beside the predictions in `output` what their rows and columns are called, where that is a
+// word: OUTPUT.nodes.csv (unless the rows say so themselves) and OUTPUT.classes.csv, OUTPUT without
+// its ending.
 void write_names(const std::string& output, const Dataset& d, bool rows_named, bool classes);
 
 }  // namespace nacre::cli

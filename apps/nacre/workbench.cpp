@@ -61,7 +61,8 @@ bool Workbench::turn(const Plan& plan, const TimingOptions& how, PlanTiming& tim
     timing.state = "memory";
     return false;
   }
-  // One arena for all turns: gigabytes given back by one plan would keep the system busy during the next one's steps.
+  // One arena for all turns: gigabytes given back by one plan would keep the system busy during the
+  // next one's steps.
   if (executor.arena_bytes() > arena_bytes_) {
     arena_.reset();
     arena_bytes_ = executor.arena_bytes();

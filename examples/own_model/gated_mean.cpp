@@ -1,4 +1,5 @@
-// A model of one's own in one file: neighbours are averaged, each through a gate that its edge computes.
+// A model of one's own in one file: neighbours are averaged, each through a gate that its edge
+// computes.
 //   z = x·W;  g_ij = w_ij · σ(sharpness · (a_src·z_j + a_dst·z_i));  y_i = Σ_j g_ij·z_j / Σ_j g_ij + x_i·W_root + b
 #include "nacre/model/stack.h"
 

@@ -1,10 +1,12 @@
-// Non-negative least squares by the active-set method of Lawson and Hanson (Solving Least Squares Problems, ch. 23).
+// Non-negative least squares by the active-set method of Lawson and Hanson (Solving Least Squares
+// Problems, ch. 23).
 //
-// A row of the system is a sample's amounts over its time and every right side is 1, so residuals are relative errors.
-// Columns are scaled to length 1: amounts reach from 1 to 1e12. The least squares problems inside are solved by
-// orthogonalising the columns themselves; the normal equations would square a condition number that is bad already,
-// since features such as rows, edges and bytes grow together. A column that is a combination of those in use brings
-// nothing new and keeps coefficient 0.
+// A row of the system is a sample's amounts over its time and every right side is 1, so residuals
+// are relative errors. Columns are scaled to length 1: amounts reach from 1 to 1e12. The least
+// squares problems inside are solved by orthogonalising the columns themselves; the normal
+// equations would square a condition number that is bad already, since features such as rows, edges
+// and bytes grow together. A column that is a combination of those in use brings nothing new and
+// keeps coefficient 0.
 #include "nacre/cost/fit.h"
 
 #include <fmt/format.h>
@@ -21,8 +23,8 @@ using Column = std::vector<double>;
 
 // A column of length 1 with less than this outside the span of others is a combination of them.
 constexpr double kDependent = 1e-9;
-// A column along which the squared error falls slower than this (relative to the right side) is not worth a
-// coefficient.
+// A column along which the squared error falls slower than this (relative to the right side) is not
+// worth a coefficient.
 constexpr double kFlat = 1e-12;
 
 double dot(const Column& a, const Column& b) {
@@ -35,12 +37,13 @@ void subtract(Column& a, double factor, const Column& b) {
   for (size_t i = 0; i < a.size(); ++i) a[i] -= factor * b[i];
 }
 
-// The z that minimises |Σ z_k · columns[used[k]] − 1|, by modified Gram–Schmidt; empty when a column is a combination
-// of those used before it.
+// The z that minimises |Σ z_k · columns[used[k]] − 1|, by modified Gram–Schmidt; empty when a
+// column is a combination of those used before it.
 std::vector<double> least_squares(const std::vector<Column>& columns, const std::vector<size_t>& used) {
   const size_t n = used.size();
   std::vector<Column> basis;
-  std::vector<std::vector<double>> r(n, std::vector<double>(n));  // r[i][k]: part of column k along basis i
+  // r[i][k]: part of column k along basis i
+  std::vector<std::vector<double>> r(n, std::vector<double>(n));
   std::vector<double> z(n);
   Column rest(columns.front().size(), 1.0);
   for (size_t k = 0; k < n; ++k) {
@@ -63,8 +66,8 @@ std::vector<double> least_squares(const std::vector<Column>& columns, const std:
   return z;
 }
 
-// Moves x to z, the best values of the columns in use. Where a value would turn negative the way ends at zero: that
-// column is put out of use and the others are solved for again.
+// Moves x to z, the best values of the columns in use. Where a value would turn negative the way
+// ends at zero: that column is put out of use and the others are solved for again.
 void settle(const std::vector<Column>& columns, std::vector<size_t>& used, std::vector<double> z,
             std::vector<double>& x) {
   while (!z.empty()) {

@@ -1,5 +1,6 @@
-// Cost models and device profiles as JSON. Numbers are written with as many digits as it takes to read the same bits
-// back. Reading is strict: a file with anything missing, unknown or impossible in it is refused as a whole.
+// Cost models and device profiles as JSON. Numbers are written with as many digits as it takes to
+// read the same bits back. Reading is strict: a file with anything missing, unknown or impossible
+// in it is refused as a whole.
 //
 //   model    {"all": COEFFICIENTS, "kinds": {KIND: COEFFICIENTS, …}}    without "all" when nothing was ever fitted
 //   profile  {"format": "nacre-profile", "machine": …, "kernels": VERSION, "cache_bytes": …, …, "model": {…}}

@@ -32,7 +32,8 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// Scales the coefficients by the median of measured / predicted. False when they say nothing about these samples.
+// Scales the coefficients by the median of measured / predicted. False when they say nothing about
+// these samples.
 bool scale_to(const std::vector<Timing>& samples, Coefficients& coefficients) {
   std::vector<double> ratios;
   for (const Timing& s : samples) {
@@ -88,7 +89,8 @@ CostModel CostModel::fitted(const std::vector<Timing>& samples) {
     Coefficients& coefficients = model.kinds_[kind];
     coefficients = pool;
     const bool few = own.size() < 2 * features_in(own);
-    // The pool may lay all its weight on features this kind does not have; then even few samples say more.
+    // The pool may lay all its weight on features this kind does not have; then even few samples
+    // say more.
     if (!few || !scale_to(own, coefficients)) coefficients = fit(own);
   }
   return model;

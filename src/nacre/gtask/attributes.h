@@ -1,5 +1,6 @@
-// Which edge attributes matter to a model (WG1): indexing attributes are followed by an indexing operation of its DFG;
-// inherent ones (degrees) shape the work without being followed; the rest are unused and stay out of tables.
+// Which edge attributes matter to a model (WG1): indexing attributes are followed by an indexing
+// operation of its DFG; inherent ones (degrees) shape the work without being followed; the rest are
+// unused and stay out of tables.
 #pragma once
 
 #include <string>
@@ -23,8 +24,9 @@ struct AttributeRole {
 std::vector<AttributeRole> attribute_roles(const Dfg& dfg);
 std::string attribute_text(const std::vector<AttributeRole>& roles);
 
-// Distinct tables worth trying for the DFG: restrictions on the attributes it uses, so on types where operations follow
-// them and on degrees where sequences are read. A DFG that uses no graph gets the table without restrictions.
+// Distinct tables worth trying for the DFG: restrictions on the attributes it uses, so on types
+// where operations follow them and on degrees where sequences are read. A DFG that uses no graph
+// gets the table without restrictions.
 std::vector<PartitionTable> candidate_tables(const Dfg& dfg);
 
 }  // namespace nacre

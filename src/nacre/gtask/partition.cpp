@@ -1,5 +1,6 @@
-// The scan: distinct values are counted with a stamp per value, the number of the last gTask that had it. Edges that
-// cannot differ in anything watched (a whole row, when only its vertex is) are taken at once.
+// The scan: distinct values are counted with a stamp per value, the number of the last gTask that
+// had it. Edges that cannot differ in anything watched (a whole row, when only its vertex is) are
+// taken at once.
 #include "nacre/gtask/partition.h"
 
 #include <algorithm>
@@ -71,7 +72,8 @@ class Scan {
   }
 
  private:
-  // Where all that is watched belongs to one end, and the sort kept the edges of that end's vertices together.
+  // Where all that is watched belongs to one end, and the sort kept the edges of that end's
+  // vertices together.
   void find_runs(const Graph& graph) {
     const auto& keys = order_.keys;
     const auto all_at = [&](Location end) {

@@ -1,6 +1,6 @@
-// The greedy partitioner (WG3): sort the edges by the restricted attributes, scan once, close a gTask when a
-// restriction would break. Linear in the number of edges: the sort is a stable radix sort per attribute, in parallel;
-// the result is the same on any number of threads.
+// The greedy partitioner (WG3): sort the edges by the restricted attributes, scan once, close a
+// gTask when a restriction would break. Linear in the number of edges: the sort is a stable radix
+// sort per attribute, in parallel; the result is the same on any number of threads.
 #pragma once
 
 #include <memory>
@@ -10,16 +10,17 @@
 
 namespace nacre {
 
-// The gTasks of a graph as flat arrays over a permutation of its edges. Entries i in [task_ptr[t], task_ptr[t+1]) are
-// gTask t's edges.
+// The gTasks of a graph as flat arrays over a permutation of its edges. Entries i in [task_ptr[t],
+// task_ptr[t+1]) are gTask t's edges.
 struct GTasks {
   Graph graph;
   PartitionTable table;
   Array<int64_t> task_ptr;  // num_tasks + 1
-  Array<EdgeId> edge;       // in-CSR position of each entry; empty when it is the entry's own number
-  Array<NodeId> src;        // of each entry
-  Array<NodeId> dst;        // of each entry
-  Array<uint16_t> type;     // of each entry; empty when the graph has no types
+  // in-CSR position of each entry; empty when it is the entry's own number
+  Array<EdgeId> edge;
+  Array<NodeId> src;     // of each entry
+  Array<NodeId> dst;     // of each entry
+  Array<uint16_t> type;  // of each entry; empty when the graph has no types
 
   int64_t num_tasks() const { return task_ptr.size() - 1; }
   int64_t num_edges() const { return src.size(); }
@@ -28,8 +29,9 @@ struct GTasks {
   int64_t bytes() const;  // besides the graph's own arrays, which src and dst often are
 };
 
-// Sort orders already made for a graph; tables that sort by the same attributes share them (up to a few gigabytes).
-// Give one to several calls of partition() for the same graph, from one thread at a time.
+// Sort orders already made for a graph; tables that sort by the same attributes share them (up to a
+// few gigabytes). Give one to several calls of partition() for the same graph, from one thread at a
+// time.
 class SortOrders;
 std::shared_ptr<SortOrders> make_sort_orders(const Graph& graph);
 

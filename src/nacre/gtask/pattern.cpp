@@ -1,6 +1,7 @@
-// One pass over the gTasks, cut into lanes of equal edges. A lane has a stamp per value (the last gTask that had it)
-// and per vertex a set of the types met with it in the current gTask, as the bits of a word. What lanes add up are
-// whole numbers, so the sum does not depend on which runs first.
+// One pass over the gTasks, cut into lanes of equal edges. A lane has a stamp per value (the last
+// gTask that had it) and per vertex a set of the types met with it in the current gTask, as the
+// bits of a word. What lanes add up are whole numbers, so the sum does not depend on which runs
+// first.
 #include "nacre/gtask/pattern.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,7 @@
-// What a partition reveals about the data (WG4, WG8): how often values repeat inside a gTask (duplicated data), how
-// many distinct ones there are to process together (batched data), how the volume changes from what is read to what is
-// written (changing volume), and the gTasks that are unlike the rest (outliers).
+// What a partition reveals about the data (WG4, WG8): how often values repeat inside a gTask
+// (duplicated data), how many distinct ones there are to process together (batched data), how the
+// volume changes from what is read to what is written (changing volume), and the gTasks that are
+// unlike the rest (outliers).
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,8 @@ struct Patterns {
   int64_t edges = 0;
   AttributePattern edge_id, src_id, dst_id, edge_type, src_degree, dst_degree;
   AttributePattern src_type_pair, dst_type_pair;  // distinct (src, type), (dst, type) pairs
-  double volume_change = 1;  // rows written (distinct dst) over rows read (distinct src), summed over gTasks
+  // rows written (distinct dst) over rows read (distinct src), summed over gTasks
+  double volume_change = 1;
   int64_t underfill = 0, overfill = 0, frequent = 0;                    // gTasks of each kind
   int64_t underfill_edges = 0, overfill_edges = 0, frequent_edges = 0;  // their edges
 };
@@ -38,10 +40,10 @@ struct PatternReport {
   std::vector<Outlier> outlier;  // of each gTask
 };
 
-// Overfill: more than 4 times the mean number of edges where edge-id does not bound it (and at least 64). Underfill:
-// fewer distinct values than half of what one of the exact(k) entries allows. Frequent: most of its edges have a
-// destination (or, where src-id is restricted, a source) that at least 8 other gTasks have too. The first that holds
-// counts.
+// Overfill: more than 4 times the mean number of edges where edge-id does not bound it (and at
+// least 64). Underfill: fewer distinct values than half of what one of the exact(k) entries allows.
+// Frequent: most of its edges have a destination (or, where src-id is restricted, a source) that at
+// least 8 other gTasks have too. The first that holds counts.
 PatternReport find_patterns(const GTasks& tasks);
 
 // For people: a few lines.

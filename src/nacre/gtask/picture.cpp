@@ -1,5 +1,5 @@
-// A dot is a unit square of one path per colour: a third of the bytes of a <rect> each, so that even a full square of
-// 200 vertices stays under a megabyte.
+// A dot is a unit square of one path per colour: a third of the bytes of a <rect> each, so that
+// even a full square of 200 vertices stays under a megabyte.
 #include "nacre/gtask/picture.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// A partition as a picture: the adjacency matrix of a sampled square of vertices, every edge a dot coloured by its
-// gTask.
+// A partition as a picture: the adjacency matrix of a sampled square of vertices, every edge a dot
+// coloured by its gTask.
 #pragma once
 
 #include <string>

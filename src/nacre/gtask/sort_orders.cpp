@@ -1,7 +1,7 @@
-// A least-significant-digit radix sort whose passes move the edges' columns (number, source, destination, type)
-// together: keys are then read in a row, where looking them up through a permutation would miss the cache at every
-// edge. Digits are narrow so that a pass writes to few places at a time. Besides the result a sort takes at most 15
-// bytes an edge.
+// A least-significant-digit radix sort whose passes move the edges' columns (number, source,
+// destination, type) together: keys are then read in a row, where looking them up through a
+// permutation would miss the cache at every edge. Digits are narrow so that a pass writes to few
+// places at a time. Besides the result a sort takes at most 15 bytes an edge.
 #include "nacre/gtask/sort_orders.h"
 
 #include <algorithm>
@@ -48,7 +48,8 @@ struct Pass {
   int bits;
 };
 
-// digits[i] of every edge, and how many there are of each in every chunk: counts[chunk · 2^bits + digit].
+// digits[i] of every edge, and how many there are of each in every chunk: counts[chunk · 2^bits +
+// digit].
 template <class Value>
 void count_digits(uint8_t* digits, std::vector<int64_t>& counts, int64_t count, const Pass& pass, const Value& value) {
   const auto mask = static_cast<NodeId>((1 << pass.bits) - 1);

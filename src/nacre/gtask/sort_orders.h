@@ -1,4 +1,5 @@
-// Edge permutations by sort keys, made by stable radix sorts and kept for the next table. (Private to the room.)
+// Edge permutations by sort keys, made by stable radix sorts and kept for the next table. (Private
+// to the room.)
 #pragma once
 
 #include <span>

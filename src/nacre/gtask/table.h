@@ -1,9 +1,10 @@
-// Graph partition tables (WG2): how the edges of a graph are cut into gTasks. A table restricts the number of distinct
-// values an edge attribute may take among the edges of one gTask: exactly k (a gTask is closed before the k+1st), as
-// few as possible (`min`), or freely. Vertex-centric, edge-centric, neighbour grouping, 2-D and padded plans are all
-// tables.
+// Graph partition tables (WG2): how the edges of a graph are cut into gTasks. A table restricts the
+// number of distinct values an edge attribute may take among the edges of one gTask: exactly k (a
+// gTask is closed before the k+1st), as few as possible (`min`), or freely. Vertex-centric,
+// edge-centric, neighbour grouping, 2-D and padded plans are all tables.
 //
-// Text form, as in `--plan`: restrictions separated by commas, each LOCATION-ATTRIBUTE=K or =min, for example
+// Text form, as in `--plan`: restrictions separated by commas, each LOCATION-ATTRIBUTE=K or =min,
+// for example
 //   dst-id=1                 vertex-centric                edge-id=1            edge-centric
 //   dst-id=1,edge-id=32      neighbour grouping            src-id=64,dst-id=64  2-D
 //   dst-id=16,dst-degree=min destinations of similar degree src-id=64,edge-type=1
@@ -34,10 +35,11 @@ struct Restriction {
 
 class PartitionTable {
  public:
-  // Throws UserError naming the part that is wrong: an unknown name, k < 1, a repeated entry, an entry that means
-  // nothing (edge-degree; src-type and dst-type: vertices have no types).
+  // Throws UserError naming the part that is wrong: an unknown name, k < 1, a repeated entry, an
+  // entry that means nothing (edge-degree; src-type and dst-type: vertices have no types).
   static PartitionTable parse(std::string_view text);
-  std::string text() const;  // canonical: parse(text()) == *this; "" for a table without restrictions (one gTask)
+  // canonical: parse(text()) == *this; "" for a table without restrictions (one gTask)
+  std::string text() const;
 
   const Restriction& at(Location location, Attribute attribute) const {
     return entries_[static_cast<size_t>(location)][static_cast<size_t>(attribute)];
@@ -47,8 +49,9 @@ class PartitionTable {
   bool empty() const;  // no restriction at all
   // Sources and destinations exchanged: the table of the same work run backwards.
   PartitionTable mirrored() const;
-  // All edges of a destination (source) lie in one gTask, so that a gTask owns the rows it writes: what can close a
-  // gTask depends on that end only, and the edges are sorted by that end before anything else (see sort_keys.h).
+  // All edges of a destination (source) lie in one gTask, so that a gTask owns the rows it writes:
+  // what can close a gTask depends on that end only, and the edges are sorted by that end before
+  // anything else (see sort_keys.h).
   bool owns(Location end) const;
 
   friend bool operator==(const PartitionTable&, const PartitionTable&) = default;

@@ -17,7 +17,8 @@ int64_t Blocks::rows(Space space) const {
     case SpaceKind::rows:
       return space.count;
     case SpaceKind::vertex:
-      // The last vertex space is the destinations of the last block; a model without blocks (an MLP) runs on layer 0.
+      // The last vertex space is the destinations of the last block; a model without blocks (an
+      // MLP) runs on layer 0.
       return space.layer < num_layers() ? layer(space.layer).num_src() : layer(num_layers() - 1).num_dst();
   }
   return 0;

@@ -1,4 +1,5 @@
-// What the spaces of a DFG are at run time: one Graph per layer. In full-graph training every layer is the same graph.
+// What the spaces of a DFG are at run time: one Graph per layer. In full-graph training every layer
+// is the same graph.
 #pragma once
 
 #include <cstdint>

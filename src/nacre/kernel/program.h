@@ -1,9 +1,11 @@
-// Kernel programs: what a fused kernel does, as a short list of micro-ops over tiles of rows. The same program is run
-// by every back end: the CPU interprets it tile by tile with SIMD micro-kernels whose registers stay in cache.
+// Kernel programs: what a fused kernel does, as a short list of micro-ops over tiles of rows. The
+// same program is run by every back end: the CPU interprets it tile by tile with SIMD micro-kernels
+// whose registers stay in cache.
 //
-// A register holds, for each row of the tile, `width` floats. Operands are pointers bound at run time, in the order of
-// `operands`. Row r of the tile has: a position (its row number in the domain: vertex id, or edge number in in-CSR
-// order) and, in edge domains, a source, a destination and a type.
+// A register holds, for each row of the tile, `width` floats. Operands are pointers bound at run
+// time, in the order of `operands`. Row r of the tile has: a position (its row number in the
+// domain: vertex id, or edge number in in-CSR order) and, in edge domains, a source, a destination
+// and a type.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +23,9 @@ enum class MicroOp : uint8_t {
   load_type,  // out = operand[type]
   load_row0,  // out = operand[0] for every row        (a parameter)
   root,       // out = the row just computed by the kernel this program follows (post programs only)
-  add,        // out = a ∘ b; a (b) has width out.width / a_repeat (b_repeat): each element stands for `repeat` ones
+  // out = a ∘ b; a (b) has width out.width / a_repeat (b_repeat): each element stands for `repeat`
+  // ones
+  add,
   sub,
   mul,
   scale,  // out = alpha · a
@@ -37,22 +41,26 @@ enum class MicroOp : uint8_t {
   tanh_grad,
   inv,
   inv_sqrt,
-  dropout,        // element number = position · width + column; alpha = share dropped, salt
-  expand,         // out = a with every element repeated a_repeat times
-  row_sum,        // out = sums of consecutive groups of a_width / out.width elements
-  dot,            // out = row_sum(a · b) without storing the product
-  concat,         // out = per group of the last dim: a's `a_part` elements, then b's `b_part`
-  slice,          // out = elements [begin, begin + b_part) of each group of a_part elements
-  pad,            // the transpose of slice: groups of a_part elements land at `begin` of groups of b_part, 0 elsewhere
-  take_max,       // out = a where operand (i32 argmax rows by dst) equals the row's position, else 0
-  row_normalize,  // alpha = epsilon
+  dropout,  // element number = position · width + column; alpha = share dropped, salt
+  expand,   // out = a with every element repeated a_repeat times
+  row_sum,  // out = sums of consecutive groups of a_width / out.width elements
+  dot,      // out = row_sum(a · b) without storing the product
+  concat,   // out = per group of the last dim: a's `a_part` elements, then b's `b_part`
+  slice,    // out = elements [begin, begin + b_part) of each group of a_part elements
+  // the transpose of slice: groups of a_part elements land at `begin` of groups of b_part, 0
+  // elsewhere
+  pad,
+  // out = a where operand (i32 argmax rows by dst) equals the row's position, else 0
+  take_max,
+  row_normalize,       // alpha = epsilon
   row_normalize_grad,  // a = g, b = x
   log_softmax,
   log_softmax_grad,  // a = g, b = y
   standardize,       // a = x; operand = moments p[2,F]; alpha = epsilon
   gemm,              // out = a · operand, one matrix [K,N]: a has width K, out width N
   gemm_t,            // out = a · operandᵀ: a has width N, out width K
-  typed_gemm,        // the same with the matrix of each row's type: operand holds one [K,N] per type
+  // the same with the matrix of each row's type: operand holds one [K,N] per type
+  typed_gemm,
   typed_gemm_t,
   store,  // operand[position] = a
 };
@@ -77,7 +85,8 @@ struct RowProgram {
   std::vector<Micro> code;        // registers are written once, before they are read
   std::vector<int64_t> widths;    // of each register
   std::vector<NodeRef> operands;  // the DFG value behind each pointer
-  std::vector<char> narrow;       // per operand: stored as bf16 (GPU only); operands past its end are not
+  // per operand: stored as bf16 (GPU only); operands past its end are not
+  std::vector<char> narrow;
   bool empty() const { return code.empty(); }
   bool is_narrow(int operand) const {
     return static_cast<size_t>(operand) < narrow.size() && narrow[static_cast<size_t>(operand)] != 0;

@@ -20,7 +20,8 @@ int uses(const RowProgram& program, int reg) {
 
 bool plain_sum(const Micro& m) { return m.op == MicroOp::add && m.a_repeat == 1 && m.b_repeat == 1; }
 
-// The register is the root and what was added to it, and nobody reads it or what lies between but the next sum.
+// The register is the root and what was added to it, and nobody reads it or what lies between but
+// the next sum.
 bool sum_from_root(const RowProgram& program, int reg) {
   const int at = written_by(program, reg);
   if (at < 0 || uses(program, reg) != 1) return false;

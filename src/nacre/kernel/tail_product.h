@@ -14,8 +14,8 @@ struct RowFactor {
   bool transpose = false;
 };
 
-// Takes a product that a tail adds to its root out of the tail: the root is larger by it then. Nothing where there is
-// none, or where the tail uses either otherwise.
+// Takes a product that a tail adds to its root out of the tail: the root is larger by it then.
+// Nothing where there is none, or where the tail uses either otherwise.
 std::optional<RowFactor> take_product(RowProgram& tail);
 
 // Σ x · w over the inputs, and the tail that follows.

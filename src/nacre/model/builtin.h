@@ -1,4 +1,5 @@
-// The models that come with Nacre. Each is named here and in builtin.cpp, so the linker keeps its file.
+// The models that come with Nacre. Each is named here and in builtin.cpp, so the linker keeps its
+// file.
 #pragma once
 
 #include <vector>

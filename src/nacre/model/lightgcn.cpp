@@ -1,6 +1,7 @@
-// LightGCN (He et al., 2020): x⁽ˡ⁺¹⁾_i = Σ_j 1/√(d_out(j) · d_in(i)) · x⁽ˡ⁾_j over the in-neighbours j, without self
-// loops, weights or activations; the embedding is the mean of all layers' x, the first included. Learned rows are x⁽⁰⁾;
-// features are mapped to `hidden` first. For classification one linear map follows.
+// LightGCN (He et al., 2020): x⁽ˡ⁺¹⁾_i = Σ_j 1/√(d_out(j) · d_in(i)) · x⁽ˡ⁾_j over the
+// in-neighbours j, without self loops, weights or activations; the embedding is the mean of all
+// layers' x, the first included. Learned rows are x⁽⁰⁾; features are mapped to `hidden` first. For
+// classification one linear map follows.
 #include "nacre/base/error.h"
 #include "nacre/model/builtin.h"
 

@@ -1,14 +1,16 @@
-// Napa: the builder a model file is written with. After GraphTensor's programming model (GT1) a layer is made of
+// Napa: the builder a model file is written with. After GraphTensor's programming model (GT1) a
+// layer is made of
 //   NeighborApply  a value on every edge from the values of its two ends      neighbor_apply
 //   Pull           every destination aggregates what its edges carry           pull, pull_linear, pull_lstm
 //   Apply          dense work inside one space                                 linear, activation, dropout, norm, …
 //
-// A vertex value lives in v(l), the sources of block l; pull moves it to v(l+1). Everything about a block (its edge
-// weights, its degrees) is asked for with a value that lives among the block's sources, so a model never counts blocks.
+// A vertex value lives in v(l), the sources of block l; pull moves it to v(l+1). Everything about a
+// block (its edge weights, its degrees) is asked for with a value that lives among the block's
+// sources, so a model never counts blocks.
 //
-// Parameters are named `layers.<l>.<name>` inside begin_layer(l). Weights of linear maps are stored [in, out] (torch
-// stores [out, in]). Initial values: glorot draws from ±√(6/(in+out)) over the last two dims (one dim counts as
-// [1, n]), uniform_fan_in from ±1/√in.
+// Parameters are named `layers.<l>.<name>` inside begin_layer(l). Weights of linear maps are stored
+// [in, out] (torch stores [out, in]). Initial values: glorot draws from ±√(6/(in+out)) over the
+// last two dims (one dim counts as [1, n]), uniform_fan_in from ±1/√in.
 #pragma once
 
 #include <cstdint>
@@ -49,15 +51,17 @@ Value operator-(Value a, Value b);
 Value operator*(Value a, Value b);
 Value operator*(double factor, Value x);
 
-// `mix`: a sum whose weighting is normalised over each destination's edges already (attention, means by type). Where
-// edges are sampled, sums are scaled up to all edges of the destination, means and mixtures stand as they are.
+// `mix`: a sum whose weighting is normalised over each destination's edges already (attention,
+// means by type). Where edges are sampled, sums are scaled up to all edges of the destination,
+// means and mixtures stand as they are.
 enum class Aggregate : uint8_t { sum, mean, max, mix };
 
 // What the blocks hold.
 enum class Sampling : uint8_t {
-  none,        // the whole graph in every layer
-  blocks,      // all edges of the destinations, but not of the sources: degrees are inputs
-  uniform,     // some edges, those of one destination alike; "edge_scale.<l>" says what each stands for
+  none,    // the whole graph in every layer
+  blocks,  // all edges of the destinations, but not of the sources: degrees are inputs
+  // some edges, those of one destination alike; "edge_scale.<l>" says what each stands for
+  uniform,
   importance,  // likewise, and edges of one destination may stand for different numbers of edges
 };
 
@@ -65,21 +69,24 @@ enum class Sampling : uint8_t {
 struct VertexKind {
   std::string name;
   int64_t vertices = 0;
-  int64_t features = 0;  // numbers each vertex comes with; 0 = none: a row is learned for every vertex
+  // numbers each vertex comes with; 0 = none: a row is learned for every vertex
+  int64_t features = 0;
 
   friend bool operator==(const VertexKind&, const VertexKind&) = default;
 };
 
-// Whether there is one kind of vertices and its features are learned. On sampled blocks the parameter of these rows is
-// in v0 and has the rows of a batch's vertices; on the whole graph it has the rows of all.
+// Whether there is one kind of vertices and its features are learned. On sampled blocks the
+// parameter of these rows is in v0 and has the rows of a batch's vertices; on the whole graph it
+// has the rows of all.
 bool learns_all_rows(const std::vector<VertexKind>& kinds);
 // The parameter that holds the learned rows of a kind.
 std::string learned_rows_name(const VertexKind& kind);
 
 struct NapaOptions {
-  bool training = true;                // dropout, and batch norm by the batch's own statistics
-  bool edge_weighted = false;          // edge_weight() gives the weights
-  std::vector<VertexKind> kinds = {};  // in the order of their ids; empty: one kind, whose features are the input "x"
+  bool training = true;        // dropout, and batch norm by the batch's own statistics
+  bool edge_weighted = false;  // edge_weight() gives the weights
+  // in the order of their ids; empty: one kind, whose features are the input "x"
+  std::vector<VertexKind> kinds = {};
   Sampling sampling = Sampling::none;
 };
 
@@ -102,7 +109,8 @@ class Napa {
   const Dfg& dfg() const { return dfg_; }
   bool training() const { return options_.training; }
 
-  // ---- names: parameters made from now on are called layers.<layer>.<name>; end_layers() drops the prefix.
+  // ---- names: parameters made from now on are called layers.<layer>.<name>; end_layers() drops
+  // the prefix.
   void begin_layer(int layer);
   void end_layers() { scope_.clear(); }
 
@@ -111,20 +119,23 @@ class Napa {
 
   // ---- leaves
   Value input(const std::string& name, const ValueType& type);
-  // In v0: the input "x". With several kinds of vertices, "x.<kind>" times input.<kind>.weight plus input.<kind>.bias,
-  // and the trained rows embedding.<kind>.weight of kinds without features.
+  // In v0: the input "x". With several kinds of vertices, "x.<kind>" times input.<kind>.weight plus
+  // input.<kind>.bias, and the trained rows embedding.<kind>.weight of kinds without features.
   Value features(int64_t dim);
   Value param(const std::string& name, const Dims& dims, Init init, double constant = 0);
   Value type_param(const std::string& name, const Dims& dims, Init init);   // one row per edge type
   Value state_param(const std::string& name, const Dims& dims, Init init);  // kept, not trained
   // Of the block whose sources x lives among.
   Value edge_weight(Value x);  // e(l)[], "edge_weight.<l>"; none when the graph has no weights
-  // Degrees are the whole graph's: inputs "in_degree.<l>" and "out_degree.<l>" where blocks hold less.
-  Value in_degree(Value x);     // v(l+1)[]
-  Value out_degree(Value x);    // v(l)[]
-  Value in_weight(Value x);     // v(l+1)[]: Σ of the edges' weights; the degree when the graph has none
+  // Degrees are the whole graph's: inputs "in_degree.<l>" and "out_degree.<l>" where blocks hold
+  // less.
+  Value in_degree(Value x);   // v(l+1)[]
+  Value out_degree(Value x);  // v(l)[]
+  // v(l+1)[]: Σ of the edges' weights; the degree when the graph has none
+  Value in_weight(Value x);
   Value typed_degree(Value x);  // e(l)[]: edges of the same destination and type in the block
-  Value edge_scale(Value x);    // e(l)[], "edge_scale.<l>": edges each sampled one stands for; none when all are there
+  // e(l)[], "edge_scale.<l>": edges each sampled one stands for; none when all are there
+  Value edge_scale(Value x);
 
   // ---- indexing
   Value src(Value x);           // v(l) → e(l)
@@ -134,28 +145,34 @@ class Napa {
 
   // ---- NeighborApply. `at_dst` may also live among the sources: its destinations' rows are taken.
   Value neighbor_apply(Value at_src, Value at_dst, const EdgeFunction& g);
-  // 1/√(out-degree of src · in-degree of dst), with edge weights w/√(…) by weighted degrees: GCN's coefficients.
+  // 1/√(out-degree of src · in-degree of dst), with edge weights w/√(…) by weighted degrees: GCN's
+  // coefficients.
   Value symmetric_norm(Value x);
 
-  // ---- Pull. x is a vertex value (its rows travel along the edges) or an edge value (the messages themselves).
-  // A weighting multiplies every message; the mean is then Σ w·x / Σ w. Sampled edges are scaled as Aggregate says.
+  // ---- Pull. x is a vertex value (its rows travel along the edges) or an edge value (the messages
+  // themselves). A weighting multiplies every message; the mean is then Σ w·x / Σ w. Sampled edges
+  // are scaled as Aggregate says.
   Value pull(Value x, Aggregate aggregate, Value weighting = {});
-  // pull followed by linear. Where the aggregation is linear the planner may run it the other way round (the same map,
-  // maybe with narrower messages). The bias always comes last.
+  // pull followed by linear. Where the aggregation is linear the planner may run it the other way
+  // round (the same map, maybe with narrower messages). The bias always comes last.
   Value pull_linear(Value x, const std::string& name, int64_t out, const PullOptions& how = {});
-  // Last hidden state of an LSTM over the messages; the planner computes the gates' input half once per vertex.
+  // Last hidden state of an LSTM over the messages; the planner computes the gates' input half once
+  // per vertex.
   Value pull_lstm(Value x, const std::string& name, int64_t hidden);
 
   // ---- Apply
-  Value linear(Value x, const std::string& name, int64_t out, bool bias = true);  // NAME.weight, NAME.bias
+  // NAME.weight, NAME.bias
+  Value linear(Value x, const std::string& name, int64_t out, bool bias = true);
   Value matmul(Value x, Value weight);
   Value typed_matmul(Value e, Value weight);  // weight by the type of each edge
   Value add_bias(Value x, const std::string& name = "bias");
-  Value dot(Value x, const std::string& name);  // the last dim against a trained vector (one per head): [H,D] → [H]
+  // the last dim against a trained vector (one per head): [H,D] → [H]
+  Value dot(Value x, const std::string& name);
   Value activation(Value x, std::string_view name);  // none, relu, leaky_relu, elu, sigmoid, tanh
   Value leaky_relu(Value x, double slope);
   Value dropout(Value x, double share);
-  // One number per edge, some of them dropped: in every block the edges of the same positions, drawn anew each step.
+  // One number per edge, some of them dropped: in every block the edges of the same positions,
+  // drawn anew each step.
   Value edge_dropout(Value e, double share);
   Value norm(Value x, const std::string& name, std::string_view kind);  // none, layer, batch
   Value constant(double number);

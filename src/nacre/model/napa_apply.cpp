@@ -67,7 +67,8 @@ Value Napa::norm(Value x, const std::string& name, std::string_view kind) {
   return add_bias(y, name + ".bias");
 }
 
-// The running variance is the mean of the batches' biased variances (torch keeps the unbiased ones).
+// The running variance is the mean of the batches' biased variances (torch keeps the unbiased
+// ones).
 Value Napa::batch_norm(Value x, const std::string& name) {
   const int64_t width = x.width();
   const std::array<Value, 2> running = {state_param(name + ".running_mean", {width}, Init::zeros),

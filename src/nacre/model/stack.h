@@ -11,7 +11,8 @@ namespace nacre {
 using LayerFunction = std::function<Value(Value x, int64_t out, bool last)>;
 
 // features → input dropout → { layer → norm → activation → (+ residual) → dropout } … → layer.
-// With input_dropout = dropout the input of every layer is dropped out, as in the GCN and GAT papers.
+// With input_dropout = dropout the input of every layer is dropped out, as in the GCN and GAT
+// papers.
 Value stack_layers(Napa& net, const ModelOptions& options, const LayerFunction& layer);
 
 }  // namespace nacre

@@ -5,7 +5,8 @@
 
 namespace nacre::cpu {
 
-// Hands out consecutive parts of a workspace, each on a cache line of its own; with a null base it only counts.
+// Hands out consecutive parts of a workspace, each on a cache line of its own; with a null base it
+// only counts.
 class Carve {
  public:
   explicit Carve(float* base) : base_(base) {}

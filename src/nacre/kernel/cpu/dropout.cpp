@@ -45,8 +45,8 @@ using Longs = hn::Repartition<uint64_t, Words>;
 using WordVec = hn::Vec<Words>;
 using LongVec = hn::Vec<Longs>;
 
-// Blocks of one vector: a 64-bit lane holds one 32-bit word of a block in its lower half (the multiplications read no
-// more; the upper half is garbage on the way).
+// Blocks of one vector: a 64-bit lane holds one 32-bit word of a block in its lower half (the
+// multiplications read no more; the upper half is garbage on the way).
 constexpr int64_t kBlocks = static_cast<int64_t>(hn::MaxLanes(Longs()));
 constexpr int kRounds = 10;
 constexpr int64_t kBufferBlocks = 64;  // 512 elements
@@ -65,8 +65,9 @@ class PhiloxVector {
     step_ = step;
   }
 
-  // The 8 · kBlocks 16-bit numbers of the given blocks. Lane 2i of `blocks` is written i-th, lane 2i+1
-  // (kBlocks/2 + i)-th: that order lets the words of a block come together without crossing 128-bit borders.
+  // The 8 · kBlocks 16-bit numbers of the given blocks. Lane 2i of `blocks` is written i-th, lane
+  // 2i+1 (kBlocks/2 + i)-th: that order lets the words of a block come together without crossing
+  // 128-bit borders.
   HWY_INLINE void run(LongVec blocks, uint16_t* out) const {
     const Words w;
     const Longs l;
@@ -144,8 +145,8 @@ void drop_range(const PhiloxVector& philox, const Drop& drop, uint64_t first, in
   }
 }
 
-// Narrow rows at scattered positions: one vector of blocks serves several rows. A row of at most 8 elements reaches
-// into at most two blocks.
+// Narrow rows at scattered positions: one vector of blocks serves several rows. A row of at most 8
+// elements reaches into at most two blocks.
 void drop_scattered(const PhiloxVector& philox, const Drop& drop, const MicroCall& c) {
   const Longs l;
   const auto width = static_cast<uint64_t>(c.out_width);

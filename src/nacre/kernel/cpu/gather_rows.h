@@ -1,5 +1,6 @@
-// Row movers of the typed and LSTM kernels: gather rows into a tile in cache, summed or one by one, and add a tile's
-// rows back. On the calling thread; rows of other entries are prefetched ahead of use.
+// Row movers of the typed and LSTM kernels: gather rows into a tile in cache, summed or one by one,
+// and add a tile's rows back. On the calling thread; rows of other entries are prefetched ahead of
+// use.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,9 @@
 
 namespace nacre::cpu {
 
-// Sum i runs over entries [ptr[i], ptr[i + 1]): Σ scale[edge_id[e]] · x[col[e]]; scale null = 1. Long sums are taken in
-// short pieces, in order, so the rounding error does not grow with a hub's degree.
+// Sum i runs over entries [ptr[i], ptr[i + 1]): Σ scale[edge_id[e]] · x[col[e]]; scale null = 1.
+// Long sums are taken in short pieces, in order, so the rounding error does not grow with a hub's
+// degree.
 struct RowSums {
   const int64_t* ptr = nullptr;
   const NodeId* col = nullptr;
@@ -28,7 +30,8 @@ struct RowSumsInto {
 };
 void gather_sum_add(const RowSumsInto& into, int64_t begin, int64_t end, const float* x, int64_t width, float* out);
 
-// A run of row numbers; `ahead` more are readable behind it, and are prefetched towards the end of the run.
+// A run of row numbers; `ahead` more are readable behind it, and are prefetched towards the end of
+// the run.
 struct RowList {
   const NodeId* rows = nullptr;
   int64_t count = 0;

@@ -6,7 +6,8 @@
 #include "nacre/base/parallel.h"
 #include "nacre/kernel/cpu/gemm_kernels.h"
 
-// NOLINTBEGIN(readability-function-size): the argument lists of BLAS, which every caller knows by heart
+// NOLINTBEGIN(readability-function-size): the argument lists of BLAS, which every caller knows by
+// heart
 namespace nacre::cpu {
 namespace {
 
@@ -19,9 +20,9 @@ constexpr int64_t kTnWorkspaceBytes = 32 << 20;
 constexpr int64_t kTnMaxChunks = 32;
 constexpr int64_t kTnChunkRows = 512;
 
-// B packed once per whole-matrix call and read by all threads. Static, because calls must not allocate and the pages
-// are only touched when used. One call owns it at a time; a call that finds it taken packs panel by panel on its own
-// stack, which is slower but gives the same bits.
+// B packed once per whole-matrix call and read by all threads. Static, because calls must not
+// allocate and the pages are only touched when used. One call owns it at a time; a call that finds
+// it taken packs panel by panel on its own stack, which is slower but gives the same bits.
 constexpr int64_t kSharedPackFloats = 1 << 20;
 alignas(64) float shared_pack[kSharedPackFloats];
 std::atomic_flag shared_pack_taken = ATOMIC_FLAG_INIT;
@@ -76,7 +77,8 @@ void gemm_rows(Layout layout, int64_t M, int64_t N, int64_t K, GemmOperand A, Ge
   });
 }
 
-// How many row chunks gemm_tn sums separately: by shape only, so that the bits do not depend on the machine.
+// How many row chunks gemm_tn sums separately: by shape only, so that the bits do not depend on the
+// machine.
 int64_t tn_chunks(int64_t M, int64_t K, int64_t N) {
   if (M * K * N <= kSerialWork) return 1;
   const int64_t fit = kTnWorkspaceBytes / (static_cast<int64_t>(sizeof(float)) * K * N);

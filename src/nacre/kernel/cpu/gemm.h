@@ -1,10 +1,10 @@
-// Dense f32 matrix products for the CPU back end, tuned for tall, narrow matrices: millions of rows (vertices) by a few
-// hundred columns (features).
+// Dense f32 matrix products for the CPU back end, tuned for tall, narrow matrices: millions of rows
+// (vertices) by a few hundred columns (features).
 //
-// All matrices are row-major with leading dimensions in elements; C must not overlap A or B. Any size is allowed,
-// including 0. Every element of C is one chain of fused multiply-adds over K in fixed order, so the bits of a row
-// depend neither on the number of threads nor on the rows around it: the whole-matrix functions and the tile functions
-// agree exactly. No call allocates.
+// All matrices are row-major with leading dimensions in elements; C must not overlap A or B. Any
+// size is allowed, including 0. Every element of C is one chain of fused multiply-adds over K in
+// fixed order, so the bits of a row depend neither on the number of threads nor on the rows around
+// it: the whole-matrix functions and the tile functions agree exactly. No call allocates.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +27,16 @@ void gemm_nn(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const
 void gemm_nt(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb, float* C,
              int64_t ldc, const GemmEpilogue& epilogue = {});
 
-// C[K,N] = A[M,K]ᵀ · B[M,N] + beta * C, in parallel over chunks of the M rows whose partial sums are kept in
-// `workspace` and added in order. `workspace` holds gemm_tn_workspace(M, K, N) bytes (at most 32 MiB; 0 for small
-// products) and needs no particular contents; K and N are interchangeable in its size.
+// C[K,N] = A[M,K]ᵀ · B[M,N] + beta * C, in parallel over chunks of the M rows whose partial sums
+// are kept in `workspace` and added in order. `workspace` holds gemm_tn_workspace(M, K, N) bytes
+// (at most 32 MiB; 0 for small products) and needs no particular contents; K and N are
+// interchangeable in its size.
 int64_t gemm_tn_workspace(int64_t M, int64_t K, int64_t N);
 void gemm_tn(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb, float* C,
              int64_t ldc, void* workspace, float beta = 0);
 
-// The same products on the calling thread, for tiles inside other kernels. gemm_tile_tn sums all M rows in one chain of
-// row blocks, so it agrees with gemm_tn only up to rounding.
+// The same products on the calling thread, for tiles inside other kernels. gemm_tile_tn sums all M
+// rows in one chain of row blocks, so it agrees with gemm_tn only up to rounding.
 void gemm_tile_nn(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb, float* C,
                   int64_t ldc, const GemmEpilogue& epilogue = {});
 void gemm_tile_nt(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb, float* C,
@@ -43,8 +44,9 @@ void gemm_tile_nt(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, 
 void gemm_tile_tn(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb, float* C,
                   int64_t ldc, float beta = 0);
 
-// A B that many tiles are multiplied by, rearranged once into the order in which the kernel reads it. `packed` holds
-// gemm_packed_size(N, K) floats; its layout belongs to the machine it was made on.
+// A B that many tiles are multiplied by, rearranged once into the order in which the kernel reads
+// it. `packed` holds gemm_packed_size(N, K) floats; its layout belongs to the machine it was made
+// on.
 int64_t gemm_packed_size(int64_t N, int64_t K);
 void gemm_pack_nn(int64_t N, int64_t K, const float* B, int64_t ldb, float* packed);
 void gemm_pack_nt(int64_t N, int64_t K, const float* B, int64_t ldb, float* packed);
@@ -52,7 +54,8 @@ void gemm_pack_nt(int64_t N, int64_t K, const float* B, int64_t ldb, float* pack
 void gemm_tile_packed(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* packed, float* C,
                       int64_t ldc, const GemmEpilogue& epilogue = {});
 
-// Picks the kernel for this machine and touches the shared buffers, so that the first product is not slower.
+// Picks the kernel for this machine and touches the shared buffers, so that the first product is
+// not slower.
 void gemm_warm_up();
 
 // Which kernel runs on this machine, for reports.

@@ -21,14 +21,17 @@ namespace nacre::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
-// The depth is cut into equal blocks whose slice of a panel stays near. A sum over several blocks is carried through C,
-// so every way to compute a row must use the same blocks, on all instruction sets.
+// The depth is cut into equal blocks whose slice of a panel stays near. A sum over several blocks
+// is carried through C, so every way to compute a row must use the same blocks, on all instruction
+// sets.
 constexpr int64_t kMaxDepth = 384;
-// For tn: few enough rows that A, B and what is fetched ahead of both share the second-level cache with C.
+// For tn: few enough rows that A, B and what is fetched ahead of both share the second-level cache
+// with C.
 constexpr int64_t kMaxDepthTn = 128;
 // Columns whose packed B (at the largest depth) takes half of the second-level cache.
 constexpr int64_t kBlockColumns = 320;
-// Rows longer than this many cache lines are left to the hardware's own prefetching, which follows them well.
+// Rows longer than this many cache lines are left to the hardware's own prefetching, which follows
+// them well.
 constexpr int64_t kMaxStreamLines = 16;
 // Products of so few rows read B in place where they can: packing would not pay.
 constexpr int64_t kFewRows = 24;
@@ -36,7 +39,8 @@ constexpr int64_t kFewRows = 24;
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int rows_of(int64_t width) { return tile_rows(halves_of(width)); }
 
-// Runs body(k, depth, first, last) over the depth blocks; once with depth 0 when K is 0, for the epilogue.
+// Runs body(k, depth, first, last) over the depth blocks; once with depth 0 when K is 0, for the
+// epilogue.
 template <class F>
 void for_depth(int64_t K, int64_t largest, const F& body) {
   const int64_t block = std::max<int64_t>(1, ceil_div(K, std::max<int64_t>(1, ceil_div(K, largest))));
@@ -59,8 +63,8 @@ Stream stream_of(const float* at, int64_t stride, int64_t lines, int64_t depth, 
   return {at, stride, ceil_div(lines * kLine, steps)};
 }
 
-// Rows that pass over B together, so that all panels find them in the first-level cache: a multiple of the rows of each
-// panel's tiles.
+// Rows that pass over B together, so that all panels find them in the first-level cache: a multiple
+// of the rows of each panel's tiles.
 int64_t group_rows(int64_t N) {
   int64_t group = 0;
   for_panels(N, 0, N, [&](int64_t, int64_t width) {
@@ -70,8 +74,9 @@ int64_t group_rows(int64_t N) {
   return group;
 }
 
-// One block of B stays in the second-level cache while all rows pass over it, a group at a time; each panel fetches its
-// share of the group's successor and the lines of C that it is about to write.
+// One block of B stays in the second-level cache while all rows pass over it, a group at a time;
+// each panel fetches its share of the group's successor and the lines of C that it is about to
+// write.
 void rows_packed(int64_t M, int64_t N, int64_t K, GemmOperand A, const float* packed, float* C, int64_t ldc,
                  const GemmEpilogue& epilogue) {
   const int64_t group = group_rows(N);
@@ -127,8 +132,8 @@ void rows_unpacked(int64_t M, int64_t N, int64_t K, GemmOperand A, GemmOperand B
   });
 }
 
-// The outer products of `depth` rows at a time are added to C, which stays in the second-level cache; meanwhile each
-// row of each panel fetches its share of the next rows of A and B.
+// The outer products of `depth` rows at a time are added to C, which stays in the second-level
+// cache; meanwhile each row of each panel fetches its share of the next rows of A and B.
 void rows_tn(int64_t M, int64_t N, int64_t K, GemmOperand A, GemmOperand B, float* C, int64_t ldc, float beta) {
   if (K <= 0 || N <= 0) return;
   alignas(64) float packed[kMaxDepthTn * kMaxWidth];

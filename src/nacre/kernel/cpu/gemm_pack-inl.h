@@ -1,5 +1,6 @@
-// The packed form of B, compiled once per instruction set (included inside foreach_target): column panels one after the
-// other, each holding its whole depth row by row, filled up with zeros to a width that the register tiles have.
+// The packed form of B, compiled once per instruction set (included inside foreach_target): column
+// panels one after the other, each holding its whole depth row by row, filled up with zeros to a
+// width that the register tiles have.
 #if defined(NACRE_KERNEL_CPU_GEMM_PACK_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef NACRE_KERNEL_CPU_GEMM_PACK_INL_H
 #undef NACRE_KERNEL_CPU_GEMM_PACK_INL_H
@@ -35,7 +36,8 @@ inline int64_t panel_width(int64_t columns) {
   return width <= kMaxWidth ? width : 2 * kLanes;
 }
 
-// Calls body(n, width) for the panels that start in [begin, end) of N columns; returns where the next one starts.
+// Calls body(n, width) for the panels that start in [begin, end) of N columns; returns where the
+// next one starts.
 template <class F>
 int64_t for_panels(int64_t N, int64_t begin, int64_t end, const F& body) {
   int64_t n = begin;
@@ -47,8 +49,8 @@ int64_t for_panels(int64_t N, int64_t begin, int64_t end, const F& body) {
   return n;
 }
 
-// The number of whole vectors is a constant so that the copy is straight code: as a loop, compilers make it a call or a
-// string instruction, which costs several times as much for so few bytes.
+// The number of whole vectors is a constant so that the copy is straight code: as a loop, compilers
+// make it a call or a string instruction, which costs several times as much for so few bytes.
 template <int kWhole>
 void pack_rows(int64_t depth, int64_t columns, int64_t width, GemmOperand B, float* HWY_RESTRICT to) {
   const Full d;

@@ -1,8 +1,10 @@
-// The register tile of the matrix products, compiled once per instruction set (included inside foreach_target).
+// The register tile of the matrix products, compiled once per instruction set (included inside
+// foreach_target).
 //
-// A tile is a few rows by up to three vectors of C, held in registers while one walk over the depth adds the outer
-// products of a column of A (broadcast element by element) and a row of B (vectors). Widths count half vectors, because
-// layer widths such as 40 are two and a half AVX-512 vectors and a half vector costs half the time.
+// A tile is a few rows by up to three vectors of C, held in registers while one walk over the depth
+// adds the outer products of a column of A (broadcast element by element) and a row of B (vectors).
+// Widths count half vectors, because layer widths such as 40 are two and a half AVX-512 vectors and
+// a half vector costs half the time.
 #if defined(NACRE_KERNEL_CPU_GEMM_TILE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef NACRE_KERNEL_CPU_GEMM_TILE_INL_H
 #undef NACRE_KERNEL_CPU_GEMM_TILE_INL_H
@@ -33,15 +35,17 @@ namespace {
 
 constexpr int64_t kLine = 64 / sizeof(float);
 
-// Rows of a tile of `halves` half vectors: as many as leave room for the operands in 32 (AVX-512) or 16 registers, at
-// most 12, beyond which nothing is gained.
+// Rows of a tile of `halves` half vectors: as many as leave room for the operands in 32 (AVX-512)
+// or 16 registers, at most 12, beyond which nothing is gained.
 constexpr int tile_rows(int halves) { return std::min(12, (kLanes >= 16 ? 24 : 12) / ((halves + 1) / 2)); }
 
-// Memory to bring near while tiles are computed. Tiles run for thousands of cycles, so what the next ones need can come
-// from main memory meanwhile; without this, tall matrices run a third slower. Fetches are spread over the depth, as
-// bursts would fill the miss queue that the tile's own loads need.
+// Memory to bring near while tiles are computed. Tiles run for thousands of cycles, so what the
+// next ones need can come from main memory meanwhile; without this, tall matrices run a third
+// slower. Fetches are spread over the depth, as bursts would fill the miss queue that the tile's
+// own loads need.
 //
-// Row r of a tile at row `row` walks from at + (row + r) * stride in steps of `step` during its share of the depth.
+// Row r of a tile at row `row` walks from at + (row + r) * stride in steps of `step` during its
+// share of the depth.
 struct Stream {
   const float* at;
   int64_t stride;
@@ -68,9 +72,9 @@ struct Finish {
   int64_t columns;
 };
 
-// A column panel of C and what it is computed from. Row k of B starts at b + k * ldb and is readable over the whole
-// width of the panel. Element (row, k) of A is a[row * lda + k], or a[k * lda + row] for the kernels marked
-// kTransposed.
+// A column panel of C and what it is computed from. Row k of B starts at b + k * ldb and is
+// readable over the whole width of the panel. Element (row, k) of A is a[row * lda + k], or a[k *
+// lda + row] for the kernels marked kTransposed.
 struct Panel {
   int64_t depth;
   const float* a;
@@ -84,8 +88,8 @@ struct Panel {
   Lines lines;
 };
 
-// kRows sums of one column of vectors, stored below each other: the general case of edges, old values, bias,
-// activation.
+// kRows sums of one column of vectors, stored below each other: the general case of edges, old
+// values, bias, activation.
 template <int kRows, class D, class Sums>
 HWY_INLINE void store_column(D d, const Sums& sums, float* HWY_RESTRICT c, int64_t ldc, int64_t column,
                              const Finish& finish) {
@@ -120,8 +124,8 @@ struct Tile {
     }
   }
 
-  // Row r of A is read through rows[r / 3]: x86 addresses reach three rows from one pointer, so that pointers, too,
-  // stay in registers.
+  // Row r of A is read through rows[r / 3]: x86 addresses reach three rows from one pointer, so
+  // that pointers, too, stay in registers.
   template <bool kTransposed>
   HWY_INLINE void add(const float* const* rows, int64_t lda, const float* HWY_RESTRICT b) {
     const Full d;
@@ -195,7 +199,8 @@ HWY_NOINLINE void run_tile(const Panel& p, int64_t row) {
       tile.template add<kTransposed>(rows, lda, b);
       b += ldb;
       NACRE_UNROLL for (int i = 0; i < kPointers; ++i) {
-        // The empty assembly hides how the pointers are related, or they would be recomputed from one another.
+        // The empty assembly hides how the pointers are related, or they would be recomputed from
+        // one another.
         const float* next = rows[i] + (kTransposed ? lda : 1);
         asm("" : "+r"(next));
         rows[i] = next;

@@ -44,7 +44,8 @@ Workspace carve(const Shape& shape, Carve& memory) {
   return ws;
 }
 
-// Maxima of rows met in any order: of equal ones the first position wins, as it would in in-CSR order.
+// Maxima of rows met in any order: of equal ones the first position wins, as it would in in-CSR
+// order.
 struct MaxRow {
   float* best;
   int32_t* argmax;
@@ -128,7 +129,8 @@ class GTaskRunner {
     for (int64_t i = unit.range_begin; i < unit.range_end; ++i) finish(view_.ranges[static_cast<size_t>(i)], scratch);
   }
 
-  // Adds a tile's rows to where its runs go; `run` is the one its first row belongs to. Returns the next tile's.
+  // Adds a tile's rows to where its runs go; `run` is the one its first row belongs to. Returns the
+  // next tile's.
   int64_t reduce_tile(const TileRunner& runner, const Tile& tile, const GTaskView::Unit& unit, int64_t run) const {
     const int64_t first = tile.first - view_.entry_begin(unit);  // entry of the unit
     for (int64_t at = 0; at < tile.rows;) {

@@ -1,11 +1,12 @@
-// Fused kernels over gTasks (WG6): a row program runs over the edges of one gTask after another, tile by tile, and one
-// of its registers is summed (or averaged, or maximised) into the rows of one end of the edges. Any partition table
-// works. Where a row's edges lie in several gTasks, sums are accumulated without atomics and in a fixed order: gTasks
-// are cut into windows; a window's gTasks leave one partial row per (gTask, row) in a workspace that fits the cache,
-// then the window's rows are added up, each by one task.
+// Fused kernels over gTasks (WG6): a row program runs over the edges of one gTask after another,
+// tile by tile, and one of its registers is summed (or averaged, or maximised) into the rows of one
+// end of the edges. Any partition table works. Where a row's edges lie in several gTasks, sums are
+// accumulated without atomics and in a fixed order: gTasks are cut into windows; a window's gTasks
+// leave one partial row per (gTask, row) in a workspace that fits the cache, then the window's rows
+// are added up, each by one task.
 //
-// Programs may multiply by matrices (MicroOp::gemm and its relatives), so the batch a product works on is the gTask's:
-// the table decides how well a matrix is reused.
+// Programs may multiply by matrices (MicroOp::gemm and its relatives), so the batch a product works
+// on is the gTask's: the table decides how well a matrix is reused.
 #pragma once
 
 #include <memory>
@@ -19,8 +20,8 @@ namespace nacre::cpu {
 struct GTaskOptions {
   Direction direction = Direction::by_dst;  // whose rows are reduced to
   int64_t width = 1;                        // of a reduced row: how many partial rows fit a window
-  // Overfill gTasks are cut into pieces and started first, underfill gTasks are run together, edge by edge, at the end
-  // (WG8). false: every gTask runs alone, in the order of the partition.
+  // Overfill gTasks are cut into pieces and started first, underfill gTasks are run together, edge
+  // by edge, at the end (WG8). false: every gTask runs alone, in the order of the partition.
   bool split_outliers = true;
   // The edges of a gTask are run type by type, for programs with typed products. false: row by row.
   bool by_type = true;
@@ -47,8 +48,8 @@ int64_t gtask_scratch_floats(const RowProgram& program, const RowProgram* post);
 int64_t gtask_workspace(const GTaskView& view, const RowProgram& program, int value, Reduce reduce, bool stored);
 void run_gtasks(const GTaskArgs& args);
 
-// dw = Σ over edges of xᵀ·g, by edge type where `typed`: x and g are registers of the program. The gTasks are cut into
-// a fixed number of lanes whose sums are added in order.
+// dw = Σ over edges of xᵀ·g, by edge type where `typed`: x and g are registers of the program. The
+// gTasks are cut into a fixed number of lanes whose sums are added in order.
 struct GTaskWeightGradArgs {
   const GTaskView* view = nullptr;
   BoundProgram program;

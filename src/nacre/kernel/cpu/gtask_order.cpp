@@ -63,7 +63,8 @@ Schedule outliers_first(const GTasks& tasks) {
   return schedule;
 }
 
-// Sorts entries of a span by (type, row, position), entries being numbers into the partition's arrays.
+// Sorts entries of a span by (type, row, position), entries being numbers into the partition's
+// arrays.
 class EntrySort {
  public:
   EntrySort(const GTasks& tasks, const GTaskOptions& options)

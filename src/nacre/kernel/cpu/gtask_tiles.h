@@ -9,14 +9,15 @@
 
 namespace nacre::cpu {
 
-// Floats of the program's matrices in the GEMM's order; 0 where they are used too rarely to rearrange them.
+// Floats of the program's matrices in the GEMM's order; 0 where they are used too rarely to
+// rearrange them.
 int64_t gtask_packed_floats(const GTaskView& view, const RowProgram& program);
 
 // Entries [begin, end), at most a tile of the runner.
 Tile gtask_tile(const GTaskView& view, TileRunner& runner, int64_t begin, int64_t end);
 
-// Calls body(tile) for the unit's entries in order. Where the program multiplies, no tile crosses the border of a
-// piece: a product's batch is the gTask's. Where it does not, borders mean nothing.
+// Calls body(tile) for the unit's entries in order. Where the program multiplies, no tile crosses
+// the border of a piece: a product's batch is the gTask's. Where it does not, borders mean nothing.
 template <class F>
 void for_gtask_tiles(const GTaskView& view, const GTaskView::Unit& unit, TileRunner& runner, const F& body) {
   constexpr int64_t step = 12;  // rows of the GEMM's register tile

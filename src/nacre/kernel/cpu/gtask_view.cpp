@@ -14,13 +14,16 @@ namespace {
 constexpr int64_t kMinUnitEdges = 512;
 constexpr int64_t kMaxUnitEdges = 2048;
 constexpr int64_t kWantedUnits = 64;
-// Floats of the rows a unit writes; a pool of small gTasks may have more, as the length of its products depends on it.
+// Floats of the rows a unit writes; a pool of small gTasks may have more, as the length of its
+// products depends on it.
 constexpr int64_t kUnitFloats = 64 << 10;
 constexpr int64_t kPoolFloats = 256 << 10;
 constexpr int64_t kMinUnitRows = 64;
-// Edges of a gTask that is not cut for its size alone, about: the rounding error of a sum grows with its length.
+// Edges of a gTask that is not cut for its size alone, about: the rounding error of a sum grows
+// with its length.
 constexpr int64_t kMaxPieceEdges = 1 << 15;
-// Rows are finished by the unit that owns them where it owns this many next to each other, on average.
+// Rows are finished by the unit that owns them where it owns this many next to each other, on
+// average.
 constexpr int64_t kMinRangeRows = 8;
 constexpr int64_t kRestRows = 1024;
 
@@ -69,7 +72,8 @@ class UnitCutter {
     rows_ = 0;
   }
 
-  // Adds a span to the unit; where it does not fit, to a unit of its own, and where it does not fit that, in pieces.
+  // Adds a span to the unit; where it does not fit, to a unit of its own, and where it does not fit
+  // that, in pieces.
   void add_span(int64_t begin, int64_t end, int64_t piece_edges) {
     while (begin < end) {
       const int64_t stop = fit(begin, end, piece_edges);
@@ -81,7 +85,8 @@ class UnitCutter {
     }
   }
 
-  // How far entries [begin, end) fit the unit as one piece. A long piece ends where a row does, if that is not far.
+  // How far entries [begin, end) fit the unit as one piece. A long piece ends where a row does, if
+  // that is not far.
   int64_t fit(int64_t begin, int64_t end, int64_t piece_edges) {
     const auto unit = static_cast<uint32_t>(units_.size());
     for (int64_t i = begin; i < end; ++i) {
@@ -119,8 +124,8 @@ std::vector<uint32_t> find_owners(const GTaskView& view, const NodeId* row) {
   return owner;
 }
 
-// Which rows are finished by which unit: runs of rows it owns, with the rows without edges behind them. All others are
-// left for the end.
+// Which rows are finished by which unit: runs of rows it owns, with the rows without edges behind
+// them. All others are left for the end.
 void plan_ranges(GTaskView& view, std::vector<uint32_t> owner) {
   std::vector<int64_t> owned_rows(view.units.size(), 0), owned_ranges(view.units.size(), 0);
   for (size_t r = 0; r < owner.size(); ++r) {

@@ -1,11 +1,12 @@
-// How a partition is run: the order of its edges, the units of work one thread runs alone, and where each unit's sums
-// go.
+// How a partition is run: the order of its edges, the units of work one thread runs alone, and
+// where each unit's sums go.
 //
-// A unit's entries belong to whole gTasks, or to one piece of a large gTask. Inside a gTask entries are ordered by
-// (type, row, position), whatever the table: equal types make long products and equal rows long sums. Units are run in
-// windows of consecutive units. A row that only one unit of the window touches is summed in place. Any other row has
-// one partial row per unit that touches it; a window's partial rows fit the cache together and are added up before the
-// next window starts.
+// A unit's entries belong to whole gTasks, or to one piece of a large gTask. Inside a gTask entries
+// are ordered by (type, row, position), whatever the table: equal types make long products and
+// equal rows long sums. Units are run in windows of consecutive units. A row that only one unit of
+// the window touches is summed in place. Any other row has one partial row per unit that touches
+// it; a window's partial rows fit the cache together and are added up before the next window
+// starts.
 #pragma once
 
 #include <memory>
@@ -26,7 +27,8 @@ struct GTaskView {
   struct Unit {
     int64_t piece_begin, piece_end;  // into piece_ptr
     int64_t run_begin, run_end;
-    int64_t slot = 0;                        // its first partial row, counted from the window's first
+    // its first partial row, counted from the window's first
+    int64_t slot = 0;
     int64_t range_begin = 0, range_end = 0;  // into ranges: rows the unit finishes
   };
   struct Window {

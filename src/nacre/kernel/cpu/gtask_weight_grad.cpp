@@ -9,7 +9,8 @@
 namespace nacre::cpu {
 namespace {
 
-// Lanes have one partial sum each; they are as many as the workspace may hold, and few enough to be added up soon.
+// Lanes have one partial sum each; they are as many as the workspace may hold, and few enough to be
+// added up soon.
 constexpr int64_t kWorkspaceFloats = 16 << 20;
 constexpr int64_t kMaxLanes = 16;
 

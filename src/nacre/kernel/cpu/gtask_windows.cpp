@@ -8,7 +8,8 @@
 namespace nacre::cpu {
 namespace {
 
-// A window is closed when its partial rows have this many floats, and this many units are there to run together.
+// A window is closed when its partial rows have this many floats, and this many units are there to
+// run together.
 constexpr int64_t kWindowFloats = 512 << 10;
 constexpr int64_t kWindowUnits = 8;
 

@@ -13,8 +13,8 @@ namespace {
 int64_t chunk_rows(int64_t rows) { return std::max<int64_t>(256, (rows + 63) / 64); }
 int64_t num_chunks(int64_t rows) { return rows == 0 ? 0 : (rows + chunk_rows(rows) - 1) / chunk_rows(rows); }
 
-// Sums `width` columns of what body(row, accumulators) adds up; totals end in the first `width` doubles of the
-// workspace.
+// Sums `width` columns of what body(row, accumulators) adds up; totals end in the first `width`
+// doubles of the workspace.
 template <class Body>
 void sum_columns(int64_t rows, int64_t width, double* workspace, Body body) {
   const int64_t chunk = chunk_rows(rows);

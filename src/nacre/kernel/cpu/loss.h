@@ -1,5 +1,5 @@
-// Losses and column statistics on the CPU: sums run over fixed chunks of rows whose partial results (in double) are
-// added in order, so the bits do not depend on the number of threads.
+// Losses and column statistics on the CPU: sums run over fixed chunks of rows whose partial results
+// (in double) are added in order, so the bits do not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,9 @@ struct LossArgs {
   const uint8_t* target = nullptr;  // bce: rows × classes
   const float* weight = nullptr;    // rows; with weight_of_each (bce) rows × classes
   bool weight_of_each = false;
-  // Label smoothing: nll learns the label with the weight 1 − smoothing and every class, the label's among them, with
-  // smoothing / classes; targets of bce move by smoothing / 2 towards one half.
+  // Label smoothing: nll learns the label with the weight 1 − smoothing and every class, the
+  // label's among them, with smoothing / classes; targets of bce move by smoothing / 2 towards one
+  // half.
   double smoothing = 0;
   const float* gradient = nullptr;  // gradients only: the incoming scalar
   float* out = nullptr;             // a scalar, or rows × classes

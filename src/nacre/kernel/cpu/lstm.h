@@ -1,12 +1,14 @@
-// LSTM over neighbour sequences on the CPU (SAGE-LSTM). Destinations are sorted by degree and run in batches of rows of
-// (nearly) equal length, so each time step is one small GEMM for the batch; the input gates z are projected once per
-// vertex, not once per edge. There are two backward passes. One reads the gates the forward pass kept (E × 4H). The
-// other, where there is no memory for that, recomputes a batch's forward states.
+// LSTM over neighbour sequences on the CPU (SAGE-LSTM). Destinations are sorted by degree and run
+// in batches of rows of (nearly) equal length, so each time step is one small GEMM for the batch;
+// the input gates z are projected once per vertex, not once per edge. There are two backward
+// passes. One reads the gates the forward pass kept (E × 4H). The other, where there is no memory
+// for that, recomputes a batch's forward states.
 //
-// Memory of the recomputing pass does not grow with the longest sequence: a batch's steps are cut into segments of a
-// bounded number of entries; the states at the segments' borders are kept, those inside are recomputed one segment at a
-// time, last segment first. A fixed number of lanes work through the batches; in each round every lane leaves the gate
-// gradients of one segment in the workspace, then the round's rows are added to dz, grouped by vertex, in order.
+// Memory of the recomputing pass does not grow with the longest sequence: a batch's steps are cut
+// into segments of a bounded number of entries; the states at the segments' borders are kept, those
+// inside are recomputed one segment at a time, last segment first. A fixed number of lanes work
+// through the batches; in each round every lane leaves the gate gradients of one segment in the
+// workspace, then the round's rows are added to dz, grouped by vertex, in order.
 #pragma once
 
 #include <memory>
@@ -17,15 +19,16 @@
 namespace nacre::cpu {
 
 struct LstmOptions {
-  // Destinations of a batch, at most: the k of the table dst-id=k,dst-degree=min. Long sequences may be run in smaller
-  // batches, whose states fit the workspace.
+  // Destinations of a batch, at most: the k of the table dst-id=k,dst-degree=min. Long sequences
+  // may be run in smaller batches, whose states fit the workspace.
   int64_t batch_rows = 128;
   // z has a row for every edge (in-CSR position) instead of one for every source.
   bool on_edges = false;
-  // Sequences that have ended take part in the batch's products until its longest one ends, without effect: what a
-  // batch costs when its sequences are not told apart.
+  // Sequences that have ended take part in the batch's products until its longest one ends, without
+  // effect: what a batch costs when its sequences are not told apart.
   bool pad = false;
-  // For the passes that compute nothing twice: batches are as large as asked for, and there are no segments.
+  // For the passes that compute nothing twice: batches are as large as asked for, and there are no
+  // segments.
   bool one_pass = false;
 };
 
@@ -35,15 +38,18 @@ struct LstmView {
   LstmOptions options;
   Array<NodeId> row_order;  // destinations with at least one neighbour, longest first
   struct Batch {
-    int64_t begin, end;         // into row_order
-    int64_t first_step, steps;  // into step_ptr; steps = length of the longest sequence in the batch
+    int64_t begin, end;  // into row_order
+    // into step_ptr; steps = length of the longest sequence in the batch
+    int64_t first_step, steps;
     int64_t segment_begin, segment_end;
   };
-  // Entries of a batch lie step by step; the sequences still running at a step are the first ones of the batch.
+  // Entries of a batch lie step by step; the sequences still running at a step are the first ones
+  // of the batch.
   struct Segment {
     int64_t batch;
     int64_t step_begin, step_end;  // steps of the batch
-    int64_t kept_row;              // rows of states kept at the borders of the batch's segments before this one
+    // rows of states kept at the borders of the batch's segments before this one
+    int64_t kept_row;
   };
   std::vector<Batch> batches;
   std::vector<Segment> segments;
@@ -55,8 +61,8 @@ struct LstmView {
 
   int64_t lanes = 0;
   std::vector<int64_t> schedule;  // rounds × lanes: segment, or -1
-  // What a round adds to dz: sums of workspace rows (lane · max_entries + entry of the segment), one per vertex. With a
-  // row of dz for every edge there is nothing to add: each is one entry's.
+  // What a round adds to dz: sums of workspace rows (lane · max_entries + entry of the segment),
+  // one per vertex. With a row of dz for every edge there is nothing to add: each is one entry's.
   struct Round {
     int64_t sum_begin, sum_end;
   };
@@ -103,8 +109,8 @@ struct LstmGradArgs {
 int64_t lstm_grad_workspace(const LstmView& view, int64_t hidden);
 void lstm_backward(const LstmGradArgs& args);
 
-// The backward pass over kept gates. It leaves the gradients by edge, so that their sums by source and the gradient of
-// w (statesᵀ · gate gradients) are ordinary sums and products.
+// The backward pass over kept gates. It leaves the gradients by edge, so that their sums by source
+// and the gradient of w (statesᵀ · gate gradients) are ordinary sums and products.
 struct LstmGatesGradArgs {
   const LstmView* view = nullptr;  // one_pass
   int64_t hidden = 0;

@@ -13,8 +13,9 @@ struct LstmCell {
   const float* c_before = nullptr;  // rows × H; null at the first step, where it is 0
 };
 
-// gates holds the sums before the nonlinearity. c = f·c_before + i·g (c may be c_before), h = o·tanh(c) for the first
-// h_rows rows. With keep_gates, gates becomes the values after the nonlinearity.
+// gates holds the sums before the nonlinearity. c = f·c_before + i·g (c may be c_before), h =
+// o·tanh(c) for the first h_rows rows. With keep_gates, gates becomes the values after the
+// nonlinearity.
 struct LstmForward {
   float* c = nullptr;
   float* h = nullptr;
@@ -33,8 +34,8 @@ struct LstmStates {
 };
 void lstm_cell_states(const LstmStates& row);
 
-// gates holds the kept values, unless these lie elsewhere (`kept`), and becomes their gradients before the
-// nonlinearity; dh is the gradient of h; dc that of c, and becomes that of c_before.
+// gates holds the kept values, unless these lie elsewhere (`kept`), and becomes their gradients
+// before the nonlinearity; dh is the gradient of h; dc that of c, and becomes that of c_before.
 struct LstmBackward {
   const float* c = nullptr;
   const float* dh = nullptr;

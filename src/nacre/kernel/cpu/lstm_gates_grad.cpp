@@ -11,8 +11,8 @@
 namespace nacre::cpu {
 namespace {
 
-// One batch, on the calling thread. Until an edge's gradients are known, c after its step lies in the first H floats of
-// their row.
+// One batch, on the calling thread. Until an edge's gradients are known, c after its step lies in
+// the first H floats of their row.
 class KeptBatch {
  public:
   KeptBatch(const LstmGatesGradArgs& args, const LstmView::Batch& batch, float* scratch)

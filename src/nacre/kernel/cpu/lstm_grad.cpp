@@ -155,7 +155,8 @@ class Lane {
     }
   }
 
-  // dw += Σ over entries of (hidden state before)ᵀ · gate gradients; there is no state before step 0.
+  // dw += Σ over entries of (hidden state before)ᵀ · gate gradients; there is no state before step
+  // 0.
   void add_weight_grad() {
     const int64_t first = segment_.step_begin > 0 ? 0 : at(0).rows();
     const int64_t entries = at(segment_.step_end).entry() - at(segment_.step_begin).entry() - first;

@@ -1,4 +1,5 @@
-// Preparation of the LSTM kernels: batches, segments, and what each round of the backward pass adds to which vertex.
+// Preparation of the LSTM kernels: batches, segments, and what each round of the backward pass adds
+// to which vertex.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -12,9 +13,11 @@ namespace nacre::cpu {
 namespace {
 
 constexpr int64_t kMostBatchRows = 2048;
-// Fewer rows are worth it down to this many if the batch then fits one segment and nothing is computed twice.
+// Fewer rows are worth it down to this many if the batch then fits one segment and nothing is
+// computed twice.
 constexpr int64_t kFewBatchRows = 24;
-// Entries of a segment, at most; a step with few rows counts as kStepCost entries, as reading w costs as much.
+// Entries of a segment, at most; a step with few rows counts as kStepCost entries, as reading w
+// costs as much.
 constexpr int64_t kSegmentEntries = 2048;
 constexpr int64_t kStepCost = 6;
 // Rows of states a batch keeps at its segments' borders; only a batch of one row may keep more.
@@ -49,7 +52,8 @@ Array<NodeId> sort_rows(const RowView& view) {
   return std::move(order).freeze();
 }
 
-// The segments of rows [begin, end) run as one batch; returns the rows of states kept at their borders.
+// The segments of rows [begin, end) run as one batch; returns the rows of states kept at their
+// borders.
 int64_t cut_segments(const Lengths& length, int64_t begin, int64_t end, std::vector<LstmView::Segment>& segments) {
   int64_t running = end - begin;
   int64_t kept = 0;
@@ -133,7 +137,8 @@ int64_t entries_of(const LstmView& view, const LstmView::Segment& segment) {
   return view.step_ptr[batch.first_step + segment.step_end] - view.step_ptr[batch.first_step + segment.step_begin];
 }
 
-// Gives every batch to the lane with the fewest rounds; a batch's segments follow each other, last one first.
+// Gives every batch to the lane with the fewest rounds; a batch's segments follow each other, last
+// one first.
 void make_schedule(LstmView& view) {
   view.lanes = std::min(kLanes, static_cast<int64_t>(view.batches.size()));
   std::vector<std::vector<int64_t>> lanes(static_cast<size_t>(view.lanes));
@@ -153,7 +158,8 @@ void make_schedule(LstmView& view) {
   }
 }
 
-// One round's entries as (vertex, workspace row), sorted: the order in which a vertex's gradients are added.
+// One round's entries as (vertex, workspace row), sorted: the order in which a vertex's gradients
+// are added.
 std::vector<uint64_t> round_entries(const LstmView& view, int64_t round) {
   std::vector<uint64_t> entries;
   for (int64_t lane = 0; lane < view.lanes; ++lane) {

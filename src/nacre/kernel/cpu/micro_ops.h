@@ -1,5 +1,5 @@
-// SIMD micro-kernels of the tile interpreter: one function per micro-op, compiled for every instruction set and chosen
-// at run time. A call covers all rows of a tile.
+// SIMD micro-kernels of the tile interpreter: one function per micro-op, compiled for every
+// instruction set and chosen at run time. A call covers all rows of a tile.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace nacre::cpu {
 
-// The rows of a register, wherever they lie: row r starts at base + (index ? index[r] : r) · stride. A stride of 0 is
-// one row that stands for all.
+// The rows of a register, wherever they lie: row r starts at base + (index ? index[r] : r) ·
+// stride. A stride of 0 is one row that stands for all.
 struct Rows {
   const float* base = nullptr;
   const uint32_t* index = nullptr;
@@ -25,7 +25,8 @@ struct MicroCall {
   const Micro* micro = nullptr;
   int64_t rows = 0;
   Rows a, b;
-  float* out = nullptr;  // packed rows of out_width; may be a's or b's memory for elementwise micro-ops
+  // packed rows of out_width; may be a's or b's memory for elementwise micro-ops
+  float* out = nullptr;
   int64_t out_width = 0;
   // Row r's position is position ? position[r] : first_position + r.
   int64_t first_position = 0;

@@ -231,7 +231,8 @@ void log_softmax_grad(const MicroCall& c) {
   }
 }
 
-// Column strips outside, rows inside: the square root and division are done once per column of a tile.
+// Column strips outside, rows inside: the square root and division are done once per column of a
+// tile.
 void standardize(const MicroCall& c) {
   const Floats d;
   const int64_t n = c.out_width;

@@ -1,5 +1,5 @@
-// The tail of a kernel that produces rows: blocks of rows small enough to stay in cache go to `out` (or to scratch when
-// nobody keeps them) and through the post program at once.
+// The tail of a kernel that produces rows: blocks of rows small enough to stay in cache go to `out`
+// (or to scratch when nobody keeps them) and through the post program at once.
 #pragma once
 
 #include <algorithm>

@@ -6,8 +6,9 @@
 namespace nacre::cpu {
 namespace {
 
-// Chunks are cut where entries + kRowWork · rows reach the target: small enough to balance, large enough that a task's
-// overhead vanishes. Small graphs get smaller chunks, so that they too keep several threads busy.
+// Chunks are cut where entries + kRowWork · rows reach the target: small enough to balance, large
+// enough that a task's overhead vanishes. Small graphs get smaller chunks, so that they too keep
+// several threads busy.
 constexpr int64_t kRowWork = 2;
 constexpr int64_t kMinChunkWork = 512;
 constexpr int64_t kMaxChunkWork = 8192;

@@ -64,7 +64,8 @@ void scatter_rows(const Rows& from, int64_t rows, const uint32_t* to, float* out
   }
 }
 
-// ---- sums: a strip of columns stays in registers while the rows go by; the first strip fetches whole rows ahead
+// ---- sums: a strip of columns stays in registers while the rows go by; the first strip fetches
+// whole rows ahead
 constexpr int kStripVecs = HWY_TARGET <= HWY_AVX3 ? 16 : 8;
 
 template <int kVecs>

@@ -18,8 +18,8 @@ struct Pass {
   const Scratch* scratch;
 };
 
-// The program's values go straight to `out` chunk by chunk and are normalised there while in cache. Rows cut into
-// pieces are normalised once all their pieces are there.
+// The program's values go straight to `out` chunk by chunk and are normalised there while in cache.
+// Rows cut into pieces are normalised once all their pieces are there.
 void run(const Pass& pass) {
   const RowView& view = *pass.by_dst;
   NACRE_CHECK(consecutive(view), "softmax runs over edges by destination");

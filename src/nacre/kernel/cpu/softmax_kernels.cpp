@@ -1,5 +1,6 @@
-// The values of a row are one run of length · heads floats. When heads divides the lanes of a vector, lane i always
-// belongs to head i % heads, so whole vectors are folded; otherwise sums and maxima go head by head.
+// The values of a row are one run of length · heads floats. When heads divides the lanes of a
+// vector, lane i always belongs to head i % heads, so whole vectors are folded; otherwise sums and
+// maxima go head by head.
 #include "nacre/kernel/cpu/softmax_kernels.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// Sums of gathered rows. The rows of x come from memory at random, a kilobyte at a time, so the loop's one task is to
-// keep enough of them in flight: every line of the row a few entries ahead is fetched early. A row of up to kMaxVecs
-// vectors is summed in registers; wider rows (and heads that do not fill whole vectors) are summed in the output row,
-// which stays in the first-level cache.
+// Sums of gathered rows. The rows of x come from memory at random, a kilobyte at a time, so the
+// loop's one task is to keep enough of them in flight: every line of the row a few entries ahead is
+// fetched early. A row of up to kMaxVecs vectors is summed in registers; wider rows (and heads that
+// do not fill whole vectors) are summed in the output row, which stays in the first-level cache.
 #include "nacre/kernel/cpu/spmm_kernels.h"
 
 #include <algorithm>
@@ -67,7 +67,8 @@ HWY_INLINE float mean_factor(const SpmmRows& s, int64_t r) {
 }
 
 // How vectors get their weights.
-constexpr int kUnweighted = 0, kOneWeight = -1;  // > 0: every so many vectors are a head with a weight of its own
+// > 0: every so many vectors are a head with a weight of its own
+constexpr int kUnweighted = 0, kOneWeight = -1;
 
 // Width of kVecs vectors, of which the last may be partial. Heads, if any, cover whole vectors.
 template <int kVecs, int kHeadVecs>

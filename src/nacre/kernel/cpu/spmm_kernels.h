@@ -7,7 +7,8 @@
 
 namespace nacre::cpu {
 
-// Rows [0, rows) of `out`, packed: out[r] = Σ weight · x[col] over entries [row_ptr[r], row_ptr[r + 1]).
+// Rows [0, rows) of `out`, packed: out[r] = Σ weight · x[col] over entries [row_ptr[r], row_ptr[r +
+// 1]).
 struct SpmmRows {
   const int64_t* row_ptr = nullptr;
   const NodeId* col = nullptr;
@@ -20,7 +21,8 @@ struct SpmmRows {
   int64_t rows = 0;
   int64_t fetch_end = 0;  // entries before this one may be fetched early
   float* out = nullptr;
-  bool stream = false;  // `out` is not read again soon: write around the caches where its rows are aligned
+  // `out` is not read again soon: write around the caches where its rows are aligned
+  bool stream = false;
 };
 
 void spmm_rows(const SpmmRows& rows);

@@ -12,11 +12,13 @@ namespace {
 constexpr int64_t kTileFloats = 16 << 10;  // 64 KiB: slots and indices of a tile
 constexpr int64_t kMaxTileRows = 1024;
 constexpr int64_t kMinTileRows = 4;
-// With matrix products: more rows for each read of a matrix, half of a second-level cache beside the matrix.
+// With matrix products: more rows for each read of a matrix, half of a second-level cache beside
+// the matrix.
 constexpr int64_t kProductTileFloats = 64 << 10;
 constexpr int64_t kProductStep = 48;  // whole register tiles of the GEMM, and a multiple of 16
 constexpr int64_t kIndexFloats = 2;   // per row: the row's own end of each edge, and the type
-// Gathered rows narrower than this are copied together, so that elementwise micro-ops run over the whole tile at once.
+// Gathered rows narrower than this are copied together, so that elementwise micro-ops run over the
+// whole tile at once.
 constexpr int64_t kCopyWidth = 16;
 
 bool is_load(MicroOp op) { return op <= MicroOp::root; }
@@ -29,7 +31,8 @@ class Planner {
   }
 
   void run() {
-    int64_t reread = 0;  // floats per row that lie outside but are read more than once: they should stay in cache too
+    // floats per row that lie outside but are read more than once: they should stay in cache too
+    int64_t reread = 0;
     for (size_t i = 0; i < code_.size(); ++i) {
       const Micro& m = code_[i];
       note_inputs(m);
@@ -116,7 +119,8 @@ class Planner {
                        [&](const Micro& m) { return m.op == MicroOp::store && memory(m) == p; });
   }
 
-  // The memory register r can be computed into: its first store's, unless something else of the program lies there.
+  // The memory register r can be computed into: its first store's, unless something else of the
+  // program lies there.
   float* direct_target(int r) const {
     if (!plan_.options.consecutive || bound_.operands.empty()) return nullptr;
     void* target = r == plan_.options.keep ? plan_.options.keep_to : nullptr;
@@ -186,7 +190,8 @@ int64_t tile_rows(const RowProgram& program) {
 
 namespace {
 
-// Enough for any choice of slots and tile size, whatever the operands are: at worst every register has a slot.
+// Enough for any choice of slots and tile size, whatever the operands are: at worst every register
+// has a slot.
 int64_t floats_for(const RowProgram& program, int64_t tile_floats) {
   int64_t all = kIndexFloats, widest = 0;
   for (const int64_t w : program.widths) {

@@ -1,4 +1,5 @@
-// Runs a program on one tile after another. Each thread has its own runner; kernels share it as their inner step.
+// Runs a program on one tile after another. Each thread has its own runner; kernels share it as
+// their inner step.
 #pragma once
 
 #include <array>

@@ -12,7 +12,8 @@ namespace {
 
 // Rows of the GEMM's register tile: tiles of pairs are multiples of it.
 constexpr int64_t kTileStep = 12;
-// Floats of the two tiles (gathered and multiplied): they share the second-level cache with one type's weights.
+// Floats of the two tiles (gathered and multiplied): they share the second-level cache with one
+// type's weights.
 constexpr int64_t kTileFloats = 3 << 15;
 // Packing the weights pays when each type's are used by at least this many pairs on average.
 constexpr int64_t kPackPairs = 16;
@@ -69,7 +70,8 @@ void multiply_block(const TypedMatmulArgs& args, const TypedView::Block& block, 
   }
 }
 
-// One run of the weight gradient: its pairs, from all blocks, fill tiles whose products add up in `dw`.
+// One run of the weight gradient: its pairs, from all blocks, fill tiles whose products add up in
+// `dw`.
 void sum_run(const TypedWeightGradArgs& args, const TypedView::Run& run, float* dw, float* scratch) {
   const TypedView& view = *args.view;
   const bool by_dst = view.view->direction == Direction::by_dst;
@@ -106,7 +108,8 @@ void sum_run(const TypedWeightGradArgs& args, const TypedView::Run& run, float* 
   if (filled > 0) flush();
 }
 
-// Adds the partial sums of each type's later runs to its first, in order; types without edges get 0.
+// Adds the partial sums of each type's later runs to its first, in order; types without edges get
+// 0.
 void combine_runs(const TypedWeightGradArgs& args) {
   const std::vector<TypedView::Run>& runs = args.view->runs;
   const int64_t size = args.k * args.n;

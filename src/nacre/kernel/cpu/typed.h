@@ -1,8 +1,8 @@
-// Typed gather–GEMM–reduce on the CPU (RGCN's kernel): out[row] += scale[e] · x[col]·W[type(e)], without edge-wise
-// feature copies. Entries of one (row, type) are summed first, so the matrix product runs once per distinct (row, type)
-// pair instead of once per edge: products are linear, so the order does not matter. Tiles of pairs are gathered into
-// cache, multiplied, and added to the rows of the tile's row block, which one task owns: no atomics, same bits on any
-// thread count.
+// Typed gather–GEMM–reduce on the CPU (RGCN's kernel): out[row] += scale[e] · x[col]·W[type(e)],
+// without edge-wise feature copies. Entries of one (row, type) are summed first, so the matrix
+// product runs once per distinct (row, type) pair instead of once per edge: products are linear, so
+// the order does not matter. Tiles of pairs are gathered into cache, multiplied, and added to the
+// rows of the tile's row block, which one task owns: no atomics, same bits on any thread count.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,8 @@
 
 namespace nacre::cpu {
 
-// Distinct (row, type) pairs of a view, ordered by (row block, type, row), and their entries. Prepared once.
+// Distinct (row, type) pairs of a view, ordered by (row block, type, row), and their entries.
+// Prepared once.
 struct TypedView {
   std::shared_ptr<const RowView> view;
   int num_types = 1;
@@ -27,8 +28,9 @@ struct TypedView {
   };
   struct Run {  // a share of one type's pairs, summed into one partial weight gradient
     int32_t type;
-    int64_t begin, end;    // into type_groups
-    int64_t partial = -1;  // partial sum it goes to; -1: a type's first run goes straight to the result
+    int64_t begin, end;  // into type_groups
+    // partial sum it goes to; -1: a type's first run goes straight to the result
+    int64_t partial = -1;
   };
   std::vector<Block> blocks;
   std::vector<Group> groups;
@@ -52,14 +54,16 @@ struct TypedMatmulArgs {
   bool transpose = false;        // false: in = K, out = N, uses w; true: in = N, out = K, uses wᵀ
   float* out = nullptr;          // rows × (transpose ? K : N), overwritten
   Scratch scratch;               // per_thread >= typed_scratch_floats(k, n)
-  float* workspace = nullptr;  // typed_matmul_workspace(...) floats for w in the GEMM's order; null: slower, same bits
+  // typed_matmul_workspace(...) floats for w in the GEMM's order; null: slower, same bits
+  float* workspace = nullptr;
 };
 int64_t typed_scratch_floats(int64_t k, int64_t n);
 int64_t typed_matmul_workspace(const TypedView& view, int64_t k, int64_t n);
 void typed_matmul_reduce(const TypedMatmulArgs& args);
 
-// dw[t] = Σ over edges of type t of scale[e] · x[src]ᵀ·g[dst]. With a by_dst view x is gathered and summed per pair and
-// g is read by row; with a by_src view the other way round. The view with fewer pairs is the faster one.
+// dw[t] = Σ over edges of type t of scale[e] · x[src]ᵀ·g[dst]. With a by_dst view x is gathered and
+// summed per pair and g is read by row; with a by_src view the other way round. The view with fewer
+// pairs is the faster one.
 struct TypedWeightGradArgs {
   const TypedView* view = nullptr;
   const float* x = nullptr;  // num_src × K

@@ -1,6 +1,7 @@
-// Products of stored rows with one matrix per type, and their weight gradient: the middle of a typed product that was
-// moved to distinct (vertex, type) pairs, or was left on the edges and not fused. Rows are walked type by type, so
-// every tile is one small GEMM; the rows of an operand may be gathered on the way.
+// Products of stored rows with one matrix per type, and their weight gradient: the middle of a
+// typed product that was moved to distinct (vertex, type) pairs, or was left on the edges and not
+// fused. Rows are walked type by type, so every tile is one small GEMM; the rows of an operand may
+// be gathered on the way.
 #pragma once
 
 #include <memory>
@@ -15,7 +16,8 @@ struct RowsByType {
   struct Run {  // consecutive rows of one type: one task
     int32_t type;
     int64_t begin, end;
-    int64_t partial = -1;  // weight gradients: partial sum it goes to; -1: a type's first run goes to the result
+    // weight gradients: partial sum it goes to; -1: a type's first run goes to the result
+    int64_t partial = -1;
   };
   int64_t rows = 0;
   int num_types = 1;

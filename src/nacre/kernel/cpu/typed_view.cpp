@@ -1,4 +1,5 @@
-// Preparation of the typed kernels: cuts the rows into blocks and sorts each block's entries by type.
+// Preparation of the typed kernels: cuts the rows into blocks and sorts each block's entries by
+// type.
 #include <algorithm>
 #include <utility>
 
@@ -8,12 +9,14 @@
 namespace nacre::cpu {
 namespace {
 
-// Pairs of one type a block should have: the rows of one matrix product. A little under a tile, as types vary in size.
+// Pairs of one type a block should have: the rows of one matrix product. A little under a tile, as
+// types vary in size.
 constexpr int64_t kPairsPerGroup = 160;
 constexpr int64_t kFewPairsPerGroup = 32;
 // Small graphs take smaller blocks, down to kFewPairsPerGroup, to have this many.
 constexpr int64_t kBlocksWanted = 32;
-// Limits on what one task may hold: rows of output in cache, and entries (a hub gets a block of its own).
+// Limits on what one task may hold: rows of output in cache, and entries (a hub gets a block of its
+// own).
 constexpr int64_t kMaxBlockRows = 2048;
 constexpr int64_t kMaxBlockEntries = 1 << 15;
 // Partial weight gradients wanted over all types; every type that occurs has at least one.
@@ -90,7 +93,8 @@ struct Building {
   Buffer<EdgeId> edge_id;
 };
 
-// Stable counting sort of the block's entries by type (they lie in row order), then one pair per change of row.
+// Stable counting sort of the block's entries by type (they lie in row order), then one pair per
+// change of row.
 std::vector<TypedView::Group> fill_block(Building& to, const TypedView::Block& block, int64_t pair) {
   const RowView& view = to.view;
   const EntryTypes type_of(view);

@@ -1,4 +1,5 @@
-// Vector helpers shared by the row kernels, compiled once per instruction set (included inside foreach_target).
+// Vector helpers shared by the row kernels, compiled once per instruction set (included inside
+// foreach_target).
 #if defined(NACRE_KERNEL_CPU_VEC_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef NACRE_KERNEL_CPU_VEC_INL_H
 #undef NACRE_KERNEL_CPU_VEC_INL_H
@@ -62,8 +63,8 @@ HWY_INLINE void apply2(const float* a, const float* b, float* out, int64_t n, co
   if (i < n) store_part(f(load_part(a + i, n - i), load_part(b + i, n - i)), out + i, n - i);
 }
 
-// Σ f(i, part) over vectors of n elements, part = number of live lanes; f must be 0 in the others. Four sums in turn
-// hide the latency of the additions.
+// Σ f(i, part) over vectors of n elements, part = number of live lanes; f must be 0 in the others.
+// Four sums in turn hide the latency of the additions.
 template <class F>
 HWY_INLINE float sum_vectors(int64_t n, const F& f) {
   const Floats d;
@@ -92,8 +93,9 @@ HWY_INLINE void store_lanes(FloatVec v, float* to, int64_t n) {
   }
 }
 
-// Fetches a row of `bytes` bytes into the second-level cache: it can have several times more lines under way than the
-// first-level one (measured on Zen 4: random rows of 1 KiB at 20 instead of 10 GB/s a core).
+// Fetches a row of `bytes` bytes into the second-level cache: it can have several times more lines
+// under way than the first-level one (measured on Zen 4: random rows of 1 KiB at 20 instead of 10
+// GB/s a core).
 HWY_INLINE void prefetch_row(const void* row, int64_t bytes) {
   const char* p = static_cast<const char*>(row);
   for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i, 0, 2);

@@ -1,4 +1,5 @@
-// Operations on each element apart: constants, arithmetic with broadcasting, activations and their gradients, dropout.
+// Operations on each element apart: constants, arithmetic with broadcasting, activations and their
+// gradients, dropout.
 #include <cmath>
 
 #include "nacre/dfg/random.h"
@@ -7,7 +8,8 @@
 namespace nacre::ref {
 namespace {
 
-// How often an operand's element is repeated to fill the result's row: 1 unless its dims are a proper prefix.
+// How often an operand's element is repeated to fill the result's row: 1 unless its dims are a
+// proper prefix.
 template <class T>
 int64_t repeat(const Writer<T>& out, const Reader<T>& in) {
   return in.row_size() == 0 ? 1 : out.row_size() / in.row_size();

@@ -1,5 +1,5 @@
-// What the families of reference operations share: access to operands as doubles, whatever their element type, and the
-// list of families. Private to this folder.
+// What the families of reference operations share: access to operands as doubles, whatever their
+// element type, and the list of families. Private to this folder.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The LSTM aggregator: forward, and backward through the steps of each destination apart (only the gates' operations
-// keep anything between the two).
+// The LSTM aggregator: forward, and backward through the steps of each destination apart (only the
+// gates' operations keep anything between the two).
 #include <cmath>
 #include <vector>
 
@@ -10,8 +10,8 @@ namespace {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// The states of one destination's run. Step t reads states t and writes states t + 1; gate (k, j) of step t lies at
-// gates[(t·4 + k)·H + j] with k in the order i, f, g, o.
+// The states of one destination's run. Step t reads states t and writes states t + 1; gate (k, j)
+// of step t lies at gates[(t·4 + k)·H + j] with k in the order i, f, g, o.
 struct Trace {
   int64_t hidden;
   int64_t steps;
@@ -68,7 +68,8 @@ void lstm(const Call<T>& call) {
   }
 }
 
-// Gradient of the gates of step t before their activations; dc becomes the gradient of the state before the step.
+// Gradient of the gates of step t before their activations; dc becomes the gradient of the state
+// before the step.
 std::vector<double> gate_gradient(Trace& run, int64_t t, const std::vector<double>& dh, std::vector<double>& dc) {
   std::vector<double> grad(count(4 * run.hidden));
   for (int64_t j = 0; j < run.hidden; ++j) {

@@ -1,7 +1,7 @@
 // Normalisation over columns (batch norm) and over rows (layer norm).
 //
-// Both gradients are the same formula: with y = (x − mean)/σ, σ = √(variance + alpha), over the n values of one group,
-// dx = (g − mean(g) − y·mean(g·y))/σ.
+// Both gradients are the same formula: with y = (x − mean)/σ, σ = √(variance + alpha), over the n
+// values of one group, dx = (g − mean(g) − y·mean(g·y))/σ.
 #include <cmath>
 #include <vector>
 

@@ -1,5 +1,6 @@
-// The reference implementation of every operation: slow, obvious, accumulating in double. It is the oracle of all other
-// kernels (T = double) and the last entry of every implementation list (T = float).
+// The reference implementation of every operation: slow, obvious, accumulating in double. It is the
+// oracle of all other kernels (T = double) and the last entry of every implementation list (T =
+// float).
 #pragma once
 
 #include <span>
@@ -20,7 +21,8 @@ struct View {
   int64_t rows = 0;
 };
 
-// Computes `node` (not a leaf other than degree and typed_degree) from its inputs into `out`, overwriting it.
+// Computes `node` (not a leaf other than degree and typed_degree) from its inputs into `out`,
+// overwriting it.
 template <class T>
 void run(const Node& node, const Blocks& blocks, const StepContext& step, std::span<const ConstView> inputs, View out);
 
