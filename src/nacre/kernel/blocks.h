@@ -1,5 +1,5 @@
-// What the spaces of a DFG are at run time: one Graph per layer. In full-graph training every layer
-// is the same graph.
+// The graphs behind the spaces of a DFG at run time: one Graph for each layer. In full-graph
+// training every layer is the same graph.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ class Blocks {
   int64_t rows(Space space) const;
 
  private:
-  std::vector<Graph> layers_;  // Graphs share their arrays
+  std::vector<Graph> layers_;  // the graphs share their arrays, so copies are cheap
 };
 
-// What a training step's random numbers depend on.
+// The numbers that the random draws of a training step depend on.
 struct StepContext {
   uint64_t seed = 0;
   uint64_t step = 0;

@@ -1,11 +1,11 @@
-// Kernel programs: what a fused kernel does, as a short list of micro-ops over tiles of rows. The
-// same program is run by every back end: the CPU interprets it tile by tile with SIMD micro-kernels
-// whose registers stay in cache.
+// Row programs: what a fused kernel computes, written as a short list of micro-ops over tiles of
+// rows. Every back end runs the same program. The CPU interprets it tile by tile with SIMD
+// micro-kernels whose registers stay in cache; the GPU back end translates it to CUDA source.
 //
-// A register holds, for each row of the tile, `width` floats. Operands are pointers bound at run
-// time, in the order of `operands`. Row r of the tile has: a position (its row number in the
-// domain: vertex id, or edge number in in-CSR order) and, in edge domains, a source, a destination
-// and a type.
+// A register holds `width` floats for each row of the tile. Operands are pointers that are bound at
+// run time, in the order of `operands`. Row r of a tile has a position, which is its row number in
+// the program's space (a vertex id, or an edge number in in-CSR order). In edge spaces, a row also
+// has a source, a destination and a type.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@
 namespace nacre {
 
 enum class MicroOp : uint8_t {
-  load,       // out = operand[position]               (a value of the domain's own space)
+  load,       // out = operand[position], a value of the program's own space
   load_src,   // out = operand[src]
   load_dst,   // out = operand[dst]
   load_type,  // out = operand[type]
-  load_row0,  // out = operand[0] for every row        (a parameter)
+  load_row0,  // out = operand[0] for every row; used for parameters
   root,       // out = the row just computed by the kernel this program follows (post programs only)
-  // out = a ∘ b; a (b) has width out.width / a_repeat (b_repeat): each element stands for `repeat`
-  // ones
+  // add, sub, mul: out = a ∘ b. The width of a is out.width / a_repeat, and each of its elements is
+  // used a_repeat times in a row; the same holds for b and b_repeat.
   add,
   sub,
   mul,
@@ -34,23 +34,25 @@ enum class MicroOp : uint8_t {
   elu,
   sigmoid,
   tanh,
-  relu_grad,  // a = g, b = y, as in dfg/op.h
+  relu_grad,  // this and the next four: a = g and b = y, as in dfg/op.h
   leaky_relu_grad,
   elu_grad,
   sigmoid_grad,
   tanh_grad,
   inv,
   inv_sqrt,
-  dropout,  // element number = position · width + column; alpha = share dropped, salt
+  // element number = position · width + column; alpha = share of elements dropped; uses salt
+  dropout,
   expand,   // out = a with every element repeated a_repeat times
   row_sum,  // out = sums of consecutive groups of a_width / out.width elements
   dot,      // out = row_sum(a · b) without storing the product
   concat,   // out = per group of the last dim: a's `a_part` elements, then b's `b_part`
   slice,    // out = elements [begin, begin + b_part) of each group of a_part elements
-  // the transpose of slice: groups of a_part elements land at `begin` of groups of b_part, 0
-  // elsewhere
+  // The transpose of slice: each group of a_part elements is placed at `begin` of a group of b_part
+  // elements; the other elements are 0.
   pad,
-  // out = a where operand (i32 argmax rows by dst) equals the row's position, else 0
+  // out = a where operand (int32 argmax rows, one for each destination) equals the row's position;
+  // 0 elsewhere.
   take_max,
   row_normalize,       // alpha = epsilon
   row_normalize_grad,  // a = g, b = x
@@ -59,7 +61,8 @@ enum class MicroOp : uint8_t {
   standardize,       // a = x; operand = moments p[2,F]; alpha = epsilon
   gemm,              // out = a · operand, one matrix [K,N]: a has width K, out width N
   gemm_t,            // out = a · operandᵀ: a has width N, out width K
-  // the same with the matrix of each row's type: operand holds one [K,N] per type
+  // typed_gemm and typed_gemm_t are gemm and gemm_t with the matrix of each row's type; operand
+  // holds one matrix [K,N] for each type.
   typed_gemm,
   typed_gemm_t,
   store,  // operand[position] = a
@@ -68,7 +71,7 @@ enum class MicroOp : uint8_t {
 struct Micro {
   MicroOp op = MicroOp::load;
   int out = -1;  // register written (-1 for store)
-  int a = -1;    // registers read
+  int a = -1;    // registers read (-1: not used)
   int b = -1;
   int operand = -1;  // index into RowProgram::operands
   int a_repeat = 1;
@@ -83,9 +86,10 @@ struct Micro {
 struct RowProgram {
   Space domain;
   std::vector<Micro> code;        // registers are written once, before they are read
-  std::vector<int64_t> widths;    // of each register
+  std::vector<int64_t> widths;    // width of each register
   std::vector<NodeRef> operands;  // the DFG value behind each pointer
-  // per operand: stored as bf16 (GPU only); operands past its end are not
+  // For each operand: nonzero if it is stored as bf16 (GPU only). The operands beyond the end of
+  // this list are stored as f32.
   std::vector<char> narrow;
   bool empty() const { return code.empty(); }
   bool is_narrow(int operand) const {
@@ -96,7 +100,7 @@ struct RowProgram {
 inline bool is_product(MicroOp op) { return op >= MicroOp::gemm && op <= MicroOp::typed_gemm_t; }
 inline bool is_typed_product(MicroOp op) { return op == MicroOp::typed_gemm || op == MicroOp::typed_gemm_t; }
 inline bool is_transposed_product(MicroOp op) { return op == MicroOp::gemm_t || op == MicroOp::typed_gemm_t; }
-// Whether the program multiplies by matrices.
+// Returns whether the program multiplies by matrices.
 bool has_products(const RowProgram& program);
 
 std::string program_text(const RowProgram& program);

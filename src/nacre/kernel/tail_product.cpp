@@ -20,8 +20,8 @@ int uses(const RowProgram& program, int reg) {
 
 bool plain_sum(const Micro& m) { return m.op == MicroOp::add && m.a_repeat == 1 && m.b_repeat == 1; }
 
-// The register is the root and what was added to it, and nobody reads it or what lies between but
-// the next sum.
+// Returns whether the register holds the root, or a sum that contains the root, and each of these
+// values is read only by the next sum.
 bool sum_from_root(const RowProgram& program, int reg) {
   const int at = written_by(program, reg);
   if (at < 0 || uses(program, reg) != 1) return false;
@@ -30,7 +30,7 @@ bool sum_from_root(const RowProgram& program, int reg) {
   return plain_sum(m) && (sum_from_root(program, m.a) || sum_from_root(program, m.b));
 }
 
-// The only reader of a register, if it is a sum; otherwise null.
+// Returns the only reader of a register if that reader is a plain sum; otherwise null.
 const Micro* sum_of(const RowProgram& program, int reg) {
   if (uses(program, reg) != 1) return nullptr;
   const auto reader =
@@ -40,7 +40,8 @@ const Micro* sum_of(const RowProgram& program, int reg) {
 
 int other_term(const Micro& sum, int reg) { return sum.a == reg ? sum.b : sum.a; }
 
-// The register is a term of a sum, of sums if need be, of which the root is one too.
+// Returns whether the register is a term of a sum, possibly through further sums, that also
+// contains the root.
 bool added_to_root(const RowProgram& program, int reg) {
   const Micro* sum = sum_of(program, reg);
   return sum != nullptr && (sum_from_root(program, other_term(*sum, reg)) || added_to_root(program, sum->out));

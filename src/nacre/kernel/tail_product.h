@@ -1,4 +1,5 @@
-// A second product in the tail of a first one: x · w + x' · w' without a value in between.
+// A matrix product in the tail of another product: x · w + x' · w' is computed without storing
+// either product.
 #pragma once
 
 #include <optional>
@@ -8,20 +9,21 @@
 
 namespace nacre {
 
-// Rows of x times w, or (`transpose`) times its transpose.
+// The rows of x times w, or times the transpose of w if `transpose` is set.
 struct RowFactor {
   NodeRef x = -1, w = -1;
   bool transpose = false;
 };
 
-// Takes a product that a tail adds to its root out of the tail: the root is larger by it then.
-// Nothing where there is none, or where the tail uses either otherwise.
+// If the tail adds a product of stored rows to its root, removes that product from the tail and
+// returns its factors; the caller must then add the product to the root. Returns nothing if the
+// tail adds no product, or if it uses the root or the product in any other way.
 std::optional<RowFactor> take_product(RowProgram& tail);
 
-// Σ x · w over the inputs, and the tail that follows.
+// The sum of the products x · w over all inputs, and the tail that follows.
 struct SummedProducts {
   std::vector<RowFactor> inputs;
-  RowProgram tail;  // its MicroOp::root is the sum
+  RowProgram tail;  // here MicroOp::root stands for the sum
 };
 
 }  // namespace nacre

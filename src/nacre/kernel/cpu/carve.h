@@ -1,12 +1,12 @@
-// Parts of a workspace.
+// Cuts a workspace into parts.
 #pragma once
 
 #include <cstdint>
 
 namespace nacre::cpu {
 
-// Hands out consecutive parts of a workspace, each on a cache line of its own; with a null base it
-// only counts.
+// Hands out consecutive parts of a workspace, each starting on a cache line of its own. With a null
+// base it only counts how much is used.
 class Carve {
  public:
   explicit Carve(float* base) : base_(base) {}

@@ -36,7 +36,7 @@ void gemm_tn(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const
              int64_t ldc, void* workspace, float beta = 0);
 
 // The same products on the calling thread, for tiles inside other kernels. gemm_tile_tn sums all M
-// rows in one chain of row blocks, so it agrees with gemm_tn only up to rounding.
+// rows in one chain of row blocks, so its result agrees with that of gemm_tn only up to rounding.
 void gemm_tile_nn(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb, float* C,
                   int64_t ldc, const GemmEpilogue& epilogue = {});
 void gemm_tile_nt(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb, float* C,
@@ -44,21 +44,21 @@ void gemm_tile_nt(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, 
 void gemm_tile_tn(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb, float* C,
                   int64_t ldc, float beta = 0);
 
-// A B that many tiles are multiplied by, rearranged once into the order in which the kernel reads
-// it. `packed` holds gemm_packed_size(N, K) floats; its layout belongs to the machine it was made
-// on.
+// Packing a matrix B that many tiles are multiplied by: the elements are rearranged once into the
+// order in which the kernel reads them. `packed` holds gemm_packed_size(N, K) floats. Its layout
+// depends on the machine's instruction set.
 int64_t gemm_packed_size(int64_t N, int64_t K);
 void gemm_pack_nn(int64_t N, int64_t K, const float* B, int64_t ldb, float* packed);
 void gemm_pack_nt(int64_t N, int64_t K, const float* B, int64_t ldb, float* packed);
-// Same bits as gemm_tile_nn / gemm_tile_nt with the B that was packed.
+// Gives the same bits as gemm_tile_nn or gemm_tile_nt with the matrix that was packed.
 void gemm_tile_packed(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* packed, float* C,
                       int64_t ldc, const GemmEpilogue& epilogue = {});
 
 // Picks the kernel for this machine and touches the shared buffers, so that the first product is
-// not slower.
+// not slower than later ones.
 void gemm_warm_up();
 
-// Which kernel runs on this machine, for reports.
+// Returns the name of the kernel that runs on this machine, for reports.
 std::string gemm_library();
 
 }  // namespace nacre::cpu

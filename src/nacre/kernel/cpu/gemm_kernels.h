@@ -8,7 +8,8 @@
 
 namespace nacre::cpu {
 
-// A multiple of the rows of every register tile: blocks of rows are multiples of it.
+// A multiple of the number of rows of every register tile. Products are cut into blocks whose
+// number of rows is a multiple of this constant.
 inline constexpr int64_t kGemmBlockRows = 24;
 
 struct GemmOperand {
@@ -18,22 +19,23 @@ struct GemmOperand {
 
 struct GemmKernels {
   const char* name;
-  // Floats taken by B[K,N] once packed.
+  // Returns the number of floats that a packed B[K,N] takes.
   int64_t (*packed_size)(int64_t N, int64_t K);
   void (*pack_nn)(int64_t N, int64_t K, GemmOperand B, float* packed);
   void (*pack_nt)(int64_t N, int64_t K, GemmOperand B, float* packed);
-  // C = act(A · packed B + beta * C + bias) for M rows.
+  // Computes C = act(A · packed B + beta * C + bias) for M rows.
   void (*rows_packed)(int64_t M, int64_t N, int64_t K, GemmOperand A, const float* packed, float* C, int64_t ldc,
                       const GemmEpilogue& epilogue);
   void (*rows_nn)(int64_t M, int64_t N, int64_t K, GemmOperand A, GemmOperand B, float* C, int64_t ldc,
                   const GemmEpilogue& epilogue);
   void (*rows_nt)(int64_t M, int64_t N, int64_t K, GemmOperand A, GemmOperand B, float* C, int64_t ldc,
                   const GemmEpilogue& epilogue);
-  // C[K,N] = Aᵀ · B + beta * C.
+  // Computes C[K,N] = Aᵀ · B + beta * C.
   void (*rows_tn)(int64_t M, int64_t N, int64_t K, GemmOperand A, GemmOperand B, float* C, int64_t ldc, float beta);
 };
 
-// The best set for this machine, and all sets that it can run (best first, for tests).
+// Returns the best set for this machine, or all sets that this machine can run (the best first;
+// used by tests).
 const GemmKernels& gemm_kernels();
 std::vector<const GemmKernels*> gemm_all_kernels();
 

@@ -1,6 +1,6 @@
-// The packed form of B, compiled once per instruction set (included inside foreach_target): column
-// panels one after the other, each holding its whole depth row by row, filled up with zeros to a
-// width that the register tiles have.
+// The packed form of B, compiled once for each instruction set (this file is included by
+// foreach_target). The columns are cut into panels that lie one after another. A panel holds all
+// rows of its columns, padded with zeros to a width for which there is a register tile.
 #if defined(NACRE_KERNEL_CPU_GEMM_PACK_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef NACRE_KERNEL_CPU_GEMM_PACK_INL_H
 #undef NACRE_KERNEL_CPU_GEMM_PACK_INL_H
@@ -24,20 +24,21 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Full = hn::ScalableTag<float>;
 using Half = hn::Half<Full>;
 constexpr int64_t kLanes = hn::MaxLanes(Full());
-// Granularity of widths; the scalar baseline has no half vectors.
+// Panel widths are multiples of this. The scalar baseline has no half vectors.
 constexpr int64_t kStep = kLanes > 1 ? kLanes / 2 : 1;
 constexpr int64_t kMaxWidth = 3 * kLanes;
 
 constexpr int halves_of(int64_t width) { return static_cast<int>(2 * width / kLanes); }
 
-// Columns are cut into panels of two vectors; the last one takes what remains, up to three.
+// Returns the width of the next panel. Panels are two vectors wide; the last one takes the
+// remaining columns, up to three vectors.
 inline int64_t panel_width(int64_t columns) {
   const int64_t width = (columns + kStep - 1) / kStep * kStep;
   return width <= kMaxWidth ? width : 2 * kLanes;
 }
 
-// Calls body(n, width) for the panels that start in [begin, end) of N columns; returns where the
-// next one starts.
+// Calls body(n, width) for the panels that start in [begin, end) of N columns. Returns where the
+// next panel starts.
 template <class F>
 int64_t for_panels(int64_t N, int64_t begin, int64_t end, const F& body) {
   int64_t n = begin;
@@ -68,7 +69,7 @@ void pack_rows(int64_t depth, int64_t columns, int64_t width, GemmOperand B, flo
   }
 }
 
-// Columns [0, columns) of `depth` rows of B[K,N].
+// Packs columns [0, columns) of `depth` rows of B[K,N].
 inline void pack_panel_nn(int64_t depth, int64_t columns, int64_t width, GemmOperand B, float* HWY_RESTRICT to) {
   using Pack = void (*)(int64_t, int64_t, int64_t, GemmOperand, float*);
   constexpr Pack kPack[] = {pack_rows<0>, pack_rows<1>, pack_rows<2>, pack_rows<3>};
@@ -78,7 +79,8 @@ inline void pack_panel_nn(int64_t depth, int64_t columns, int64_t width, GemmOpe
 #if HWY_TARGET == HWY_SCALAR
 inline int64_t transpose_blocks(int64_t, int64_t, int64_t, GemmOperand, float*) { return 0; }
 #else
-// Four by four elements at a time; returns how many of the columns (rows of B) it has done.
+// Transposes blocks of four by four elements. Returns how many columns of the panel (rows of B) it
+// has finished.
 inline int64_t transpose_blocks(int64_t depth, int64_t columns, int64_t width, GemmOperand B, float* HWY_RESTRICT to) {
   const hn::FixedTag<float, 4> d;
   const hn::Repartition<double, decltype(d)> pairs;
@@ -109,7 +111,7 @@ inline int64_t transpose_blocks(int64_t depth, int64_t columns, int64_t width, G
 }
 #endif
 
-// The same for B[N,K]: row n of B becomes column n of the panel.
+// Packs columns of B[N,K]: row n of B becomes column n of the panel.
 inline void pack_panel_nt(int64_t depth, int64_t columns, int64_t width, GemmOperand B, float* HWY_RESTRICT to) {
   for (int64_t n = transpose_blocks(depth, columns, width, B, to); n < width; ++n) {
     for (int64_t k = 0; k < depth; ++k) to[k * width + n] = n < columns ? B.data[n * B.ld + k] : 0.0f;

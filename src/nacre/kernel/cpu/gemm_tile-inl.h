@@ -1,5 +1,5 @@
-// The register tile of the matrix products, compiled once per instruction set (included inside
-// foreach_target).
+// The register tile of the matrix products, compiled once for each instruction set (this file is
+// included by foreach_target).
 //
 // A tile is a few rows by up to three vectors of C, held in registers while one walk over the depth
 // adds the outer products of a column of A (broadcast element by element) and a row of B (vectors).
@@ -35,24 +35,24 @@ namespace {
 
 constexpr int64_t kLine = 64 / sizeof(float);
 
-// Rows of a tile of `halves` half vectors: as many as leave room for the operands in 32 (AVX-512)
-// or 16 registers, at most 12, beyond which nothing is gained.
+// Returns the number of rows of a tile of `halves` half vectors: as many as leave room for the
+// operands in 32 (AVX-512) or 16 registers, and at most 12, because more rows gain nothing.
 constexpr int tile_rows(int halves) { return std::min(12, (kLanes >= 16 ? 24 : 12) / ((halves + 1) / 2)); }
 
-// Memory to bring near while tiles are computed. Tiles run for thousands of cycles, so what the
-// next ones need can come from main memory meanwhile; without this, tall matrices run a third
-// slower. Fetches are spread over the depth, as bursts would fill the miss queue that the tile's
-// own loads need.
+// Memory to prefetch while tiles are computed. A tile takes thousands of cycles, enough to bring
+// the operands of the next tiles from main memory; without prefetching, products of tall matrices
+// are a third slower. The fetches are spread over the depth, because a burst of them would fill the
+// miss queue that the tile's own loads need.
 //
-// Row r of a tile at row `row` walks from at + (row + r) * stride in steps of `step` during its
-// share of the depth.
+// While row r of the tile that starts at `row` is computed, its fetches walk from at + (row + r) *
+// stride in steps of `step`.
 struct Stream {
   const float* at;
   int64_t stride;
   int64_t step;
 };
 
-// For each row, `lines` cache lines from at + row * stride, all at once.
+// Fetches, for each row, `lines` cache lines from at + row * stride at once.
 struct Lines {
   const float* at;
   int64_t stride;
@@ -64,7 +64,7 @@ struct Lines {
   }
 };
 
-// What happens to the sums: C = act(sums + beta * C + bias) for the first `columns` columns.
+// What is done with the sums: C = act(sums + beta * C + bias) for the first `columns` columns.
 struct Finish {
   float beta;
   const float* bias;
@@ -88,8 +88,8 @@ struct Panel {
   Lines lines;
 };
 
-// kRows sums of one column of vectors, stored below each other: the general case of edges, old
-// values, bias, activation.
+// Stores kRows sums of one column of vectors. This is the general case, which handles partial
+// vectors, old values of C, the bias and the activation.
 template <int kRows, class D, class Sums>
 HWY_INLINE void store_column(D d, const Sums& sums, float* HWY_RESTRICT c, int64_t ldc, int64_t column,
                              const Finish& finish) {
@@ -103,7 +103,7 @@ HWY_INLINE void store_column(D d, const Sums& sums, float* HWY_RESTRICT c, int64
     auto sum = sums(r);
     if (finish.beta != 0) sum = hn::MulAdd(beta, hn::MaskedLoad(mask, d, to), sum);
     if (finish.bias != nullptr) sum = hn::Add(sum, bias);
-    // The order of the operands lets NaN through on x86.
+    // In this order of operands, the x86 instruction keeps NaN.
     if (finish.relu) sum = hn::Max(hn::Zero(d), sum);
     hn::BlendedStore(sum, mask, d, to);
   }
@@ -179,7 +179,7 @@ HWY_NOINLINE void run_tile(const Panel& p, int64_t row) {
   tile.clear();
   constexpr int kPointers = kTransposed ? 1 : (kRows + 2) / 3;
   const float* rows[kPointers];
-  // Of nothing at all there may be no address to count from.
+  // With depth 0, a may be null, so do no pointer arithmetic on it.
   NACRE_UNROLL for (int i = 0; i < kPointers; ++i) rows[i] = p.depth == 0  ? p.a
                                                              : kTransposed ? p.a + row
                                                                            : p.a + (row + 3 * i) * p.lda;
@@ -199,8 +199,8 @@ HWY_NOINLINE void run_tile(const Panel& p, int64_t row) {
       tile.template add<kTransposed>(rows, lda, b);
       b += ldb;
       NACRE_UNROLL for (int i = 0; i < kPointers; ++i) {
-        // The empty assembly hides how the pointers are related, or they would be recomputed from
-        // one another.
+        // The empty assembly hides from the compiler how the pointers are related; otherwise it
+        // would recompute them from one another.
         const float* next = rows[i] + (kTransposed ? lda : 1);
         asm("" : "+r"(next));
         rows[i] = next;
@@ -224,7 +224,7 @@ HWY_INLINE void walk(const Panel& p, int64_t& row, int64_t end) {
   for (; row + kRows <= end; row += kRows) run_tile<kRows, kHalves, kTransposed>(p, row);
 }
 
-// Rows [row, end) of a panel of kHalves half vectors.
+// Computes rows [row, end) of a panel of kHalves half vectors.
 template <int kHalves, bool kTransposed>
 void run_rows(const Panel& p, int64_t row, int64_t end) {
   constexpr int kRows = tile_rows(kHalves);

@@ -5,8 +5,8 @@
 // leave one partial row per (gTask, row) in a workspace that fits the cache, then the window's rows
 // are added up, each by one task.
 //
-// Programs may multiply by matrices (MicroOp::gemm and its relatives), so the batch a product works
-// on is the gTask's: the table decides how well a matrix is reused.
+// Programs may multiply by matrices (MicroOp::gemm and its relatives). A product works on the rows
+// of one gTask at a time, so the table decides how well a matrix is reused.
 #pragma once
 
 #include <memory>
@@ -18,38 +18,42 @@
 namespace nacre::cpu {
 
 struct GTaskOptions {
-  Direction direction = Direction::by_dst;  // whose rows are reduced to
-  int64_t width = 1;                        // of a reduced row: how many partial rows fit a window
-  // Overfill gTasks are cut into pieces and started first, underfill gTasks are run together, edge
-  // by edge, at the end (WG8). false: every gTask runs alone, in the order of the partition.
+  Direction direction = Direction::by_dst;  // the end whose rows the edges are reduced to
+  int64_t width = 1;                        // width of a reduced row; decides how many partial rows fit a window
+  // With true, overfill gTasks are cut into pieces and started first, and underfill gTasks are
+  // pooled and run edge by edge at the end (WG8). With false, every gTask runs alone, in the order
+  // of the partition.
   bool split_outliers = true;
-  // The edges of a gTask are run type by type, for programs with typed products. false: row by row.
+  // With true, the edges of a gTask run type by type, for programs with typed products. With false,
+  // they run row by row.
   bool by_type = true;
 };
 
-// Prepared once per (gTasks, options).
+// A partition prepared for running; made once for each pair of gTasks and options.
 struct GTaskView;
 std::shared_ptr<const GTaskView> make_gtask_view(std::shared_ptr<const GTasks> tasks, const GTaskOptions& options);
 int64_t gtask_view_bytes(const GTaskView& view);
 
 struct GTaskArgs {
   const GTaskView* view = nullptr;
-  BoundProgram program;  // over edges; may store edge values
-  int value = -1;        // the register that is reduced; -1: the program only stores
+  BoundProgram program;  // program over edges; it may store edge values
+  int value = -1;        // register that is reduced; -1: the program only stores
   Reduce reduce = Reduce::sum;
-  float* out = nullptr;       // rows × width; null: the result only feeds `post`
-  int32_t* argmax = nullptr;  // max only, as in ReduceArgs
-  BoundProgram post;          // over the reduced rows, may be empty
+  float* out = nullptr;       // rows × width; null: the result is only read by `post`
+  int32_t* argmax = nullptr;  // used by max only, as in ReduceArgs
+  BoundProgram post;          // program over the reduced rows; may be empty
   void* workspace = nullptr;  // gtask_workspace(...) bytes
   Scratch scratch;            // per_thread >= gtask_scratch_floats(...)
 };
 int64_t gtask_scratch_floats(const RowProgram& program, const RowProgram* post);
-// `stored`: the result is written to `out` (otherwise the workspace holds it until `post` has run).
+// Returns the bytes of workspace that run_gtasks() needs. With `stored`, the result is written to
+// `out`; otherwise the workspace holds it until `post` has run.
 int64_t gtask_workspace(const GTaskView& view, const RowProgram& program, int value, Reduce reduce, bool stored);
 void run_gtasks(const GTaskArgs& args);
 
-// dw = Σ over edges of xᵀ·g, by edge type where `typed`: x and g are registers of the program. The
-// gTasks are cut into a fixed number of lanes whose sums are added in order.
+// Computes dw = Σ over edges of xᵀ·g, separately for each edge type if `typed` is set; x and g are
+// registers of the program. The gTasks are cut into a fixed number of shares whose sums are added
+// in order.
 struct GTaskWeightGradArgs {
   const GTaskView* view = nullptr;
   BoundProgram program;

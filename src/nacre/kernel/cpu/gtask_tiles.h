@@ -1,4 +1,4 @@
-// What the kernels over gTasks share: tiles of a unit's entries.
+// What the kernels over gTasks share: cutting the entries of a unit into tiles.
 #pragma once
 
 #include <algorithm>
@@ -9,24 +9,26 @@
 
 namespace nacre::cpu {
 
-// Floats of the program's matrices in the GEMM's order; 0 where they are used too rarely to
-// rearrange them.
+// Returns the number of floats that the program's matrices take when packed for the GEMM; 0 if they
+// are used too rarely for packing to pay.
 int64_t gtask_packed_floats(const GTaskView& view, const RowProgram& program);
 
-// Entries [begin, end), at most a tile of the runner.
+// Returns the tile of entries [begin, end), which are at most as many as a tile of the runner
+// holds.
 Tile gtask_tile(const GTaskView& view, TileRunner& runner, int64_t begin, int64_t end);
 
-// Calls body(tile) for the unit's entries in order. Where the program multiplies, no tile crosses
-// the border of a piece: a product's batch is the gTask's. Where it does not, borders mean nothing.
+// Calls body(tile) for the entries of the unit in order. If the program multiplies, no tile crosses
+// the border of a piece, because a product works on the rows of one gTask. If it does not multiply,
+// borders do not matter.
 template <class F>
 void for_gtask_tiles(const GTaskView& view, const GTaskView::Unit& unit, TileRunner& runner, const F& body) {
-  constexpr int64_t step = 12;  // rows of the GEMM's register tile
+  constexpr int64_t step = 12;  // number of rows of the GEMM's register tile
   const bool pieces = has_products(*runner.plan().program->program);
   const int64_t most = runner.tile_rows();
   for (int64_t p = unit.piece_begin; p < unit.piece_end; p = pieces ? p + 1 : unit.piece_end) {
     const int64_t begin = view.piece_ptr[p];
     const int64_t end = view.piece_ptr[pieces ? p + 1 : unit.piece_end];
-    // Equal shares: a short last tile would be a poor product.
+    // The tiles get equal shares of the rows, because a short last tile would multiply slowly.
     const int64_t tiles = (end - begin + most - 1) / most;
     const int64_t share = pieces ? ((end - begin + tiles - 1) / tiles + step - 1) / step * step : most;
     const int64_t rows = std::min(most, share);

@@ -6,31 +6,32 @@
 
 namespace nacre::cpu {
 
-// Doubles of workspace the functions below need for `rows` rows and `width` columns.
+// Returns the number of doubles of workspace that the functions below need for `rows` rows and
+// `width` columns.
 int64_t rows_workspace(int64_t rows, int64_t width);
 
 struct LossArgs {
   int64_t rows = 0;
   int64_t classes = 0;
   const float* x = nullptr;         // rows × classes: log-probabilities (nll) or logits (bce)
-  const int32_t* label = nullptr;   // nll
-  const uint8_t* target = nullptr;  // bce: rows × classes
-  const float* weight = nullptr;    // rows; with weight_of_each (bce) rows × classes
+  const int32_t* label = nullptr;   // used by nll only
+  const uint8_t* target = nullptr;  // used by bce only: rows × classes
+  const float* weight = nullptr;    // one for each row; with weight_of_each (bce only) rows × classes
   bool weight_of_each = false;
-  // Label smoothing: nll learns the label with the weight 1 − smoothing and every class, the
-  // label's among them, with smoothing / classes; targets of bce move by smoothing / 2 towards one
-  // half.
+  // Label smoothing. nll learns the label with the weight 1 − smoothing, and every class (the
+  // label's class included) with smoothing / classes. The targets of bce move by smoothing / 2
+  // towards one half.
   double smoothing = 0;
-  const float* gradient = nullptr;  // gradients only: the incoming scalar
-  float* out = nullptr;             // a scalar, or rows × classes
-  double* workspace = nullptr;      // rows_workspace(rows, 1), losses only
+  const float* gradient = nullptr;  // used by gradients only: the incoming scalar
+  float* out = nullptr;             // a scalar for losses, rows × classes for gradients
+  double* workspace = nullptr;      // rows_workspace(rows, 1) doubles; used by losses only
 };
 void nll(const LossArgs& args);
 void nll_grad(const LossArgs& args);
 void bce(const LossArgs& args);
 void bce_grad(const LossArgs& args);
 
-// out[2, width]: mean and biased variance of every column (two passes).
+// Computes out[2, width]: the mean and the biased variance of every column, in two passes.
 void column_moments(const float* x, int64_t rows, int64_t width, float* out, double* workspace);
 
 struct StandardizeGradArgs {

@@ -1,14 +1,15 @@
 // LSTM over neighbour sequences on the CPU (SAGE-LSTM). Destinations are sorted by degree and run
-// in batches of rows of (nearly) equal length, so each time step is one small GEMM for the batch;
-// the input gates z are projected once per vertex, not once per edge. There are two backward
-// passes. One reads the gates the forward pass kept (E × 4H). The other, where there is no memory
-// for that, recomputes a batch's forward states.
+// in batches of rows of (nearly) equal length, so that each time step is one small GEMM for the
+// batch. The input gates z are projected once per vertex, not once per edge. There are two backward
+// passes. One reads the gates that the forward pass kept (E × 4H). The other is used if there is no
+// memory for the gates; it recomputes the forward states of a batch.
 //
-// Memory of the recomputing pass does not grow with the longest sequence: a batch's steps are cut
-// into segments of a bounded number of entries; the states at the segments' borders are kept, those
-// inside are recomputed one segment at a time, last segment first. A fixed number of lanes work
-// through the batches; in each round every lane leaves the gate gradients of one segment in the
-// workspace, then the round's rows are added to dz, grouped by vertex, in order.
+// The memory of the recomputing pass does not grow with the longest sequence. The steps of a batch
+// are cut into segments of a bounded number of entries. The states at the borders of the segments
+// are kept; those inside are recomputed one segment at a time, the last segment first. A fixed
+// number of lanes work through the batches. In each round, every lane leaves the gate gradients of
+// one segment in the workspace; then the rows of the round are added to dz, grouped by vertex, in
+// order.
 #pragma once
 
 #include <memory>
@@ -19,50 +20,51 @@
 namespace nacre::cpu {
 
 struct LstmOptions {
-  // Destinations of a batch, at most: the k of the table dst-id=k,dst-degree=min. Long sequences
-  // may be run in smaller batches, whose states fit the workspace.
+  // The largest number of destinations of a batch: the k of the table dst-id=k,dst-degree=min. Long
+  // sequences may run in smaller batches, whose states fit the workspace.
   int64_t batch_rows = 128;
   // z has a row for every edge (in-CSR position) instead of one for every source.
   bool on_edges = false;
-  // Sequences that have ended take part in the batch's products until its longest one ends, without
-  // effect: what a batch costs when its sequences are not told apart.
+  // If set, sequences that have ended stay in the products of the batch, without effect, until its
+  // longest sequence ends. This shows what a batch costs if its sequences are not told apart.
   bool pad = false;
   // For the passes that compute nothing twice: batches are as large as asked for, and there are no
   // segments.
   bool one_pass = false;
 };
 
-// Destinations in descending degree order, cut into batches. Prepared once.
+// The destinations in descending order of degree, cut into batches. Prepared once.
 struct LstmView {
   std::shared_ptr<const RowView> by_dst;
   LstmOptions options;
   Array<NodeId> row_order;  // destinations with at least one neighbour, longest first
   struct Batch {
-    int64_t begin, end;  // into row_order
-    // into step_ptr; steps = length of the longest sequence in the batch
+    int64_t begin, end;  // range in row_order
+    // Range in step_ptr; `steps` is the length of the longest sequence in the batch.
     int64_t first_step, steps;
     int64_t segment_begin, segment_end;
   };
-  // Entries of a batch lie step by step; the sequences still running at a step are the first ones
-  // of the batch.
+  // The entries of a batch are stored step by step. The sequences that are still running at a step
+  // are the first ones of the batch.
   struct Segment {
     int64_t batch;
     int64_t step_begin, step_end;  // steps of the batch
-    // rows of states kept at the borders of the batch's segments before this one
+    // Number of rows of states kept at the borders of the batch's segments before this one.
     int64_t kept_row;
   };
   std::vector<Batch> batches;
   std::vector<Segment> segments;
   Array<int64_t> step_ptr;    // Σ steps + 1: entries of each batch's steps
   Array<NodeId> col;          // row of z of each entry, in step order
-  int64_t max_rows = 0;       // of a batch
-  int64_t max_kept_rows = 0;  // of a batch
-  int64_t max_entries = 0;    // of a segment
+  int64_t max_rows = 0;       // largest number of rows of a batch
+  int64_t max_kept_rows = 0;  // largest number of kept rows of a batch
+  int64_t max_entries = 0;    // largest number of entries of a segment
 
   int64_t lanes = 0;
   std::vector<int64_t> schedule;  // rounds × lanes: segment, or -1
-  // What a round adds to dz: sums of workspace rows (lane · max_entries + entry of the segment),
-  // one per vertex. With a row of dz for every edge there is nothing to add: each is one entry's.
+  // The sums that a round adds to dz, one per vertex, over workspace rows (lane · max_entries +
+  // entry of the segment). If dz has a row for every edge, nothing is added up, because each row
+  // belongs to one entry.
   struct Round {
     int64_t sum_begin, sum_end;
   };
@@ -72,7 +74,8 @@ struct LstmView {
   Array<NodeId> sum_slot;  // workspace rows, as many as edges
 
   int64_t z_rows() const { return options.on_edges ? by_dst->graph.num_edges() : by_dst->graph.num_src(); }
-  // Edge (in-CSR position) of a sequence's first step; the others follow it.
+  // Returns the edge (in-CSR position) of a sequence's first step; the edges of its other steps
+  // follow.
   int64_t first_edge(int64_t i) const { return by_dst->row_ptr[row_order[i]]; }
   int64_t step_rows(const Batch& batch, int64_t step) const {
     return step_ptr[batch.first_step + step + 1] - step_ptr[batch.first_step + step];
@@ -88,7 +91,8 @@ struct LstmArgs {
   const float* w = nullptr;  // [H, 4H]
   float* out = nullptr;      // num_dst × H (rows without neighbours become 0); null: not wanted
   Scratch scratch;           // per_thread >= lstm_scratch_floats(view, hidden)
-  // lstm_forward_workspace(hidden) floats for w in the GEMM's order; null: slower, same bits.
+  // lstm_forward_workspace(hidden) floats in which w is packed for the GEMM. With null, the pass is
+  // slower and gives the same bits.
   float* workspace = nullptr;
   float* gates = nullptr;  // E × 4H, by edge: the gates after their activations; null: not kept
 };
@@ -112,7 +116,7 @@ void lstm_backward(const LstmGradArgs& args);
 // The backward pass over kept gates. It leaves the gradients by edge, so that their sums by source
 // and the gradient of w (statesᵀ · gate gradients) are ordinary sums and products.
 struct LstmGatesGradArgs {
-  const LstmView* view = nullptr;  // one_pass
+  const LstmView* view = nullptr;  // made with the option one_pass
   int64_t hidden = 0;
   const float* gates = nullptr;  // E × 4H
   const float* w = nullptr;

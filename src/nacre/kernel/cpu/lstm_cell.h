@@ -1,11 +1,11 @@
-// The elementwise part of one LSTM step, forward and backward, on the calling thread.
+// The elementwise part of one LSTM step, forward and backward. It runs on the calling thread.
 #pragma once
 
 #include <cstdint>
 
 namespace nacre::cpu {
 
-// Gates of a row are 4H floats: input, forget, cell, output.
+// The gates of a row are 4H floats: input, forget, cell and output gate.
 struct LstmCell {
   int64_t rows = 0;
   int64_t hidden = 0;
@@ -13,9 +13,9 @@ struct LstmCell {
   const float* c_before = nullptr;  // rows × H; null at the first step, where it is 0
 };
 
-// gates holds the sums before the nonlinearity. c = f·c_before + i·g (c may be c_before), h =
-// o·tanh(c) for the first h_rows rows. With keep_gates, gates becomes the values after the
-// nonlinearity.
+// On entry, gates holds the sums before the nonlinearity. Computes c = f·c_before + i·g (c may be
+// the same memory as c_before) and, for the first h_rows rows, h = o·tanh(c). With keep_gates,
+// gates holds the values after the nonlinearity on return.
 struct LstmForward {
   float* c = nullptr;
   float* h = nullptr;
@@ -24,18 +24,19 @@ struct LstmForward {
 };
 void lstm_cell_forward(const LstmCell& cell, const LstmForward& to);
 
-// One row's states from kept gates: c = f·c_before + i·g, h = o·tanh(c).
+// Computes the states of one row from kept gates: c = f·c_before + i·g, h = o·tanh(c).
 struct LstmStates {
   int64_t hidden = 0;
-  const float* kept = nullptr;      // 4H
-  const float* c_before = nullptr;  // null: 0
+  const float* kept = nullptr;      // 4H floats
+  const float* c_before = nullptr;  // null stands for zeros
   float* c = nullptr;
   float* h = nullptr;  // null: not wanted
 };
 void lstm_cell_states(const LstmStates& row);
 
-// gates holds the kept values, unless these lie elsewhere (`kept`), and becomes their gradients
-// before the nonlinearity; dh is the gradient of h; dc that of c, and becomes that of c_before.
+// The kept gates are read from `kept`, or from the cell's gates if `kept` is null. On return, the
+// cell's gates hold the gradients before the nonlinearity. dh is the gradient of h. dc is the
+// gradient of c on entry and that of c_before on return.
 struct LstmBackward {
   const float* c = nullptr;
   const float* dh = nullptr;

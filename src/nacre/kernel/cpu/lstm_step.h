@@ -1,4 +1,4 @@
-// What the LSTM's forward and backward passes share: running the steps of a batch.
+// What the forward and backward passes of the LSTM share: running the steps of a batch.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace nacre::cpu {
 
-// w in the two orders in which it is multiplied; a packed one may be null.
+// The weights w in the two orders in which they are multiplied. Either packed pointer may be null.
 struct LstmWeights {
   const float* w = nullptr;         // [H, 4H]
   const float* packed = nullptr;    // for h·w
@@ -23,16 +23,16 @@ struct LstmStep {
 
   int64_t entry() const { return view->step_ptr[batch->first_step + step]; }
   int64_t rows() const { return view->step_rows(*batch, step); }
-  // Sequences that have ended but take part in the products.
+  // Returns the number of sequences that have ended but still take part in the products.
   int64_t padding() const { return view->options.pad ? batch->end - batch->begin - rows() : 0; }
-  // Sequences that go on after this step.
+  // Returns the number of sequences that go on after this step.
   int64_t rows_after() const { return step + 1 < batch->steps ? view->step_rows(*batch, step + 1) : 0; }
 };
 
-// gates[rows, 4H] = z of the step's sources + h·w (nothing from h at step 0).
+// Computes gates[rows, 4H] = z of the step's sources + h·w; at step 0 there is no h.
 void lstm_gates(const LstmStep& at, const LstmWeights& weights, const float* z, const float* h, float* gates);
 
-// gates[rows, 4H] (+)= h·w.
+// Computes gates[rows, 4H] = h·w + beta · gates.
 void lstm_multiply(const LstmWeights& weights, int64_t rows, int64_t hidden, const float* h, float* gates, float beta);
 
 }  // namespace nacre::cpu

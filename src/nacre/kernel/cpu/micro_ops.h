@@ -1,4 +1,4 @@
-// SIMD micro-kernels of the tile interpreter: one function per micro-op, compiled for every
+// SIMD micro-kernels of the tile interpreter: one function for each micro-op, compiled for every
 // instruction set and chosen at run time. A call covers all rows of a tile.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace nacre::cpu {
 
-// The rows of a register, wherever they lie: row r starts at base + (index ? index[r] : r) ·
-// stride. A stride of 0 is one row that stands for all.
+// The rows of a register, wherever they are in memory: row r starts at base + (index ? index[r] :
+// r) · stride. With a stride of 0, one row stands for all.
 struct Rows {
   const float* base = nullptr;
   const uint32_t* index = nullptr;
@@ -25,39 +25,40 @@ struct MicroCall {
   const Micro* micro = nullptr;
   int64_t rows = 0;
   Rows a, b;
-  // packed rows of out_width; may be a's or b's memory for elementwise micro-ops
+  // Packed rows of out_width floats. Elementwise micro-ops allow the memory of a or b here.
   float* out = nullptr;
   int64_t out_width = 0;
-  // Row r's position is position ? position[r] : first_position + r.
+  // The position of row r is position ? position[r] : first_position + r.
   int64_t first_position = 0;
   const uint32_t* position = nullptr;
-  // dropout: the step's stream
+  // used by dropout: the random stream of the step
   uint64_t key = 0;
   uint64_t step = 0;
-  // take_max: argmax rows and the destination of each row; standardize: the moments
+  // used by take_max: the argmax rows and the destination of each row; by standardize: the moments
   const void* operand = nullptr;
   const uint32_t* dst = nullptr;
 };
 
 using MicroFunction = void (*)(const MicroCall&);
 
-// The function of every computing micro-op, indexed by MicroOp (null for loads, root and store).
+// Returns the functions of the computing micro-ops, indexed by MicroOp; null for loads, root and
+// store.
 const MicroFunction* micro_functions();
 
 // Sums and maxima over runs of rows.
 struct RowSegment {
   const Rows* value = nullptr;
   int64_t begin = 0, end = 0;  // rows of `value`; not empty
-  float* sum = nullptr;        // or maximum: value->width floats
-  bool fresh = true;           // nothing in `sum` yet
-  int32_t* argmax = nullptr;   // maximum only, may be null
+  float* sum = nullptr;        // sum or maximum: value->width floats
+  bool fresh = true;           // whether `sum` holds nothing yet
+  int32_t* argmax = nullptr;   // used by the maximum only; may be null
   int64_t first_position = 0;  // as in MicroCall
   const uint32_t* position = nullptr;
-  int64_t fetch_end = 0;  // rows of `value` before this one may be fetched early
+  int64_t fetch_end = 0;  // rows of `value` before this one may be prefetched
 };
 
 struct SegmentFunctions {
-  void (*copy)(const Rows& from, int64_t rows, float* out);  // to packed rows
+  void (*copy)(const Rows& from, int64_t rows, float* out);  // copies to packed rows
   void (*scatter)(const Rows& from, int64_t rows, const uint32_t* to, float* out);
   void (*add)(const RowSegment& segment);
   void (*max)(const RowSegment& segment);
@@ -65,7 +66,8 @@ struct SegmentFunctions {
 };
 const SegmentFunctions& segment_functions();
 
-// Parts of micro_functions(): micro_rows.cpp (null when it has none) and dropout.cpp.
+// Return the parts of micro_functions() that are defined in micro_rows.cpp and dropout.cpp.
+// row_micro_function() returns null for micro-ops that micro_rows.cpp does not have.
 MicroFunction row_micro_function(MicroOp op);
 MicroFunction dropout_function();
 

@@ -1,5 +1,6 @@
-// The tail of a kernel that produces rows: blocks of rows small enough to stay in cache go to `out`
-// (or to scratch when nobody keeps them) and through the post program at once.
+// The tail of a kernel that produces rows. Blocks of rows that are small enough to stay in cache
+// are written to `out` (or to scratch if nobody reads them later) and run through the post program
+// at once.
 #pragma once
 
 #include <algorithm>
@@ -21,12 +22,13 @@ class RowBlocks {
   };
   explicit RowBlocks(const Options& options);
 
-  // Floats of scratch the calls below use.
+  // Returns the number of floats of scratch that the calls below use.
   int64_t floats() const { return floats_; }
 
-  // Calls body(begin, end, rows) for blocks of the chunk's rows; the body fills `rows`, packed.
+  // Calls body(begin, end, rows) for blocks of the chunk's rows; the body fills `rows`, which are
+  // packed.
   void for_blocks(const RowChunk& chunk, float* scratch, FunctionRef<void(int64_t, int64_t, float*)> body) const;
-  // The same for a single row.
+  // Calls body for a single row and finishes that row like a block.
   void one_row(int64_t row, float* scratch, FunctionRef<void(float*)> body) const;
 
  private:

@@ -1,17 +1,21 @@
-// The single-threaded core of edge softmax, one set per instruction set, chosen at run time.
+// The single-threaded core of the edge softmax: one set of functions for each instruction set,
+// chosen at run time.
 #pragma once
 
 #include <cstdint>
 
 namespace nacre::cpu {
 
-// Softmax over runs of entries, `heads` values each, in place. `spare`: 2 · heads floats.
+// Softmax over the runs of entries of each row, in place; every entry has `heads` values. `spare`
+// holds 2 · heads floats.
 struct SoftmaxRows {
   const int64_t* row_ptr = nullptr;  // rows + 1: entries of each row
   int64_t rows = 0;
   int64_t heads = 1;
-  float* values = nullptr;   // of all entries: scores (softmax) or g (gradient) in, the result out
-  const float* y = nullptr;  // gradient only: the softmax
+  // one for each entry and head: on entry the scores (softmax) or g (gradient), on return the
+  // result
+  float* values = nullptr;
+  const float* y = nullptr;  // used by the gradient only: the softmax
   float* spare = nullptr;
 };
 

@@ -1,6 +1,6 @@
-// CPU kernels over the edges of a block. Raw pointers, f32; every result is bit-identical on any
-// number of threads: work is cut into chunks by the graph alone, and rows too long for one chunk
-// are split into pieces summed in order.
+// CPU kernels over the edges of a block. They work on raw f32 pointers. Every result is
+// bit-identical on any number of threads, because the graph alone decides how work is cut into
+// chunks, and rows too long for one chunk are split into pieces that are summed in order.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace nacre::cpu {
 
-// What the rows of a view are and what their entries: edges grouped by destination (in-CSR) or by
-// source (out-CSC), edges grouped by the (vertex, type) pairs of an end, or the pairs of each
-// vertex (their columns are pairs).
+// Says what the rows of a view are and what their entries are: edges grouped by destination
+// (in-CSR) or by source (out-CSC), edges grouped by the (vertex, type) pairs of one end, or the
+// pairs of each vertex (then the columns are pairs).
 enum class Direction : uint8_t { by_dst, by_src, by_dst_pair, by_src_pair, pairs_of_dst, pairs_of_src };
-// Edges are grouped by their destination, or a pair of it.
+// Returns whether the edges are grouped by their destination or by a pair of their destination.
 inline bool rows_at_dst(Direction d) { return d == Direction::by_dst || d == Direction::by_dst_pair; }
 
 // A run of rows (or a piece of one long row) of about equal work.
 struct RowChunk {
   int64_t row_begin, row_end;    // rows covered
   int64_t edge_begin, edge_end;  // entries covered
-  // >= 0: this is a piece of row_begin; its sum goes to partial slot `partial`
+  // With partial >= 0, the chunk is a piece of row_begin, and its sum goes to that partial slot.
   int partial = -1;
 };
 
@@ -34,32 +34,33 @@ struct SplitRow {
   int first_partial, num_partials;
 };
 
-// Prepared once per (graph, direction); holds references to the graph's arrays.
+// Prepared once for each pair of graph and direction; holds references to the arrays of the graph.
 struct RowView {
   Graph graph;
   Direction direction;
   int64_t rows = 0;
   const int64_t* row_ptr = nullptr;  // entries of each row
   const NodeId* col = nullptr;       // the other end of each entry
-  // in-CSR position of each entry; null when it is the entry's own number
+  // In-CSR position of each entry; null if it is the entry's own number.
   const EdgeId* edge_id = nullptr;
-  const NodeId* row_vertex = nullptr;  // vertex of each row; null when it is the row's own number
-  // cover every row; a chunk with partial >= 0 covers nothing else
+  const NodeId* row_vertex = nullptr;  // vertex of each row; null: the row's own number
+  // The chunks cover every row. A chunk with partial >= 0 covers one piece and nothing else.
   std::vector<RowChunk> chunks;
   std::vector<SplitRow> split_rows;
   int num_partials = 0;
   int64_t longest_row = 0;
 };
-// `split_outliers`: chunks of equal work, long rows cut into pieces (WG8); otherwise chunks of
-// equally many rows, none cut: every row treated alike.
+// With `split_outliers`, chunks have equal work and long rows are cut into pieces (WG8). Without
+// it, chunks have equally many rows and no row is cut, so that every row is treated alike.
 std::shared_ptr<const RowView> make_row_view(const Graph& graph, Direction direction, bool split_outliers = true);
-// The same without chunks and the longest row, for those who cut rows otherwise.
+// Returns the same view without chunks and without longest_row, for kernels that cut rows in their
+// own way.
 std::shared_ptr<const RowView> make_uncut_view(const Graph& graph, Direction direction);
 
-// A program with its operands bound and the step's random state. Loads may read an operand in place
-// when a register is used, and stores may write as soon as a register is computed: the memory of a
-// stored operand must either be exactly that of an operand read by `load` (an update in place) or
-// not overlap any other operand.
+// A program with its operands bound and the random state of the step. A load may read its operand
+// only when the register is used, and a store may write as soon as the register is computed.
+// Therefore the memory of a stored operand must either be exactly that of an operand read by `load`
+// (an update in place) or not overlap any other operand.
 struct BoundProgram {
   const RowProgram* program = nullptr;
   std::vector<void*> operands;
@@ -67,55 +68,58 @@ struct BoundProgram {
   bool empty() const { return program == nullptr || program->empty(); }
 };
 
-// Floats of scratch one thread needs to run the program on a tile, and the tile's rows.
+// Return the rows of a tile of this program, and the floats of scratch that one thread needs to run
+// such a tile.
 int64_t tile_rows(const RowProgram& program);
 int64_t scratch_floats(const RowProgram& program);
 
-// Scratch for all threads: per_thread floats each, handed out by thread_index(). Sized by the
-// engine, never in the loop.
+// Scratch for all threads: per_thread floats for each, handed out by thread_index(). The engine
+// allocates it before training, never within a step.
 struct Scratch {
   float* data = nullptr;
   int64_t per_thread = 0;
 };
 
 // ---- programs over rows
+
 // Runs a program over all `rows` rows of a vertex, type or param space.
 void map_rows(const BoundProgram& program, int64_t rows, const Scratch& scratch);
-// Runs a program over rows [begin, end) on the calling thread; `root` holds those rows for
-// MicroOp::root (row_size floats each), or null. For use as the tail of another kernel.
+// Runs a program over rows [begin, end) on the calling thread, as the tail of another kernel.
+// `root` holds those rows for MicroOp::root (row_size floats each); it may be null.
 void map_rows_serial(const BoundProgram& program, int64_t begin, int64_t end, const float* root, float* scratch);
-// Runs a program over all edges in in-CSR order (its stores write edge rows).
+// Runs a program over all edges in in-CSR order; its stores write edge rows.
 void map_edges(const BoundProgram& program, const RowView& by_dst, const Scratch& scratch);
 
 enum class Reduce : uint8_t { sum, mean, max };
 
 struct ReduceArgs {
   const RowView* view = nullptr;
-  BoundProgram program;  // over edges; register `value` is what gets reduced
+  BoundProgram program;  // program over edges; its register `value` is reduced
   int value = -1;
   Reduce reduce = Reduce::sum;
-  float* out = nullptr;  // rows × width; null: the result only feeds `post`
-  // max only: in-CSR position of the first maximum, -1 for empty rows; may be null
+  float* out = nullptr;  // rows × width; null: the result is only read by `post`
+  // Used by max only: in-CSR position of the first maximum, -1 for empty rows; may be null.
   int32_t* argmax = nullptr;
-  BoundProgram post;          // over the reduced rows (MicroOp::root), may be empty
+  BoundProgram post;          // program over the reduced rows (MicroOp::root); may be empty
   float* partials = nullptr;  // view->num_partials × width floats, twice that for max
   Scratch scratch;            // per_thread >= reduce_scratch_floats(...)
 };
 int64_t reduce_scratch_floats(const RowView& view, const RowProgram& program, int value, const RowProgram* post);
 void reduce_rows(const ReduceArgs& args);
 
-// ---- the common shapes, by hand
-// out[r] = Σ over row r's entries of weight[edge, h] · x[col, h·D + d]; weight null = 1. `mean`
-// divides by the row's length.
+// ---- common reductions, written by hand
+
+// Computes out[r] = Σ over the entries of row r of weight[edge, h] · x[col, h·D + d]. With weight
+// null, every weight is 1. `mean` divides by the length of the row.
 struct SpmmArgs {
   const RowView* view = nullptr;
-  const NodeId* col = nullptr;  // row of x for each entry; null: the view's
+  const NodeId* col = nullptr;  // row of x for each entry; null: the view's col
   const float* x = nullptr;
   const float* weight = nullptr;  // edges × heads
   int64_t width = 0;              // H·D
   int64_t heads = 1;
   bool mean = false;
-  float* out = nullptr;  // null: the result only feeds `post`
+  float* out = nullptr;  // null: the result is only read by `post`
   BoundProgram post;
   float* partials = nullptr;  // view->num_partials × width floats
   Scratch scratch;            // per_thread >= spmm_scratch_floats(...)
@@ -123,8 +127,8 @@ struct SpmmArgs {
 int64_t spmm_scratch_floats(const RowView& view, int64_t width, const RowProgram* post);
 void spmm(const SpmmArgs& args);
 
-// out[edge, h] = softmax over each destination's edges of register `value` (width heads) of the
-// program.
+// Computes out[edge, h], the softmax over the edges of each destination. The scores are register
+// `value` of the program, whose width is the number of heads.
 struct SoftmaxArgs {
   const RowView* by_dst = nullptr;
   BoundProgram program;
@@ -134,7 +138,8 @@ struct SoftmaxArgs {
 };
 void edge_softmax(const SoftmaxArgs& args);
 
-// out = y · (g − Σ_row y·g), g = register `value` of the program, y the softmax (edges × heads).
+// Computes out = y · (g − Σ_row y·g), where g is register `value` of the program and y is the
+// softmax (edges × heads).
 struct SoftmaxGradArgs {
   const RowView* by_dst = nullptr;
   BoundProgram program;
@@ -145,9 +150,10 @@ struct SoftmaxGradArgs {
 };
 void edge_softmax_grad(const SoftmaxGradArgs& args);
 
-// ---- sums over all rows (fixed chunks combined in order)
-// out[width] = Σ rows of register `value` of a program over `rows` rows or, with `edges`, over all
-// edges.
+// ---- sums over all rows (fixed chunks, added in order)
+
+// Computes out[width], the sum of register `value` over `rows` rows or, if `edges` is given, over
+// all edges.
 struct ColumnSumArgs {
   BoundProgram program;
   int value = -1;

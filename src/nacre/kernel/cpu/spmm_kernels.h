@@ -1,4 +1,5 @@
-// The single-threaded core of spmm, one set per instruction set, chosen at run time.
+// The single-threaded core of spmm: one set of functions for each instruction set, chosen at run
+// time.
 #pragma once
 
 #include <cstdint>
@@ -7,21 +8,21 @@
 
 namespace nacre::cpu {
 
-// Rows [0, rows) of `out`, packed: out[r] = Σ weight · x[col] over entries [row_ptr[r], row_ptr[r +
-// 1]).
+// Computes the packed rows [0, rows) of `out`: out[r] is the sum of weight · x[col] over the
+// entries from row_ptr[r] up to row_ptr[r + 1].
 struct SpmmRows {
   const int64_t* row_ptr = nullptr;
   const NodeId* col = nullptr;
   const EdgeId* edge_id = nullptr;  // as in RowView
   const float* x = nullptr;
-  const float* weight = nullptr;  // null = 1
+  const float* weight = nullptr;  // null: every weight is 1
   int64_t width = 0;
   int64_t heads = 1;
   bool mean = false;
   int64_t rows = 0;
-  int64_t fetch_end = 0;  // entries before this one may be fetched early
+  int64_t fetch_end = 0;  // entries before this one may be prefetched
   float* out = nullptr;
-  // `out` is not read again soon: write around the caches where its rows are aligned
+  // Set if `out` is not read again soon: aligned rows are written past the caches.
   bool stream = false;
 };
 

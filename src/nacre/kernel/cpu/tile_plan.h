@@ -1,7 +1,8 @@
-// Where the registers of a program live while a tile runs. A register is either an alias of memory
-// that holds it already (loads in place, root), or written straight to the memory it is stored to,
-// or a slot of the tile's scratch. Slots are reused once a register is dead, and elementwise
-// micro-ops write over a dying operand, so tiles stay small.
+// Decides where the registers of a program live while a tile runs. A register is an alias of memory
+// that already holds its value (loads in place, root), or it is written straight to the memory it
+// is stored to, or it is a slot of the tile's scratch. A slot is used again once its register is no
+// longer needed, and elementwise micro-ops write over an operand that is read for the last time, so
+// that tiles stay small.
 #pragma once
 
 #include <array>
@@ -12,16 +13,20 @@
 namespace nacre::cpu {
 
 inline constexpr int kMaxRegisters = 128;
-inline constexpr int64_t kMaxProductRows = 384;  // of a tile that is multiplied by matrices
+// largest number of rows of a tile that is multiplied by matrices
+inline constexpr int64_t kMaxProductRows = 384;
 
 // What a kernel wants from a program besides its stores.
 struct PlanOptions {
-  int keep = -1;  // registers read after each tile
+  int keep = -1;  // registers that the kernel reads after each tile; -1: none
   int also_keep = -1;
-  bool packed = false;  // the kept ones are wanted as packed rows, to multiply them
-  // where `keep` is wanted (packed rows by position), or null: wherever it lies
+  // whether the kept registers must be packed rows, because they are multiplied
+  bool packed = false;
+  // Where `keep` must be written (packed rows by position); null: the kernel reads it wherever it
+  // is.
   float* keep_to = nullptr;
-  bool consecutive = true;  // positions of a tile are consecutive (not so for edges by source)
+  // whether the positions of a tile are consecutive (not so for edges by source)
+  bool consecutive = true;
 };
 
 struct TilePlan {
@@ -29,25 +34,25 @@ struct TilePlan {
 
   const BoundProgram* program = nullptr;
   PlanOptions options;
-  int64_t rows = 0;        // of a tile
-  int64_t row_floats = 0;  // of all slots, per row
+  int64_t rows = 0;        // rows of a tile
+  int64_t row_floats = 0;  // floats of all slots together, for each row
   bool uses_src = false, uses_dst = false, uses_type = false;
-  bool products = false;  // rows of a tile are multiplied by matrices
+  bool products = false;  // whether rows of a tile are multiplied by matrices
   std::array<Place, kMaxRegisters> place;
-  std::array<int32_t, kMaxRegisters> offset;  // slot: floats per row before it
-  std::array<float*, kMaxRegisters> target;   // direct: row 0 of the memory it is stored to
-  // products: the matrices in the GEMM's order, one after another by type; null: read as they are,
-  // slower, same bits
+  std::array<int32_t, kMaxRegisters> offset;  // for slots: floats of a row that lie before this slot
+  std::array<float*, kMaxRegisters> target;   // for direct: row 0 of the memory it is stored to
+  // For products: the matrices packed for the GEMM, one after another by type. With null, they are
+  // read as they are, which is slower and gives the same bits.
   std::array<const float*, kMaxRegisters> packed{};
 };
 
 TilePlan make_tile_plan(const BoundProgram& program, const PlanOptions& options = {});
 
-// As scratch_floats, for plans whose kept registers are multiplied, too.
+// Like scratch_floats(), for plans whose kept registers are also multiplied.
 int64_t product_scratch_floats(const RowProgram& program);
 
-// Rearranges the matrices the program multiplies by into `to`, packed_floats(program, types)
-// floats.
+// Packs the matrices that the program multiplies by into `to`, which holds packed_floats(program,
+// types) floats.
 int64_t packed_floats(const RowProgram& program, int types);
 void pack_matrices(TilePlan& plan, int types, float* to);
 

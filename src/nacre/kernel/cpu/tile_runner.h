@@ -1,5 +1,5 @@
-// Runs a program on one tile after another. Each thread has its own runner; kernels share it as
-// their inner step.
+// Runs a program on one tile after another. Each thread has a runner of its own, and kernels use it
+// as their inner step.
 #pragma once
 
 #include <array>
@@ -9,34 +9,34 @@
 
 namespace nacre::cpu {
 
-// Up to TilePlan::rows rows. Null arrays are not needed by the program.
+// Up to TilePlan::rows rows. Arrays that the program does not need are null.
 struct Tile {
   int64_t first = 0;  // position of the first row
   int64_t rows = 0;
-  const uint32_t* position = nullptr;  // null: first, first + 1, …
+  const uint32_t* position = nullptr;  // null: the positions are first, first + 1, …
   const uint32_t* src = nullptr;
   const uint32_t* dst = nullptr;
   const uint32_t* type = nullptr;
-  const float* root = nullptr;  // row `first` of what the program follows
+  const float* root = nullptr;  // the row at position `first` of the result that the program follows
 };
 
 class TileRunner {
  public:
-  // `scratch`: scratch_floats(program) floats.
+  // `scratch` holds scratch_floats(program) floats.
   TileRunner(const TilePlan& plan, float* scratch);
 
   void run(const Tile& tile);
-  // Rows [begin, end) of a vertex, type or param space; `root` holds those rows.
+  // Runs rows [begin, end) of a vertex, type or param space; `root` holds those rows.
   void run_rows(int64_t begin, int64_t end, const float* root);
 
-  // The register's rows after run().
+  // Returns the rows of the register after run().
   const Rows& value(int reg) const { return registers_[static_cast<size_t>(reg)]; }
   int64_t tile_rows() const { return plan_.rows; }
   const TilePlan& plan() const { return plan_; }
-  // Scratch behind the slots: one index per row of the tile, twice …
+  // The scratch behind the slots holds two indices for each row of the tile …
   uint32_t* row_index() { return index_; }
   uint32_t* type_index() { return index_ + plan_.rows; }
-  // … and two rows of the widest register.
+  // … and then two rows as wide as the widest register.
   float* spare() { return reinterpret_cast<float*>(index_ + 2 * plan_.rows); }
 
  private:
@@ -55,7 +55,8 @@ class TileRunner {
   std::array<Rows, kMaxRegisters> registers_;
 };
 
-// Prepares tiles of consecutive entries of a view. Entries must be asked for in increasing order.
+// Prepares tiles of consecutive entries of a view. Callers must ask for entries in increasing
+// order.
 class EdgeTiles {
  public:
   EdgeTiles(const RowView& view, int64_t first_row, TileRunner& runner)
@@ -68,13 +69,13 @@ class EdgeTiles {
   TileRunner& runner_;
 };
 
-// Width of the rows a post program starts from; 0 when it does not read them.
+// Returns the width of the rows that a post program starts from; 0 if it does not read them.
 int64_t root_width(const RowProgram& program);
 
-// This thread's part of `scratch`, checked to hold `floats`.
+// Returns this thread's part of `scratch`, after checking that it holds `floats` floats.
 float* thread_scratch(const Scratch& scratch, int64_t floats);
 
-// Whether tiles of this view have consecutive positions.
+// Returns whether the tiles of this view have consecutive positions.
 inline bool consecutive(const RowView& view) { return view.edge_id == nullptr; }
 
 }  // namespace nacre::cpu

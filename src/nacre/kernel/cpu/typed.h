@@ -1,8 +1,9 @@
-// Typed gather–GEMM–reduce on the CPU (RGCN's kernel): out[row] += scale[e] · x[col]·W[type(e)],
-// without edge-wise feature copies. Entries of one (row, type) are summed first, so the matrix
-// product runs once per distinct (row, type) pair instead of once per edge: products are linear, so
-// the order does not matter. Tiles of pairs are gathered into cache, multiplied, and added to the
-// rows of the tile's row block, which one task owns: no atomics, same bits on any thread count.
+// Typed gather–GEMM–reduce on the CPU, the kernel of RGCN: out[row] += scale[e] ·
+// x[col]·W[type(e)], without copies of features on edges. The entries of one (row, type) pair are
+// summed first, so that the matrix product runs once per pair instead of once per edge; this is
+// allowed because products are linear. Tiles of pairs are gathered into cache, multiplied, and
+// added to the rows of the tile's row block. One task owns a row block, so there are no atomics and
+// the bits are the same on any number of threads.
 #pragma once
 
 #include <memory>
@@ -12,7 +13,7 @@
 
 namespace nacre::cpu {
 
-// Distinct (row, type) pairs of a view, ordered by (row block, type, row), and their entries.
+// The distinct (row, type) pairs of a view, ordered by (row block, type, row), and their entries.
 // Prepared once.
 struct TypedView {
   std::shared_ptr<const RowView> view;
@@ -20,7 +21,7 @@ struct TypedView {
   int64_t num_pairs = 0;
   struct Block {  // one row block: rows [row_begin, row_end)
     int64_t row_begin, row_end;
-    int64_t group_begin, group_end;  // into groups
+    int64_t group_begin, group_end;  // range in groups
   };
   struct Group {  // the pairs of one type inside one block
     int32_t type;
@@ -28,8 +29,9 @@ struct TypedView {
   };
   struct Run {  // a share of one type's pairs, summed into one partial weight gradient
     int32_t type;
-    int64_t begin, end;  // into type_groups
-    // partial sum it goes to; -1: a type's first run goes straight to the result
+    int64_t begin, end;  // range in type_groups
+    // The partial sum that the run is added to; -1: the first run of a type is written straight to
+    // the result.
     int64_t partial = -1;
   };
   std::vector<Block> blocks;
@@ -54,16 +56,17 @@ struct TypedMatmulArgs {
   bool transpose = false;        // false: in = K, out = N, uses w; true: in = N, out = K, uses wᵀ
   float* out = nullptr;          // rows × (transpose ? K : N), overwritten
   Scratch scratch;               // per_thread >= typed_scratch_floats(k, n)
-  // typed_matmul_workspace(...) floats for w in the GEMM's order; null: slower, same bits
+  // typed_matmul_workspace(...) floats in which w is packed for the GEMM. With null, the product is
+  // slower and gives the same bits.
   float* workspace = nullptr;
 };
 int64_t typed_scratch_floats(int64_t k, int64_t n);
 int64_t typed_matmul_workspace(const TypedView& view, int64_t k, int64_t n);
 void typed_matmul_reduce(const TypedMatmulArgs& args);
 
-// dw[t] = Σ over edges of type t of scale[e] · x[src]ᵀ·g[dst]. With a by_dst view x is gathered and
-// summed per pair and g is read by row; with a by_src view the other way round. The view with fewer
-// pairs is the faster one.
+// Computes dw[t] = Σ over edges of type t of scale[e] · x[src]ᵀ·g[dst]. With a by_dst view, x is
+// gathered and summed per pair and g is read by row; with a by_src view, g is gathered and x is
+// read by row. The view with fewer pairs is the faster one.
 struct TypedWeightGradArgs {
   const TypedView* view = nullptr;
   const float* x = nullptr;  // num_src × K

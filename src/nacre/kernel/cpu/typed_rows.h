@@ -1,7 +1,7 @@
-// Products of stored rows with one matrix per type, and their weight gradient: the middle of a
-// typed product that was moved to distinct (vertex, type) pairs, or was left on the edges and not
-// fused. Rows are walked type by type, so every tile is one small GEMM; the rows of an operand may
-// be gathered on the way.
+// Products of stored rows with one matrix for each type, and their weight gradient. They are used
+// when a typed product was moved to distinct (vertex, type) pairs, or was left on the edges and not
+// fused. The rows are walked type by type, so that every tile is one small GEMM. The rows of an
+// operand may be gathered on the way.
 #pragma once
 
 #include <memory>
@@ -11,23 +11,24 @@
 
 namespace nacre::cpu {
 
-// Row numbers sorted by type. Prepared once per space.
+// Row numbers sorted by type. Prepared once for each space.
 struct RowsByType {
-  struct Run {  // consecutive rows of one type: one task
+  struct Run {  // consecutive rows of one type, the work of one task
     int32_t type;
     int64_t begin, end;
-    // weight gradients: partial sum it goes to; -1: a type's first run goes to the result
+    // Used by weight gradients: the partial sum that the run is added to; -1: the first run of a
+    // type is written to the result.
     int64_t partial = -1;
   };
   int64_t rows = 0;
   int num_types = 1;
-  std::vector<Run> runs;       // of the product
-  std::vector<Run> grad_runs;  // longer ones, of the gradient
+  std::vector<Run> runs;       // runs of the product
+  std::vector<Run> grad_runs;  // runs of the gradient, which are longer
   int64_t num_partials = 0;
   const uint32_t* order = nullptr;  // row number of each position; null: the position itself
   std::shared_ptr<const void> keep;
 };
-// Edges of a graph, or the pairs of one end (which lie by type already).
+// Return the edges of a graph, or the pairs of one end (which are stored by type already), by type.
 std::shared_ptr<const RowsByType> edges_by_type(const Graph& graph);
 std::shared_ptr<const RowsByType> pairs_by_type(const Graph& graph, End end);
 
@@ -46,7 +47,7 @@ int64_t typed_rows_scratch(int64_t k, int64_t n);
 int64_t typed_rows_workspace(const RowsByType& rows, int64_t k, int64_t n);
 void typed_rows(const TypedRowsArgs& args);
 
-// dw[t] = Σ over rows of type t of xᵀ·g.
+// Computes dw[t] = Σ over rows of type t of xᵀ·g.
 struct TypedRowsGradArgs {
   const RowsByType* rows = nullptr;
   const float* x = nullptr;

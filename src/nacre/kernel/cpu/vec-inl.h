@@ -1,5 +1,5 @@
-// Vector helpers shared by the row kernels, compiled once per instruction set (included inside
-// foreach_target).
+// Vector helpers shared by the row kernels, compiled once for each instruction set (this file is
+// included by foreach_target).
 #if defined(NACRE_KERNEL_CPU_VEC_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef NACRE_KERNEL_CPU_VEC_INL_H
 #undef NACRE_KERNEL_CPU_VEC_INL_H
@@ -22,7 +22,8 @@ using Floats = hn::ScalableTag<float>;
 using FloatVec = hn::Vec<Floats>;
 inline constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Floats()));
 
-// The first n (< kLanes) elements, 0 in the other lanes; touches no byte beyond them.
+// Loads the first n (< kLanes) elements and puts 0 in the other lanes. Touches no byte beyond the
+// elements.
 HWY_INLINE FloatVec load_part(const float* from, int64_t n) {
   const Floats d;
 #if HWY_MEM_OPS_MIGHT_FAULT
@@ -45,7 +46,7 @@ HWY_INLINE void store_part(FloatVec v, float* to, int64_t n) {
 #endif
 }
 
-// out[i] = f(a[i]); out may be a.
+// Computes out[i] = f(a[i]); out may be a.
 template <class F>
 HWY_INLINE void apply1(const float* a, float* out, int64_t n, const F& f) {
   const Floats d;
@@ -54,7 +55,7 @@ HWY_INLINE void apply1(const float* a, float* out, int64_t n, const F& f) {
   if (i < n) store_part(f(load_part(a + i, n - i)), out + i, n - i);
 }
 
-// out[i] = f(a[i], b[i]); out may be a or b.
+// Computes out[i] = f(a[i], b[i]); out may be a or b.
 template <class F>
 HWY_INLINE void apply2(const float* a, const float* b, float* out, int64_t n, const F& f) {
   const Floats d;
@@ -63,8 +64,8 @@ HWY_INLINE void apply2(const float* a, const float* b, float* out, int64_t n, co
   if (i < n) store_part(f(load_part(a + i, n - i), load_part(b + i, n - i)), out + i, n - i);
 }
 
-// Σ f(i, part) over vectors of n elements, part = number of live lanes; f must be 0 in the others.
-// Four sums in turn hide the latency of the additions.
+// Returns Σ f(i, part) over the vectors of n elements. `part` is the number of valid lanes; f must
+// be 0 in the other lanes. Four sums in turn hide the latency of the additions.
 template <class F>
 HWY_INLINE float sum_vectors(int64_t n, const F& f) {
   const Floats d;
@@ -93,22 +94,22 @@ HWY_INLINE void store_lanes(FloatVec v, float* to, int64_t n) {
   }
 }
 
-// Fetches a row of `bytes` bytes into the second-level cache: it can have several times more lines
-// under way than the first-level one (measured on Zen 4: random rows of 1 KiB at 20 instead of 10
-// GB/s a core).
+// Fetches a row of `bytes` bytes into the second-level cache, which can have several times more
+// lines in flight than the first-level cache (measured on Zen 4: random rows of 1 KiB are read at
+// 20 instead of 10 GB/s per core).
 HWY_INLINE void prefetch_row(const void* row, int64_t bytes) {
   const char* p = static_cast<const char*>(row);
   for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i, 0, 2);
-  __builtin_prefetch(p + bytes - 1, 0, 2);  // rows need not start at a line's border
+  __builtin_prefetch(p + bytes - 1, 0, 2);  // a row need not start at the border of a cache line
 }
 
-// How many gathered rows of `bytes` bytes to fetch ahead: about latency times bandwidth.
+// Returns how many gathered rows of `bytes` bytes to fetch ahead: about latency times bandwidth.
 HWY_INLINE int64_t rows_ahead(int64_t bytes) {
   constexpr int64_t in_flight = 8192, most = 64;
   return bytes >= in_flight / 4 ? 4 : bytes <= in_flight / most ? most : in_flight / bytes;
 }
 
-// Walking over gathered rows: fetches the row some way ahead of row r.
+// While a loop walks over gathered rows, fetches the row some distance ahead of row r.
 class RowPrefetch {
  public:
   HWY_INLINE RowPrefetch(const Rows& rows, int64_t end)
