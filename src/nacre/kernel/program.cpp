@@ -106,8 +106,8 @@ bool has_products(const RowProgram& program) {
   return std::any_of(program.code.begin(), program.code.end(), [](const Micro& m) { return is_product(m.op); });
 }
 
-// One micro-op a line: "r2[256] = mul r0 r1*64". Operands read %N, the DFG node behind the pointer;
-// r1*64 is register 1 with every element repeated 64 times.
+// Writes one micro-op on each line, for example "r2[256] = mul r0 r1*64". An operand is written as
+// %N, the DFG node behind the pointer; r1*64 is register 1 with every element repeated 64 times.
 std::string program_text(const RowProgram& program) {
   std::string text = fmt::format("program over {}\n", space_text(program.domain));
   for (const Micro& m : program.code) text += micro_text(program, m);

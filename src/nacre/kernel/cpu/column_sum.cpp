@@ -31,7 +31,7 @@ void add_tile(TileRunner& runner, const ColumnSumArgs& args, const Tile& tile, b
   segment_functions().add(segment);
 }
 
-// Runs of consecutive chunks of the view, at most kMaxChunks of them.
+// Sums the edges in runs of consecutive chunks of the view, at most kMaxChunks runs.
 void sum_edges(const ColumnSumArgs& args, const TilePlan& plan, int64_t width) {
   const int64_t floats = scratch_floats(*args.program.program);
   const auto& chunks = args.edges->chunks;

@@ -1,4 +1,4 @@
-// Dropout: Philox4x32-10 over vectors of blocks, bit for bit the numbers of dfg/random.h.
+// Dropout: computes Philox4x32-10 for vectors of blocks, with exactly the numbers of dfg/random.h.
 #include <algorithm>
 
 #include <hwy/detect_targets.h>
@@ -45,8 +45,8 @@ using Longs = hn::Repartition<uint64_t, Words>;
 using WordVec = hn::Vec<Words>;
 using LongVec = hn::Vec<Longs>;
 
-// Blocks of one vector: a 64-bit lane holds one 32-bit word of a block in its lower half (the
-// multiplications read no more; the upper half is garbage on the way).
+// Number of Philox blocks in one vector. A 64-bit lane holds one 32-bit word of a block in its
+// lower half; the multiplications read only that half, and the upper half holds garbage on the way.
 constexpr int64_t kBlocks = static_cast<int64_t>(hn::MaxLanes(Longs()));
 constexpr int kRounds = 10;
 constexpr int64_t kBufferBlocks = 64;  // 512 elements
@@ -65,9 +65,9 @@ class PhiloxVector {
     step_ = step;
   }
 
-  // The 8 · kBlocks 16-bit numbers of the given blocks. Lane 2i of `blocks` is written i-th, lane
-  // 2i+1 (kBlocks/2 + i)-th: that order lets the words of a block come together without crossing
-  // 128-bit borders.
+  // Computes the 8 · kBlocks 16-bit numbers of the given blocks. The numbers of lane 2i of `blocks`
+  // are written as the i-th block, those of lane 2i+1 as block kBlocks/2 + i. In that order the
+  // words of a block come together without crossing 128-bit borders.
   HWY_INLINE void run(LongVec blocks, uint16_t* out) const {
     const Words w;
     const Longs l;
@@ -94,7 +94,7 @@ class PhiloxVector {
   uint64_t step_;
 };
 
-// Block numbers first, first + 1, … in the lane order of PhiloxVector::run.
+// Returns the block numbers 0, 1, 2, … in the lane order of PhiloxVector::run.
 HWY_INLINE LongVec consecutive_blocks() {
   HWY_ALIGN uint64_t lanes[kBlocks];
   for (int64_t i = 0; i < kBlocks; ++i) lanes[i] = static_cast<uint64_t>(i % 2 * (kBlocks / 2) + i / 2);
@@ -106,7 +106,7 @@ struct Drop {
   float scale;
 };
 
-// out[i] = x[i] · scale where bits[i] reaches the threshold, else 0.
+// Computes out[i] = x[i] · scale if bits[i] reaches the threshold; otherwise 0.
 HWY_INLINE void apply_bits(const Drop& drop, const uint16_t* bits, const float* x, float* out, int64_t n) {
   const Floats d;
   const hn::RebindToSigned<Floats> wide;
@@ -119,11 +119,11 @@ HWY_INLINE void apply_bits(const Drop& drop, const uint16_t* bits, const float* 
   };
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) hn::StoreU(keep(hn::LoadU(d, x + i), bits + i), d, out + i);
-  // `bits` has a vector of slack behind its end.
+  // Reading beyond the end is safe, because `bits` is longer by one vector.
   if (i < n) store_part(keep(load_part(x + i, n - i), bits + i), out + i, n - i);
 }
 
-// Elements first … first + n − 1 of the tensor.
+// Drops elements first … first + n − 1 of the tensor.
 void drop_range(const PhiloxVector& philox, const Drop& drop, uint64_t first, int64_t n, const float* x, float* out) {
   HWY_ALIGN uint16_t bits[8 * kBufferBlocks + kLanes] = {};
   const auto lanes = consecutive_blocks();
@@ -145,8 +145,8 @@ void drop_range(const PhiloxVector& philox, const Drop& drop, uint64_t first, in
   }
 }
 
-// Narrow rows at scattered positions: one vector of blocks serves several rows. A row of at most 8
-// elements reaches into at most two blocks.
+// Handles narrow rows at scattered positions: one vector of blocks serves several rows. A row of at
+// most 8 elements reaches into at most two blocks.
 void drop_scattered(const PhiloxVector& philox, const Drop& drop, const MicroCall& c) {
   const Longs l;
   const auto width = static_cast<uint64_t>(c.out_width);
@@ -155,7 +155,7 @@ void drop_scattered(const PhiloxVector& philox, const Drop& drop, const MicroCal
     const int64_t rows = std::min(group, c.rows - r);
     HWY_ALIGN uint64_t lanes[kBlocks] = {};
     for (int64_t i = 0; i < rows; ++i) {
-      // Lanes 2i and 2i + 1 come out kBlocks / 2 blocks apart.
+      // The numbers of lanes 2i and 2i + 1 are written kBlocks / 2 blocks apart.
       lanes[2 * i] = c.position[r + i] * width / 8;
       lanes[2 * i + 1] = lanes[2 * i] + 1;
     }

@@ -21,10 +21,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Full = hn::ScalableTag<float>;
 using One = hn::CappedTag<float, 1>;
 
-// Entries summed in registers before the tile's row is touched: their rows stay in the first-level
-// cache for all strips.
+// Number of entries summed in registers before the row of the tile is touched. Their rows stay in
+// the first-level cache for all strips.
 constexpr int64_t kPiece = 32;
-// Bytes on their way from memory: enough to cover its latency.
+// Number of bytes fetched ahead from memory, enough to cover the memory's latency.
 constexpr int64_t kFlightBytes = 16384;
 constexpr int64_t kLineFloats = 16;
 
@@ -32,8 +32,8 @@ int64_t prefetch_distance(int64_t width) {
   return std::clamp<int64_t>(kFlightBytes / (width * static_cast<int64_t>(sizeof(float))), 1, 32);
 }
 
-// Into the second-level cache: it has more misses in flight than the first, which is what bounds
-// random gathers.
+// Fetches into the second-level cache, which can have more misses in flight than the first-level
+// cache; the number of misses in flight limits random gathers.
 HWY_INLINE void prefetch(const float* p) { __builtin_prefetch(p, 0, 2); }
 
 HWY_INLINE void prefetch_row(const float* row, int64_t width) {
@@ -41,7 +41,7 @@ HWY_INLINE void prefetch_row(const float* row, int64_t width) {
   prefetch(row + width - 1);
 }
 
-// The entries of one piece and where their rows are.
+// The entries of one piece of a sum, and where their rows are.
 struct Piece {
   const NodeId* col;
   const EdgeId* edge_id;
@@ -76,8 +76,8 @@ HWY_INLINE void sum_strip(D d, const Piece& piece, int64_t column) {
   }
 }
 
-// Wide strips read rows line after line, as the hardware prefetcher likes; 16 vectors fit the
-// registers of AVX-512 only.
+// Wide strips read rows line after line, which suits the hardware prefetcher. 16 vectors fit only
+// the registers of AVX-512.
 constexpr int kWide = hn::MaxLanes(Full()) >= 16 ? 16 : 8;
 
 template <bool kScaled>
@@ -91,8 +91,8 @@ void sum_piece(const Piece& piece) {
   for (; c < piece.width; ++c) sum_strip<1, kScaled>(One(), piece, c);
 }
 
-// Inlined by force: GCC takes a function that only prefetches for one without effect and drops the
-// calls.
+// This function must be inlined: GCC assumes that a function that only prefetches has no effect and
+// drops calls to it.
 HWY_INLINE void prefetch_entries(const RowSums& sums, int64_t begin, int64_t end, const float* x, int64_t width) {
   end = std::min(end, sums.entries);
   for (int64_t e = begin; e < end; ++e) {

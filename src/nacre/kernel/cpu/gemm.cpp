@@ -6,23 +6,24 @@
 #include "nacre/base/parallel.h"
 #include "nacre/kernel/cpu/gemm_kernels.h"
 
-// NOLINTBEGIN(readability-function-size): the argument lists of BLAS, which every caller knows by
-// heart
+// NOLINTBEGIN(readability-function-size): these are the well-known argument lists of BLAS
 namespace nacre::cpu {
 namespace {
 
 // Products smaller than this many multiply-adds run on the calling thread.
 constexpr int64_t kSerialWork = 1 << 18;
-// Bytes of A and C that one block of rows keeps in the second-level cache beside the packed B.
+// Number of bytes of A and C that one block of rows keeps in the second-level cache beside the
+// packed B.
 constexpr int64_t kBlockBytes = 256 << 10;
 
 constexpr int64_t kTnWorkspaceBytes = 32 << 20;
 constexpr int64_t kTnMaxChunks = 32;
 constexpr int64_t kTnChunkRows = 512;
 
-// B packed once per whole-matrix call and read by all threads. Static, because calls must not
-// allocate and the pages are only touched when used. One call owns it at a time; a call that finds
-// it taken packs panel by panel on its own stack, which is slower but gives the same bits.
+// The buffer in which a whole-matrix call packs B, read by all threads. It is static because calls
+// must not allocate; its pages are only touched when they are used. One call owns the buffer at a
+// time. A call that finds it taken packs panel by panel on its own stack, which is slower and gives
+// the same bits.
 constexpr int64_t kSharedPackFloats = 1 << 20;
 alignas(64) float shared_pack[kSharedPackFloats];
 std::atomic_flag shared_pack_taken = ATOMIC_FLAG_INIT;
@@ -64,7 +65,7 @@ void gemm_rows(Layout layout, int64_t M, int64_t N, int64_t K, GemmOperand A, Ge
   const SharedPack pack(kernels.packed_size(N, K));
   float* packed = pack.get();
   if (packed != nullptr) (layout == Layout::nn ? kernels.pack_nn : kernels.pack_nt)(N, K, B, packed);
-  // Without the shared copy each block packs B for itself, which only many rows pay for.
+  // Without the shared copy, each block of rows packs B for itself, which only pays for many rows.
   const int64_t block = packed != nullptr ? rows_per_block(N, K) : 16 * kGemmBlockRows;
   parallel_for(M, block, [&](int64_t begin, int64_t end) {
     const GemmOperand a = {A.data + begin * A.ld, A.ld};
@@ -77,8 +78,8 @@ void gemm_rows(Layout layout, int64_t M, int64_t N, int64_t K, GemmOperand A, Ge
   });
 }
 
-// How many row chunks gemm_tn sums separately: by shape only, so that the bits do not depend on the
-// machine.
+// Returns how many chunks of rows gemm_tn sums separately. The number depends only on the shape, so
+// that the bits do not depend on the machine.
 int64_t tn_chunks(int64_t M, int64_t K, int64_t N) {
   if (M * K * N <= kSerialWork) return 1;
   const int64_t fit = kTnWorkspaceBytes / (static_cast<int64_t>(sizeof(float)) * K * N);
@@ -108,7 +109,7 @@ void gemm_tn(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const
   const GemmKernels& kernels = gemm_kernels();
   const int64_t chunks = tn_chunks(M, K, N);
   if (chunks == 1) {
-    // Few rows or a large C: cut C instead of M.
+    // With few rows or a large C, C is cut into parts instead of M.
     const int64_t rows = M * K * N <= kSerialWork ? K : 4 * kGemmBlockRows;
     parallel_for(K, rows, [&](int64_t begin, int64_t end) {
       kernels.rows_tn(M, N, end - begin, {A + begin, lda}, {B, ldb}, C + begin * ldc, ldc, beta);

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-// Two instruction sets beside the baseline: AVX2 with FMA, and AVX-512.
+// The kernels are compiled for two instruction sets beside the baseline: AVX2 with FMA, and
+// AVX-512.
 #include <hwy/detect_targets.h>
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
@@ -21,26 +22,26 @@ namespace nacre::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
-// The depth is cut into equal blocks whose slice of a panel stays near. A sum over several blocks
-// is carried through C, so every way to compute a row must use the same blocks, on all instruction
-// sets.
+// The depth is cut into equal blocks whose slice of a panel stays in cache. A sum over several
+// blocks is carried through C, so every function that computes a row must use the same blocks, on
+// all instruction sets.
 constexpr int64_t kMaxDepth = 384;
-// For tn: few enough rows that A, B and what is fetched ahead of both share the second-level cache
-// with C.
+// Largest depth of a block for tn: few enough rows that A, B and the rows fetched ahead fit the
+// second-level cache together with C.
 constexpr int64_t kMaxDepthTn = 128;
-// Columns whose packed B (at the largest depth) takes half of the second-level cache.
+// Number of columns whose packed B (at the largest depth) takes half of the second-level cache.
 constexpr int64_t kBlockColumns = 320;
-// Rows longer than this many cache lines are left to the hardware's own prefetching, which follows
-// them well.
+// Rows longer than this many cache lines are left to the hardware prefetcher, which follows them
+// well.
 constexpr int64_t kMaxStreamLines = 16;
-// Products of so few rows read B in place where they can: packing would not pay.
+// Products of at most this many rows read B in place if they can, because packing would not pay.
 constexpr int64_t kFewRows = 24;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int rows_of(int64_t width) { return tile_rows(halves_of(width)); }
 
-// Runs body(k, depth, first, last) over the depth blocks; once with depth 0 when K is 0, for the
-// epilogue.
+// Calls body(k, depth, first, last) for each block of the depth. If K is 0, calls it once with
+// depth 0, for the epilogue.
 template <class F>
 void for_depth(int64_t K, int64_t largest, const F& body) {
   const int64_t block = std::max<int64_t>(1, ceil_div(K, std::max<int64_t>(1, ceil_div(K, largest))));
@@ -57,14 +58,15 @@ Finish finish_of(const GemmEpilogue& epilogue, bool first, bool last, int64_t n,
           last && epilogue.act == Activation::relu, columns};
 }
 
-// `lines` cache lines per row, spread over the part of the depth that belongs to a row.
+// Returns a stream that fetches `lines` cache lines for each row, spread over the part of the depth
+// that belongs to the row.
 Stream stream_of(const float* at, int64_t stride, int64_t lines, int64_t depth, int64_t width) {
   const int64_t steps = std::max<int64_t>(1, depth / rows_of(width));
   return {at, stride, ceil_div(lines * kLine, steps)};
 }
 
-// Rows that pass over B together, so that all panels find them in the first-level cache: a multiple
-// of the rows of each panel's tiles.
+// Returns the number of rows that pass over B together, so that all panels find them in the
+// first-level cache. It is a multiple of the rows of each panel's tiles.
 int64_t group_rows(int64_t N) {
   int64_t group = 0;
   for_panels(N, 0, N, [&](int64_t, int64_t width) {
@@ -74,8 +76,8 @@ int64_t group_rows(int64_t N) {
   return group;
 }
 
-// One block of B stays in the second-level cache while all rows pass over it, a group at a time;
-// each panel fetches its share of the group's successor and the lines of C that it is about to
+// One block of B stays in the second-level cache while all rows pass over it, one group of rows at
+// a time. Each panel fetches its share of the next group and the lines of C that it is about to
 // write.
 void rows_packed(int64_t M, int64_t N, int64_t K, GemmOperand A, const float* packed, float* C, int64_t ldc,
                  const GemmEpilogue& epilogue) {
@@ -133,7 +135,7 @@ void rows_unpacked(int64_t M, int64_t N, int64_t K, GemmOperand A, GemmOperand B
 }
 
 // The outer products of `depth` rows at a time are added to C, which stays in the second-level
-// cache; meanwhile each row of each panel fetches its share of the next rows of A and B.
+// cache. Meanwhile each row of each panel fetches its share of the next rows of A and B.
 void rows_tn(int64_t M, int64_t N, int64_t K, GemmOperand A, GemmOperand B, float* C, int64_t ldc, float beta) {
   if (K <= 0 || N <= 0) return;
   alignas(64) float packed[kMaxDepthTn * kMaxWidth];

@@ -12,14 +12,15 @@ namespace nacre::cpu {
 namespace {
 
 constexpr int64_t kSumsPerTask = 64;
-// Runs whose targets are fetched ahead of use: rows summed in place lie anywhere.
+// Number of runs whose targets are fetched ahead, because rows summed in place can be anywhere in
+// memory.
 constexpr int64_t kFetchRuns = 3;
 
 struct Workspace {
-  float* packed = nullptr;  // matrices in the GEMM's order
+  float* packed = nullptr;  // matrices packed for the GEMM
   float* partials = nullptr;
   int32_t* partial_argmax = nullptr;
-  float* rows = nullptr;  // the result, when it only feeds `post`
+  float* rows = nullptr;  // the result, if only `post` reads it
 };
 
 struct Shape {
@@ -44,8 +45,8 @@ Workspace carve(const Shape& shape, Carve& memory) {
   return ws;
 }
 
-// Maxima of rows met in any order: of equal ones the first position wins, as it would in in-CSR
-// order.
+// The maximum of rows that come in any order. Of equal values the smallest position wins, as it
+// would in in-CSR order.
 struct MaxRow {
   float* best;
   int32_t* argmax;
@@ -129,10 +130,11 @@ class GTaskRunner {
     for (int64_t i = unit.range_begin; i < unit.range_end; ++i) finish(view_.ranges[static_cast<size_t>(i)], scratch);
   }
 
-  // Adds a tile's rows to where its runs go; `run` is the one its first row belongs to. Returns the
-  // next tile's.
+  // Adds the rows of a tile to the targets of its runs; `run` is the run that the tile's first row
+  // belongs to. Returns the run that the next tile starts with.
   int64_t reduce_tile(const TileRunner& runner, const Tile& tile, const GTaskView::Unit& unit, int64_t run) const {
-    const int64_t first = tile.first - view_.entry_begin(unit);  // entry of the unit
+    // the tile's first entry, counted from the unit's first
+    const int64_t first = tile.first - view_.entry_begin(unit);
     for (int64_t at = 0; at < tile.rows;) {
       const GTaskView::Run& target = view_.runs[run];
       const bool last = run + 1 == unit.run_end;

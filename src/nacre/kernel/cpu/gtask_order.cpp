@@ -1,4 +1,4 @@
-// The order in which the edges of a partition are run.
+// Chooses the order in which the edges of a partition run.
 #include <algorithm>
 #include <utility>
 
@@ -8,16 +8,17 @@
 namespace nacre::cpu {
 namespace {
 
-// Edges of a pool of small gTasks: enough for long products of every type, few enough for one unit.
+// Number of edges in a pool of small gTasks: enough for long products of every type, and few enough
+// for one unit.
 constexpr int64_t kPoolEdges = 2048;
 constexpr int64_t kPoolEdgesPerType = 96;
 constexpr int64_t kMaxPoolEdges = 16384;
 constexpr int64_t kSortTasks = 256;
 
-// gTasks in the order of the schedule; a span is one gTask or a pool of them.
+// The gTasks in the order in which they run; a span is one gTask or a pool of small ones.
 struct Schedule {
   std::vector<int64_t> tasks;
-  std::vector<int64_t> span_task;  // first task of each span, and the number of tasks
+  std::vector<int64_t> span_task;  // first task of each span; then the number of tasks
   std::vector<uint8_t> large, pooled;
 
   void add_span(bool is_large, bool is_pooled) {
@@ -36,7 +37,7 @@ Schedule in_partition_order(const GTasks& tasks) {
   return schedule;
 }
 
-// Overfill first, underfill last and together.
+// Returns a schedule with overfill gTasks first and underfill gTasks last, in pools.
 Schedule outliers_first(const GTasks& tasks) {
   const std::vector<Outlier> outlier = find_patterns(tasks).outlier;
   const auto kind = [&](int64_t t) { return outlier[static_cast<size_t>(t)]; };
@@ -63,8 +64,8 @@ Schedule outliers_first(const GTasks& tasks) {
   return schedule;
 }
 
-// Sorts entries of a span by (type, row, position), entries being numbers into the partition's
-// arrays.
+// Sorts the entries of a span by (type, row, position). Entries are numbers into the arrays of the
+// partition.
 class EntrySort {
  public:
   EntrySort(const GTasks& tasks, const GTaskOptions& options)
@@ -127,7 +128,7 @@ GTaskOrder order_gtasks(const GTasks& tasks, const GTaskOptions& options) {
   schedule.span_task.push_back(static_cast<int64_t>(schedule.tasks.size()));
   GTaskOrder order;
   order.span_ptr.reserve(schedule.span_task.size());
-  std::vector<int64_t> task_begin;  // entry of each scheduled task
+  std::vector<int64_t> task_begin;  // first entry of each scheduled task
   task_begin.reserve(schedule.tasks.size());
   int64_t entries = 0;
   for (const int64_t t : schedule.tasks) {

@@ -3,7 +3,7 @@
 namespace nacre::cpu {
 namespace {
 
-// Rearranging a matrix pays when it is multiplied by at least this many rows on average.
+// Packing a matrix pays if it is multiplied by at least this many rows on average.
 constexpr int64_t kPackRows = 16;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Preparation of the kernels over gTasks: units, and the rows they finish.
+// Prepares the kernels over gTasks: units, and the rows that each unit finishes.
 #include "nacre/kernel/cpu/gtask_view.h"
 
 #include <algorithm>
@@ -10,27 +10,27 @@
 namespace nacre::cpu {
 namespace {
 
-// Edges of a unit, about: small graphs take fewer, to have this many units.
+// Approximate number of edges of a unit. Small graphs get smaller units, so that there are enough
+// of them.
 constexpr int64_t kMinUnitEdges = 512;
 constexpr int64_t kMaxUnitEdges = 2048;
 constexpr int64_t kWantedUnits = 64;
-// Floats of the rows a unit writes; a pool of small gTasks may have more, as the length of its
-// products depends on it.
+// Number of floats of the rows that a unit writes. A pool of small gTasks may have more, because
+// the length of its products depends on its size.
 constexpr int64_t kUnitFloats = 64 << 10;
 constexpr int64_t kPoolFloats = 256 << 10;
 constexpr int64_t kMinUnitRows = 64;
-// Edges of a gTask that is not cut for its size alone, about: the rounding error of a sum grows
-// with its length.
+// A gTask with more edges than about this number is cut even if it is no outlier, because the
+// rounding error of a sum grows with its length.
 constexpr int64_t kMaxPieceEdges = 1 << 15;
-// Rows are finished by the unit that owns them where it owns this many next to each other, on
-// average.
+// A unit finishes the rows that it owns if it owns at least this many neighbouring rows on average.
 constexpr int64_t kMinRangeRows = 8;
 constexpr int64_t kRestRows = 1024;
 
 constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 constexpr uint32_t kShared = kNone - 1;
 
-// Cuts the spans into pieces and gathers pieces into units.
+// Cuts the spans into pieces and gathers the pieces into units.
 class UnitCutter {
  public:
   UnitCutter(const GTaskOrder& order, const NodeId* row, const GTaskView& view)
@@ -59,7 +59,7 @@ class UnitCutter {
  private:
   int64_t edges() const { return piece_ptr_.back() - piece_ptr_[static_cast<size_t>(first_piece_)]; }
   int64_t row_limit() const { return std::max(kMinUnitRows, (pooled_ != 0 ? kPoolFloats : kUnitFloats) / width_); }
-  // Equal shares of a large gTask.
+  // Returns the number of edges of each piece if a large gTask is cut into equal shares.
   int64_t piece_edges(int64_t edges) const {
     const int64_t pieces = std::max<int64_t>(1, edges / unit_edges_);
     return (edges + pieces - 1) / pieces;
@@ -72,8 +72,8 @@ class UnitCutter {
     rows_ = 0;
   }
 
-  // Adds a span to the unit; where it does not fit, to a unit of its own, and where it does not fit
-  // that, in pieces.
+  // Adds a span to the current unit if it fits; otherwise to a new unit. A span that does not fit a
+  // whole unit is added in pieces.
   void add_span(int64_t begin, int64_t end, int64_t piece_edges) {
     while (begin < end) {
       const int64_t stop = fit(begin, end, piece_edges);
@@ -85,8 +85,8 @@ class UnitCutter {
     }
   }
 
-  // How far entries [begin, end) fit the unit as one piece. A long piece ends where a row does, if
-  // that is not far.
+  // Returns how far entries [begin, end) fit the unit as one piece. A long piece ends at the end of
+  // a row if there is one nearby.
   int64_t fit(int64_t begin, int64_t end, int64_t piece_edges) {
     const auto unit = static_cast<uint32_t>(units_.size());
     for (int64_t i = begin; i < end; ++i) {
@@ -107,11 +107,12 @@ class UnitCutter {
   std::vector<int64_t> piece_ptr_;
   std::vector<GTaskView::Unit> units_;
   int64_t first_piece_ = 0;
-  int64_t rows_ = 0;  // the unit has seen
+  int64_t rows_ = 0;  // number of rows that the unit has seen
   uint8_t pooled_ = 0;
 };
 
-// Rows that one unit alone touches; kShared where several do, kNone where none does.
+// Returns, for each row, the unit that alone touches it; kShared if several units do, kNone if none
+// does.
 std::vector<uint32_t> find_owners(const GTaskView& view, const NodeId* row) {
   std::vector<uint32_t> owner(static_cast<size_t>(view.rows), kNone);
   for (size_t u = 0; u < view.units.size(); ++u) {
@@ -124,8 +125,8 @@ std::vector<uint32_t> find_owners(const GTaskView& view, const NodeId* row) {
   return owner;
 }
 
-// Which rows are finished by which unit: runs of rows it owns, with the rows without edges behind
-// them. All others are left for the end.
+// Decides which unit finishes which rows: runs of rows that it owns, and the rows without edges
+// that follow them. All other rows are finished at the end.
 void plan_ranges(GTaskView& view, std::vector<uint32_t> owner) {
   std::vector<int64_t> owned_rows(view.units.size(), 0), owned_ranges(view.units.size(), 0);
   for (size_t r = 0; r < owner.size(); ++r) {

@@ -9,8 +9,8 @@
 namespace nacre::cpu {
 namespace {
 
-// Lanes have one partial sum each; they are as many as the workspace may hold, and few enough to be
-// added up soon.
+// Each lane has one partial sum. There are as many lanes as the workspace may hold, but few enough
+// that adding up their sums takes little time.
 constexpr int64_t kWorkspaceFloats = 16 << 20;
 constexpr int64_t kMaxLanes = 16;
 
@@ -31,7 +31,7 @@ struct Problem {
 
 struct Workspace {
   float* packed = nullptr;
-  float* sums = nullptr;  // of lanes 1, 2, …; the first lane's go straight to the result
+  float* sums = nullptr;  // sums of lanes 1, 2, …; those of the first lane go straight to the result
 };
 
 Workspace carve(const Problem& problem, Carve& memory) {
@@ -42,7 +42,7 @@ Workspace carve(const Problem& problem, Carve& memory) {
   return ws;
 }
 
-// The tile with its rows ordered by type, for long products.
+// A tile with its rows ordered by type, which gives long products.
 class TypeSort {
  public:
   Tile operator()(Tile tile) {
@@ -72,7 +72,7 @@ class TypeSort {
   PerRow<uint32_t> position_, src_, dst_, type_;
 };
 
-// Adds xᵀ·g of one tile, a product per run of equal types.
+// Adds xᵀ·g of one tile, with one product for each run of equal types.
 void add_tile(const Problem& problem, const TileRunner& runner, const Tile& tile, float* dw) {
   const Rows& x = runner.value(problem.x);
   const Rows& g = runner.value(problem.g);
@@ -104,7 +104,8 @@ void gtask_weight_grad(const GTaskWeightGradArgs& args) {
   options.keep = args.x;
   options.also_keep = args.g;
   options.packed = true;
-  // Rows of a tile may change places; they do not where the program's own products go by gTask.
+  // The rows of a tile may be reordered, but not if the program itself has products, which follow
+  // the gTasks.
   const bool sort = args.typed && !has_products(problem.program);
   options.consecutive = args.view->edge.empty() && !sort;
   TilePlan plan = make_tile_plan(args.program, options);

@@ -1,4 +1,4 @@
-// Preparation of the kernels over gTasks: windows, and where each unit's sums go.
+// Prepares the kernels over gTasks: windows, and where the sums of each unit go.
 #include <algorithm>
 #include <utility>
 
@@ -8,12 +8,12 @@
 namespace nacre::cpu {
 namespace {
 
-// A window is closed when its partial rows have this many floats, and this many units are there to
-// run together.
+// A window is closed when its partial rows have this many floats and it has this many units to run
+// in parallel.
 constexpr int64_t kWindowFloats = 512 << 10;
 constexpr int64_t kWindowUnits = 8;
 
-// Cuts windows and finds out where the runs of their units go.
+// Cuts the units into windows and decides where the runs of each unit go.
 class WindowPlanner {
  public:
   WindowPlanner(GTaskView& view, const NodeId* row)
@@ -42,24 +42,25 @@ class WindowPlanner {
     view_.runs = std::move(runs_);
   }
 
-  // Of each partial row, unit by unit: its row, and whether no earlier window touched that.
+  // For each partial row, unit by unit: its row, and whether no earlier window touched that row.
   const std::vector<NodeId>& slot_row() const { return slot_row_; }
   const std::vector<uint8_t>& slot_fresh() const { return slot_fresh_; }
-  // The units' borders in them.
+  // The borders of the units in the two lists above.
   const std::vector<int64_t>& slot_ptr() const { return slot_ptr_; }
 
  private:
   struct RowState {
-    int64_t last_in_unit = -1;  // position met last
-    int64_t last = -1;          // greatest position met
-    uint32_t slot = 0;          // of the unit
-    bool shared = false;        // units of the window touch it
-    bool touched = false;       // an earlier window has
+    int64_t last_in_unit = -1;  // last position seen in the current unit
+    int64_t last = -1;          // greatest position seen
+    uint32_t slot = 0;          // partial row of the unit
+    bool shared = false;        // whether several units of the window touch the row
+    bool touched = false;       // whether an earlier window touches the row
     bool touched_now = false;
   };
   int64_t entries(int64_t u) const { return view_.entry_end(view_.units[static_cast<size_t>(u)]); }
 
-  // Takes units while their partial rows fit, and leaves the window's `shared` in the rows' states.
+  // Takes units while their partial rows fit, and returns where the window ends. Sets `shared` in
+  // the state of each row that several units of the window touch.
   int64_t window_end(int64_t begin) {
     const auto window = static_cast<uint32_t>(view_.windows.size());
     int64_t slots = 0;
@@ -123,12 +124,13 @@ class WindowPlanner {
   std::vector<int64_t> slot_ptr_;
 };
 
-// Every window's partial rows, grouped by row.
+// Groups the partial rows of every window by row.
 void plan_sums(GTaskView& view, const WindowPlanner& slots) {
   const std::vector<int64_t>& slot_ptr = slots.slot_ptr();
   Buffer<NodeId> sum_slot(slot_ptr.back());
   std::vector<std::vector<int64_t>> begin(view.windows.size());
-  std::vector<NodeId> row_at(static_cast<size_t>(slot_ptr.back()));  // of sum_slot
+  // the row of each element of sum_slot
+  std::vector<NodeId> row_at(static_cast<size_t>(slot_ptr.back()));
   parallel_tasks(static_cast<int64_t>(view.windows.size()), [&](int64_t w) {
     const GTaskView::Window& window = view.windows[static_cast<size_t>(w)];
     const int64_t first = slot_ptr[static_cast<size_t>(window.unit_begin)];

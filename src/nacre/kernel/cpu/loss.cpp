@@ -9,12 +9,12 @@
 namespace nacre::cpu {
 namespace {
 
-// At most 64 chunks, at least 256 rows each.
+// The rows are cut into at most 64 chunks of at least 256 rows each.
 int64_t chunk_rows(int64_t rows) { return std::max<int64_t>(256, (rows + 63) / 64); }
 int64_t num_chunks(int64_t rows) { return rows == 0 ? 0 : (rows + chunk_rows(rows) - 1) / chunk_rows(rows); }
 
-// Sums `width` columns of what body(row, accumulators) adds up; totals end in the first `width`
-// doubles of the workspace.
+// Sums the `width` columns of what body(row, accumulators) adds up. The totals are left in the
+// first `width` doubles of the workspace.
 template <class Body>
 void sum_columns(int64_t rows, int64_t width, double* workspace, Body body) {
   const int64_t chunk = chunk_rows(rows);
@@ -71,7 +71,9 @@ void bce(const LossArgs& a) {
     double row = 0;
     for (int64_t c = r * a.classes; c < (r + 1) * a.classes; ++c) {
       if (a.weight_of_each && a.weight[c] == 0) continue;
-      // log(1 + eˣ) − t·x, written so that large |x| neither overflows nor cancels
+      // This is log(1 + eˣ) − t·x, written so that large
+      // x
+      // neither overflows nor cancels.
       const double x = a.x[c];
       const double loss = std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))) - (a.target[c] != 0 ? yes : no) * x;
       row += a.weight_of_each ? a.weight[c] * loss : loss;

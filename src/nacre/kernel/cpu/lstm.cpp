@@ -41,7 +41,7 @@ void run_batch(const LstmArgs& args, const LstmView::Batch& batch, const LstmWei
   for (; at.step < batch.steps; ++at.step) {
     const int64_t rows = at.rows();
     lstm_gates(at, weights, args.z, h, gates);
-    // The states of ended sequences stay as they are.
+    // The products of ended sequences have no effect: their states stay as they are.
     if (at.padding() > 0) {
       lstm_multiply(weights, at.padding(), hidden, h + rows * hidden, gates + rows * 4 * hidden, 0.0f);
     }

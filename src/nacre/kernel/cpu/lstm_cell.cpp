@@ -20,7 +20,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Full = hn::ScalableTag<float>;
 using One = hn::CappedTag<float, 1>;
 
-// 1 / (1 + e⁻ˣ). The library's exponential is right up to e¹⁰⁴ and turns NaN into 0.
+// Returns 1 / (1 + e⁻ˣ), and NaN for NaN. Highway's exponential is valid up to an exponent of 104
+// and turns NaN into 0, so large exponents are cut off and NaN is passed through.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V sigmoid(D d, V x) {
   const auto one = hn::Set(d, 1.0f);
@@ -28,7 +29,7 @@ HWY_INLINE V sigmoid(D d, V x) {
   return hn::IfThenElse(hn::Eq(x, x), y, x);
 }
 
-// One row's pointers, `lane` columns in.
+// The pointers of one row, advanced by `lane` columns.
 struct ForwardRow {
   float* gates;
   int64_t hidden;

@@ -11,8 +11,8 @@
 namespace nacre::cpu {
 namespace {
 
-// One batch, on the calling thread. Until an edge's gradients are known, c after its step lies in
-// the first H floats of their row.
+// Runs one batch on the calling thread. Until the gradients of an edge are known, the first H
+// floats of their row hold the cell state c after the edge's step.
 class KeptBatch {
  public:
   KeptBatch(const LstmGatesGradArgs& args, const LstmView::Batch& batch, float* scratch)
@@ -33,7 +33,7 @@ class KeptBatch {
   }
 
  private:
-  // The states of one sequence, from its gates.
+  // Recomputes the states of one sequence from its gates.
   void replay(int64_t row) {
     const RowView& by_dst = *view_.by_dst;
     const int64_t begin = by_dst.row_ptr[row];
@@ -60,7 +60,7 @@ class KeptBatch {
     }
     if (at.step == 0) return;
     gemm_tile_packed(rows, hidden_, 4 * hidden_, tile_, 4 * hidden_, packed_t_, dh_, hidden_);
-    // The products of ended sequences, whose result nobody reads.
+    // Computes the products of ended sequences; nobody reads their results.
     if (const int64_t more = at.padding(); more > 0) {
       gemm_tile_packed(more, hidden_, 4 * hidden_, tile_ + rows * 4 * hidden_, 4 * hidden_, packed_t_, pad_, hidden_);
     }
@@ -71,10 +71,10 @@ class KeptBatch {
   const LstmView::Batch& batch_;
   int64_t hidden_;
   const float* packed_t_;
-  float* tile_;  // max_rows × 4H: a step's gradients
+  float* tile_;  // max_rows × 4H: the gradients of one step
   float* dh_;    // max_rows × H
   float* dc_;
-  float* pad_;  // max_rows × H, where sequences are padded
+  float* pad_;  // max_rows × H, only if sequences are padded
 };
 
 }  // namespace

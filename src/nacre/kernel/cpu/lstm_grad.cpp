@@ -11,21 +11,21 @@
 namespace nacre::cpu {
 namespace {
 
-// All lanes' buffers: arrays of `lanes` equal parts.
+// The buffers of all lanes; each array has `lanes` equal parts.
 struct Workspace {
   float* packed;
   float* packed_t;
-  float* gates;     // max_entries × 4H: a segment's gates, then their gradients
+  float* gates;     // max_entries × 4H: the gates of a segment, later their gradients
   float* h_before;  // max_entries × H: hidden state before each entry
   float* c;         // max_entries × H: cell state after each entry
   float* kept_h;    // max_kept_rows × H: states at the borders of a batch's segments
   float* kept_c;
-  float* h;  // max_rows × H: running states while borders are filled
+  float* h;  // max_rows × H: current states while the borders are filled in
   float* running_c;
   float* dh;  // max_rows × H
   float* dc;
-  float* dw;         // [H, 4H]: the lane's partial sum
-  float* pad_gates;  // max_rows × 4H, where sequences are padded
+  float* dw;         // [H, 4H]: partial sum of the lane
+  float* pad_gates;  // max_rows × 4H, only if sequences are padded
   float* pad_h;      // max_rows × H
 };
 
@@ -51,7 +51,7 @@ Workspace carve(const LstmView& view, int64_t hidden, Carve& memory) {
   return ws;
 }
 
-// One lane at work on one segment.
+// One lane working on one segment.
 class Lane {
  public:
   Lane(const LstmGradArgs& args, const Workspace& all, int64_t lane, const LstmView::Segment& segment)
@@ -82,14 +82,15 @@ class Lane {
 
  private:
   LstmStep at(int64_t step) const { return {&view_, &batch_, hidden_, step}; }
-  // Floats per state before this step's first entry, within the segment.
+  // Returns the number of floats of a state array that lie before this step's first entry, within
+  // the segment.
   int64_t offset(int64_t step) const { return (at(step).entry() - at(segment_.step_begin).entry()) * hidden_; }
   const float* c_before(int64_t step) const {
     if (step == 0) return nullptr;
     return step == segment_.step_begin ? my_.kept_c + segment_.kept_row * hidden_ : my_.c + offset(step - 1);
   }
 
-  // Fills the states at the segments' borders and the gradients of the last hidden states.
+  // Fills in the states at the borders of the segments and the gradients of the last hidden states.
   void start_batch() {
     const auto* border = &view_.segments[static_cast<size_t>(batch_.segment_begin)];
     for (int64_t step = 0; step < segment_.step_begin; ++step) {
@@ -140,13 +141,13 @@ class Lane {
     }
   }
 
-  // The products of ended sequences, whose result nobody reads.
+  // Computes the products of ended sequences; nobody reads their results.
   void pad_forward(int64_t step) {
     const int64_t more = at(step).padding();
     if (more > 0) lstm_multiply(weights_, more, hidden_, my_.pad_h, my_.pad_gates, 0.0f);
   }
 
-  // Every entry is one row of dz.
+  // Copies the gate gradients to dz, in which every entry has a row of its own.
   void scatter_gates() {
     const int64_t first = at(segment_.step_begin).entry();
     const int64_t entries = at(segment_.step_end).entry() - first;
@@ -155,8 +156,8 @@ class Lane {
     }
   }
 
-  // dw += Σ over entries of (hidden state before)ᵀ · gate gradients; there is no state before step
-  // 0.
+  // Computes dw += Σ over entries of (hidden state before the step)ᵀ · gate gradients. There is no
+  // state before step 0.
   void add_weight_grad() {
     const int64_t first = segment_.step_begin > 0 ? 0 : at(0).rows();
     const int64_t entries = at(segment_.step_end).entry() - at(segment_.step_begin).entry() - first;

@@ -1,5 +1,5 @@
-// Preparation of the LSTM kernels: batches, segments, and what each round of the backward pass adds
-// to which vertex.
+// Prepares the LSTM kernels: batches, segments, and what each round of the backward pass adds to
+// which vertex.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -13,14 +13,15 @@ namespace nacre::cpu {
 namespace {
 
 constexpr int64_t kMostBatchRows = 2048;
-// Fewer rows are worth it down to this many if the batch then fits one segment and nothing is
-// computed twice.
+// A batch may be reduced to this many rows if it then fits one segment, so that nothing is computed
+// twice.
 constexpr int64_t kFewBatchRows = 24;
-// Entries of a segment, at most; a step with few rows counts as kStepCost entries, as reading w
-// costs as much.
+// Largest number of entries of a segment. A step with few rows counts as kStepCost entries, because
+// reading w costs as much.
 constexpr int64_t kSegmentEntries = 2048;
 constexpr int64_t kStepCost = 6;
-// Rows of states a batch keeps at its segments' borders; only a batch of one row may keep more.
+// Largest number of rows of states that a batch keeps at the borders of its segments. Only a batch
+// of one row may keep more.
 constexpr int64_t kKeptRows = 2048;
 constexpr int64_t kLanes = 16;
 
@@ -34,7 +35,7 @@ class Lengths {
   const Array<NodeId>& order_;
 };
 
-// Non-empty rows, longest first, rows of equal length in order.
+// Returns the rows with entries, the longest first; rows of equal length keep their order.
 Array<NodeId> sort_rows(const RowView& view) {
   std::vector<NodeId> rows;
   for (int64_t row = 0; row < view.rows; ++row) {
@@ -52,8 +53,8 @@ Array<NodeId> sort_rows(const RowView& view) {
   return std::move(order).freeze();
 }
 
-// The segments of rows [begin, end) run as one batch; returns the rows of states kept at their
-// borders.
+// Cuts rows [begin, end), run as one batch, into segments. Returns the number of rows of states
+// kept at their borders.
 int64_t cut_segments(const Lengths& length, int64_t begin, int64_t end, std::vector<LstmView::Segment>& segments) {
   int64_t running = end - begin;
   int64_t kept = 0;
@@ -97,7 +98,7 @@ void cut_batches(LstmView& view, const Lengths& length) {
   }
 }
 
-// Entries step by step: step_ptr first, then the rows of z.
+// Fills in the entries step by step: first step_ptr, then the rows of z.
 void fill_steps(LstmView& view, const Lengths& length) {
   const RowView& rows = *view.by_dst;
   const int64_t steps = view.batches.empty() ? 0 : view.batches.back().first_step + view.batches.back().steps;
@@ -137,8 +138,8 @@ int64_t entries_of(const LstmView& view, const LstmView::Segment& segment) {
   return view.step_ptr[batch.first_step + segment.step_end] - view.step_ptr[batch.first_step + segment.step_begin];
 }
 
-// Gives every batch to the lane with the fewest rounds; a batch's segments follow each other, last
-// one first.
+// Gives every batch to the lane with the fewest rounds. The segments of a batch follow each other,
+// the last one first.
 void make_schedule(LstmView& view) {
   view.lanes = std::min(kLanes, static_cast<int64_t>(view.batches.size()));
   std::vector<std::vector<int64_t>> lanes(static_cast<size_t>(view.lanes));
@@ -158,8 +159,8 @@ void make_schedule(LstmView& view) {
   }
 }
 
-// One round's entries as (vertex, workspace row), sorted: the order in which a vertex's gradients
-// are added.
+// Returns the entries of one round as (vertex, workspace row), sorted. This is the order in which
+// the gradients of a vertex are added.
 std::vector<uint64_t> round_entries(const LstmView& view, int64_t round) {
   std::vector<uint64_t> entries;
   for (int64_t lane = 0; lane < view.lanes; ++lane) {

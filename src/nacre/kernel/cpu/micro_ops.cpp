@@ -35,7 +35,8 @@ HWY_INLINE void unary(const MicroCall& c, const F& f) {
 }
 
 // ---- two operands
-// Both operands repeated: no model needs it often enough for vectors.
+
+// Handles the case that both operands are repeated. Models need it too rarely to vectorise it.
 template <class F>
 HWY_INLINE void binary_repeated(const MicroCall& c, const F& f) {
   const Floats d;
@@ -81,7 +82,7 @@ HWY_INLINE void binary(const MicroCall& c, const F& f) {
   }
 }
 
-// ---- the functions, as types with a static call so that each compiles to its own loop
+// ---- the functions: types with a static call, so that each is compiled into a loop of its own
 struct AddOp {
   static HWY_INLINE FloatVec call(FloatVec a, FloatVec b, FloatVec) { return hn::Add(a, b); }
 };
@@ -121,7 +122,7 @@ struct ScaleOp {
   static HWY_INLINE FloatVec call(FloatVec x, FloatVec alpha) { return hn::Mul(alpha, x); }
 };
 struct ReluOp {
-  // The order of the operands lets NaN through on x86.
+  // In this order of operands, the x86 instruction keeps NaN.
   static HWY_INLINE FloatVec call(FloatVec x, FloatVec) { return hn::Max(hn::Zero(Floats()), x); }
 };
 struct LeakyReluOp {
@@ -137,7 +138,9 @@ struct EluOp {
   }
 };
 struct SigmoidOp {
-  // e^-|x| never overflows: s(x) = 1/(1+e^-x) at or above 0, e^x/(1+e^x) below.
+  // e^-
+  // x
+  // never overflows, so this uses 1/(1+e^-x) for x ≥ 0 and e^x/(1+e^x) for x < 0.
   static HWY_INLINE FloatVec call(FloatVec x, FloatVec) {
     const Floats d;
     const auto one = hn::Set(d, 1.0f);

@@ -1,4 +1,4 @@
-// Micro-ops that look at a row as a whole: sums, shapes, normalisation.
+// Micro-ops that work on a row as a whole: sums, shapes and normalisation.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -116,7 +116,7 @@ void slice(const MicroCall& c) {
   }
 }
 
-// a_part is the size of a's own last dim.
+// a_part is the size of a's own last dimension.
 void pad(const MicroCall& c) {
   const int64_t part = c.micro->a_part, groups = c.a.width / part, total = c.out_width / groups;
   for (int64_t r = 0; r < c.rows; ++r) {
@@ -168,7 +168,7 @@ void row_normalize(const MicroCall& c) {
   }
 }
 
-// With y the normalised row and s = 1/std: s · (g − mean(g) − y · mean(g·y)).
+// With y the normalised row and s = 1/std, the gradient is s · (g − mean(g) − y · mean(g·y)).
 void row_normalize_grad(const MicroCall& c) {
   const Floats d;
   const int64_t n = c.out_width;
@@ -179,7 +179,7 @@ void row_normalize_grad(const MicroCall& c) {
     const auto mean = hn::Set(d, m.mean), factor = hn::Set(d, m.inv_std);
     const auto count = static_cast<float>(n);
     const auto g_mean = hn::Set(d, sum_row(g, n) / count);
-    // 0 in the dead lanes, because g is.
+    // The product is 0 in the unused lanes, because g is 0 there.
     const float gy = sum_vectors(n, [&](int64_t i, int64_t part) HWY_ATTR {
       return hn::Mul(load_lanes(g + i, part), hn::Mul(hn::Sub(load_lanes(x + i, part), mean), factor));
     });
@@ -231,8 +231,8 @@ void log_softmax_grad(const MicroCall& c) {
   }
 }
 
-// Column strips outside, rows inside: the square root and division are done once per column of a
-// tile.
+// The loop over strips of columns is outside and that over rows inside, so that the square root and
+// the division are done once for each column of a tile.
 void standardize(const MicroCall& c) {
   const Floats d;
   const int64_t n = c.out_width;

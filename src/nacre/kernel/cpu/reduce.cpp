@@ -68,8 +68,8 @@ class Reducer {
                        [&](int64_t begin, int64_t end, float* rows) { reduce_block(runner, tiles, begin, end, rows); });
   }
 
-  // Rows [begin, end), written to `rows`. Tiles run over the entries of the block whatever rows
-  // they belong to.
+  // Reduces rows [begin, end) into `rows`. A tile takes the next entries of the block, whichever
+  // rows they belong to.
   void reduce_block(TileRunner& runner, EdgeTiles& tiles, int64_t begin, int64_t end, float* rows) const {
     int64_t row = begin;
     const int64_t last = view_.row_ptr[end];

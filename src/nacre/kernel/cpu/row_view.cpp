@@ -6,9 +6,9 @@
 namespace nacre::cpu {
 namespace {
 
-// Chunks are cut where entries + kRowWork · rows reach the target: small enough to balance, large
-// enough that a task's overhead vanishes. Small graphs get smaller chunks, so that they too keep
-// several threads busy.
+// Chunks are cut where entries + kRowWork · rows reaches a target that is small enough to balance
+// the threads and large enough to hide the cost of starting a task. Small graphs get smaller
+// chunks, so that they keep several threads busy, too.
 constexpr int64_t kRowWork = 2;
 constexpr int64_t kMinChunkWork = 512;
 constexpr int64_t kMaxChunkWork = 8192;
@@ -51,7 +51,7 @@ void cut_chunks(RowView& view) {
   close(view.rows);
 }
 
-// About as many chunks as cut_chunks makes, of equally many rows.
+// Cuts chunks of equally many rows, about as many as cut_chunks makes.
 void cut_alike(RowView& view) {
   const int64_t total = view.row_ptr[view.rows] + kRowWork * view.rows;
   const int64_t target = std::clamp(total / kWantedChunks, kMinChunkWork, kMaxChunkWork);

@@ -1,4 +1,4 @@
-// Runs of rows: copies, sums and maxima.
+// Operations on runs of rows: copies, sums and maxima.
 #include <algorithm>
 #include <cstring>
 
@@ -64,8 +64,8 @@ void scatter_rows(const Rows& from, int64_t rows, const uint32_t* to, float* out
   }
 }
 
-// ---- sums: a strip of columns stays in registers while the rows go by; the first strip fetches
-// whole rows ahead
+// ---- sums: a strip of columns stays in registers while the loop passes over the rows; the first
+// strip fetches whole rows ahead
 constexpr int kStripVecs = HWY_TARGET <= HWY_AVX3 ? 16 : 8;
 
 template <int kVecs>
@@ -96,7 +96,7 @@ void segment_add(const RowSegment& s) {
   store_part(sum, s.sum + c, part);
 }
 
-// ---- maxima: the first row that attains the maximum wins, so only a greater value replaces
+// ---- maxima: the first row with the maximum wins, so only a greater value replaces it
 HWY_INLINE int32_t position_of(const RowSegment& s, int64_t r) {
   return static_cast<int32_t>(s.position != nullptr ? s.position[r] : s.first_position + r);
 }

@@ -13,13 +13,14 @@ struct Pass {
   const RowView* by_dst;
   const BoundProgram* program;
   int value;
-  const float* y;  // null: softmax; else its gradient
+  const float* y;  // null: compute the softmax; otherwise its gradient
   float* out;
   const Scratch* scratch;
 };
 
-// The program's values go straight to `out` chunk by chunk and are normalised there while in cache.
-// Rows cut into pieces are normalised once all their pieces are there.
+// The values of the program are written straight to `out`, chunk by chunk, and normalised there
+// while they are in cache. Rows that are cut into pieces are normalised when all their pieces are
+// there.
 void run(const Pass& pass) {
   const RowView& view = *pass.by_dst;
   NACRE_CHECK(consecutive(view), "softmax runs over edges by destination");

@@ -1,6 +1,6 @@
-// The values of a row are one run of length · heads floats. When heads divides the lanes of a
-// vector, lane i always belongs to head i % heads, so whole vectors are folded; otherwise sums and
-// maxima go head by head.
+// The values of a row are one run of length · heads floats. If heads divides the number of lanes of
+// a vector, lane i always belongs to head i % heads, so whole vectors are combined. Otherwise sums
+// and maxima are computed head by head.
 #include "nacre/kernel/cpu/softmax_kernels.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace nacre::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Combines the lanes of equal head; every lane gets its head's result.
+// Combines the lanes of the same head; every lane gets the result of its head.
 class HeadFold {
  public:
   explicit HeadFold(int64_t heads) {

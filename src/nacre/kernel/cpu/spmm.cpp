@@ -55,8 +55,8 @@ void spmm(const SpmmArgs& args) {
   NACRE_CHECK(args.heads >= 1 && args.width % args.heads == 0, "spmm width is not a multiple of its heads");
   NACRE_CHECK(view.num_partials == 0 || args.partials != nullptr, "split rows need partial slots");
   if (args.width == 0) return;
-  // Beyond what caches hold, reading the lines of `out` only to overwrite them would cost a third
-  // of the writes' time.
+  // If the result is larger than the caches, reading the lines of `out` only to overwrite them
+  // would cost a third of the time of the writes.
   const bool stream = args.post.empty() && view.rows * args.width >= kStreamFloats;
   const RowBlocks blocks({&view, args.width, args.out, &args.post});
   const auto scratch = [&] { return thread_scratch(args.scratch, blocks.floats()); };

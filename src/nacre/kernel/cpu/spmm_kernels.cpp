@@ -1,7 +1,8 @@
-// Sums of gathered rows. The rows of x come from memory at random, a kilobyte at a time, so the
-// loop's one task is to keep enough of them in flight: every line of the row a few entries ahead is
-// fetched early. A row of up to kMaxVecs vectors is summed in registers; wider rows (and heads that
-// do not fill whole vectors) are summed in the output row, which stays in the first-level cache.
+// Sums of gathered rows. The rows of x come from memory in random order, about a kilobyte each, so
+// the loop must above all keep enough of them in flight: every line of the row a few entries ahead
+// is fetched early. A row of up to kMaxVecs vectors is summed in registers. Wider rows, and rows
+// whose heads do not fill whole vectors, are summed in the output row, which stays in the
+// first-level cache.
 #include "nacre/kernel/cpu/spmm_kernels.h"
 
 #include <algorithm>
@@ -26,10 +27,10 @@ namespace nacre::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Accumulators that leave enough registers for operands.
+// Number of accumulators that leaves enough registers for the operands.
 constexpr int kMaxVecs = HWY_TARGET <= HWY_AVX3 ? 16 : 8;
 
-// Fetches the entries of a chunk ahead of their use; rows are kVecs vectors or a little less.
+// Fetches the entries of a chunk ahead of their use. Rows are kVecs vectors wide or a little less.
 template <int kVecs, bool kWeighted>
 class Fetcher {
  public:
@@ -66,16 +67,17 @@ HWY_INLINE float mean_factor(const SpmmRows& s, int64_t r) {
   return s.mean && length > 0 ? 1.0f / static_cast<float>(length) : 1.0f;
 }
 
-// How vectors get their weights.
-// > 0: every so many vectors are a head with a weight of its own
+// How vectors get their weights: kUnweighted, kOneWeight, or a number n > 0 if every n vectors are
+// one head with a weight of its own.
 constexpr int kUnweighted = 0, kOneWeight = -1;
 
-// Width of kVecs vectors, of which the last may be partial. Heads, if any, cover whole vectors.
+// Sums rows of kVecs vectors, of which the last may be partial. Heads, if there are any, cover
+// whole vectors.
 template <int kVecs, int kHeadVecs>
 void sum_in_registers(const SpmmRows& s) {
   const Floats d;
   const Fetcher<kVecs, kHeadVecs != kUnweighted> fetcher(s);
-  const int64_t last = s.width - (kVecs - 1) * kLanes;  // live lanes of the last vector
+  const int64_t last = s.width - (kVecs - 1) * kLanes;  // number of valid lanes of the last vector
   const bool stream = s.stream && last == kLanes && reinterpret_cast<uintptr_t>(s.out) % (kLanes * sizeof(float)) == 0;
   for (int64_t r = 0; r < s.rows; ++r) {
     FloatVec sum[kVecs];
@@ -115,12 +117,12 @@ void sum_in_registers(const SpmmRows& s) {
 constexpr int64_t kGroupEntries = 32;
 
 struct Strip {
-  int64_t begin = 0, end = 0;  // entries
+  int64_t begin = 0, end = 0;  // range of entries
   int64_t column = 0, columns = 0;
   int64_t head = 0;
   int64_t ahead = 0;
   float* sum = nullptr;
-  bool fresh = true;  // nothing in `sum` yet
+  bool fresh = true;  // whether `sum` holds nothing yet
 };
 
 template <int kVecs>
@@ -154,7 +156,7 @@ constexpr std::array<StripFunction, kMaxVecs> strips_by_vectors(std::index_seque
   return {add_strip<static_cast<int>(kIndex) + 1>...};
 }
 
-// All columns of the entries of `group`, which gives begin, end, sum and fresh.
+// Adds all columns of the entries of `group`, which gives begin, end, sum and fresh.
 void add_group(const SpmmRows& s, const Strip& group) {
   static constexpr auto functions = strips_by_vectors(std::make_index_sequence<kMaxVecs>());
   const int64_t heads = s.weight == nullptr ? 1 : s.heads, head_width = s.width / heads;
@@ -192,10 +194,10 @@ void sum_in_strips(const SpmmRows& s) {
   }
 }
 
-// ---- which one
+// ---- choosing the function
 using RowsFunction = void (*)(const SpmmRows&);
 
-// Null where kHeadVecs does not divide the vectors.
+// Returns null if kHeadVecs does not divide the number of vectors.
 template <int kVecs, int kHeadVecs>
 constexpr RowsFunction register_function() {
   if constexpr (kHeadVecs <= 0 || kVecs % std::max(1, kHeadVecs) == 0) {

@@ -12,11 +12,11 @@ namespace {
 constexpr int64_t kTileFloats = 16 << 10;  // 64 KiB: slots and indices of a tile
 constexpr int64_t kMaxTileRows = 1024;
 constexpr int64_t kMinTileRows = 4;
-// With matrix products: more rows for each read of a matrix, half of a second-level cache beside
-// the matrix.
+// Size of a tile with matrix products. It is larger, so that each read of a matrix serves more
+// rows; it takes half of a second-level cache beside the matrix.
 constexpr int64_t kProductTileFloats = 64 << 10;
 constexpr int64_t kProductStep = 48;  // whole register tiles of the GEMM, and a multiple of 16
-constexpr int64_t kIndexFloats = 2;   // per row: the row's own end of each edge, and the type
+constexpr int64_t kIndexFloats = 2;   // for each row: the row's own end of each edge, and the type
 // Gathered rows narrower than this are copied together, so that elementwise micro-ops run over the
 // whole tile at once.
 constexpr int64_t kCopyWidth = 16;
@@ -31,7 +31,8 @@ class Planner {
   }
 
   void run() {
-    // floats per row that lie outside but are read more than once: they should stay in cache too
+    // Floats per row that are outside the tile but are read more than once; they should stay in
+    // cache, too.
     int64_t reread = 0;
     for (size_t i = 0; i < code_.size(); ++i) {
       const Micro& m = code_[i];
@@ -45,7 +46,7 @@ class Planner {
     plan_.products = plan_.options.packed || has_products(*bound_.program);
     const int64_t fit = (plan_.products ? kProductTileFloats : kTileFloats) / per_row;
     const int64_t rows = std::clamp(fit, kMinTileRows, plan_.products ? kMaxProductRows : kMaxTileRows);
-    // multiples of 16 keep every slot aligned
+    // Multiples of 16 keep every slot aligned.
     const int64_t step = plan_.products && rows >= kProductStep ? kProductStep : 16;
     plan_.rows = rows >= step ? rows / step * step : rows;
   }
@@ -119,8 +120,9 @@ class Planner {
                        [&](const Micro& m) { return m.op == MicroOp::store && memory(m) == p; });
   }
 
-  // The memory register r can be computed into: its first store's, unless something else of the
-  // program lies there.
+  // Returns the memory that register r can be computed into: keep_to for the kept register,
+  // otherwise that of its first store. Returns null if there is none, or if another operand of the
+  // program uses the same memory.
   float* direct_target(int r) const {
     if (!plan_.options.consecutive || bound_.operands.empty()) return nullptr;
     void* target = r == plan_.options.keep ? plan_.options.keep_to : nullptr;
@@ -133,7 +135,8 @@ class Planner {
     return owners == 1 ? static_cast<float*>(target) : nullptr;
   }
 
-  // Lets `out` take the slot of `from`, which dies here.
+  // Lets `out` take the slot of `from` if `from` is read for the last time here. Returns whether it
+  // did.
   bool take_over(int from, int repeat, int out, size_t at) {
     if (from < 0 || repeat != 1 || width(from) != width(out)) return false;
     if (plan_.place[from] != TilePlan::slot || last_use_[from] != static_cast<int>(at)) return false;
@@ -142,7 +145,8 @@ class Planner {
     return true;
   }
 
-  // First fit among the slots alive at `at`; operands that die here are still alive.
+  // Takes the first free place among the slots in use at `at`. Operands that are read for the last
+  // time here are still in use.
   void allocate(int out, int at) {
     const int64_t need = width(out);
     int64_t offset = 0;
@@ -166,7 +170,7 @@ class Planner {
   const std::vector<Micro>& code_;
   TilePlan& plan_;
   std::array<int, kMaxRegisters> uses_, last_use_;
-  std::array<bool, kMaxRegisters> multiplied_;  // must be packed rows
+  std::array<bool, kMaxRegisters> multiplied_;  // registers that must be packed rows
   std::array<int, kMaxRegisters> in_slots_;     // registers with a slot, in the order of the code
   int num_slots_ = 0;
 };
@@ -190,8 +194,8 @@ int64_t tile_rows(const RowProgram& program) {
 
 namespace {
 
-// Enough for any choice of slots and tile size, whatever the operands are: at worst every register
-// has a slot.
+// Returns enough floats for any choice of slots and any tile size, whatever the operands are: at
+// worst every register has a slot.
 int64_t floats_for(const RowProgram& program, int64_t tile_floats) {
   int64_t all = kIndexFloats, widest = 0;
   for (const int64_t w : program.widths) {
@@ -202,7 +206,7 @@ int64_t floats_for(const RowProgram& program, int64_t tile_floats) {
 }
 
 struct Matrix {
-  int64_t k, n;  // of the product: `a` has k columns, `out` n
+  int64_t k, n;  // sizes of the product: `a` has k columns, `out` has n
   int64_t count;
 };
 Matrix matrix_of(const RowProgram& program, const Micro& m, int types) {

@@ -116,7 +116,7 @@ void TileRunner::compute(const Micro& m, const Tile& tile) {
   registers_[static_cast<size_t>(m.out)] = {call.out, nullptr, call.out_width, call.out_width};
 }
 
-// Runs of equal type are one product each.
+// Each run of rows of the same type is one product.
 void TileRunner::multiply(const Micro& m, const Tile& tile) {
   const Rows& a = registers_[static_cast<size_t>(m.a)];
   NACRE_CHECK(a.packed(), "a product reads packed rows");

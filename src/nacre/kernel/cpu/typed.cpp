@@ -10,19 +10,19 @@
 namespace nacre::cpu {
 namespace {
 
-// Rows of the GEMM's register tile: tiles of pairs are multiples of it.
+// Number of rows of the GEMM's register tile; tiles of pairs are multiples of it.
 constexpr int64_t kTileStep = 12;
-// Floats of the two tiles (gathered and multiplied): they share the second-level cache with one
-// type's weights.
+// Number of floats of the two tiles (gathered and multiplied), which share the second-level cache
+// with the weights of one type.
 constexpr int64_t kTileFloats = 3 << 15;
-// Packing the weights pays when each type's are used by at least this many pairs on average.
+// Packing the weights pays if those of each type are used by at least this many pairs on average.
 constexpr int64_t kPackPairs = 16;
 
 int64_t tile_pairs(int64_t k, int64_t n) {
   return std::clamp<int64_t>(kTileFloats / std::max<int64_t>(1, k + n) / kTileStep, 8, 64) * kTileStep;
 }
 
-// Equal shares of `pairs` that fit a tile.
+// Returns the size of equal shares of `pairs` that fit a tile.
 int64_t even_share(int64_t pairs, int64_t tile) {
   const int64_t shares = (pairs + tile - 1) / tile;
   const int64_t share = (pairs + shares - 1) / shares;
@@ -70,8 +70,8 @@ void multiply_block(const TypedMatmulArgs& args, const TypedView::Block& block, 
   }
 }
 
-// One run of the weight gradient: its pairs, from all blocks, fill tiles whose products add up in
-// `dw`.
+// Computes one run of the weight gradient: its pairs, from all blocks, fill tiles whose products
+// are added up in `dw`.
 void sum_run(const TypedWeightGradArgs& args, const TypedView::Run& run, float* dw, float* scratch) {
   const TypedView& view = *args.view;
   const bool by_dst = view.view->direction == Direction::by_dst;
@@ -79,7 +79,8 @@ void sum_run(const TypedWeightGradArgs& args, const TypedView::Run& run, float* 
   const RowSums sums = sums_of(view, args.scale);
   float* x = scratch;
   float* g = scratch + tile * args.k;
-  // The side that is summed over a pair's entries, and the side read by the pair's row.
+  // `summed` is the side that is summed over the entries of a pair; `by_row` is read at the row of
+  // the pair.
   const float* summed = by_dst ? args.x : args.g;
   const float* by_row = by_dst ? args.g : args.x;
   const int64_t summed_width = by_dst ? args.k : args.n;
@@ -108,8 +109,8 @@ void sum_run(const TypedWeightGradArgs& args, const TypedView::Run& run, float* 
   if (filled > 0) flush();
 }
 
-// Adds the partial sums of each type's later runs to its first, in order; types without edges get
-// 0.
+// Adds the partial sums of the later runs of each type to its first run, in order. Types without
+// edges get 0.
 void combine_runs(const TypedWeightGradArgs& args) {
   const std::vector<TypedView::Run>& runs = args.view->runs;
   const int64_t size = args.k * args.n;

@@ -11,10 +11,10 @@
 namespace nacre::cpu {
 namespace {
 
-constexpr int64_t kTileRows = 96;       // multiples of the GEMM's register tile
-constexpr int64_t kRunRows = 960;       // of a product: one task
-constexpr int64_t kGradRuns = 48;       // at most this many partial weight gradients
-constexpr int64_t kMinGradRows = 4096;  // of a gradient's run
+constexpr int64_t kTileRows = 96;       // a multiple of the rows of the GEMM's register tile
+constexpr int64_t kRunRows = 960;       // rows of a run of the product, the work of one task
+constexpr int64_t kGradRuns = 48;       // largest number of partial weight gradients
+constexpr int64_t kMinGradRows = 4096;  // smallest number of rows of a run of the gradient
 
 void cut(RowsByType& rows, const int64_t* type_ptr) {
   const int64_t grad_rows = std::max(kMinGradRows, (rows.rows + kGradRuns - 1) / kGradRuns);
@@ -35,7 +35,8 @@ struct Operand {
   int64_t width;
 };
 
-// Rows [begin, end) of an operand as a packed tile: in place when they already lie together.
+// Returns rows [begin, end) of an operand as a packed tile, without a copy if they already lie
+// together.
 const float* tile_of(const RowsByType& rows, int64_t begin, int64_t end, const Operand& from, float* tile) {
   if (rows.order == nullptr && from.gather == nullptr) return from.x + begin * from.width;
   if (rows.order == nullptr || from.gather == nullptr) {
@@ -79,7 +80,7 @@ std::shared_ptr<const RowsByType> pairs_by_type(const Graph& graph, End end) {
 
 std::shared_ptr<const RowsByType> edges_by_type(const Graph& graph) {
   auto rows = std::make_shared<RowsByType>();
-  const PairIndex& pairs = graph.pairs(End::dst);  // its edges lie by (type, destination)
+  const PairIndex& pairs = graph.pairs(End::dst);  // here the edges lie by (type, destination)
   rows->rows = graph.num_edges();
   rows->num_types = graph.num_edge_types();
   rows->order = pairs.edge.data();

@@ -1,4 +1,4 @@
-// Preparation of the typed kernels: cuts the rows into blocks and sorts each block's entries by
+// Prepares the typed kernels: cuts the rows into blocks and sorts the entries of each block by
 // type.
 #include <algorithm>
 #include <utility>
@@ -9,17 +9,18 @@
 namespace nacre::cpu {
 namespace {
 
-// Pairs of one type a block should have: the rows of one matrix product. A little under a tile, as
-// types vary in size.
+// Wanted number of pairs of one type in a block, which are the rows of one matrix product. It is a
+// little less than a tile, because types vary in size.
 constexpr int64_t kPairsPerGroup = 160;
 constexpr int64_t kFewPairsPerGroup = 32;
-// Small graphs take smaller blocks, down to kFewPairsPerGroup, to have this many.
+// Small graphs get smaller blocks, down to kFewPairsPerGroup, so that there are this many blocks.
 constexpr int64_t kBlocksWanted = 32;
-// Limits on what one task may hold: rows of output in cache, and entries (a hub gets a block of its
-// own).
+// Limits on the work of one task: its rows of output must stay in cache, and a hub gets a block of
+// its own.
 constexpr int64_t kMaxBlockRows = 2048;
 constexpr int64_t kMaxBlockEntries = 1 << 15;
-// Partial weight gradients wanted over all types; every type that occurs has at least one.
+// Wanted number of partial weight gradients over all types. Every type that occurs has at least
+// one.
 constexpr int64_t kRunsWanted = 32;
 constexpr int64_t kMinRunPairs = 512;
 
@@ -59,7 +60,8 @@ int64_t count_types(const RowView& view, int num_types) {
   return std::max<int64_t>(1, std::count(present.begin(), present.end(), uint8_t{1}));
 }
 
-// Block borders; pair_begin gets the first pair of each block and, last, their number.
+// Returns the borders of the blocks. pair_begin receives the first pair of each block and, at its
+// end, the number of pairs.
 std::vector<TypedView::Block> cut_blocks(const RowView& view, const Buffer<int32_t>& row_pairs, int64_t types,
                                          std::vector<int64_t>& pair_begin) {
   int64_t total = 0;
@@ -93,8 +95,8 @@ struct Building {
   Buffer<EdgeId> edge_id;
 };
 
-// Stable counting sort of the block's entries by type (they lie in row order), then one pair per
-// change of row.
+// Sorts the entries of the block (which lie in row order) by type, with a stable counting sort.
+// Then each change of row starts a new pair.
 std::vector<TypedView::Group> fill_block(Building& to, const TypedView::Block& block, int64_t pair) {
   const RowView& view = to.view;
   const EntryTypes type_of(view);
@@ -112,7 +114,7 @@ std::vector<TypedView::Group> fill_block(Building& to, const TypedView::Block& b
       to.edge_id[first + at] = type_of.edge(e);
     }
   }
-  // next[t] is now the end of type t's entries.
+  // next[t] is now the end of the entries of type t.
   std::vector<TypedView::Group> groups;
   int64_t at = 0;
   for (int t = 0; t < to.num_types; ++t) {

@@ -12,7 +12,7 @@ namespace {
 
 size_t at(NodeRef i) { return static_cast<size_t>(i); }
 
-// Bound values are exact in the leaf's type or refused: 1.5 is no label.
+// Converts bound values to integers and refuses values that are not exact: 1.5 is not a label.
 template <class T>
 std::vector<T> to_integers(const std::vector<double>& values, const std::string& name) {
   std::vector<T> out;
@@ -73,7 +73,8 @@ void Interpreter::run(const Bindings& bindings, const StepContext& step) {
     } else if (dfg_[i].type.dtype == DType::u8) {
       bytes_[at(i)].assign(n, 0);
     } else {
-      // Not 0: an operation that forgets an element must not look right by chance.
+      // The result is filled with NaN and not with 0, so that an operation that forgets an element
+      // does not look right by chance.
       floats_[at(i)].assign(n, std::numeric_limits<double>::quiet_NaN());
     }
   };

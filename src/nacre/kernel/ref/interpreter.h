@@ -1,5 +1,5 @@
-// Runs a whole DFG node by node in double precision: the meaning of a model, against which every
-// plan is tested.
+// Runs a whole DFG node by node in double precision. This defines the meaning of a model; every
+// plan is tested against it.
 #pragma once
 
 #include <map>
@@ -10,17 +10,16 @@
 
 namespace nacre::ref {
 
-// Leaf values by name, as doubles (labels and 0/1 targets too; they are converted as the leaf's
-// dtype asks).
+// Values of the leaves by name, as doubles. Labels and 0/1 targets are given as doubles, too, and
+// converted to the type of the leaf.
 using Bindings = std::map<std::string, std::vector<double>>;
 
 class Interpreter {
  public:
   Interpreter(const Dfg& dfg, Blocks blocks);
-  // Computes every node. Throws UserError when a leaf is unbound or has the wrong number of
-  // elements.
+  // Computes every node. Throws UserError if a leaf is unbound or has the wrong number of elements.
   void run(const Bindings& bindings, const StepContext& step);
-  // Value of a node after run(), as doubles.
+  // Returns the value of a node after run(), as doubles.
   std::vector<double> value(NodeRef node) const;
   double scalar(NodeRef node) const;
 

@@ -1,5 +1,5 @@
-// Operations on each element apart: constants, arithmetic with broadcasting, activations and their
-// gradients, dropout.
+// Reference of the operations on single elements: constants, arithmetic with broadcasting,
+// activations and their gradients, dropout.
 #include <cmath>
 
 #include "nacre/dfg/random.h"
@@ -8,8 +8,8 @@
 namespace nacre::ref {
 namespace {
 
-// How often an operand's element is repeated to fill the result's row: 1 unless its dims are a
-// proper prefix.
+// Returns how often an element of the operand is repeated to fill a row of the result: 1, unless
+// the operand's dimensions are a proper prefix of the result's.
 template <class T>
 int64_t repeat(const Writer<T>& out, const Reader<T>& in) {
   return in.row_size() == 0 ? 1 : out.row_size() / in.row_size();

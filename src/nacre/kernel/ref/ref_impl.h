@@ -8,7 +8,7 @@
 
 namespace nacre::ref {
 
-// Reads an operand. A value in p has one row, which stands for every row asked for.
+// Reads an operand. A parameter has one row, which is returned for every row asked for.
 template <class T>
 class Reader {
  public:
@@ -70,7 +70,7 @@ class Writer {
   int64_t rows_;
 };
 
-// One operation to compute.
+// One operation to compute, with its operands.
 template <class T>
 struct Call {
   const Node& node;
@@ -85,7 +85,7 @@ struct Call {
   const ValueType& out_type() const { return result.type; }
 };
 
-// Sums are collected in doubles and stored once, whatever T is.
+// Stores sums that were collected as doubles, whatever T is.
 template <class T>
 void store(const Writer<T>& out, const std::vector<double>& values) {
   for (int64_t r = 0, i = 0; r < out.rows(); ++r) {
@@ -93,12 +93,12 @@ void store(const Writer<T>& out, const std::vector<double>& values) {
   }
 }
 
-// Sizes as std::vector wants them.
+// Converts a size to the type that std::vector wants.
 inline size_t count(int64_t n) { return static_cast<size_t>(n); }
 
 inline int64_t edge_type_of(const Graph& graph, int64_t edge) { return graph.typed() ? graph.edge_type()[edge] : 0; }
 
-// The type of row r of a space of edges or pairs.
+// Returns the type of row r of a space of edges or pairs.
 inline int64_t type_of(const Blocks& blocks, Space space, int64_t r) {
   const Graph& graph = blocks.layer(space.layer);
   if (space.kind == SpaceKind::edge) return edge_type_of(graph, r);

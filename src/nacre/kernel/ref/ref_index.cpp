@@ -1,4 +1,5 @@
-// Degrees and the operations that move rows between spaces along an edge attribute.
+// Reference of the degrees and of the operations that move rows between spaces along an attribute
+// of the edges.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -9,7 +10,7 @@
 namespace nacre::ref {
 namespace {
 
-// attr(r): the row that edge or pair r (for self: destination r) points at.
+// Returns the row that attribute `attr` of edge or pair r points at; for self, r is a destination.
 int64_t follow(const Blocks& blocks, Space from, Attr attr, int64_t r) {
   if (from.is_pair() && attr != Attr::type) {
     return blocks.layer(from.layer).pairs(from.kind == SpaceKind::pair_src ? End::src : End::dst).vertex[r];
@@ -33,7 +34,7 @@ int64_t follow(const Blocks& blocks, Space from, Attr attr, int64_t r) {
   throw InternalError(__FILE__, __LINE__, "an indexing operation without an attribute");
 }
 
-// The block whose edges operand i lives on.
+// Returns the block whose edges operand i lives on.
 template <class T>
 const Graph& edges_of(const Call<T>& c, size_t i) {
   return c.blocks.layer(c.in_type(i).space.layer);
@@ -101,7 +102,7 @@ void index_mean(const Call<T>& c) {
   }
 }
 
-// The first edge of v with the largest element j; -1 when v has no edges.
+// Returns the first edge of v with the largest element j; -1 if v has no edges.
 template <class T>
 int64_t argmax(const Graph& graph, const Reader<T>& x, int64_t v, int64_t j) {
   if (graph.in_degree(v) == 0) return -1;

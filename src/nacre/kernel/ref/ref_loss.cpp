@@ -1,4 +1,4 @@
-// Log-softmax, the losses and their gradients.
+// Reference of log-softmax, the losses and their gradients.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,7 +9,7 @@
 namespace nacre::ref {
 namespace {
 
-// Runs along the last dim: element j of run i of a row stands at i·classes + j.
+// Returns the size of the last dimension: element j of run i of a row is at i·classes + j.
 template <class T>
 int64_t classes_of(const Call<T>& c) {
   return c.out_type().dims.empty() ? 1 : c.out_type().dims.back();
@@ -46,7 +46,7 @@ void log_softmax_grad(const Call<T>& c) {
   }
 }
 
-// The label of row r, or -1 when the row is left out.
+// Returns the label of row r, or -1 if the row is left out.
 template <class T>
 int64_t label_of(const Reader<T>& labels, int64_t r, int64_t classes) {
   const auto label = static_cast<int64_t>(labels(r));
@@ -88,13 +88,13 @@ void nll_grad(const Call<T>& c) {
   }
 }
 
-// The weight of a row, or of one of its elements where elements have weights of their own.
+// Returns the weight of a row, or of one of its elements if elements have weights of their own.
 template <class Weights>
 double weight_of(const Weights& weight, int64_t row, int64_t element) {
   return weight(row, weight.row_size() > 1 ? element : 0);
 }
 
-// A target moved towards one half by the label smoothing.
+// Returns the target, moved towards one half by the label smoothing.
 double smoothed(double target, double smoothing) { return target * (1 - smoothing) + smoothing / 2; }
 
 template <class T>

@@ -1,5 +1,5 @@
-// The LSTM aggregator: forward, and backward through the steps of each destination apart (only the
-// gates' operations keep anything between the two).
+// Reference of the LSTM aggregator: the forward pass, and the backward pass through the steps of
+// each destination separately. Only the operations on gates keep values between the two passes.
 #include <cmath>
 #include <vector>
 
@@ -10,8 +10,8 @@ namespace {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// The states of one destination's run. Step t reads states t and writes states t + 1; gate (k, j)
-// of step t lies at gates[(t·4 + k)·H + j] with k in the order i, f, g, o.
+// The states of one destination's sequence. Step t reads states t and writes states t + 1. Gate (k,
+// j) of step t is at gates[(t·4 + k)·H + j], with k in the order i, f, g, o.
 struct Trace {
   int64_t hidden;
   int64_t steps;
@@ -22,7 +22,7 @@ struct Trace {
   double& gate(int64_t t, int64_t k, int64_t j) { return gates[count((t * 4 + k) * hidden + j)]; }
   double& c_at(int64_t t, int64_t j) { return c[count(t * hidden + j)]; }
   double& h_at(int64_t t, int64_t j) { return h[count(t * hidden + j)]; }
-  // The states after step t, from its gates.
+  // Computes the states after step t from the gates of step t.
   void advance(int64_t t) {
     for (int64_t j = 0; j < hidden; ++j) {
       c_at(t + 1, j) = gate(t, 1, j) * c_at(t, j) + gate(t, 0, j) * gate(t, 2, j);
@@ -31,7 +31,7 @@ struct Trace {
   }
 };
 
-// The row of z that edge e reads: its source's, or its own where z lives on edges.
+// Returns the row of z that edge e reads: that of its source, or its own row if z lives on edges.
 int64_t gate_row(const Graph& graph, bool on_edges, int64_t e) { return on_edges ? e : graph.col_idx()[e]; }
 
 template <class T>
@@ -68,8 +68,8 @@ void lstm(const Call<T>& call) {
   }
 }
 
-// Gradient of the gates of step t before their activations; dc becomes the gradient of the state
-// before the step.
+// Returns the gradient of the gates of step t before their activations. dc becomes the gradient of
+// the state before the step.
 std::vector<double> gate_gradient(Trace& run, int64_t t, const std::vector<double>& dh, std::vector<double>& dc) {
   std::vector<double> grad(count(4 * run.hidden));
   for (int64_t j = 0; j < run.hidden; ++j) {
@@ -88,7 +88,8 @@ std::vector<double> gate_gradient(Trace& run, int64_t t, const std::vector<doubl
   return grad;
 }
 
-// Operands (g, z, w). One of the two gradients is what the operation asks for.
+// The operands are (g, z, w). The operation asks for one of the two gradients: that of z if want_z
+// is set, otherwise that of w.
 template <class T>
 void lstm_grad(const Call<T>& call, bool want_z) {
   const auto g = call.in(0);
@@ -134,7 +135,7 @@ void lstm_gates(const Call<T>& call) {
   }
 }
 
-// The states that kept gates lead to.
+// Recomputes the states from kept gates.
 template <class T>
 Trace replay(const Call<T>& call, size_t operand, int64_t v) {
   const Graph& graph = call.blocks.layer(call.in_type(operand).space.layer);

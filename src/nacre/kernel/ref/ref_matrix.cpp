@@ -1,4 +1,4 @@
-// Products of rows with one matrix, or with one matrix per edge type.
+// Reference of the products of rows with one matrix, or with one matrix for each edge type.
 #include <vector>
 
 #include "nacre/kernel/ref/ref_impl.h"
@@ -6,7 +6,7 @@
 namespace nacre::ref {
 namespace {
 
-// The row of the weight operand that row r of `space` uses: 0, or the type of row r.
+// Returns the row of the weight operand that row r of `space` uses: 0, or the type of row r.
 class WeightRow {
  public:
   WeightRow(const Blocks& blocks, Space space, bool typed) : blocks_(blocks), space_(space), typed_(typed) {}
@@ -18,7 +18,7 @@ class WeightRow {
   bool typed_;
 };
 
-// Element (k, n) of weight row t stands at w(t, k·N + n).
+// Element (k, n) of weight row t is at w(t, k·N + n).
 template <class T>
 void product(const Call<T>& c, bool typed) {
   const auto x = c.in(0);

@@ -1,7 +1,7 @@
-// Normalisation over columns (batch norm) and over rows (layer norm).
+// Reference of the normalisation over columns (batch norm) and over rows (layer norm).
 //
-// Both gradients are the same formula: with y = (x − mean)/σ, σ = √(variance + alpha), over the n
-// values of one group, dx = (g − mean(g) − y·mean(g·y))/σ.
+// Both gradients have the same formula. With y = (x − mean)/σ and σ = √(variance + alpha) over the
+// n values of one group, dx = (g − mean(g) − y·mean(g·y))/σ.
 #include <cmath>
 #include <vector>
 
@@ -15,7 +15,7 @@ struct Moments {
   double variance = 0;
 };
 
-// 0 and 0 for no values.
+// Returns the mean and the variance of n values; both are 0 if n is 0.
 template <class F>
 Moments moments(int64_t n, F value) {
   if (n == 0) return {};

@@ -1,6 +1,6 @@
-// The reference implementation of every operation: slow, obvious, accumulating in double. It is the
-// oracle of all other kernels (T = double) and the last entry of every implementation list (T =
-// float).
+// The reference implementation of every operation: slow, obvious, and accumulating in double. All
+// other kernels are tested against it (T = double), and it is the last entry of every list of
+// implementations (T = float).
 #pragma once
 
 #include <span>
@@ -9,7 +9,8 @@
 
 namespace nacre::ref {
 
-// A value in memory: rows × row_size elements of T (f32 values), int32_t (i32) or uint8_t (u8).
+// A value in memory: rows × row_size elements, of T for f32 values, of int32_t for i32 and of
+// uint8_t for u8.
 struct ConstView {
   const void* data = nullptr;
   ValueType type;
@@ -21,8 +22,8 @@ struct View {
   int64_t rows = 0;
 };
 
-// Computes `node` (not a leaf other than degree and typed_degree) from its inputs into `out`,
-// overwriting it.
+// Computes `node` from its inputs into `out`, which is overwritten. The node must not be a leaf,
+// except degree and typed_degree.
 template <class T>
 void run(const Node& node, const Blocks& blocks, const StepContext& step, std::span<const ConstView> inputs, View out);
 

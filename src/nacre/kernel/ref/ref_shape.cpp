@@ -1,4 +1,4 @@
-// Operations that cut and join rows, or sum over parts of them.
+// Reference of the operations that cut and join rows, or sum over parts of them.
 #include <cstring>
 #include <vector>
 
@@ -9,7 +9,7 @@
 namespace nacre::ref {
 namespace {
 
-// A row seen as `outer` runs along its last dim.
+// A row is treated as `outer` runs along its last dimension.
 int64_t last_dim(const ValueType& type) { return type.dims.empty() ? 1 : type.dims.back(); }
 int64_t outer_size(const ValueType& type) {
   int64_t size = 1;
@@ -88,7 +88,7 @@ void pad(const Call<T>& c) {
   }
 }
 
-// Whole rows are copied, not computed: plans run these two as they stand here.
+// Copies whole rows. The two operations that use it compute nothing, so plans run this reference.
 template <class T>
 void copy_rows(const ConstView& from, int64_t first, const View& to, int64_t at, int64_t rows) {
   NACRE_CHECK(first >= 0 && first + rows <= from.rows && at + rows <= to.rows, "copies rows that do not exist");
