@@ -1,4 +1,4 @@
-// Builds a small graph with nacre's library and prints what it looks like.
+// Builds a small graph with Nacre's library and prints its sizes.
 #include <cstdint>
 #include <cstdio>
 #include <exception>

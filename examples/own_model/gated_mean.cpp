@@ -1,6 +1,9 @@
-// A model of one's own in one file: neighbours are averaged, each through a gate that its edge
-// computes.
-//   z = x·W;  g_ij = w_ij · σ(sharpness · (a_src·z_j + a_dst·z_i));  y_i = Σ_j g_ij·z_j / Σ_j g_ij + x_i·W_root + b
+// A model of one's own in one file. It averages the neighbours, each through a gate that is
+// computed
+// on its edge:
+//   z = x·W
+//   g_ij = w_ij · σ(sharpness · (a_src·z_j + a_dst·z_i))
+//   y_i = Σ_j g_ij·z_j / Σ_j g_ij + x_i·W_root + b
 #include "nacre/model/stack.h"
 
 namespace {
@@ -15,7 +18,7 @@ Value gated_layer(Napa& net, Value x, int64_t out, double sharpness) {
   const Value z = net.linear(x, "lin", out, false);
   const Value at_src = net.dot(z, "gate_src");
   const Value at_dst = net.dot(z, "gate_dst");
-  // NeighborApply: one number per edge, from its two ends.
+  // NeighborApply: one number for each edge, computed from the edge's two ends.
   Value gate = net.neighbor_apply(at_src, at_dst,
                                   [&](Value s, Value d) { return net.activation(sharpness * (s + d), "sigmoid"); });
   if (const Value weight = net.edge_weight(x)) gate = gate * weight;

@@ -1,5 +1,6 @@
-// Trains the model of gated_mean.cpp with Nacre's engine: registering it was all it took.
-//   own_model [data]     data is a file or twin:NAME[@scale]; exit code 0 if the model learned something
+// Trains the model of gated_mean.cpp with Nacre's engine; registering the model was all it took.
+//   own_model [data]
+// data is a file or twin:NAME[@scale]. The exit code is 0 if the model learned something.
 #include <cstdio>
 #include <exception>
 #include <string>

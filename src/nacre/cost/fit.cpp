@@ -1,12 +1,12 @@
 // Non-negative least squares by the active-set method of Lawson and Hanson (Solving Least Squares
 // Problems, ch. 23).
 //
-// A row of the system is a sample's amounts over its time and every right side is 1, so residuals
-// are relative errors. Columns are scaled to length 1: amounts reach from 1 to 1e12. The least
-// squares problems inside are solved by orthogonalising the columns themselves; the normal
-// equations would square a condition number that is bad already, since features such as rows, edges
-// and bytes grow together. A column that is a combination of those in use brings nothing new and
-// keeps coefficient 0.
+// A row of the system holds the amounts of a sample divided by its time, and every right side is 1,
+// so that residuals are relative errors. Columns are scaled to length 1, because amounts range from
+// 1 to 1e12. The inner least squares problems are solved by orthogonalising the columns themselves.
+// The normal equations would square a condition number that is bad already, since features such as
+// rows, edges and bytes grow together. A column that is a combination of the columns in use adds
+// nothing and keeps the coefficient 0.
 #include "nacre/cost/fit.h"
 
 #include <fmt/format.h>
@@ -21,10 +21,11 @@ namespace {
 
 using Column = std::vector<double>;
 
-// A column of length 1 with less than this outside the span of others is a combination of them.
+// A column of length 1 whose part outside the span of the other columns is shorter than this counts
+// as a combination of them.
 constexpr double kDependent = 1e-9;
-// A column along which the squared error falls slower than this (relative to the right side) is not
-// worth a coefficient.
+// A column gets no coefficient if the squared error falls more slowly than this along it (relative
+// to the right side).
 constexpr double kFlat = 1e-12;
 
 double dot(const Column& a, const Column& b) {
@@ -37,12 +38,12 @@ void subtract(Column& a, double factor, const Column& b) {
   for (size_t i = 0; i < a.size(); ++i) a[i] -= factor * b[i];
 }
 
-// The z that minimises |Σ z_k · columns[used[k]] − 1|, by modified Gram–Schmidt; empty when a
-// column is a combination of those used before it.
+// Returns the z that minimises |Σ z_k · columns[used[k]] − 1|, by modified Gram–Schmidt. Returns an
+// empty vector if a column is a combination of those before it.
 std::vector<double> least_squares(const std::vector<Column>& columns, const std::vector<size_t>& used) {
   const size_t n = used.size();
   std::vector<Column> basis;
-  // r[i][k]: part of column k along basis i
+  // r[i][k] is the part of column k along basis i.
   std::vector<std::vector<double>> r(n, std::vector<double>(n));
   std::vector<double> z(n);
   Column rest(columns.front().size(), 1.0);
@@ -66,13 +67,14 @@ std::vector<double> least_squares(const std::vector<Column>& columns, const std:
   return z;
 }
 
-// Moves x to z, the best values of the columns in use. Where a value would turn negative the way
-// ends at zero: that column is put out of use and the others are solved for again.
+// Moves x towards z, the best values of the columns in use. If a value would become negative, the
+// move stops where it is zero; that column is taken out of use, and the others are solved for
+// again.
 void settle(const std::vector<Column>& columns, std::vector<size_t>& used, std::vector<double> z,
             std::vector<double>& x) {
   while (!z.empty()) {
     double step = 1;
-    size_t first = used.size();  // to reach zero
+    size_t first = used.size();  // the first column to reach zero
     for (size_t k = 0; k < used.size(); ++k) {
       if (z[k] > 0) continue;
       const double at = x[used[k]];
@@ -94,16 +96,17 @@ void settle(const std::vector<Column>& columns, std::vector<size_t>& used, std::
   }
 }
 
-// The x ≥ 0 that minimises |Σ x_j · columns[j] − 1|.
+// Returns the x ≥ 0 that minimises |Σ x_j · columns[j] − 1|.
 std::vector<double> non_negative_least_squares(const std::vector<Column>& columns) {
   const size_t n = columns.size();
   const size_t rows = columns.front().size();
   std::vector<double> x(n, 0.0);
-  std::vector<size_t> used;            // in the order they came
-  std::vector<bool> closed(n, false);  // in use, or tried in vain since x last moved
+  std::vector<size_t> used;            // in the order in which they came into use
+  std::vector<bool> closed(n, false);  // in use, or tried without success since x last changed
   Column rest(rows, 1.0);
   const double flat = kFlat * std::sqrt(static_cast<double>(rows));
-  // Every move lowers the error, so that no set of columns comes twice; the limit is for rounding.
+  // Every move lowers the error, so no set of columns comes twice. The limit only guards against
+  // rounding errors.
   for (size_t round = 0; round < 100 * n; ++round) {
     size_t steepest = n;
     double slope = flat;
@@ -140,7 +143,7 @@ std::vector<Timing> usable_samples(const std::vector<Timing>& samples) {
   int64_t bad_time = 0;
   int64_t bad_amount = 0;
   for (const Timing& s : samples) {
-    // The quotient is what fit() works with: it must not overflow either.
+    // fit() works with the quotient, so the quotient must not overflow either.
     const auto bad = [&](double amount) { return !(amount >= 0) || !std::isfinite(amount / s.seconds); };
     if (!(s.seconds > 0) || !std::isfinite(s.seconds)) {
       ++bad_time;
@@ -164,7 +167,8 @@ Coefficients fit(const std::vector<Timing>& samples) {
   std::vector<size_t> features;
   std::vector<double> lengths;
   for (size_t f = 0; f < kFeatures; ++f) {
-    double most = 0;  // taken out first: squares of the largest amounts must not overflow
+    // divided out first, because the squares of the largest amounts could overflow
+    double most = 0;
     for (const Timing& s : usable) most = std::max(most, s.work.amount[f] / s.seconds);
     if (most == 0) continue;
     Column column;

@@ -1,9 +1,11 @@
 // Cost models and device profiles as JSON. Numbers are written with as many digits as it takes to
-// read the same bits back. Reading is strict: a file with anything missing, unknown or impossible
-// in it is refused as a whole.
+// read the same bits back. Reading is strict: a file in which anything is missing, unknown or
+// impossible is refused as a whole.
 //
-//   model    {"all": COEFFICIENTS, "kinds": {KIND: COEFFICIENTS, …}}    without "all" when nothing was ever fitted
-//   profile  {"format": "nacre-profile", "machine": …, "kernels": VERSION, "cache_bytes": …, …, "model": {…}}
+//   model    {"all": COEFFICIENTS, "kinds": {KIND: COEFFICIENTS, …}}
+//            There is no "all" if nothing was ever fitted.
+//   profile  {"format": "nacre-profile", "machine": …, "kernels": VERSION, "cache_bytes": …, …,
+//            "model": {…}}
 #include <fmt/format.h>
 
 #include <cmath>
@@ -73,7 +75,7 @@ Coefficients parse_coefficients(const json& object, const std::string& where) {
   return coefficients;
 }
 
-// Names may hold any bytes; JSON must not.
+// Names may hold any bytes, but JSON must be UTF-8, so other bytes are replaced.
 std::string text_of(const json& j) { return j.dump(2, ' ', false, json::error_handler_t::replace); }
 
 }  // namespace

@@ -24,7 +24,7 @@ double seconds_of(const Coefficients& coefficients, const Work& work) {
   return seconds;
 }
 
-// NaN for no values.
+// Returns the median; NaN if there are no values.
 double median(std::vector<double> values) {
   if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
   std::sort(values.begin(), values.end());
@@ -32,8 +32,8 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// Scales the coefficients by the median of measured / predicted. False when they say nothing about
-// these samples.
+// Scales the coefficients by the median of measured / predicted. Returns false if the coefficients
+// predict nothing for these samples.
 bool scale_to(const std::vector<Timing>& samples, Coefficients& coefficients) {
   std::vector<double> ratios;
   for (const Timing& s : samples) {
@@ -89,8 +89,8 @@ CostModel CostModel::fitted(const std::vector<Timing>& samples) {
     Coefficients& coefficients = model.kinds_[kind];
     coefficients = pool;
     const bool few = own.size() < 2 * features_in(own);
-    // The pool may lay all its weight on features this kind does not have; then even few samples
-    // say more.
+    // The coefficients over all samples may be 0 for all features of this kind; then a fit to even
+    // a few samples is better.
     if (!few || !scale_to(own, coefficients)) coefficients = fit(own);
   }
   return model;

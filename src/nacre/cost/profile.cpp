@@ -26,7 +26,8 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// Letters and digits of the machine's name; of a very long one the end, which tells the threads.
+// Returns the path of the profile, whose name has the letters and digits of the machine's name. Of
+// a very long name it has the end, which tells the number of threads.
 std::string profile_path(const std::string& folder, const std::string& machine) {
   std::string name;
   for (const char c : machine) {
@@ -40,7 +41,7 @@ std::string profile_path(const std::string& folder, const std::string& machine) 
   return (fs::path(folder) / ("profile-" + name + ".json")).string();
 }
 
-// Planning asks for the profile many times.
+// Warns about each problem once, because planning asks for the profile many times.
 void warn_once(const std::string& line) {
   static std::mutex mutex;
   static std::set<std::string> told;
@@ -48,7 +49,7 @@ void warn_once(const std::string& line) {
   if (told.insert(line).second) log_warning(line);
 }
 
-// Single blanks between the words.
+// Returns the text with single blanks between the words.
 std::string tidy(const std::string& text) {
   std::string words;
   for (const char c : text) {
@@ -67,7 +68,7 @@ std::string processor_name() {
     if (colon == std::string::npos || tidy(line.substr(0, colon)) != "model name") continue;
     if (std::string name = tidy(line.substr(colon + 1)); !name.empty()) return name;
   }
-  // Not every architecture tells its model there.
+  // Not every architecture names its processor there.
   utsname system{};
   return uname(&system) == 0 ? std::string(system.machine) + " processor" : "unknown processor";
 }
@@ -76,7 +77,7 @@ std::string processor_name() {
 
 std::string cache_folder() {
   if (std::string own = variable("NACRE_CACHE"); !own.empty()) return own;
-  // The XDG specification wants relative paths ignored.
+  // The XDG specification says that relative paths must be ignored.
   if (const fs::path base = variable("XDG_CACHE_HOME"); base.is_absolute()) return (base / "nacre").string();
   const std::string home = variable("HOME");
   return home.empty() ? "" : (fs::path(home) / ".cache" / "nacre").string();
@@ -113,7 +114,7 @@ void save_profile(const DeviceProfile& profile) {
     }
     const std::string path = profile_path(folder, profile.machine);
     const std::string text = profile_json(profile);
-    parse_profile(text, path);  // what cannot be read back must not replace what can
+    parse_profile(text, path);  // a text that cannot be read back must not replace a good file
     fs::create_directories(folder);
     write_file(path, text);
   } catch (const std::exception& error) {

@@ -7,13 +7,13 @@
 namespace nacre {
 namespace {
 
-// Which attributes one operation follows, and which shape its work.
+// Which attributes one operation follows, and which ones shape its work.
 struct Use {
   bool src = false;
   bool dst = false;
   bool type = false;
   bool edge = false;      // reads or writes rows by the number of the edge
-  bool sequence = false;  // walks a destination's edges one after the other
+  bool sequence = false;  // walks the edges of a destination one after another
   bool edges = false;     // has a row for every edge
 };
 
@@ -71,7 +71,7 @@ Use use_of(const Dfg& dfg, const Node& node) {
 
 struct RoleOf {
   bool Use::*followed;
-  bool Use::*shapes;  // nullptr: nothing does
+  bool Use::*shapes;  // nullptr: nothing shapes the work
 };
 
 RoleOf role_of(Location location, Attribute attribute) {

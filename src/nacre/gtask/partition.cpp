@@ -1,6 +1,6 @@
-// The scan: distinct values are counted with a stamp per value, the number of the last gTask that
-// had it. Edges that cannot differ in anything watched (a whole row, when only its vertex is) are
-// taken at once.
+// The scan counts distinct values with a stamp for each value: the number of the last gTask that
+// had the value. Edges that cannot differ in any counted attribute are taken at once, for example
+// the edges of one vertex if only that vertex's attributes are counted.
 #include "nacre/gtask/partition.h"
 
 #include <algorithm>
@@ -15,15 +15,15 @@ namespace {
 
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
-// An attribute other than edge-id that may take `limit` distinct values in a gTask.
+// An attribute other than edge-id, which may take `limit` distinct values in a gTask.
 struct Watch {
   Location location;
   Attribute attribute;
   int64_t limit;
-  std::vector<NodeId> degree;   // of each vertex, where that is watched
-  std::vector<uint32_t> stamp;  // of each value
-  int64_t seen = 0;             // distinct values in the open gTask
-  NodeId value = 0;             // of the edge at hand
+  std::vector<NodeId> degree;   // degree of each vertex, if degrees are counted
+  std::vector<uint32_t> stamp;  // last gTask that had each value
+  int64_t seen = 0;             // number of distinct values in the open gTask
+  NodeId value = 0;             // value of the current edge
 };
 
 Watch make_watch(const Graph& graph, const SortKey& key, int64_t limit) {
@@ -72,8 +72,8 @@ class Scan {
   }
 
  private:
-  // Where all that is watched belongs to one end, and the sort kept the edges of that end's
-  // vertices together.
+  // Sets up runs of edges that can be taken at once. There are runs if all counted attributes
+  // belong to one end, and the sort kept the edges of each vertex of that end together.
   void find_runs(const Graph& graph) {
     const auto& keys = order_.keys;
     const auto all_at = [&](Location end) {
@@ -140,11 +140,12 @@ class Scan {
   const EdgeOrder& order_;
   std::vector<Watch> watches_;
   int64_t max_edges_ = kUnlimited;
-  const int64_t* row_ptr_ = nullptr;  // of the runs; none: every edge is one
+  const int64_t* row_ptr_ = nullptr;  // borders of the runs; null: every edge is a run
   const NodeId* row_of_ = nullptr;
 
   uint32_t task_ = 0;  // number of the open gTask, from 1
-  int64_t room_ = 0;   // edges it can still take; 0 before the first
+  // number of edges that the open gTask can still take; 0 before the first gTask
+  int64_t room_ = 0;
   std::vector<int64_t> task_ptr_;
 };
 

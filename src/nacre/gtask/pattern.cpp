@@ -1,7 +1,7 @@
-// One pass over the gTasks, cut into lanes of equal edges. A lane has a stamp per value (the last
-// gTask that had it) and per vertex a set of the types met with it in the current gTask, as the
-// bits of a word. What lanes add up are whole numbers, so the sum does not depend on which runs
-// first.
+// One pass over the gTasks, which are cut into lanes with equal numbers of edges. A lane has a
+// stamp for each value (the last gTask that had it) and, for each vertex, the set of types that the
+// current gTask has met with it, as the bits of a word. The lanes add up whole numbers, so the
+// result does not depend on which lane runs first.
 #include "nacre/gtask/pattern.h"
 
 #include <fmt/format.h>
@@ -17,14 +17,15 @@
 namespace nacre {
 namespace {
 
-constexpr int kWordTypes = 64;  // types that fit a word; with more, pairs are sorted
+// number of types that fit a word; if there are more, pairs are sorted
+constexpr int kWordTypes = 64;
 constexpr int64_t kMaxLanes = 16;
 constexpr int64_t kOverfill = 4;
 constexpr int64_t kOverfillEdges = 64;
 constexpr uint32_t kFrequent = 8;
 
 enum Counted : uint8_t { edge_id, src_id, dst_id, edge_type, src_degree, dst_degree, src_pair, dst_pair, kCounted };
-using Distinct = std::array<int64_t, kCounted>;  // of one gTask
+using Distinct = std::array<int64_t, kCounted>;  // numbers of distinct values of one gTask
 
 struct Tally {
   int64_t total = 0;
@@ -44,7 +45,7 @@ struct Tally {
 };
 using Tallies = std::array<Tally, kCounted>;
 
-// One end of the edges, as a lane sees it.
+// Counts the values at one end of the edges, within a lane.
 class EndCounter {
  public:
   EndCounter(const std::vector<NodeId>& degree, bool pairs) : degree_(degree), seen_(degree.size(), 0) {
@@ -53,7 +54,7 @@ class EndCounter {
     if (pairs) types_.assign(degree.size(), 0);
   }
 
-  // Whether the gTask had not met v.
+  // Returns whether the gTask had not met v before.
   bool meet(NodeId v, uint32_t task, int64_t& ids, int64_t& degrees) {
     if (seen_[v] == task) return false;
     seen_[v] = task;
@@ -75,10 +76,10 @@ class EndCounter {
   const std::vector<NodeId>& degree_;
   std::vector<uint32_t> seen_;
   std::vector<uint32_t> degree_seen_;
-  std::vector<uint64_t> types_;  // valid for vertices seen in the current gTask
+  std::vector<uint64_t> types_;  // only valid for vertices seen in the current gTask
 };
 
-// What is found out once for all lanes.
+// What is computed once for all lanes.
 struct Finder {
   explicit Finder(const GTasks& g)
       : tasks(g), src_degree_of(degrees_at(g.graph, Location::src)), dst_degree_of(degrees_at(g.graph, Location::dst)) {
@@ -89,8 +90,9 @@ struct Finder {
 
   const GTasks& tasks;
   std::vector<NodeId> src_degree_of, dst_degree_of;
-  Location end;                    // whose values may be frequent
-  std::vector<uint32_t> tasks_of;  // gTasks each of them is in; empty: one each
+  Location end;  // the end whose values may be frequent
+  // number of gTasks that have each value; empty: each value is in one gTask
+  std::vector<uint32_t> tasks_of;
   std::vector<Outlier> outlier;
 };
 
@@ -171,14 +173,14 @@ class Lane {
 
   Finder& f_;
   Tallies& tallies_;
-  bool words_;  // pairs are counted with words
+  bool words_;  // whether pairs are counted with words
   EndCounter src_, dst_;
   std::vector<uint32_t> type_seen_;
   std::vector<uint64_t> pairs_;  // scratch
-  uint32_t task_ = 0;            // gTasks counted, the current one included
+  uint32_t task_ = 0;            // number of gTasks counted, the current one included
 };
 
-// Lanes have memory for every vertex, so there are few of them where there are few edges a vertex.
+// Lanes need memory for every vertex, so a graph with few edges per vertex gets few lanes.
 int64_t num_lanes(const Graph& graph) {
   const int64_t vertices = graph.num_src() + graph.num_dst() + 1;
   return std::clamp<int64_t>(graph.num_edges() / (4 * vertices), 1, kMaxLanes);

@@ -1,5 +1,6 @@
-// A dot is a unit square of one path per colour: a third of the bytes of a <rect> each, so that
-// even a full square of 200 vertices stays under a megabyte.
+// A dot is a unit square of a path; there is one path for each colour. This takes a third of the
+// bytes of separate <rect> elements, so that even a full square of 200 vertices stays under a
+// megabyte.
 #include "nacre/gtask/picture.h"
 
 #include <fmt/format.h>
@@ -14,12 +15,12 @@ namespace nacre {
 namespace {
 
 constexpr int64_t kMaxVertices = 2000;
-constexpr double kSide = 800;   // of the square on the page
-constexpr double kTop = 56;     // room for the heading
+constexpr double kSide = 800;   // side of the square on the page
+constexpr double kTop = 56;     // height of the heading
 constexpr double kMargin = 24;  // around everything
 constexpr uint8_t kNothing = 0xFF;
 
-// Neighbours in this list differ in hue and lightness.
+// Colours that follow each other in this list differ in hue and lightness.
 constexpr std::array<const char*, 24> kColours = {"#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b",
                                                   "#e377c2", "#17becf", "#bcbd22", "#393b79", "#f7b6d2", "#637939",
                                                   "#843c39", "#98df8a", "#7b4173", "#aec7e8", "#8c6d31", "#ff9896",
@@ -42,7 +43,7 @@ std::string escaped(const std::string& text) {
         out += "&quot;";
         break;
       default:
-        // Other control characters may not stand in XML at all.
+        // XML does not allow other control characters.
         out += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
     }
   }
@@ -55,7 +56,7 @@ struct Dots {
   int64_t tasks = 0;
 };
 
-// Where duplicate edges meet, the first one's gTask is seen.
+// Where several edges have the same ends, the colour is that of the first edge's gTask.
 Dots paint(const GTasks& tasks, int64_t first, int64_t side) {
   Dots dots;
   dots.colour.assign(static_cast<size_t>(side * side), kNothing);
@@ -74,7 +75,7 @@ Dots paint(const GTasks& tasks, int64_t first, int64_t side) {
   return dots;
 }
 
-// Neighbouring dots of a row are drawn as one stroke.
+// Draws neighbouring dots of a row as one stroke.
 std::string paths(const Dots& dots, int64_t side) {
   std::array<std::string, kColours.size()> drawn;
   for (int64_t y = 0; y < side; ++y) {

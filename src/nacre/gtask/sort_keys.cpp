@@ -9,7 +9,7 @@ namespace {
 constexpr SortKey kSrc = {Location::src, Attribute::id, 1};
 constexpr SortKey kDst = {Location::dst, Attribute::id, 1};
 
-// Smaller is tighter.
+// Returns how loose a restriction is; a smaller number is tighter.
 int64_t slack(const Restriction& entry) {
   if (entry.kind == Restriction::minimum) return 1;
   return entry.k == 1 ? 0 : entry.k;
@@ -44,7 +44,8 @@ std::vector<SortKey> sort_keys(const PartitionTable& table) {
 std::vector<SortKey> essential_keys(std::vector<SortKey> keys, const Graph& graph) {
   if (!graph.typed()) std::erase(keys, SortKey{Location::edge, Attribute::type});
   if (ends_with(keys, {kDst, kSrc})) keys.pop_back();
-  if (ends_with(keys, {kDst})) keys.pop_back();  // also after src: ties are in order of dst anyway
+  // also after src, because edges that are equal in src are in the order of dst anyway
+  if (ends_with(keys, {kDst})) keys.pop_back();
   return keys;
 }
 

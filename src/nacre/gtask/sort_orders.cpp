@@ -1,7 +1,7 @@
-// A least-significant-digit radix sort whose passes move the edges' columns (number, source,
-// destination, type) together: keys are then read in a row, where looking them up through a
-// permutation would miss the cache at every edge. Digits are narrow so that a pass writes to few
-// places at a time. Besides the result a sort takes at most 15 bytes an edge.
+// A least-significant-digit radix sort whose passes move the columns of the edges (number, source,
+// destination, type) together. The keys are then read in sequence; looking them up through a
+// permutation would miss the cache at every edge. Digits are narrow, so that a pass writes to few
+// places at a time. Besides its result, a sort takes at most 15 bytes per edge.
 #include "nacre/gtask/sort_orders.h"
 
 #include <algorithm>
@@ -25,10 +25,10 @@ struct Columns {
 
 struct ColumnsView {
   int64_t count;
-  const EdgeId* edge;  // null: 0, 1, 2, …
+  const EdgeId* edge;  // null: the numbers are 0, 1, 2, …
   const NodeId* src;
   const NodeId* dst;
-  const uint16_t* type;  // null: none
+  const uint16_t* type;  // null: there are no types
 };
 
 ColumnsView view(const EdgeOrder& order) {
@@ -40,16 +40,17 @@ ColumnsView view(const Columns& c) {
   return {c.src.size(), c.edge.data(), c.src.data(), c.dst.data(), c.type.size() > 0 ? c.type.data() : nullptr};
 }
 
-// A digit of a sort key.
+// One digit of a sort key.
 struct Pass {
   SortKey key;
-  const std::vector<NodeId>* degree;  // of the vertices at the key's end, where that is the key
+  // degrees of the vertices at the key's end, if the key is the degree
+  const std::vector<NodeId>* degree;
   int shift;
   int bits;
 };
 
-// digits[i] of every edge, and how many there are of each in every chunk: counts[chunk · 2^bits +
-// digit].
+// Writes the digit of every edge to digits[i], and counts each digit in every chunk: counts[chunk ·
+// 2^bits + digit].
 template <class Value>
 void count_digits(uint8_t* digits, std::vector<int64_t>& counts, int64_t count, const Pass& pass, const Value& value) {
   const auto mask = static_cast<NodeId>((1 << pass.bits) - 1);
@@ -75,7 +76,7 @@ void find_digits(const ColumnsView& in, uint8_t* digits, std::vector<int64_t>& c
     return;
   }
   const auto block = static_cast<NodeId>(std::min<int64_t>(pass.key.block, 0xFFFFFFFF));
-  if (std::has_single_bit(block)) {  // a division costs as much as the rest of the pass
+  if (std::has_single_bit(block)) {  // a division would cost as much as the rest of the pass
     const int by = std::countr_zero(block);
     count_digits(digits, counts, in.count, pass, [end, by](int64_t i) { return end[i] >> by; });
   } else {
@@ -83,7 +84,7 @@ void find_digits(const ColumnsView& in, uint8_t* digits, std::vector<int64_t>& c
   }
 }
 
-// A scan over (digit, chunk) gives every chunk its own places in `out`.
+// Sorts by one digit. A scan over (digit, chunk) gives every chunk its own places in `out`.
 void radix_pass(const ColumnsView& in, Columns& out, Buffer<uint8_t>& digits, const Pass& pass) {
   const int64_t chunks = (in.count + kChunk - 1) / kChunk;
   const int64_t buckets = int64_t{1} << pass.bits;
@@ -105,7 +106,7 @@ void radix_pass(const ColumnsView& in, Columns& out, Buffer<uint8_t>& digits, co
   });
 }
 
-// The number of values a key can have.
+// Returns the number of values that a key can have.
 int64_t num_values(const Graph& graph, const SortKey& key, const std::vector<NodeId>& degree) {
   if (key.attribute == Attribute::type) return graph.num_edge_types();
   if (key.attribute == Attribute::degree) {
@@ -115,10 +116,10 @@ int64_t num_values(const Graph& graph, const SortKey& key, const std::vector<Nod
   return vertices / key.block + 1;
 }
 
-// `from`, sorted stably by `keys`.
+// Returns `from`, stably sorted by `keys`.
 EdgeOrder radix_sort(const Graph& graph, const EdgeOrder& from, std::span<const SortKey> keys) {
   std::vector<std::vector<NodeId>> degrees(keys.size());
-  std::vector<Pass> passes;  // the least significant first
+  std::vector<Pass> passes;  // the least significant digit first
   for (size_t k = keys.size(); k-- > 0;) {
     if (keys[k].attribute == Attribute::degree) degrees[k] = degrees_at(graph, keys[k].location);
     const int key_bits =
@@ -179,7 +180,7 @@ std::vector<NodeId> degrees_at(const Graph& graph, Location end) {
   return degree;
 }
 
-// Starts from the order by as many of the last keys as there is one for.
+// Starts from a kept order that is sorted by as many of the last keys as possible.
 EdgeOrder SortOrders::order(const PartitionTable& table) {
   const std::vector<SortKey> keys = essential_keys(sort_keys(table), graph_);
   const std::span<const SortKey> all = keys;
@@ -212,7 +213,8 @@ bool SortOrders::find(std::span<const SortKey> keys, EdgeOrder& order) {
   return true;
 }
 
-// Orders of a large graph are large themselves: the least recently used ones make room.
+// Keeps the order. Orders of a large graph are large themselves, so the least recently used ones
+// are dropped.
 void SortOrders::keep(const EdgeOrder& order) {
   kept_.push_back(order);
   int64_t bytes = 0;

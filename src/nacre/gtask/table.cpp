@@ -119,8 +119,8 @@ bool PartitionTable::empty() const { return *this == PartitionTable(); }
 bool PartitionTable::owns(Location end) const {
   if (end == Location::edge) return true;
   if (at(Location::edge, Attribute::id).kind == Restriction::exact) return false;
-  // Sorted by keys of this end alone, its edges are together; keys after the last one that can
-  // close a gTask do no harm.
+  // If the first keys all belong to this end, the edges of each of its vertices are together. Keys
+  // after the last one that can close a gTask do not matter.
   bool sorted_by_end = true;
   for (const SortKey& key : sort_keys(*this)) {
     sorted_by_end = sorted_by_end && key.location == end;

@@ -13,7 +13,7 @@ void check_logits(const ModelOptions& options, Value logits) {
   }
 }
 
-// A model that says it honours edge weights has to read them in every block.
+// A model that says it supports edge weights must read them in every block.
 void check_edge_weights(const ModelOptions& options, const Dfg& dfg) {
   if (!options.edge_weighted) return;
   for (int l = 0; l < dfg.num_layers(); ++l) {
@@ -26,7 +26,7 @@ void check_edge_weights(const ModelOptions& options, const Dfg& dfg) {
 
 Value add_loss(Napa& net, const ModelOptions& options, Value logits) {
   const Space space = logits.type().space;
-  // Every pair of a node and a class may have a weight of its own.
+  // Every pair of a vertex and a class may have a weight of its own.
   const bool of_each = options.loss == "weighted_bce";
   const Value weight = net.input("loss_weight", {space, of_each ? Dims{options.out_dim} : Dims{}});
   if (options.loss == "bce" || of_each) {

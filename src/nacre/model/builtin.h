@@ -1,5 +1,5 @@
-// The models that come with Nacre. Each is named here and in builtin.cpp, so the linker keeps its
-// file.
+// The models that come with Nacre. Each is named here and in builtin.cpp; without that, the linker
+// would leave its file out.
 #pragma once
 
 #include <vector>
@@ -24,7 +24,7 @@ ModelEntry rgcn_model();
 ModelEntry sage_model();
 ModelEntry sage_lstm_model();
 
-ModelKnob edge_dropout_knob();  // of models that sum neighbours by Napa::edge_dropout
+ModelKnob edge_dropout_knob();  // of models that sum neighbours with Napa::edge_dropout
 
 std::vector<ModelEntry> builtin_models();
 

@@ -1,6 +1,6 @@
 // GATv2 (Brody et al., 2022): l = x·W_l + b_l, r = x·W_r + b_r in heads; α_ij = softmax_j
-// a·leaky_relu(l_j + r_i); y_i = b + Σ_j α_ij · l_j. The attention looks at both ends together,
-// which GAT's does not.
+// a·leaky_relu(l_j + r_i); y_i = b + Σ_j α_ij · l_j. Unlike GAT's, this attention depends on both
+// ends together.
 #include "nacre/model/builtin.h"
 #include "nacre/model/stack.h"
 

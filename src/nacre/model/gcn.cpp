@@ -1,5 +1,5 @@
 // GCN (Kipf and Welling, 2017): y_i = b + Σ_j w_ij / √(d_out(j) · d_in(i)) · x_j · W over the
-// in-neighbours j, self loops included. The coefficients depend on the graph alone, so they are
+// in-neighbours j, self loops included. The coefficients depend only on the graph, so they are
 // computed once. On a directed graph the two degrees differ, which keeps the operator's norm at
 // most 1.
 #include "nacre/model/builtin.h"

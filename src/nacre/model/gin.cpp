@@ -1,5 +1,6 @@
 // GIN (Xu et al., 2019): y_i = MLP((1 + ε)·x_i + Σ_j x_j) with a trained ε and an MLP of two linear
-// maps. Where the first map narrows it is applied before the sum, which is the same function.
+// maps. If the first map makes rows narrower, it is applied before the sum, which is the same
+// function.
 #include "nacre/model/builtin.h"
 #include "nacre/model/stack.h"
 
@@ -7,7 +8,7 @@ namespace nacre {
 
 namespace {
 
-// (1 + ε)·x_i + Σ_j x_j
+// Returns (1 + ε)·x_i + Σ_j x_j.
 Value combine(Napa& net, Value x) {
   const Value own = net.self(x);
   const Value boosted = own + own * net.param("eps", {}, Init::zeros);

@@ -1,7 +1,7 @@
 // LightGCN (He et al., 2020): x⁽ˡ⁺¹⁾_i = Σ_j 1/√(d_out(j) · d_in(i)) · x⁽ˡ⁾_j over the
-// in-neighbours j, without self loops, weights or activations; the embedding is the mean of all
-// layers' x, the first included. Learned rows are x⁽⁰⁾; features are mapped to `hidden` first. For
-// classification one linear map follows.
+// in-neighbours j, without self loops, weights or activations. The embedding is the mean of x over
+// all layers, the first included. x⁽⁰⁾ are the learned rows, or the features mapped to width
+// `hidden`. For classification, one linear map follows.
 #include "nacre/base/error.h"
 #include "nacre/model/builtin.h"
 
@@ -24,7 +24,7 @@ Value build(Napa& net, const ModelOptions& options) {
   for (int l = 0; l < options.layers; ++l) {
     if (l > 0) x = net.dropout(x, options.dropout);
     x = net.pull(x, Aggregate::sum, net.edge_dropout(net.symmetric_norm(x), options.knobs.at("edge-dropout")));
-    // The sum travels along: what earlier layers gave lives among other vertices.
+    // The sum so far is moved to the destinations of this block, because x is there now.
     sum = net.self(sum) + x;
   }
   const Value mean = (1.0 / (options.layers + 1)) * sum;

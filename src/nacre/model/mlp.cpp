@@ -1,4 +1,4 @@
-// MLP: looks at the features alone. The baseline a graph model has to beat.
+// MLP: uses only the features. It is the baseline that a graph model has to beat.
 #include "nacre/model/builtin.h"
 #include "nacre/model/stack.h"
 

@@ -20,7 +20,7 @@ Value operator*(double factor, Value x) { return x.net().add(Op::scale, {x}, Att
 
 namespace {
 
-// Layer l of a value in v(l), which block l's edges leave from.
+// Returns the layer l of a value in v(l); the edges of block l start at these vertices.
 int block_of(Value x) {
   const ValueType type = x.type();
   if (type.space.kind != SpaceKind::vertex) {
@@ -53,7 +53,7 @@ Value Napa::add(Op op, std::initializer_list<Value> inputs, Attr attr, double al
 
 void Napa::begin_layer(int layer) { scope_ = "layers." + std::to_string(layer) + "."; }
 
-// A leaf is made at its first use and shared afterwards.
+// Makes a leaf at its first use; later uses share it.
 Value Napa::leaf(Node node) {
   const std::string key = std::string(op_info(node.op).name) + ":" + node.name + ":" +
                           std::string(attr_name(node.attr)) + ":" + space_text(node.type.space);
@@ -73,10 +73,10 @@ Value Napa::features(int64_t dim) {
 }
 
 Value Napa::features_of_kinds(int64_t dim) {
-  // A batch reads the rows of its own vertices.
+  // A batch reads only the rows of its own vertices.
   if (learns_all_rows(options_.kinds) && options_.sampling != Sampling::none)
     return learned_rows(options_.kinds[0], {Space::vertex(0), {dim}});
-  const std::string scope = std::exchange(scope_, "");  // the stage belongs to no layer
+  const std::string scope = std::exchange(scope_, "");  // this parameter belongs to no layer
   Node join{.op = Op::join_rows, .type = {Space::vertex(0), {}}};
   for (const VertexKind& kind : options_.kinds) {
     const Space rows = Space::rows(kind.vertices);
@@ -144,7 +144,8 @@ Value Napa::neighbor_apply(Value at_src, Value at_dst, const EdgeFunction& g) {
   return g(s, d);
 }
 
-// Σ of the weights at one end of each edge's vertex, over the whole graph.
+// Returns, for each vertex at that end of the edges, the sum of the weights of its edges in the
+// whole graph.
 Value Napa::weighted_degree(Value x, Attr end) {
   if (options_.sampling == Sampling::none) return add(Op::index_add, {edge_weight(x)}, end);
   const int block = block_of(x);

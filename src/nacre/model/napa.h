@@ -1,16 +1,19 @@
-// Napa: the builder a model file is written with. After GraphTensor's programming model (GT1) a
-// layer is made of
-//   NeighborApply  a value on every edge from the values of its two ends      neighbor_apply
-//   Pull           every destination aggregates what its edges carry           pull, pull_linear, pull_lstm
-//   Apply          dense work inside one space                                 linear, activation, dropout, norm, …
+// Napa: the builder that a model file is written with. After GraphTensor's programming model (GT1),
+// a layer is made of three kinds of steps:
+//   NeighborApply  computes a value on every edge from the values of its two ends:
+//                  neighbor_apply
+//   Pull           lets every destination aggregate what its edges carry:
+//                  pull, pull_linear, pull_lstm
+//   Apply          does dense work inside one space:
+//                  linear, activation, dropout, norm, …
 //
-// A vertex value lives in v(l), the sources of block l; pull moves it to v(l+1). Everything about a
-// block (its edge weights, its degrees) is asked for with a value that lives among the block's
+// A vertex value lives in v(l), the sources of block l; pull moves it to v(l+1). A model asks for
+// everything about a block (its edge weights, its degrees) with a value that lives at the block's
 // sources, so a model never counts blocks.
 //
-// Parameters are named `layers.<l>.<name>` inside begin_layer(l). Weights of linear maps are stored
-// [in, out] (torch stores [out, in]). Initial values: glorot draws from ±√(6/(in+out)) over the
-// last two dims (one dim counts as [1, n]), uniform_fan_in from ±1/√in.
+// Parameters are named `layers.<l>.<name>` after begin_layer(l). The weights of linear maps are
+// stored [in, out] (torch stores [out, in]). Initial values: glorot draws from ±√(6/(in+out)) over
+// the last two dimensions (one dimension counts as [1, n]), uniform_fan_in from ±1/√in.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +36,7 @@ class Value {
   Value(Napa* net, NodeRef node) : net_(net), node_(node) {}
 
   explicit operator bool() const { return node_ >= 0; }
-  Napa& net() const;  // throws UserError when empty
+  Napa& net() const;  // throws UserError if the handle is empty
   NodeRef node() const { return node_; }
   ValueType type() const;
   Dims dims() const { return type().dims; }
@@ -45,52 +48,54 @@ class Value {
   NodeRef node_ = -1;
 };
 
-// Elementwise; parameters and values of fewer dims are broadcast (see Op::add).
+// Elementwise. Parameters and values of fewer dimensions are broadcast (see Op::add).
 Value operator+(Value a, Value b);
 Value operator-(Value a, Value b);
 Value operator*(Value a, Value b);
 Value operator*(double factor, Value x);
 
-// `mix`: a sum whose weighting is normalised over each destination's edges already (attention,
-// means by type). Where edges are sampled, sums are scaled up to all edges of the destination,
-// means and mixtures stand as they are.
+// How a destination combines its messages. `mix` is a sum whose weighting is already normalised
+// over the edges of each destination (attention, means by type). If edges are sampled, sums are
+// scaled up to all edges of the destination; means and mixtures stay as they are.
 enum class Aggregate : uint8_t { sum, mean, max, mix };
 
-// What the blocks hold.
+// Which part of the graph the blocks hold.
 enum class Sampling : uint8_t {
   none,    // the whole graph in every layer
-  blocks,  // all edges of the destinations, but not of the sources: degrees are inputs
-  // some edges, those of one destination alike; "edge_scale.<l>" says what each stands for
+  blocks,  // all edges of the destinations, but not of the sources, so degrees are inputs
+  // Some edges, with the same probability for all edges of a destination; "edge_scale.<l>" says how
+  // many edges each of them stands for.
   uniform,
-  importance,  // likewise, and edges of one destination may stand for different numbers of edges
+  // Some edges, where edges of one destination may stand for different numbers of edges.
+  importance,
 };
 
-// Vertices of one kind in a graph of several: their ids follow those of the kind before.
+// Vertices of one kind in a graph with several kinds; their ids follow those of the kind before.
 struct VertexKind {
   std::string name;
   int64_t vertices = 0;
-  // numbers each vertex comes with; 0 = none: a row is learned for every vertex
+  // Number of features of each vertex. With 0, a row is learned for every vertex.
   int64_t features = 0;
 
   friend bool operator==(const VertexKind&, const VertexKind&) = default;
 };
 
-// Whether there is one kind of vertices and its features are learned. On sampled blocks the
-// parameter of these rows is in v0 and has the rows of a batch's vertices; on the whole graph it
-// has the rows of all.
+// Returns whether there is one kind of vertices and its features are learned. On sampled blocks,
+// the parameter that holds these rows is in v0 and has one row for each vertex of the batch; on the
+// whole graph it has one row for each vertex.
 bool learns_all_rows(const std::vector<VertexKind>& kinds);
-// The parameter that holds the learned rows of a kind.
+// Returns the name of the parameter that holds the learned rows of a kind.
 std::string learned_rows_name(const VertexKind& kind);
 
 struct NapaOptions {
-  bool training = true;        // dropout, and batch norm by the batch's own statistics
-  bool edge_weighted = false;  // edge_weight() gives the weights
-  // in the order of their ids; empty: one kind, whose features are the input "x"
+  bool training = true;        // enables dropout, and batch norm by the batch's own statistics
+  bool edge_weighted = false;  // whether edge_weight() returns weights
+  // Kinds of vertices in the order of their ids; empty: one kind, whose features are the input "x".
   std::vector<VertexKind> kinds = {};
   Sampling sampling = Sampling::none;
 };
 
-// How pull_linear aggregates. `weighting` is one number per edge, or none.
+// How pull_linear aggregates. `weighting` holds one number for each edge, or is empty.
 struct PullOptions {
   Aggregate aggregate = Aggregate::sum;
   Value weighting;
@@ -99,7 +104,8 @@ struct PullOptions {
 
 class Napa {
  public:
-  // g of NeighborApply: the values at the two ends of an edge, both on the edge.
+  // The function g of NeighborApply. It is given the values of the two ends of an edge, both as
+  // values on the edge.
   using EdgeFunction = std::function<Value(Value src, Value dst)>;
 
   Napa(Dfg& dfg, const NapaOptions& options) : dfg_(dfg), options_(options) {}
@@ -109,72 +115,82 @@ class Napa {
   const Dfg& dfg() const { return dfg_; }
   bool training() const { return options_.training; }
 
-  // ---- names: parameters made from now on are called layers.<layer>.<name>; end_layers() drops
-  // the prefix.
+  // ---- names: parameters made after begin_layer() are called layers.<layer>.<name>; end_layers()
+  // drops the prefix.
   void begin_layer(int layer);
   void end_layers() { scope_.clear(); }
 
-  // A named result of the DFG beside the logits.
+  // Names a result of the DFG beside the logits.
   void output(const std::string& name, Value value) { dfg_.set_output(name, value.node()); }
 
   // ---- leaves
   Value input(const std::string& name, const ValueType& type);
-  // In v0: the input "x". With several kinds of vertices, "x.<kind>" times input.<kind>.weight plus
-  // input.<kind>.bias, and the trained rows embedding.<kind>.weight of kinds without features.
+  // Returns the features in v0, which are the input "x". With several kinds of vertices, a kind
+  // with features contributes "x.<kind>" times input.<kind>.weight plus input.<kind>.bias, and a
+  // kind without features its learned rows embedding.<kind>.weight.
   Value features(int64_t dim);
   Value param(const std::string& name, const Dims& dims, Init init, double constant = 0);
-  Value type_param(const std::string& name, const Dims& dims, Init init);   // one row per edge type
-  Value state_param(const std::string& name, const Dims& dims, Init init);  // kept, not trained
-  // Of the block whose sources x lives among.
-  Value edge_weight(Value x);  // e(l)[], "edge_weight.<l>"; none when the graph has no weights
-  // Degrees are the whole graph's: inputs "in_degree.<l>" and "out_degree.<l>" where blocks hold
-  // less.
+  // one row for each edge type
+  Value type_param(const std::string& name, const Dims& dims, Init init);
+  // kept with the parameters, but not trained
+  Value state_param(const std::string& name, const Dims& dims, Init init);
+  // The values below belong to the block whose sources x lives at.
+  // e(l)[], the input "edge_weight.<l>"; empty if the graph has no weights.
+  Value edge_weight(Value x);
+  // Degrees are those of the whole graph. If blocks hold less, they are the inputs "in_degree.<l>"
+  // and "out_degree.<l>".
   Value in_degree(Value x);   // v(l+1)[]
   Value out_degree(Value x);  // v(l)[]
-  // v(l+1)[]: Σ of the edges' weights; the degree when the graph has none
+  // v(l+1)[]: the sum of the weights of the incoming edges; the degree if the graph has no weights.
   Value in_weight(Value x);
-  Value typed_degree(Value x);  // e(l)[]: edges of the same destination and type in the block
-  // e(l)[], "edge_scale.<l>": edges each sampled one stands for; none when all are there
+  // e(l)[]: number of edges of the same destination and type in the block
+  Value typed_degree(Value x);
+  // e(l)[], the input "edge_scale.<l>": the number of edges that each sampled edge stands for;
+  // empty if the blocks hold all edges.
   Value edge_scale(Value x);
 
   // ---- indexing
   Value src(Value x);           // v(l) → e(l)
   Value dst(Value y);           // v(l+1) → e(l)
-  Value self(Value x);          // v(l) → v(l+1): the destinations' own rows
-  Value edge_softmax(Value e);  // over the edges of each destination
+  Value self(Value x);          // v(l) → v(l+1): the rows of the destinations themselves
+  Value edge_softmax(Value e);  // softmax over the edges of each destination
 
-  // ---- NeighborApply. `at_dst` may also live among the sources: its destinations' rows are taken.
+  // ---- NeighborApply. `at_dst` may also live at the sources; then the rows of the destinations
+  // are
+  // taken from it.
   Value neighbor_apply(Value at_src, Value at_dst, const EdgeFunction& g);
-  // 1/√(out-degree of src · in-degree of dst), with edge weights w/√(…) by weighted degrees: GCN's
-  // coefficients.
+  // Returns the coefficients of GCN: 1/√(out-degree of src · in-degree of dst) or, with edge
+  // weights, w/√(…) with weighted degrees.
   Value symmetric_norm(Value x);
 
-  // ---- Pull. x is a vertex value (its rows travel along the edges) or an edge value (the messages
-  // themselves). A weighting multiplies every message; the mean is then Σ w·x / Σ w. Sampled edges
-  // are scaled as Aggregate says.
+  // ---- Pull. x is a vertex value, whose rows travel along the edges, or an edge value, which
+  // holds
+  // the messages themselves. A weighting multiplies every message; the mean is then Σ w·x / Σ w.
+  // Sampled edges are scaled as described at Aggregate.
   Value pull(Value x, Aggregate aggregate, Value weighting = {});
-  // pull followed by linear. Where the aggregation is linear the planner may run it the other way
-  // round (the same map, maybe with narrower messages). The bias always comes last.
+  // Does pull and then linear. If the aggregation is linear, the planner may exchange the two,
+  // which gives the same values, perhaps with narrower messages. The bias is always added last.
   Value pull_linear(Value x, const std::string& name, int64_t out, const PullOptions& how = {});
-  // Last hidden state of an LSTM over the messages; the planner computes the gates' input half once
-  // per vertex.
+  // Returns the last hidden state of an LSTM over the messages. The planner computes the input half
+  // of the gates once per vertex.
   Value pull_lstm(Value x, const std::string& name, int64_t hidden);
 
   // ---- Apply
-  // NAME.weight, NAME.bias
+
+  // Multiplies by the parameter NAME.weight and adds NAME.bias.
   Value linear(Value x, const std::string& name, int64_t out, bool bias = true);
   Value matmul(Value x, Value weight);
-  Value typed_matmul(Value e, Value weight);  // weight by the type of each edge
+  Value typed_matmul(Value e, Value weight);  // multiplies each edge by the weight of its type
   Value add_bias(Value x, const std::string& name = "bias");
-  // the last dim against a trained vector (one per head): [H,D] → [H]
+  // Multiplies the last dimension by a trained vector (one for each head) and sums: [H,D] → [H].
   Value dot(Value x, const std::string& name);
-  Value activation(Value x, std::string_view name);  // none, relu, leaky_relu, elu, sigmoid, tanh
+  Value activation(Value x, std::string_view name);  // none, relu, leaky_relu, elu, sigmoid or tanh
   Value leaky_relu(Value x, double slope);
   Value dropout(Value x, double share);
-  // One number per edge, some of them dropped: in every block the edges of the same positions,
-  // drawn anew each step.
+  // Drops some elements of an edge value with one number for each edge. All blocks drop the edges
+  // at the same positions, which are drawn anew in each step.
   Value edge_dropout(Value e, double share);
-  Value norm(Value x, const std::string& name, std::string_view kind);  // none, layer, batch
+  Value norm(Value x, const std::string& name, std::string_view kind);  // none, layer or batch
   Value constant(double number);
   Value inv(Value x);
   Value inv_sqrt(Value x);
@@ -186,7 +202,7 @@ class Napa {
   Value merge_heads(Value x);                 // [H,D] → [H·D]
   Value mean_heads(Value x);                  // [H,D] → [D]
 
-  // Any operation of op.h, for what the calls above do not cover.
+  // Adds any operation of op.h, for models that need more than the functions above.
   Value add(Node node);
   Value add(Op op, std::initializer_list<Value> inputs, Attr attr = Attr::none, double alpha = 0);
 
@@ -200,7 +216,7 @@ class Napa {
   Dfg& dfg_;
   NapaOptions options_;
   std::string scope_;
-  std::map<std::string, Value> cache_;  // leaves and coefficients a block has once
+  std::map<std::string, Value> cache_;  // leaves and coefficients that are made once for each block
   uint64_t dropouts_ = 0;
   uint64_t edge_salt_ = 0;  // 0: not drawn yet
 };

@@ -44,7 +44,7 @@ Value Napa::dropout(Value x, double share) {
   return add({.op = Op::dropout, .inputs = {x.node()}, .alpha = share, .salt = ++dropouts_});
 }
 
-// As in the programs of NGCF and LightGCN, layers share what is dropped.
+// All layers drop the same edges, as in the published programs of NGCF and LightGCN.
 Value Napa::edge_dropout(Value e, double share) {
   if (!options_.training || share <= 0) return e;
   if (edge_salt_ == 0) edge_salt_ = ++dropouts_;
@@ -67,7 +67,7 @@ Value Napa::norm(Value x, const std::string& name, std::string_view kind) {
   return add_bias(y, name + ".bias");
 }
 
-// The running variance is the mean of the batches' biased variances (torch keeps the unbiased
+// The running variance is the mean of the biased variances of the batches (torch uses the unbiased
 // ones).
 Value Napa::batch_norm(Value x, const std::string& name) {
   const int64_t width = x.width();

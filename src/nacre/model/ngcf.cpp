@@ -1,11 +1,11 @@
 // NGCF (Wang et al., 2019): y_i = act(x_i·W1 + Σ_j c_ij · (x_j·W1 + (x_j ⊙ x_i)·W2)), c_ij =
 // 1/√(d_out(j) · d_in(i)), over the in-neighbours j, without self loops. The embedding is the input
-// and all layers' y, side by side; for classification one linear map follows. Both sums over
-// neighbours are the one s_i = Σ_j c_ij · x_j, taken before the maps: y_i = act((s_i + x_i)·W1 +
-// (s_i ⊙ x_i)·W2), so nothing wider than c_ij lives on edges.
+// and the y of all layers, side by side; for classification, one linear map follows. Both sums over
+// neighbours can be computed from one sum s_i = Σ_j c_ij · x_j before the maps: y_i = act((s_i +
+// x_i)·W1 + (s_i ⊙ x_i)·W2). So nothing wider than c_ij lives on edges.
 //
-// The authors' program, whose scores are the published ones, has other layers (knob `authors`): m_i
-// is the mean of x_i and all x_j, y_i = act(m_i·W1 + b1) + act((m_i ⊙ x_i)·W2 + b2).
+// The authors' program, which gave the published scores, has different layers (knob `authors`): m_i
+// is the mean of x_i and all x_j, and y_i = act(m_i·W1 + b1) + act((m_i ⊙ x_i)·W2 + b2).
 #include <vector>
 
 #include "nacre/model/builtin.h"
@@ -15,22 +15,22 @@ namespace nacre {
 namespace {
 
 constexpr double kSlope = 0.2;
-// Added to the squared length of a row that is divided by its length. A row much shorter than a
-// millionth would otherwise have a gradient beyond the range of floats.
+// Added to the squared length of a row before the row is divided by its length. Without it, a row
+// much shorter than a millionth would have a gradient beyond the range of floats.
 constexpr double kTinySquare = 1e-12;
 
 Value activate(Napa& net, Value y, const std::string& name) {
   return name == "leaky_relu" ? net.leaky_relu(y, kSlope) : net.activation(y, name);
 }
 
-// What a layer adds to the embedding: with knob `normalize` rows of length 1, as in the authors'
-// program (the paper does not say so), and rows of zeros as they are.
+// Returns what a layer adds to the embedding. With the knob `normalize`, rows get length 1, as in
+// the authors' program (the paper does not say so); rows of zeros stay as they are.
 Value piece(Napa& net, Value y, const ModelOptions& options) {
   if (options.knobs.at("normalize") == 0) return y;
   return y * net.inv_sqrt(net.row_sum(y * y, 0) + net.constant(kTinySquare));
 }
 
-// Σ_j c_ij · x_j, or the authors' mean.
+// Returns Σ_j c_ij · x_j, or the mean of the authors' program.
 Value neighbours(Napa& net, Value x, const ModelOptions& options) {
   const double dropped = options.knobs.at("edge-dropout");
   if (options.knobs.at("authors") == 0)
@@ -41,7 +41,7 @@ Value neighbours(Napa& net, Value x, const ModelOptions& options) {
   return net.pull(x, Aggregate::sum, net.edge_dropout(weight, dropped)) + net.self(x) * share;
 }
 
-// A bias is drawn like the weights.
+// One linear map of the authors' program: the bias is drawn like the weights.
 Value map_of_authors(Napa& net, Value x, const std::string& name, const ModelOptions& options) {
   const Value y = net.linear(x, name, options.hidden, false);
   return activate(net, y + net.param(name + ".bias", y.dims(), Init::glorot), options.activation);

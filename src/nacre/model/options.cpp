@@ -1,4 +1,4 @@
-// Validation: every option is either used by the model or refused.
+// Validates the options: every option is either used by the model or refused.
 #include <algorithm>
 #include <cmath>
 

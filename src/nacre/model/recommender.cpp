@@ -9,7 +9,8 @@ namespace nacre {
 
 namespace {
 
-// What `output` needs and nothing else: the model's last layer is gone with its parameters.
+// Returns the DFG of `output` and of the nodes it needs; the model's last layer and its parameters
+// are dropped.
 Dfg only(const Dfg& dfg, const std::string& name, NodeRef output) {
   Dfg copy(dfg.name());
   for (const Node& node : dfg.nodes()) copy.add(node);
@@ -18,14 +19,15 @@ Dfg only(const Dfg& dfg, const std::string& name, NodeRef output) {
   return prune(copy);
 }
 
-// What a model starts from, among the vertices that x lives among.
+// Returns the first embedding of the model, at the vertices that x lives at.
 Value first_embedding(Napa& net, const ModelOptions& options, Value x) {
   Value first = net.features(options.in_dim);
   while (first.layer() < x.layer()) first = net.self(first);
   return first;
 }
 
-// A dot product is the sum of those of the pieces: rows laid side by side for it alone need not be.
+// Returns u·(p − n) of every triple. The dot product of rows that lie side by side is the sum of
+// the dot products of their parts, so the parts are not concatenated.
 Value margin_of(Napa& net, Value x) {
   const Node& node = net.dfg()[x.node()];
   if (node.op == Op::concat) {

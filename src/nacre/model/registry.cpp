@@ -11,7 +11,8 @@ namespace {
 
 using Registry = std::map<std::string, ModelEntry>;
 
-// Made at first use, whichever file's registrar comes first.
+// Returns the registry, which is made at its first use, because models of several files register
+// before main().
 Registry& registry() {
   static Registry models = [] {
     Registry built_in;

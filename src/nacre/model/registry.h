@@ -1,4 +1,4 @@
-// What the files of this room share about registered models.
+// The registry of models, as the other files of this room use it.
 #pragma once
 
 #include <string>
@@ -7,6 +7,7 @@
 
 namespace nacre {
 
-const ModelEntry& find_model(const std::string& name);  // throws UserError, with the nearest name
+// Returns the model of that name. Throws UserError, with the nearest name, if there is none.
+const ModelEntry& find_model(const std::string& name);
 
 }  // namespace nacre

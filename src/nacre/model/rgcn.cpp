@@ -1,6 +1,6 @@
-// RGCN (Schlichtkrull et al., 2018): y_i = x_i·W_root + b + Σ_r mean over the in-neighbours j by
-// relation r of x_j·W_r. The mean is the edge's coefficient 1/(edges of the same destination and
-// type). With bases, W_r = Σ_b comp_rb · basis_b.
+// RGCN (Schlichtkrull et al., 2018): y_i = x_i·W_root + b + Σ_r mean of x_j·W_r over the
+// in-neighbours j with relation r. The mean is computed with the coefficient 1/(edges of the same
+// destination and type) on each edge. With bases, W_r = Σ_b comp_rb · basis_b.
 #include "nacre/model/builtin.h"
 #include "nacre/model/stack.h"
 

@@ -1,6 +1,6 @@
-// GraphSAGE (Hamilton et al., 2017): y_i = AGG_j(x_j) · W_l + b + x_i · W_r. Edge weights: Σ w·x
-// for sum, Σ w·x / Σ w for mean. The LSTM reads the neighbours in the order of their ids; its state
-// is as wide as its input, at most `hidden`.
+// GraphSAGE (Hamilton et al., 2017): y_i = AGG_j(x_j) · W_l + b + x_i · W_r. With edge weights w,
+// the sum is Σ w·x and the mean Σ w·x / Σ w. The LSTM reads the neighbours in the order of their
+// ids; its state is as wide as its input, but at most `hidden`.
 #include <algorithm>
 
 #include "nacre/base/error.h"

@@ -1,4 +1,5 @@
-// The frame most models share: layers one after the other, with what comes between them.
+// The structure that most models share: layers one after another, with normalisation, activation
+// and dropout between them.
 #pragma once
 
 #include <functional>
@@ -7,7 +8,8 @@
 
 namespace nacre {
 
-// One layer: from x to a vertex value of width `out`. `last` is the layer that gives the logits.
+// Computes one layer, from x to a vertex value of width `out`. `last` is set for the layer that
+// gives the logits.
 using LayerFunction = std::function<Value(Value x, int64_t out, bool last)>;
 
 // features → input dropout → { layer → norm → activation → (+ residual) → dropout } … → layer.

@@ -138,9 +138,7 @@ struct EluOp {
   }
 };
 struct SigmoidOp {
-  // e^-
-  // x
-  // never overflows, so this uses 1/(1+e^-x) for x ≥ 0 and e^x/(1+e^x) for x < 0.
+  // e^-|x| never overflows, so this uses 1/(1+e^-x) for x ≥ 0 and e^x/(1+e^x) for x < 0.
   static HWY_INLINE FloatVec call(FloatVec x, FloatVec) {
     const Floats d;
     const auto one = hn::Set(d, 1.0f);
