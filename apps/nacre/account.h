@@ -1,5 +1,5 @@
-// The memory of a command that runs a model: refused before the data are read where it cannot fit,
-// refused again when plans are made and the bill is whole, shown to people in both cases.
+// The memory of a command that runs a model. What cannot fit is refused before the data are read;
+// the whole bill is checked again when the plans are made. In both cases people are shown the bill.
 #pragma once
 
 #include <string>
@@ -10,20 +10,20 @@ namespace nacre::cli {
 
 class MemoryAccount {
  public:
-  // Counts the program as part of config.memory_limit. Throws UserError when what is certain
-  // already does not fit.
+  // Counts the program itself as part of config.memory_limit. Throws UserError if the part of the
+  // bill that is already certain does not fit.
   MemoryAccount(RunConfig& config, bool trains);
 
-  // The bill of a session that was made, for planned().
+  // Takes over the bill of a session that was made, for planned().
   void reckon(const HostMemory& session);
-  // Shows that bill, and refuses it where it does not fit.
+  // Shows the bill of the session; throws UserError if it does not fit.
   void present(const HostMemory& session);
 
-  // Of the whole process, at the most.
+  // Returns the largest number of bytes that the whole process is planned to hold.
   int64_t planned() const { return bill_.bytes(); }
-  // {"reading": MiB, …}
+  // Returns the phases as JSON: {"reading": MiB, …}.
   std::string phases_json() const;
-  // "memory: … planned, … at the peak of the process"
+  // Returns the line "memory: … planned, … at the peak of the process".
   std::string closing_line() const;
 
  private:
@@ -32,8 +32,8 @@ class MemoryAccount {
   int64_t mapped_ = 0;
 };
 
-// Prints the bill of a run that is estimated from the headers of its data. Throws UserError where
-// these do not tell.
+// Prints the bill of a run, estimated from the headers of its data. Throws UserError if the headers
+// do not give the sizes.
 void show_estimate(const RunConfig& config);
 
 }  // namespace nacre::cli

@@ -36,7 +36,7 @@ struct BenchCommand {
   bool kernels = true;
 };
 
-// The reference setting: three layers, hidden 256; GAT 4 heads of 64; RGCN 7 types.
+// The reference setting: three layers of width 256; GAT has 4 heads of width 64, RGCN 7 edge types.
 RunConfig reference_config(const BenchCommand& c, const std::string& model) {
   RunConfig config = c.config;
   config.model.model = model;
@@ -44,8 +44,8 @@ RunConfig reference_config(const BenchCommand& c, const std::string& model) {
   return config;
 }
 
-// Time over the floor: the larger of bytes at the measured bandwidth and operations at the measured
-// rate.
+// Returns, for each kernel, the measured time over the floor. The floor is the larger of the bytes
+// at the measured bandwidth and the operations at the measured rate.
 ordered_json kernel_table(Session& session, const MachineRates& rates, bool print) {
   ordered_json rows = ordered_json::array();
   const Plan& plan = session.plan();
@@ -108,7 +108,7 @@ void run_cpu(BenchCommand& c, const Command& command) {
   apply_execution(c.config);
   Situation situation = situation_of(c.config);
   situation.models = split_list(c.models);
-  // told before the data are read
+  // Refuses unknown models before the data are read.
   for (const std::string& model : situation.models) model_info(model);
   refuse_idle(command, situation);
   const Dataset dataset = open_data(c.config);

@@ -1,6 +1,6 @@
 // nacre bench gpu: epoch times of the reference models on a GPU, kernel by kernel against the
-// physical floor, and sums over neighbours alone. One JSON line a result, as bench/peers reads
-// them.
+// physical floor, and sums over neighbours alone. Writes one JSON line for each result, which
+// bench/peers reads.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,9 +32,9 @@ using nlohmann::ordered_json;
 struct GpuBench {
   RunConfig config;
   std::string models = "gcn,sage,gat,rgcn";
-  std::string widths;   // of sums over neighbours alone
-  std::string name;     // of the data, in results
-  std::string out;      // JSON lines
+  std::string widths;   // widths of the sums over neighbours
+  std::string name;     // name of the data in results
+  std::string out;      // file for JSON lines
   std::string tensors;  // folder for weights and gradients
   double seconds = 1;
   bool kernels = false;
@@ -56,7 +56,7 @@ double quantile(std::vector<double> values, double q) {
   return values[static_cast<size_t>(std::lround(q * static_cast<double>(values.size() - 1)))];
 }
 
-// Every vertex that has a label counts in the loss.
+// Makes every vertex that has a label count in the loss.
 void train_on_all(Dataset& data) {
   std::vector<NodeId> all;
   for (int64_t v = 0; v < data.num_nodes(); ++v) {
@@ -67,7 +67,7 @@ void train_on_all(Dataset& data) {
   data.splits.train = std::move(list).freeze();
 }
 
-// The first step's weights and gradients, for comparison with a peer.
+// Writes the weights and gradients of the first step, for comparison with other frameworks.
 void write_tensors(const GpuBench& c, Session& session, const std::string& model) {
   if (c.tensors.empty()) return;
   std::filesystem::create_directories(c.tensors);
@@ -115,14 +115,14 @@ void run_model(const GpuBench& c, const Dataset& data, const std::string& model)
   Session session(data, config, {.evaluation = false});
   Device& device = session.gpu()->device();
   session.start();
-  device.reset_peak();  // what choosing algorithms took is no part of training
+  device.reset_peak();  // memory that choosing algorithms took is not part of training
   std::vector<double> losses;
   losses.reserve(3);
   session.trainer().run({config.seed, 0});
   const double ready = now_seconds() - begin;
   write_tensors(c, session, model);
   for (int e = 0; e < 3; ++e) losses.push_back(session.train_step(e, config.optimizer.lr));
-  // Steps are queued without waiting; a few at a time are timed together.
+  // Steps are queued without waiting, and a few at a time are timed together.
   std::vector<double> ms;
   int step = 3;
   int together = 1;
@@ -152,7 +152,7 @@ void run_model(const GpuBench& c, const Dataset& data, const std::string& model)
   if (c.kernels) kernel_lines(c, session, model);
 }
 
-// Numbers for the rows of every width, and for the edges.
+// Returns numbers for the rows of every width, and for the edges.
 std::vector<float> random_values(int64_t count) {
   std::vector<float> values(static_cast<size_t>(count));
   parallel_for((count + 3) / 4, 1 << 14, [&](int64_t begin, int64_t end) {
@@ -165,7 +165,8 @@ std::vector<float> random_values(int64_t count) {
   return values;
 }
 
-// Σ over neighbours of rows of one width, by itself: unweighted and with a weight for each edge.
+// Times the sum over neighbours of rows of one width by itself, without weights or with a weight
+// for each edge.
 void run_sum(const GpuBench& c, const Dataset& data, const RunDevice& device, const std::vector<float>& values,
              int64_t width, bool weighted) {
   const Blocks blocks = Blocks::full(data.graph, 1);
@@ -223,8 +224,8 @@ void run_sums(const GpuBench& c, const Dataset& data, const std::vector<int64_t>
   }
 }
 
-// gTasks and their patterns, made by the host and by the device. The first call of each table on
-// the device compiles.
+// Times gTasks and their patterns, made by the host and by the device. The first call for each
+// table on the device compiles kernels.
 void run_partition(const GpuBench& c, const Dataset& data) {
   constexpr const char* kTables[] = {"dst-id=1",
                                      "dst-id=64",
@@ -292,7 +293,7 @@ void run_gpu(GpuBench& c, const Command& command) {
   }
   apply_execution(c.config);
   const std::vector<int64_t> widths = parse_widths(c.widths);
-  // told before the data are read
+  // Refuses unknown models before the data are read.
   for (const std::string& model : words(c.models)) model_info(model);
   Situation situation = situation_of(c.config);
   situation.models = words(c.models);

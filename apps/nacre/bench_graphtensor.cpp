@@ -26,7 +26,7 @@ struct GraphTensorCommand {
   std::string graphs, models, figures, variants, trace;
 };
 
-// Values the model can compute with; what they are does not matter here.
+// Returns values that the model can compute with; which values they are does not matter here.
 Tensor made_up_features(int64_t rows, int64_t width) {
   Tensor x(DType::f32, {rows, width});
   parallel_for(rows, 64, [&](int64_t begin, int64_t end) {
@@ -64,7 +64,7 @@ void run(GraphTensorCommand& c, const Command& command) {
   if (o.config.loader.in_flight < 0) o.config.loader.in_flight = LoaderOptions{}.in_flight;
   if (o.config.loader.in_flight < 1) throw UserError("--prefetch", "must be at least 1 here");
   for (const std::string& model : o.models) model_info(model);
-  loader_variants(o);  // which refuses wrong names
+  loader_variants(o);  // refuses wrong names
   o.config.mode = "minibatch";
   apply_execution(o.config);
   Situation situation = situation_of(o.config);
@@ -79,7 +79,7 @@ void run(GraphTensorCommand& c, const Command& command) {
   if (bench.wants("15") || bench.wants("16") || bench.wants("17") || bench.wants("18")) bench_styles(bench);
   if (bench.wants("19")) bench_end_to_end(bench);
   if (bench.wants("reuse")) bench_reuse(bench);
-  // the last one: a trace cannot be switched off again
+  // This figure must be the last one, because a trace cannot be switched off again.
   if (bench.wants("20")) bench_timeline(bench);
   if (!c.trace.empty()) trace_write(c.trace);
   fmt::print("\nfiles:");
@@ -152,7 +152,7 @@ EpochTimes run_epoch(BatchSession& session, int64_t epoch, int batches) {
   EpochTimes t;
   const double start = now_seconds();
   session.begin_epoch(epoch, first);
-  // In the serial order a batch is asked for when the one before it is computed.
+  // In the serial order, the next batch is only requested when the one before it is computed.
   const bool serial = session.config().loader.in_flight == 0;
   double loss = 0;
   for (int64_t b = first; b < all; ++b) {
@@ -180,7 +180,8 @@ void add_bench_graphtensor(Command bench) {
   o.config.model.hidden = 64;
   o.config.batch_size = 300;
   o.config.sampling.fanout = {15, 10};
-  // As in the paper: what the loader does is what is measured.
+  // As in the paper, features and sampling are on the host, because the loader's work is what is
+  // measured.
   o.config.features_on = o.config.sample_on = "host";
   add_execution_options(command, o.config);
   command.without({"--mode"});

@@ -1,6 +1,6 @@
-// nacre bench graphtensor: the figures of the GraphTensor paper on twins of light and heavy
-// features, as far as one machine can. One file per question; each writes CSV and SVG into one
-// folder.
+// nacre bench graphtensor: the figures of the GraphTensor paper, as far as one machine can measure
+// them, on twins with light and heavy features. There is one file for each question; each writes
+// CSV and SVG into one folder.
 #pragma once
 
 #include <optional>
@@ -15,15 +15,16 @@ namespace nacre::cli {
 
 struct GraphTensorOptions {
   RunConfig config;
-  // SPEC, or SPEC#WIDTH: with features of that width instead of its own.
+  // SPEC, or SPEC#WIDTH for features of that width instead of the twin's own.
   std::vector<std::string> graphs = {"twin:products@0.02", "twin:reddit@0.05", "twin:gowalla#4353",
                                      "twin:wiki-talk@0.03#4353"};
   std::vector<std::string> models = {"gcn", "sage", "ngcf"};
   std::vector<std::string> figures;
-  std::vector<std::string> variants;  // of the loader, by name; empty: all
-  int rounds = 3;                     // variants take turns this many times
-  int batches = 12;                   // of an epoch; per style: a third of them
-  int blocks = 100;                   // that a plan tuned on others is used for
+  std::vector<std::string> variants;  // names of the loader's variants to measure; empty: all
+  int rounds = 3;                     // number of times that the variants take turns
+  int batches = 12;                   // batches of an epoch; each style gets a third of them
+  // number of batches that a plan tuned on other batches is used for
+  int blocks = 100;
   std::string out = "bench-graphtensor";
 };
 
@@ -36,9 +37,9 @@ class GraphTensorBench {
   const Dataset& data(const std::string& graph);
   RunConfig config_for(const std::string& model) const;
 
-  void say(const std::string& line) const;  // progress
-  // Without a title it is only written: what has been measured so far, lest an interrupted run
-  // loses it.
+  void say(const std::string& line) const;  // prints progress
+  // Writes a report to its files and, if there is a title, prints it. Called without a title after
+  // each measurement, so that an interrupted run loses nothing.
   void keep(const std::string& name, const std::string& title, const Report& report);
   void write(const std::string& name, const std::string& content);
   const std::vector<std::string>& files() const { return files_; }
@@ -50,7 +51,8 @@ class GraphTensorBench {
   std::vector<std::string> files_;
 };
 
-// How frameworks compute a step, as plans of this engine; the last one is ours.
+// How other frameworks compute a step, written as plans of this engine. The last style is Nacre's
+// own.
 struct Style {
   const char* name;
   const char* plan;
@@ -58,18 +60,18 @@ struct Style {
 inline constexpr Style kStyles[] = {
     {"edge-wise dense (PyG)", "tensor"}, {"edge by edge (DGL)", "edge"}, {"NAPA", "vertex"}, {"NAPA+DKP", "auto"}};
 
-// The paper's measures, each added to those before it.
+// The optimisations of the paper's scheduler; each variant adds one to those before it.
 struct LoaderVariant {
   const char* name;
   LoaderOptions options;
 };
 std::vector<LoaderVariant> loader_variants(const GraphTensorOptions& options);
 
-// An epoch of at most `batches` steps: its last ones.
+// The times of an epoch of at most `batches` steps, which are the last steps of the epoch.
 struct EpochTimes {
   double seconds = 0, compute = 0, device = 0;  // see StepTimes
   int64_t batches = 0;
-  LoaderTimes loader;  // of this epoch
+  LoaderTimes loader;  // times of this epoch
 };
 EpochTimes run_epoch(BatchSession& session, int64_t epoch, int batches);
 

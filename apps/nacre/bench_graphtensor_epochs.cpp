@@ -1,5 +1,5 @@
-// Fig. 19: epochs from seeds to updated weights: in the serial order by execution style, then each
-// measure of the tensor scheduler added.
+// Fig. 19: epochs from seeds to updated weights, first in the serial order in each execution style,
+// then with each optimisation of the tensor scheduler added.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace nacre::cli {
 namespace {
 
-// Of one variant, by round.
+// Measurements of one variant, one for each round.
 struct Measured {
   std::vector<double> seconds;
   std::vector<std::vector<double>> parts;  // in the order of kParts
@@ -28,15 +28,15 @@ struct Measured {
     seconds.push_back(t.seconds);
     waits.push_back(l.waited / t.seconds);
   }
-  std::vector<double> waits;  // share of the epoch
+  std::vector<double> waits;  // share of the epoch spent waiting
 };
-// compute: of the thread that calls the kernels; device: of the GPU, from the first to the last
-// kernel of each step; T: of the link, where there is one. S, R, K, prepare: of all threads
-// together.
+// compute: time of the thread that calls the kernels. device: time of the GPU, from the first to
+// the last kernel of each step. T: time of the link to the device, if there is one. S, R, K,
+// prepare: time of all threads together.
 constexpr const char* kParts[] = {"compute_ms", "device_ms", "S_pick_ms", "S_insert_ms",
                                   "R_ms",       "K_ms",      "T_ms",      "prepare_ms"};
 
-// Variants train one session, taking turns.
+// The variants train the same session, taking turns.
 std::vector<Measured> measure(GraphTensorBench& bench, const std::string& graph, const RunConfig& config,
                               const std::vector<LoaderVariant>& variants) {
   std::vector<Measured> measured(variants.size());
@@ -47,14 +47,14 @@ std::vector<Measured> measure(GraphTensorBench& bench, const std::string& graph,
     for (size_t v = 0; v < variants.size(); ++v) {
       session.load_with(variants[v].options);
       const EpochTimes times = run_epoch(session, epoch, bench.options().batches);
-      if (round > 0) measured[v].add(times);  // memory is taken in the first round
+      if (round > 0) measured[v].add(times);  // the first round allocates memory
       ++epoch;
     }
   }
   return measured;
 }
 
-// In the styles of others what the paper has them do: one stage after the other.
+// The styles of other frameworks run one stage after another, as in the paper.
 constexpr size_t kOthers = std::size(kStyles) - 1;
 
 std::vector<std::string> all_names(const GraphTensorOptions& options) {
@@ -74,7 +74,7 @@ std::vector<Measured> measure_all(GraphTensorBench& bench, const std::string& gr
     other.plan = kStyles[s].plan;
     try {
       all.push_back(measure(bench, graph, other, {variants.front()}).front());
-    } catch (const UserError& e) {  // it does not fit into memory
+    } catch (const UserError& e) {  // the plan does not fit in memory
       bench.say(fmt::format("fig. 19: {} {} {}: {}", graph, model, kStyles[s].name, e.what()));
       all.emplace_back();
     }

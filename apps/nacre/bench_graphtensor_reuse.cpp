@@ -1,4 +1,5 @@
-// A plan tuned on a few batches and used for others, against plans tuned for each of them.
+// Compares one plan, tuned on a few batches and used for others, with plans tuned for each of those
+// batches.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 namespace nacre::cli {
 namespace {
 
-constexpr int kTuned = 5;        // batches a session's plan is tuned on
+constexpr int kTuned = 5;        // number of batches that a session's plan is tuned on
 constexpr int kSteps = 1 << 20;  // a run long enough for any search to pay
 
 struct ReuseTimes {
@@ -19,7 +20,7 @@ struct ReuseTimes {
   double reused_sum = 0, own_sum = 0;
 };
 
-// Seeds of no epoch that plans are tuned on.
+// Returns batches whose seeds occur in no epoch that plans are tuned on.
 std::vector<Sample> other_batches(const BatchSession& session, int count) {
   BatchOrder order(session.dataset().splits.train, session.config().batch_size, session.config().seed + 1, true);
   std::vector<Sample> list;
@@ -48,7 +49,7 @@ ReuseTimes compare(GraphTensorBench& bench, BatchSession& session) {
       reused_steps.push_back(timer.step(session.plan()));
       own_steps.push_back(timer.step(own));
     }
-    // The first ones take the memory.
+    // The first step is left out, because it allocates memory.
     t.reused.push_back(median({reused_steps.begin() + 1, reused_steps.end()}));
     t.own.push_back(median({own_steps.begin() + 1, own_steps.end()}));
     t.reused_sum += t.reused.back();

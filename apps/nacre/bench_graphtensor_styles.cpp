@@ -1,5 +1,5 @@
-// Figs. 15-18: sampled blocks computed in the styles of other frameworks and in ours, in one
-// engine: time, where it goes, memory, bytes and operations.
+// Figs. 15-18: sampled blocks computed in the styles of other frameworks and in Nacre's, all in one
+// engine: time and its parts, memory, bytes and operations.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,13 +49,13 @@ size_t class_of(const Plan& plan, const Kernel& k) {
 
 struct StyleFigures {
   std::string state = "ok";
-  double seconds = 0;  // of all kernels, median over batches; without translation
+  double seconds = 0;  // all kernels, median over batches, without translation
   std::array<double, kClasses.size()> classes{};
-  double footprint = 0, edge_tensors = 0;  // bytes, the largest batch's
-  double bytes = 0, flops = 0;             // of a step, mean
+  double footprint = 0, edge_tensors = 0;  // bytes of the largest batch
+  double bytes = 0, flops = 0;             // mean over the steps
 };
 
-// Bytes of stored values that have a row of several numbers for every edge.
+// Returns the bytes of stored values that have a row of several numbers for every edge.
 double edge_tensor_bytes(const Plan& plan, const Blocks& blocks) {
   double sum = 0;
   for (NodeRef v = 0; v < static_cast<NodeRef>(plan.stored.size()); ++v) {
@@ -141,7 +141,7 @@ class StyleBench {
   BatchSession session_;
 };
 
-// One table and one picture of bars each.
+// One table and one bar chart.
 struct Figure {
   Report report;
   BarPlot plot;

@@ -1,5 +1,5 @@
-// Fig. 20: which thread did what for a few batches, in the serial order and with everything the
-// scheduler does.
+// Fig. 20: which thread did what for a few batches, in the serial order and with all optimisations
+// of the scheduler.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,20 +22,21 @@ struct Span {
   double begin = 0, end = 0;  // ms
 };
 
-// S pick 0 → S pick; compute
+// Returns the stage of a span's name without its number: "S pick 0" becomes "S pick", "compute"
+// stays.
 std::string stage_of(const std::string& name) {
   const size_t at = name.find_last_not_of("0123456789");
   return name.substr(0, name[at] == ' ' ? at : at + 1);
 }
 
 std::vector<Span> record(GraphTensorBench& bench, BatchSession& session) {
-  run_epoch(session, 0, bench.options().batches);  // memory is taken
+  run_epoch(session, 0, bench.options().batches);  // a first epoch that allocates memory
   const std::string file = bench.options().out + "/trace.json";
   trace_start();
   run_epoch(session, 1, kBatches);
   trace_write(file);
   std::vector<Span> spans;
-  std::map<int, int> threads;  // numbered as they come up
+  std::map<int, int> threads;  // threads numbered in the order in which they appear
   const auto trace = parse_json<nlohmann::json>(read_file(file), file);
   for (const auto& e : trace["traceEvents"]) {
     const std::string category = e["cat"];

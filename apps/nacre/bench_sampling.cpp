@@ -1,5 +1,5 @@
-// nacre bench sampling: sampled edges per second, on the CPU or a GPU that has the graph in its
-// memory or reads it from the host's. Ends with one line of JSON.
+// nacre bench sampling: sampled edges per second, on the CPU or on a GPU that has the graph in its
+// own memory or reads it from the host's. The last line is JSON.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,14 +45,14 @@ std::vector<int> parse_fanout(const std::string& text) {
   return list;
 }
 
-// What a run over batches [first, last) met.
+// What a run over batches [first, last) sampled.
 struct Met {
   int64_t edges = 0;
   int64_t vertices = 0;
 };
 using SampleRange = std::function<Met(int64_t first, int64_t last)>;
 
-// Seeds of batch i: epochs follow one another.
+// The seeds of batch i, where epochs follow one another.
 class Seeds {
  public:
   Seeds(const Dataset& data, const RunConfig& config) : order_(ids(data), config.batch_size, config.seed, true) {
@@ -99,7 +99,7 @@ SampleRange on_cpu(const Sampler& sampler, const Seeds& seeds) {
   };
 }
 
-// One batch of those sampled together is compared with the host's.
+// Compares one of the batches that are sampled together with the host's sample.
 bool same_as_host(GpuSampler& on_gpu, const Sampler& sampler, const Seeds& seeds, int64_t together) {
   std::vector<GpuSampler::Batch> batches;
   for (int64_t i = 0; i < together; ++i) batches.push_back({seeds.at(i), Seeds::key(i)});
@@ -154,7 +154,7 @@ void run_sampling(SamplingBench& c, const Command& command) {
   } else {
     sample = on_cpu(sampler, seeds);
   }
-  sample(0, c.together);  // memory and code are made ready
+  sample(0, c.together);  // allocates memory and compiles code
   std::vector<double> rates;
   Met all;
   double seconds = 0;

@@ -33,7 +33,8 @@ struct WiseCommand {
   bool cost_model = false, outliers = false, dkp = false, partition = false;
 };
 
-// twin:arxiv@0.5 scaled by 0.1 is twin:arxiv@0.05; files stay as they are.
+// Returns the spec scaled by a factor: twin:arxiv@0.5 scaled by 0.1 is twin:arxiv@0.05. Files stay
+// as they are.
 std::string scaled(const std::string& spec, double factor) {
   if (factor == 1 || !spec.starts_with("twin:")) return spec;
   const size_t at = spec.find('@');
@@ -41,7 +42,7 @@ std::string scaled(const std::string& spec, double factor) {
   if (at != std::string::npos) {
     const char* end = spec.data() + spec.size();
     const auto parsed = std::from_chars(spec.data() + at + 1, end, scale);
-    if (parsed.ec != std::errc() || parsed.ptr != end) return spec;  // whoever loads it complains
+    if (parsed.ec != std::errc() || parsed.ptr != end) return spec;  // loading will refuse it
   }
   return fmt::format("{}@{:.6g}", spec.substr(0, at), scale * factor);
 }

@@ -1,5 +1,6 @@
-// nacre bench wisegraph: the figures of the WiseGraph paper on twins, and what the planner
-// promises. One file per figure or question; each writes CSV and SVG into one folder.
+// nacre bench wisegraph: the figures of the WiseGraph paper on twins, and checks of what the
+// planner promises. There is one file for each figure or question; each writes CSV and SVG into one
+// folder.
 #pragma once
 
 #include <optional>
@@ -16,10 +17,10 @@ struct WiseOptions {
   std::vector<std::string> graphs = {"twin:arxiv", "twin:products@0.1", "twin:reddit@0.1", "twin:proteins@0.25"};
   std::vector<std::string> models = {"gcn", "sage", "gat", "rgcn", "sage-lstm"};
   std::vector<std::string> figures;
-  int epochs = 6;           // timed
-  double scale = 1;         // of every graph
-  double lstm_scale = 0.1;  // and on top of that for models that read sequences
-  double limit = 60;        // seconds of one training step
+  int epochs = 6;           // number of timed epochs
+  double scale = 1;         // factor on the size of every graph
+  double lstm_scale = 0.1;  // further factor for models that read sequences
+  double limit = 60;        // largest number of seconds of one training step
   std::string out = "bench-wisegraph";
 };
 
@@ -31,16 +32,17 @@ class WiseBench {
   const DeviceProfile& profile();
   TimingOptions timing() const;
 
-  // The graph a model is run on, scaled; loaded once.
+  // Returns the scaled graph that a model is run on. data() loads each graph once.
   std::string graph_for(const std::string& graph, const std::string& model) const;
   const Dataset& data(const std::string& spec);
-  double load_seconds() const { return load_seconds_; }  // of the data loaded last
+  // seconds that loading the last data set took
+  double load_seconds() const { return load_seconds_; }
   RunConfig config_for(const std::string& model) const;
   Workbench open(const std::string& graph, const std::string& model);
 
-  void say(const std::string& line) const;  // progress
-  // Without a title it is only written: what has been measured so far, lest an interrupted run
-  // loses it.
+  void say(const std::string& line) const;  // prints progress
+  // Writes a report to its files and, if there is a title, prints it. Called without a title after
+  // each measurement, so that an interrupted run loses nothing.
   void keep(const std::string& name, const std::string& title, const Report& report);
   void keep_svg(const std::string& name, const std::string& svg);
   const std::vector<std::string>& files() const { return files_; }

@@ -1,4 +1,5 @@
-// Fig. 18: how many values a gTask batches. Fig. 19: outlier gTasks run apart, or like the rest.
+// Fig. 18: how many values a gTask processes together. Fig. 19: outlier gTasks run separately, or
+// like the rest.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,14 +13,14 @@ namespace nacre::cli {
 namespace {
 
 constexpr int64_t kBatches[] = {1, 4, 16, 64, 256, 1024, 0};  // 0: no limit
-constexpr int64_t kUnlimited = 4096;                          // where the plot puts that
+constexpr int64_t kUnlimited = 4096;                          // position of "no limit" in the plot
 
 bool multiplies_by_type(const Kernel& k) {
   return std::any_of(k.program.code.begin(), k.program.code.end(),
                      [](const Micro& m) { return m.op == MicroOp::typed_gemm; });
 }
 
-// The largest forward kernel that follows the table.
+// Returns the largest forward kernel that follows the table.
 size_t batched_kernel(const Plan& plan, bool lstm) {
   size_t best = plan.kernels.size();
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
@@ -60,7 +61,7 @@ LinePlot::Series sweep(WiseBench& bench, const std::string& model, Report& repor
   return series;
 }
 
-// The tables whose outliers the paper looks at.
+// Returns the table whose outliers the paper examines for a model.
 std::string outlier_table(const std::string& model) {
   if (model == "rgcn") return "src-id=64,edge-type=1";
   if (model == "gat") return "src-id=64";
@@ -68,7 +69,7 @@ std::string outlier_table(const std::string& model) {
   return "dst-id=1,edge-id=32";
 }
 
-// The edges of all gTasks that are like the rest.
+// Returns a graph with the edges of all gTasks that are not outliers.
 Graph without_outliers(const GTasks& tasks, const PatternReport& found) {
   EdgeList edges;
   edges.num_nodes = tasks.graph.num_nodes();
@@ -85,7 +86,7 @@ Graph without_outliers(const GTasks& tasks, const PatternReport& found) {
   return build_graph(std::move(edges), "regular gTasks");
 }
 
-// Seconds of the forward kernels that follow the table.
+// Returns the seconds of the forward kernels that follow the table.
 double follow_seconds(Workbench& work, const Blocks& on, const PlanOptions& options) {
   const Plan plan = make_plan(work.dfg(), on, options);
   KernelTimer timer = work.timer(on);

@@ -1,5 +1,5 @@
-// How good the planner's choices are: candidates of every group of sites ranked by prediction and
-// by timing (--cost-model), and GCN's order of sum and product over sizes (--dkp).
+// How good the planner's choices are: the candidates of every group of sites ranked by prediction
+// and by timing (--cost-model), and GCN's order of sum and product over sizes (--dkp).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,8 +31,9 @@ struct Group {
   std::vector<Alternative> list;
 };
 
-// Sites of one parameter are one group, every combination of their options an alternative; the rest
-// of the plan is the chosen one's. Combinations that come to the same DFG count once.
+// Returns the groups of sites. The sites of one parameter form a group, and every combination of
+// their options is an alternative; the rest of the plan stays as chosen. Combinations that give the
+// same DFG count once.
 std::vector<Group> site_groups(const Workbench& work, const PlanOptions& chosen) {
   std::vector<std::pair<std::string, std::vector<Site>>> by_parameter;
   for (const Site& site : find_sites(prepare_dfg(work.dfg(), work.blocks(), chosen))) {
@@ -65,7 +66,7 @@ std::vector<Group> site_groups(const Workbench& work, const PlanOptions& chosen)
   return groups;
 }
 
-// Batches of all LSTMs together.
+// Returns a group whose alternatives are batch sizes, the same for all LSTMs.
 Group batch_group(const Workbench& work, const PlanOptions& chosen) {
   Group group{"lstm", {}};
   const Plan plan = work.plan(chosen);
@@ -83,8 +84,8 @@ Group batch_group(const Workbench& work, const PlanOptions& chosen) {
   return group;
 }
 
-// How many are predicted faster than the one that is fastest, plus one; 0 when nothing could be
-// timed.
+// Returns the rank of the fastest alternative by prediction: 1 plus the number of alternatives that
+// are predicted faster. Returns 0 if nothing could be timed.
 size_t rank_of_best(const Group& group) {
   const Alternative* best = nullptr;
   for (const Alternative& a : group.list) {
@@ -96,7 +97,7 @@ size_t rank_of_best(const Group& group) {
   return rank;
 }
 
-// How much longer than the best the one predicted fastest takes.
+// Returns how much longer the alternative predicted fastest takes than the fastest one.
 double lost_by_trust(const Group& group) {
   const auto by = [](double Alternative::*time) {
     return [time](const Alternative& a, const Alternative& b) { return a.*time < b.*time; };
@@ -115,7 +116,7 @@ void add_samples(Report& report, const std::string& graph, const std::string& mo
   }
 }
 
-// Errors of all kernels, and of those long enough to matter.
+// Reports the errors of all kernels, and of those long enough to matter.
 std::string kind_errors(const DeviceProfile& profile, const std::vector<Timing>& samples, Report& report) {
   std::map<std::string, std::vector<Timing>> kinds;
   for (const Timing& s : samples) kinds[s.work.kind].push_back(s);
@@ -183,7 +184,7 @@ void bench_cost_model(WiseBench& bench) {
 
 namespace {
 
-// The twin's graph and labels under features of another width.
+// Returns the twin's graph and labels with features of another width.
 Dataset with_features(const Dataset& dataset, int64_t width) {
   Dataset changed = dataset;
   changed.features = Tensor(DType::f32, {dataset.num_nodes(), width});
@@ -197,7 +198,7 @@ struct Flip {
   double chosen_seconds = -1, best_seconds = -1;
 };
 
-// Every site on its own, the others as chosen.
+// Changes every site on its own and leaves the others as chosen.
 std::vector<Flip> flip_sites(Workbench& work, KernelLedger& ledger, const PlanOptions& chosen) {
   std::vector<Flip> flips;
   for (const Site& site : find_sites(prepare_dfg(work.dfg(), work.blocks(), chosen))) {
@@ -223,7 +224,7 @@ void bench_placement(WiseBench& bench) {
   Report report({"features", "hidden", "site", "direction", "chosen", "chosen_ms", "best_ms", "over_best_percent"});
   Report kernels({"graph", "model", "kernel", "measured_ms", "predicted_ms", "error_percent"});
   std::vector<Timing> samples;
-  std::vector<double> errors, adapted_errors;  // of the kernels that sum and multiply
+  std::vector<double> errors, adapted_errors;  // errors of the kernels that sum and multiply
   int cases = 0, good = 0;
   const std::string spec = bench.graph_for(bench.options().graphs.front(), "gcn");
   for (const int64_t features : {32, 128, 602}) {
@@ -244,7 +245,8 @@ void bench_placement(WiseBench& bench) {
                     flip.chosen, cell(flip.chosen_seconds * 1e3), cell(flip.best_seconds * 1e3),
                     cell(100 * (flip.chosen_seconds / flip.best_seconds - 1))});
       }
-      // As training does it: the profile, and the profile after the kernels timed at its start.
+      // Predicts as training does: with the profile, and with the profile corrected by the kernels
+      // timed at the start.
       CostModel adapted = bench.profile().model;
       adapted.correct(planned.search.samples);
       add_samples(kernels, fmt::format("{} features, hidden {}", features, hidden), "gcn", bench.profile(),

@@ -1,5 +1,5 @@
-// Fig. 13: a training step under the planner and under plans written by hand. Table 3: what
-// planning costs beside it.
+// Fig. 13: a training step under the planner's plan and under plans written by hand. Table 3: what
+// planning costs in comparison.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace nacre::cli {
 namespace {
 
 constexpr const char* kPlans[] = {"vertex", "edge", "tensor", "off", "auto"};
-constexpr size_t kByHand = 3;  // the first ones
-// A plan predicted this much slower than the limit is not even started.
+constexpr size_t kByHand = 3;  // the first ones are the plans written by hand
+// A plan predicted this many times slower than the limit is not even started.
 constexpr double kHopeless = 20;
 
 struct Speedups {
@@ -23,7 +23,7 @@ struct Speedups {
   std::vector<double> all;
 };
 
-// Best of the plans written by hand over the planner's.
+// Returns the time of the best plan written by hand over that of the planner's plan.
 double speedup(const std::vector<PlanTiming>& timings) {
   double best = -1;
   for (size_t p = 0; p < kByHand; ++p) {
@@ -34,7 +34,7 @@ double speedup(const std::vector<PlanTiming>& timings) {
   return best > 0 && own > 0 && timings.back().state == "ok" ? best / own : -1;
 }
 
-// Plans that would take hours are left out by their predictions; empty plans stand for them.
+// Plans that would take hours by their predictions are left out; empty plans stand for them.
 std::vector<PlanTiming> time_all(WiseBench& bench, Workbench& work, PlanAnswer& planned) {
   SearchOptions how;
   how.model = &bench.profile().model;
@@ -134,7 +134,8 @@ void bench_overhead(WiseBench& bench) {
         answer = work.answer("auto", use_cache);
         return now_seconds() - start;
       };
-      // Whichever the first call was, the second is the other.
+      // One of the two calls searches and the other reads the cache, whatever the cache holds at
+      // first.
       PlanAnswer first, again;
       double cold = timed(true, first);
       double cached = -1;

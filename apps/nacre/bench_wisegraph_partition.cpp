@@ -1,4 +1,4 @@
-// Time to partition a growing graph, table by table, and how straight the line is.
+// Time to partition a growing graph, table by table, and how close it is to a straight line.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,13 +20,14 @@ constexpr const char* kTables[] = {"dst-id=1",
                                    "dst-id=16,dst-degree=min",
                                    "src-id=64,edge-type=1"};
 
-// Typed, so that every table has something to sort; features are of no use here.
+// Returns a graph with edge types, so that every table has something to sort. Its features are not
+// used.
 Graph typed_graph(double scale, const RunConfig& config) {
   Dataset dataset = load_dataset(fmt::format("twin:reddit@{:.6g}", scale), config.load);
   return dataset.graph.typed() ? dataset.graph : assign_relations(dataset.graph, config.relations);
 }
 
-constexpr int kRepeats = 2;  // the faster one counts
+constexpr int kRepeats = 2;  // the faster run counts
 
 struct Partitioned {
   int64_t tasks = 0;
@@ -44,7 +45,7 @@ Partitioned timed_partition(const Graph& graph, const PartitionTable& table) {
   return best;
 }
 
-// How far the worst point lies from the line, and at which size (million edges).
+// How far the worst point is from the line, and at which size (million edges).
 struct Deviation {
   double seconds = 0, at = 0;
 };

@@ -1,4 +1,4 @@
-// Fig. 16: what each stage of planning adds. Fig. 17: duplicated work that rewriting removes.
+// Fig. 16: what each stage of planning gains. Fig. 17: duplicated work that rewriting removes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,8 +23,8 @@ struct Stage {
   double seconds = -1;
 };
 
-// Tries one table after the other and keeps the fastest; tables far behind are given up after one
-// step.
+// Tries one table after another and keeps the fastest. A table that is much slower is given up
+// after one step.
 Stage best_table(WiseBench& bench, Workbench& work, double first) {
   Stage best{"tables", "edge-id=1", first};
   for (const PartitionTable& table : candidate_tables(work.dfg())) {
@@ -54,8 +54,8 @@ std::vector<Stage> stages_of(WiseBench& bench, Workbench& work) {
   return stages;
 }
 
-// Neural and indexing seconds of a kernel: where both happen in one, shared out by work and the
-// machine's rates.
+// Splits the seconds of a kernel into neural and indexing seconds. If a kernel does both, its time
+// is divided by the work of each and the machine's rates.
 std::pair<double, double> classes_of(const Kernel& k, const Work& w, const DeviceProfile& p, double seconds) {
   switch (k.kind) {
     case KernelKind::gtask:

@@ -42,7 +42,7 @@ Setting Setting::positive() const {
   return *this;
 }
 
-// CLI11's own message names the largest double.
+// The check replaces CLI11's own, whose message names the largest double.
 Setting Setting::not_negative() const {
   return check([](const std::string& text) {
     double value = 0;
@@ -87,7 +87,7 @@ void Command::require_subcommand() const { app_->require_subcommand(1); }
 
 namespace {
 
-// CLI11 says "Could not convert: --epochs = x".
+// Replaces CLI11's message "Could not convert: --epochs = x".
 template <class T>
 std::string wrong_number(const std::string& text) {
   T value{};

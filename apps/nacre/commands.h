@@ -1,13 +1,13 @@
 // The subcommands of the program. Each adds itself to the app with a callback that does the work;
-// errors travel as exceptions.
+// errors are thrown as exceptions.
 #pragma once
 
 #include "command.h"
 
 namespace nacre::cli {
 
-// Thrown when a run that was asked to stop has kept and told everything: the program ends with
-// status 128 + signal.
+// Thrown when a run that was asked to stop has saved and printed everything. The program then ends
+// with status 128 + signal.
 struct Interrupted {
   int signal = 0;
 };

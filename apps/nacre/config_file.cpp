@@ -22,13 +22,13 @@ using nlohmann::json;
 constexpr size_t kMostBytes = size_t{1} << 20;
 constexpr int kDeepest = 4;
 
-// Parsers take memory for every level, so that files are looked at before they are parsed: brackets
-// and the dots of keys are counted, outside of strings and comments.
+// Counts the nesting of a file before it is parsed, because parsers need memory for every level. It
+// counts brackets and the dots of keys, outside of strings and comments.
 class Depth {
  public:
   Depth(const std::string& text, bool comments) : text_(text), comments_(comments) {}
 
-  // The line with too many levels; 0: there is none.
+  // Returns the line with too many levels; 0 if there is none.
   int64_t too_deep_line() {
     for (; at_ < text_.size(); ++at_) {
       const char c = text_[at_];
@@ -83,12 +83,12 @@ class Depth {
 
 std::string number_text(double value) { return fmt::format("{}", value); }
 
-// One command's options, and the words that settings of them amount to.
+// The options of one command, and the command line words that stand for their settings.
 class Words {
  public:
   explicit Words(const CLI::App& command) : command_(command) {}
 
-  // `key` as a file writes it. `values`: one, or those of a list.
+  // Adds a setting. `key` is written as in the file; `values` holds one value, or those of a list.
   void add(const std::string& where, const std::string& key, const std::vector<std::string>& values) {
     const std::string name = spelled_our_way({"--" + key}).front();
     const CLI::Option* option = find(where, key, name);
@@ -127,7 +127,7 @@ class Words {
   const CLI::App& command_;
 };
 
-// TOML.
+// ---- TOML
 
 std::string at_line(const std::string& path, int64_t line) { return path + ", line " + std::to_string(line); }
 
@@ -170,16 +170,16 @@ void read_toml(const std::string& path, const std::string& text, Words& words) {
   add_table(path, table, false, words);
 }
 
-// JSON: what a run wrote about itself.
+// ---- JSON: the config.json that a run wrote
 
-// Keys of the model that follow from the data.
+// Returns the keys of the model section that follow from the data.
 const std::set<std::string>& derived_keys() {
   static const std::set<std::string> keys = {"in_dim", "out_dim", "num_edge_types", "edge_weighted",
                                              "loss",   "kinds",   "class_names"};
   return keys;
 }
 
-// Keys that are not called as their options are.
+// Returns the keys whose options have other names.
 const std::map<std::string, std::string>& renamed_keys() {
   static const std::map<std::string, std::string> keys = {
       {"aggregator", "aggr"}, {"weighted", "sample-weighted"}, {"type_fanout", "fanout"}, {"knobs", "set"}};
@@ -191,7 +191,7 @@ std::string json_value(const std::string& path, const std::string& key, const js
   if (value.is_boolean()) return value.get<bool>() ? "true" : "false";
   if (value.is_number_float()) return number_text(value.get<double>());
   if (value.is_number()) return value.dump();
-  if (value.is_array()) {  // fan-outs by edge type
+  if (value.is_array()) {  // fan-outs for each edge type
     std::string text;
     for (const json& item : value) text += (text.empty() ? "" : "/") + json_value(path, key, item);
     return text;
@@ -199,7 +199,8 @@ std::string json_value(const std::string& path, const std::string& key, const js
   fail(path, "'" + key + "' must be a text, a number, true or false, or a list of these");
 }
 
-// Empty texts and lists, and numbers that stand for "not given".
+// Returns whether a value stands for "not given": an empty text or list, or a number with that
+// meaning.
 bool says_nothing(const std::string& key, const json& value) {
   static const std::set<std::string> zero = {"num_nodes", "budget", "memory_limit", "threads"};
   if (value.is_null() || (value.is_string() && value.get_ref<const std::string&>().empty())) return true;
@@ -208,7 +209,7 @@ bool says_nothing(const std::string& key, const json& value) {
 }
 
 void add_json(const std::string& path, const std::string& section, const json& object, Words& words) {
-  // Paths of data are relative to the folder where the run was started.
+  // Paths of data are relative to the folder in which the run was started.
   const std::string folder = section == "data" ? object.value("folder", std::string()) : "";
   const bool several_kinds = section == "model" && !object.value("kinds", json::array()).empty();
   for (const auto& [key, value] : object.items()) {
@@ -262,7 +263,7 @@ FileSettings settings_of_files(const CLI::App& command, const std::vector<std::s
   const std::string option = "--config";
   FileSettings all;
   if (command.get_option_no_throw(option) == nullptr) return all;
-  std::set<std::string> of_others;  // set by hand: typed, or in a TOML file
+  std::set<std::string> of_others;  // options set by hand, typed or in a TOML file
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string name = arguments[i].substr(0, arguments[i].find('='));
     if (const CLI::Option* typed = name.starts_with("-") ? command.get_option_no_throw(name) : nullptr)

@@ -11,13 +11,13 @@
 namespace nacre::cli {
 
 struct FileSettings {
-  // as if they had been typed before everything else on the command line
+  // Arguments that stand for the settings, to be placed before everything else on the command line.
   std::vector<std::string> words;
   std::set<std::string> of_runs;  // options that only the config.json of a run sets
 };
 
-// Reads the files that `arguments` name with --config, for an option of `command` each key. Throws
-// UserError naming the file, the line where known, and what was probably meant.
+// Reads the files that `arguments` name with --config; each key is an option of `command`. Throws
+// UserError, which names the file, the line if it is known, and what was probably meant.
 FileSettings settings_of_files(const CLI::App& command, const std::vector<std::string>& arguments);
 
 }  // namespace nacre::cli

@@ -1,4 +1,4 @@
-// nacre data: what its subcommands are called with.
+// nacre data: the options of its subcommands.
 #include <memory>
 
 #include "commands.h"
@@ -12,14 +12,14 @@ namespace {
 std::shared_ptr<DataCommand> add_source(Command command) {
   auto c = std::make_shared<DataCommand>();
   add_data_options(command, c->config, false);
-  // Everywhere else the data set is --data; here it is what the command is about.
+  // Other commands name the data set with --data; here it is the argument itself.
   command.without({"--data"});
   command.add_option("source", c->config.data, "a file, a folder, or twin:NAME[@scale]").required();
   add_talk_options(command);
   return c;
 }
 
-// Options that say how to read another kind of source.
+// Refuses options that say how to read another kind of source.
 void check_source(const Command& command, const DataCommand& c, bool reads_format = true) {
   Situation situation;
   situation.reads_format = reads_format;
@@ -89,7 +89,7 @@ void add_info(Command data) {
 void add_export(Command data) {
   Command command = data.add_subcommand("export", "write what others read");
   const auto c = add_source(command);
-  // Of the source it is recognised; here it says what to write.
+  // The format of the source is recognised; here --format says what to write.
   command.without({"--format"});
   add_output(command, *c, "an .npz file, or a folder that does not exist yet");
   command.add_option("--format", c->layout, "npz, ogb (binary, as papers100M) or saint")

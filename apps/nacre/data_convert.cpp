@@ -19,7 +19,7 @@
 namespace nacre::cli {
 namespace {
 
-// Only a .nacre file can say how it was made.
+// Only a .nacre file records how it was made, so these options are refused for .npz.
 void refuse_for_npz(const DataCommand& c) {
   for (const auto& [given, option] :
        {std::pair{c.convert.self_loops, "--self-loops"}, std::pair{c.reorder != "none", "--reorder"},
@@ -28,7 +28,8 @@ void refuse_for_npz(const DataCommand& c) {
   }
 }
 
-// Hours of work must not be lost to a name that was used before.
+// Refuses to overwrite a file, because hours of work must not be lost to a name that was used
+// before.
 void refuse_existing(const DataCommand& c) {
   if (!c.force && std::filesystem::is_regular_file(c.output))
     throw UserError(c.output, "is there already", "choose another name, or add --force to replace it");
@@ -63,7 +64,8 @@ void convert_data(DataCommand& c) {
   c.convert.feature_type = native::parse_float(c.feature_dtype);
   c.convert.load = c.config.load;
   refuse_existing(c);
-  // What cannot be written should be told before an hour of reading.
+  // An output that cannot be written must be refused before the data are read, which may take an
+  // hour.
   if (c.output.ends_with(".npz")) {
     write_archive(c);
   } else if (c.output.ends_with(".nacre")) {

@@ -1,4 +1,4 @@
-// nacre data info: what was found, what was assumed, what training it costs.
+// nacre data info: what was found, what was assumed, and what training costs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,18 +26,20 @@ namespace {
 
 constexpr int kHidden = 256;
 constexpr int kLayers = 3;
-// Up to here the engine's own plans are made, which prepares the graph; beyond, memory is reckoned.
+// For graphs of up to this many edges, the engine makes its own plans, which prepares the graph.
+// For larger ones, memory is estimated.
 constexpr int64_t kMostPlanned = 20'000'000;
 
 struct Cost {
   std::string model;
   int64_t bytes = 0;
   bool exact = false;
-  std::string why_not;  // where it cannot be trained
+  std::string why_not;  // reason if the data cannot be trained
 };
 
-// Graph in both directions, features, weights left aside, and for every layer an activation, its
-// gradient and one value more that waits for the backward pass.
+// Estimates the memory of training: the graph in both directions, the features and, for every
+// layer, an activation, its gradient and one more value kept for the backward pass. Weights are not
+// counted.
 int64_t reckoned(const Dataset& d) {
   const int64_t rows = d.num_nodes() * int64_t{kHidden} * 4;
   return d.bytes() + d.graph.out_bytes() + kLayers * 3 * rows;
@@ -76,7 +78,7 @@ std::vector<Cost> costs_of(const Dataset& dataset) {
   return costs;
 }
 
-// Users and items are trained by recommenders, whose memory nacre train tells.
+// Users and items are trained by recommenders, whose memory nacre train reports.
 std::string how_to_recommend(const RunConfig& config) {
   return fmt::format(
       "{:<12}recommendation, from users and items with held-out pairs (docs/recommend.md):\n"
@@ -99,7 +101,7 @@ std::string costs_text(const std::vector<Cost>& costs) {
   return text;
 }
 
-// What the file itself says, where it is one of ours; otherwise which layout was recognised.
+// What a .nacre file says about itself; for other data, the recognised layout.
 struct Origin {
   std::string format;
   std::string stored;  // element type of the features in the file
@@ -123,7 +125,7 @@ Origin origin_of(const RunConfig& config) {
 
 void print_json(const Dataset& dataset, const Origin& origin, const std::vector<Cost>& costs) {
   nlohmann::json json = parse_json<nlohmann::json>(describe_json(dataset), "description");
-  // What depends on the file, not on the data set in it.
+  // These entries depend on the file and not on the data set in it.
   nlohmann::json& file = json["file"] = {{"format", origin.format}};
   if (!origin.stored.empty()) file["features"] = origin.stored;
   if (!origin.conversion.empty()) file["conversion"] = parse_json_or_discard<nlohmann::json>(origin.conversion);

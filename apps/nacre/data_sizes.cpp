@@ -1,5 +1,5 @@
-// nacre data info --sizes: what a data set holds and what training it would take, from headers
-// alone.
+// nacre data info --sizes: what a data set holds and how much memory training would take, from the
+// headers only.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

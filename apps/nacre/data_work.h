@@ -1,4 +1,4 @@
-// What the subcommands of `nacre data` do; data.cpp describes them.
+// The work of the subcommands of `nacre data`; data.cpp describes their options.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ struct DataCommand {
   std::string output;
   bool json = false;
   bool memory_given = false;  // --memory
-  bool force = false;         // an output that is there already is replaced
-  bool sizes = false;         // told from headers alone
+  bool force = false;         // replace an output that already exists
+  bool sizes = false;         // print the sizes from the headers only
   ConvertOptions convert;
   std::string reorder = "none";
   std::string feature_dtype = "f32";
@@ -27,7 +27,8 @@ void make_data(DataCommand& c);
 void convert_data(DataCommand& c);
 void verify_data(const DataCommand& c);
 void describe_data(const DataCommand& c);
-// From headers alone: data that are too large can be described, too.
+// Describes data from their headers only, so that data that are too large to read can be described,
+// too.
 void describe_sizes(const DataCommand& c, const DataSizes& sizes);
 void export_data(const DataCommand& c);
 

@@ -1,4 +1,4 @@
-// nacre devices: what hardware is here.
+// nacre devices: the hardware that was found.
 #include <fmt/format.h>
 #include <hwy/targets.h>
 

@@ -19,9 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Something a kernel of the plan asks of the device.
+// One thing that a kernel of the plan asks of the device.
 struct Request {
-  int source = -1;  // launched; negative: `what` instead
+  int source = -1;  // number of the source that is launched; negative: see `what`
   LaunchShape shape;
   std::string what;
 };
@@ -34,7 +34,8 @@ std::string product_text(const GemmShape& s) {
                      s.batch > 1 ? fmt::format(", {} of them", s.batch) : "");
 }
 
-// A device that is not there and notes what it is asked for. An image is the number of its source.
+// A device that does not exist and records what it is asked for. Its compiled images are the
+// numbers of their sources.
 class Recorder : public NullDevice {
  public:
   using NullDevice::NullDevice;
@@ -60,7 +61,7 @@ class Recorder : public NullDevice {
   }
 
   std::vector<Request>* list_ = nullptr;
-  std::deque<int> functions_;  // numbers of sources, at addresses that stay
+  std::deque<int> functions_;  // numbers of sources; a deque keeps their addresses
   std::vector<std::string> products_;
 };
 
@@ -115,7 +116,7 @@ std::string shape_text(const LaunchShape& s) {
                      s.threads, s.shared_bytes);
 }
 
-// Comment lines before a source: which kernels of the plan launch it, and how.
+// Returns the comment lines before a source: which kernels of the plan launch it, and how.
 std::string heading(const Plan& plan, const Requests& all, int source, const std::string& title) {
   std::string text = fmt::format("// {}: generated for {}, plan {}\n//\n// Kernels of the plan that launch it:\n",
                                  all.sources[static_cast<size_t>(source)].name, title, plan.name);
@@ -131,7 +132,7 @@ std::string heading(const Plan& plan, const Requests& all, int source, const std
   return text;
 }
 
-// A name of the data in a comment must not end the line.
+// Replaces control characters, because a name from the data must not end a comment line.
 std::string one_line(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\\'; }, ' ');

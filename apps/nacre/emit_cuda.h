@@ -1,5 +1,5 @@
-// The kernels of a plan as CUDA source, for people. Needs neither a GPU nor the plug-in: the plan
-// is bound to a device that is not there.
+// Writes the kernels of a plan as CUDA source for people to read. This needs neither a GPU nor the
+// plug-in: the plan is bound to a device that does not exist (NullDevice).
 #pragma once
 
 #include <memory>
@@ -14,29 +14,30 @@
 namespace nacre::cli {
 
 struct EmittedFile {
-  std::string name;  // "03-spmm-rows_reduce.cu"
+  std::string name;  // for example "03-spmm-rows_reduce.cu"
   std::string text;
 };
 
 // A plan as a GPU would run it.
 struct GpuListing {
-  // one per distinct source, named after the first kernel that launches it
+  // One file for each distinct source, named after the first kernel that launches it.
   std::vector<EmittedFile> files;
   std::string index;               // every kernel in order, with what it launches
-  std::vector<MemoryItem> memory;  // of the plan itself: graph, values computed once, arena
+  std::vector<MemoryItem> memory;  // memory of the plan itself: graph, values computed once, arena
 };
 
 struct ListingOptions {
   DeviceInfo gpu;
   GemmType precision = GemmType::f32;
-  std::string title;  // "gcn on cora"
+  std::string title;  // for example "gcn on cora"
 };
 GpuListing list_gpu_kernels(const Plan& plan, const Blocks& blocks, std::shared_ptr<GraphViews> views,
                             const ListingOptions& options);
 
-// Told before hours of planning: throws UserError where no folder can be.
+// Throws UserError if the folder cannot be created, so that the user learns this before a long
+// search for a plan.
 void check_folder(const std::string& folder);
-// The files, and the index as kernels.txt.
+// Writes the files, and the index as kernels.txt.
 void write_listing(const GpuListing& listing, const std::string& folder);
 
 }  // namespace nacre::cli

@@ -1,4 +1,4 @@
-// nacre eval and nacre predict: from a run folder or a weights file.
+// nacre eval and nacre predict: use a run folder or a weights file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ struct EvalCommand {
   bool json = false;
 };
 
-// What is written of every vertex.
+// The values that are written for every vertex.
 struct Rows {
   const float* values = nullptr;
   int64_t width = 0;
@@ -46,7 +46,7 @@ struct Rows {
   const float* of(int64_t v) const { return values + v * width; }
 };
 
-// Weights carry the settings they were trained with.
+// Reads the settings that the weights were trained with; the weights file carries them.
 TrainedModel read_settings(EvalCommand& c) {
   apply_execution(c.config);
   TrainedModel trained = read_trained_model(c.checkpoint);
@@ -85,8 +85,8 @@ void run_eval(EvalCommand& c) {
   }
 }
 
-// Which vertex each row of the output is about: in the order of the source's own numbers, where it
-// had others.
+// Returns the vertex of each row of the output. If the source had other numbers, the rows are in
+// the order of those.
 std::vector<int64_t> row_order(const Dataset& d) {
   std::vector<int64_t> rows(static_cast<size_t>(d.num_nodes()));
   std::iota(rows.begin(), rows.end(), int64_t{0});
@@ -130,7 +130,8 @@ void write_csv(const EvalCommand& c, const Dataset& d, const Rows& rows) {
   file.commit();
 }
 
-// Numbers row by row, and whose they are where rows are not simply 0, 1, 2, ….
+// Writes the numbers row by row and, if the rows are not simply 0, 1, 2, …, a file that says whose
+// they are.
 void write_npy_rows(const EvalCommand& c, const Dataset& d, const Rows& rows) {
   const std::vector<int64_t> order = row_order(d);
   write_npy<float>(c.output, {d.num_nodes(), rows.width},
@@ -200,7 +201,7 @@ void run_predict(EvalCommand& c) {
   }
   c.config.model = session->config().model;
   Dataset named = session->dataset();
-  // Data without labels are told the classes the model was trained for.
+  // Data without class names get those of the classes that the model was trained for.
   if (named.class_names.empty()) named.class_names = session->config().class_names;
   write(c, named, rows);
   write_names(c.output, named, c.output.ends_with(".csv"), !c.embeddings);
@@ -211,7 +212,7 @@ std::shared_ptr<EvalCommand> add_common(Command command) {
   auto c = std::make_shared<EvalCommand>();
   add_data_options(command, c->config, false);
   add_execution_options(command, c->config);
-  // A trained model keeps its edges; its forward pass is planned by rules.
+  // A trained model keeps its edges, and its forward pass is planned by rules.
   command.without({"--undirected", "--plan", "--recompute", "--no-plan-cache"});
   add_talk_options(command);
   command.add_option("--checkpoint", c->checkpoint, "run folder, one of its epoch-… folders, or a .safetensors file")

@@ -1,4 +1,5 @@
-// nacre explain: why the plan of a run is what it is, with every kernel predicted and measured.
+// nacre explain: why the plan of a run is what it is, with the predicted and measured time of every
+// kernel.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,7 +36,7 @@ struct ExplainCommand {
   bool all = false;
 };
 
-// How a run of mini-batches sampled.
+// Takes over how a run of mini-batches sampled.
 void apply_batches(const nlohmann::json& batches, RunConfig& c) {
   SampleOptions& s = c.sampling;
   c.batch_size = batches.value("batch_size", c.batch_size);
@@ -49,7 +50,7 @@ void apply_batches(const nlohmann::json& batches, RunConfig& c) {
   s.norm_samples = batches.value("norm_samples", s.norm_samples);
 }
 
-// The settings a run was started with, dropout included, which decides what its DFG looks like.
+// Takes over the settings of a run. These include dropout, which decides what the DFG looks like.
 void apply_run(ExplainCommand& c) {
   const std::string file = c.run + "/config.json";
   const std::string text = read_file(file);
@@ -80,17 +81,17 @@ std::vector<KernelReport> report_kernels(const Plan& plan, const Blocks& blocks,
   return reports;
 }
 
-// What this session's kernels are held against.
+// Returns the profile that the kernels of this session are compared with.
 DeviceProfile profile_of(const VertexModel& session) {
   if (session.gpu() == nullptr) return machine_profile();
   return planning_profile(gpu_profile(*device_plugin(), session.gpu()->device()), session.gpu()->options().precision);
 }
 
-// How fast a measured kernel went.
+// The speed of a measured kernel.
 struct KernelRate {
   size_t kernel = 0;
   double seconds = 0;
-  double bytes = 0;  // per second, of those it must move
+  double bytes = 0;  // per second, counting the bytes it must move
   double flops = 0;  // per second
 };
 
@@ -107,7 +108,7 @@ std::string short_title(const Plan& plan, const Kernel& k) {
   return fmt::format("{} {}", kernel_name(k.kind), type_text(plan.dfg[k.root].type));
 }
 
-// Kernels by the time they take beyond their floor.
+// Lists the kernels by the time that they take beyond their floor.
 std::string rates_text(const Explanation& e, std::vector<KernelRate> rates, const DeviceProfile& profile) {
   const auto lost = [&](const KernelRate& r) { return r.seconds - e.kernels[r.kernel].floor; };
   std::stable_sort(rates.begin(), rates.end(),
@@ -139,7 +140,7 @@ std::string with_rates(const std::string& json, const std::vector<KernelRate>& r
   return j.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-// In mini-batches, of the first layer's block.
+// Reports the tables of the plan; in mini-batches, on the block of the first layer.
 std::vector<TableReport> report_tables(const Planned& planned) {
   std::vector<TableReport> reports;
   const Plan& plan = planned.model().plan();
@@ -156,7 +157,7 @@ std::vector<TableReport> report_tables(const Planned& planned) {
   return reports;
 }
 
-// Whether the plan has what the candidate stands for.
+// Returns whether the plan contains the candidate's choice.
 bool has_chosen(const Explanation& e, const Candidate& c) {
   if (c.group.starts_with("lstm ")) {
     return std::any_of(e.plan.kernels.begin(), e.plan.kernels.end(), [&](const Kernel& k) {
@@ -182,7 +183,7 @@ bool has_chosen(const Explanation& e, const Candidate& c) {
   return true;
 }
 
-// The settings of a run come from its folder.
+// Refuses options that contradict --run, which takes the settings from the run's folder.
 void check(const ExplainCommand& c, const Command& command) {
   if (c.run.empty()) {
     if (c.config.data.empty()) throw UserError("--data", "is required", "or name a run folder with --run");

@@ -1,5 +1,5 @@
-// Measures a GPU through the device layer alone: nothing here knows CUDA but the text of three
-// small kernels.
+// Measures a GPU through the device layer alone. The only CUDA here is the text of three small
+// kernels.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,15 +19,15 @@ namespace {
 constexpr int64_t kMiB = 1 << 20;
 constexpr int kThreads = 128;
 constexpr int kRepeats = 4;
-// Sizes double until one run takes this long, or memory sets an end: slow devices are measured as
-// well as fast ones.
+// Sizes double until one run takes this long or memory is full, so that slow devices are measured
+// as well as fast ones.
 constexpr double kLongEnough = 2e-3;
 
 constexpr const char* kNothing = R"(extern "C" __global__ void nothing(float* out) {}
 )";
 
-// Numbers in [-0.5, 0.5): as f32, or two bf16 a word. Zeros would let products run faster than real
-// ones.
+// Fills memory with numbers in [-0.5, 0.5), as f32 or as two bf16 in each word. With zeros,
+// products would run faster than with real values.
 constexpr const char* kFillValues = R"(
 __device__ unsigned value_bits(unsigned i) {
   unsigned h = i * 2654435761u;
@@ -45,8 +45,8 @@ extern "C" __global__ void fill_values(unsigned* out, long long words, long long
 }
 )";
 
-// A group of LANES threads sums RUN rows of LANES · VECTORS float4, as aggregation does; rows are
-// drawn by 32 random bits each.
+// A group of LANES threads sums RUN rows of LANES · VECTORS float4, as aggregation does. Each row
+// is chosen by 32 random bits.
 constexpr int kRun = 32;
 constexpr const char* kGatherRows = R"(
 extern "C" __global__ void gather_rows(const float4* table, const unsigned* random, long long rows, float4* out,
@@ -106,7 +106,7 @@ class Bench {
     device_.launch(f, {blocks, kThreads, 0}, args.pointers());
   }
 
-  // The best of some runs, by the device's clock.
+  // Returns the time of the fastest of several runs, by the device's clock.
   double seconds(const std::function<void()>& work) {
     double best = std::numeric_limits<double>::infinity();
     for (int i = 0; i <= kRepeats; ++i) {  // the first one warms up
@@ -119,7 +119,7 @@ class Bench {
     }
     return best;
   }
-  // Units per second of `work`, at the size where it takes long enough.
+  // Returns units per second of `work`, at the size where it takes long enough.
   static double rate(int64_t first, int64_t most, const std::function<double(int64_t)>& seconds_of) {
     for (int64_t size = std::min(first, most);; size *= 2) {
       const double s = seconds_of(size);
@@ -138,7 +138,7 @@ class Bench {
   void gathers(GpuProfile& p) {
     constexpr int64_t most_rows = int64_t{1} << 23;
     const DeviceInfo& info = device_.info();
-    // Of a table so much larger than the cache, few rows are found there.
+    // The table is so much larger than the cache that few of its rows are found there.
     const int64_t cache = std::max(info.l2_bytes, 4 * kMiB);
     const int64_t far = std::min(20 * cache, info.free_bytes / 5), near = std::min(far, cache / 4);
     std::vector<uint32_t> drawn(static_cast<size_t>(most_rows));
@@ -213,7 +213,7 @@ class Bench {
     p.graph_launch = seconds([&] { device_.replay(graph); }) / count;
   }
 
-  // By the host's clock: copies from ordinary memory keep the host busy.
+  // Returns a time by the host's clock, because copies from ordinary memory keep the host busy.
   double host_seconds(const std::function<void()>& work) {
     double best = std::numeric_limits<double>::infinity();
     for (int i = 0; i <= kRepeats; ++i) {
@@ -230,7 +230,8 @@ class Bench {
     const int64_t most = std::min(256 * kMiB, device_.info().free_bytes / 8);
     const Memory there = memory(most);
     const Memory pinned(device_.allocate_pinned(most), [this](void* m) { device_.release_pinned(m); });
-    std::vector<char> ordinary(static_cast<size_t>(most), 1);  // every page touched
+    // the value 1 makes sure that every page is touched
+    std::vector<char> ordinary(static_cast<size_t>(most), 1);
     std::fill_n(static_cast<char*>(pinned.get()), most, 1);
     const auto up = [&](const void* host) {
       return rate(kMiB, most,

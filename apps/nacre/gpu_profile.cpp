@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 constexpr const char* kFormat = "nacre-gpu-profile";
-// Changes with what is measured.
+// Must be increased when the measurements change.
 constexpr int kVersion = 1;
 
 constexpr GpuFigure kFigures[] = {

@@ -1,5 +1,6 @@
-// What a GPU was measured to do, kept in one JSON file per GPU in the user's cache folder: the
-// denominators of `nacre explain`. `nacre profile --device cuda` measures anew.
+// The measured rates of a GPU, kept in one JSON file for each GPU in the user's cache folder.
+// `nacre explain` compares kernels with these rates. `nacre profile --device cuda` measures them
+// again.
 #pragma once
 
 #include <span>
@@ -12,20 +13,21 @@ namespace nacre::cli {
 
 // Bytes and operations are per second.
 struct GpuProfile {
-  // name and multiprocessors: a profile is only valid for this
+  // Name and number of multiprocessors; a profile is only valid for this GPU.
   std::string device;
-  int64_t l2_bytes = 0;                           // as the device says
-  double copy = 0;                                // inside the device, read + written
-  double far_16 = 0, far_64 = 0, far_256 = 0;     // rows of so many floats gathered from memory
-  double near_16 = 0, near_64 = 0, near_256 = 0;  // from the L2 cache
+  int64_t l2_bytes = 0;  // as reported by the device
+  // copies inside the device, bytes read and written
+  double copy = 0;
+  double far_16 = 0, far_64 = 0, far_256 = 0;     // gathered rows of so many floats from memory
+  double near_16 = 0, near_64 = 0, near_256 = 0;  // gathered rows from the L2 cache
   double f32 = 0, tf32 = 0, bf16 = 0;             // large matrix products
-  // seconds: an empty kernel by itself, and in a graph
+  // Seconds that an empty kernel takes, launched by itself and in a graph.
   double launch = 0, graph_launch = 0;
   double up_pinned = 0, up_pageable = 0;      // host to device
-  double down_pinned = 0, down_pageable = 0;  // and back
+  double down_pinned = 0, down_pageable = 0;  // device to host
 };
 
-// The figures by the names that JSON has, for tables: shown as value · factor.
+// The figures by their names in JSON, for tables; a table shows value · factor.
 struct GpuFigure {
   const char* key;
   double GpuProfile::*value;
@@ -35,17 +37,18 @@ struct GpuFigure {
 };
 std::span<const GpuFigure> gpu_figures();
 
-// A few seconds; takes at most a quarter of the free device memory meanwhile.
+// Measures a GPU. Takes a few seconds and at most a quarter of the free device memory.
 GpuProfile measure_gpu(DevicePlugin& plugin, Device& device);
 
-// The stored profile; measured and stored first when there is none.
+// Returns the stored profile; if there is none, measures and stores it first.
 GpuProfile gpu_profile(DevicePlugin& plugin, Device& device);
 std::string gpu_profile_json(const GpuProfile& profile);
-// Whether it could be kept; otherwise a warning says why.
+// Returns whether the profile could be stored; if not, a warning says why.
 bool save_gpu_profile(const GpuProfile& profile);
-std::string gpu_label(const DeviceInfo& info);  // "NVIDIA H200, 132 multiprocessors"
+std::string gpu_label(const DeviceInfo& info);  // for example "NVIDIA H200, 132 multiprocessors"
 
-// For the planner's predictions: what was measured, and nominal figures for the rest.
+// Returns a profile for the planner's predictions: the measured figures, and nominal figures for
+// the rest.
 DeviceProfile planning_profile(const GpuProfile& profile, GemmType precision);
 
 }  // namespace nacre::cli

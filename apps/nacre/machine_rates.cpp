@@ -24,7 +24,7 @@ double best_seconds(int repeats, Work work) {
 }
 
 double read_bandwidth() {
-  constexpr int64_t words = 32 << 20;  // 256 MiB: beyond any cache here
+  constexpr int64_t words = 32 << 20;  // 256 MiB, larger than any cache
   Buffer<uint64_t> memory(words);
   parallel_for(words, 1 << 16,
                [&](int64_t b, int64_t e) { std::fill(memory.data() + b, memory.data() + e, uint64_t{1}); });
@@ -38,7 +38,7 @@ double read_bandwidth() {
       sums[static_cast<size_t>(b >> 16)] = std::accumulate(lanes, lanes + 8, uint64_t{0});
     });
   });
-  // The sums must be used, or the reads could be dropped.
+  // The sums must be used; otherwise the compiler could drop the reads.
   return std::accumulate(sums.begin(), sums.end(), uint64_t{0}) == 0 ? 0 : words * 8 / seconds;
 }
 

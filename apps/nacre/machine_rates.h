@@ -1,4 +1,5 @@
-// What this machine can do, measured in a second or so: the denominators of "time over the floor".
+// The rates of this machine, measured in about a second. "Time over the floor" is a time divided by
+// the time that these rates allow.
 #pragma once
 
 #include <cstdint>

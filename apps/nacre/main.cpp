@@ -1,5 +1,5 @@
-// nacre: the command line. Exit codes: 0 done, 1 failure at run time, 2 wrong usage or input, 128 +
-// signal when asked to stop.
+// nacre: the command line. Exit codes: 0 success, 1 failure at run time, 2 wrong usage or input,
+// 128 + signal if the program was asked to stop.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -23,21 +23,21 @@
 
 namespace {
 
-// One line, whatever the message holds.
+// Prints the message on one line, whatever it contains.
 int fail(int code, std::string what) {
   std::replace(what.begin(), what.end(), '\n', ' ');
   std::fprintf(stderr, "%s %s\n", nacre::red("nacre:", nacre::Stream::err).c_str(), nacre::printable(what).c_str());
   return code;
 }
 
-// Where memory is short, saying so must not need any.
+// Reports a lack of memory without allocating memory.
 int fail_without_memory() {
   std::fputs("nacre: out of memory\n", stderr);
   return 1;
 }
 
-// An exception that nobody could catch (in a thread of a library, or while another one was on its
-// way) still ends the program with its message and status 1.
+// An exception that nobody could catch (in a thread of a library, or while another exception was
+// being handled) still ends the program with its message and status 1.
 [[noreturn]] void on_terminate() {
   try {
     if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
@@ -53,15 +53,15 @@ int fail_without_memory() {
   _exit(1);
 }
 
-// Whoever read our output has seen enough and is gone (nacre plan | head): nothing to complain
-// about, but no success.
+// Exit code when the reader of our output has closed the pipe (nacre plan | head). There is nothing
+// to report, but the run was no success.
 constexpr int kReaderGone = 128 + SIGPIPE;
 
 int flush_output(int code) {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   if (errno == EPIPE) return kReaderGone;
-  // A result that did not reach its file or pipe is no success.
+  // A result that did not reach its file or pipe is a failure.
   return fail(1, "standard output cannot be written");
 }
 
@@ -69,7 +69,7 @@ int run(int argc, char** argv) {
   CLI::App app("Nacre trains graph neural networks: give it a graph and a model.", "nacre");
   app.require_subcommand(1);
   app.set_version_flag("--version", "nacre " NACRE_VERSION);
-  // Settings given twice: the last one counts, so that scripts can append to a base command.
+  // If an option is given twice, the last one counts, so that scripts can append to a base command.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   nacre::cli::add_devices(app);
   nacre::cli::add_data(app);
@@ -82,7 +82,7 @@ int run(int argc, char** argv) {
   nacre::cli::add_bench(app);
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   arguments = nacre::cli::understood(app, std::move(arguments));
-  std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes the arguments in reverse
   try {
     app.parse(std::move(arguments));
   } catch (const CLI::CallForHelp& e) {
@@ -101,7 +101,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // a file that grows past the user's limit is an error of the write, not a crash
+  // A file that grows beyond the user's limit makes the write fail instead of killing the program.
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);  // training goes on when nobody reads its messages any more
   std::set_terminate(on_terminate);

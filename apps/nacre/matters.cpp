@@ -25,9 +25,9 @@ bool has_types(const ModelInfo& m) { return m.needs_types; }
 bool chooses_aggregator(const ModelInfo& m) { return !m.aggregators.empty(); }
 bool activates(const ModelInfo& m) { return m.activation != "none"; }
 
-// Whether --hidden is the width of anything: in models of one layer, which give the classes at
-// once, it often is not. Nodes without features are not asked about: their learned rows are as wide
-// as --hidden.
+// Returns whether --hidden is the width of anything. In a model of one layer, which computes the
+// classes at once, it often is not. Nodes without features need no question here: their learned
+// rows are as wide as --hidden.
 bool uses_hidden(const S& s) {
   constexpr int64_t kSome = 16;
   if (s.config->model.layers > 1) return true;
@@ -44,7 +44,7 @@ bool uses_hidden(const S& s) {
   try {
     return std::any_of(s.models.begin(), s.models.end(), uses);
   } catch (const UserError&) {
-    return true;  // whoever builds the model says what is wrong with it
+    return true;  // building the model will report what is wrong
   }
 }
 
@@ -62,7 +62,7 @@ struct Rule {
 
 using Rules = std::vector<Rule>;
 
-// Rules that ask for the kind of the data say nothing while it is unknown.
+// Rules that depend on the kind of the data do not apply while it is unknown.
 Rules rules_of_data_and_model() {
   return {
       {{"--data-seed"},
@@ -228,8 +228,8 @@ DataKind glance_at(const RunConfig& config) {
   if (config.data.starts_with("twin:")) return DataKind::nodes;
   std::error_code error;
   if (!std::filesystem::is_regular_file(config.data, error)) return DataKind::unknown;
-  // Only users and items have pairs of their own for testing. Whatever is wrong with the file is
-  // said by who reads it.
+  // Only data of users and items have test pairs of their own. Errors in the file are reported when
+  // it is read.
   try {
     if (config.data.ends_with(".npz")) {
       const NpzFile npz(MappedFile::open(config.data));

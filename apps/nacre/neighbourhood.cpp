@@ -11,8 +11,8 @@ namespace {
 
 constexpr NodeId kOutside = std::numeric_limits<NodeId>::max();
 
-// From the vertex with most edges inwards, a few neighbours of each, so that vertices of all
-// degrees are met.
+// Starts at the vertex with most edges and follows edges backwards to a few neighbours of each
+// vertex, so that vertices of all degrees are included.
 std::vector<NodeId> numbers_of_neighbourhood(const Graph& graph, int64_t side) {
   constexpr int64_t kFan = 8;
   const auto vertices = static_cast<size_t>(std::max(graph.num_src(), graph.num_dst()));
@@ -29,7 +29,7 @@ std::vector<NodeId> numbers_of_neighbourhood(const Graph& graph, int64_t side) {
     met.push_back(v);
     return true;
   };
-  // Where a neighbourhood ends, the next vertex starts another.
+  // If a neighbourhood is exhausted, the next vertex starts another.
   if (vertices > 0) meet(static_cast<NodeId>(hub));
   NodeId next = 0;
   for (size_t at = 0; met.size() < wanted; ++at) {

@@ -23,7 +23,7 @@
 namespace nacre::cli {
 namespace {
 
-// CLI11 takes -1 and numbers beyond 64 bits for some other seed.
+// Refuses -1 and numbers beyond 64 bits, which CLI11 would turn into some other seed.
 std::string whole_number(const std::string& text) {
   uint64_t value = 0;
   const char* end = text.data() + text.size();
@@ -31,8 +31,8 @@ std::string whole_number(const std::string& text) {
   return parsed.ec == std::errc() && parsed.ptr == end ? "" : "'" + text + "' is no whole number from 0 to 2^64 - 1";
 }
 
-// Metrics of users and items have a number in their names (recall@20), so that they are no fixed
-// list.
+// Metrics of users and items have a number in their names (recall@20), so there is no fixed list of
+// names.
 std::string metric_name(const std::string& text) {
   const std::vector<std::string> names = {"auto", "accuracy", "micro_f1", "macro_f1", "roc_auc", "average_precision"};
   return find_name(text, names,
@@ -44,7 +44,7 @@ std::string metric_name(const std::string& text) {
       .value_or(text);
 }
 
-// Names of plans in any capitals; whatever else is a table or a file.
+// Accepts the names of plans in any capitals; everything else is a table or a file.
 std::string plan_name(const std::string& text) {
   if (std::filesystem::exists(text)) return text;
   return find_name(text, {"auto", "off", "vertex", "edge", "tensor"}, {{"none", "off"}}).value_or(text);
@@ -289,11 +289,11 @@ int fanout_number(const std::string& text) {
   return value;
 }
 
-// "15,10,5", or by edge type "15/5,10/5": every hop's numbers of the types 0, 1, …
+// Reads "15,10,5" or, by edge type, "15/5,10/5": for every hop the numbers of types 0, 1, …
 void set_fanout(const std::string& text, SampleOptions& s) {
   s.fanout.clear();
   s.type_fanout.clear();
-  if (text.empty()) fanout_number(text);  // which refuses it
+  if (text.empty()) fanout_number(text);  // refuses an empty text
   const bool typed = text.find('/') != std::string::npos;
   for (const std::string& hop : split_list(text)) {
     if (!typed) {

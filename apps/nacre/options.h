@@ -1,4 +1,4 @@
-// Options several commands share, written straight into a RunConfig.
+// Options that several commands share. They are written straight into a RunConfig.
 #pragma once
 
 #include <string>
@@ -11,47 +11,50 @@
 
 namespace nacre::cli {
 
-// Every group of options adds itself to a command and fills `config` when the command line is
-// parsed.
+// Each of these functions adds a group of options to a command; the options fill `config` when the
+// command line is parsed.
 void add_data_options(Command command, RunConfig& config, bool required);
 void add_model_options(Command command, RunConfig& config);
 void add_training_options(Command command, RunConfig& config);
 void add_execution_options(Command command, RunConfig& config);
-// --batch-size, --fanout and how batches are sampled and scheduled.
+// Adds --batch-size, --fanout and the options that say how batches are sampled and scheduled.
 void add_batch_options(Command command, RunConfig& config);
-// --sampler; throws UserError.
+// Reads --sampler; throws UserError.
 void set_sampler(const std::string& name, SampleOptions& options);
-// --epochs for commands that plan and do not train: how long a run the search may reckon with.
+// Adds --epochs for commands that plan and do not train: the length of the run that a search must
+// pay for.
 void add_planned_epochs(Command command, RunConfig& config);
 
-// --quiet, --verbose
+// Adds --quiet and --verbose.
 void add_talk_options(Command command);
 
-// "GPU:1" as "cuda:1": how devices are written here.
+// Returns a device as the program writes it, for example "cuda:1" for "GPU:1".
 std::string device_name(const std::string& text);
-// "6G", "512M", "1048576" as bytes; throws UserError naming the option.
+// Returns a size such as "6G", "512M" or "1048576" in bytes; throws UserError, which names the
+// option.
 int64_t parse_size(const std::string& option, const std::string& text);
-// Loads the data with progress and notes.
+// Loads the data, with progress and notes.
 Dataset open_data(const RunConfig& config);
-// Applies threads; checks device, precision and mode.
+// Applies the number of threads; checks device, precision and mode.
 void apply_execution(const RunConfig& config);
-// --precision as the device layer knows it; throws UserError.
+// Returns --precision as the device layer knows it; throws UserError.
 GemmType gemm_precision(const std::string& precision);
-// The notes of a session, how its plan was found and what it takes of a GPU's memory, for people.
+// Prints, for people, the notes of a session, how its plan was found and how much GPU memory it
+// takes.
 void show_session(const VertexModel& session);
-// The model of a session with its gradient, before any planning.
+// Returns the model of a session with its gradient, before any planning.
 Dfg written_dfg(const Session& session);
-// "searched in 1.2 s, 14 kernels timed", "from the cache", …
+// Returns a text such as "searched in 1.2 s, 14 kernels timed" or "from the cache".
 std::string how_found(const PlanAnswer& answer);
-// How an interrupted run is continued; nothing for others.
+// Says how an interrupted run can be continued; prints nothing for other runs.
 void say_interrupted(const TrainResult& result, const std::string& folder);
-// "a,b,c"; of an empty text nothing, and parts may be empty.
+// Splits "a,b,c" into its parts, which may be empty. An empty text has no parts.
 std::vector<std::string> split_list(const std::string& text, char at = ',');
-// NaN and -1 (no such split) become null.
+// Returns the number; "null" for NaN and -1 (the split does not exist).
 std::string json_number(double value);
-// The same for people: "none".
+// Returns the number for people; "none" for NaN and -1.
 std::string score_text(double value);
-// A line about results: on stdout, or on stderr where stdout is to hold JSON alone.
+// Prints a line about results on stdout, or on stderr if stdout must hold JSON alone.
 void say_line(bool json, const std::string& line);
 
 }  // namespace nacre::cli

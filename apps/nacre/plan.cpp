@@ -1,4 +1,4 @@
-// nacre plan: what a run would do, and what it would cost, without doing it.
+// nacre plan: shows what a run would do and what it would cost, without doing it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,13 +25,13 @@
 namespace nacre::cli {
 namespace {
 
-// A GPU that need not be here: plans are found by rules, kernels written out, nothing runs.
+// A GPU that need not exist: the plan is found by rules, kernels are written out, and nothing runs.
 constexpr const char* kTypical = "cuda:typical";
 
 struct PlanCommand {
   RunConfig config;
   std::string output;
-  std::string cuda;  // folder
+  std::string cuda;  // folder for CUDA sources
   std::string picture;
   std::string table;
   PictureOptions square;
@@ -39,7 +39,7 @@ struct PlanCommand {
   bool bill = false;
 };
 
-// Edges of a square of vertices, coloured by gTask.
+// Draws the edges of a square of vertices in the colours of their gTasks.
 void draw(const PlanCommand& c, const Planned& planned, const Plan& plan) {
   const PartitionTable table = c.table.empty() ? main_table(plan, planned.blocks()) : PartitionTable::parse(c.table);
   const Dataset& data = planned.model().dataset();
@@ -56,7 +56,7 @@ void draw(const PlanCommand& c, const Planned& planned, const Plan& plan) {
   log_info(fmt::format("picture of {}: {}", table.text(), c.picture));
 }
 
-// Whatever is wrong is told before the data are read.
+// Refuses wrong options before the data are read.
 void check(const PlanCommand& c, const Command& command) {
   if (c.picture.empty()) {
     for (const char* option : {"--table", "--vertices", "--first"}) {
@@ -80,7 +80,7 @@ void check(const PlanCommand& c, const Command& command) {
   if (!c.cuda.empty()) check_folder(c.cuda);
 }
 
-// The plan that rules find for a GPU.
+// Returns the plan that rules find for a GPU.
 PlanAnswer plan_for(const DeviceInfo& gpu, const RunConfig& asked, const Planned& planned) {
   const auto loader = std::make_shared<GpuLoader>(make_null_device(gpu), [](const auto&) { return std::string(); });
   const auto context =
@@ -95,7 +95,7 @@ PlanAnswer plan_for(const DeviceInfo& gpu, const RunConfig& asked, const Planned
   return plan_training(planned.written(), planned.blocks(), make_gpu_backend(context), request, {});
 }
 
-// What a run on a GPU takes besides the plan's own memory.
+// Adds the memory that a run on a GPU takes besides that of the plan.
 void add_run_memory(VertexModel& model, std::vector<MemoryItem>& memory) {
   const Dataset& data = model.dataset();
   const int64_t weights = model.parameters().bytes();
@@ -112,7 +112,7 @@ GpuListing listing_of(const PlanCommand& c, const Planned& planned, const Plan& 
   return list_gpu_kernels(plan, planned.blocks(), planned.views(), options);
 }
 
-// What is shown: the session's own plan and bill, or those of a GPU that is not here.
+// What is shown: the plan and bill of the session, or those of a GPU that is not on this machine.
 struct Shown {
   Plan plan;
   Summary summary;
@@ -152,7 +152,8 @@ Shown make_shown(const PlanCommand& c, Planned& planned) {
   return shown;
 }
 
-// How the session is opened: a GPU that is not here needs no search, and nothing of a device.
+// Returns the configuration that the session is opened with. A GPU that does not exist needs no
+// search and no device.
 RunConfig session_config(const PlanCommand& c) {
   RunConfig config = c.config;
   if (config.device != kTypical) return config;
@@ -164,7 +165,7 @@ RunConfig session_config(const PlanCommand& c) {
   return config;
 }
 
-// For those who know what a kernel is.
+// Prints the details, for readers who know what a kernel is.
 void print_details(const Shown& shown, const Planned& planned) {
   const Summary& s = shown.summary;
   fmt::print("\n{}\nmemory of a run:\n{}{}{}", plan_text(shown.plan, planned.blocks()), memory_text(s.memory),

@@ -56,7 +56,7 @@ std::vector<double> Planned::measure_kernels(int steps) {
   }
   Executor& executor = batch ? *batch : whole_->trainer();
   std::vector<std::vector<double>> times(medians.size());
-  for (int step = 0; step <= steps; ++step) {  // the first one warms up
+  for (int step = 0; step <= steps; ++step) {  // the first step warms up
     executor.reset_times();
     executor.run_timed({model_->config().seed, static_cast<uint64_t>(step)});
     for (size_t k = 0; step > 0 && k < times.size(); ++k) {
@@ -69,7 +69,7 @@ std::vector<double> Planned::measure_kernels(int steps) {
   return medians;
 }
 
-// Null where batches are timed on a GPU: their back end is the session's own.
+// Returns null if batches are timed on a GPU, because their back end belongs to the session.
 std::shared_ptr<Backend> Planned::timing_backend() const {
   if (whole_ != nullptr) return whole_->backend();
   return model_->gpu() == nullptr ? make_cpu_backend(std::make_shared<GraphViews>()) : nullptr;

@@ -1,5 +1,5 @@
-// A model that is planned and not trained, on the whole graph or in mini-batches: what nacre plan
-// and explain look at.
+// A model that is planned and not trained, on the whole graph or in mini-batches. nacre plan and
+// nacre explain work on it.
 #pragma once
 
 #include <memory>
@@ -12,23 +12,23 @@ namespace nacre::cli {
 
 class Planned {
  public:
-  // `evaluation`: the memory of scoring counts, too.
+  // With `evaluation`, the memory of scoring counts, too.
   Planned(Dataset dataset, const RunConfig& config, bool evaluation);
 
   VertexModel& model() const { return *model_; }
   Session* whole() const { return whole_; }           // null for mini-batches
   BatchSession* batches() const { return batches_; }  // null for the whole graph
-  // the whole graph, or the first batch that was planned on
+  // The whole graph, or the first batch that the plan was made on.
   const Blocks& blocks() const { return *blocks_; }
   const std::shared_ptr<GraphViews>& views() const { return views_; }
-  // The model with its gradient, before any planning.
+  // Returns the model with its gradient, before any planning.
   Dfg written() const;
-  // Gives an executor of any plan of this model its leaves.
+  // Binds the leaves of an executor of any plan of this model.
   void bind(Executor& executor);
-  // Medians over some steps of every kernel's seconds; negative where it did not run.
+  // Returns the median seconds of every kernel over some steps; negative if the kernel did not run.
   std::vector<double> measure_kernels(int steps);
-  // What else was compared: the search's own candidates, or those of a search that is run for them
-  // alone.
+  // Returns the candidates that were compared with the plan: those of the search that found it or,
+  // if there was none, of a search that is run now.
   std::vector<Candidate> candidates(const CostModel& model, int64_t cache_bytes, double budget);
 
  private:

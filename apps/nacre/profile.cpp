@@ -1,4 +1,5 @@
-// nacre profile: measures what this machine's kernels take, or what a GPU can do, and keeps it.
+// nacre profile: measures the times of this machine's kernels, or the rates of a GPU, and stores
+// them.
 #include <fmt/format.h>
 
 #include <map>
@@ -88,8 +89,8 @@ void run(const ProfileCommand& c, const Command& command) {
   execution.threads = c.threads;
   apply_execution(execution);
   log_info(fmt::format("measuring for about {:.0f} s", c.seconds));
-  // Rates first, then the kernels: their timings are needed here to say how well the model fits
-  // them.
+  // Measures rates first and kernels afterwards; the timings are needed to say how well the model
+  // fits them.
   DeviceProfile profile = measure_profile({.seconds = 0});
   const std::vector<Timing> samples = calibration_samples(profile.cache_bytes, {.seconds = c.seconds});
   profile.model = CostModel::fitted(samples);

@@ -1,4 +1,4 @@
-// nacre train, eval and predict on users and items with held-out pairs (is_recommendation).
+// nacre train, eval and predict on data of users and items with held-out pairs (is_recommendation).
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@
 
 namespace nacre::cli {
 
-// --embedding-decay, --embedding-init and --positives; the batch size comes with the other options
-// of training.
+// Adds --embedding-decay, --embedding-init and --positives. The batch size is among the other
+// options of training.
 void add_recommend_options(Command command, RecommendOptions& options);
 
 struct RecommendRun {
@@ -25,16 +25,17 @@ struct RecommendRun {
   bool json = false;
 };
 
-// From data to a trained recommender and what is said about it; the last line of stdout is one JSON
-// object where asked for. `trainer.run_folder` is chosen where none is given.
+// Trains a recommender and prints its results; with --json, the last line of stdout is one JSON
+// object. Chooses `trainer.run_folder` if none is given.
 TrainResult train_recommender(Dataset dataset, RecommendRun run, MemoryAccount& account);
 
-// With the weights and settings of `trained`.
+// Opens a session with the weights and settings of `trained`.
 std::unique_ptr<RecommendSession> open_recommender(Dataset dataset, const RunConfig& config,
                                                    const TrainedModel& trained);
 void evaluate_recommender(Dataset dataset, const RunConfig& config, const TrainedModel& trained, bool json);
 struct BestItems {
-  std::string output;  // .csv: user, rank, item, score; .npy: the items' ids, a row for each user
+  // .csv: user, rank, item, score; .npy: ids of the items, one row for each user
+  std::string output;
   int64_t top = 20;
 };
 void write_best_items(Dataset dataset, const RunConfig& config, const TrainedModel& trained, const BestItems& wanted);

@@ -44,7 +44,7 @@ std::string line(double x1, double y1, double x2, double y2, const char* stroke)
                      stroke);
 }
 
-// 1, 2 or 5 times a power of ten, so that about five of them reach `top`.
+// Returns 1, 2 or 5 times a power of ten, so that about five steps reach `top`.
 double tick_step(double top) {
   const double rough = std::max(top, 1e-12) / 5;
   const double power = std::pow(10, std::floor(std::log10(rough)));
@@ -54,7 +54,7 @@ double tick_step(double top) {
   return 10 * power;
 }
 
-// Heading, legend and the vertical axis from 0 to `top`.
+// Returns heading, legend and the vertical axis from 0 to `top`.
 std::string frame(const std::string& title, const std::string& unit, const std::vector<std::string>& series,
                   double top) {
   std::string svg = fmt::format(

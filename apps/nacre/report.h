@@ -12,19 +12,19 @@ class Report {
 
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
   std::string csv() const;
-  // a list of objects; cells that are numbers as such, empty ones as null
+  // Returns a JSON list of objects. Cells that are numbers become numbers, empty cells become null.
   std::string json() const;
-  std::string text() const;  // columns aligned
+  std::string text() const;  // as text with aligned columns
 
  private:
-  std::vector<std::vector<std::string>> rows_;  // the first one has the names
+  std::vector<std::vector<std::string>> rows_;  // the first row holds the names of the columns
 };
 
-// A number as short as it can be without losing what was measured; "" for negative ones (not
-// measured).
+// Returns a number in as few digits as keep the measured precision; "" for negative numbers, which
+// mean "not measured".
 std::string cell(double value);
 
-// Groups of bars, one of each series; negative values are left out.
+// Groups of bars, with one bar for each series. Negative values are left out.
 struct BarPlot {
   std::string title, unit;
   std::vector<std::string> groups, series;

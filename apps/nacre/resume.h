@@ -1,4 +1,4 @@
-// nacre train --resume RUN: everything else is in the run's own folder.
+// nacre train --resume RUN: takes all settings from the folder of the run.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace nacre::cli {
 
-// `arguments` of nacre train. A folder behind --resume becomes --checkpoint FOLDER and --config
-// FOLDER/config.json, so that what is typed besides still wins. Throws UserError when the folder
-// holds no run.
+// Returns the `arguments` of nacre train with --resume FOLDER replaced by --checkpoint FOLDER and
+// --config FOLDER/config.json, so that options on the command line still win. Throws UserError if
+// the folder holds no run.
 std::vector<std::string> with_resumed_run(const std::vector<std::string>& arguments);
 
 }  // namespace nacre::cli

@@ -27,7 +27,7 @@ uint64_t seed_of(std::string_view text, const std::string& all) {
 
 std::vector<uint64_t> parse_seeds(const std::string& text) {
   std::vector<uint64_t> seeds;
-  if (text.empty()) seed_of(text, text);  // which refuses it
+  if (text.empty()) seed_of(text, text);  // refuses an empty text
   for (const std::string& part : split_list(text)) {
     const size_t dash = part.find('-');
     const uint64_t first = seed_of(std::string_view(part).substr(0, dash), text);

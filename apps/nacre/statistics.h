@@ -1,14 +1,14 @@
-// Figures that sum up repeated measurements.
+// Figures that summarise repeated measurements.
 #pragma once
 
 #include <vector>
 
 namespace nacre::cli {
 
-double median(std::vector<double> values);  // 0 of nothing
+double median(std::vector<double> values);  // 0 if there are no values
 double geometric_mean(const std::vector<double>& values);
 
-// y ≈ a + b·x by least squares, and how much of the variance it explains.
+// Least-squares fit y ≈ a + b·x, and the share of the variance that it explains.
 struct LinearFit {
   double a = 0, b = 0, r2 = 0;
 };

@@ -116,7 +116,7 @@ std::string edges_text(const std::string& table) {
   return "taken in groups (partition table " + table + ")";
 }
 
-// Choices of the forward pass in words; the others are counted.
+// Returns the choices of the forward pass in words; the others are only counted.
 std::string choice_text(const Summary& s) {
   constexpr size_t kShown = 4;
   std::vector<std::string> told;

@@ -1,5 +1,5 @@
-// A plan in a few lines for people: what runs where, how long an epoch takes, what memory, what was
-// chosen and why.
+// A plan in a few lines for people: what runs where, how long an epoch takes, how much memory it
+// takes, what was chosen and why.
 #pragma once
 
 #include <string>
@@ -14,20 +14,19 @@ namespace nacre::cli {
 
 struct Summary {
   const Planned* planned = nullptr;
-  const Plan* plan = nullptr;  // of the session, or of a GPU that is not here
+  const Plan* plan = nullptr;  // plan of the session, or of a GPU that is not on this machine
   std::string device, precision;
   std::vector<MemoryItem> memory, host_memory;
-  int64_t free_bytes = 0;  // of the device's memory; 0: not known
-  int64_t host_bytes = 0;  // of the whole process at the most, the program included; 0: not known
+  int64_t free_bytes = 0;  // free memory of the device; 0: not known
+  int64_t host_bytes = 0;  // largest size of the whole process, the program included; 0: not known
   std::string source;      // how the plan was found (planner.h)
   std::vector<Dropped> dropped;
-  double measured = -1;  // seconds of a step's kernels
+  double measured = -1;  // seconds of the kernels of a step
 };
 
 std::string summary_text(const Summary& s);
 
-// What this machine's kernels take, as far as it was measured before; otherwise an ordinary
-// machine's.
+// The cost model of this machine if it was measured before; otherwise that of an ordinary machine.
 struct Prices {
   CostModel model;
   int64_t cache_bytes = 0;

@@ -28,7 +28,7 @@ namespace {
 
 struct TrainCommand {
   RunConfig config;
-  RecommendOptions recommend;  // of users and items
+  RecommendOptions recommend;  // options for data of users and items
   TrainerOptions trainer;
   std::string config_file;  // read before the command line is parsed
   bool no_checkpoint = false;
@@ -46,7 +46,7 @@ struct TrainOutcome {
 
 nlohmann::json or_null(double value) { return nlohmann::json::parse(json_number(value)); }
 
-// Bytes of a GPU's memory; negative where there is none.
+// Returns the peak of GPU memory in bytes; negative if there is no GPU.
 double device_peak(const VertexModel& session) {
   return session.gpu() == nullptr ? -1 : static_cast<double>(session.gpu()->device().peak_bytes());
 }
@@ -55,7 +55,7 @@ nlohmann::json fullest_of(const ResourceUse& use) {
   return use.all.empty() ? nlohmann::json() : nlohmann::json(use.all.front().name);
 }
 
-// Of mini-batches: percent of the steps' time; negative where it does not apply.
+// For mini-batches: percent of the time of the steps; negative if it does not apply.
 struct Shares {
   double waiting = -1, device = -1;
   ResourceUse use;  // on a GPU
@@ -113,7 +113,7 @@ std::string result_json(VertexModel& session, const TrainResult& r, const std::s
   return j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-// What a run ended with, for people.
+// Prints the results of a run for people.
 void say_result(VertexModel& session, const TrainResult& r, const TrainCommand& c, const MemoryAccount& account) {
   const std::string& folder = c.trainer.run_folder;
   const auto ms = [](double value) { return human_seconds(value / 1e3); };
@@ -140,7 +140,7 @@ void say_result(VertexModel& session, const TrainResult& r, const TrainCommand& 
   if (!folder.empty()) say_line(c.json, "run folder: " + printable(folder));
 }
 
-// Weights of another run, unless the run continues with its own.
+// Takes the weights of another run, unless the run continues with its own.
 void take_first_weights(const TrainCommand& c, VertexModel& session) {
   if (c.config.init.empty()) return;
   if (c.trainer.resume && has_checkpoint(c.trainer.run_folder)) {
@@ -151,7 +151,7 @@ void take_first_weights(const TrainCommand& c, VertexModel& session) {
   log_info(fmt::format("{} of {} parameters begin as in {}", count, session.parameters().list().size(), c.config.init));
 }
 
-// `first_plan`: the plan file of an earlier run that differs in its seed alone; empty: there is
+// `first_plan` is the plan file of an earlier run that differs only in its seed; empty if there is
 // none.
 TrainOutcome train_vertices(TrainCommand& c, Dataset dataset, const std::string& first_plan, MemoryAccount& account) {
   SessionNeeds needs;
@@ -170,7 +170,7 @@ TrainOutcome train_vertices(TrainCommand& c, Dataset dataset, const std::string&
   }
   const TrainResult result = train(session, c.trainer);
   if (!c.trace.empty()) {
-    // At the end of the timeline: what it was full of.
+    // A last span in the timeline names the resource that was busiest.
     if (const Shares shares = shares_of(session); !shares.use.all.empty())
       const TraceSpan span("train", trace_name(shares.use.text()));
     trace_write(c.trace);
@@ -179,8 +179,8 @@ TrainOutcome train_vertices(TrainCommand& c, Dataset dataset, const std::string&
   return {result, session.metric(), result_json(session, result, c.trainer.run_folder, account)};
 }
 
-// One run for each seed, in a folder of its own, on the same data and, where it was kept, by the
-// same plan.
+// Trains one run for each seed, in a folder of its own, on the same data and, if the first plan was
+// stored, with the same plan.
 void train_seeds(TrainCommand c, const Dataset& dataset, MemoryAccount& account) {
   const std::string parent = c.trainer.run_folder;
   nlohmann::ordered_json runs = nlohmann::ordered_json::array();
@@ -249,7 +249,7 @@ void run(TrainCommand& c, const Command& command) {
   Situation situation = situation_of(c.config);
   situation.keeps_run = !c.no_checkpoint;
   refuse_idle(command, situation);
-  // Told before hours of training, not after.
+  // An output that cannot be written must be refused before hours of training.
   for (const std::string& file : {c.trace, c.trainer.metrics_file}) {
     if (!file.empty()) PendingFile::check(file);
   }

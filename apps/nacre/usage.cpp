@@ -27,13 +27,13 @@ std::vector<std::string> options_of(const CLI::App& app) {
   return names;
 }
 
-// "nacre data info"
+// Returns the name of a command with those of its parents, for example "nacre data info".
 std::string full_name(const CLI::App& command) {
   const CLI::App* parent = command.get_parent();
   return parent == nullptr ? command.get_name() : full_name(*parent) + " " + command.get_name();
 }
 
-// "help data info" asks what "data info --help" does, and "version" what "--version" does.
+// Turns "help data info" into "data info --help", and "version" into "--version".
 std::vector<std::string> help_last(std::vector<std::string> arguments) {
   if (arguments.size() == 1 && arguments.front() == "version") return {"--version"};
   if (arguments.empty() || find_name(arguments.front(), {"help"}) != "help") return arguments;
@@ -44,10 +44,10 @@ std::vector<std::string> help_last(std::vector<std::string> arguments) {
 
 struct Typed {
   CLI::App* command;
-  size_t words;  // of its name
+  size_t words;  // number of words of its name
 };
 
-// The command that the first words name; they are written as the program writes them.
+// Finds the command that the first words name, and rewrites these words as the program spells them.
 Typed find_command(CLI::App& app, std::vector<std::string>& arguments) {
   Typed typed{&app, 0};
   for (std::string& word : arguments) {
@@ -64,7 +64,7 @@ Typed find_command(CLI::App& app, std::vector<std::string>& arguments) {
   return typed;
 }
 
-// A command that needs another word, or words where options should stand.
+// Refuses a command that needs another word, and words where only options may be.
 void check_words(const Typed& typed, const std::vector<std::string>& arguments) {
   const CLI::App& command = *typed.command;
   const std::vector<std::string> commands = commands_of(*typed.command);

@@ -1,4 +1,4 @@
-// What was typed, made ready for CLI11: `nacre help train`, names of commands in any capitals,
+// Prepares what was typed for CLI11: `nacre help train`, names of commands in any capitals,
 // settings from files. Commands and options that do not exist are refused here, with the name that
 // was probably meant.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace nacre::cli {
 
-// `arguments` come without the program's name. Throws UserError.
+// Returns the arguments for CLI11. `arguments` come without the program's name. Throws UserError.
 std::vector<std::string> understood(CLI::App& app, std::vector<std::string> arguments);
 
 }  // namespace nacre::cli

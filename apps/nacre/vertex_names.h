@@ -1,4 +1,4 @@
-// What a vertex is called in what the program writes: as the source of the data called it.
+// The names of vertices in the program's output: those that the source of the data uses.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,19 @@
 
 namespace nacre::cli {
 
-// Index of the kind of a vertex; 0 where there is only one.
+// Returns the index of the kind of a vertex; 0 if there is only one kind.
 size_t kind_of(const Dataset& d, int64_t v);
-// Kinds count their vertices by themselves.
+// Returns the number of a vertex within its kind, as in the source.
 int64_t original_id(const Dataset& d, int64_t v);
-// Its name where it has one, otherwise its number; quoted where a field needs it.
+// Returns the name of a vertex if it has one, otherwise its number; quoted if a CSV field needs
+// quotes.
 std::string csv_name(const Dataset& d, int64_t v);
-// The name of a class where it has one, otherwise its number, likewise.
+// Returns the name of a class if it has one, otherwise its number; quoted if a CSV field needs
+// quotes.
 std::string csv_class(const Dataset& d, int64_t k);
-// Writes beside the predictions in `output` what their rows and columns are called, where that is a
-// word: OUTPUT.nodes.csv (unless the rows say so themselves) and OUTPUT.classes.csv, OUTPUT without
-// its ending.
+// Writes the names of the rows and columns of the predictions beside the file `output`, if they
+// have names: OUTPUT.nodes.csv (unless rows_named: the rows of the file carry their names) and
+// OUTPUT.classes.csv, where OUTPUT stands for the file name without its ending.
 void write_names(const std::string& output, const Dataset& d, bool rows_named, bool classes);
 
 }  // namespace nacre::cli

@@ -21,7 +21,8 @@ RunConfig unplanned(RunConfig config) {
   return config;
 }
 
-// Kernels that do the same to values of the same kinds take equally long.
+// Returns a text that is equal for kernels that do the same to values of the same kinds; they take
+// equally long.
 std::string signature(const Plan& plan, const Kernel& k, const Work& work) {
   std::string text = fmt::format("{} {} {} {}", work.kind, static_cast<int>(k.direction), k.transpose,
                                  type_text(plan.dfg[k.root].type));
@@ -61,8 +62,8 @@ bool Workbench::turn(const Plan& plan, const TimingOptions& how, PlanTiming& tim
     timing.state = "memory";
     return false;
   }
-  // One arena for all turns: gigabytes given back by one plan would keep the system busy during the
-  // next one's steps.
+  // All turns share one arena. If each plan freed gigabytes, the system would be busy with them
+  // during the steps of the next plan.
   if (executor.arena_bytes() > arena_bytes_) {
     arena_.reset();
     arena_bytes_ = executor.arena_bytes();

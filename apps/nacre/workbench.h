@@ -1,4 +1,4 @@
-// A model on a graph, on which any number of plans are run and timed one after the other.
+// A model on a graph, for running and timing any number of plans one after another.
 #pragma once
 
 #include <map>
@@ -12,55 +12,56 @@
 namespace nacre::cli {
 
 struct TimingOptions {
-  int rounds = 3;     // plans take turns this many times; each turn warms up with one step
-  int steps = 2;      // timed in a turn
-  double limit = 60;  // seconds of a step: slower plans are given up after their first one
+  int rounds = 3;     // number of turns of each plan; each turn warms up with one step
+  int steps = 2;      // number of timed steps in a turn
+  double limit = 60;  // seconds of a step; slower plans are given up after their first step
 };
 
 struct PlanTiming {
-  std::string state = "ok";     // ok, slow (given up; what is known), memory (does not fit)
-  std::vector<double> steps;    // seconds of forward and backward pass
+  std::string state = "ok";     // ok, slow (given up; holds what is known) or memory (does not fit)
+  std::vector<double> steps;    // seconds of forward and backward pass together
   std::vector<double> kernels;  // median seconds of each kernel; empty unless ok
-  double seconds() const;       // median; negative when there is none
+  double seconds() const;       // median of the steps; negative if there are none
 };
 
 class Workbench {
  public:
-  // `config`: its plan does not matter here.
+  // Opens the model; the plan in `config` is ignored.
   Workbench(const Dataset& dataset, RunConfig config);
 
   Session& session() { return session_; }
-  const Dfg& dfg() const { return dfg_; }  // with its gradient, as written
+  const Dfg& dfg() const { return dfg_; }  // the model with its gradient, as written
   const Blocks& blocks() const { return session_.blocks(); }
   const Graph& graph() const { return session_.dataset().graph; }
 
   Plan plan(const PlanOptions& options) const { return make_plan(dfg_, blocks(), options); }
   PlanAnswer answer(const std::string& plan, bool use_cache = true);
   std::vector<PlanTiming> time(const std::vector<Plan>& plans, const TimingOptions& how);
-  // Times kernels one by one, on this graph or on another with the same vertices.
+  // Returns a timer for single kernels, on this graph or on another with the same vertices.
   KernelTimer timer(const Blocks& on);
 
  private:
-  // False when the plan is given up.
+  // Runs one turn of a plan. Returns false if the plan is given up.
   bool turn(const Plan& plan, const TimingOptions& how, PlanTiming& timing,
             std::vector<std::vector<double>>& kernel_times);
 
   Session session_;
   Dfg dfg_;
   std::shared_ptr<GraphViews> views_;
-  std::shared_ptr<void> arena_;  // while plans take turns
+  std::shared_ptr<void> arena_;  // kept while plans take turns
   int64_t arena_bytes_ = 0;
 };
 
-// Seconds of kernels on the real graph, remembered by what they do: plans share most of theirs.
+// Seconds of kernels on the real graph, remembered by what the kernels do, because plans share most
+// of their kernels.
 class KernelLedger {
  public:
   KernelLedger(Workbench& bench, const DeviceProfile& profile, int repeats)
       : bench_(bench), profile_(profile), timer_(bench.timer(bench.blocks())), repeats_(repeats) {}
 
-  double kernel(const Plan& plan, size_t k);  // negative: does not fit into memory
-  double plan(const Plan& plan);              // a step; kernels computed once are left out
-  double predicted(const Plan& plan) const;   // likewise
+  double kernel(const Plan& plan, size_t k);  // negative if it does not fit in memory
+  double plan(const Plan& plan);              // seconds of a step, without kernels that run once
+  double predicted(const Plan& plan) const;   // predicted seconds of a step
   const std::vector<Timing>& samples() const { return samples_; }
 
  private:
