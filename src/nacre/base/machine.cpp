@@ -67,7 +67,7 @@ struct GroupFiles {
   const char* limit;
   const char* used;
   const char* inactive;  // the name of the inactive file cache in memory.stat
-  // the name of the active file cache in memory.stat
+  // The name of the active file cache in memory.stat.
   const char* active;
 };
 

@@ -25,7 +25,7 @@ std::atomic<bool> g_enabled{false};
 std::atomic<int> g_next_thread{0};
 std::mutex g_mutex;
 std::vector<Event> g_events;  // guarded by g_mutex
-// guarded by g_mutex; c_str() stays valid because a set never moves its elements
+// Guarded by g_mutex; c_str() stays valid because a set never moves its elements.
 std::set<std::string> g_names;
 int64_t g_origin_ns = 0;
 

@@ -69,7 +69,7 @@ class InflateStream final : public ByteStream {
   }
 
  private:
-  // How far the input was understood.
+  // Returns the position up to which the input was understood.
   std::string place() const {
     return where_ + " at byte " + std::to_string(end_ - static_cast<int64_t>(input_.size()));
   }
@@ -94,7 +94,7 @@ class InflateStream final : public ByteStream {
   std::span<const std::byte> input_;
   Wrapping wrapping_;
   std::string where_;
-  int64_t end_;  // of the input, in the file
+  int64_t end_;  // where the input ends in the file
   bool ended_ = false;
 };
 

@@ -1,4 +1,5 @@
-// Bytes that arrive in order, whatever they are wrapped in. Streams borrow their input: its owner must outlive them.
+// Streams of bytes that arrive in order, whatever wraps them. A stream borrows its input, so the
+// owner of the input must outlive the stream.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,8 @@ class ByteStream {
   ByteStream(const ByteStream&) = delete;
   ByteStream& operator=(const ByteStream&) = delete;
 
-  // Fills `to` with up to `bytes` bytes; fewer only when the stream ends. Throws UserError when the input is damaged.
+  // Fills `to` with up to `bytes` bytes and returns their number, which is smaller only at the end
+  // of the stream. Throws UserError if the input is damaged.
   virtual int64_t read(void* to, int64_t bytes) = 0;
 };
 
@@ -26,15 +28,16 @@ enum class Wrapping {
   deflate,  // one raw deflate stream that fills the input exactly (a ZIP member)
   gzip,     // one or more gzip members; zero padding may follow
 };
-// `first` is where in the file the input begins, for messages.
+// Unwraps `input`. `first` is the position of the input in the file, for messages.
 std::unique_ptr<ByteStream> inflate_stream(std::span<const std::byte> input, Wrapping wrapping, std::string where,
                                            int64_t first = 0);
 
 struct Expected {
-  int64_t size;    // bytes the inner stream must give, no more and no fewer
-  uint32_t crc32;  // of those bytes
+  int64_t size;    // exact number of bytes that the inner stream must give
+  uint32_t crc32;  // checksum of those bytes
 };
-// Passes `inner` on and checks it against `expected` as the last byte is handed out; never reads past it.
+// Passes on the bytes of `inner` and checks them against `expected` when the last byte is handed
+// out. Never reads past that byte.
 std::unique_ptr<ByteStream> checked_stream(std::unique_ptr<ByteStream> inner, Expected expected, std::string where);
 
 }  // namespace nacre

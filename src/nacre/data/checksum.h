@@ -1,8 +1,9 @@
 // The 64-bit checksum of Nacre's own files and of data set fingerprints.
 //
-// The bytes are cut into chunks of 1 MiB, hashed in parallel and combined in order. Within a chunk eight lanes take
-// turns on 8-byte little-endian words: lane = rotl((lane ^ word) * K, 29). Every step is a bijection of the lane for a
-// given word and of the word for a given lane, so no single damaged word goes unnoticed. Not a cryptographic hash.
+// The bytes are cut into chunks of 1 MiB, which are hashed in parallel and combined in order.
+// Within a chunk, eight lanes take turns on 8-byte little-endian words: lane = rotl((lane ^ word) *
+// K, 29). Every step is a bijection of the lane for a given word and of the word for a given lane,
+// so one damaged word always changes the checksum. This is not a cryptographic hash.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +13,19 @@ namespace nacre {
 
 uint64_t checksum64(const void* data, int64_t bytes);
 
-// The same checksum of bytes that arrive piece by piece.
+// Computes the same checksum for bytes that arrive piece by piece.
 class Checksum64 {
  public:
   void update(const void* data, int64_t bytes);
-  // Of everything so far.
+  // Returns the checksum of everything so far.
   uint64_t value() const;
   int64_t bytes() const { return bytes_; }
 
  private:
   static constexpr int64_t kChunk = 1 << 20;
 
-  std::vector<uint64_t> parts_;       // of whole chunks
-  std::vector<unsigned char> begun_;  // bytes of the chunk that is not whole yet
+  std::vector<uint64_t> parts_;       // checksums of the whole chunks
+  std::vector<unsigned char> begun_;  // bytes of the last, incomplete chunk
   int64_t bytes_ = 0;
 };
 

@@ -57,10 +57,12 @@ uint64_t Dataset::fingerprint() const {
   for (const Tensor* tensor : {&features, &targets}) h = mix_key(h, tensor->defined() ? hash(*tensor) : 0);
   h = mix_key(h, hash(labels));
   for (const Array<NodeId>* part : {&splits.train, &splits.val, &splits.test}) h = mix_key(h, hash(*part));
-  // Mixed in only where present: a set without them has one fingerprint whatever it was read from.
+  // These parts are mixed in only if they exist, so that a set without them has one fingerprint,
+  // whatever it was read from.
   if (!node_types.empty()) h = mix_key(h, hash_kinds(*this));
   if (val_edges.size() > 0) h = mix_key(h, hash(val_edges));
-  if (test_edges.size() > 0) h = mix_key(h, ~hash(test_edges));  // told apart from the others
+  // The complement tells test edges apart from validation edges.
+  if (test_edges.size() > 0) h = mix_key(h, ~hash(test_edges));
   return h;
 }
 

@@ -1,4 +1,5 @@
-// Dataset: everything a training run needs from the outside world, whatever it was read from.
+// Dataset: everything that a training run needs to know about its data, in one form for all
+// layouts.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ struct Splits {
   Array<NodeId> test;
 };
 
-// One kind of edge: which kind of vertex it leads from and to.
+// One kind of edge, with the kinds of vertices that it leads from and to.
 struct Relation {
   int src_type = 0;  // index into Dataset::node_types
   std::string name;
@@ -26,7 +27,7 @@ struct Relation {
   bool operator==(const Relation&) const = default;
 };
 
-// Edges that are no part of the graph: what a recommender or a link predictor is asked about.
+// Edges that are not part of the graph, about which a recommender or a link predictor is asked.
 struct HeldOutEdges {
   Array<NodeId> src;
   Array<NodeId> dst;
@@ -38,43 +39,48 @@ struct HeldOutEdges {
 struct Dataset {
   std::string name;  // "cora", "twin:arxiv@0.1"
   Graph graph;
-  Tensor features;        // f32 [N, F]; undefined when the set has none. May be a mapped file.
-  Array<int32_t> labels;  // single-label: [N], -1 = unlabelled. Empty when the set has none or is multi-label.
-  Tensor targets;         // multi-label: u8 [N, C] of 0/1; undefined otherwise.
+  Tensor features;  // f32 [N, F], maybe in a mapped file; undefined if the set has no features
+  // Single-label sets: [N], -1 means unlabelled. Empty if the set has no labels or is multi-label.
+  Array<int32_t> labels;
+  Tensor targets;  // multi-label sets: u8 [N, C] of 0/1; undefined in other sets
   int64_t num_classes = 0;
-  std::vector<std::string> class_names;  // what the source called the classes, where they are words; empty: numbers
+  // Names of the classes, if the source has words for them. Empty if classes are numbers.
+  std::vector<std::string> class_names;
   Splits splits;
 
-  // Several kinds of vertices share one id space: kind k has the ids [node_offsets[k], node_offsets[k + 1]). Both are
-  // empty when the set does not speak of kinds.
+  // All kinds of vertices share one range of ids: kind k has the ids [node_offsets[k],
+  // node_offsets[k + 1]). Both vectors are empty if the source names no kinds.
   std::vector<std::string> node_types;
   std::vector<int64_t> node_offsets;
-  std::vector<Relation> relations;  // of every edge type of the graph; empty when they have no names
-  // Features by kind: f32 [vertices of the kind, F_k], undefined for kinds without. Empty with fewer than two kinds,
-  // whose features are `features`; where this is not empty, `features` is undefined.
+  // The relation of each edge type; empty if edge types have no names.
+  std::vector<Relation> relations;
+  // Features of each kind: f32 [vertices of the kind, F_k], undefined for kinds without features.
+  // The vector is empty if there are fewer than two kinds; their features are in `features`. If the
+  // vector is not empty, `features` is undefined.
   std::vector<Tensor> type_features;
   HeldOutEdges val_edges;
   HeldOutEdges test_edges;
 
-  // What the source called the vertices, where they were renumbered: an integer or a word each. At most one of the two
-  // is given; with several kinds an id may stand once in each.
+  // What the source called the vertices, if they were renumbered: an integer or a word for each. At
+  // most one of the two is given. In a set of several kinds, two kinds may have the same id.
   Array<int64_t> original_ids;
   std::vector<std::string> node_names;
-  std::vector<std::string> notes;  // what was assumed while reading; shown to the user
-  Origins origins;                 // as far as the reader knows; no part of the set
+  std::vector<std::string> notes;  // assumptions made while reading, which are shown to the user
+  Origins origins;                 // as far as the reader knows them; not part of the fingerprint
 
   bool heterogeneous() const { return node_types.size() > 1; }
   bool multilabel() const { return targets.defined(); }
   int64_t num_nodes() const { return graph.num_nodes(); }
   int64_t num_features() const { return features.defined() ? features.shape()[1] : 0; }
   int64_t bytes() const;
-  // Hash of everything above except the names of the set and its vertices, and the notes. Kinds and held-out edges
-  // count only where there are any.
+  // Returns a hash of everything above except name, node_names, original_ids, notes and origins.
+  // Kinds and held-out edges count only if there are any.
   uint64_t fingerprint() const;
 };
 
-// Throws UserError naming `where` when parts do not fit together: sizes, label and split ranges, overlapping splits,
-// non-finite features, edges that do not lead where their relation says.
+// Throws UserError naming `where` if the parts do not fit together: wrong sizes, labels or splits
+// out of range, overlapping splits, features that are not finite, edges that do not lead where
+// their relation says.
 void validate(const Dataset& dataset, const std::string& where);
 
 }  // namespace nacre

@@ -1,4 +1,4 @@
-// What the columns of an edge list hold, by the names in its first line.
+// Finds out what the columns of an edge list hold, from the names in its first line.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@ namespace nacre {
 
 enum class EdgeColumn : uint8_t { src, dst, weight, type, ignored };
 
-// Common names of each column are known, in any case; `ignored` for others.
+// Knows the common names of each column, in upper and lower case. Returns `ignored` for other
+// names.
 EdgeColumn edge_column_named(std::string_view name);
 
 }  // namespace nacre

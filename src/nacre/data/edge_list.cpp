@@ -17,7 +17,8 @@ void append(std::vector<T>& to, const std::vector<T>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
-// Room for all edges at the density of what was read so far, so that vectors do not double later.
+// Reserves room for all edges, estimated from the bytes read so far, so that vectors do not grow by
+// doubling later.
 void reserve_rest(EdgeList& edges, const EdgeSource& source) {
   if (source.bytes_done() <= 0 || source.total_bytes() <= source.bytes_done()) return;
   const auto count =

@@ -1,5 +1,6 @@
-// Edge lists as text (SNAP, CSV), plain or gzipped: one edge per line, source then destination, optionally a weight.
-// A first line of names (src, dst, weight, type in any order; common synonyms are known) says which column is what.
+// Reads edge lists as text (SNAP, CSV), plain or gzipped: one edge per line, source, destination
+// and optionally a weight. If the first line has names (src, dst, weight, type in any order, or
+// common synonyms), they say what the columns are.
 #pragma once
 
 #include <memory>
@@ -12,11 +13,12 @@
 
 namespace nacre {
 
-// Just the edges, weights and types; num_nodes is left to the caller.
+// Reads edges, weights and types only. The caller sets num_nodes.
 class EdgeSource;
 EdgeList read_edges(EdgeSource& source, std::vector<std::string>& notes);
 
-// The graph only; ids are kept as they are, so num_nodes is the largest + 1 unless the options say more.
+// Reads a data set of a graph only. Ids are kept as they are, so num_nodes is the largest id + 1
+// unless the options give more.
 Dataset read_edge_list(const std::shared_ptr<const MappedFile>& file, const LoadOptions& options);
 
 }  // namespace nacre

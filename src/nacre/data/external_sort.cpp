@@ -19,7 +19,7 @@ namespace {
 constexpr int kTopBits = 11;
 constexpr int64_t kTopBuckets = int64_t{1} << kTopBits;
 constexpr int64_t kChunk = 1 << 19;
-constexpr int64_t kSmall = 1 << 15;  // edges that one thread sorts at once
+constexpr int64_t kSmall = 1 << 15;  // number of edges that one thread sorts at once
 
 template <class Edge>
 void radix_pass(const Edge* from, Edge* to, int64_t count, int shift, int bits) {
@@ -41,8 +41,8 @@ void insertion_sort(Edge* edges, int64_t count) {
   }
 }
 
-// Sorts `edges` on one thread, least significant digit first, only over bits in which keys differ. Returns where the
-// result is: `edges` or `other`.
+// Sorts `edges` on one thread, least significant digit first, only by the bits in which keys
+// differ. Returns where the result is: `edges` or `other`.
 template <class Edge>
 Edge* sort_digits(Edge* edges, Edge* other, int64_t count) {
   if (count < 48) {
@@ -86,7 +86,7 @@ KeyRange key_range(const Edge* edges, int64_t count) {
   return all;
 }
 
-// Stable scatter of `edges` into `to` by the digit at `shift`; returns where each bucket begins.
+// Scatters `edges` into `to` by the digit at `shift`, stably. Returns where each bucket begins.
 template <class Edge>
 std::vector<int64_t> scatter(const Edge* edges, Edge* to, int64_t count, int shift) {
   const auto digit = [shift](const Edge& edge) { return edge.key >> shift & (kTopBuckets - 1); };
@@ -126,7 +126,7 @@ void sort_by_key(Edge* edges, Edge* scratch, int64_t count) {
   const KeyRange range = key_range(edges, count);
   const int width = std::bit_width(range.low ^ range.high);
   const std::vector<int64_t> begin = scatter(edges, scratch, count, std::max(0, width - kTopBits));
-  // A bucket fits a core's cache unless few vertices have most of the edges.
+  // A bucket fits into the cache of a core unless few vertices have most of the edges.
   parallel_tasks(kTopBuckets, [&](int64_t d) {
     const int64_t size = begin[d + 1] - begin[d];
     const Edge* sorted = sort_digits(scratch + begin[d], edges + begin[d], size);
@@ -288,7 +288,7 @@ void ExternalSort<Edge>::read(const Range& range, std::vector<Edge>& edges, std:
     read_at(runs_[r], range.first[r], count, edges.data() + at);
     at += count;
   }
-  // One run alone is sorted already.
+  // The edges of a single run are already sorted.
   if (runs_.size() > 1 && sort_digits(edges.data(), scratch.data(), range.count) != edges.data()) {
     edges.swap(scratch);
   }

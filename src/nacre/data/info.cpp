@@ -17,7 +17,7 @@ namespace nacre {
 namespace {
 
 struct ClassBalance {
-  std::vector<int64_t> counts;  // vertices per class
+  std::vector<int64_t> counts;  // number of vertices of each class
   int64_t unlabelled = 0;
 };
 
@@ -25,7 +25,7 @@ struct Info {
   GraphStats graph;
   double homophily = std::nan("");
   ClassBalance classes;
-  double zero_share = 0;  // of the feature values
+  double zero_share = 0;  // share of zeros among the feature values
 };
 
 ClassBalance count_classes(const Dataset& data) {

@@ -1,4 +1,4 @@
-// What `nacre data info` says about a data set.
+// Descriptions of a data set that `nacre data info` prints.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace nacre {
 
-// Several lines for people.
+// Returns several lines for people.
 std::string describe(const Dataset& dataset);
-// The same figures as one JSON object on one line.
+// Returns the same figures as one JSON object on one line.
 std::string describe_json(const Dataset& dataset);
 
 }  // namespace nacre

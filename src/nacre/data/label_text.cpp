@@ -40,7 +40,7 @@ bool names_label(const std::string& text) {
   return one_of(text, {"label", "labels", "class", "y", "target", "category"});
 }
 
-// A whole number, also one that was written as 3.0.
+// Parses a whole number, which may also be written as 3.0.
 bool class_number(const std::string& text, int64_t& value) {
   if (parse_whole(text, value)) return true;
   float real = 0;
@@ -54,15 +54,16 @@ bool no_label(const std::string& text) {
   return one_of(text, {"", "nan", "na", "null", "none"}) || (class_number(text, value) && value < 0);
 }
 
-// Also one that is not finite.
+// Returns whether `text` is a number; infinite and NaN count as numbers.
 bool is_number(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error != std::errc::invalid_argument && end == text.data() + text.size();
 }
 
-// Two columns are nodes and classes if the first line says so, or the nodes are words, or no node is named twice.
-// Columns of 0 and 1 with a line for every node are classes of their own.
+// Returns whether lines of two columns are nodes and classes: the header says so, or nodes are
+// words, or no node is named twice. Columns of 0 and 1 with a line for every node are 0/1 targets
+// instead.
 bool is_node_list(const std::vector<Line>& lines, bool header, const Dataset& data) {
   if (lines.empty() || lines[0].fields.size() != 2) return false;
   if (header) return true;

@@ -30,7 +30,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-// Files in `folder`, those most like `name` first; at most `most`.
+// Returns at most `most` files of `folder`, those most like `name` first.
 std::vector<std::string> nearby(const fs::path& folder, const std::string& name, size_t most) {
   std::vector<std::pair<size_t, std::string>> found;
   std::error_code error;
@@ -88,12 +88,13 @@ Dataset load_place(const std::string& path, const LoadOptions& options) {
   const Choice choice = choose_format(place, options.format);
   Dataset data = choice.format->load(place, choice.variant, options);
   if (data.name.empty()) data.name = place.is_folder() ? place.name() : stem_of(path);
-  // read_native has validated as far as was asked.
+  // read_native() has already validated as much as was asked for.
   if (choice.format->load != load_nacre) validate(data, path);
   return data;
 }
 
-// Labels such as 0, 1, 2 and one stray 50,000 make 50,001 classes; labels that are ids make one class per vertex.
+// Returns a warning if the classes look wrong: labels such as 0, 1, 2 and one stray 50,000 give
+// 50,001 classes, and labels that are ids give one class per node.
 std::string doubtful_classes(const Dataset& data) {
   if (data.labels.empty() || data.num_classes < 1) return "";
   std::vector<bool> seen(static_cast<size_t>(data.num_classes), false);
@@ -138,7 +139,7 @@ void drop_weights(Dataset& data) {
 Dataset load_dataset(const std::string& spec, const LoadOptions& options) {
   if (options.num_nodes < 0) throw UserError("number of vertices", "is negative", "leave it out or give a count");
   if (!options.split.empty()) {
-    parse_split(options.split);  // refuses what it does not understand before anything is read
+    parse_split(options.split);  // reports a bad request before anything is read
     if (!options.splits_file.empty())
       throw UserError("--split", "draws a split, and --splits reads one from a file", "give one of the two");
   }

@@ -1,4 +1,4 @@
-// The one door into the data room: opens whatever the user named.
+// The entry point of this room: opens whatever data set the user named.
 #pragma once
 
 #include <cstdint>
@@ -9,28 +9,34 @@
 namespace nacre {
 
 struct LoadOptions {
-  // NAME or NAME:VARIANT of formats/registry.cpp; recognised from the content when empty.
+  // NAME or NAME:VARIANT of formats/registry.cpp. If empty, the format is recognised from the
+  // content.
   std::string format;
-  // Optional files beside an edge list, or for what another data set lacks. Empty = none. Text may be gzipped.
-  std::string features_file;  // .npy, .npz (key x, or its only array) or CSV, one row per vertex; or one of the words
-                              // learned, degree and onehot (made_features.h), which replace what the set has
-  // .npy, .npz (key y, or its only array) or text: one class per line, 0/1 columns, or lines of node and class.
+  // Optional files beside an edge list, or for parts that another data set lacks. Empty means none.
+  // Text may be gzipped.
+  //
+  // .npy, .npz (key x, or its only array) or CSV with one row per node; or one of the words
+  // learned, degree and onehot (made_features.h), which replace the features of the set.
+  std::string features_file;
+  // .npy, .npz (key y, or its only array) or text: one class per line, 0/1 columns, or lines of
+  // node and class.
   std::string labels_file;
-  std::string splits_file;  // .npz with train_idx/val_idx/test_idx, or text: one of train|val|test|none per line
-  int64_t num_nodes = 0;    // edge lists: 0 = largest id + 1
-  bool undirected = false;  // add the reverse of every edge
+  // .npz with train_idx, val_idx and test_idx, or text with train, val, test or none in each line.
+  std::string splits_file;
+  int64_t num_nodes = 0;             // edge lists only; 0 means the largest id + 1
+  bool undirected = false;           // add the reverse of every edge
   bool ignore_edge_weights = false;  // read the graph as if its edges had no weights
-  // Draw splits instead of those of the set (split.h); empty: do not.
+  // Draw these splits instead of using those of the set (split.h). Empty means do not draw.
   std::string split;
   uint64_t split_seed = 0;
-  bool split_needed = true;  // false: a set without labels is left undivided
-  bool verify = true;        // .nacre files: check every checksum, which reads the whole file once
-  // For twins only.
+  bool split_needed = true;  // false means that a set without labels gets no split
+  bool verify = true;        // .nacre files: check every checksum, which reads the whole file
+  // Seed of twins.
   uint64_t seed = 0;
 };
 
-// `spec` is a file, a folder or `twin:NAME[@scale]`. Errors are UserErrors naming the file (and the offset or line
-// where known).
+// Loads a data set. `spec` is a file, a folder or `twin:NAME[@scale]`. Errors are UserErrors that
+// name the file, and the offset or line if known.
 Dataset load_dataset(const std::string& spec, const LoadOptions& options);
 
 }  // namespace nacre

@@ -14,7 +14,7 @@ namespace nacre {
 namespace {
 
 constexpr int64_t kDegreeSizes = 16;
-constexpr int64_t kMostOneHot = 16'384;  // 1 GiB of f32
+constexpr int64_t kMostOneHot = 16'384;  // the features take 1 GiB then
 
 Tensor degree_features(const Graph& graph) {
   const int64_t nodes = graph.num_nodes();

@@ -30,14 +30,15 @@ struct Descriptor {
   }
 };
 
-// The files that are mapped now, for a signal handler to read. Those that find no place are not guarded.
+// The files that are mapped now, for a signal handler to read. Files that find no free place are
+// not guarded.
 struct MappedRange {
-  std::atomic<const char*> begin{nullptr};  // null: nothing here
+  std::atomic<const char*> begin{nullptr};  // null if this place is free
   std::atomic<size_t> bytes{0};
-  std::array<char, 512> message{};  // what is said when this file is cut short
+  std::array<char, 512> message{};  // the message if this file is cut short
 };
 std::array<MappedRange, 512> g_ranges;
-std::mutex g_ranges_mutex;  // of those who change them
+std::mutex g_ranges_mutex;  // held by those who change g_ranges
 
 void list_range(const void* begin, size_t bytes, const std::string& path) {
   const std::lock_guard lock(g_ranges_mutex);
@@ -70,14 +71,15 @@ extern "C" void on_bus_error(int signal, siginfo_t* info, void* /*context*/) {
     remove_pending_files();
     _exit(1);
   }
-  // Nobody's file: what the system does without a handler.
+  // The address belongs to no mapped file, so the system does what it does without a handler.
   std::signal(signal, SIG_DFL);
 }
 
 std::shared_ptr<void> map(const Descriptor& file, int64_t size, const std::string& path) {
   if (size == 0) return nullptr;
   const auto bytes = static_cast<size_t>(size);
-  // NORESERVE: a private writable mapping larger than memory must not be refused; it is only ever read in practice.
+  // With NORESERVE, a private writable mapping that is larger than memory is not refused. In
+  // practice it is only read.
   void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.fd, 0);
   if (p == MAP_FAILED) throw RuntimeError(path, std::string("cannot map the file: ") + std::strerror(errno));
   list_range(p, bytes, path);
@@ -96,7 +98,7 @@ MappedFile::MappedFile(std::string name, std::shared_ptr<void> memory, int64_t s
       size_(size) {}
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
-  // NONBLOCK: opening a pipe nobody writes to must not hang; it is refused below.
+  // With NONBLOCK, opening a pipe that nobody writes to does not hang. It is refused below.
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0) {
     if (errno == ENOENT || errno == ENOTDIR) throw UserError(path, "no such file", "check the path");

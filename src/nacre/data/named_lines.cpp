@@ -15,7 +15,7 @@ bool is_text_line(std::string_view line) {
   return p != end && !is_comment(p, end);
 }
 
-// Reads a quoted field from `at`, just behind its first quote; leaves `at` behind its last.
+// Reads a quoted field. `at` is just behind its first quote, and ends just behind its last quote.
 std::string quoted(std::string_view line, size_t& at, const std::string& file, int64_t number) {
   std::string field;
   for (; at < line.size(); ++at) {

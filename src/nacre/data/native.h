@@ -1,4 +1,5 @@
-// Nacre's own format (.nacre): one file, memory-mapped, versioned, checksummed. Layout in native_layout.h.
+// Nacre's own format (.nacre): one file that is memory-mapped, versioned and checksummed. The
+// layout is in native_layout.h.
 #pragma once
 
 #include <memory>
@@ -12,27 +13,29 @@
 namespace nacre {
 
 struct NativeOptions {
-  // How features are stored. Whatever it is, reading gives f32 back.
+  // The type in which features are stored. Reading always gives f32.
   native::Element feature_type = native::Element::f32;
-  // Row i of the features is written from this row of the data set's; empty: as they are.
+  // Row i of the file is row order[i] of the features. Empty means that rows keep their order.
   Array<NodeId> order;
-  std::string conversion;  // JSON of how the data set was made; may be empty
-  std::string where;       // for messages
-  // Of a graph that is written by other means; 0: the data set's own.
+  std::string conversion;  // JSON that says how the data set was made; may be empty
+  std::string where;       // name of the source, for messages
+  // Size of a graph that is written by other means; 0 means that the data set has its own graph.
   int64_t vertices = 0;
   int edge_types = 0;
 };
 
-// Writes to a temporary file beside `path`, syncs, renames: never a half-written data set.
+// Writes to a temporary file beside `path`, syncs it and renames it, so that no half-written data
+// set ever exists.
 void write_native(const Dataset& dataset, const std::string& path, const NativeOptions& options = {});
-// Maps the file; arrays point into it, f32 features too (narrower ones are widened into memory). Header, graph, labels
-// and splits are always validated; `verify` also reads everything else once and checks the checksums.
+// Maps the file. Arrays point into the mapping, also f32 features; narrower features are widened
+// into memory. Header, graph, labels and splits are always validated; `verify` also reads
+// everything else once and checks the checksums.
 Dataset read_native(const std::string& path, bool verify);
 Dataset read_native(const std::shared_ptr<const MappedFile>& file, bool verify);
 
 bool is_native(const MappedFile& file);
 
-// What a file holds, without reading it.
+// What a file holds, as its header says.
 struct NativeSection {
   std::string name;
   native::Element element = native::Element::u8;
@@ -46,16 +49,18 @@ struct NativeContents {
   std::string conversion;  // JSON; may be empty
 };
 NativeContents native_contents(const std::shared_ptr<const MappedFile>& file);
-// Checks every byte of the file, in little memory. Throws UserError naming the section and its offset.
+// Checks every byte of the file in little memory. Throws UserError naming the section and its
+// offset.
 void verify_native(const std::shared_ptr<const MappedFile>& file);
 
 namespace native {
 
-// The parts of a file, for those who write them by other means.
+// The parts of a file, for writers that stream some of them.
 class Writer;
 void write_graph(Writer& writer, const Graph& graph);
 void write_features(Writer& writer, const Dataset& dataset, const NativeOptions& options);
-void write_rest(Writer& writer, const Dataset& data, const NativeOptions& options);  // all but graph and features
+// Everything but graph and features.
+void write_rest(Writer& writer, const Dataset& data, const NativeOptions& options);
 
 }  // namespace native
 }  // namespace nacre

@@ -1,4 +1,5 @@
-// Narrow floats of Nacre's own files: bf16 (f32's range, 8 bits of precision) and f16 (IEEE half).
+// Narrow floats in Nacre's own files: bf16 (the range of f32, 8 bits of precision) and f16 (IEEE
+// half).
 #pragma once
 
 #include <cstdint>
@@ -13,12 +14,13 @@ std::string_view float_name(Element element);  // "f32", "bf16", "f16"
 Element parse_float(std::string_view name);    // throws UserError naming --feature-dtype
 
 float widen(Element element, uint16_t bits);
-// Rounded to the nearest, ties to even; beyond f16's range infinity.
+// Rounds to the nearest value, ties to even. Values beyond the range of f16 become infinite.
 uint16_t narrow(Element element, float value);
 
-// In parallel. `to` is f32; `from` holds `count` elements.
+// Widens `count` elements to f32 in parallel.
 void widen(Element element, const void* from, float* to, int64_t count);
-// The index of the first value that is finite as f32 but not as `element`, or -1.
+// Narrows `count` values. Returns the index of the first value that is finite as f32 but not as
+// `element`, or -1.
 int64_t narrow(Element element, const float* from, uint16_t* to, int64_t count);
 
 }  // namespace nacre::native

@@ -1,23 +1,25 @@
-// A .nacre file, little-endian throughout:
+// A .nacre file is little-endian throughout:
 //
 //   [0, 4096)   FileHeader, then one SectionEntry per section, then zeros
-//   sections    in the order of the table, each at the next multiple of 4096, gaps filled with zeros;
-//               empty sections take no room, their offset is 0
+//   sections    in the order of the table, each at the next multiple of 4096, zeros in the gaps;
+//               empty sections take no room, and their offset is 0
 //
-// Sections, all but the first, "scalars", "train", "val", "test", "name" and "notes" only where there is something to
-// say:
+// The sections row_ptr, col_idx, scalars, train, val, test, name and notes are always there; the
+// others only if the data set has such a part:
 //   row_ptr, col_idx, edge_weight, edge_type     the graph, grouped by destination
-//   features (f32, bf16 or f16), features.K      of all vertices, or of those of kind K
-//   labels, targets, train, val, test            what is learnt, and from whom
+//   features (f32, bf16 or f16), features.K      features of all vertices, or of those of kind K
+//   labels, targets, train, val, test            labels and splits
 //   val_src, val_dst, val_type, test_src, ...    held-out edges
-//   original_ids, node_names                     what the source called the vertices; names one per line
-//   class_names                                  likewise the classes
-//   kinds                                        JSON: kinds of vertices, where each begins, relations
+//   original_ids, node_names                     ids or names of the vertices in the source
+//   class_names                                  names of the classes (names: one per line)
+//   kinds                                        JSON: kinds of vertices, first ids, relations
 //   scalars                                      i64: vertices, edge types, classes
-//   name, notes, conversion                      UTF-8; notes one per line; JSON of how the file was made
-// Version 1 has them in another order and knows neither narrow features nor what came after "test".
-// Checksums are checksum64 (checksum.h): of the first 4096 bytes with the field itself zero, and of each section's
-// bytes.
+//   name, notes, conversion                      UTF-8: name; notes, one per line; JSON that says
+//                                                how the file was made
+// Version 1 has its sections in another order. It has no narrow features, held-out edges, names of
+// vertices and classes, original ids, kinds or conversion.
+// Checksums are checksum64 (checksum.h): one of the first 4096 bytes, computed with the checksum
+// field set to zero, and one of the bytes of each section.
 #pragma once
 
 #include <bit>
@@ -28,8 +30,9 @@ namespace nacre::native {
 
 static_assert(std::endian::native == std::endian::little, "the format is mapped, not converted");
 
-constexpr std::string_view kMagic = "\x8FNacre\r\n";  // a text-mode transfer would damage its end
-constexpr uint32_t kVersion = 2;                      // of files written; those of version 1 are read as well
+// A transfer in text mode would change the line end.
+constexpr std::string_view kMagic = "\x8FNacre\r\n";
+constexpr uint32_t kVersion = 2;  // version of written files; version 1 can be read, too
 constexpr int64_t kPage = 4096;
 
 struct FileHeader {
@@ -103,7 +106,7 @@ constexpr int64_t element_size(Element e) {
   return 0;
 }
 
-// Of a whole first page, whose own checksum field counts as zero.
+// Returns the checksum of a first page, in which the checksum field itself counts as zero.
 uint64_t header_checksum(const void* page);
 
 }  // namespace nacre::native

@@ -55,7 +55,7 @@ class Reader {
     check_table();
   }
 
-  // Checks every byte: sections by checksum, gaps for zeros.
+  // Checks every byte: sections by their checksums, and that gaps are zero.
   void verify() const {
     int64_t end = kPage;
     for (const SectionEntry& entry : table_) {
@@ -89,7 +89,7 @@ class Reader {
     return {dtype, {entry->shape[0], entry->shape[1]}, file_->memory(), data};
   }
 
-  // As f32: mapped where it is stored so, widened otherwise.
+  // Returns features as f32: mapped if they are stored as f32, otherwise widened.
   Tensor features(std::string_view name) const {
     const SectionEntry* entry = find(name);
     if (entry == nullptr) return {};
@@ -166,7 +166,7 @@ class Reader {
     damaged("section '" + std::string(name) + "' has a wrong type");
   }
 
-  // Piece by piece, so that a file larger than memory does not fill it.
+  // Computes the checksum piece by piece, so that a file larger than memory does not fill it.
   uint64_t checksum_of(const SectionEntry& entry) const {
     constexpr int64_t piece = 64 << 20;
     Checksum64 sum;
@@ -295,7 +295,8 @@ NativeContents native_contents(const std::shared_ptr<const MappedFile>& file) { 
 void verify_native(const std::shared_ptr<const MappedFile>& file) {
   const Reader reader(file);
   reader.verify();
-  // Values of features were checked when they were written, and are what the checksum says.
+  // Feature values were checked when they were written, and the checksum shows that they are
+  // unchanged.
   validate_parts(read_parts(file, reader, false), file->name(), Depth::everything);
 }
 

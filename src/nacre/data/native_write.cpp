@@ -26,7 +26,8 @@ void add_features(Writer& writer, const std::string& name, const Tensor& feature
   const bool ordered = !options.order.empty();
   native::OpenSection section = writer.open(name, options.feature_type, features.shape());
   const native::RowSource rows = ordered ? native::rows_in_order(features, options.order) : native::rows_of(features);
-  // What was read has been validated as far as was asked; only a narrower type can make values infinite.
+  // The values have been validated when they were read, as far as was asked. Only a narrower type
+  // can make them infinite.
   append_rows(writer, section, rows, {.where = options.where, .stored = options.feature_type, .check_finite = false});
   writer.close(section);
 }
@@ -46,7 +47,7 @@ std::string kinds_json(const Dataset& data) {
   return kinds.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// The part of an order that belongs to one kind of vertices, counted within it.
+// Returns the part of an order that belongs to one kind of vertices, with numbers within the kind.
 Array<NodeId> order_of_kind(const Dataset& data, size_t kind, const Array<NodeId>& order) {
   if (order.empty()) return {};
   const int64_t begin = data.node_offsets[kind];

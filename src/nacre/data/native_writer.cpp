@@ -171,7 +171,8 @@ void release_pages(const void* data, int64_t bytes) {
   const auto before = static_cast<int64_t>(reinterpret_cast<uintptr_t>(data) % kPage);
   const int64_t skipped = before == 0 ? 0 : kPage - before;
   const int64_t whole = (bytes - skipped) / kPage * kPage;
-  madvise(begin + skipped, static_cast<size_t>(whole), MADV_PAGEOUT);  // where refused, pages merely stay
+  // If the system refuses, the pages merely stay in memory.
+  madvise(begin + skipped, static_cast<size_t>(whole), MADV_PAGEOUT);
 }
 
 }  // namespace nacre::native

@@ -1,4 +1,5 @@
-// Writing a .nacre file section by section, in pieces where a section is larger than memory. Layout in native_layout.h.
+// Writes a .nacre file section by section, and large sections piece by piece. The layout is in
+// native_layout.h.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace nacre::native {
 
-// A section being written: its bytes arrive in order.
+// A section that is being written. Its bytes arrive in order.
 struct OpenSection {
   SectionEntry entry;
   int64_t offset = 0;
@@ -25,10 +26,10 @@ class Writer {
   using WriteAt = std::function<void(int64_t offset, const void* data, int64_t bytes)>;
   explicit Writer(WriteAt write) : write_(std::move(write)) {}
 
-  // Where a section opened now begins.
+  // Returns where a section that is opened now begins.
   int64_t next_offset() const { return (end_ + kPage - 1) / kPage * kPage; }
-  // Keeps room for `shape`. The first dimension may turn out otherwise if no other section is opened before this one
-  // is closed.
+  // Opens a section and keeps room for `shape`. The first dimension may turn out different if this
+  // section is closed before another one is opened.
   OpenSection open(std::string_view name, Element element, const Shape& shape);
   void append(OpenSection& section, const void* data, int64_t bytes);
   const SectionEntry& close(OpenSection& section);
@@ -47,9 +48,9 @@ class Writer {
     add(name, reinterpret_cast<const uint8_t*>(text.data()), {static_cast<int64_t>(text.size())});
   }
 
-  // A section whose bytes are in the file already.
+  // Adds a section whose bytes are already in the file.
   void adopt(const SectionEntry& entry);
-  // Writes the header; returns the size of the file.
+  // Writes the header and returns the size of the file.
   int64_t finish();
 
  private:
@@ -58,30 +59,31 @@ class Writer {
   int64_t end_ = kPage;
 };
 
-// Rows of features, wherever they come from.
+// Rows of features from any source.
 struct RowSource {
   int64_t rows = 0;
   int64_t columns = 0;
-  // The rows [first, first + count), valid until the next call.
+  // Returns the rows [first, first + count), which stay valid until the next call.
   std::function<const float*(int64_t first, int64_t count)> get;
-  // Tells that the rows before `end` will not be asked for again. May be empty.
+  // Says that the rows before `end` will not be needed again. May be empty.
   std::function<void(int64_t end)> done;
 };
 RowSource rows_of(const Tensor& features);
-// The rows of `features` in another order: row i is order[i] of it.
+// Returns the rows of `features` in another order: row i is row order[i] of `features`.
 RowSource rows_in_order(const Tensor& features, const Array<uint32_t>& order);
 
 struct RowsTo {
-  std::string where;  // for messages
+  std::string where;  // name of the source, for messages
   Element stored = Element::f32;
-  int64_t begin = 0;         // rows that are in the file already, and counted in the section's checksum
-  bool check_finite = true;  // refuse NaN and infinite values
-  std::function<void(int64_t rows_written)> mark;  // called now and then; may be empty
+  // Rows before this one are already in the file and in the checksum of the section.
+  int64_t begin = 0;
+  bool check_finite = true;                        // refuse NaN and infinite values
+  std::function<void(int64_t rows_written)> mark;  // called from time to time; may be empty
 };
 // Appends the rows from `to.begin` on to `section`, about 32 MiB at a time.
 void append_rows(Writer& writer, OpenSection& section, const RowSource& source, const RowsTo& to);
 
-// A hint that memory is not needed for now: pages of mapped files leave, nothing is lost.
+// Tells the system that these pages of mapped files are not needed for now. Nothing is lost.
 void release_pages(const void* data, int64_t bytes);
 
 }  // namespace nacre::native

@@ -98,7 +98,8 @@ void read_split(const NpzFile& npz, const std::vector<std::string>& names, int64
   }
 }
 
-// The array a file was given for: the file itself, the usual key of an archive, or an archive's only member.
+// Opens the array that a file was given for: the file itself, the usual key of an archive, or the
+// only member of an archive.
 NpyReader open_array(const std::shared_ptr<const MappedFile>& file, const std::string& key) {
   if (file->starts_with(kNpyMagic)) return NpyReader(file);
   const NpzFile npz(file);
@@ -117,7 +118,8 @@ void read_splits_npz(const NpzFile& npz, int64_t num_nodes, Dataset& data) {
   }
 }
 
-// The list a word puts a node on; null for none. Throws at `line` of `file` for other words.
+// Returns the list on which a word puts a node, or null for none. Throws at `line` of `file` for
+// unknown words.
 template <class Lists>
 std::vector<NodeId>* split_list(std::string_view word, Lists& lists, const std::string& file, int64_t line) {
   if (word == "train") return &lists.train;
@@ -132,7 +134,7 @@ struct SplitLists {
   Splits splits() && { return {std::move(train), std::move(val), std::move(test)}; }
 };
 
-// Lines of node and split, in any order.
+// Reads lines of node and split, in any order.
 Splits read_splits_by_node(const std::shared_ptr<const MappedFile>& file, Dataset& data) {
   SplitLists lists;
   NodeFinder nodes(data);
@@ -149,10 +151,10 @@ Splits read_splits_by_node(const std::shared_ptr<const MappedFile>& file, Datase
   return std::move(lists).splits();
 }
 
-// A table whose first column names the nodes, in any order; nodes without a line have zeros.
+// Reads a table whose first column names the nodes, in any order. Nodes without a line get zeros.
 Tensor named_features(const std::shared_ptr<const MappedFile>& file, Dataset& data) {
   std::vector<float> values;
-  std::vector<std::pair<int64_t, int64_t>> rows;  // node, first value
+  std::vector<std::pair<int64_t, int64_t>> rows;  // node and position of its first value
   NodeFinder nodes(data);
   size_t width = 0;
   int64_t lines = 0;

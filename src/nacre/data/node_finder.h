@@ -1,4 +1,4 @@
-// Finds nodes by what the source of the graph calls them: their names, their own ids, or their numbers.
+// Finds nodes by what the source of the graph calls them: by name, by original id, or by number.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@ namespace nacre {
 
 class NodeFinder {
  public:
-  // `data` must outlive this.
+  // `data` must outlive this object.
   explicit NodeFinder(const Dataset& data);
 
   bool by_name() const { return !data_.node_names.empty(); }
-  // -1: there is no such node.
+  // Returns the number of the node, or -1 if there is none.
   int64_t find(const std::string& name) const;
-  // The same for line `line` of `file`. A number that is no node is refused (UserError); a name may be one that no edge
-  // mentions: it is counted, and -1.
+  // Does the same for line `line` of `file`. A number that is not a node is refused (UserError). A
+  // name may belong to no edge: it is counted as unknown and gives -1.
   int64_t find_at(const std::string& name, const std::string& file, int64_t line);
-  // Says in a note of `data` which names were not found; `what` are "labels". Throws UserError where `lines` names were
-  // looked for, and none was there.
+  // Adds a note to `data` that says which names were not found; `what` says what the file holds,
+  // for example "labels". Throws UserError if none of the `lines` names was found.
   void note_unknown(const std::string& what, const std::string& file, int64_t lines, Dataset& data) const;
 
  private:

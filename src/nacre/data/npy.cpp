@@ -15,7 +15,7 @@
 namespace nacre {
 namespace {
 
-constexpr int64_t kPiece = 1 << 15;  // elements converted at a time
+constexpr int64_t kPiece = 1 << 15;  // number of elements that are converted at a time
 
 struct Half {
   uint16_t bits;
@@ -23,7 +23,7 @@ struct Half {
     const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
     const uint32_t exponent = (bits >> 10) & 31u;
     const uint32_t fraction = bits & 1023u;
-    if (exponent == 0) {  // zero and subnormals: fraction * 2^-24
+    if (exponent == 0) {  // zero and subnormals are fraction * 2^-24
       const float magnitude = static_cast<float>(fraction) * 0x1.0p-24F;
       return sign != 0 ? -magnitude : magnitude;
     }
@@ -41,7 +41,7 @@ struct Tag {
   using Type = T;
 };
 
-// Calls fn(Tag<T>) with the C++ type that holds one stored element.
+// Calls fn(Tag<T>) with the C++ type of a stored element.
 template <class Fn>
 void with_type(const NpyType& type, const Fn& fn) {
   const int code = type.kind * 16 + type.size;
@@ -89,7 +89,8 @@ struct ToFloat {
     if constexpr (std::is_same_v<T, Bool>) {
       return value.byte != 0 ? 1.0F : 0.0F;
     } else if constexpr (std::is_same_v<T, double>) {
-      // Out of float's range: infinity, which validation reports; the plain cast would be undefined.
+      // Values out of float's range become infinite, which validation reports. A plain cast of them
+      // would be undefined.
       if (std::abs(value) > std::numeric_limits<float>::max()) {
         return std::copysign(std::numeric_limits<float>::infinity(), static_cast<float>(value > 0 ? 1 : -1));
       }
@@ -223,7 +224,7 @@ void NpyReader::stream_i64(NanAs nan, FunctionRef<void(int64_t, std::span<const 
   stream_as<int64_t>(ToInteger{nan, where_}, sink);
 }
 
-// The elements lie in memory, in the order wanted: converted in parallel.
+// Converts in parallel elements that lie in memory in the wanted order.
 void NpyReader::convert_mapped(float* to) const {
   const auto* from = reinterpret_cast<const unsigned char*>(file_->bytes().data()) + header_.data_offset;
   with_type(header_.type, [&](auto tag) {

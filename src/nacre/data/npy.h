@@ -14,45 +14,48 @@
 
 namespace nacre {
 
-// What a NaN among values that should be whole numbers means.
+// What NaN means among values that should be whole numbers.
 enum class NanAs { error, minus_one };
 
-// Reads one array, once, front to back, in bounded memory.
+// Reads one array once, front to back, in bounded memory.
 class NpyReader {
  public:
   explicit NpyReader(const std::shared_ptr<const MappedFile>& file);
-  // `owner` keeps alive whatever `stream` borrows.
+  // `owner` keeps the memory alive that `stream` borrows.
   NpyReader(std::unique_ptr<ByteStream> stream, int64_t total_bytes, std::string where,
             std::shared_ptr<const void> owner);
 
-  // A whole file without a header; its size must fit the shape.
+  // Reads a whole file without a header. Its size must match the shape.
   static NpyReader headerless(const std::shared_ptr<const MappedFile>& file, const NpyType& type, const Shape& shape);
-  // Elements described elsewhere: `stream` gives header.data_bytes() bytes.
+  // Reads elements that are described elsewhere: `stream` gives header.data_bytes() bytes.
   NpyReader(NpyHeader header, std::unique_ptr<ByteStream> stream, std::string where, std::shared_ptr<const void> owner);
 
   const NpyHeader& header() const { return header_; }
   const Shape& shape() const { return header_.shape; }
   const std::string& where() const { return where_; }
-  // For what is wrong with the shape or the type.
+  // Returns the place for messages about a wrong shape or type.
   std::string where_header() const { return where_ + " at byte 0"; }
   bool is_float() const { return header_.type.kind == 'f'; }
 
-  // Calls `sink(first, values)` for consecutive pieces in storage order: column by column when header().fortran.
+  // Calls `sink(first, values)` for consecutive pieces in storage order, which is column by column
+  // if header().fortran.
   void stream_f32(FunctionRef<void(int64_t, std::span<const float>)> sink);
-  // Floats must be whole numbers within 64 bits.
+  // Does the same for whole numbers. Floats must be whole numbers that fit 64 bits.
   void stream_i64(NanAs nan, FunctionRef<void(int64_t, std::span<const int64_t>)> sink);
 
-  // The next `count` elements in storage order, for those who would rather pull.
+  // Reads the next `count` elements in storage order, for callers that pull.
   void next_f32(float* to, int64_t count);
 
-  // The array as a row-major f32 tensor of its own shape. Points into the file where the file already holds just that.
+  // Returns the array as a row-major f32 tensor of the same shape. Points into the file if the file
+  // holds exactly these bytes.
   Tensor to_f32();
-  // Every value, row-major, whole numbers. Rank at most 2.
+  // Returns all values as whole numbers in row-major order. The rank is at most 2.
   Buffer<int64_t> to_i64(NanAs nan);
-  // The only value of an array of one element.
+  // Returns the only value of an array of one element.
   int64_t scalar_i64();
 
-  // Where the element at `stored` (its place in the file) belongs in row-major order. Rank at most 2.
+  // Returns the row-major index of the element that is number `stored` in the file. The rank is at
+  // most 2.
   int64_t row_major_index(int64_t stored) const;
 
  private:
@@ -63,7 +66,7 @@ class NpyReader {
   void convert_mapped(float* to) const;
 
   std::shared_ptr<const void> owner_;
-  std::shared_ptr<const MappedFile> file_;  // only when the array is a file of its own
+  std::shared_ptr<const MappedFile> file_;  // set only if the array is a file of its own
   std::unique_ptr<ByteStream> stream_;
   std::string where_;
   NpyHeader header_;

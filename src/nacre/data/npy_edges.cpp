@@ -26,7 +26,8 @@ NodeId to_node_id(int64_t value, int64_t position, const std::string& where) {
                              (value < 0 ? " is negative" : " is beyond the largest possible, 4,294,967,294"));
 }
 
-// Storage order decides which half of the pairs comes when: all sources first, or source and destination in turn.
+// The storage order decides how the halves of the pairs come: all sources first, or sources and
+// destinations in turn.
 EdgeList pairs_from(NpyReader array, PairLayout layout, std::vector<std::string>& notes) {
   EdgeList edges;
   const Shape& shape = array.shape();

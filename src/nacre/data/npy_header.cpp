@@ -10,7 +10,8 @@
 namespace nacre {
 namespace {
 
-// NumPy's own headers take 64 to a few hundred bytes; only record types need more, and those are refused anyway.
+// NumPy's own headers take 64 to a few hundred bytes. Only record types need more, and those are
+// refused anyway.
 constexpr int64_t kMaxHeader = 64 << 10;
 constexpr size_t kMaxRank = 32;
 constexpr const char* kRewrite = "write it again with numpy.save";
@@ -21,10 +22,10 @@ struct Fields {
   Shape shape;
 };
 
-// Recursive descent over '{' (string ':' value ','?)* '}'.
+// A recursive-descent parser of '{' (string ':' value ','?)* '}'.
 class DictParser {
  public:
-  // `first` is the offset of the text.
+  // `first` is the offset of the text in the file.
   DictParser(std::string_view text, const std::string& where, int64_t first)
       : text_(text), where_(where), first_(first) {}
 
@@ -115,7 +116,7 @@ class DictParser {
     const auto [next, error] = std::from_chars(text_.data() + at_, end, value);
     if (error != std::errc() || value < 0) fail("a dimension is not a whole number in range");
     at_ = static_cast<size_t>(next - text_.data());
-    if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // Python 2 wrote long integers so
+    if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // Python 2 wrote long integers with an L
     return value;
   }
 
@@ -126,7 +127,7 @@ class DictParser {
       if (dims.size() == kMaxRank) fail("more than 32 dimensions");
       dims.push_back(dimension());
       if (!accept(',')) {
-        // "(3)" is a number in Python, not a shape; one dimension is written "(3,)".
+        // "(3)" is a number in Python, not a shape. A shape of one dimension is written "(3,)".
         if (dims.size() == 1) fail("shape is not a tuple");
         expect(')');
         break;
@@ -176,7 +177,7 @@ NpyType parse_npy_type(const std::string& descr, const std::string& where) {
   return type;
 }
 
-// Zeros are left out of the test so that no partial product can overflow either.
+// Dimensions of 0 are skipped, so that no partial product can overflow unnoticed.
 int64_t checked_npy_count(const Shape& shape, int element_size) {
   int64_t bytes = element_size;
   bool empty = false;

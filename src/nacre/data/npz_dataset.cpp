@@ -52,7 +52,8 @@ EdgeList read_edges(const NpzFile& npz, std::vector<std::string>& notes) {
   return edges;
 }
 
-// train_user, train_item, test_user, test_item; num_users and num_items where the last ones have no pair.
+// Reads train_user, train_item, test_user, test_item, and num_users and num_items, which are needed
+// if the last users or items have no pair.
 Dataset read_interactions(const NpzFile& npz) {
   Interactions parts[2];
   constexpr const char* names[] = {"train", "test"};
@@ -74,8 +75,8 @@ Dataset read_interactions(const NpzFile& npz) {
   return interactions_dataset(std::move(parts[0]), std::move(parts[1]), npz.name() + "[train_user] entry 0");
 }
 
-// The stated count, or the rows of what has one row per vertex, or the largest id + 1.
-// `ends` gives the largest id, and is asked only where that matters.
+// Returns the stated number of vertices, or the number of rows of an array with one row per vertex,
+// or the largest id + 1. `ends` computes the largest id only if that is needed.
 struct EdgeEnds {
   int64_t edges;
   std::function<int64_t()> largest;
@@ -197,7 +198,7 @@ std::string NpzFile::text(const std::string& key) const {
   if (entry == nullptr || entry->size > most) throw UserError(name() + "[" + key + "] at byte 0", "is no short string");
   std::string bytes(static_cast<size_t>(entry->size), '\0');
   archive_.open(*entry)->read(bytes.data(), entry->size);
-  const size_t header = bytes.find('\n');  // ends every header of this size
+  const size_t header = bytes.find('\n');  // the line break that ends every header of this size
   if (!bytes.starts_with("\x93NUMPY") || header == std::string::npos)
     throw UserError(name() + "[" + key + "] at byte 0", "is no short string");
   bytes.erase(0, header + 1);

@@ -6,7 +6,7 @@
 namespace nacre {
 namespace {
 
-// Kinds of vertices, relations between them and features of each kind.
+// Writes kinds of vertices, relations between them and features of each kind.
 void write_kinds(const Dataset& d, NpzWriter& out) {
   if (d.node_types.empty()) return;
   out.add_words("node_types", d.node_types);

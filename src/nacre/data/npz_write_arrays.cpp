@@ -11,7 +11,7 @@ void put(std::string& to, uint64_t value, int bytes) {
 }
 
 constexpr uint32_t kSeeZip64 = 0xFFFFFFFF;
-constexpr int kVersion = 45;  // the first with ZIP64
+constexpr int kVersion = 45;  // the first version of ZIP with ZIP64
 
 }  // namespace
 
@@ -26,14 +26,15 @@ std::string npy_header(std::string_view descr, const Shape& shape) {
   return header + text;
 }
 
-// Local headers hold (uncompressed, compressed) sizes in the extra field; central ones also the offset.
+// The extra field of a local header holds the uncompressed and compressed sizes; that of a central
+// header also holds the offset.
 std::string NpzWriter::header_of(const Member& m, bool central) {
   std::string h;
   put(h, central ? 0x02014b50 : 0x04034b50, 4);
   if (central) put(h, kVersion, 2);
   put(h, kVersion, 2);
   put(h, 0, 2 + 2 + 2);     // flags, method stored, time
-  put(h, (1 << 5) + 1, 2);  // 1980-01-01: the same bytes whenever written
+  put(h, (1 << 5) + 1, 2);  // 1980-01-01, so that the bytes do not depend on the time of writing
   put(h, m.crc, 4);
   put(h, kSeeZip64, 4);
   put(h, kSeeZip64, 4);
@@ -94,7 +95,7 @@ void NpzWriter::finish() {
   for (const Member& m : members_) tail += header_of(m, true);
   const uint64_t directory = tail.size();
   const auto directory_at = static_cast<uint64_t>(end_);
-  put(tail, 0x06064b50, 4);  // ZIP64 end of central directory
+  put(tail, 0x06064b50, 4);  // end of the central directory of ZIP64
   put(tail, 44, 8);
   put(tail, kVersion, 2);
   put(tail, kVersion, 2);
@@ -103,11 +104,11 @@ void NpzWriter::finish() {
   put(tail, members_.size(), 8);
   put(tail, directory, 8);
   put(tail, directory_at, 8);
-  put(tail, 0x07064b50, 4);  // its locator
+  put(tail, 0x07064b50, 4);  // locator of that record
   put(tail, 0, 4);
   put(tail, directory_at + directory, 8);
   put(tail, 1, 4);
-  put(tail, 0x06054b50, 4);  // end of central directory
+  put(tail, 0x06054b50, 4);  // end of the central directory
   put(tail, 0, 2 + 2);
   put(tail, 0xFFFF, 2);
   put(tail, 0xFFFF, 2);

@@ -1,5 +1,5 @@
-// Writing NumPy arrays in pieces: .npy files, and .npz archives of stored members, each with a ZIP64 extra field so
-// that size does not matter.
+// Writes NumPy arrays in pieces: .npy files, and .npz archives of stored members. Each member has a
+// ZIP64 extra field, so its size does not matter.
 #pragma once
 
 #include <algorithm>
@@ -38,20 +38,20 @@ class NpzWriter {
  public:
   explicit NpzWriter(const std::string& path) : file_(path) {}
 
-  // Writes value(i) for i in [0, elements of shape) as elements of T.
+  // Writes value(i) for all i in [0, number of elements of shape) as elements of T.
   template <class T, class Value>
   void add(const std::string& key, const Shape& shape, const Value& value) {
     begin(key, npy_header(npy_descr<T>(), shape));
     pieces<T>(num_elements(shape), value, [&](std::string_view bytes) { append(bytes); });
     end();
   }
-  // A string, as NumPy writes np.array("csr").
+  // Adds a string, as NumPy writes np.array("csr").
   void add_word(const std::string& key, std::string_view word);
-  // Strings, as NumPy writes an array of bytes: each padded with zeros to the longest.
+  // Adds strings, as NumPy writes an array of bytes: each is padded with zeros to the longest.
   void add_words(const std::string& key, const std::vector<std::string>& words);
   void finish();
 
-  // Hands out value(i) for all i as bytes, a piece at a time.
+  // Hands value(i) for all i to `sink` as bytes, a piece at a time.
   template <class T, class Value, class Sink>
   static void pieces(int64_t count, const Value& value, const Sink& sink) {
     std::vector<T> piece;
@@ -67,13 +67,14 @@ class NpzWriter {
   struct Member {
     std::string name;
     uint32_t crc = 0;
-    int64_t offset = 0;  // of the local header
+    int64_t offset = 0;  // position of the local header
     int64_t size = 0;
   };
   static std::string header_of(const Member& member, bool central);
   void begin(const std::string& key, const std::string& header);
   void append(std::string_view bytes);
-  // A member's checksum is known only after its bytes, so its header is written last, in place.
+  // Finishes a member. Its checksum is known only after its bytes, so its header is written last,
+  // in the place kept for it.
   void end();
 
   PendingFile file_;

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Everything is written beside the folder and moved there at the end.
+// A folder whose content is written beside its place and moved there at the end.
 class PendingFolder {
  public:
   explicit PendingFolder(std::string path) : path_(std::move(path)), temporary_(path_ + ".tmp") {
@@ -54,7 +54,7 @@ class PendingFolder {
   bool done_ = false;
 };
 
-// One id per line.
+// Writes one id per line.
 void write_ids_gz(const std::string& path, const Array<NodeId>& ids) {
   const gzFile file = gzopen(path.c_str(), "wb6");
   if (file == nullptr) throw RuntimeError(path, "cannot be written");
@@ -84,7 +84,7 @@ void write_ogb_labels(const Dataset& data, const std::string& path) {
     const auto* y = data.targets.data<uint8_t>();
     out.add<int64_t>("node_label", data.targets.shape(), [&](int64_t i) { return y[i]; });
   } else if (std::find(data.labels.begin(), data.labels.end(), -1) != data.labels.end()) {
-    // Whoever has no label is NaN there.
+    // In this layout, NaN means no label.
     const auto label = [&](int64_t i) {
       return data.labels[i] < 0 ? std::nanf("") : static_cast<float>(data.labels[i]);
     };
@@ -95,11 +95,12 @@ void write_ogb_labels(const Dataset& data, const std::string& path) {
   out.finish();
 }
 
-// A SciPy CSR matrix: rows are sources, columns destinations. `keep` says which vertices' edges are in it.
+// Writes a SciPy CSR matrix whose rows are sources and whose columns are destinations. It holds the
+// edges between vertices for which `keep` is true.
 template <class Keep>
 void write_adjacency(const Graph& graph, const std::string& path, const Keep& keep) {
   const OutCsc& out_edges = graph.out();
-  std::vector<int64_t> kept;  // places in out_edges
+  std::vector<int64_t> kept;  // positions in out_edges
   std::vector<int64_t> row_ptr = {0};
   for (int64_t v = 0; v < graph.num_nodes(); ++v) {
     for (int64_t i = out_edges.row_ptr[v]; i < out_edges.row_ptr[v + 1]; ++i) {

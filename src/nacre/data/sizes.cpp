@@ -17,11 +17,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kTwin = "twin:";
-// A text is judged by its beginning.
+// The number of bytes at the beginning of a text that its sizes are estimated from.
 constexpr int64_t kLookedAt = 256 << 10;
-// Columns of an edge list grow by doubling: for a moment both sizes are there.
+// Columns of an edge list grow by doubling, so the old and the new memory exist together for a
+// moment.
 constexpr int64_t kGrowing = 3;
-// An id of a text file that names nodes by words, and what refers to it.
+// Estimated bytes for an id in a text file that names nodes by words, and for what refers to it.
 constexpr int64_t kNameBytes = 64;
 
 int64_t file_bytes(const std::string& path) {
@@ -84,7 +85,8 @@ DataSizes native_sizes(const std::shared_ptr<const MappedFile>& file) {
   }
   s.mapped = file->size();
   s.held = in_memory;
-  s.reading = s.mapped + in_memory + s.graph.nodes * 8;  // splits and labels are checked for overlaps
+  // The last term is for checking that splits do not overlap.
+  s.reading = s.mapped + in_memory + s.graph.nodes * 8;
   return s;
 }
 
@@ -129,7 +131,7 @@ std::optional<DataSizes> npz_sizes(const std::shared_ptr<const MappedFile>& file
   return s;
 }
 
-// Lines of a text, and the values on each, guessed from its beginning.
+// The number of lines of a text and of values per line, estimated from its beginning.
 struct TextGuess {
   int64_t lines = 0;
   int64_t columns = 0;
@@ -152,7 +154,8 @@ TextGuess guess_text(const std::shared_ptr<const MappedFile>& file) {
 }
 
 std::optional<DataSizes> edge_list_sizes(const std::shared_ptr<const MappedFile>& file, const LoadOptions& options) {
-  if (file->starts_with("\x1f\x8b")) return std::nullopt;  // gzip says how long it is only at its end
+  // A gzipped file tells its length only at its end.
+  if (file->starts_with("\x1f\x8b")) return std::nullopt;
   const TextGuess text = guess_text(file);
   DataSizes s;
   s.exact = false;
@@ -166,7 +169,7 @@ std::optional<DataSizes> edge_list_sizes(const std::shared_ptr<const MappedFile>
   return s;
 }
 
-// Of --features, --labels and --splits.
+// Adds the sizes of --features, --labels and --splits.
 void add_node_files(const LoadOptions& options, DataSizes& s) {
   int64_t sources = 0;
   if (const std::string& path = options.features_file; !path.empty() && file_bytes(path) > 0) {
@@ -223,7 +226,7 @@ std::optional<DataSizes> data_sizes(const std::string& spec, const LoadOptions& 
     if (!sizes) return sizes;
     add_node_files(options, *sizes);
   } catch (const UserError&) {
-    return std::nullopt;  // reading it will say what is wrong, and where
+    return std::nullopt;  // reading the data set will report what is wrong
   }
   if (options.undirected) {
     const int64_t before = sizes->graph.bytes();

@@ -1,5 +1,5 @@
-// How large a data set is, told from the headers of its files or from a twin's recipe: nothing large is read or
-// allocated.
+// Tells how large a data set is from the headers of its files or from the recipe of a twin. Nothing
+// large is read or allocated.
 #pragma once
 
 #include <optional>
@@ -12,25 +12,26 @@
 namespace nacre {
 
 struct DataSizes {
-  GraphCounts graph;  // as it will be loaded
+  GraphCounts graph;  // sizes of the graph as it will be loaded
   int edge_types = 1;
-  int64_t features = 0;  // per node; 0 where there are none or kinds of nodes have their own
-  int64_t classes = 0;   // 0 where only the data tell
+  int64_t features = 0;  // per node; 0 if there are none or if each kind of nodes has its own
+  int64_t classes = 0;   // 0 if this is known only after reading
   bool multilabel = false;
   bool heterogeneous = false;
   int64_t feature_bytes = 0;
-  int64_t label_bytes = 0;  // labels, targets, splits, names
+  int64_t label_bytes = 0;  // bytes of labels, targets, splits and names
 
-  int64_t mapped = 0;   // bytes of files that stay mapped; the system may drop their pages and read them again
-  int64_t held = 0;     // bytes of memory once it is loaded
-  int64_t reading = 0;  // the most memory at any moment while it is loaded; pages of mapped files included
-  bool exact = true;    // false: counted from the first lines of a text, or by a bound
+  // Bytes of files that stay mapped; the system may drop their pages and read them again.
+  int64_t mapped = 0;
+  int64_t held = 0;     // bytes of memory after loading
+  int64_t reading = 0;  // most bytes at any moment while loading, including pages of mapped files
+  bool exact = true;    // false if counted from the first lines of a text, or if only a bound
 };
 
-// Nothing where the layout tells only while it is read, or the source is not there.
+// Returns nothing if the sizes are known only after reading, or if the source does not exist.
 std::optional<DataSizes> data_sizes(const std::string& spec, const LoadOptions& options);
 
-// The same of a data set that has been loaded.
+// Returns the sizes of a data set that has been loaded.
 DataSizes data_sizes(const Dataset& dataset);
 
 }  // namespace nacre

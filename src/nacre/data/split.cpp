@@ -41,7 +41,7 @@ void check_counts(const SplitRequest& r) {
   }
 }
 
-// The labelled nodes in an order drawn by `seed`.
+// Returns the labelled nodes in an order drawn by `seed`.
 std::vector<NodeId> shuffled_nodes(const Dataset& data, uint64_t seed) {
   std::vector<std::pair<uint64_t, NodeId>> drawn;
   for (int64_t v = 0; v < data.num_nodes(); ++v) {
@@ -63,7 +63,8 @@ struct Parts {
   std::vector<NodeId> train, val, test;
 };
 
-// Ends of the three parts are rounded, not their sizes, so that no node is lost to rounding.
+// The ends of the three parts are rounded instead of their sizes, so that no node is lost to
+// rounding.
 void cut(const std::vector<NodeId>& nodes, const SplitRequest& r, Parts& parts) {
   const auto count = static_cast<double>(nodes.size());
   const auto at = [&](double share) { return nodes.begin() + std::lround(std::min(1.0, share) * count); };

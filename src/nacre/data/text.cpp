@@ -19,7 +19,7 @@ constexpr size_t kPiece = 1 << 20;
                   "a line is longer than " + human_bytes(static_cast<double>(kBlock)), "is it a text file?");
 }
 
-// Bytes up to and including the last line end; 0 when there is none.
+// Returns the number of bytes up to and including the last line end, or 0 if there is none.
 int64_t whole_lines(const char* p, int64_t bytes) {
   const void* last = memrchr(p, '\n', static_cast<size_t>(bytes));
   return last == nullptr ? 0 : static_cast<const char*>(last) - p + 1;
@@ -34,7 +34,7 @@ void throw_at_line(const std::string& file, int64_t line, const std::string& wha
 TextBlocks::TextBlocks(std::shared_ptr<const MappedFile> file) : file_(std::move(file)) {
   if (file_->starts_with("\x1F\x8B")) {
     stream_ = inflate_stream(file_->bytes(), Wrapping::gzip, file_->name());
-    // A small file cannot inflate to a whole block: deflate stays below 1032 : 1.
+    // A small file cannot inflate to a whole block, because deflate compresses at most 1032 : 1.
     buffer_ = Buffer<char>(std::min(kBlock, file_->size() * 1040));
   }
 }
@@ -141,7 +141,7 @@ bool names_columns(std::string_view line) {
 void for_each_word(const std::shared_ptr<const MappedFile>& file, FunctionRef<void(std::string_view, int64_t)> fn) {
   TextBlocks blocks(file);
   int64_t line = 0;
-  int64_t blank_line = 0;  // blank lines may end the file but not stand between words
+  int64_t blank_line = 0;  // blank lines are allowed at the end of the file but not between words
   for (std::string_view block = blocks.next(); !block.empty(); block = blocks.next()) {
     const char* end = block.data() + block.size();
     for (const char* p = block.data(); p != end;) {

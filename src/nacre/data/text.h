@@ -1,6 +1,6 @@
-// Text files of numbers and words, plain or gzipped: read in blocks of whole lines, the lines of a block parsed in
-// parallel. Fields are separated by blanks, or by one comma or semicolon with blanks around it. Lines that begin with #
-// or % are comments.
+// Text files of numbers and words, plain or gzipped. They are read in blocks of whole lines, and
+// the lines of a block are parsed in parallel. Fields are separated by blanks, or by one comma or
+// semicolon with blanks around it. Lines that begin with # or % are comments.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ class TextBlocks {
  public:
   explicit TextBlocks(std::shared_ptr<const MappedFile> file);
 
-  // Whole lines, valid until the next call; empty at the end.
+  // Returns whole lines, which stay valid until the next call. Returns an empty text at the end.
   std::string_view next();
-  // Bytes of text in all, 0 when unknown (gzip).
+  // Returns the number of bytes of text, or 0 if it is unknown (gzip).
   int64_t total_bytes() const { return stream_ == nullptr ? file_->size() : 0; }
   const std::string& name() const { return file_->name(); }
 
@@ -36,16 +36,16 @@ class TextBlocks {
   std::string_view next_inflated();
 
   std::shared_ptr<const MappedFile> file_;
-  std::unique_ptr<ByteStream> stream_;  // gzip only
+  std::unique_ptr<ByteStream> stream_;  // gzipped files only
   Buffer<char> buffer_;
-  int64_t kept_begin_ = 0;  // buffer: the beginning of a line whose end has not arrived
+  int64_t kept_begin_ = 0;  // range in the buffer of a line whose end has not arrived yet
   int64_t kept_end_ = 0;
-  int64_t at_ = 0;  // next byte of the text
+  int64_t at_ = 0;  // position of the next byte of the text
   bool first_ = true;
   bool ended_ = false;
 };
 
-// Cuts a block into pieces of about 1 MiB at line ends; the cuts depend on the text only.
+// Cuts a block into pieces of about 1 MiB at line ends. The cuts depend on the text only.
 std::vector<std::string_view> split_at_lines(std::string_view block);
 
 inline bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
@@ -70,9 +70,9 @@ inline After after_field(const char*& p, const char* end) {
   return p == begin ? After::garbage : After::field;
 }
 
-// The fields of one line.
+// Returns the fields of one line.
 std::vector<std::string_view> split_fields(std::string_view line);
-// The field at `p` for a message: at most 40 characters, unprintable ones replaced.
+// Returns the field at `p` for a message: at most 40 characters, unprintable ones replaced.
 std::string shown_field(const char* p, const char* end);
 
 // The first line that is neither blank nor a comment.
@@ -83,23 +83,23 @@ struct FirstLine {
   bool found = false;
 };
 FirstLine find_first_line(std::string_view block);
-// A first line whose first field cannot be a number names the columns.
+// Returns whether a first line names columns: its first field is not a number.
 bool names_columns(std::string_view line);
 
-// A table of numbers, one row per line; every row has as many columns as the first.
+// A table of numbers with one row per line. Every row has as many columns as the first.
 struct TextMatrix {
   int64_t rows = 0;
   int64_t columns = 0;
   std::vector<float> values;
   Tensor tensor() &&;
 };
-// The same, block by block.
+// Reads such a table block by block.
 class TextRows {
  public:
   TextRows(const std::shared_ptr<const MappedFile>& file, NanAs nan);
-  int64_t columns() const { return columns_; }  // 0 without rows
-  int64_t lines() const { return lines_; }      // read so far
-  // Appends the rows of the next block; false at the end.
+  int64_t columns() const { return columns_; }  // 0 if there are no rows
+  int64_t lines() const { return lines_; }      // number of lines read so far
+  // Appends the rows of the next block. Returns false at the end.
   bool next(std::vector<float>& values);
   [[noreturn]] void fail(int64_t line, const std::string& what) const;  // lines count from 0
 
@@ -108,7 +108,7 @@ class TextRows {
 
   TextBlocks blocks_;
   NanAs nan_;
-  std::string_view block_;  // not parsed yet
+  std::string_view block_;  // text that is not parsed yet
   int64_t columns_ = 0;
   int64_t lines_ = 0;
   int64_t blank_line_ = -1;
@@ -116,7 +116,7 @@ class TextRows {
 };
 TextMatrix read_text_matrix(const std::shared_ptr<const MappedFile>& file, NanAs nan);
 
-// Calls fn(word, line number) for files of one word per line.
+// Calls fn(word, line number) for every line of a file of one word per line.
 void for_each_word(const std::shared_ptr<const MappedFile>& file, FunctionRef<void(std::string_view, int64_t)> fn);
 
 }  // namespace nacre

@@ -10,12 +10,12 @@
 namespace nacre {
 namespace {
 
-// What one piece of a block holds. Line numbers count from the beginning of the piece.
+// The content of one piece of a block. Line numbers count from the beginning of the piece.
 struct Part {
   std::vector<float> values;
   int64_t rows = 0;
   int64_t lines = 0;
-  int64_t blank_line = -1;  // first of the blank lines at its end
+  int64_t blank_line = -1;  // first of the blank lines at the end
   int64_t error_line = -1;
   std::string error;
 };
@@ -85,7 +85,8 @@ TextRows::TextRows(const std::shared_ptr<const MappedFile>& file, NanAs nan) : b
   }
 }
 
-// Learns the number of columns; skips what precedes the first row. False when the block has no row.
+// Finds the number of columns and skips what precedes the first row. Returns false if the block has
+// no row.
 bool TextRows::begin() {
   const FirstLine first = find_first_line(block_);
   lines_ += first.lines_before;
@@ -100,7 +101,7 @@ bool TextRows::begin() {
 }
 
 bool TextRows::next(std::vector<float>& values) {
-  // A block may have ended with the line of names.
+  // A block may end with the line of names.
   while (block_.empty() && !ended_) {
     block_ = blocks_.next();
     ended_ = block_.empty();

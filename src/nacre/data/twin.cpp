@@ -13,7 +13,7 @@
 namespace nacre {
 namespace {
 
-// Blocks hold about eight times the mean degree: dense sets have larger tight groups.
+// Blocks hold about eight times the mean degree, so dense sets have larger tight groups.
 int64_t block_size(const TwinPlan& plan) {
   return std::clamp<int64_t>(8 * plan.num_edges / plan.num_nodes, 256, 65536);
 }

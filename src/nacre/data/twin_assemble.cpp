@@ -1,4 +1,5 @@
-// Drawn rows to an in-CSR graph: turned by a two-level counting sort, then merged row by row.
+// Turns drawn rows into an in-CSR graph: a two-level counting sort transposes them, and the lists
+// of each row are merged.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -63,7 +64,7 @@ Buckets scatter(const Rows& rows, int64_t first, int64_t count) {
   return result;
 }
 
-// The lists that make up the in-rows of the graph.
+// A list that is a part of the in-rows of the graph.
 struct Part {
   Rows rows;
   uint16_t type = 0;
@@ -104,7 +105,7 @@ class Assembler {
   }
 
  private:
-  // At most four lists meet in a row.
+  // Finds the lists that meet in row v, at most four.
   int cursors(int64_t v, Cursor* out) const {
     int n = 0;
     for (const Part& part : parts_) {
@@ -131,7 +132,7 @@ class Assembler {
   void merge_row(int64_t v, NodeId* out, uint16_t* types) const {
     Cursor lists[8];
     int n = cursors(v, lists);
-    // Vertex 0 carries the odd self loop; it is the smallest source there is.
+    // Vertex 0 has the odd self loop, and 0 is the smallest source.
     if (v == 0) {
       for (int64_t i = 0; i < plan_.self_loops; ++i) *out++ = 0;
     }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kChunk = 1 << 12;
 
-// Draws a community by its share.
+// Draws a community according to the shares.
 class ByShare {
  public:
   explicit ByShare(const TwinPlan& plan) {
@@ -34,7 +34,7 @@ class ByShare {
 
 uint32_t threshold(double chance) { return static_cast<uint32_t>(std::clamp(chance, 0.0, 1.0) * 4294967295.0); }
 
-// Mean feature of every community: random directions of length `signal`.
+// Returns the mean feature of every community: random directions of length spec.feature_signal.
 std::vector<float> community_means(const TwinPlan& plan) {
   const int64_t width = plan.spec->num_features;
   const auto length = static_cast<float>(plan.spec->feature_signal / std::sqrt(static_cast<double>(width)));
@@ -60,8 +60,8 @@ void fill_normal(uint64_t key, uint64_t row, const float* mean, float* out, int6
   }
 }
 
-// 0/1 words: some from the community's topic (its own eighth of the vocabulary), the others common to all. Low ranks
-// are frequent in both.
+// Writes 0/1 words: some from the topic of the community (its own eighth of the vocabulary), the
+// others common to all. Words of low rank are frequent in both.
 void fill_words(const TwinPlan& plan, uint64_t row, uint64_t community, float* out) {
   const TwinSpec& spec = *plan.spec;
   const uint64_t key = plan.key(TwinStream::words);
@@ -94,7 +94,7 @@ Communities communities_of(const TwinPlan& plan, const std::vector<KindLayout>& 
 
 Communities road_communities(const TwinPlan& plan) {
   const int64_t width = road_width(plan);
-  // Several regions for every community, of at most 64 x 64 crossings.
+  // Every community gets several regions of at most 64 x 64 crossings.
   int64_t side = 64;
   while (side > 2 && side * side * 4 * plan.communities > plan.num_nodes) --side;
   const ByShare by_share(plan);
@@ -134,7 +134,8 @@ Array<int32_t> draw_labels(const TwinPlan& plan, const Communities& communities)
 Tensor draw_targets(const TwinPlan& plan, const Communities& communities) {
   const int64_t tasks = plan.spec->num_classes;
   const double noise = plan.spec->label_noise;
-  // Every task holds for its own set of communities (at least one), in which most vertices have it; elsewhere few do.
+  // Every task holds for its own set of communities (at least one), in which most vertices have the
+  // label. In other communities, few vertices have it.
   std::vector<uint16_t> chance(static_cast<size_t>(plan.communities * tasks));
   const uint64_t profile = plan.key(TwinStream::profiles);
   for (int64_t t = 0; t < tasks; ++t) {
@@ -193,7 +194,8 @@ Splits draw_splits(const TwinPlan& plan, const Array<int32_t>& labels) {
   wanted[2] = std::min(share(spec.test_share), left - wanted[0] - wanted[1]);
   std::vector<NodeId> chosen[3];
   const uint64_t key = plan.key(TwinStream::splits);
-  // One pass: each labelled vertex goes to a split with the chance (still wanted there) / (vertices left).
+  // In one pass, each labelled vertex goes to a split with the chance (vertices still wanted there)
+  // / (vertices left).
   for (int64_t v = 0; v < plan.num_nodes; ++v) {
     if (!labels.empty() && labels[v] < 0) continue;
     int64_t at = pick(philox(key, 0, static_cast<uint64_t>(v))[0], left--);

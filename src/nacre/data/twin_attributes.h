@@ -1,5 +1,5 @@
-// What a twin's vertices carry: communities decide labels and features, so that both graph and features tell of the
-// label.
+// What the vertices of a twin carry. Communities decide labels and features, so that both the graph
+// and the features tell something about the label.
 #pragma once
 
 #include "nacre/data/dataset.h"
@@ -8,10 +8,10 @@
 
 namespace nacre {
 
-using Communities = Array<uint16_t>;  // by vertex
+using Communities = Array<uint16_t>;  // community of each vertex
 
 Communities communities_of(const TwinPlan& plan, const std::vector<KindLayout>& layouts);
-// Roads: the map is cut into square regions.
+// For roads: the map is cut into square regions.
 Communities road_communities(const TwinPlan& plan);
 
 Array<int32_t> draw_labels(const TwinPlan& plan, const Communities& communities);

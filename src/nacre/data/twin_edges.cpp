@@ -1,6 +1,7 @@
-// Partners row by row: every vertex opens its share of edges and draws distinct partners by weight. Pairs are unique by
-// construction, so the count is exact without a global sort: of two vertices of one kind only one may open the edge
-// between them, the one for which the other lies in the next half of the id circle.
+// Partners are drawn row by row: every vertex opens its share of edges and draws distinct partners
+// by weight. Pairs are unique by construction, so their number is exact without a global sort: of
+// two vertices of one kind, only one may open the edge between them, the one for which the other
+// lies in the next half of the circle of ids.
 #include "nacre/data/twin_edges.h"
 
 #include <algorithm>
@@ -17,12 +18,12 @@ namespace {
 
 constexpr int64_t kRowChunk = 256;
 constexpr NodeId kNone = std::numeric_limits<NodeId>::max();
-// Half of the edges inside a community stay inside the block.
+// Share of the edges inside a community that stay inside the block.
 constexpr double kBlockShare = 0.5;
-// At most this share of a block or community is drawn from one vertex.
+// The largest share of a block or community that is drawn for one vertex.
 constexpr double kMaxFill = 0.5;
 
-// Vertices already drawn for the current row.
+// The set of vertices already drawn for the current row.
 class DrawnSet {
  public:
   void reset(int64_t expected) {
@@ -44,7 +45,7 @@ class DrawnSet {
   uint32_t mask_ = 0;
 };
 
-// Row lengths proportional to the weights (by slot), rounded so that they sum to `total`.
+// Returns row lengths proportional to the weights (by slot), rounded so that they sum to `total`.
 Array<int64_t> row_lengths(const KindLayout& layout, const std::vector<float>& weights, int64_t total) {
   Buffer<int64_t> row_ptr(layout.count + 1);
   std::vector<uint64_t> fixed(static_cast<size_t>(layout.count));
@@ -62,7 +63,8 @@ Array<int64_t> row_lengths(const KindLayout& layout, const std::vector<float>& w
   return std::move(row_ptr).freeze();
 }
 
-// Where a vertex looks for partners: the chances of its block and of its community (the block included).
+// Where a vertex looks for partners: the chances of its block and of its community (which includes
+// the block).
 struct Reach {
   int64_t community = 0;
   int64_t block = 0;
@@ -78,7 +80,8 @@ Reach reach_of(const PlannedRelation& relation, const KindLayout& from, const Ki
   const int64_t first = to.first_block[reach.community];
   const int64_t blocks = to.first_block[reach.community + 1] - first;
   if (blocks == 0 || wanted == 0) return reach;
-  // The block at the same relative place in the community; within one kind, the vertex's own.
+  // Takes the block at the same relative place in the community. Within one kind, this is the
+  // vertex's own block.
   const int64_t begin = from.community_begin[reach.community];
   const int64_t size = from.community_begin[reach.community + 1] - begin;
   reach.block = first + ((slot - begin + 1) * blocks - 1) / size;
@@ -125,7 +128,7 @@ class RowDrawer {
     int64_t have = 0;
     for (int64_t attempt = 0; have < wanted && attempt < 2 * weighted; ++attempt) {
       const PhiloxBlock r = philox(key_, u, static_cast<uint64_t>(attempt));
-      // A crowded neighbourhood is completed without regard to weights.
+      // If too many draws fail, the rest is drawn without regard to weights.
       const NodeId v = attempt < weighted ? by_weight(r) : static_cast<NodeId>(to_.begin + pick(r[1], to_.count));
       if (allowed(u, v) && drawn_.insert(v)) out[have++] = v;
     }
@@ -160,8 +163,9 @@ class RowDrawer {
   bool one_sided_;
   DrawnSet drawn_;
   Reach reach_;
-  uint32_t block_level_ = 0;      // first word below: from the block
-  uint32_t community_level_ = 0;  // else below: from the community; else from everywhere
+  uint32_t block_level_ = 0;  // a random word below this takes a partner from the block
+  // A word below this takes one from the community, otherwise from everywhere.
+  uint32_t community_level_ = 0;
 };
 
 }  // namespace
@@ -176,7 +180,8 @@ Rows draw_rows(const TwinPlan& plan, int relation, const KindLayout& from, const
   std::vector<float> in = draw_weights(to.count, r.in, mean_over(to.count), plan.key(TwinStream::degrees, index));
   Rows rows;
   rows.begin = from.begin;
-  // In a symmetric relation within one kind a vertex opens half of its edges and is drawn for the other half.
+  // In a symmetric relation within one kind, a vertex opens half of its edges and is drawn by
+  // others for the other half.
   if (one_sided) {
     rows.row_ptr = row_lengths(from, in, r.draws);
     for (float& weight : in) weight /= 2;

@@ -1,4 +1,4 @@
-// The edges of a twin.
+// Draws the edges of a twin.
 #pragma once
 
 #include <vector>
@@ -17,17 +17,18 @@ struct Rows {
   int64_t count() const { return row_ptr.size() - 1; }
 };
 
-// Distinct partners for every vertex of the relation's first kind; exactly relation.draws in all. In a symmetric
-// relation within one kind no pair is drawn from both of its ends.
+// Draws distinct partners for every vertex of the relation's first kind, exactly relation.draws in
+// all. In a symmetric relation within one kind, no pair is drawn from both of its ends.
 Rows draw_rows(const TwinPlan& plan, int relation, const KindLayout& from, const KindLayout& to);
 
-// The same pairs by column: rows [begin, begin + count).
+// Returns the same pairs grouped by column, as the rows [begin, begin + count).
 Rows turn_rows(const Rows& rows, int64_t begin, int64_t count);
 
-// All edges of a power-law twin; layouts by kind.
+// Draws all edges of a power-law twin. `layouts` has one entry per kind.
 Graph draw_graph(const TwinPlan& plan, const std::vector<KindLayout>& layouts);
 
-// A road network: a lattice with some streets missing and a few diagonals. Vertices are numbered row by row.
+// Draws a road network: a lattice with some streets missing and a few diagonals. Vertices are
+// numbered row by row.
 Graph draw_roads(const TwinPlan& plan);
 int64_t road_width(const TwinPlan& plan);
 

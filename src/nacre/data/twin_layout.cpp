@@ -14,7 +14,8 @@ namespace {
 
 constexpr int64_t kChunk = 1 << 15;
 
-// Sizes that follow the shares, sum to `count`, and leave no community empty where there are enough vertices.
+// Returns where communities begin. Their sizes follow the shares and sum to `count`, and no
+// community is empty if there are enough vertices.
 std::vector<int64_t> community_borders(const std::vector<double>& shares, int64_t count) {
   const auto communities = static_cast<int64_t>(shares.size());
   const int64_t each = count >= communities ? 1 : 0;
@@ -28,15 +29,15 @@ std::vector<int64_t> community_borders(const std::vector<double>& shares, int64_
   return begin;
 }
 
-// Mean of a power law with density x^-(alpha + 1) on [low, high].
+// Returns the mean of a power law with density x^-(alpha + 1) on [low, high].
 double bounded_mean(double low, double high, double alpha) {
   const double ratio = portable_pow(low / high, alpha);
   const double ends = low - high * ratio;  // low^alpha (low^(1 - alpha) - high^(1 - alpha))
   return alpha / (alpha - 1) * ends / (1 - ratio);
 }
 
-// Weights for the draws that go to each group of slots, no vertex being expected in more than a part of the group's
-// rows; `due` keeps what each vertex is still owed.
+// Returns weights for the draws that go to each group of slots. No vertex is expected in more than
+// a part of the group's rows. `due` keeps the number of draws that each vertex should still get.
 std::vector<float> take_share(std::vector<float>& due, const std::vector<int64_t>& begin,
                               const std::vector<double>& draws) {
   constexpr double max_part = 0.3;
@@ -47,7 +48,7 @@ std::vector<float> take_share(std::vector<float>& due, const std::vector<int64_t
     const double most = max_part * static_cast<double>(last - first);
     double cap = std::numeric_limits<double>::max();
     double sum = 0;
-    // Capping lowers the sum, and with it the cap.
+    // Capping lowers the sum, and the sum lowers the cap, so a few passes are needed.
     for (int pass = 0; pass < 8; ++pass) {
       sum = 0;
       for (int64_t s = first; s < last; ++s) sum += std::min<double>(due[s], cap);
@@ -56,7 +57,7 @@ std::vector<float> take_share(std::vector<float>& due, const std::vector<int64_t
     const double rate = sum > 0 ? draws[g] / sum : 0;
     for (int64_t s = first; s < last; ++s) {
       weights[s] = static_cast<float>(std::min<double>(due[s], cap));
-      // Everybody stays within reach of everybody.
+      // A small rest keeps every vertex within reach of every other.
       due[s] = static_cast<float>(std::max(due[s] - rate * weights[s], 0.01 * due[s]));
     }
   });
@@ -123,7 +124,7 @@ std::vector<float> draw_weights(int64_t count, const DegreeTail& tail, double me
     (bounded_mean(middle, high, alpha) < mean ? low : above) = middle;
   }
   const double span = 1 - portable_pow(low / high, alpha);
-  // Ranks instead of independent draws: the tail comes out whole at every size.
+  // Ranks are used instead of independent draws, so that the tail is complete at every size.
   const Shuffle rank(count, key);
   std::vector<float> weights(static_cast<size_t>(count));
   parallel_for(count, kChunk, [&](int64_t b, int64_t e) {

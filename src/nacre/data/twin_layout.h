@@ -1,4 +1,5 @@
-// Who belongs to which community, how well connected everyone is, and how partners are drawn.
+// Decides which vertices belong to which community, how well connected each vertex is, and how
+// partners are drawn.
 #pragma once
 
 #include <cstdint>
@@ -9,37 +10,39 @@
 
 namespace nacre {
 
-// The vertices of one kind in the order of their communities. A slot is a position in that order; a community is a run
-// of slots, cut into blocks (tighter groups inside the community).
+// The vertices of one kind in the order of their communities. A slot is a position in that order. A
+// community is a run of slots, cut into blocks (tighter groups inside the community).
 struct KindLayout {
   int64_t begin = 0;  // first vertex id
   int64_t count = 0;
-  std::vector<int64_t> community_begin;  // slots, communities + 1
-  std::vector<int64_t> block_begin;      // slots, blocks + 1
-  std::vector<int64_t> first_block;      // of each community, communities + 1
+  std::vector<int64_t> community_begin;  // first slot of each community, communities + 1
+  std::vector<int64_t> block_begin;      // first slot of each block, blocks + 1
+  std::vector<int64_t> first_block;      // first block of each community, communities + 1
   Buffer<NodeId> vertex_at;              // slot -> vertex id
   Buffer<NodeId> slot_of;                // vertex id - begin -> slot
 };
 
-// `block_size` is the wanted number of vertices in a block.
+// Lays out the vertices of a kind. `block_size` is the wanted number of vertices in a block.
 KindLayout lay_out_kind(const TwinPlan& plan, int kind, int64_t block_size);
-// Community of every slot's vertex: the run that holds the slot.
+// Returns the community that holds a slot.
 int64_t community_of_slot(const KindLayout& layout, int64_t slot);
 
-// Relative sizes of the communities (sum 1), the largest at a random place.
+// Returns the relative sizes of the communities (their sum is 1), with the largest at a random
+// place.
 std::vector<double> community_shares(const TwinPlan& plan);
 
-// Expected degrees by slot: a power law with the given tail and mean. The same key gives the same vertices the same
-// rank.
+// Returns expected degrees by slot: a power law with the given tail and mean. The same key gives
+// the same vertices the same rank.
 std::vector<float> draw_weights(int64_t count, const DegreeTail& tail, double mean, uint64_t key);
 
-// Draws an entry in constant time (Walker's alias method): slot i is `self` with chance keep / 2^32, else `other`.
+// An entry of a table for Walker's alias method, which draws in constant time: entry i gives `self`
+// with chance keep / 2^32, and `other` otherwise.
 struct AliasEntry {
   uint32_t keep;
   uint32_t self;
   uint32_t other;
 };
-// Entries for weights[0, count); `ids` names them.
+// Builds the entries for weights[0, count); `ids` has the values that are drawn.
 void build_alias(const double* weights, const uint32_t* ids, int64_t count, AliasEntry* out);
 
 inline uint32_t draw_alias(const AliasEntry* entries, int64_t count, uint32_t word) {
@@ -48,15 +51,16 @@ inline uint32_t draw_alias(const AliasEntry* entries, int64_t count, uint32_t wo
   return static_cast<uint32_t>(product) < e.keep ? e.self : e.other;
 }
 
-// How many draws are expected to go to each block, to each community and to the whole kind.
+// How many draws are expected to go to each block and to each community.
 struct Demand {
   std::vector<double> block;
   std::vector<double> community;
 };
 
-// Draws partners in one kind: from a block, from a community or from everywhere, such that vertices are drawn as often
-// as their weights say. A block has too few members to give a hub its degree, and a community may have: what a vertex
-// cannot get from its block it is due from its community, and the rest from everywhere.
+// Draws partners in one kind from a block, from a community or from everywhere, so that vertices
+// are drawn as often as their weights say. A block has too few members to give a hub its degree,
+// and sometimes a community has, too. What a vertex cannot get from its block, it gets from its
+// community, and the rest from everywhere.
 class PartnerTables {
  public:
   PartnerTables(const KindLayout& layout, std::vector<float> weights, const Demand& demand);
@@ -75,14 +79,14 @@ class PartnerTables {
 
  private:
   struct Level {
-    Buffer<AliasEntry> members;      // by slot, drawn within the block
-    std::vector<AliasEntry> blocks;  // drawn within the group
+    Buffer<AliasEntry> members;      // by slot, for draws within the block
+    std::vector<AliasEntry> blocks;  // for draws of a block within the group
   };
   NodeId member(const Level& level, int64_t block, uint32_t word) const {
     const int64_t first = layout_.block_begin[block];
     return draw_alias(&level.members[first], layout_.block_begin[block + 1] - first, word);
   }
-  // `group_blocks`: first block of each group, groups + 1.
+  // `group_blocks` has the first block of each group, groups + 1 values.
   Level build_level(const std::vector<float>& weights, const std::vector<int64_t>& group_blocks) const;
 
   const KindLayout& layout_;

@@ -1,5 +1,6 @@
-// Arithmetic that gives the same bits everywhere: the C library's pow, log and exp differ between versions and between
-// processors with and without fused multiply-add, and one bit moves an edge.
+// Arithmetic that gives the same bits everywhere. The functions pow, log and exp of the C library
+// differ between versions, and between processors with and without fused multiply-add, and one
+// different bit would move an edge.
 #pragma once
 
 #include <bit>
@@ -9,7 +10,7 @@
 
 namespace nacre {
 
-// Natural logarithm of a normal positive number, from + - * / alone.
+// Returns the natural logarithm of a normal positive number, computed with + - * / alone.
 inline double portable_log(double x) {
   const auto bits = std::bit_cast<uint64_t>(x);
   int exponent = static_cast<int>(bits >> 52) - 1023;
@@ -25,7 +26,7 @@ inline double portable_log(double x) {
   return 2 * t * sum + exponent * 0.6931471805599453;
 }
 
-// e^x for |x| < 700.
+// Returns e^x for |x| < 700.
 inline double portable_exp(double x) {
   const double scaled = x * 1.4426950408889634;
   const auto n = static_cast<int>(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
@@ -37,17 +38,18 @@ inline double portable_exp(double x) {
 
 inline double portable_pow(double base, double exponent) { return portable_exp(exponent * portable_log(base)); }
 
-// Approximately normal with mean 0 and variance 1: the sum of the four 16-bit halves of two words.
+// Returns an approximately normal number with mean 0 and variance 1: the scaled sum of the four
+// 16-bit halves of two words.
 inline float normal_from(uint32_t a, uint32_t b) {
   const auto sum = static_cast<int32_t>((a & 0xFFFF) + (a >> 16) + (b & 0xFFFF) + (b >> 16));
   return static_cast<float>(sum - 131070) * 2.642914e-5F;  // 1 / (2 · 65536 / sqrt 12)
 }
 
-// floor(x · n / 2^32): a uniform integer in [0, n) from a uniform word, n < 2^32.
+// Returns floor(x · n / 2^32): a uniform integer in [0, n) from a uniform word, for n < 2^32.
 inline uint32_t pick(uint32_t x, int64_t n) { return static_cast<uint32_t>(x * static_cast<uint64_t>(n) >> 32); }
 
-// A random permutation of [0, n) that needs no memory: a four-round Feistel network over the next even power of two,
-// walked until it lands inside.
+// A random permutation of [0, n) that needs no memory: a four-round Feistel network over the next
+// even power of two, applied until the result is smaller than n.
 class Shuffle {
  public:
   Shuffle(int64_t n, uint64_t key)

@@ -16,9 +16,9 @@ namespace nacre {
 namespace {
 
 constexpr double kMaxScale = 64;
-// Denser than this, distinct partners are hard to draw and communities mean nothing.
+// In denser graphs, distinct partners are hard to draw and communities mean nothing.
 constexpr double kMaxDensity = 0.5;
-// No vertex is joined to more than this share of the vertices it could be joined to.
+// The largest share of its possible partners that a vertex is joined to.
 constexpr double kMaxReach = 0.6;
 
 const TwinSpec& find_spec(std::string_view name, const std::string& where) {
@@ -44,8 +44,9 @@ double parse_scale(std::string_view text, const std::string& where) {
 
 int64_t scaled(int64_t count, double scale) { return std::llround(static_cast<double>(count) * scale); }
 
-// Single-label sets have one community per class. Multi-label sets are free to have fewer where vertices have more
-// neighbours than a community would have members: edges could not stay inside.
+// Returns the number of communities. Single-label sets have one per class. Multi-label sets have
+// fewer if vertices have more neighbours than a community would have members, because edges could
+// not stay inside.
 int64_t community_count(const TwinPlan& plan) {
   const TwinSpec& spec = *plan.spec;
   if (spec.communities == 0) return spec.num_classes;
@@ -101,7 +102,8 @@ void plan_relations(TwinPlan& plan) {
     }
     PlannedRelation planned{.from = r.from, .to = r.to, .symmetric = plan.spec->undirected, .homophily = r.homophily};
     planned.draws = planned.symmetric ? edges / 2 : edges;
-    // Only the full-size set can be odd: at other scales the count is rounded to whole pairs.
+    // Only the full-size set can have an odd number: at other scales, the number is rounded to
+    // whole pairs.
     if (planned.symmetric && plan.scale == 1) plan.self_loops += edges % 2;
     const double drawn = static_cast<double>(planned.draws) * (planned.symmetric && r.from == r.to ? 2 : 1);
     planned.out = scale_tail(r.out, plan.scale, drawn / static_cast<double>(std::max<int64_t>(1, from)), to);
@@ -148,7 +150,8 @@ int64_t twin_peak_bytes(const TwinPlan& plan) {
   int64_t drawn = 0;
   for (const PlannedRelation& r : plan.relations) drawn = std::max(drawn, r.draws);
   const int64_t graph = 8 * plan.num_nodes + (plan.spec->num_edge_types > 1 ? 6 : 4) * plan.num_edges;
-  // The lists of all relations, with the pairs being turned (rows and scattered pairs) or with the finished graph.
+  // The lists of all relations are held together with either the pairs that are being transposed
+  // (rows and scattered pairs) or the finished graph.
   const int64_t edges = 80 * plan.num_nodes + 4 * plan.num_edges + std::max(12 * drawn, graph);
   const TwinSpec& spec = *plan.spec;
   const int64_t rows = 4 * spec.num_features + (spec.multilabel ? spec.num_classes : 4) + 12;

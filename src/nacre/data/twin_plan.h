@@ -1,4 +1,4 @@
-// A twin before anything is drawn: the counts at the wanted scale, and what it will cost.
+// A twin before anything is drawn: its counts at the wanted scale, and what it will cost.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace nacre {
 
-// Streams of random numbers: one key per purpose.
+// Streams of random numbers, with one key for each purpose.
 enum class TwinStream : uint64_t {
   communities,
   degrees,
@@ -32,8 +32,8 @@ enum class TwinStream : uint64_t {
 struct PlannedRelation {
   int from = 0;
   int to = 0;
-  int64_t draws = 0;       // pairs when symmetric, else directed edges
-  bool symmetric = false;  // both directions are stored
+  int64_t draws = 0;       // number of pairs if symmetric, otherwise of directed edges
+  bool symmetric = false;  // whether both directions are stored
   double homophily = 0;
   DegreeTail out;
   DegreeTail in;
@@ -45,10 +45,10 @@ struct TwinPlan {
   uint64_t seed = 0;
   double scale = 1;
   int64_t num_nodes = 0;
-  int64_t num_edges = 0;   // as stored
-  int64_t self_loops = 0;  // 1 when a symmetric original has an odd count
+  int64_t num_edges = 0;   // number of edges as stored
+  int64_t self_loops = 0;  // 1 if a symmetric original has an odd number of edges
   int64_t communities = 0;
-  std::vector<int64_t> kind_begin;  // kinds + 1 vertex ids
+  std::vector<int64_t> kind_begin;  // first vertex id of each kind, kinds + 1
   std::vector<PlannedRelation> relations;
   std::vector<std::string> notes;
 
@@ -60,9 +60,9 @@ struct TwinPlan {
 
 TwinPlan plan_twin(std::string_view name_and_scale, uint64_t seed);
 
-// Most bytes held at any moment while the twin is generated.
+// Returns the most bytes held at any moment while the twin is generated.
 int64_t twin_peak_bytes(const TwinPlan& plan);
-// UserError with a scale that fits when `available` does not hold the twin.
+// Throws UserError that names a scale that fits if `available` bytes do not hold the twin.
 void require_memory(const TwinPlan& plan, int64_t available);
 
 }  // namespace nacre

@@ -11,7 +11,8 @@ namespace {
 enum Street : uint8_t { right = 1, down = 2, diagonal = 4 };
 constexpr double kDiagonalShare = 0.06;
 
-// Keeps exactly `wanted` of `candidates` items, each subset equally likely, item by item.
+// Decides item by item which `wanted` of `candidates` items to keep. Every subset is equally
+// likely.
 class Selection {
  public:
   Selection(int64_t candidates, int64_t wanted) : left_(candidates), wanted_(wanted) {}
@@ -58,7 +59,7 @@ std::vector<uint8_t> draw_streets(const TwinPlan& plan, const Lattice& lattice) 
   return streets;
 }
 
-// Neighbours of v in ascending order; returns how many.
+// Writes the neighbours of v in ascending order and returns their number.
 int neighbours(const std::vector<uint8_t>& streets, int64_t width, int64_t v, NodeId* out) {
   int n = 0;
   const auto add = [&](int64_t end, int64_t to, Street street) {

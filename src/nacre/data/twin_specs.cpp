@@ -1,5 +1,5 @@
-// The figures of the originals (counts, splits, largest degrees) and the settings that make their twins learnable to a
-// similar degree. Where the original has no features or classes, `about` says so.
+// The figures of the originals (counts, splits, largest degrees), and settings that make their
+// twins about as learnable. If the original has no features or classes, `about` says so.
 #include "nacre/data/twin.h"
 
 namespace nacre {
@@ -85,7 +85,7 @@ std::vector<TwinSpec> word_sets() {
   };
 }
 
-// Citations with dense features.
+// Citation sets with dense features.
 std::vector<TwinSpec> citation_sets() {
   return {
       {.name = "arxiv",
@@ -146,7 +146,7 @@ std::vector<TwinSpec> citation_sets() {
   };
 }
 
-// Undirected, one label each.
+// Undirected sets with one label per vertex.
 std::vector<TwinSpec> single_label_sets() {
   return {
       {.name = "products",
@@ -197,7 +197,7 @@ std::vector<TwinSpec> single_label_sets() {
   };
 }
 
-// Several labels for each vertex: 0/1 targets.
+// Sets with several labels per vertex: 0/1 targets.
 std::vector<TwinSpec> multi_label_sets() {
   return {
       {.name = "yelp",
@@ -294,7 +294,7 @@ std::vector<TwinSpec> mixed_sets() {
   };
 }
 
-// Graphs that come without features and classes: the twin adds its own.
+// Graphs without features and classes; the twin adds its own.
 std::vector<TwinSpec> bare_sets() {
   return {
       {.name = "google",

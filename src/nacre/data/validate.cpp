@@ -18,7 +18,8 @@ namespace {
 constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
 constexpr int64_t kChunk = 1 << 18;
 
-// The first index for which `bad` holds, or kNone; the same on any thread count.
+// Returns the first index for which `bad` holds, or kNone. The result is the same on any number of
+// threads.
 template <class Bad>
 int64_t first_bad(int64_t count, const Bad& bad) {
   std::atomic<int64_t> first{kNone};
@@ -83,7 +84,7 @@ class Validator {
     if (!d_.node_names.empty() && !d_.original_ids.empty()) fail("has both names and ids of its vertices");
   }
 
-  // Every edge leads from and to what its relation says.
+  // Checks that every edge leads from and to the kinds that its relation names.
   void check_relations() const {
     if (d_.relations.empty() || d_.node_types.size() < 2) return;
     const Graph& graph = d_.graph;
@@ -214,7 +215,7 @@ class Validator {
     throw UserError(origin.known() ? origin.at(item) : where_, what, remedy);
   }
 
-  // Where the rows end, or where the first that is too many stands.
+  // Names the place where the rows end, or the first row that is too many.
   [[noreturn]] void fail_rows(const std::string& what, int64_t rows, const Origin& origin) const {
     fail_at(origin, std::min(rows, nodes_),
             what + " have " + human_count(rows) + " rows, but there are " + human_count(nodes_) + " vertices",

@@ -1,4 +1,5 @@
-// The checks behind validate() in dataset.h, for readers that must not touch every byte of a mapped file.
+// The checks behind validate() in dataset.h, for readers that must not touch every byte of a mapped
+// file.
 #pragma once
 
 #include <string>
@@ -8,11 +9,12 @@
 namespace nacre {
 
 enum class Depth {
-  without_features,  // everything but the values of features, targets and edge weights
+  without_features,  // everything except the values of features, targets and edge weights
   everything,
 };
 void validate_parts(const Dataset& dataset, const std::string& where, Depth depth);
-// The same of a set whose graph and features are elsewhere: just how many vertices and edge types there are.
+// Does the same for a set whose graph and features are elsewhere and of which only the numbers of
+// vertices and edge types are known.
 struct GraphSize {
   int64_t vertices = 0;
   int edge_types = 1;

@@ -19,16 +19,16 @@ constexpr int64_t kEntryBytes = 46;
 constexpr int64_t kEndBytes = 22;
 constexpr int64_t kEnd64Bytes = 56;
 constexpr int64_t kLocatorBytes = 20;
-// A deflate stream cannot expand beyond 1032 : 1; the slack covers very short streams.
+// A deflate stream cannot expand by more than 1032 : 1. The slack covers very short streams.
 constexpr int64_t kMaxExpansion = 1032;
 constexpr int64_t kExpansionSlack = 4096;
 
-// Where the directory lies and how many entries it has.
+// Position of the directory, and the number of its entries.
 struct Directory {
   int64_t offset = 0;
   int64_t bytes = 0;
   int64_t entries = 0;
-  int64_t limit = 0;  // it must end here or earlier
+  int64_t limit = 0;  // the directory must end here or earlier
 };
 
 class Parser {
@@ -59,7 +59,8 @@ class Parser {
                     "the file is truncated or damaged: fetch or write it again");
   }
 
-  // Little-endian, bounds checked by the callers' section checks plus this one.
+  // Reads a little-endian number. Callers check the bounds of their sections; this checks the end
+  // of the file.
   template <class T>
   T get(int64_t at) const {
     if (at < 0 || at > size_ - static_cast<int64_t>(sizeof(T))) damaged("a record is cut off", size_);
@@ -92,7 +93,8 @@ class Parser {
     return {get64(end64 + 48), get64(end64 + 40), get64(end64 + 32), end64};
   }
 
-  // The end record is the last thing in the file, followed only by a comment of at most 65,535 bytes.
+  // Returns the position of the end record, which is the last thing in the file, followed only by a
+  // comment of at most 65,535 bytes.
   int64_t find_end() const {
     const int64_t first = std::max<int64_t>(0, size_ - kEndBytes - 0xFFFF);
     for (int64_t at = size_ - kEndBytes; at >= first; --at) {
@@ -132,7 +134,8 @@ class Parser {
     return entry;
   }
 
-  // Extra field 1 holds, in this order, 64-bit values for just those fields that are saturated in the entry.
+  // Extra field 1 holds, in this order, 64-bit values for just those fields that are saturated in
+  // the entry.
   void apply_zip64(ZipEntry& entry, int64_t at, int64_t bytes) const {
     const int64_t end = at + bytes;
     while (end - at >= 4) {
@@ -166,7 +169,7 @@ class Parser {
     }
     const bool same_name = name_bytes == static_cast<int64_t>(entry.name.size()) &&
                            std::memcmp(bytes_.data() + at + kLocalBytes, entry.name.data(), entry.name.size()) == 0;
-    // With flag 3 sizes and CRC follow the data instead.
+    // With bit 3 of the flags, sizes and CRC follow the data.
     const bool same_crc = (flags & 8) != 0 || get<uint32_t>(at + 14) == entry.crc32;
     if (!same_name || !same_crc || get<uint16_t>(at + 8) != (entry.deflated ? 8 : 0)) {
       damaged("member '" + entry.name + "' differs from its directory entry", at);

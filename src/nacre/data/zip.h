@@ -1,6 +1,7 @@
-// ZIP archives, as far as .npz files need them: stored and deflated members, ZIP64. Nothing the directory claims is
-// believed before it has been compared with the file: members must lie inside it, must not overlap, and cannot inflate
-// past their declared size, which itself is bounded by what deflate can reach.
+// Reads ZIP archives as far as .npz files need it: stored and deflated members, ZIP64. Nothing that
+// the directory claims is trusted before it has been compared with the file: members must lie
+// inside the file, must not overlap, and cannot inflate beyond their declared size, which itself is
+// bounded by what deflate can reach.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +30,11 @@ class ZipArchive {
   explicit ZipArchive(std::shared_ptr<const MappedFile> file);
 
   const std::vector<ZipEntry>& entries() const { return entries_; }
-  int64_t directory_offset() const { return directory_offset_; }  // for messages about what is missing
+  // For messages about missing members.
+  int64_t directory_offset() const { return directory_offset_; }
   const ZipEntry* find(std::string_view name) const;
-  // The member's bytes, checked against size and CRC-32 as they pass. Borrows from file().
+  // Returns the bytes of a member, which are checked against size and CRC-32 as they are read. The
+  // stream borrows from file().
   std::unique_ptr<ByteStream> open(const ZipEntry& entry) const;
   const std::shared_ptr<const MappedFile>& file() const { return file_; }
 

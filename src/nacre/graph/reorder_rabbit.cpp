@@ -124,7 +124,7 @@ class Rabbit {
   std::vector<NodeId> first_child_;
   std::vector<NodeId> last_child_;
   std::vector<NodeId> next_sibling_;
-  // links of communities that joined another one, until that one's turn
+  // Links of communities that joined another one, until that one's turn.
   std::vector<std::vector<Link>> links_;
   std::vector<uint32_t> weight_;
   std::vector<NodeId> touched_;

@@ -22,7 +22,7 @@ namespace {
 constexpr int64_t kPart = 1 << 16;
 constexpr int64_t kPartsInBlock = 16;
 
-// Where the bytes of an array are: mapped, or coming out of a stream.
+// Edges in an array whose bytes are mapped or come out of a stream.
 class EdgeNpy : public EdgeSource {
  public:
   EdgeNpy(NpyHeader header, std::string where, PairLayout layout)
@@ -81,11 +81,11 @@ class EdgeNpy : public EdgeSource {
  protected:
   // Makes the edges [first, first + count) ready for element().
   virtual void fetch(int64_t first, int64_t count) = 0;
-  // They will not be asked for again.
+  // Says that these edges will not be needed again.
   virtual void release(int64_t first, int64_t count) = 0;
-  // They will not be asked for at all.
+  // Passes over edges that are not needed at all.
   virtual void pass(int64_t first, int64_t count) = 0;
-  // An element of an edge that is ready, by its place in the array.
+  // Returns the element at a place of the array. Its edge must have been fetched.
   virtual const unsigned char* element(int64_t index) const = 0;
 
   int64_t size_of(int64_t elements) const { return elements * header_.type.size; }
@@ -93,8 +93,8 @@ class EdgeNpy : public EdgeSource {
   NpyHeader header_;
   std::string where_;
   int64_t edges_ = 0;
-  int64_t dst_at_ = 0;  // elements from a source to its destination
-  int64_t step_ = 1;    // elements from a source to the next
+  int64_t dst_at_ = 0;  // distance in elements from a source to its destination
+  int64_t step_ = 1;    // distance in elements from a source to the next one
 
  private:
   template <class T>
@@ -138,7 +138,8 @@ class EdgeNpy : public EdgeSource {
     return good;
   }
 
-  // Of any type, slowly. Beyond 63 bits: -1, which is no id either.
+  // Returns a value of any type, slowly. Returns -1, which is not an id either, for values beyond
+  // 63 bits.
   int64_t value_at(int64_t index) const {
     const unsigned char* p = element(index);
     uint64_t value = 0;
@@ -205,7 +206,8 @@ class MappedEdges final : public EdgeNpy {
   std::shared_ptr<const MappedFile> file_;
 };
 
-// Sources and destinations that lie apart are read through two streams over the same member.
+// Edges in an archive. If sources and destinations lie apart, two streams over the same member read
+// them.
 class StreamedEdges final : public EdgeNpy {
  public:
   StreamedEdges(const NpzFile& npz, const std::string& key, PairLayout layout)
@@ -246,7 +248,8 @@ class StreamedEdges final : public EdgeNpy {
     }
   }
 
-  // The stream of sources has the destinations before it still: its checksum comes with the other stream.
+  // The stream of sources still has the destinations before it when the edges end, so it is
+  // dropped. The stream of destinations has checked the checksum of the member.
   void finish(int64_t done) {
     if (done == edges_) streams_.clear();
   }
@@ -254,7 +257,7 @@ class StreamedEdges final : public EdgeNpy {
   NpzFile npz_;
   std::vector<std::unique_ptr<ByteStream>> streams_;
   std::vector<std::vector<unsigned char>> rooms_;
-  int64_t first_ = 0;  // element that rooms_[0] begins with
+  int64_t first_ = 0;  // the element at the beginning of rooms_[0]
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Edges of a file too large to hold: read block by block, each parsed in parallel. Where blocks and parts end depends
-// on the file alone, so that a conversion can go on where an earlier one stopped.
+// Edges of a file that is too large to hold. They are read block by block, and each block is parsed
+// in parallel. Where blocks and parts end depends on the file alone, so that a conversion can
+// continue where an earlier one stopped.
 #pragma once
 
 #include <cstdint>
@@ -28,26 +29,28 @@ class EdgeSource {
   EdgeSource(const EdgeSource&) = delete;
   EdgeSource& operator=(const EdgeSource&) = delete;
 
-  // Replaces `parts` by those of the next block; false at the end.
+  // Replaces `parts` by those of the next block. Returns false at the end.
   virtual bool next(std::vector<EdgePart>& parts) = 0;
-  // Passes over a block.
+  // Passes over the next block.
   virtual void skip() = 0;
-  virtual bool ended() const = 0;  // next() would say false
+  virtual bool ended() const = 0;  // whether next() would return false
 
   virtual bool weighted() const = 0;
   virtual bool typed() const = 0;
-  virtual int64_t most_edges() const = 0;  // no more can be in the file
-  virtual double total_bytes() const = 0;  // 0: unknown
+  virtual int64_t most_edges() const = 0;  // the file cannot hold more edges than this
+  virtual double total_bytes() const = 0;  // 0 if unknown
   virtual double bytes_done() const = 0;
   virtual std::vector<std::string> notes() const { return {}; }
 };
 
-// Text, plain or gzipped: src dst [weight], or columns named by the first line.
+// Opens text, plain or gzipped, with lines of src dst [weight], or with columns named by the first
+// line.
 std::unique_ptr<EdgeSource> open_edge_text(const std::shared_ptr<const MappedFile>& file);
-// A NumPy array of whole numbers, [2, E] (sources, then destinations) or [E, 2].
+// Opens a NumPy array of whole numbers, [2, E] (sources, then destinations) or [E, 2].
 std::unique_ptr<EdgeSource> open_edge_npy(const std::shared_ptr<const MappedFile>& file,
                                           PairLayout layout = PairLayout::guess);
-// The same of a member of an archive, which may have to be inflated: front to back, in bounded memory.
+// Opens such an array in an archive, whose member may have to be inflated. It is read front to back
+// in bounded memory.
 std::unique_ptr<EdgeSource> open_edge_npz(const NpzFile& npz, const std::string& key, PairLayout layout);
 
 }  // namespace nacre

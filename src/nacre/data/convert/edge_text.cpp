@@ -33,7 +33,8 @@ class PieceParser {
 
   void parse(std::string_view text, Part& part) const {
     EdgePart& edges = *part.edges;
-    // Cleared, not replaced: memory taken and given back by many threads does not all come back.
+    // The vectors are cleared and used again, because memory that many threads allocate and free is
+    // not all returned to the system.
     edges.src.clear();
     edges.dst.clear();
     edges.weight.clear();
@@ -61,11 +62,13 @@ class PieceParser {
   }
 
  private:
-  // The usual case without detours: lines of digits, one separator, digits. Returns the first line that is not so.
+  // Parses the usual lines without detours: digits, one separator, digits. Returns the first line
+  // that is different.
   static const char* plain_pairs(const char* p, std::string_view text, Part& part) {
     const size_t last = text.rfind('\n');
     if (last == std::string_view::npos) return p;
-    const char* end = text.data() + last + 1;  // every line before it ends, so digits end too
+    // Every line before this point has its end, so a run of digits ends, too.
+    const char* end = text.data() + last + 1;
     EdgePart& edges = *part.edges;
     while (p != end) {
       const char* line = p;
@@ -209,7 +212,8 @@ class EdgeText final : public EdgeSource {
 
   bool weighted() const override { return has(Column::weight); }
   bool typed() const override { return has(Column::type); }
-  // Four bytes make an edge ("1 2" and the end of the line); deflate stays below 1032 : 1.
+  // An edge takes at least four bytes ("1 2" and the line end), and deflate compresses at most 1032
+  // : 1.
   int64_t most_edges() const override { return file_->size() / 4 * (zipped() ? 1032 : 1) + 1; }
   double total_bytes() const override { return static_cast<double>(blocks_.total_bytes()); }
   double bytes_done() const override { return done_; }
@@ -284,7 +288,7 @@ class EdgeText final : public EdgeSource {
 
   std::shared_ptr<const MappedFile> file_;
   TextBlocks blocks_;
-  std::string_view block_;  // not parsed yet
+  std::string_view block_;  // text that is not parsed yet
   Columns columns_;
   int64_t lines_ = 0;
   double done_ = 0;

@@ -20,7 +20,8 @@ namespace {
 bool headerless(const std::string& path) { return path.ends_with(".bin") || path.ends_with(".raw"); }
 
 float narrowed(double value) {
-  // Beyond f32: infinity, which is refused later; the plain cast would be undefined.
+  // Values beyond f32 become infinite, which is refused later. A plain cast of them would be
+  // undefined.
   if (value > std::numeric_limits<float>::max()) return std::numeric_limits<float>::infinity();
   if (value < std::numeric_limits<float>::lowest()) return -std::numeric_limits<float>::infinity();
   return static_cast<float>(value);
@@ -74,7 +75,7 @@ native::RowSource rows_in_turn(int64_t rows, int64_t columns, const std::string&
                                const std::function<bool(std::vector<float>&)>& pull) {
   struct State {
     std::vector<float> held;
-    int64_t first = 0;  // row of the first one held
+    int64_t first = 0;  // row number of the first row in `held`
   };
   native::RowSource source{rows, columns, {}, {}};
   const auto fail = [where](int64_t row, const std::string& what) {

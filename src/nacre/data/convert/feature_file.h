@@ -13,24 +13,25 @@
 
 namespace nacre {
 
-// A .npy matrix of f16, f32 or f64 in C order, or a headerless file of f32 rows (.bin or .raw), whose width follows
-// from its size and the number of vertices. Nothing for other files, which are read whole. Throws UserError when the
-// rows do not fit the vertices.
+// Opens a .npy matrix of f16, f32 or f64 in C order, or a headerless file of f32 rows (.bin or
+// .raw), whose width follows from its size and the number of nodes. Returns nothing for other
+// files, which are read as a whole. Throws UserError if the number of rows is not the number of
+// nodes.
 std::optional<native::RowSource> open_feature_rows(const std::string& path, int64_t num_nodes);
 bool has_feature_rows(const std::string& path);
 
-// Rows of f16, f32 or f64 that lie at one place of a file.
+// Rows of f16, f32 or f64 that lie side by side in a file.
 struct MappedRows {
   std::shared_ptr<const MappedFile> file;
   int64_t offset = 0;
-  int element = 4;  // bytes of a float
+  int element = 4;  // bytes per float
   int64_t rows = 0;
   int64_t columns = 0;
 };
 native::RowSource mapped_rows(const MappedRows& rows);
 
-// Rows that can only be had in their order. `pull` appends whole rows and says false at their end; there must be `rows`
-// of them, else a UserError names `where` and the row.
+// Makes a source of rows that can only be read in order. `pull` appends whole rows and returns
+// false at their end. There must be `rows` of them; if not, a UserError names `where` and the row.
 native::RowSource rows_in_turn(int64_t rows, int64_t columns, const std::string& where,
                                const std::function<bool(std::vector<float>&)>& pull);
 

@@ -18,9 +18,9 @@ namespace {
                   "raise --memory");
 }
 
-// Bytes a file holds when nothing in it is packed.
+// Returns the number of bytes that a file holds when it is unpacked.
 int64_t unpacked_size(const std::string& path) {
-  constexpr int64_t usual_ratio = 6;  // of gzipped numbers
+  constexpr int64_t usual_ratio = 6;  // typical for gzipped numbers
   const auto file = MappedFile::open(path);
   if (file->starts_with("\x1F\x8B")) return file->size() * usual_ratio;
   if (!file->starts_with("PK")) return file->size();
@@ -56,7 +56,8 @@ void check_whole(const std::string& source, const ConvertOptions& o) {
   std::error_code error;
   if (!o.stream || source.starts_with("twin:") || !std::filesystem::exists(source, error)) return;
   const Place place(source);
-  if (choose_format(place, o.load.format).format->load == load_nacre) return;  // mapped
+  // Such a file is mapped.
+  if (choose_format(place, o.load.format).format->load == load_nacre) return;
   int64_t bytes = 0;
   if (place.is_folder()) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(source, error)) {
@@ -65,7 +66,7 @@ void check_whole(const std::string& source, const ConvertOptions& o) {
   } else {
     bytes = unpacked_size(source);
   }
-  // What is read stands beside what is made of it.
+  // The bytes that are read and the data set that is made of them are held at the same time.
   if (2 * bytes > o.memory) refuse(source, "this layout is read as a whole, which", 2 * bytes, o.memory);
 }
 

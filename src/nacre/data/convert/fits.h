@@ -1,4 +1,4 @@
-// Whether a conversion stays within the memory it was given, told before it begins.
+// Checks before a conversion begins that it stays within the memory it was given.
 #pragma once
 
 #include <string>
@@ -8,9 +8,11 @@
 
 namespace nacre {
 
-// Of a set that streams: what belongs to its vertices, and features that cannot be read row by row. Throws UserError.
+// Checks a set that streams: only what belongs to its vertices, and features that cannot be read
+// row by row, take memory. Throws UserError if these do not fit.
 void check_set(const DatasetBuilder& set, const std::string& source, const ConvertOptions& options);
-// Of a source that is read as a whole: by the size of its files, as they are when inflated. Throws UserError.
+// Checks a source that is read as a whole, by the inflated size of its files. Throws UserError if
+// it does not fit.
 void check_whole(const std::string& source, const ConvertOptions& options);
 
 }  // namespace nacre

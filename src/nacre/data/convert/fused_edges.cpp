@@ -63,7 +63,7 @@ class FusedEdges final : public EdgeSource {
     }
   }
 
-  // Of what an earlier process read, only the number of blocks is known.
+  // Nothing is checked if blocks were skipped, because their edges were not counted.
   void check_count() const {
     const EdgeInput& edges = input().edges;
     if (edges.stated < 0 || edges.stated == read_ || skipped_) return;
@@ -104,7 +104,7 @@ class FusedEdges final : public EdgeSource {
       for (size_t i = 0; i < part.src.size(); ++i, ++edge) {
         const bool source = part.src[i] >= set_.count(relation.src_type);
         if (!source && part.dst[i] < set_.count(relation.dst_type)) continue;
-        // Blocks that an earlier process read were not counted.
+        // The edges in skipped blocks were not counted, so the number of the edge is unknown then.
         const std::string place =
             skipped_ ? "an edge before byte " + std::to_string(static_cast<int64_t>(source_->bytes_done()))
                      : "edge " + std::to_string(edge);
@@ -119,11 +119,11 @@ class FusedEdges final : public EdgeSource {
 
   const DatasetBuilder& set_;
   size_t at_ = 0;
-  std::unique_ptr<EdgeSource> source_;  // of input at_; none at the end
-  int64_t read_ = 0;                    // edges of this input
-  bool skipped_ = false;                // and before them, edges that nobody counted
+  std::unique_ptr<EdgeSource> source_;  // source of input at_; null at the end
+  int64_t read_ = 0;                    // edges read from this input
+  bool skipped_ = false;                // whether blocks of this input were skipped uncounted
   int64_t most_edges_ = 0;
-  double total_bytes_ = 0;  // -1: unknown
+  double total_bytes_ = 0;  // -1 if unknown
   double bytes_before_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// The edges of a data set of several files and kinds as one source: ids in the space all kinds share, types by
-// relation.
+// Presents the edges of a data set of several files and kinds as one source. Vertex ids are those
+// that all kinds share, and edge types are the numbers of the relations.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace nacre {
 
-// `set` must outlive it.
+// `set` must outlive the source.
 std::unique_ptr<EdgeSource> fuse_edges(const DatasetBuilder& set);
 
 }  // namespace nacre

@@ -19,11 +19,12 @@ namespace {
 using native::Element;
 using native::OpenSection;
 
-constexpr int64_t kWidest = 1 << 20;     // destinations of one range
-constexpr int64_t kRangesAtOnce = 32;    // merged in parallel, then written in order
-constexpr int64_t kCopyBytes = 8 << 20;  // of a scratch file at a time
+constexpr int64_t kWidest = 1 << 20;  // most destinations of one range
+// Ranges that are merged in parallel and then written in order.
+constexpr int64_t kRangesAtOnce = 32;
+constexpr int64_t kCopyBytes = 8 << 20;  // bytes of a scratch file that are copied at a time
 
-// Which vertices have an edge. Setting bits commutes, so threads do not matter.
+// A set of the vertices that have an edge. Threads set bits in any order with the same result.
 class UsedVertices {
  public:
   explicit UsedVertices(int64_t vertices)
@@ -45,12 +46,13 @@ class UsedVertices {
   std::unique_ptr<std::atomic<uint64_t>[]> bits_;
 };
 
-// What becomes of one range of keys.
+// The part of the graph that one range of keys becomes.
 struct RangeRows {
   std::vector<NodeId> col;
   std::vector<float> weight;
   std::vector<uint16_t> type;
-  std::vector<int64_t> row_start;  // for every row that begins in the range, where in `col`
+  // For every row that begins in the range, its first position in `col`.
+  std::vector<int64_t> row_start;
   int64_t loops_added = 0;
 
   void clear() {
@@ -107,7 +109,7 @@ class RangeMerger {
     return std::min(begin, end);
   }
 
-  // The first edge of every type among those of one key.
+  // Emits the first edge of every type among the edges of one key.
   void each_type(const std::vector<Edge>& edges, size_t begin, size_t end) {
     if constexpr (std::is_same_v<Edge, RichEdge>) {
       group_.assign(edges.begin() + static_cast<int64_t>(begin), edges.begin() + static_cast<int64_t>(end));
@@ -125,7 +127,8 @@ class RangeMerger {
     used_->set(dst_of(key));
   }
 
-  // Adds the loops that belong before `key`; one that is `key` itself need not be added.
+  // Adds the loops that belong before `key`. If `key` itself is a loop, that loop need not be
+  // added.
   void loops_before(uint64_t key) {
     if (!o_.self_loops) return;
     for (; loop_key(loop_) < key && loop_key(loop_) < end_; ++loop_) {
@@ -165,7 +168,7 @@ class RangeMerger {
   uint64_t end_ = 0;
 };
 
-// A column that has to wait until the file has room for it.
+// A column that is kept in a scratch file until its section can be written.
 class Scratch {
  public:
   void open(const std::string& path) {
@@ -263,7 +266,7 @@ class Merger {
   const MergeOptions& o_;
   native::Writer& writer_;
   std::vector<RangeRows> rows_;
-  std::vector<Room> rooms_;  // by thread
+  std::vector<Room> rooms_;  // one for each thread
   std::unique_ptr<UsedVertices> used_;
   Scratch weight_;
   Scratch type_;

@@ -1,4 +1,4 @@
-// From sorted edges to the graph sections of a file, range by range, in little memory.
+// Turns sorted edges into the graph sections of a file, range by range, in little memory.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,28 @@ namespace nacre {
 
 struct MergeOptions {
   int64_t num_nodes = 0;
-  bool merge_duplicates = false;  // keep the first of each (src, dst), those of the source before reversed ones
-  bool by_type = false;           // of each (src, dst, type) instead, in the order of types; no loops then
-  bool self_loops = false;        // add one where a vertex has none
+  // Keep the first edge of each (src, dst). Edges of the source come before reversed ones.
+  bool merge_duplicates = false;
+  // Keep the first edge of each (src, dst, type) instead, in the order of types. Excludes
+  // self_loops.
+  bool by_type = false;
+  bool self_loops = false;  // add a loop to every vertex that has none
   uint16_t loop_type = 0;
   bool weighted = false;
   bool typed = false;
   bool count_unused = false;
   int64_t memory = 0;
-  std::string weight_file;  // scratch, where there are weights or types
+  std::string weight_file;  // scratch files for weights and types, where there are any
   std::string type_file;
 };
 
 struct MergeResult {
   int64_t edges = 0;
   int64_t loops_added = 0;
-  int64_t unused = 0;  // vertices without any edge of the source
+  int64_t unused = 0;  // number of vertices without any edge in the source
 };
 
-// Writes row_ptr, col_idx and, where asked, edge_weight and edge_type.
+// Writes the sections row_ptr, col_idx and, if asked for, edge_weight and edge_type.
 template <class Edge>
 MergeResult merge_to_sections(const ExternalSort<Edge>& sorted, const MergeOptions& options, native::Writer& writer,
                               std::vector<native::SectionEntry>& sections);

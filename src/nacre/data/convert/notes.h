@@ -1,4 +1,4 @@
-// What a converted file says about how it was made.
+// Texts in a converted file that say how it was made.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace nacre {
 
-// "cit-Patents" of "data/cit-Patents.txt.gz".
+// Returns the name of a data set: "cit-Patents" for "data/cit-Patents.txt.gz".
 std::string data_set_name(const std::string& path);
-// The options as one JSON object, kept in the file.
+// Returns the options as one JSON object, which is kept in the file.
 std::string conversion_json(const std::string& source, const ConvertOptions& options);
 
 std::string unused_note(int64_t unused, int64_t vertices);
 std::string loops_note(int64_t loops_added);
-// Where features are not stored as f32.
+// Adds a note if features are stored in another type than f32.
 void add_type_note(const ConvertOptions& options, bool has_features, std::vector<std::string>& notes);
 
 }  // namespace nacre

@@ -8,7 +8,8 @@ namespace nacre {
 
 void drop_pages(const MappedFile& file, const void* begin, int64_t bytes) {
   constexpr int64_t page = 4096;
-  // One access may map a whole large folio, and with it pages before these that were dropped already.
+  // One access may map a whole large folio, including pages before this range that were dropped
+  // earlier.
   constexpr int64_t folio = 2 << 20;
   auto* mapping = static_cast<char*>(file.memory().get());
   const int64_t offset = static_cast<const char*>(begin) - mapping;

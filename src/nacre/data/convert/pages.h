@@ -1,4 +1,4 @@
-// Keeping files that are read once, front to back, from filling memory.
+// Prevents files that are read once, front to back, from filling memory.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace nacre {
 
-// The pages of `file` that lie wholly in these bytes, and some before them, leave this process's memory; they are read
-// again when needed.
-// Only for files that were opened, and that nobody has written to in memory.
+// Drops the pages of `file` that lie wholly in these bytes, and some before them, from the memory
+// of this process. The system reads them again when they are needed. Use this only for files that
+// were opened and whose mapping nobody has written to, because such changes would be lost.
 void drop_pages(const MappedFile& file, const void* begin, int64_t bytes);
 
 }  // namespace nacre

@@ -26,7 +26,8 @@ std::string sealed(std::string_view entry) {
   return fmt::format("{:016x} {}\n", checksum64(entry.data(), static_cast<int64_t>(entry.size())), entry);
 }
 
-// Whole, undamaged entries from the beginning; `bytes` is where they end.
+// Returns the whole, undamaged entries at the beginning of `text`. `bytes` becomes the position of
+// their end.
 std::vector<std::string> unsealed(const std::string& text, size_t& bytes) {
   std::vector<std::string> entries;
   for (bytes = 0; bytes < text.size();) {
@@ -94,7 +95,7 @@ void PartialFolder::read_journal(const std::string& identity) {
   note(identity);
 }
 
-// All but the journal, which is locked.
+// Removes everything but the journal, which is locked.
 void PartialFolder::clear() {
   std::error_code error;
   for (const char* name : {"data", "runs", "weight", "type"}) std::filesystem::remove(path(name), error);
@@ -118,7 +119,8 @@ void PartialFolder::write_at(int64_t offset, const void* data, int64_t bytes) {
     offset += n;
     bytes -= n;
   }
-  // Writing begins while we compute, so that the sync at the end is short.
+  // Tells the system to begin writing while the conversion computes, so that the sync at the end is
+  // short.
   unsynced_end_ = std::max(unsynced_end_, end);
   if (unsynced_end_ - unsynced_begin_ >= kWriteBack) {
     sync_file_range(data_, unsynced_begin_, unsynced_end_ - unsynced_begin_, SYNC_FILE_RANGE_WRITE);
@@ -152,7 +154,7 @@ void PartialFolder::discard() {
   std::error_code error;
   clear();
   std::filesystem::remove(path("journal"), error);
-  std::filesystem::remove(folder_, error);  // only when nothing else is in it
+  std::filesystem::remove(folder_, error);  // fails if the folder holds anything else
 }
 
 }  // namespace nacre

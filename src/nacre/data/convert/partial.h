@@ -1,7 +1,8 @@
-// The folder DST.partial of a conversion under way: the file that will become DST, scratch files, and a journal of what
-// is finished, by which a later process goes on. Entries are lines of a checksum and text; whatever follows a torn or
-// damaged line does not count. What an entry speaks of is checked by its own checksum, so nothing needs to be synced
-// before the end.
+// The folder DST.partial of a conversion in progress. It holds the file that will become DST,
+// scratch files, and a journal of what is finished, from which a later process continues. An entry
+// of the journal is a line with a checksum and a text. Lines after a torn or damaged line do not
+// count. The data that an entry speaks of has a checksum in the entry, so nothing needs to be
+// synced before the end.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +14,26 @@ namespace nacre {
 
 class PartialFolder {
  public:
-  // Opens or makes the folder beside `target`. Entries of an earlier process count when it had the same `identity`;
-  // otherwise the folder is emptied, and the user told. Throws UserError when it cannot be written, or is in use.
+  // Opens or makes the folder beside `target`. Entries of an earlier process count if that process
+  // had the same `identity`; if not, the folder is emptied and the user is told. Throws UserError
+  // if the folder cannot be written or is in use.
   PartialFolder(const std::string& target, const std::string& identity);
   ~PartialFolder();
   PartialFolder(const PartialFolder&) = delete;
   PartialFolder& operator=(const PartialFolder&) = delete;
 
+  // Returns the entries that an earlier process made.
   const std::vector<std::string>& earlier() const { return earlier_; }
-  // Makes an entry of one line.
+  // Adds an entry of one line to the journal.
   void note(std::string_view entry);
   std::string path(const std::string& name) const { return folder_ + "/" + name; }
 
-  // The file to be.
+  // Writes into the file that will become DST.
   void write_at(int64_t offset, const void* data, int64_t bytes);
-  // False when the file is shorter.
+  // Reads from that file. Returns false if the file is too short.
   bool read_at(int64_t offset, void* to, int64_t bytes) const;
-  // Gives the file its length and name, durably, and removes the folder.
+  // Gives the file its length and its name, durably, and removes the folder.
   void commit(int64_t bytes);
-  // Removes the folder.
   void discard();
 
  private:
@@ -43,7 +45,7 @@ class PartialFolder {
   std::string folder_;
   int journal_ = -1;
   int data_ = -1;
-  int64_t unsynced_begin_ = 0;  // bytes the system has not been told to write yet
+  int64_t unsynced_begin_ = 0;  // bytes that the system has not been told to write yet
   int64_t unsynced_end_ = 0;
   std::vector<std::string> earlier_;
 };

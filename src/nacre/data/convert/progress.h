@@ -1,4 +1,4 @@
-// What the journal of a streaming conversion says: how far an earlier process came.
+// The entries in the journal of a streaming conversion, which say how far an earlier process came.
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,30 @@
 
 namespace nacre {
 
-// How far the source has been read, and what was seen up to there. Runs end wherever memory was full.
+// How far the source has been read, and what was seen up to there. A run ends wherever memory was
+// full, so also within a block.
 struct Progressed {
-  int64_t block = 0;     // blocks of the source wholly read
-  int64_t consumed = 0;  // edges of the next one
+  int64_t block = 0;     // number of blocks of the source that were read completely
+  int64_t consumed = 0;  // number of edges read of the next block
   int64_t edges = 0;
   int64_t largest_id = -1;
   int64_t largest_type = -1;
 };
 
-// What an earlier process has finished, as far as it noted.
+// What an earlier process has finished, according to its journal.
 struct Earlier {
   std::vector<std::pair<SortedRun, Progressed>> runs;
   std::vector<native::SectionEntry> graph;
-  std::vector<native::SectionEntry> features;  // whole sections
+  std::vector<native::SectionEntry> features;  // complete sections
   bool graph_done = false;
-  Progressed source;  // when the graph is done
+  Progressed source;  // how far the source was read when the graph was finished
   MergeResult merged;
-  int64_t feature_rows = 0;  // of the section after those
+  int64_t feature_rows = 0;  // number of finished rows of the section after the complete ones
   uint64_t feature_checksum = 0;
 };
 Earlier read_earlier(const std::vector<std::string>& entries);
 
-// The entries.
+// These functions write the entries.
 std::string run_entry(const SortedRun& run, const Progressed& at);
 std::string section_entry(const native::SectionEntry& section);
 std::string graph_entry(const MergeResult& merged, const Progressed& at);

@@ -45,7 +45,7 @@ std::string file_identity(const std::string& path) {
                      status.st_mtim.tv_nsec);
 }
 
-// Every file of a folder; where nothing is a folder, the file itself.
+// Returns the identity of a file, or of all files in a folder.
 std::string place_identity(const std::string& path) {
   if (!std::filesystem::is_directory(path)) return file_identity(path);
   std::vector<std::string> files;
@@ -59,7 +59,7 @@ std::string place_identity(const std::string& path) {
                      checksum64(all.data(), static_cast<int64_t>(all.size())));
 }
 
-// Everything that decides what the file will hold.
+// Returns a text of everything that decides what the file will hold.
 std::string identity_of(const std::string& source, const ConvertOptions& o) {
   const nlohmann::json identity = {{"convert", native::kVersion},
                                    {"source", place_identity(source)},
@@ -76,7 +76,8 @@ std::string identity_of(const std::string& source, const ConvertOptions& o) {
   return identity.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// Whether every edge is given its reverse, and of which type, by its own; none given: of its own.
+// Whether every edge gets a reverse edge, and the type of the reverse for each edge type. If `type`
+// is empty, the reverse has the same type.
 struct Reversing {
   bool both = false;
   std::vector<uint16_t> type;
@@ -135,7 +136,7 @@ class StreamConversion {
       }
       return report_;
     } catch (const UserError&) {
-      folder_.discard();  // what is wrong with the source will not get better by going on
+      folder_.discard();  // continuing cannot help if the source is wrong
       throw;
     }
   }
@@ -147,7 +148,7 @@ class StreamConversion {
     return file->starts_with("\x93NUMPY") ? open_edge_npy(file) : open_edge_text(file);
   }
 
-  // What cannot work is told before the work.
+  // Reports what cannot work before the work begins.
   void prepare() {
     reversing_.both = o_.load.undirected;
     if (!set_) return;
@@ -181,7 +182,8 @@ class StreamConversion {
     return true;
   }
 
-  // Of bytes of the file to be; of fewer when it is shorter.
+  // Returns the checksum of some bytes of the file that is being written, or of fewer bytes if the
+  // file is shorter.
   Checksum64 checksum_of(uint64_t offset, int64_t bytes) const {
     Checksum64 sum;
     std::vector<char> piece(static_cast<size_t>(std::min<int64_t>(bytes, 16 << 20)));
@@ -193,7 +195,7 @@ class StreamConversion {
     return sum;
   }
 
-  // Memory is for edges and the room to sort them; text, threads and tables have the rest.
+  // Edges and the room to sort them get most of the memory; text, threads and tables get the rest.
   template <class Edge>
   int64_t capacity() const {
     const int64_t copies = reversing_.copies();
@@ -273,7 +275,8 @@ class StreamConversion {
     at_.consumed = 0;
   }
 
-  // Of a whole block, even where a run ends within it: an interrupted conversion reads it again.
+  // Counts a whole block even if a run ends within it, because an interrupted conversion reads that
+  // block again.
   void note_largest(const std::vector<EdgePart>& parts) {
     std::vector<std::pair<int64_t, int64_t>> found(parts.size(), {-1, -1});
     parallel_tasks(static_cast<int64_t>(parts.size()), [&](int64_t i) {
@@ -317,7 +320,7 @@ class StreamConversion {
   void write_features() {
     if (!o_.load.features_file.empty()) {
       const auto rows = open_feature_rows(o_.load.features_file, vertices_);
-      if (!rows) return;  // read with the other node files
+      if (!rows) return;  // read_rest() reads it with the other node files
       write_section("features", *rows, o_.load.features_file);
       features_written_ = true;
     }
@@ -360,7 +363,7 @@ class StreamConversion {
     folder_.note(section_entry(writer_.close(section)));
   }
 
-  // Sections an earlier process finished come in the order they are asked for.
+  // An earlier process finished sections in the order in which they are asked for.
   bool adopt_section(const std::string& name) {
     if (!earlier_.graph_done || adopted_ >= earlier_.features.size()) return false;
     const SectionEntry& section = earlier_.features[adopted_];
@@ -376,14 +379,14 @@ class StreamConversion {
     return whole;
   }
 
-  // Labels, splits and what else belongs to vertices.
+  // Reads labels, splits and everything else that belongs to vertices.
   Dataset read_rest() {
     Dataset data = set_ ? set_->finish_rest() : Dataset();
     if (set_ && !set_->plain()) data.relations = relations_;
     LoadOptions files = o_.load;
     if (features_written_) files.features_file.clear();
     if (!files.features_file.empty() || !files.labels_file.empty() || !files.splits_file.empty()) {
-      // Files beside the set are read beside a graph of as many vertices and no edges.
+      // The files beside the set are read with a graph that has this many vertices and no edges.
       GraphArrays none;
       none.num_src = none.num_dst = vertices_;
       none.row_ptr = std::vector<int64_t>(static_cast<size_t>(vertices_ + 1), 0);
@@ -428,7 +431,7 @@ class StreamConversion {
 
   bool stored_once() const { return set_ && !set_->edge_inputs().empty() && set_->edge_inputs()[0].edges.both_ways; }
 
-  // The whole data set lies in the folder by now, in its first order.
+  // By now, the whole data set lies in the folder, in its original order.
   void reorder() {
     ConvertOptions rest;
     rest.memory = o_.memory;
@@ -443,7 +446,8 @@ class StreamConversion {
   std::string source_name_;
   std::string path_;
   const ConvertOptions& o_;
-  std::optional<DatasetBuilder> set_;  // of folders; none: the source is a list of edges
+  // The set in a folder; empty if the source is a list of edges.
+  std::optional<DatasetBuilder> set_;
   std::unique_ptr<EdgeSource> source_;
   PartialFolder folder_;
   Earlier earlier_;
@@ -453,9 +457,9 @@ class StreamConversion {
   int64_t vertices_ = 0;
   int edge_types_ = 1;
   Reversing reversing_;
-  std::vector<Relation> relations_;  // of the file
-  size_t adopted_ = 0;               // sections of features
-  bool features_written_ = false;    // those of a file beside the source
+  std::vector<Relation> relations_;  // relations of the written file
+  size_t adopted_ = 0;               // number of adopted sections of features
+  bool features_written_ = false;    // whether features of a file beside the source were written
   bool has_features_ = false;
   ConvertReport report_;
 };

@@ -8,7 +8,8 @@
 
 namespace nacre {
 
-// Text edge lists, .npy arrays of edges and layouts that can be opened without reading them; nothing for others.
+// Converts text edge lists, .npy arrays of edges, and layouts that can be opened without reading
+// them. Returns nothing for other sources.
 std::optional<ConvertReport> stream_convert(const std::string& source, const std::string& path,
                                             const ConvertOptions& options);
 

@@ -46,7 +46,7 @@ HeldOutEdges renamed(const HeldOutEdges& edges, const Array<NodeId>& new_id) {
   return {renamed(edges.src, new_id), renamed(edges.dst, new_id), edges.type};
 }
 
-// The same order within every kind of vertices.
+// Returns the vertices in the same order within every kind, one kind after the other.
 Array<NodeId> by_kind(const Array<NodeId>& order, const std::vector<int64_t>& offsets) {
   if (offsets.size() < 3) return order;
   const auto kind = [&](NodeId v) {
@@ -94,7 +94,7 @@ Dataset reordered(const Dataset& data, const Array<NodeId>& order) {
   } else if (!data.original_ids.empty()) {
     out.original_ids = moved(data.original_ids, order);
   } else {
-    // Kinds count their vertices by themselves.
+    // The original id of a vertex is its number within its kind.
     std::vector<int64_t> ids(order.begin(), order.end());
     for (size_t k = 1; k < data.node_types.size(); ++k) {
       for (int64_t i = data.node_offsets[k]; i < data.node_offsets[k + 1]; ++i) ids[i] -= data.node_offsets[k];

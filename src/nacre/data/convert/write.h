@@ -1,4 +1,4 @@
-// The last step of a conversion whose data set is there, in memory or mapped.
+// The last step of a conversion whose data set is complete, in memory or mapped.
 #pragma once
 
 #include <string>
@@ -8,12 +8,14 @@
 
 namespace nacre {
 
-// Adds self loops, reorders and narrows as asked, and writes. The rows of features are moved on their way to the file.
+// Adds self loops, reorders and narrows as asked, and writes the file. The rows of features are
+// reordered while they are written.
 ConvertReport write_converted(Dataset data, const std::string& path, const std::string& conversion,
                               const ConvertOptions& options);
 
-// A copy whose vertex i is vertex order[i] of `data`, all but the features; kinds stay together if `order` keeps them
-// so. original_ids or node_names tell what the vertices were called.
+// Returns a copy of `data` without features whose vertex i is vertex order[i] of `data`. Kinds stay
+// together only if `order` keeps them together. original_ids or node_names of the copy say what the
+// source called the vertices.
 Dataset reordered(const Dataset& data, const Array<NodeId>& order);
 
 }  // namespace nacre

@@ -96,7 +96,7 @@ void DatasetBuilder::add_edges(const Relation& relation, EdgeList edges, const s
   const size_t id = relation_id(relation, where);
   shift(edges.src, offset(relation.src_type), count(relation.src_type), where);
   shift(edges.dst, offset(relation.dst_type), count(relation.dst_type), where);
-  // Weights on some of the edges: the others weigh 1.
+  // If only some of the edges have weights, the others weigh 1.
   if (!edges.weight.empty() || !edges_.weight.empty()) {
     edges_.weight.resize(edges_.src.size(), 1.0F);
     edges.weight.resize(edges.src.size(), 1.0F);
@@ -189,7 +189,7 @@ void DatasetBuilder::read_inputs() {
   int64_t edges = 0;
   for (const TypedInput& input : edge_inputs_) {
     const EdgeInput& from = input.edges;
-    std::vector<std::string> about_columns;  // of which only two are taken
+    std::vector<std::string> about_columns;  // ignored, because only two columns are used
     EdgeList list = read_edges(*from.open(), about_columns);
     list.weight = {};
     list.type = {};

@@ -1,8 +1,9 @@
-// Puts a data set together from parts by kind of vertex: kinds first, then what belongs to them. Vertices are named by
-// their id within their kind; here they get their ids in the space all kinds share.
+// Puts a data set together from parts that belong to kinds of vertices. Kinds are added first, then
+// what belongs to them. Readers name vertices by their ids within their kind; the builder turns
+// these into the ids that all kinds share.
 //
-// Edges and features may be given as inputs, which are read when the set is finished, or never: a conversion takes them
-// from here and streams them.
+// Edges and features may be given as inputs that are still in their files. finish() reads them; a
+// conversion takes the inputs from here and streams them instead.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +22,10 @@ class DatasetBuilder {
  public:
   explicit DatasetBuilder(std::string where) : where_(std::move(where)) {}
 
-  // Returns its index. Kinds cannot be added once edges have been.
+  // Adds a kind and returns its index. No kind can be added after edges.
   int add_type(const std::string& name, int64_t count);
-  int find_type(const std::string& name) const;  // -1: unknown
+  int find_type(const std::string& name) const;  // -1 if unknown
+  // Returns the index of a kind. Throws UserError naming `where` if it is unknown.
   int type(const std::string& name, const std::string& where) const;
   int64_t count(int type) const {
     return offsets_[static_cast<size_t>(type) + 1] - offsets_[static_cast<size_t>(type)];
@@ -31,38 +33,43 @@ class DatasetBuilder {
   int64_t offset(int type) const { return offsets_[static_cast<size_t>(type)]; }
   int64_t num_nodes() const { return offsets_.back(); }
 
-  // A relation that was added before gets more edges. `edges` hold ids within the two kinds; types and num_nodes in it
-  // are not looked at. `where` is the file they are from.
+  // Adds edges to a relation, which may already have some. `edges` holds ids within the two kinds;
+  // its types and num_nodes are ignored. `where` is the file they come from.
   void add_edges(const Relation& relation, EdgeList edges, const std::string& where);
   void add_edges(const Relation& relation, EdgeInput edges);
   void set_features(int type, Tensor features, Origin origin);
   void set_features(int type, FeatureInput features);
-  // One class per vertex of the kind, -1 = none; or 0/1 per class. One kind only may have them.
+  // Labels are one class per vertex of the kind (-1 means none); targets are one 0/1 value per
+  // class. Only one kind may have either.
   void set_labels(int type, std::vector<int32_t> labels, int64_t num_classes, Origin origin);
   void set_targets(int type, const Tensor& targets, Origin origin);
-  // Takes over what labels_from() and the like have read into `part`.
+  // Takes over the labels or targets that labels_from() and similar functions have read into
+  // `part`.
   void set_labels(int type, const Dataset& part);
 
   enum class Part { train, val, test };
-  // `ids` within the kind, at the places of `origin`.
+  // Turns `ids` within the kind, which were read at the positions of `origin`, into shared ids.
   Array<NodeId> split(int type, const std::vector<int64_t>& ids, const Origin& origin) const;
   void set_split(Part part, int type, const std::vector<int64_t>& ids, const Origin& origin);
 
-  // What is not needed before the edges, labels and splits of a kind: called once, by finish() or finish_rest().
+  // Sets what is read last, for labels and splits of the kind `labelled`, which are not needed
+  // while edges stream. finish() or finish_rest() calls `rest` once.
   void later(int labelled, std::function<void(DatasetBuilder&)> rest) {
     later_ = std::move(rest);
-    // Labels as they are read, by kind and by vertex, and ids of splits.
+    // The estimate counts labels as they are read, per kind and for all vertices, and the ids of
+    // splits.
     later_bytes_ = 16 * count(labelled) + 4 * num_nodes();
   }
-  int64_t later_bytes() const { return later_bytes_; }  // of memory it takes, about
+  int64_t later_bytes() const { return later_bytes_; }  // estimated memory of what later() set
 
-  // The set so far, for what has no setter here: splits, notes, names.
+  // The set so far, for parts that have no setter here: notes and names.
   Dataset data;
 
-  // Reads the inputs. One kind and one relation make a plain graph without either.
+  // Reads the inputs and returns the set. One kind with one relation becomes a plain graph without
+  // kinds and relations.
   Dataset finish();
 
-  // For those who stream the inputs.
+  // An input of edges and its relation, for those who stream the inputs.
   struct TypedInput {
     size_t relation;
     EdgeInput edges;
@@ -73,7 +80,7 @@ class DatasetBuilder {
   const std::string& type_name(int type) const { return types_[static_cast<size_t>(type)]; }
   int num_types() const { return static_cast<int>(types_.size()); }
   bool plain() const { return types_.size() == 1 && relations_.size() <= 1; }
-  // All but the graph and what the inputs hold.
+  // Returns everything but the graph and what the inputs hold.
   Dataset finish_rest();
 
  private:
@@ -95,12 +102,13 @@ class DatasetBuilder {
   int labelled_ = -1;
 };
 
-// The relations of `relations` and a reverse of each between two kinds, rev_NAME. `reverse` gets for each of the first
-// the number of its reverse: itself for relations within a kind.
+// Returns `relations` followed by a reverse relation rev_NAME for each relation between two kinds.
+// `reverse` gets the number of the reverse for each of the first; a relation within one kind is its
+// own reverse.
 std::vector<Relation> with_reverses(std::vector<Relation> relations, std::vector<uint16_t>& reverse,
                                     const std::string& where);
-// Adds the reverse of every edge, in its reverse relation, without duplicates. Edges of the same vertices are in the
-// order of their relations.
+// Adds the reverse of every edge, in its reverse relation, without duplicates. Edges between the
+// same vertices are in the order of their relations.
 Dataset add_reverse_relations(Dataset data);
 
 }  // namespace nacre

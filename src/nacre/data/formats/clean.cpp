@@ -9,7 +9,7 @@ Graph cleaned(const Graph& graph, const Cleaning& cleaning) {
   EdgeList kept;
   kept.num_nodes = graph.num_nodes();
   kept.num_types = graph.num_edge_types();
-  std::vector<uint16_t> types;  // of the edges kept from one source, which lie side by side
+  std::vector<uint16_t> types;  // types of the kept edges from one source, which are adjacent
   for (int64_t v = 0; v < graph.num_dst(); ++v) {
     for (int64_t e = graph.row_ptr()[v]; e < graph.row_ptr()[v + 1]; ++e) {
       const NodeId source = graph.col_idx()[e];

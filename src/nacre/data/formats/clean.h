@@ -1,4 +1,4 @@
-// What some layouts' own loaders do to the edges after reading them.
+// Changes that the original loaders of some layouts make to the edges after reading them.
 #pragma once
 
 #include "nacre/graph/graph.h"
@@ -7,7 +7,8 @@ namespace nacre {
 
 struct Cleaning {
   bool drop_loops = false;
-  bool merge_duplicates = false;  // same source, destination and type: the first one's weight is kept
+  // Of edges with equal source, destination and type, keep the first.
+  bool merge_duplicates = false;
 };
 Graph cleaned(const Graph& graph, const Cleaning& cleaning);
 

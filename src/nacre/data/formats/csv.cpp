@@ -60,7 +60,7 @@ void CsvTable::for_each_row(FunctionRef<void(std::span<const std::string>, int64
   });
 }
 
-// A quoted field holds anything but a line end; two quotes in it are one.
+// A quoted field holds anything but a line end; two quotes in it stand for one.
 void CsvTable::split(std::string_view line, int64_t number, std::vector<std::string>& fields) const {
   fields.clear();
   size_t at = 0;
@@ -81,7 +81,7 @@ void CsvTable::split(std::string_view line, int64_t number, std::vector<std::str
       at = end;
     }
     if (at >= line.size()) return;
-    ++at;  // the separator
+    ++at;
   }
 }
 

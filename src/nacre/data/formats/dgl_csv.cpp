@@ -1,6 +1,6 @@
-// DGL's CSVDataset: meta.yaml names tables of vertices (node_id, and columns such as feat, label, train_mask) and of
-// edges (src_id, dst_id, weight). Vertices are numbered in the order of their ids, as DGL does: by value where all ids
-// of a table are whole numbers, else by spelling.
+// DGL's CSVDataset: meta.yaml names tables of vertices (node_id, and columns such as feat, label,
+// train_mask) and of edges (src_id, dst_id, weight). Vertices are numbered in the order of their
+// ids, as DGL does it: by value if all ids of a table are whole numbers, otherwise by spelling.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -18,10 +18,10 @@
 namespace nacre {
 namespace {
 
-// Ids of one kind of vertex, sorted; the place of an id is its vertex.
+// The ids of one kind of vertices, sorted. The position of an id is the number of its vertex.
 class SortedIds {
  public:
-  // Returns for every vertex its row; repeated ids keep their first row.
+  // Returns the row of every vertex. Of repeated ids, the first row counts.
   std::vector<int64_t> build(std::vector<std::string> words) {
     std::vector<int64_t> rows(words.size());
     std::iota(rows.begin(), rows.end(), 0);
@@ -72,13 +72,14 @@ struct NodeTable {
   std::string type;
   std::string where;
   SortedIds ids;
-  std::vector<int64_t> row_of;  // of every vertex
+  std::vector<int64_t> row_of;  // row of every vertex
   int64_t feature_width = 0;
   int64_t label_width = 0;
-  std::vector<int64_t> lines;   // by row
-  std::vector<float> features;  // by row
+  std::vector<int64_t> lines;   // line of each row
+  std::vector<float> features;  // values of each row
   std::vector<float> labels;
-  std::vector<std::vector<bool>> masks = std::vector<std::vector<bool>>(3);  // train, val, test; empty: no column
+  // Train, val and test, by row; empty if there is no such column.
+  std::vector<std::vector<bool>> masks = std::vector<std::vector<bool>>(3);
 };
 
 void note_unused(const CsvTable& table, const std::vector<int>& used, std::vector<std::string>& notes) {
@@ -90,7 +91,7 @@ void note_unused(const CsvTable& table, const std::vector<int>& used, std::vecto
   if (!unused.empty()) notes.push_back("columns of " + table.name() + " that were not used: " + unused);
 }
 
-// Several graphs in one set are told apart by a column.
+// Refuses tables of several graphs, which a column of graph ids tells apart.
 class OneGraph {
  public:
   OneGraph(const CsvTable& table, const Yaml& entry)
@@ -109,7 +110,7 @@ class OneGraph {
   std::string seen_;
 };
 
-// All rows must have vectors of one width.
+// Appends the vector in `text`. All rows must have vectors of the same width.
 void append_row(const std::string& text, std::vector<float>& values, int64_t& width, const std::string& where,
                 int64_t line) {
   const size_t before = values.size();
@@ -235,7 +236,7 @@ void read_edges(const Place& place, const Yaml& entry, char separator, const std
                     std::move(edges), table.name());
 }
 
-// Ids of all kinds: numbers where every kind has numbers, else words.
+// Keeps the ids of all kinds: as numbers if every kind has numbers, otherwise as words.
 void keep_ids(const std::vector<NodeTable>& tables, Dataset& data) {
   const auto any = [&](auto test) { return std::any_of(tables.begin(), tables.end(), test); };
   if (!any([](const NodeTable& t) { return t.ids.renumbered(); })) return;

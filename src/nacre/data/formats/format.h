@@ -1,5 +1,5 @@
-// The layouts Nacre reads, one entry each. A new one is a file in this folder with two functions, and a line in
-// registry.cpp.
+// The layouts that Nacre reads, one entry each. A new layout is a file in this folder with two
+// functions, and a line in registry.cpp.
 #pragma once
 
 #include <optional>
@@ -16,38 +16,38 @@ namespace nacre {
 struct Format {
   const char* name;
   const char* about;
-  // What speaks for this layout ("holds raw/edge.csv.gz"); empty when nothing does. Looks at names and first bytes
-  // only, and must not throw for damaged files.
+  // Returns what speaks for this layout ("holds raw/edge.csv.gz"), or an empty text if nothing
+  // does. Looks only at names and first bytes, and must not throw for damaged files.
   std::string (*recognise)(const Place& place);
-  // `variant` is what follows the colon in --format NAME:VARIANT, one of several splits, tasks or label sets. Readers
-  // that know none get "".
+  // `variant` is what follows the colon in --format NAME:VARIANT; it chooses one of several splits,
+  // tasks or label sets. Readers without variants get "".
   Dataset (*load)(const Place& place, const std::string& variant, const LoadOptions& options);
-  const char* variants = "";  // what a variant chooses; empty: none may be given
-  // Layouts that may be larger than memory: what load() would read, with edges and features left in their files.
-  // Nothing where this set cannot be read so.
+  const char* variants = "";  // what a variant chooses; empty if the layout has no variants
+  // For layouts that may be larger than memory: returns what load() would read, with edges and
+  // features left in their files. Returns nothing if this data set cannot be read in that way.
   std::optional<DatasetBuilder> (*open)(const Place& place, const std::string& variant,
                                         const LoadOptions& options) = nullptr;
 };
 
 std::span<const Format> formats();
-// "nacre, npz, edges, …"
+// Returns "nacre, npz, edges, …".
 std::string format_names();
 
-// A format and its variant for `place`: the one `asked` for ("ogb", "ogb:time"), or the one recognised. Throws
-// UserError listing what was found when none or several fit.
+// Returns the format and variant for `place`: those `asked` for ("ogb", "ogb:time"), or those
+// recognised. Throws UserError that lists what was found if no format fits, or several do.
 struct Choice {
   const Format* format;
   std::string variant;
 };
 Choice choose_format(const Place& place, const std::string& asked);
 
-// Says what a file that no format recognises is.
+// Throws UserError that says what kind of file `place` is, for files that no format recognises.
 [[noreturn]] void refuse_stranger(const Place& place);
 
-// Whether the first edges of a text file name nodes by words.
+// Returns whether the first edges of a text file name nodes by words.
 bool has_word_ids(const std::shared_ptr<const MappedFile>& file);
 
-// One pair per layout.
+// Each layout has a pair of functions.
 #define NACRE_FORMAT(name)                          \
   std::string recognise_##name(const Place& place); \
   Dataset load_##name(const Place& place, const std::string& variant, const LoadOptions& options)
@@ -69,7 +69,8 @@ NACRE_FORMAT(triples);
 NACRE_FORMAT(lightgcn);
 #undef NACRE_FORMAT
 
-// One pair per layout that may be larger than memory; loading is opening and finishing.
+// Each layout that may be larger than memory has this pair. Its load() opens the set and finishes
+// it.
 #define NACRE_LARGE_FORMAT(name)                    \
   std::string recognise_##name(const Place& place); \
   DatasetBuilder open_##name(const Place& place, const std::string& variant, const LoadOptions& options)

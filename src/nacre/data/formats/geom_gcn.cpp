@@ -1,6 +1,7 @@
-// Geom-GCN: out1_node_feature_label.txt (id, features, class; a line of names first), out1_graph_edges.txt (source,
-// destination) and NAME_split_0.6_0.2_K.npz with masks. Features are a comma list of 0 and 1, or of the columns that
-// are 1 (film, which has 932).
+// Geom-GCN: out1_node_feature_label.txt (id, features, class, after a line of names),
+// out1_graph_edges.txt (source, destination) and NAME_split_0.6_0.2_K.npz with masks. Features are
+// a list of 0 and 1 separated by commas, or a list of the columns that are 1 (film, which has 932
+// columns).
 #include <algorithm>
 #include <utility>
 
@@ -21,7 +22,7 @@ constexpr const char* kEdges = "out1_graph_edges.txt";
 constexpr int64_t kFilmColumns = 932;
 
 struct Nodes {
-  std::vector<std::vector<float>> rows;  // as written
+  std::vector<std::vector<float>> rows;  // values as written in the file
   std::vector<int32_t> labels;
   std::vector<int64_t> lines;
   std::string file;
@@ -104,7 +105,7 @@ Tensor listed_features(const Nodes& nodes) {
   return tensor;
 }
 
-// Lists of columns differ in length, or name columns beyond 1.
+// Returns whether features are lists of columns: these differ in length or have values above 1.
 bool lists_columns(const Nodes& nodes) {
   return std::any_of(nodes.rows.begin(), nodes.rows.end(), [&](const std::vector<float>& row) {
     return row.size() != nodes.rows[0].size() || std::any_of(row.begin(), row.end(), [](float v) { return v > 1; });

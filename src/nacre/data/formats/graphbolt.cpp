@@ -1,6 +1,6 @@
-// GraphBolt's on-disk sets: metadata.yaml names the kinds of vertices and their numbers, the edges ([2, E] arrays or
-// headerless csv), features and tasks. A task's sets give vertices (seeds) and their labels; pairs of vertices are kept
-// as held-out edges.
+// GraphBolt's sets on disk: metadata.yaml names the kinds of vertices and their numbers, the edges
+// ([2, E] arrays or headerless csv), features and tasks. The sets of a task give vertices (seeds)
+// and their labels. Pairs of vertices are kept as held-out edges.
 #include <algorithm>
 #include <utility>
 
@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kFile = "metadata.yaml";
 constexpr const char* kOnlyType = "_N";
 
-// YAML's way to say "no kind": absent, or the word null.
+// Returns the kind of an entry, or `otherwise` if it has none: the field is absent or null.
 std::string type_of(const Yaml& entry, const std::string& otherwise) {
   const std::string type = entry.string("type", "");
   return type.empty() || type == "null" || type == "~" ? otherwise : type;
@@ -75,7 +75,8 @@ class Reader {
     check_vertex_count(nodes, std::max(edges, evidence()), graph.list("nodes")[0].where);
   }
 
-  // Rows of features: as good as edges for telling an honest number of vertices.
+  // Returns the number of values in the feature arrays, which supports a claimed number of vertices
+  // as well as edges do.
   int64_t evidence() const {
     int64_t rows = 0;
     if (!meta_.get("feature_data").given()) return 0;
@@ -154,7 +155,7 @@ class Reader {
     builder_.set_labels(labelled_, std::move(labels_), classes, {place_.at(kFile)});
   }
 
-  // What one of the three sets is read into.
+  // Where one of the three sets goes.
   struct Into {
     Array<NodeId>& ids;
     Origin& origin;
@@ -185,7 +186,7 @@ class Reader {
     const int of = builder_.type(type, seeds.where);
     const Origin origin{file_of(seeds), "entry"};
     const Array<NodeId> more = builder_.split(of, numbers, origin);
-    // Of several files only one can be named.
+    // An origin names one file only, so several files are named by metadata.yaml.
     into.origin = into.ids.empty() ? origin : Origin{place_.at(kFile) + " at", "entry"};
     std::vector<NodeId> all(into.ids.begin(), into.ids.end());
     all.insert(all.end(), more.begin(), more.end());

@@ -1,6 +1,6 @@
 // IGB and IGBH: processed/KIND/node_feat.npy, processed/paper/node_label_{19,2K}.npy and
-// processed/KIND__RELATION__KIND/edge_index.npy [E, 2]. In the large sets features and labels have no header: they are
-// f32, 1024 features a row.
+// processed/KIND__RELATION__KIND/edge_index.npy [E, 2]. In the large sets, features and labels have
+// no header: they are f32, with 1024 features per row.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -20,7 +20,8 @@ constexpr int64_t kWidth = 1024;
 constexpr const char* kCites = "paper__cites__paper/edge_index.npy";
 constexpr const char* kKinds[] = {"paper", "author", "institute", "fos", "journal", "conference"};
 
-// The folder with the data: the place itself or processed/ in it, with a slash at its end.
+// Returns the folder with the data, ending in a slash: the place itself or processed/ in it.
+// Returns an empty text if there is none.
 std::string base_of(const Place& place) {
   if (place.has(std::string("processed/") + kCites)) return "processed/";
   return place.has(kCites) ? "./" : "";
@@ -60,14 +61,16 @@ std::string label_file(const Place& place, const std::string& base, const std::s
   return "";
 }
 
-// The full set: only the first papers have labels, whatever the file holds behind them, and splits follow their order.
+// In the full set, only the first papers have labels, whatever the file holds behind them, and
+// splits follow their order.
 constexpr int64_t kFullPapers = 269'346'174;
 int64_t labelled_prefix(int64_t papers, const std::string& file) {
   if (papers != kFullPapers) return papers;
   return file.ends_with("_19.npy") ? 227'130'858 : 157'675'969;
 }
 
-// 60 % train, 20 % val, 20 % test of the labelled papers: shuffled by the seed, or by their order in the full set.
+// Draws 60 % of the labelled papers for training, 20 % for validation and 20 % for test. The papers
+// are shuffled by the seed, except in the full set, where they keep their order.
 void draw_splits(int paper, uint64_t seed, DatasetBuilder& builder) {
   const bool shuffled = builder.count(paper) != kFullPapers;
   std::vector<NodeId> ids;

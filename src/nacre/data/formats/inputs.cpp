@@ -14,7 +14,7 @@ namespace {
 
 bool row_by_row(const NpyHeader& header) { return !header.fortran && header.shape.size() == 2 && header.shape[1] > 0; }
 
-// What is mapped as it is takes no memory.
+// Returns the bytes of features in memory, which are 0 if the file can be mapped as it is.
 int64_t memory_of(const NpyHeader& header, bool mapped) {
   const bool as_it_is = header.type.kind == 'f' && header.type.size == 4 && !header.type.swap && !header.fortran;
   return mapped && as_it_is ? 0 : header.count * static_cast<int64_t>(sizeof(float));
@@ -28,7 +28,7 @@ void require_rows(int64_t rows, int64_t vertices, const std::string& where) {
       "the data set is incomplete: fetch it again");
 }
 
-// Some hundred rows at a time.
+// Returns a function that reads about a million values, in whole rows, at a time.
 std::function<bool(std::vector<float>&)> pull_from(std::shared_ptr<NpyReader> array) {
   return [array = std::move(array), row = int64_t{0}](std::vector<float>& values) mutable {
     const int64_t columns = array->shape()[1];
@@ -44,7 +44,7 @@ std::function<bool(std::vector<float>&)> pull_from(std::shared_ptr<NpyReader> ar
 }  // namespace
 
 EdgeInput text_edges(const std::shared_ptr<const MappedFile>& file) {
-  // A gzipped byte is an edge at most, in files worth reading.
+  // In any sensible gzipped file, a byte holds at most one edge.
   const int64_t at_most = file->starts_with("\x1F\x8B") ? file->size() : file->size() / 4 + 1;
   return {file->name(), [file] { return open_edge_text(file); }, at_most};
 }

@@ -1,4 +1,4 @@
-// Pairs of users and items, as recommenders learn from them.
+// Pairs of users and items, from which recommenders learn.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,15 @@ namespace nacre {
 
 struct Interactions {
   std::vector<NodeId> user;
-  std::vector<NodeId> item;  // numbered from 0 like the users
+  std::vector<NodeId> item;  // items are numbered from 0, like users
   int64_t num_users = 0;
   int64_t num_items = 0;
-  int64_t largest = -1;  // number of a user or item, and the line that names it
+  int64_t largest = -1;  // largest number of a user or item, and the line that names it
   int64_t line = 0;
 };
 
-// One graph of both kinds, edges both ways; `test` pairs are held out. `where` is for what is wrong with their numbers.
+// Makes one graph of both kinds, with edges both ways; the pairs of `test` are held out. Errors in
+// the numbers name `where`.
 Dataset interactions_dataset(Interactions train, Interactions test, const std::string& where);
 
 }  // namespace nacre

@@ -1,6 +1,6 @@
-// Users and what they took: train.txt and test.txt of "user item item …", one user a line, as NGCF and LightGCN use
-// them. Users come first in the shared id space, items follow. Edges go both ways, since both sides learn from each
-// other; test pairs are held out.
+// Users and their items: train.txt and test.txt with lines of "user item item …", one line per
+// user, as NGCF and LightGCN use them. Users come first in the shared ids, and items follow. Edges
+// go both ways, because both sides learn from each other; test pairs are held out.
 #include <algorithm>
 #include <utility>
 

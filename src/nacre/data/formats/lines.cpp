@@ -35,7 +35,7 @@ std::string first_line(const std::string& path) {
       if (!line.empty()) return std::string(line);
       p = line_end == end ? end : line_end + 1;
     }
-  } catch (const std::exception&) {  // whoever reads the file for good will say why
+  } catch (const std::exception&) {  // the actual reader of the file will report the error
     return "";
   }
   return "";
@@ -87,7 +87,8 @@ bool parse_real(std::string_view text, float& value) {
   const char* end = text.data() + text.size();
   double wide = 0;
   const auto [next, error] = std::from_chars(text.data(), end, wide);
-  // Out of range is either tiny, which is 0, or huge, which stays beyond float.
+  // If the number is out of range, it is either tiny, and becomes 0, or huge, and stays beyond
+  // float.
   if (error == std::errc::invalid_argument || next != end) return false;
   if (error == std::errc::result_out_of_range && std::abs(wide) < 1) wide = 0;
   if (!(std::abs(wide) <= std::numeric_limits<float>::max())) return false;

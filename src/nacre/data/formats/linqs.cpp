@@ -1,5 +1,6 @@
-// LINQS: NAME.content ("id features… class", one vertex a line) and NAME.cites ("cited citing"). Edges lead from the
-// citing paper to the cited one; classes are numbered in the order of their names.
+// LINQS: NAME.content ("id features… class", one vertex per line) and NAME.cites ("cited citing").
+// Edges lead from the citing paper to the cited one. Classes are numbered in the order of their
+// names.
 #include <algorithm>
 #include <utility>
 
@@ -14,7 +15,7 @@
 namespace nacre {
 namespace {
 
-// The name both files share; empty when there is no such pair.
+// Returns the name that both files share, or an empty text if there is no such pair.
 std::string pair_name(const Place& place) {
   for (const std::string& file : place.files()) {
     constexpr std::string_view ending = ".content";

@@ -1,5 +1,6 @@
-// MAG240M: processed/paper/{node_feat,node_label}.npy, processed/KIND___RELATION___KIND/edge_index.npy [2, E], meta.pt
-// with the numbers of vertices and split_dict.pt. Labels of the test papers are hidden: those are left out of the
+// MAG240M: processed/paper/{node_feat,node_label}.npy,
+// processed/KIND___RELATION___KIND/edge_index.npy [2, E], meta.pt with the numbers of vertices, and
+// split_dict.pt. Labels of the test papers are not public, so these papers are left out of the
 // split.
 #include <algorithm>
 #include <utility>
@@ -23,7 +24,7 @@ int64_t edges_of(const std::vector<LargeRelation>& relations, const std::string&
   return edges;
 }
 
-// The kinds in the order of OGB's documentation, then whatever else the relations name.
+// Returns the kinds in the order of OGB's documentation, then all others that the relations name.
 std::vector<std::string> kinds_of(const std::vector<LargeRelation>& relations) {
   std::vector<std::string> kinds = {"paper"};
   const auto add = [&](const std::string& kind) {

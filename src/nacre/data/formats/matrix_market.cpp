@@ -1,4 +1,5 @@
-// Matrix Market coordinate files: a banner, comments, "rows columns entries", then one entry per line, counted from 1.
+// Matrix Market coordinate files: a banner, comments, "rows columns entries", and one entry per
+// line. Rows and columns are counted from 1.
 #include <algorithm>
 #include <cctype>
 #include <string>

@@ -1,5 +1,5 @@
-// Edge lists whose ids are words: "alice bob", or a table whose first line names its columns. Nodes are numbered in the
-// order in which they appear; their words are kept as names.
+// Edge lists whose ids are words: "alice bob", or a table whose first line names its columns. Nodes
+// are numbered in the order in which they appear, and their words are kept as names.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -24,15 +24,16 @@ bool has(const Columns& columns, EdgeColumn column) {
   return std::find(columns.begin(), columns.end(), column) != columns.end();
 }
 
-// The columns a first line names; empty when it is an edge.
+// Returns the columns that a first line names, or nothing if the line is an edge.
 Columns named_columns(const std::vector<std::string>& line) {
   Columns columns;
   for (const std::string& name : line) columns.push_back(edge_column_named(name));
   return has(columns, EdgeColumn::src) && has(columns, EdgeColumn::dst) ? columns : Columns();
 }
 
-// Returns true if the field begins with a word that no edge list of numbers could hold in the place of an id. Only the
-// part before the first blank counts: numbers may be separated by tabs and blanks in one line.
+// Returns true if the field begins with a word that no edge list of numbers could hold in the place
+// of an id. Only the part before the first blank counts: numbers may be separated by tabs and
+// blanks in one line.
 bool is_word(const std::string& field) {
   const auto end = std::find(field.begin(), field.end(), ' ');
   return !std::all_of(field.begin(), end, [](char c) { return (c >= '0' && c <= '9') || c == '.' || c == '-'; });
@@ -46,7 +47,7 @@ class NamedEdges {
 
   EdgeList edges;
   WordIds names;
-  bool unnamed_weight = false;  // nobody said that the third column is one
+  bool unnamed_weight = false;  // whether the third column was only assumed to be the weight
 
  private:
   void take(const std::vector<std::string>& line, int64_t number) {
@@ -65,7 +66,7 @@ class NamedEdges {
     }
   }
 
-  // True when the line only names the columns.
+  // Handles the first line. Returns true if it only names the columns.
   bool begin(const std::vector<std::string>& line, int64_t number) {
     columns_ = named_columns(line);
     if (!columns_.empty()) {
@@ -120,8 +121,8 @@ bool has_word_ids(const std::shared_ptr<const MappedFile>& file) {
   const auto lines = first_named_lines(file, 2);
   if (lines.empty() || lines[0].size() < 2) return false;
   const Columns columns = named_columns(lines[0]);
-  // Two or three fields with a word among the first two are an edge; but above a line of numbers they are names of
-  // columns that nobody knows.
+  // Two or three fields with a word among the first two are an edge. But above a line of numbers,
+  // they are unknown names of columns.
   if (columns.empty()) {
     const auto names_nodes = [](const std::vector<std::string>& line) {
       return std::any_of(line.begin(), line.begin() + std::min<int64_t>(2, std::ssize(line)), is_word);
@@ -135,7 +136,7 @@ bool has_word_ids(const std::shared_ptr<const MappedFile>& file) {
   return false;
 }
 
-// Only when asked for: "edges" looks for words itself.
+// This format is used only when asked for; "edges" looks for words itself.
 std::string recognise_names(const Place&) { return ""; }
 
 Dataset load_names(const Place& place, const std::string&, const LoadOptions&) {

@@ -1,5 +1,6 @@
-// OGB node property prediction, one kind of vertex: raw/ as csv.gz (edge, num-node-list, node-feat, node-label) or as
-// data.npz with node-label.npz; split/NAME/{train,valid,test}.csv.gz, or as PyTorch's files.
+// OGB node property prediction with one kind of vertices: raw/ as csv.gz (edge, num-node-list,
+// node-feat, node-label) or as data.npz with node-label.npz; split/NAME/{train,valid,test} as
+// csv.gz or as files of PyTorch.
 #include <algorithm>
 #include <utility>
 
@@ -15,7 +16,7 @@ namespace {
 
 constexpr const char* kLabels = "raw/node-label.csv";
 
-// What raw/ holds, in either form.
+// The content of raw/, in either form.
 struct Raw {
   EdgeInput edges;
   int64_t nodes = 0;
@@ -67,7 +68,7 @@ Dataset read_labels(const Place& place, bool binary) {
   return labels;
 }
 
-// OGB's own list of sets says which store each edge once.
+// Returns whether a set stores each edge once, according to OGB's own list of sets.
 bool stored_once(std::string name) {
   std::replace(name.begin(), name.end(), '_', '-');
   if (name.starts_with("ogbn-")) name.erase(0, 5);

@@ -1,7 +1,8 @@
-// OGB node property prediction with several kinds of vertices. As csv.gz: raw/num-node-dict (a line of kinds, a line of
-// counts), raw/triplet-type-list (kind,relation,kind), raw/relations/KIND___RELATION___KIND/edge, raw/node-feat/KIND,
-// raw/node-label/KIND. As archives whose members are named by kind or relation: raw/edge_index_dict.npz,
-// num_nodes_dict.npz, node_feat.npz, node-label.npz. Kinds and relations are numbered in the order of their names.
+// OGB node property prediction with several kinds of vertices. As csv.gz: raw/num-node-dict (a line
+// of kinds, a line of counts), raw/triplet-type-list (kind,relation,kind),
+// raw/relations/KIND___RELATION___KIND/edge, raw/node-feat/KIND, raw/node-label/KIND. As archives
+// whose members are named by kind or relation: raw/edge_index_dict.npz, num_nodes_dict.npz,
+// node_feat.npz, node-label.npz. Kinds and relations are numbered in the order of their names.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -95,7 +96,7 @@ int64_t total(const std::vector<NamedInput>& parts) {
   return edges;
 }
 
-// Kinds that have labels of their own; training takes one.
+// Sets the labels of a kind. Training uses one kind, so the labels of further kinds are only noted.
 void set_labels(DatasetBuilder& builder, const std::string& type, const Dataset& part, bool& given,
                 const std::string& where) {
   if (std::exchange(given, true)) {

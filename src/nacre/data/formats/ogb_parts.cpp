@@ -15,7 +15,8 @@ constexpr const char* kDict = "split_dict.pt";
 constexpr std::pair<const char*, DatasetBuilder::Part> kParts[] = {
     {"train", DatasetBuilder::Part::train}, {"valid", DatasetBuilder::Part::val}, {"test", DatasetBuilder::Part::test}};
 
-// {"train": ids, "valid": …}, or {"train": {KIND: ids}, …}. False when there is no such file.
+// Reads {"train": ids, "valid": …}, or {"train": {KIND: ids}, …}. Returns false if there is no such
+// file.
 bool read_split_dict(const Place& place, const std::string& folder, const std::string& kind, int type,
                      DatasetBuilder& builder) {
   if (!place.has(folder + "/" + kDict)) return false;

@@ -1,4 +1,4 @@
-// What both layouts of OGB share.
+// Parts that the readers of both OGB layouts share.
 #pragma once
 
 #include <string>
@@ -10,16 +10,20 @@
 
 namespace nacre {
 
-// The folder of the split: the only one, or `variant`. Empty when there is none.
+// Returns the folder of the split: the only one, or `variant`. Returns an empty text if there is
+// none.
 std::string ogb_split_folder(const Place& place, const std::string& variant);
-// Reads {train,valid,test}.csv of `folder` as ids of the kind `type`; where there are none, PyTorch's files: those of
-// the same names, or split_dict.pt.
+// Reads {train,valid,test}.csv of `folder` as ids of the kind `type`. If there are none, reads the
+// files of PyTorch: {train,valid,test}.pt, or split_dict.pt.
 void ogb_read_splits(const Place& place, const std::string& folder, int type, DatasetBuilder& builder);
-// split_dict.pt of a set of several kinds: of the first it names. False when there is no such file.
+// Reads split_dict.pt of a set of several kinds, for the first kind it names. Returns false if
+// there is no such file.
 bool ogb_read_split_dict(const Place& place, const std::string& folder, DatasetBuilder& builder);
-// The one number in `inside`; several would be several graphs.
+// Returns the only number in the file `inside`. Throws UserError if there are several, which would
+// mean several graphs.
 int64_t ogb_count(const Place& place, const std::string& inside);
-// A note of the files in `folder` that nothing reads: those whose names are not in `known` (without .gz).
+// Adds a note about files in `folder` that nothing reads: those whose names (without .gz) are not
+// in `known`.
 void ogb_note_unused(const Place& place, const std::string& folder, const std::vector<std::string>& known,
                      std::vector<std::string>& notes);
 

@@ -12,7 +12,8 @@
 namespace nacre {
 namespace {
 
-// Everything a pickle may name. Both the present and the former home of what has moved.
+// All names that a pickle may use. Names that have moved are listed with their old and their new
+// module.
 constexpr std::array<std::string_view, 27> kNames = {
     "numpy.core.multiarray _reconstruct",
     "numpy._core.multiarray _reconstruct",
@@ -115,7 +116,8 @@ class PickleParser {
     push({.kind = Kind::text, .number = length, .begin = take(length)});
   }
 
-  // Values below the last mark belong to whatever was begun before it.
+  // Values below the last mark belong to what was begun before the mark, so pop() does not take
+  // them.
   Id pop() {
     if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) fail("takes a value that is not there");
     const Id id = stack_.back();
@@ -167,7 +169,7 @@ class PickleParser {
     return text;
   }
 
-  // A function's result or a new instance: both stay what they were made of.
+  // Pushes the result of a function or a new instance as an object of its parts: nothing is called.
   void push_object() {
     const Id arguments = pop();
     const Id callable = pop();
@@ -179,12 +181,13 @@ class PickleParser {
 
   void build() {
     const Id state = pop();
-    if (p_.kind(top()) == Kind::dict) return;  // attributes of a dictionary
+    if (p_.kind(top()) == Kind::dict) return;  // attributes of a dictionary are ignored
     if (p_.kind(top()) != Kind::object) fail("sets the state of what has none");
     p_.pools_[p_.at(top()).pool][2] = state;
   }
 
-  // Python's integers of any length, little-endian; up to 64 bits are of use.
+  // Pushes an integer of Python, which may have any length and is little-endian. At most 64 bits
+  // are supported.
   void push_long(int64_t length) {
     const char* bytes = take(length);
     if (length > 8) fail("an integer has more than 64 bits");
@@ -355,7 +358,7 @@ void PickleParser::step(unsigned char op) {
       return push_object();
     case 'b':
       return build();
-    case 'Q': {  // a value kept outside the pickle: what names it stands for it
+    case 'Q': {  // a value stored outside the pickle is represented by its name
       const Id id = pop();
       stack_.push_back(id);
       return;

@@ -1,6 +1,6 @@
-// Python pickles of plain values, NumPy arrays and SciPy matrices. Nothing is imported, called or executed: classes and
-// functions are names, and only those listed in pickle.cpp may occur at all. Files may use protocols 1 to 4, and of
-// their opcodes those that such values need.
+// Reads Python pickles of plain values, NumPy arrays and SciPy matrices. Nothing is imported,
+// called or executed: classes and functions are only names, and only those listed in pickle.cpp may
+// occur. Files may use protocols 1 to 4, with the opcodes that such values need.
 //
 // Memory grows with the size of the file only: strings and array data stay where they are.
 #pragma once
@@ -24,11 +24,13 @@ class Pickle {
 
   struct Value {
     Kind kind = Kind::none;
-    uint32_t offset = 0;          // of the opcode that made it
-    uint32_t pool = 0;            // list, tuple, dict (keys and values in turn), object (callable, arguments, state)
-    int64_t number = 0;           // boolean, integer; text: its length
-    double real = 0;              // real
-    const char* begin = nullptr;  // text, global ("module name")
+    uint32_t offset = 0;  // position of the opcode that made the value
+    // items: of a list or tuple; of a dict keys and values in turn; of an object callable,
+    // arguments and state
+    uint32_t pool = 0;
+    int64_t number = 0;           // of a boolean or integer; of a text its length
+    double real = 0;              // of a real
+    const char* begin = nullptr;  // of a text or a global ("module name")
   };
   using Id = uint32_t;
 
@@ -37,23 +39,24 @@ class Pickle {
   explicit Pickle(const std::shared_ptr<const MappedFile>& file);
 
   const std::string& where() const { return where_; }
-  // "FILE at byte N"
+  // Returns "FILE at byte N".
   std::string where(Id id) const { return where_ + " at byte " + std::to_string(at(id).offset); }
   int64_t bytes() const { return static_cast<int64_t>(bytes_.size()); }
 
   Id root() const { return root_; }
-  Id count() const { return static_cast<Id>(values_.size()); }  // ids are below it
+  Id count() const { return static_cast<Id>(values_.size()); }  // all ids are smaller
   const Value& at(Id id) const { return values_[id]; }
   Kind kind(Id id) const { return at(id).kind; }
-  // Elements of a list or tuple; keys and values in turn of a dictionary. Throws UserError for others.
+  // Returns the elements of a list or tuple, or the keys and values of a dictionary in turn. Throws
+  // UserError for other kinds.
   const std::vector<Id>& items(Id id) const;
   std::string_view text(Id id) const;
-  int64_t integer(Id id) const;  // booleans too
-  // The value under a text key; `missing` when there is none.
+  int64_t integer(Id id) const;  // accepts booleans too
+  // Returns the value under a text key, or `missing` if there is none.
   static constexpr Id missing = ~Id{0};
   Id find(Id dict, std::string_view key) const;
-  // What an object is made of: the name of its class or function ("numpy.core.multiarray _reconstruct"), what that got,
-  // and the state set later.
+  // The parts of an object: the name of its class or function ("numpy.core.multiarray
+  // _reconstruct"), the arguments that this got, and the state that was set later.
   std::string callable(Id object) const;
   Id arguments(Id object) const;
   Id state(Id object) const;

@@ -1,4 +1,4 @@
-// What a parsed pickle holds.
+// Access to the values of a parsed pickle.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -10,7 +10,8 @@
 namespace nacre {
 namespace {
 
-// Protocol 2 written by Python 3 has no bytes: it writes text in UTF-8 whose characters stand for the bytes.
+// Decodes bytes in pickles of protocol 2 that Python 3 wrote. That protocol has no bytes, so each
+// byte is written as a character of a UTF-8 text.
 std::shared_ptr<std::string> decode_latin1(std::string_view utf8, const std::string& where) {
   auto bytes = std::make_shared<std::string>();
   bytes->reserve(utf8.size());
@@ -77,7 +78,8 @@ Pickle::Id Pickle::state(Id object) const {
 
 bool Pickle::is_array(Id id) const { return callable(id).ends_with("multiarray _reconstruct"); }
 
-// state: (version, shape, dtype, column-major?, data); dtype: called with its name, state (version, byte order, …).
+// The state of an array is (version, shape, dtype, column-major?, data). A dtype is called with its
+// name and has the state (version, byte order, …).
 NpyReader Pickle::array(Id id) const {
   if (!is_array(id)) unexpected(id, "an array");
   const std::vector<Id>& parts = items(state(id));
@@ -89,7 +91,7 @@ NpyReader Pickle::array(Id id) const {
   NpyHeader header;
   std::string type =
       std::string(text(order[1]).substr(0, 1)) + std::string(text(items(arguments(dtype))[0]).substr(0, 20));
-  for (char& c : type) c = c > 32 && c < 127 ? c : '?';  // it may end up in a message
+  for (char& c : type) c = c > 32 && c < 127 ? c : '?';  // the name may appear in a message
   header.type = parse_npy_type(type, where(id));
   header.fortran = integer(parts[3]) != 0;
   if (items(parts[1]).size() > 32) throw UserError(where(id), "holds an array of more than 32 dimensions");

@@ -41,7 +41,7 @@ Place::Place(std::string path) : path_(std::move(path)) {
 std::string Place::name() const {
   std::error_code error;
   fs::path whole = fs::path(path_);
-  // "." and ".." have names too.
+  // The canonical path gives "." and ".." real names.
   if (folder_) whole = fs::canonical(whole, error);
   return error ? path_ : whole.filename().string();
 }

@@ -1,4 +1,4 @@
-// What the user named: one file, or a folder whose files belong together.
+// The path that the user gave: one file, or a folder whose files belong together.
 #pragma once
 
 #include <memory>
@@ -11,26 +11,28 @@ namespace nacre {
 
 class Place {
  public:
-  // Throws UserError when there is nothing there.
+  // Throws UserError if nothing is at `path`.
   explicit Place(std::string path);
 
   const std::string& path() const { return path_; }
   bool is_folder() const { return folder_; }
-  std::string name() const;  // its last part: "ogbn_arxiv"
+  std::string name() const;  // the last part of the path: "ogbn_arxiv"
 
-  // For files. Opened on first use.
+  // For files. The file is opened on first use.
   const std::shared_ptr<const MappedFile>& file() const;
 
-  // For folders; `inside` is relative to it. Answers are false or empty for files.
+  // For folders; `inside` is relative to the folder. If the place is a file, the answers are false
+  // or empty.
   bool has(const std::string& inside) const;
   bool has_folder(const std::string& inside) const;
-  // `inside`, or `inside`.gz where only that exists; empty when neither does.
+  // Returns `inside`, or `inside`.gz if only that exists, or an empty text if neither does.
   std::string text(const std::string& inside) const;
-  // Names directly in it (or in a folder inside it), in order; at most 10,000 are looked at.
+  // Return the names directly in the folder (or in a folder inside it), sorted. At most 10,000
+  // entries are looked at.
   std::vector<std::string> files(const std::string& inside = "") const;
   std::vector<std::string> folders(const std::string& inside = "") const;
   std::string at(const std::string& inside) const;
-  // Throws UserError when missing; open_text() also takes the gzipped file.
+  // Both throw UserError if the file is missing. open_text() also accepts the gzipped file.
   std::shared_ptr<const MappedFile> open(const std::string& inside) const;
   std::shared_ptr<const MappedFile> open_text(const std::string& inside) const;
 

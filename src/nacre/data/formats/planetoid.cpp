@@ -1,6 +1,7 @@
-// Planetoid's files: ind.NAME.{x,y,tx,ty,allx,ally,graph}, pickles of Python 2, and ind.NAME.test.index. Rows of allx
-// are the first vertices, row k of tx is vertex test.index[k]; vertices between those (Citeseer has 15) have no edges,
-// no features and no label. Training takes the first rows (as many as y has), validation the next 500.
+// Planetoid's files: ind.NAME.{x,y,tx,ty,allx,ally,graph}, which are pickles of Python 2, and
+// ind.NAME.test.index. Rows of allx are the first vertices, and row k of tx is vertex
+// test.index[k]. Vertices between those (Citeseer has 15) have no edges, no features and no label.
+// The training split is the first rows (as many as y has), the validation split the next 500.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -45,7 +46,7 @@ std::string chosen_name(const Place& place, const std::string& variant) {
 
 SparseMatrix matrix_from(const Pickle& pickle) {
   const Pickle::Id root = pickle.root();
-  // Protocol 1 names a helper and gives it the class.
+  // Protocol 1 names a helper function and passes the class to it.
   std::string name = pickle.callable(root);
   if (name.ends_with(" _reconstructor") && !pickle.items(pickle.arguments(root)).empty())
     name = pickle.text(pickle.items(pickle.arguments(root))[0]);
@@ -63,7 +64,7 @@ SparseMatrix matrix_from(const Pickle& pickle) {
                    pickle.integer(shape[0]), pickle.integer(shape[1])});
 }
 
-// One row per vertex, a 1 in the column of its class; rows of zeros have none.
+// Reads one row per vertex with a 1 in the column of its class. A row of zeros means no class.
 std::vector<int32_t> classes_from(const Pickle& pickle, int64_t& columns) {
   NpyReader array = pickle.array(pickle.root());
   if (array.shape().size() != 2) {
@@ -85,7 +86,7 @@ std::vector<int32_t> classes_from(const Pickle& pickle, int64_t& columns) {
   return labels;
 }
 
-// {vertex: [neighbours]}
+// Reads edges from a dictionary {vertex: [neighbours]}.
 EdgeList edges_from(const Pickle& pickle, int64_t num_nodes) {
   EdgeList edges;
   edges.num_nodes = num_nodes;
@@ -102,7 +103,7 @@ EdgeList edges_from(const Pickle& pickle, int64_t num_nodes) {
   for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
     const NodeId source = vertex(pairs[i]);
     const std::vector<Pickle::Id>& neighbours = pickle.items(pairs[i + 1]);
-    // A list may be referred to many times over; honest files spend at least a byte on every edge.
+    // A pickle may refer to one list many times. Genuine files spend at least a byte on every edge.
     if (static_cast<int64_t>(edges.src.size() + neighbours.size()) > pickle.bytes())
       throw UserError(pickle.where(pairs[i]), "has more edges than bytes");
     for (const Pickle::Id neighbour : neighbours) {
@@ -122,7 +123,7 @@ struct Parts {
   int64_t classes = 0;
   int64_t bytes = 0;
   std::vector<int64_t> test;
-  std::string index;  // the file of `test`
+  std::string index;  // name of the file with `test`
   int64_t nodes = 0;
 };
 

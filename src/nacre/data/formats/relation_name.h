@@ -1,4 +1,4 @@
-// Relations as files and keys spell them: "paper___cites___paper".
+// Names of relations as files and keys spell them: "paper___cites___paper".
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// GraphSAINT: adj_full.npz (a SciPy CSR matrix), feats.npy, class_map.json ({"id": class} or {"id": [0, 1, …]}) and
-// role.json ({"tr": [ids], "va": …, "te": …}).
+// GraphSAINT: adj_full.npz (a SciPy CSR matrix), feats.npy, class_map.json ({"id": class} or {"id":
+// [0, 1, …]}) and role.json ({"tr": [ids], "va": …, "te": …}).
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -14,8 +14,8 @@
 namespace nacre {
 namespace {
 
-// {"key": number or [numbers], …}: all that these two files hold. Never builds the document, which would take many
-// times the size of the file.
+// Parses {"key": number or [numbers], …}, which is all that class_map.json and role.json hold. It
+// never builds the JSON document, which would take many times the size of the file.
 class FlatJson : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit FlatJson(const std::shared_ptr<const MappedFile>& file) : file_(file) {}
@@ -31,7 +31,7 @@ class FlatJson : public nlohmann::json_sax<nlohmann::json> {
   bool null() override { return refuse("null"); }
   bool boolean(bool) override { return refuse("true or false"); }
   bool number_float(double value, const std::string&) override {
-    // Some writers give labels as 0.0 and 1.0.
+    // Some programs write labels as 0.0 and 1.0.
     if (value != std::trunc(value) || std::abs(value) > 1e15) return refuse("a fraction");
     return take(static_cast<int64_t>(value));
   }
@@ -61,12 +61,12 @@ class FlatJson : public nlohmann::json_sax<nlohmann::json> {
 
  protected:
   const std::string& name() const { return file_->name(); }
-  // How far the parser has come, which is just behind the value it speaks of.
+  // Returns how far the parser has come, which is just behind the value it is reporting.
   int64_t position() const { return at_ - begin_; }
   std::string here() const { return name() + " at byte " + std::to_string(position()); }
 
  private:
-  // Lets the parser's reading be watched.
+  // An iterator that records how far the parser has read.
   struct Cursor {
     using iterator_category = std::input_iterator_tag;
     using value_type = char;
@@ -176,7 +176,7 @@ class Classes : public FlatJson {
     first_ = rows_.size();
   }
 
-  // Lists must all be as long as the first.
+  // Finishes the row of a vertex. All lists must be as long as the first.
   void end_vertex() {
     if (rows_.size() == first_) return;
     const auto length = static_cast<int64_t>(rows_.size() - first_);
@@ -191,7 +191,7 @@ class Classes : public FlatJson {
 
   std::vector<int32_t> labels_;
   std::vector<uint8_t> rows_;
-  std::vector<int64_t> order_;  // the vertices of rows_
+  std::vector<int64_t> order_;  // vertex of each row in rows_
   std::string key_;
   int64_t vertex_ = 0;
   int64_t width_ = 0;

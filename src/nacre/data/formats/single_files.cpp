@@ -1,4 +1,4 @@
-// Sets in one file: Nacre's own, .npz and edge lists as text.
+// Data sets in one file: Nacre's own format, .npz, and edge lists as text.
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -14,7 +14,7 @@ namespace {
 
 bool is_archive(const MappedFile& file) { return file.starts_with("PK\x03\x04") || file.starts_with("PK\x05\x06"); }
 
-// Names of formats that are often tried, by their first bytes.
+// Returns the name of a file format that people often try, recognised by its first bytes.
 std::string known_stranger(const MappedFile& file) {
   constexpr std::pair<std::string_view, const char*> strangers[] = {{"\x89HDF", "an HDF5 file"},
                                                                     {"PAR1", "a Parquet file"},
@@ -31,7 +31,8 @@ std::string known_stranger(const MappedFile& file) {
   return "";
 }
 
-// The first byte that text does not hold, of those looked at; -1: there is none.
+// Returns the position of the first byte that is not text, or -1 if there is none in the first 4096
+// bytes.
 int64_t first_binary(const MappedFile& file) {
   const auto head = file.bytes().first(static_cast<size_t>(std::min<int64_t>(file.size(), 4096)));
   const auto found = std::find_if(head.begin(), head.end(), [](std::byte b) {

@@ -1,5 +1,5 @@
-// Sets of a few .npz files with SciPy matrices in them: DGL's Reddit (reddit_data.npz and a COO matrix) and the
-// benchmark sets of Shchur et al. (adj_*, attr_* and labels in one file).
+// Data sets of a few .npz files with SciPy matrices: DGL's Reddit (reddit_data.npz and a COO
+// matrix) and the benchmark sets of Shchur et al. (adj_*, attr_* and labels in one file).
 #include <algorithm>
 #include <utility>
 
@@ -23,7 +23,7 @@ std::string reddit_graph_file(const Place& place, const std::string& variant) {
   return place.has(kPlain) || !place.has(kSelfLoop) ? kPlain : kSelfLoop;
 }
 
-// node_types: 1, 2 and 3 for train, val and test.
+// Reads splits from node_types, which holds 1, 2 and 3 for train, val and test.
 Splits splits_by_number(NpyReader array) {
   std::vector<NodeId> parts[3];
   array.stream_i64(NanAs::error, [&](int64_t first, std::span<const int64_t> values) {
@@ -67,7 +67,7 @@ std::string recognise_shchur(const Place& place) {
   try {
     const NpzFile npz(place.file());
     return npz.has("adj_indptr") && npz.has("adj_indices") ? "holds adj_indptr and adj_indices" : "";
-  } catch (const UserError&) {  // damaged: whoever reads it will say how
+  } catch (const UserError&) {  // the actual reader will report the damage
     return "";
   }
 }

@@ -1,4 +1,4 @@
-// Edge lists whose ids may be of any size and sparse: they are renumbered in their own order.
+// Edge lists whose ids may be huge and sparse. Nodes are renumbered in the order of their ids.
 #include <algorithm>
 #include <charconv>
 #include <string>
@@ -17,7 +17,7 @@
 namespace nacre {
 namespace {
 
-// What one piece of the text holds: source and destination in turn.
+// The content of one piece of the text: sources and destinations in turn.
 struct Part {
   std::vector<int64_t> ends;
   int64_t lines = 0;
@@ -33,7 +33,7 @@ Part parse(std::string_view text, bool at_file_begin) {
     const char* field = skip_blanks(p, line_end);
     p = line_end == end ? end : line_end + 1;
     if (field == line_end || is_comment(field, line_end)) continue;
-    // Names of the columns, where somebody has taken the # away.
+    // Skips names of the columns that have lost their #.
     if (at_file_begin && part.ends.empty() && names_columns({field, static_cast<size_t>(line_end - field)})) continue;
     for (int i = 0; i < 2; ++i) {
       int64_t id = 0;
@@ -53,7 +53,8 @@ Part parse(std::string_view text, bool at_file_begin) {
   return part;
 }
 
-// Ids and the numbers they get, in order of appearance: open addressing, since there may be hundreds of millions.
+// Gives numbers to ids in the order of their appearance. It uses open addressing, because there may
+// be hundreds of millions of ids.
 class IdTable {
  public:
   const std::vector<int64_t>& ids() const { return ids_; }
@@ -71,7 +72,7 @@ class IdTable {
  private:
   static constexpr NodeId kFree = 0xFFFFFFFF;
 
-  // Where the id is, or where it belongs.
+  // Returns the slot of the id, or the slot where it belongs.
   size_t find(int64_t id) const {
     const size_t mask = slots_.size() - 1;
     size_t at = mix_key(0, static_cast<uint64_t>(id)) & mask;
@@ -85,7 +86,7 @@ class IdTable {
   }
 
   std::vector<int64_t> ids_;
-  std::vector<NodeId> slots_;  // a power of two of them
+  std::vector<NodeId> slots_;  // the size is a power of two
 };
 
 EdgeList read_edges(const std::shared_ptr<const MappedFile>& file, IdTable& table) {
@@ -113,7 +114,8 @@ EdgeList read_edges(const std::shared_ptr<const MappedFile>& file, IdTable& tabl
 
 }  // namespace
 
-// Only when asked for: files beside the edges name vertices by the ids in the file, so "edges" keeps them.
+// This format is used only when asked for: files beside the edges name vertices by the ids in the
+// file, so the default is "edges", which keeps the ids.
 std::string recognise_snap(const Place&) { return ""; }
 
 Dataset load_snap(const Place& place, const std::string&, const LoadOptions&) {
@@ -125,7 +127,7 @@ Dataset load_snap(const Place& place, const std::string&, const LoadOptions&) {
                     "is it an edge list?");
   std::vector<int64_t> ids = table.ids();
   std::sort(ids.begin(), ids.end());
-  std::vector<NodeId> rank(ids.size());  // of the ids in order of appearance
+  std::vector<NodeId> rank(ids.size());  // rank by value of the ids in order of appearance
   parallel_for(static_cast<int64_t>(ids.size()), 1 << 14, [&](int64_t b, int64_t e) {
     for (int64_t i = b; i < e; ++i)
       rank[i] = static_cast<NodeId>(std::lower_bound(ids.begin(), ids.end(), table.ids()[i]) - ids.begin());

@@ -11,7 +11,7 @@
 
 namespace nacre {
 
-// The entries one by one, in storage order.
+// A list of the entries in the order in which they are stored.
 struct SparseMatrix {
   int64_t rows = 0;
   int64_t columns = 0;
@@ -19,14 +19,15 @@ struct SparseMatrix {
   std::vector<NodeId> column;
   std::vector<float> value;
 
-  // Edges row → column; weights only where some value is not 1. num_nodes is the larger side.
+  // Returns an edge row → column for each entry. There are weights only if some value is not 1.
+  // num_nodes is the larger side of the matrix.
   EdgeList edges() &&;
-  // Entries at the same place are added. `evidence` is the size of the file in bytes: a matrix of zeros out of all
-  // proportion to it is refused.
+  // Returns the dense matrix; entries at the same place are added. `evidence` is the size of the
+  // file in bytes. A matrix that is out of all proportion to it is refused.
   Tensor dense(int64_t evidence, const std::string& where) const;
 };
 
-// The arrays of a CSR matrix; `shape` holds rows and columns.
+// The arrays of a CSR matrix.
 struct CsrArrays {
   NpyReader indptr;
   NpyReader indices;
@@ -36,7 +37,8 @@ struct CsrArrays {
 };
 SparseMatrix from_csr(CsrArrays arrays);
 
-// CSR (data, indices, indptr, shape) or COO (row, col, data, shape), every key behind `prefix`.
+// Reads CSR (data, indices, indptr, shape) or COO (row, col, data, shape). Every key begins with
+// `prefix`.
 SparseMatrix sparse_from(const NpzFile& npz, const std::string& prefix);
 
 }  // namespace nacre

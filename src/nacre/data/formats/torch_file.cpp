@@ -16,7 +16,8 @@ std::vector<int64_t> whole_numbers(NpyReader array) {
   return {values.data(), values.data() + values.size()};
 }
 
-// "<i8" for LongStorage; empty for what cannot hold ids.
+// Returns the NumPy type of a storage, "<i8" for LongStorage, or an empty text if it cannot hold
+// ids.
 std::string element_type(std::string_view storage) {
   constexpr std::pair<std::string_view, const char*> types[] = {
       {"torch LongStorage", "<i8"}, {"torch IntStorage", "<i4"},  {"torch ShortStorage", "<i2"},
@@ -78,7 +79,7 @@ std::vector<int64_t> TorchFile::array(Pickle::Id id) const {
   return pickle_->is_array(id) ? whole_numbers(pickle_->array(id)) : tensor(id);
 }
 
-// _rebuild_tensor_v2((storage, class, key, place, count), offset, sizes, strides, …)
+// Reads _rebuild_tensor_v2((storage, class, key, place, count), offset, sizes, strides, …).
 std::vector<int64_t> TorchFile::tensor(Pickle::Id id) const {
   const Pickle& p = *pickle_;
   const auto refuse = [&](const std::string& what) { throw UserError(p.where(id), what); };

@@ -1,5 +1,6 @@
-// What torch.save writes (PyTorch 1.6 and later): a ZIP archive of a pickle and raw storages. Read as far as splits and
-// counts need it: dictionaries of integers, NumPy arrays and tensors, or one tensor alone.
+// Reads files that torch.save writes (PyTorch 1.6 and later): a ZIP archive of a pickle and raw
+// storages. It understands what splits and counts need: dictionaries of integers, NumPy arrays and
+// tensors, or one tensor alone.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +19,15 @@ class TorchFile {
   explicit TorchFile(const std::shared_ptr<const MappedFile>& file);
 
   const std::string& name() const { return archive_.file()->name(); }
-  // The integer under `key`; nothing when there is no such key.
+  // Returns the integer under `key`, or nothing if there is no such key.
   std::optional<int64_t> integer(const std::string& key) const;
-  // The whole numbers of the array or tensor under `key`; of the only one when `key` is empty.
+  // Returns the whole numbers of the array or tensor under `key`, or of the only one if `key` is
+  // empty.
   std::optional<std::vector<int64_t>> numbers(const std::string& key) const;
-  // The same of a dictionary under `key`; of the dictionary itself when `inner` is empty.
+  // Returns the whole numbers under `inner` in the dictionary under `key`, or under `key` itself if
+  // `inner` is empty.
   std::optional<std::vector<int64_t>> numbers(const std::string& key, const std::string& inner) const;
-  // The keys of the dictionary under `key`; none when there is no such thing.
+  // Returns the keys of the dictionary under `key`, or none if there is no such dictionary.
   std::vector<std::string> keys(const std::string& key) const;
 
  private:
@@ -32,7 +35,7 @@ class TorchFile {
   std::vector<int64_t> tensor(Pickle::Id id) const;
 
   ZipArchive archive_;
-  std::string prefix_;  // of the members' names: "archive/"
+  std::string prefix_;  // what the names of the members begin with: "archive/"
   std::unique_ptr<Pickle> pickle_;
 };
 

@@ -1,6 +1,7 @@
-// Knowledge graphs: train.txt, valid.txt and test.txt of "head relation tail", as names or as numbers. entities.dict
-// and relations.dict ("number name") fix the numbering; without them names are numbered as they appear, and numbers are
-// taken as they are. Training triples make the graph, the others are held out.
+// Knowledge graphs: train.txt, valid.txt and test.txt with lines of "head relation tail", as names
+// or as numbers. entities.dict and relations.dict ("number name") fix the numbering. Without them,
+// names are numbered as they appear, and numbers are used as they are. Training triples make the
+// graph; the others are held out.
 #include <algorithm>
 #include <utility>
 
@@ -16,7 +17,7 @@ namespace {
 
 constexpr const char* kFiles[] = {"train.txt", "valid.txt", "test.txt"};
 
-// Names with blanks in them are told apart by tabs.
+// Splits a line at tabs if it has any, because names may contain blanks; otherwise at blanks.
 std::vector<std::string_view> fields_of(std::string_view line) {
   if (line.find('\t') == std::string_view::npos) return split_blanks(line);
   std::vector<std::string_view> fields = split_at(line, '\t');
@@ -30,7 +31,7 @@ bool all_whole(const std::vector<std::string_view>& fields) {
                      [&](std::string_view f) { return parse_whole(f, value) && value >= 0; });
 }
 
-// Numbers a kind of name: by a dictionary, by appearance, or by itself.
+// Numbers entities or relations: by a dictionary, by appearance, or by their own numbers.
 class Numbering {
  public:
   Numbering(const Place& place, const std::string& dictionary) {
@@ -72,7 +73,7 @@ class Numbering {
 
   int64_t size() const { return numbers_ ? top_ + 1 : words_.size(); }
   bool named() const { return !numbers_; }
-  const std::string& where_top() const { return where_top_; }  // the line of the largest number
+  const std::string& where_top() const { return where_top_; }  // where the largest number was read
   WordIds& words() { return words_; }
 
  private:

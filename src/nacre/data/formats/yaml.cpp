@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMaxBytes = 4 << 20;
 constexpr int kMaxDepth = 16;
-constexpr int kMaxNodes = 1'000'000;  // aliases let a short document unfold into a huge one
+constexpr int kMaxNodes = 1'000'000;  // aliases can make a short document huge
 
 class Copier {
  public:

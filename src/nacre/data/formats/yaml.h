@@ -1,4 +1,4 @@
-// The YAML documents of DGL's layouts, as a plain tree.
+// Reads the YAML documents of DGL's layouts into a plain tree.
 #pragma once
 
 #include <cstdint>
@@ -14,25 +14,26 @@ struct Yaml {
   enum class Kind { none, scalar, list, map };
   Kind kind = Kind::none;
   std::string text;
-  std::vector<Yaml> items;        // of a list; of a map, its values
-  std::vector<std::string> keys;  // of a map
+  std::vector<Yaml> items;        // items of a list, or values of a map
+  std::vector<std::string> keys;  // keys of a map
   std::string where;              // "meta.yaml:12", for messages
 
-  // The field, or nothing (Kind::none) when this is no map or has no such field.
+  // Returns the field, or a Yaml of Kind::none if this is not a map or has no such field.
   const Yaml& get(const std::string& key) const;
   bool given() const { return kind != Kind::none; }
-  // Throw UserError unless this is such a thing.
+  // These functions throw UserError unless this is a value of that kind.
   const std::string& string() const;
   int64_t whole() const;
   const std::vector<Yaml>& list() const;
-  // The same of a field that must be given.
+  // These return a field and throw UserError if it is not given.
   std::string string(const std::string& key) const;
   const std::vector<Yaml>& list(const std::string& key) const;
-  // Text of a field; `otherwise` when it is not given.
+  // Returns the text of a field, or `otherwise` if the field is not given.
   std::string string(const std::string& key, const std::string& otherwise) const;
 };
 
-// The file that `entry` names under `key`; plain or gzipped text too. Throws UserError at the entry when it is missing.
+// Opens the file that `entry` names under `key`; text may be gzipped. Throws UserError naming the
+// entry if the file is missing.
 class Place;
 std::shared_ptr<const MappedFile> named_file(const Place& place, const Yaml& entry, const std::string& key);
 
