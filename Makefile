@@ -1,8 +1,9 @@
-# The front door. Every target first installs the Debian packages that are missing (scripts/packages.txt).
+# The front door. Every target first installs the Debian packages that are missing
+# (scripts/packages.txt).
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 
-# All cores, but no more compilers than fit at 2 GiB each.
+# Uses all cores, but no more compilers than fit into memory at 2 GiB each.
 JOBS ?= $(shell awk -v cores=$$(nproc) '/MemTotal/ { fit = int($$2 / 2097152); if (fit < 1) fit = 1; print (fit < cores) ? fit : cores }' /proc/meminfo)
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
@@ -15,8 +16,8 @@ export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
 export CMAKE_CUDA_COMPILER_LAUNCHER ?= ccache
 endif
 
-# The CUDA toolkit is no Debian package we ask for: where it is not (or older than 13), the plug-in and its tests are left
-# out.
+# The CUDA toolkit is not among the Debian packages that are installed. If it is missing or older
+# than 13, the plug-in and its tests are left out.
 ifndef NVCC
 NVCC := $(shell for n in "$$CUDA_HOME"/bin/nvcc /usr/local/cuda*/bin/nvcc $$(command -v nvcc); do \
 	"$$n" --version 2>/dev/null | grep -q 'release 1[3-9]' && echo "$$n" && break; done)

@@ -1,5 +1,5 @@
-# Installs the program, the headers and every room as a library, and the CMake package that offers them as nacre::ROOM
-# and, all together, as nacre::nacre.
+# Installs the program, the headers, every room as a library, and the CMake package that offers them
+# as nacre::ROOM and, all together, as nacre::nacre.
 include(CMakePackageConfigHelpers)
 
 set(rooms ${NACRE_ROOMS})
@@ -10,8 +10,8 @@ add_library(nacre::nacre ALIAS nacre_all)
 set_target_properties(nacre_all PROPERTIES EXPORT_NAME nacre)
 target_link_libraries(nacre_all INTERFACE ${rooms})
 
-# The rooms are static libraries: whoever links them also links what they use. The package must find all of that, so
-# every third-party target has its line here.
+# The rooms are static libraries, so whoever links them also links what they use. The package must
+# find all of that, so every third-party target has a line here.
 set(find_TBB::tbb "find_dependency(TBB)")
 set(find_Threads::Threads "find_dependency(Threads)")
 set(find_ZLIB::ZLIB "find_dependency(ZLIB)")

@@ -1,8 +1,9 @@
 # nacre_room(NAME SOURCES a.cpp … USES other_room … LINKS Lib::Target …)
 #
-# One static library per room. USES is the list of rooms whose headers and code this room may use: it is public, so a
-# forbidden include fails at link time and the dependency direction is visible where files are listed.
-# LINKS are third-party libraries; they stay private, so no header of ours may include theirs.
+# Makes one static library per room. USES lists the rooms whose headers and code this room may use.
+# It is public, so a forbidden include fails at link time, and the direction of dependencies is
+# visible where files are listed. LINKS lists third-party libraries. They stay private, so no header
+# of ours may include theirs.
 set(NACRE_ROOMS "" CACHE INTERNAL "")
 function(nacre_room name)
   cmake_parse_arguments(arg "" "" "SOURCES;USES;LINKS" ${ARGN})
@@ -20,8 +21,9 @@ function(nacre_room name)
   set(NACRE_ROOMS "${NACRE_ROOMS};nacre_${name}" CACHE INTERNAL "")
 endfunction()
 
-# nacre_plugin(NAME SOURCES a.cpp … USES room … LINKS Lib::Target …): a shared library beside the program, opened at run time.
-# It has its own copies of the rooms; only what the sources mark as visible is seen from outside.
+# nacre_plugin(NAME SOURCES a.cpp … USES room … LINKS Lib::Target …): a shared library beside the
+# program that is opened at run time. It has its own copies of the rooms, and shows only what the
+# sources mark as visible.
 function(nacre_plugin name)
   cmake_parse_arguments(arg "" "" "SOURCES;USES;LINKS" ${ARGN})
   add_library(nacre_${name} MODULE ${arg_SOURCES})
@@ -36,10 +38,11 @@ function(nacre_plugin name)
   install(TARGETS nacre_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
-# nacre_test(NAME SOURCES a.cpp … USES room … LABELS fast|slow …): a GoogleTest program registered with CTest.
-# Everything not labelled `slow` also runs under the sanitizers; what is labelled `gpu` uses a GPU where there is one, and
-# is part of the bundle (make gpu-bundle).
-# BUSY: its own code takes time, so it is optimised like the rooms; that of other tests only lightly, which compiles faster.
+# nacre_test(NAME SOURCES a.cpp … USES room … LABELS fast|slow …): a GoogleTest program that is
+# registered with CTest. Everything not labelled `slow` also runs under the sanitizers. Tests
+# labelled `gpu` use a GPU if there is one, and are part of the bundle (make gpu-bundle). BUSY marks
+# a test whose own code takes time: it is optimised like the rooms. Other tests are optimised only
+# lightly, which compiles faster.
 function(nacre_test name)
   cmake_parse_arguments(arg "BUSY" "" "SOURCES;USES;LABELS;LINKS" ${ARGN})
   add_executable(test_${name} ${arg_SOURCES})
@@ -65,7 +68,7 @@ function(nacre_test name)
     set_tests_properties(${name} PROPERTIES COST 50)  # long ones first, lest one is left over at the end
   endif()
   if("gpu" IN_LIST arg_LABELS)
-    # beside the plug-in, where it is looked for
+    # The test lies beside the plug-in, where the program looks for it.
     set_target_properties(test_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
     if(NOT TARGET gpu_tests)
       add_custom_target(gpu_tests)
@@ -78,8 +81,9 @@ function(nacre_test name)
   endif()
 endfunction()
 
-# nacre_compile_quickly(TARGET [FLAG]): for targets whose own code need not be fast. Sanitized code of templates takes
-# long to optimise and is not; release builds take FLAG instead of their usual level.
+# nacre_compile_quickly(TARGET [FLAG]): for targets whose own code need not be fast. In sanitized
+# builds, their code is not optimised, because sanitized templates take long to optimise. Release
+# builds use FLAG instead of their usual level.
 function(nacre_compile_quickly target)
   if(NACRE_SANITIZE)
     target_compile_options(${target} PRIVATE -O0)
@@ -88,21 +92,24 @@ function(nacre_compile_quickly target)
   endif()
 endfunction()
 
-# nacre_sanitize_lightly(TARGET), after nacre_flags: tests and the program only call the rooms. Checks of every pointer they
-# follow take a third of their compile time, and the address sanitizer sees the same mistakes.
+# nacre_sanitize_lightly(TARGET), called after nacre_flags: tests and the program only call the
+# rooms. Checking every pointer they follow takes a third of their compile time, and the address
+# sanitizer finds the same mistakes.
 function(nacre_sanitize_lightly target)
   if(NACRE_SANITIZE)
     target_compile_options(${target} PRIVATE -fno-sanitize=null,alignment,vptr,object-size)
   endif()
 endfunction()
 
-# nacre_precompile(TARGET [header …]): tests, and everything in sanitized builds, take what nearly every source includes, and
-# the given headers, from a precompiled header, one for all targets with the same flags. The rooms and the program do not, nor
-# do tests where ccache is used, so that a missing #include is seen.
+# nacre_precompile(TARGET [header …]): tests, and everything in sanitized builds, take the headers
+# that nearly every source includes, and the given ones, from a precompiled header. All targets with
+# the same flags share it. The rooms and the program do not use it, so that a missing #include is
+# noticed; nor do tests if ccache is used.
 function(nacre_precompile target)
-  # With ccache it would find nothing; clang's are bound to flags that fuzzers add later.
+  # With ccache, a precompiled header would prevent hits. Those of clang depend on flags that
+  # fuzzers add later.
   if((NACRE_SANITIZE OR target MATCHES "^test_") AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    # when the folder's list was read and the flags are known
+    # This runs when the folder's list has been read and the flags are known.
     cmake_language(EVAL CODE "cmake_language(DEFER CALL nacre_precompile_now ${target} ${ARGN})")
   endif()
 endfunction()
@@ -136,9 +143,10 @@ endfunction()
 function(nacre_flags target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wno-missing-field-initializers
-    # g++ 12 sees overlaps in std::string concatenation that are not there (GCC bug 105651)
+    # g++ 12 warns of overlaps in std::string concatenation that do not exist (GCC bug 105651).
     $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
-    # one answer on every machine: never let the compiler contract or reorder float expressions by itself
+    # All machines must give the same results, so the compiler must not contract or reorder float
+    # expressions.
     -ffp-contract=off)
   if(NACRE_SANITIZE)
     target_compile_options(${target} PUBLIC -fsanitize=${NACRE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

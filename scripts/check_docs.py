@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Checks the documents.
 
-1. What they name exists: linked files and headings, paths in backticks or in code blocks, and make targets.
+1. What they name exists: linked files and headings, paths in backticks or in code blocks, and make
+   targets.
 2. Lines of prose have at most 100 characters. Tables, code and lines without a blank are excepted.
 3. User pages say node, never vertex.
-4. Every term in italics on a developer page is defined in the glossary of docs/architecture.md, and so is every term in
-   TERMS. An entry has a definition and names a file, which has the classes and functions that the entry names.
+4. Every term in italics on a developer page is defined in the glossary of docs/architecture.md, and
+   so is every term in TERMS. An entry has a definition and names a file, which has the classes and
+   functions that the entry names.
 5. Classes, functions and constants that developer pages name in backticks occur in the sources.
 """
 import re
@@ -19,15 +21,16 @@ MAKE = re.compile(r"(?:^|[`;&$]|\n)\s*make ([a-z][a-z-]*)")
 
 LONGEST = 100
 GLOSSARY = "docs/architecture.md"
-# Words of our own that a newcomer meets in the first files they open.
+# Nacre's own words that a newcomer meets in the first files they open.
 TERMS = """gTask, table, site, option, tail, root, inlined value, pair, block, slot, arena, space, kernel, kind, plan, pass,
 row program, micro-op, piece, segment, chunk, view, executor, back end, session, learner, sink, recording, bill, phase,
 twin, seed, hop, vertex, node, DFG, outlier, once, workspace, scratch, plug-in, fingerprint, rules, candidate, floor"""
 ENTRY = re.compile(r"^- \*\*(.+?)\*\*: (.*?)(?=^- \*\*|^#|\Z)", re.S | re.M)
 ITALIC = re.compile(r"(?<![*\w`\\])\*(?!\*)([A-Za-z][\w -]*?)\*(?!\*)")
-# `Name`, `Name::member`, `Name::member()`, `function()`, `kConstant`; names of the standard library and of CUDA excepted.
+# Matches `Name`, `Name::member`, `Name::member()`, `function()` and `kConstant`, except names of
+# the standard library and of CUDA.
 NAME = re.compile(r"`((?:[A-Za-z]\w*::)*[A-Za-z]\w*)(\(\))?`")
-# Names of other people's things on developer pages.
+# Names on developer pages that belong to other projects.
 FOREIGN = {"BGRADA"}
 
 
@@ -39,7 +42,7 @@ def exists(base, name):
 
 
 def anchors(text):
-    """The names by which links reach the headings of a page."""
+    """Returns the names by which links reach the headings of a page."""
     headings = re.findall(r"^#+ (.*)", text, re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -65,7 +68,7 @@ def named_things(path, text, targets):
 
 
 def prose(text):
-    """Numbered lines outside of code blocks."""
+    """Yields the numbered lines outside of code blocks."""
     fenced = False
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("```"):
@@ -94,7 +97,7 @@ def words_for_users(path, text):
 
 
 def glossary():
-    """The terms, in small letters, and what is wrong with their entries."""
+    """Returns the terms in lower case, and the problems of their entries."""
     text = tree.read(GLOSSARY)
     terms, problems = set(), []
     for names, definition in ENTRY.findall(text):

@@ -1,10 +1,17 @@
 #!/usr/bin/env python3
-"""Checks what every text file keeps to: length, no paths of one machine, no leftovers."""
+"""Checks rules for all text files: length, comments that are read with ease, no paths of one
+machine, no leftovers."""
+import io
 import re
+import tokenize
 
 import tree
 
 LONGEST = 600  # lines of code or build files
+LONGEST_COMMENT = 100  # characters of a line with a comment; code alone may have 120
+# Folders whose comments have not been rewritten yet. This list only becomes shorter.
+LONG_COMMENTS = ("src/nacre/cuda/", "src/nacre/dfg/", "src/nacre/engine/", "src/nacre/kernel/", "src/nacre/plan/",
+                 "src/nacre/sample/", "src/nacre/schedule/", "src/nacre/train/", "tests/")
 CODE = (".h", ".cpp", ".cu", ".cuh", ".py", ".sh", ".cmake")
 # Written so that this file does not match itself.
 MACHINE_PATH = re.compile(r"(?<![\w.$})/-])/(?:work|root|tmp|home)/" + r"[\w.]")
@@ -14,8 +21,45 @@ PARSED_JSON = re.compile(r"\bjson::parse" + r"\(")
 BINARY = (".npz", ".npy", ".gz", ".bin", ".png", ".nacre")
 
 
+# Strings and comments of C++; comments are what begins with two slashes.
+CPP_TOKEN = re.compile(r'R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'|//[^\n]*', re.S)
+# Comments for programs, which have to stand on one line.
+FOR_PROGRAMS = re.compile(r"//.*NOLINT|^\s*#!")
+
+
 def line_of(text, match):
     return text.count("\n", 0, match.start()) + 1
+
+
+def python_comments(text):
+    """Numbers of the lines with comments or docstrings."""
+    before = tokenize.NEWLINE
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        is_statement = before in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and is_statement):
+            yield from range(token.start[0], token.end[0] + 1)
+        if token.type not in (tokenize.COMMENT, tokenize.NL):
+            before = token.type
+
+
+def comments(path, text):
+    """Numbers of the lines with comments."""
+    if path.suffix in (".h", ".cpp", ".cu", ".cuh"):
+        return (line_of(text, match) for match in CPP_TOKEN.finditer(text) if match.group().startswith("//"))
+    if path.suffix == ".py":
+        return python_comments(text)
+    if path.suffix in (".sh", ".cmake") or path.name in ("Makefile", "CMakeLists.txt", "run"):
+        return (n for n, line in enumerate(text.splitlines(), 1) if line.lstrip().startswith("#"))
+    return ()
+
+
+def long_comments(path, text):
+    lines = text.splitlines()
+    for number in sorted(set(comments(path, text))):
+        line = lines[number - 1]
+        if len(line) > LONGEST_COMMENT and not FOR_PROGRAMS.search(line):
+            yield (f"{path}:{number}: {len(line)} characters in a line with a comment; "
+                   f"at most {LONGEST_COMMENT} are read with ease")
 
 
 def main():
@@ -27,6 +71,8 @@ def main():
         lines = text.count("\n")
         if path.suffix in CODE and lines > LONGEST:
             problems.append(f"{path}: {lines} lines; split it (at most {LONGEST})")
+        if not str(path).startswith(LONG_COMMENTS):
+            problems += long_comments(path, text)
         for match in MACHINE_PATH.finditer(text):
             problems.append(f"{path}:{line_of(text, match)}: path of one machine: {match.group()}…")
         if path.parts[:2] == ("src", "nacre") and path.name != "json_text.h":

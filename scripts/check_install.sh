@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs build/release into a temporary folder, then builds and runs examples/find_package against it: what a user of
-# the installed library does, with nothing of the source tree in reach.
+# Installs build/release into a temporary folder, then builds and runs examples/find_package against
+# it. This is what a user of the installed library does, without the source tree.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that every option of the commands that train, plan and use a model is in tests/apps/matrix/table.py: as a
-value of a factor, or with the test that tries it. Options of nacre bench and nacre data are not asked for."""
+"""Checks that every option of the commands that train, plan and use a model is in
+tests/apps/matrix/table.py, as a value of a factor or with the test that tries it. Options of
+nacre bench and nacre data are not checked."""
 import pathlib
 import re
 import sys
@@ -11,13 +12,15 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "apps" / "matrix"))
 import table
 
-# The files in which these commands and the options they share are described.
+# The files that describe these commands and the options they share.
 SOURCES = ("options", "train", "evaluate", "plan", "recommend", "explain")
-ADDED = re.compile(r"\badd_\w+\s*\(\s*\"(-[^\"]+)\"")  # add_option("--name,-n", …), add_flag, add_call, …
+# Matches add_option("--name,-n", …), add_flag, add_call, ….
+ADDED = re.compile(r"\badd_\w+\s*\(\s*\"(-[^\"]+)\"")
 
 
 def options_of_the_program():
-    """Option → the file it is described in. Of several spellings the first long one counts."""
+    """Returns a map from each option to the file that describes it. Of several spellings, the
+    first long one counts."""
     found = {}
     for path in sorted((ROOT / "apps" / "nacre").glob("*.cpp")):
         if path.stem.split("_")[0] not in SOURCES:

@@ -3,15 +3,15 @@
 
 - A room's CMakeLists.txt may list under USES only rooms that the table below lets it use.
 - A file may include headers of its own room and of rooms its USES reach.
-- Headers include no third-party headers, so that no user of nacre compiles them. Exempt are `*-inl.h` files: they are
-  parts of one .cpp (SIMD code compiled once per instruction set), not interfaces; and the headers of `cuda`, which only
-  the plug-in sees.
+- Headers include no third-party headers, so that no user of nacre compiles them. Two kinds are
+  exempt: `*-inl.h` files, which are parts of one .cpp (SIMD code compiled once per instruction set)
+  and no interfaces, and the headers of `cuda`, which only the plug-in sees.
 """
 import re
 
 import tree
 
-# room: rooms it may use directly; what those may use comes with them.
+# Maps a room to the rooms that it may use directly. It may also use what those may use.
 MAY_USE = {
     "base": (),
     "tensor": ("base",),
@@ -36,9 +36,9 @@ MAY_USE = {
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
 USES = re.compile(r"\bUSES\b([^)]*?)(?:\b[A-Z]{2,}\b|\))", re.S)
-# Beside the C++ library: what the system's C library offers.
+# Headers of the system's C library, which are allowed beside those of the C++ library.
 SYSTEM = re.compile(r"[a-z_0-9]+|(?:sys|linux)/[a-z_]+\.h|(?:fcntl|unistd|signal|immintrin|time)\.h")
-# Types as headers define them: not indented, whatever the namespace.
+# Matches types that headers define at the margin, in whatever namespace.
 NAMESPACE = re.compile(r"^namespace ([\w:]+) {", re.M)
 TYPE = re.compile(r"^(?:struct|class|enum class|enum) (\w+)\b[^;{]*{", re.M)
 
@@ -79,7 +79,8 @@ def main():
         for name in sorted(named - closure(room, MAY_USE)):
             problems.append(f"{path}: room '{room}' may not use '{name}'")
 
-    # One name for two types is no error of any compiler, and the linker takes one of them for both.
+    # Two types of the same name are no error for a compiler, and the linker would use one of them
+    # for both.
     defined = {}
     for path in tree.files(".h"):
         if room_of(path) is None:

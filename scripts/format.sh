@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Formats all sources in place; with --check only says which are not formatted and ends with 1.
+# Formats all sources in place. With --check, only lists those that are not formatted and ends with
+# 1 if there are any.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

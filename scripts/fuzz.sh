@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# fuzz.sh SECONDS: replays the corpus of every fuzz target, then fuzzes each for SECONDS (0: replay only).
-# A target fuzz_NAME has its corpus in tests/fuzz/corpus/NAME. New finds go to build/fuzz/found/NAME, never into the tree.
+# fuzz.sh SECONDS: replays the corpus of every fuzz target, then fuzzes each for SECONDS (0: replays
+# only). A target fuzz_NAME has its corpus in tests/fuzz/corpus/NAME. New finds go to
+# build/fuzz/found/NAME, never into the tree.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-0}

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Gathers in build/bundle what a machine with a GPU needs to run nacre and its GPU tests: program, plug-in, test programs,
-# and the shared libraries they use. There, only the NVIDIA driver and the CUDA libraries (NVRTC, cuBLASLt) must be
-# installed. Takes the build folder, build/cuda when left out.
+# Gathers in build/bundle what a machine with a GPU needs to run nacre and its GPU tests: program,
+# plug-in, test programs, and the shared libraries they use. Only the NVIDIA driver and the CUDA
+# libraries (NVRTC, cuBLASLt) must be installed there. The argument is the build folder; the default
+# is build/cuda.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 build=${1:-build/cuda}
 bundle=build/bundle
 limit_mib=60
-# Beside the tests labelled gpu, which CTest names: programs and files of further use there.
+# Further programs and files for that machine, beside the tests labelled gpu, which CTest names.
 further=()
 
 [ -f "$build/libnacre_cuda.so" ] || { echo "gpu_bundle: $build has no CUDA plug-in" >&2; exit 1; }
@@ -29,13 +30,14 @@ mkdir "$bundle/apps"
 cp -r tests/apps/cli.py tests/apps/matrix "$bundle/apps/"
 rm -rf "$bundle/apps/matrix/__pycache__"
 
-# All but what belongs to the C library, whose parts must fit the loader of the machine they run on.
+# Copies all libraries except those that belong to the C library, which must fit the loader of the
+# machine they run on.
 for program in "$bundle"/nacre "$bundle"/libnacre_cuda.so "$bundle"/test_*; do ldd "$program"; done |
   awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
   grep -vE '/(libc|libm|libdl|libpthread|librt|libresolv|ld-linux[^/]*)\.so' |
   xargs -r -d '\n' cp -L -t "$bundle/lib"
 
-# For machines with an older one only (gpu_env.sh).
+# Only machines with an older C++ library use this one (gpu_env.sh).
 find "$bundle/lib" -maxdepth 1 \( -name 'libstdc++.so*' -o -name 'libgcc_s.so*' \) -exec mv -t "$bundle/lib/cxx" {} +
 
 find "$bundle" -type f \( -name 'test_*' -o -name nacre -o -name '*.so*' \) -exec strip --strip-unneeded {} +

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Runs the GPU tests of a bundle (make gpu-bundle) from the folder in which this script lies; then, where there are a GPU
-# and Python, every pair of the program's settings. Tests that need a GPU are skipped where there is none.
+# Runs the GPU tests of a bundle (make gpu-bundle) from the folder in which this script lies. Then,
+# if there are a GPU and Python, runs every pair of the program's settings. Tests that need a GPU
+# are skipped if there is none.
 #
-#   gpu_test.sh [--sanitize memcheck|racecheck] [--logs FOLDER] [arguments of the test programs, as --gtest_filter=...]
+#   gpu_test.sh [--sanitize memcheck|racecheck] [--logs FOLDER]
+#               [arguments of the test programs, such as --gtest_filter=...]
 #
-# --sanitize runs the tests under this tool of compute-sanitizer, and nothing else. --logs keeps what the test programs
-# print; a share of the tests that has passed according to FOLDER is not run again, so that a run that was cut short can
-# be continued.
+# With --sanitize, the tests run under this tool of compute-sanitizer, and nothing else runs. With
+# --logs, the output of the test programs is kept. A share of the tests that has passed according to
+# FOLDER is not run again, so an interrupted run can be continued.
 set -uo pipefail
 cd "$(dirname "$0")" || exit
 
@@ -31,12 +33,12 @@ if [ -n "$tool" ]; then
     [ -n "$program" ] || { [ -x "$candidate" ] && program=$candidate; }
   done
   [ -n "$program" ] || { echo "gpu_test: compute-sanitizer is not installed" >&2; exit 1; }
-  # Some tests make calls that fail on purpose (they ask for too much memory), and some shares of the tests use no GPU:
-  # neither is a mistake.
+  # Some tests make calls that fail on purpose (they ask for too much memory), and some shares of
+  # the tests use no GPU. Neither is a mistake.
   sanitizer=("$program" --tool "$tool" --error-exitcode 1 --require-cuda-init no)
   if [ "$tool" = racecheck ]; then
-    # Kernels of libraries have mangled names; ours do not. Each process analyses with one thread, because there is a
-    # process for every core already.
+    # Kernels of libraries have mangled names; ours do not. Each process analyses with one thread,
+    # because there is already a process for every core.
     sanitizer+=(--kernel-name-exclude kernel_substring=_Z --kernel-name-exclude kernel_substring=gemm
       --kernel-name-exclude kernel_substring=cutlass --racecheck-num-workers 1 --show-backtrace no)
   else
@@ -49,8 +51,8 @@ devices=$(./nacre devices) || exit 1
 echo "$devices"
 if grep -q '^cuda:' <<<"$devices"; then export NACRE_TEST_DEVICE=cuda; fi
 
-# Most of the time is the compiler's, so the cases of each program are shared out among processes. A sanitizer makes some
-# cases far slower than others, so there the shares are small.
+# The compiler takes most of the time, so the cases of each program are divided among processes. A
+# sanitizer makes some cases far slower than others, so the shares are small there.
 workers=$(nproc)
 shares=$((workers < 12 ? workers : 12))
 [ -z "$tool" ] || shares=$((shares * 2))

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the packages of packages.txt that are missing. Without the right to install, says what to run and ends with 1.
+# Installs the packages of packages.txt that are missing. Without the right to install, prints the
+# command to run and ends with 1.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -11,7 +12,7 @@ if ! command -v dpkg-query >/dev/null; then
   exit 1
 fi
 
-# One query for all; packages that dpkg has never heard of are simply not in the answer.
+# One query asks for all packages. Those that dpkg does not know are simply missing in the answer.
 declare -A installed=()
 while read -r package state; do
   [ "$state" = installed ] && installed[$package]=1
@@ -41,7 +42,8 @@ if ! known; then
   apt update
   fresh=yes
 fi
-# A stale package list names versions the mirror no longer has: refresh it once and try again.
+# An outdated package list names versions that the mirror no longer has: refresh it once and try
+# again.
 if ! apt install -y --no-install-recommends "${missing[@]}" >/dev/null; then
   [ "$fresh" = no ] || exit 1
   apt update

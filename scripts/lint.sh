@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# All checks that need no test run. Every check runs, so that one call shows everything there is to mend.
+# Runs all checks that need no test run. Every check runs, so that one call shows everything that
+# must be fixed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy on the sources of src/ and apps/ with the compile commands of a build folder (first argument,
-build/release when left out). A file is only looked at again when it, a header of ours it reaches, its compile command
-or .clang-tidy has changed; what passed is remembered in build/lint.
+"""Runs clang-tidy on the sources of src/ and apps/ with the compile commands of a build folder (the
+first argument; the default is build/release). A file is checked again only if the file, a header of
+ours that it reaches, its compile command or .clang-tidy has changed; what passed is remembered in
+build/lint.
 
-Nearly all of clang-tidy's time goes into the standard library's headers, so files of one folder are looked at together,
-as one source that includes them. Where that finds anything each of them is looked at by itself, and this counts."""
+Nearly all of clang-tidy's time goes into the headers of the standard library, so the files of one
+folder are checked together, as one source that includes them. If that finds anything, each of them
+is checked by itself, and this result counts."""
 import concurrent.futures
 import hashlib
 import json
@@ -18,9 +20,11 @@ import sys
 import tree
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"(nacre/[^"]+|[\w-]+\.h)"', re.M)
-# Highway includes such a file again for each instruction set; clang-tidy sees one of them and warns of the others.
+# Highway includes such a file again for each instruction set. clang-tidy sees one of them and warns
+# of the others.
 MANY_TARGETS = "hwy/foreach_target.h"
-# What a line at the margin may define: two files that define one name, each for itself, do not go together.
+# Matches what a line at the margin may define. Two files that define the same name, each for
+# itself, cannot be checked together.
 DEFINED = re.compile(r"^(?!//|#|using |namespace |template)\w[^(={;\n]*?(?<!:)\b(\w+)(?:\(| = |\[| : | ?\{|;)", re.M)
 TOGETHER = 12
 
@@ -47,7 +51,7 @@ def digest(path, command):
 def check(path, build):
     command = ["clang-tidy", "--quiet", "-p", str(build), str(tree.ROOT / path)]
     done = subprocess.run(command, capture_output=True, text=True)
-    # On stderr stand the counts of warnings in system headers; errors come on stdout.
+    # stderr has the counts of warnings in system headers; errors come on stdout.
     return done.returncode == 0, done.stdout.strip() or done.stderr.strip()
 
 
@@ -58,7 +62,7 @@ def flags_of(command):
 
 
 def groups_of(paths, commands):
-    """Files of one folder, compiled alike, that define no name twice."""
+    """Returns groups of files of one folder that are compiled alike and define no name twice."""
     groups = []
     for path in paths:
         key = (path.parent, flags_of(commands[path]))
@@ -75,7 +79,7 @@ def groups_of(paths, commands):
 
 
 def check_group(number, group, build):
-    """(path, passed, text) of every file."""
+    """Yields (path, passed, text) for every file."""
     paths = group["paths"]
     if len(paths) > 1:
         together = tree.ROOT / f"build/lint/together{number}.cpp"
@@ -107,7 +111,8 @@ def main():
             todo[path], commands[path] = digest(path, entry["command"]), entry["command"]
     stale = [path for path, state in todo.items() if not (passed / state).exists()]
     failed = 0
-    groups = groups_of(stale[::-1], commands)  # the last rooms, which include the most, take longest: they come first
+    # The last rooms include the most and take longest, so they come first.
+    groups = groups_of(stale[::-1], commands)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for results in pool.map(lambda g: check_group(g, groups[g], build), range(len(groups))):
             for path, ok, text in results:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The files of the project: tracked ones and new ones that git does not ignore. As a program: prints those whose names
-end with one of the arguments."""
+"""The files of the project: tracked files, and new ones that git does not ignore. As a program,
+prints those whose names end with one of the arguments."""
 import pathlib
 import subprocess
 import sys
@@ -9,8 +9,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def files(*endings):
-    """Paths relative to the root, sorted; all files when no ending is given."""
-    # A clone may belong to another user than the one who checks it; nothing in it is executed here.
+    """Returns paths relative to the root, sorted. Returns all files if no ending is given."""
+    # The clone may belong to another user than the one who checks it; nothing in it is executed
+    # here.
     command = ["git", "-c", "safe.directory=*", "-C", str(ROOT), "ls-files", "-z", "-co", "--exclude-standard"]
     names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
     found = {name for name in names if name and name.endswith(endings or "")}

@@ -3,7 +3,8 @@
 //   generate edges.txt 20000000 200000000      text, "src<TAB>dst" lines
 //   generate edges.npy 20000000 200000000      int64 [2, E]
 //   generate features.npy 20000000 256         float32 [N, F]
-// Edges are the same in both forms: sources and destinations skewed as in social networks, ids scattered.
+// Both forms hold the same edges. Sources and destinations are skewed as in social networks, and
+// ids are scattered.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -19,7 +20,8 @@ uint64_t mixed(uint64_t z) {
   return z ^ (z >> 31);
 }
 
-// The larger of a squared uniform's ends is rare: few vertices have many edges. The product scatters their ids.
+// Squaring a uniform number makes small ranks frequent, so few vertices have many edges. The
+// product scatters the ids of these vertices.
 int64_t vertex(uint64_t random, int64_t nodes) {
   const double u = static_cast<double>(random >> 11) * 0x1.0p-53;
   const auto rank = static_cast<uint64_t>(u * u * static_cast<double>(nodes));

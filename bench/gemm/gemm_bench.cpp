@@ -1,6 +1,6 @@
-// Prints GFLOP/s by the wall clock (median, slowest and fastest of several repeats), GFLOP/s per core by processor time
-// (median), and the latter as a share of a core's multiply-add peak, for each library and shape. Processor time is what
-// to compare on a machine that is not idle.
+// Prints for each library and shape: GFLOP/s by the wall clock (median, slowest and fastest of
+// several repeats), GFLOP/s per core by processor time (median), and the latter as a share of a
+// core's multiply-add peak. On a machine that is not idle, compare processor times.
 // Usage: gemm_bench [--threads N] [--repeats N] [--only LIBRARY] [--rows N] [--shapes N]
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ struct Options {
   int threads = 2;
   int repeats = 15;
   int64_t rows = 169343;
-  int shapes = 100;  // only the first so many
+  int shapes = 100;  // use only this many shapes, from the first on
   std::string only;
 };
 
@@ -34,7 +34,7 @@ struct Free {
 };
 using Floats = std::unique_ptr<float[], Free>;
 
-// Aligned to cache lines, as the engine's arena is.
+// Returns random values in memory aligned to cache lines, as the engine's arena is.
 Floats random_values(int64_t count, uint64_t seed) {
   const auto bytes = (static_cast<size_t>(count) * sizeof(float) + 63) / 64 * 64;
   Floats values(static_cast<float*>(std::aligned_alloc(64, bytes)));
@@ -55,7 +55,7 @@ struct Data {
         c(random_values(product == Product::tn ? K * N : M * N, 3)),
         problem{product, M, N, K, a.get(), b.get(), c.get()} {}
 
-  // Compares a few elements with a double sum: a wrong product is never timed.
+  // Compares a few elements with a sum in double precision, so that a wrong product is never timed.
   bool right() const {
     const Problem& p = problem;
     const int64_t rows = p.product == Product::tn ? p.K : p.M;
@@ -140,7 +140,8 @@ void run(const Options& options) {
 }  // namespace nacre::bench
 
 int main(int argc, char** argv) {
-  // oneDNN's OpenMP reads this when the program is loaded, so the program starts itself again with it.
+  // OpenMP, which oneDNN uses, reads this variable when the program is loaded, so the program
+  // starts itself again with it.
   if (std::getenv("OMP_NUM_THREADS") == nullptr) {
     setenv("OMP_NUM_THREADS", "1", 1);
     execv("/proc/self/exe", argv);

@@ -12,7 +12,8 @@
 namespace nacre::bench {
 namespace {
 
-// Rows per library call. The libraries rearrange B in every call, so their blocks are larger than ours need to be.
+// Rows per library call. The libraries rearrange B in every call, so their blocks must be larger
+// than ours.
 constexpr int64_t kRows = 2048;
 constexpr int64_t kTnChunks = 32;
 
@@ -33,7 +34,8 @@ Problem rows_of(const Problem& p, int64_t begin, int64_t end) {
   return part;
 }
 
-// A library that only has single-threaded calls, driven over blocks of rows; tn sums chunks in order.
+// Drives a library that has only single-threaded calls over blocks of rows. For tn, the sums of
+// chunks are added in order.
 template <void (*kTile)(const Problem&)>
 void by_rows(const Problem& p) {
   if (p.product != Product::tn) {
@@ -64,7 +66,7 @@ void own_tile(const Problem& p) {
 
 void own_packed(const Problem& p) {
   if (p.product == Product::tn) return own_tile(p);
-  // Packing is not timed: it is done once for many tiles.
+  // Packing is not timed, because it is done once for many tiles.
   static thread_local std::vector<float> packed;
   static thread_local Product packed_for;
   const auto size = static_cast<size_t>(cpu::gemm_packed_size(p.N, p.K));
@@ -109,7 +111,8 @@ void onednn_tile(const Problem& p) {
   }
 }
 
-// libxsmm is column-major: our C is its Cᵀ[N,M] = Bᵀ · Aᵀ. Rows per kernel and depth are cut here.
+// libxsmm is column-major: our C is its Cᵀ[N,M] = Bᵀ · Aᵀ. These constants are the rows and the
+// depth of one kernel.
 constexpr libxsmm_blasint kXsmmRows = 64;
 constexpr libxsmm_blasint kXsmmDepth = 256;
 
@@ -149,7 +152,7 @@ void libxsmm_tn(const Problem& p) {
 void libxsmm_tile(const Problem& p) {
   if (p.product == Product::tn) return libxsmm_tn(p);
   if (p.product == Product::nn) return libxsmm_nn(p, p.B);
-  // It has no kernel for this transpose: turn B once per call.
+  // libxsmm has no kernel for this transpose, so B is transposed once per call.
   static thread_local std::vector<float> turned;
   turned.resize(static_cast<size_t>(p.K * p.N));
   for (int64_t n = 0; n < p.N; ++n) {

@@ -1,4 +1,5 @@
-// The matrix products under test, all called the way the engine calls them: blocks of rows, one thread per call.
+// The matrix products under test. All are called in the way the engine calls them: blocks of rows,
+// one thread per call.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +21,19 @@ struct Problem {
 
 struct Library {
   std::string name;
-  void (*whole)(const Problem& problem);  // on all threads; null for variants that only concern tiles
-  void (*tile)(const Problem& problem);   // on the calling thread
+  // Runs on all threads; null for variants that have only tiles.
+  void (*whole)(const Problem& problem);
+  void (*tile)(const Problem& problem);  // runs on the calling thread
 };
 
 std::vector<Library> libraries();
 
-// Single-precision operations per second of one core that does nothing but fused multiply-adds.
+// Returns the single-precision operations per second of one core that does nothing but fused
+// multiply-adds.
 double measure_peak();
 
-// Processor time of all threads of this program: unlike the wall clock it does not count time given to other programs.
+// Returns the processor time of all threads of this program. Unlike the wall clock, it does not
+// count the time that other programs take.
 double cpu_seconds();
 
 }  // namespace nacre::bench

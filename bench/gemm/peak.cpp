@@ -7,8 +7,8 @@
 namespace nacre::bench {
 namespace {
 
-// Twelve independent chains cover the latency of a multiply-add. Written as assembly because a compiler that keeps one
-// of them in memory would measure something else.
+// Twelve independent chains cover the latency of a multiply-add. The code is assembly, because a
+// compiler that keeps one of the chains in memory would measure something else.
 constexpr int kChains = 12;
 #define NACRE_CHAINS(reg)                                                            \
   "vfmadd231ps " reg "0, " reg "1, " reg "2\n vfmadd231ps " reg "0, " reg "1, " reg  \

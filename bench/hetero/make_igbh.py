@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Writes a made-up set in IGBH's layout: papers, authors, institutes and fields of study, features of different widths.
+"""Writes an invented set in IGBH's layout: papers, authors, institutes and fields of study, with
+features of different widths.
 
-    bench/hetero/make_igbh.py FOLDER                 as many vertices and edges as IGBH-tiny, 1024 features
+    bench/hetero/make_igbh.py FOLDER        as many vertices and edges as IGBH-tiny, 1024 features
     bench/hetero/make_igbh.py FOLDER --scale 0.1 --widths paper=64,author=32,institute=16 --bare
     nacre train --data FOLDER --model rgcn --epochs 10
 
-Papers have one of 19 labels; whoever is linked to a paper mostly shares its label, and features lean towards it, so
-that a model has something to learn from. Kinds that --widths leaves out have no features. Relations are written in both
-directions (rev_…), as those who train on IGBH add them. Only the standard library.
+Papers have one of 19 labels. Vertices that are linked to a paper mostly share its label, and
+features lean towards it, so that a model can learn something. Kinds that --widths leaves out have
+no features. Relations are written in both directions (rev_…), as people who train on IGBH add them.
+The script needs only the standard library.
 """
 import argparse
 import array
@@ -15,11 +17,11 @@ import pathlib
 import random
 
 CLASSES = 19
-# Of IGBH-tiny.
+# Numbers of IGBH-tiny.
 VERTICES = {"paper": 100_000, "author": 357_041, "institute": 8_738, "fos": 84_220}
 EDGES = {("paper", "cites", "paper"): 447_416, ("paper", "written_by", "author"): 455_642,
          ("author", "affiliated_to", "institute"): 44_532, ("paper", "topic", "fos"): 718_445}
-VARIANTS = 32  # rows of features a class has: drawn once, then repeated
+VARIANTS = 32  # rows of features for each class, which are drawn once and then repeated
 
 
 def npy(path, payload, descr, shape):
@@ -33,7 +35,7 @@ def npy(path, payload, descr, shape):
 
 
 def feature_rows(rng, topics, width, signal=0.5):
-    """Bytes of one row after the other."""
+    """Yields the bytes of one row after the other."""
     pool = []
     for _ in range(CLASSES):
         center = [rng.gauss(0, signal) for _ in range(width)]
@@ -43,8 +45,8 @@ def feature_rows(rng, topics, width, signal=0.5):
 
 
 def write(folder, scale=1.0, widths=None, bare=False, reverse=True, seed=1):
-    """The set under `folder`/processed; returns the numbers of vertices and edges. `bare`: no .npy header where
-    features are 1024 wide, as in the large sets."""
+    """Writes the set under `folder`/processed and returns the numbers of vertices and edges.
+    With `bare`, features that are 1024 wide have no .npy header, as in the large sets."""
     rng = random.Random(seed)
     widths = dict.fromkeys(VERTICES, 1024) if widths is None else widths
     base = pathlib.Path(folder) / "processed"
@@ -72,7 +74,7 @@ def write(folder, scale=1.0, widths=None, bare=False, reverse=True, seed=1):
         for _ in range(max(1, round(count * scale))):
             s = rng.randrange(len(topics[src]))
             near = members[dst][topics[src][s]]
-            # A squared uniform: few are linked to many.
+            # Squaring a uniform number links few vertices to many.
             place = rng.random() ** 2
             d = near[int(place * len(near))] if near and rng.random() < 0.7 else int(place * len(topics[dst]))
             pairs.extend((s, d))

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Bytes that sums over neighbours move, by the GPU's own counters (ncu), over the fewest they could: every row read and written
-# once, every edge's column (and weight) once.
+# Prints the bytes that sums over neighbours move, by the GPU's own counters (ncu), over the fewest
+# they could move: every row read and written once, every edge's column (and weight) read once.
 #
-#     counters.sh DATA [WIDTHS]        NACRE: the program, nacre when not set; NCU: ncu when not set
+#     counters.sh DATA [WIDTHS]
 #
-# Reading counters needs leave from the driver (NVreg_RestrictProfilingToAdminUsers=0) or root.
+# NACRE is the program (default: nacre), NCU the profiler (default: ncu).
+#
+# Reading counters needs permission from the driver (NVreg_RestrictProfilingToAdminUsers=0) or root.
 set -euo pipefail
-[ $# -ge 1 ] || { sed -n '2,7s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,9s/^# \?//p' "$0" >&2; exit 2; }
 data=$1
 widths=${2:-16,32,40,64,100,128,256,602}
 nacre=${NACRE:-nacre}
@@ -15,8 +17,9 @@ ncu=${NCU:-$(command -v ncu || ls /usr/local/cuda*/bin/ncu /opt/nvidia/nsight-co
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-# The program takes each width's sum 13 times without weights, then 13 times with them: the last of the former and the first
-# of the latter are counted. ncu empties the caches before each, and leaves the card's clocks as they are.
+# The program computes the sum of each width 13 times without weights, then 13 times with them. The
+# last of the former and the first of the latter are counted. ncu empties the caches before each and
+# leaves the card's clocks as they are.
 for width in ${widths//,/ }; do
   echo "width $width" >>"$log"
   if ! "$ncu" --csv --clock-control none --kernel-name 'regex:^reduce_' --launch-skip 12 --launch-count 2 --metrics \

@@ -1,5 +1,6 @@
-"""cuSPARSE's SpMM called directly: descriptors and buffers made once, every algorithm tried, the fastest kept for each
-width. PyTorch's own call offers no choice of algorithm and no preprocessing."""
+"""Calls cuSPARSE's SpMM directly: descriptors and buffers are made once, every algorithm is
+tried, and the fastest is kept for each width. PyTorch's own call offers no choice of algorithm
+and no preprocessing."""
 import ctypes
 from ctypes import byref, c_float, c_int, c_int64, c_size_t, c_void_p
 
@@ -48,7 +49,7 @@ class Library:
             raise RuntimeError(f"{name}: cuSPARSE status {status}")
 
     def on_stream(self):
-        """The handle, set to PyTorch's current stream."""
+        """Returns the handle, set to PyTorch's current stream."""
         if self.handle is None:
             handle = c_void_p()
             self.call("cusparseCreate", byref(handle))
@@ -68,7 +69,7 @@ def library():
 
 
 class Dense:
-    """Descriptor of a row-major f32 matrix; lives as long as the call that needs it."""
+    """The descriptor of a row-major f32 matrix, which lives as long as the call that needs it."""
 
     def __init__(self, tensor):
         self.descriptor = c_void_p()
@@ -84,8 +85,8 @@ class Dense:
 
 
 class Plan:
-    """One matrix, width and algorithm. Preprocessing belongs to the descriptor and the buffer, so each plan has its own
-    of both."""
+    """One matrix, width and algorithm. Preprocessing belongs to the descriptor and the buffer,
+    so each plan has its own."""
 
     def __init__(self, csr, name, x):
         lib = library()
@@ -102,7 +103,7 @@ class Plan:
         try:
             self._call("cusparseSpMM_preprocess", x, y, self.buffer.data_ptr())
         except RuntimeError:
-            pass  # not every algorithm has one
+            pass  # not every algorithm has preprocessing
 
     def output(self, x):
         return torch.empty(self.rows, x.size(1), device=x.device)
@@ -120,20 +121,23 @@ class Plan:
 
 
 class Matrix:
-    """A CSR matrix whose product with a dense one is done by the algorithm that is fastest for the width."""
+    """A CSR matrix whose product with a dense one uses the algorithm that is fastest for the
+    width."""
 
     def __init__(self, csr):
         self.csr, self.plans = csr, {}
 
     def trials(self, x, seconds=0.05):
-        """[(ms, plan)], fastest first; an algorithm that refuses or gives another result is left out."""
+        """Returns [(ms, plan)], fastest first. An algorithm that refuses or gives another result
+        is left out."""
         wanted = torch.sparse_csr_tensor(*self.csr, (x.size(0), x.size(0)), check_invariants=False) @ x
         y, done, refused = torch.empty_like(wanted), [], None
         for name in ALGORITHMS:
             try:
                 plan = Plan(self.csr, name, x)
                 plan.multiply(x, y)
-                if not float((y - wanted).norm()) <= 1e-3 * float(wanted.norm()):  # true of NaN, too
+                # Also refuses NaN.
+                if not float((y - wanted).norm()) <= 1e-3 * float(wanted.norm()):
                     raise RuntimeError(f"{name}: wrong result")
                 done.append((timing.repeated(lambda: plan.multiply(x, y), x.device, 5, seconds)["ms"], plan))
             except RuntimeError as error:

@@ -1,6 +1,7 @@
-"""What an expert writes by hand in PyTorch: A and its transpose as CSR, both kept; the coefficients in their values;
-the product with the weights before or after the aggregation, whichever makes the aggregation narrower; the backward
-pass through the transpose. GCN and SAGE (mean)."""
+"""Models as an expert writes them by hand in PyTorch: A and its transpose are kept as CSR, with
+the coefficients in their values. The product with the weights comes before or after the
+aggregation, whichever makes the aggregation narrower. The backward pass uses the transpose. GCN
+and SAGE (mean)."""
 import torch
 from torch import nn
 
@@ -21,7 +22,8 @@ class Aggregation(torch.autograd.Function):
 
 
 class Adjacency:
-    """`forward` multiplies by A, `backward` by its transpose: through PyTorch, or (tuned) cuSPARSE's best algorithm."""
+    """`forward` multiplies by A and `backward` by its transpose, through PyTorch or, if tuned,
+    with cuSPARSE's best algorithm."""
 
     def __init__(self, edge_index, values, num_nodes, tuned=False):
         narrow = torch.int32 if edge_index.size(1) < 2**31 else torch.int64
@@ -35,12 +37,13 @@ class Adjacency:
 
 
 def aggregates_first(width_in, width_out, first):
-    """The first layer's input needs no gradient: aggregated first, it is aggregated once, not twice."""
+    """Returns whether to aggregate first. The first layer's input needs no gradient, so it is
+    aggregated only once then instead of twice."""
     return (1 if first else 2) * width_in < 2 * width_out
 
 
 class Net(nn.Module):
-    """Parameters under nacre's names, with '_' for '.'."""
+    """A model whose parameters have nacre's names, with '_' for '.'."""
 
     def __init__(self, model, data, hidden, layers, tuned=False):
         super().__init__()

@@ -1,19 +1,24 @@
 #!/usr/bin/env python3
-"""Nacre's peers on the GPU: full-graph training epochs of PyTorch Geometric and of hand-written PyTorch over cuSPARSE.
+"""Nacre's peers on the GPU: full-graph training epochs of PyTorch Geometric and of hand-written
+PyTorch over cuSPARSE.
 
-    gpu.py --nacre build/cuda/nacre                   all of it: nacre beside its peers on four graphs, and the table
-    gpu.py --shape arxiv --models gcn,sage            the peers alone, on a random graph of arxiv's shape
-    gpu.py --graph arxiv.npz --spmm                   cuSPARSE's aggregation alone, for each width
-    gpu.py --graph arxiv.npz --grads grads/           PyG's gradients in f32 beside nacre's; status 1 if they differ
+    gpu.py --nacre build/cuda/nacre            nacre and its peers on four graphs, and the table
+    gpu.py --shape arxiv --models gcn,sage     only the peers, on a random graph of arxiv's shape
+    gpu.py --graph arxiv.npz --spmm            only cuSPARSE's aggregation, for each width
+    gpu.py --graph arxiv.npz --grads grads/    PyG's f32 gradients and nacre's; 1 if they differ
 
-One JSON line for each measurement, printed and appended to --out (nacre's to --nacre-out) as soon as it is there. All
-peers start from nacre's weights: those of --weights, else those nacre's --seed gives. Paths:
+Each measurement is one JSON line, which is printed and appended to --out (nacre's to --nacre-out)
+at once. All peers start from nacre's weights: those of --weights, or those of nacre's --seed.
+Paths:
   edge_index, sorted, sparse          PyG, eager, over each form of the graph
-  compile[@F], reduce-overhead[@F]    torch.compile of PyG over form F; without F, over the fastest eager one
-  expert                              by hand, PyTorch's cuSPARSE call, one CUDA graph; for gat: PyG in a CUDA graph
-  tuned                               by hand, cuSPARSE called directly with its best algorithm, one CUDA graph
-The measuring runs in another process, one for all graphs, for it takes long to start; one that fails or hangs is
-replaced, and the rest go on. torch.compile takes longest and comes last, on the graphs of --compiled only."""
+  compile[@F], reduce-overhead[@F]    torch.compile of PyG over form F (default: the fastest)
+  expert                              by hand, PyTorch's cuSPARSE call, one CUDA graph; for
+                                      gat: PyG in a CUDA graph
+  tuned                               by hand, cuSPARSE's best algorithm called directly, one
+                                      CUDA graph
+The measurements run in another process, one for all graphs, because it takes long to start. If it
+fails or hangs, it is replaced, and the rest go on. torch.compile takes longest and comes last, on
+the graphs of --compiled only."""
 import argparse
 import json
 import os
@@ -38,15 +43,15 @@ WIDTHS = "16,32,40,64,100,128,256,602"
 
 
 class Worker:
-    """A process that answers jobs on one graph at a time; started at the first job, and again after it was stopped.
-    `left`: seconds there are for all that is to come."""
+    """A process that answers jobs on one graph at a time. It is started at the first job, and
+    again after it was stopped. `left` returns the seconds that are left for everything to come."""
 
     def __init__(self, argv, timeout, left):
         self.argv, self.timeout, self.left = argv, timeout, left
         self.process, self.source, self.about = None, None, {}
 
     def open(self, source):
-        """Jobs are on this graph from now on."""
+        """From now on, jobs use this graph."""
         self.source = source
         if self.process is not None:
             self.about = {**self.about, **self.send(source)}
@@ -66,7 +71,7 @@ class Worker:
             self.process.stdin.write(json.dumps(job) + "\n")
             self.process.stdin.flush()
         except OSError:
-            pass  # it has ended; receive() says how
+            pass  # the process has ended; receive() says how
         return self.receive(min(self.timeout, max(1, self.left())))
 
     @staticmethod
@@ -95,11 +100,11 @@ class Worker:
             self.start()
         if self.process is None or "error" in self.about:
             self.stop()
-            self.source = None  # it would fail again
+            self.source = None  # the source would fail again
             return {"error": self.about["error"]}
         result = self.send(job)
-        # What failed otherwise than for memory may have left the device or the capture in a state that spoils the next;
-        # so does much memory that a job leaves behind.
+        # A failure other than lack of memory may have left the device or the capture in a state
+        # that spoils the next job. So does a lot of memory that a job leaves behind.
         failed = "error" in result and (result["error"] != "out of memory" or job.get("how") != "eager")
         if failed or result.get("left_mb", 0) > LEFT_MB:
             self.stop()
@@ -116,12 +121,13 @@ class Worker:
         try:
             self.process.stdin.close()
         except OSError:
-            pass  # what was not written is wanted no more
+            pass  # nobody needs what was not written
         self.process = None
 
 
 def epoch_job(model, path, best):
-    """The job for a path, or None where it does not apply or repeats another. `best`: the fastest eager form."""
+    """Returns the job for a path, or None if it does not apply or repeats another. `best` is the
+    fastest eager form."""
     kind, _, form = path.partition("@")
     if kind in BY_HAND:
         if model not in BY_HAND[kind]:
@@ -147,14 +153,15 @@ def ask_epoch(worker, report, model, job):
 
 
 def ask_epochs(worker, report, model, paths, best=None):
-    """All paths of a model on the open graph; the fastest eager one."""
+    """Measures all paths of a model on the open graph and returns the fastest eager one."""
     tried, eager = set(), {}
     for path in paths:
         fastest = min(eager, key=eager.get, default=best or "edge_index")
         job = epoch_job(model, path, fastest)
         if job is None:
             continue
-        if job["form"] in tried - eager.keys():  # fails again, and may take the process with it
+        # It would fail again, and may take the process with it.
+        if job["form"] in tried - eager.keys():
             report_epoch(report, model, job, {"error": "its eager step has failed"})
             continue
         result = ask_epoch(worker, report, model, job)
@@ -163,12 +170,14 @@ def ask_epochs(worker, report, model, paths, best=None):
         if job["how"] == "eager" and "error" not in result:
             eager[path] = result["epoch_ms"]
         if "error" in result and path == "expert" and job["form"] not in ("expert", "edge_index"):
-            ask_epoch(worker, report, model, epoch_job(model, "expert@edge_index", None))  # not every form captures
+            # Not every form can be captured.
+            ask_epoch(worker, report, model, epoch_job(model, "expert@edge_index", None))
     return min(eager, key=eager.get, default=None)
 
 
 def ask_all(args, worker, report):
-    """Everything on the open graph but what is compiled; {model: fastest eager path}."""
+    """Measures everything on the open graph that is not compiled. Returns {model: fastest eager
+    path}."""
     for width in args.widths.split(",") if args.spmm else []:
         job = {"kind": "spmm", "width": int(width)}
         report(job, worker.ask(job))
@@ -185,7 +194,7 @@ def hidden_of(args, name):
 
 
 def run_nacre(args, name, graph, left):
-    """Nacre's cells on the graph the peers had; it appends each as soon as it is there."""
+    """Measures nacre on the graph that the peers had. It appends each result at once."""
     command = [args.nacre, "bench", "gpu", "--data", graph, "--name", name, "--models", ",".join(args.models),
                "--layers", args.layers, "--hidden", hidden_of(args, name), "--seconds", args.seconds,
                "--precision", "f32" if args.f32 else "tf32", "--out", args.nacre_out, "-q"]
@@ -201,7 +210,7 @@ def run_nacre(args, name, graph, left):
 
 
 def run(args, worker, report_on, left):
-    """`report_on(name)` gives what takes a job and its result."""
+    """`report_on(name)` returns a function that takes a job and its result."""
     best = {}
     for name in args.names:
         report = report_on(name)
@@ -218,11 +227,13 @@ def run(args, worker, report_on, left):
     compiled = [name for name in args.compiled.split(",") if best.get(name)] if not args.grads else []
     compiled = [(name, model) for name in compiled for model in args.models if best[name].get(model)]
     opened = None
-    for name, model in sorted(compiled, key=lambda job: job[1] == "rgcn"):  # its compilation seldom ends in time
+    # The compilation of rgcn seldom ends in time, so it comes last.
+    for name, model in sorted(compiled, key=lambda job: job[1] == "rgcn"):
         if name != opened:
             worker.open({"kind": "open", "shape": name, "hidden": hidden_of(args, name), "graph": args.graph})
         opened = name
-        form = "edge_index" if model == "rgcn" else best[name][model]  # other forms of rgcn are no layer of PyG's
+        # Other forms of rgcn are not layers of PyG.
+        form = "edge_index" if model == "rgcn" else best[name][model]
         ask_epochs(worker, report_on(name), model, COMPILED_PATHS, form)
 
 

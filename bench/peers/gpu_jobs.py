@@ -1,5 +1,6 @@
-"""The measuring process of gpu.py: answers jobs, one JSON line each, on the graph that was opened last. Graph and features
-lie in host memory between jobs, so that each job's peak is its own."""
+"""The measuring process of gpu.py. It answers jobs with one JSON line each, on the graph that
+was opened last. Graph and features lie in host memory between jobs, so that the peak of each job
+is its own."""
 import gc
 import json
 import os
@@ -23,7 +24,8 @@ HANDMADE = ("expert", "tuned")
 
 
 def left_mb():
-    """Device memory that earlier jobs have left behind; no part of a job's peak."""
+    """Returns the device memory that earlier jobs have left behind, which is not part of a job's
+    peak."""
     return round(torch.cuda.memory_allocated() / 2**20, 1) if torch.cuda.is_available() else 0
 
 
@@ -32,7 +34,7 @@ class Jobs:
         self.args, self.data, self.hidden = args, None, None
 
     def open(self, job):
-        """A file, or a random graph of a shape."""
+        """Opens a file, or makes a random graph of a shape."""
         self.data, self.hidden = None, job["hidden"]
         if job["graph"]:
             self.data = graph_file.load(job["graph"])
@@ -46,7 +48,7 @@ class Jobs:
         return {key: value.to(to) if torch.is_tensor(value) else value for key, value in data.items()}
 
     def net(self, model, path, data):
-        """The model, started from the given weights, with its graph on the device."""
+        """Returns the model, started from the given weights, with its graph on the device."""
         args = self.args
         if path in HANDMADE:
             tuned = path == "tuned" and torch.device(args.device).type == "cuda"
@@ -58,15 +60,17 @@ class Jobs:
         return net.to(args.device)
 
     def epoch(self, job):
-        """`how`: eager, captured (one CUDA graph), or a mode of torch.compile."""
+        """Measures epochs. `how` is eager, captured (one CUDA graph), or a mode of
+        torch.compile."""
         args, how = self.args, job["how"]
         left = left_mb()
         torch.set_float32_matmul_precision("highest" if args.f32 else "high")
-        torch._dynamo.config.recompile_limit = 64  # RGCNConv's layers meet their relations one by one
+        # The layers of RGCNConv are compiled for one relation after another.
+        torch._dynamo.config.recompile_limit = 64
         data = self.on_device()
         net = self.net(job["model"], job["form"], data)
         x, y = data["x"], data["y"]
-        del data  # the edges in their first form
+        del data  # the edges in their original form
         captured = how == "captured" and torch.device(args.device).type == "cuda"
         mode = how if how not in ("eager", "captured") else None
         training = timing.Training(net, x, y, args.lr, captured, mode)
@@ -77,7 +81,7 @@ class Jobs:
         return {"layer": layer, "hidden": self.hidden, "tf32": not args.f32, **result}
 
     def grads(self, job):
-        """PyG's gradients in f32 beside nacre's."""
+        """Compares PyG's gradients in f32 with nacre's."""
         torch.set_float32_matmul_precision("highest")
         data = self.on_device()
         net = self.net(job["model"], "edge_index", data)
@@ -88,7 +92,7 @@ class Jobs:
         return {"loss": float(loss), "errors": errors, "worst": worst, "ok": worst <= self.args.tolerance}
 
     def spmm(self, job):
-        """One aggregation alone: CSR by destination, f32 values, row-major features."""
+        """Measures one aggregation alone: CSR by destination, f32 values, row-major features."""
         args, width = self.args, job["width"]
         edges, n = self.data["edge_index"].to(args.device), self.data["num_nodes"]
         csr = graph_file.csr(edges[1], edges[0], graph_file.mean_weights(edges[1], n), n, torch.int32)
@@ -124,7 +128,8 @@ class Jobs:
         torch._dynamo.reset()
         gc.collect()
         if torch.cuda.is_available():
-            torch._C._cuda_clearCublasWorkspaces()  # every captured step has had a stream, and so a workspace, of its own
+            # Every captured step had its own stream, and so its own workspace.
+            torch._C._cuda_clearCublasWorkspaces()
             torch.cuda.empty_cache()
             result["left_mb"] = left_mb()
         return {**result, "wall_s": round(time.perf_counter() - start, 1)}
@@ -132,7 +137,7 @@ class Jobs:
 
 def serve(args):
     replies = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print goes elsewhere
+    os.dup2(2, 1)  # what libraries print goes to stderr
     warnings.filterwarnings("ignore")
     jobs = Jobs(args)
     cuda = torch.device(args.device).type == "cuda"

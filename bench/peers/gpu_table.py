@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Nacre's GPU figures beside its peers', as Markdown, and which of the aims they meet.
+"""Prints Nacre's GPU figures beside its peers' as Markdown, and which of the aims they meet.
 
     gpu_table.py NACRE.jsonl PEERS.jsonl… [--strict]
 
-NACRE.jsonl has one line per cell: {"model", "data", "epoch_ms", "p10", "p90", "peak_mb", "first_losses"}, and
-optionally {"kind": "spmm", "data", "width", "ms"} for the aggregation alone. PEERS.jsonl is what gpu.py writes. The
-last line of a cell counts. --strict: status 1 unless every aim is met."""
+NACRE.jsonl has one line per cell: {"model", "data", "epoch_ms", "p10", "p90", "peak_mb",
+"first_losses"}, and optionally {"kind": "spmm", "data", "width", "ms"} for the aggregation alone.
+PEERS.jsonl is what gpu.py writes. The last line of a cell counts. With --strict, the status is 1
+unless every aim is met."""
 import argparse
 import json
 import math
@@ -14,7 +15,7 @@ import sys
 
 GRAPHS = ("cora", "arxiv", "reddit", "products")
 MODELS = ("gcn", "sage", "gat", "rgcn")
-# tf32 rounds differently in each program, and steps enlarge what differs.
+# tf32 rounds differently in each program, and training steps enlarge the differences.
 FIRST_TOLERANCE, LATER_TOLERANCE = 5e-4, 1e-2
 
 
@@ -35,7 +36,8 @@ def geomean(values):
 
 
 class Cell:
-    """One model on one graph. RGCN's SplitRGCNConv is no layer of PyG: it is shown, and left out of PyG's best."""
+    """One model on one graph. RGCN's SplitRGCNConv is not a layer of PyG, so it is shown but
+    left out of PyG's best."""
 
     def __init__(self, model, data, mine, runs):
         self.model, self.data, self.mine = model, data, mine
@@ -44,11 +46,11 @@ class Cell:
         self.expert = {p: r for p, r in runs.items() if r["peer"] == "expert"}
 
     def ratio(self, runs):
-        """How many times faster nacre is than the fastest of `runs`."""
+        """Returns how many times faster nacre is than the fastest of `runs`."""
         return min(r["epoch_ms"] for r in runs.values()) / self.mine["epoch_ms"] if runs and self.mine else None
 
     def share(self, runs, least=False):
-        """Nacre's peak memory over that of the fastest run, or of the leanest."""
+        """Returns nacre's peak memory over that of the fastest run, or of the leanest."""
         peaks = {p: r for p, r in runs.items() if r.get("peak_mb")}
         if not peaks or not self.mine or not self.mine.get("peak_mb"):
             return None
@@ -56,7 +58,8 @@ class Cell:
         return self.mine["peak_mb"] / chosen["peak_mb"]
 
     def loss_error(self, steps):
-        """Largest relative difference of nacre's losses before these steps (a slice) to any peer's."""
+        """Returns the largest relative difference between nacre's losses and any peer's, before
+        these steps (a slice)."""
         worst = None
         for run in (*self.pyg.values(), *self.split.values(), *self.expert.values()):
             pairs = zip((self.mine or {}).get("first_losses") or [], run.get("first_losses") or [])
@@ -93,7 +96,7 @@ def number(value, digits=2):
 
 
 def fastest(runs):
-    """`ms (GiB) path` of the fastest run."""
+    """Returns `ms (GiB) path` of the fastest run."""
     if not runs:
         return "–"
     path, run = min(runs.items(), key=lambda item: item[1]["epoch_ms"])
@@ -115,7 +118,7 @@ def epoch_table(all_cells):
 
 
 def spmm_pairs(nacre, peers):
-    """{(data, width): (nacre ms, cuSPARSE ms, algorithm)}"""
+    """Returns {(data, width): (nacre ms, cuSPARSE ms, algorithm)}."""
     mine = {(r["data"], r["width"]): r["ms"] for r in nacre if r.get("kind") == "spmm" and "ms" in r}
     theirs = {(r["data"], r["width"]): r for r in peers if r.get("kind") == "spmm" and "ms" in r}
     return {key: (mine.get(key), r["ms"], r["algorithm"]) for key, r in sorted(theirs.items())}
@@ -134,12 +137,13 @@ def known(values):
 
 
 def aims(all_cells, pairs):
-    """[(verdict, text)]"""
+    """Returns [(verdict, text)]."""
     named = [c for c in all_cells if c.model in MODELS and c.data in GRAPHS]
     found = []
 
     def aim(text, values, holds, summary, wanted=1):
-        """`wanted`: how many values a verdict needs; with fewer it is one on a part."""
+        """Adds a verdict. `wanted` is the number of values it needs; with fewer, it says that it
+        is partial."""
         verdict = ("met" if holds(values) else "MISSED") if values else "not measured"
         if 0 < len(values) < wanted:
             verdict += f" (on {len(values)} of {wanted})"
@@ -171,7 +175,7 @@ def aims(all_cells, pairs):
 
 
 def show(nacre_path, peer_paths):
-    """Prints all of it; whether every aim is met."""
+    """Prints all tables and returns whether every aim is met."""
     nacre, peers = read([nacre_path]), read(peer_paths)
     all_cells, pairs = cells(nacre, peers), spmm_pairs(nacre, peers)
     if all_cells:

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Full-graph training epochs of PyTorch Geometric on the CPU: one JSON line per (model, path).
 
-Each measurement is a process of its own, so that its peak memory is its own. An epoch is forward, cross-entropy on the
-training vertices, backward and an Adam step. Memory: `base_mb` is resident after the imports, `peak_mb` the highest
-during the epochs (set-up left out), `delta_mb` their difference, which counts graph, features and everything training
-needs, but not the framework. Large tensors get huge pages (PyTorch's THP_MEM_ALLOC_ENABLE), to the peer's
-advantage; --small-pages measures without."""
+Each measurement is a process of its own, so that its peak memory is its own. An epoch is forward,
+cross-entropy on the training vertices, backward and an Adam step. Memory: `base_mb` is resident
+after the imports, `peak_mb` the highest during the epochs (without set-up), `delta_mb` their
+difference, which counts graph, features and everything training needs, but not the framework. Large
+tensors get huge pages (PyTorch's THP_MEM_ALLOC_ENABLE), to the peer's advantage; --small-pages
+measures without them."""
 import argparse
 import json
 import os
@@ -31,7 +32,7 @@ def reset_peak():
         with open("/proc/self/clear_refs", "w") as file:
             file.write("5")
     except OSError:
-        pass  # the peak then includes set-up
+        pass  # the peak includes set-up in this case
 
 
 def measure(args, model_name, path):

@@ -1,12 +1,14 @@
-"""The peer's models: three layers of PyG's own convolutions, and the graph in each form PyG can take.
+"""The peer's models: three layers of PyG's own convolutions, and the graph in each form of PyG.
 
 Paths:
   edge_index  [2, E] tensor, unsorted, as most PyG code passes it: gather, message, scatter
-  sorted      PyG's EdgeIndex, sorted by destination with CSR and CSC cached; fused where the layer supports it
-  sparse      torch.sparse CSR of the transposed adjacency: torch.sparse.mm wherever the layer supports it
+  sorted      PyG's EdgeIndex, sorted by destination with CSR and CSC cached; fused where the layer
+              supports it
+  sparse      torch.sparse CSR of the transposed adjacency: torch.sparse.mm where supported
 
-torch_sparse.SparseTensor is no fourth path: on the CPU, PyG turns it into torch.sparse CSR in each call.
-GCN's normalisation, self loops, sorting and CSR are made once, outside the timed epochs, for every path.
+torch_sparse.SparseTensor is not a fourth path: on the CPU, PyG turns it into torch.sparse CSR in
+each call. GCN's normalisation, self loops, sorting and CSR are made once, outside the timed epochs,
+for every path.
 """
 import torch
 import torch.nn.functional as F
@@ -21,7 +23,8 @@ PATHS = ("edge_index", "sorted", "sparse")
 
 
 class GraphForm:
-    """The edges in the form of one path. `weight` is None or one float per edge (only GCN has them)."""
+    """The edges in the form of one path. `weight` is None or one float per edge (only GCN has
+    weights)."""
 
     def __init__(self, path, edge_index, num_nodes, weight=None):
         self.weight = None
@@ -39,28 +42,30 @@ class GraphForm:
 
 
 class SplitRGCNConv(RGCNConv):
-    """RGCNConv over one ready adjacency per relation. RGCNConv itself cuts the edges by type in every call, and of the
-    sparse forms takes only torch_sparse's; this gives the peer the faster road."""
+    """RGCNConv over one ready adjacency per relation. RGCNConv itself splits the edges by type
+    in every call, and accepts only torch_sparse's sparse form. This class gives the peer the
+    faster way."""
 
     def forward(self, x, adjs):
         out = x @ self.root + self.bias
         for adj, weight in zip(adjs, self.weight):
-            if isinstance(adj, EdgeIndex):  # rows are sources here, destinations in the sparse form
+            # Rows are sources here, but destinations in the sparse form.
+            if isinstance(adj, EdgeIndex):
                 h = adj.matmul(x, reduce="mean", transpose=True)
             else:
-                h = spmm(adj, x, reduce="sum")  # the values are the mean's
+                h = spmm(adj, x, reduce="sum")  # the values are those of the mean
             out = out + h @ weight
         return out
 
 
 class Net(nn.Module):
-    """Convolution, activation, dropout; twice; then the convolution that gives the logits."""
+    """Layers of convolution, activation and dropout, then the convolution that gives the logits."""
 
     def __init__(self, convs, call, activation, dropout, graph):
         super().__init__()
         self.convs = nn.ModuleList(convs)
         self.call, self.activation, self.dropout = call, activation, dropout
-        self.graph = graph  # what `call` holds, in no certain order
+        self.graph = graph  # what `call` holds, in no particular order
 
     def forward(self, x):
         for conv in self.convs[:-1]:
@@ -70,8 +75,8 @@ class Net(nn.Module):
 
 
 def build(model, path, data, hidden=256, layers=3, dropout=0.5, heads=4):
-    """`data` has edge_index, num_nodes, num_features, num_classes, and relations for rgcn. The model lies on the CPU,
-    the graph it holds where the edges do."""
+    """Builds a model. `data` has edge_index, num_nodes, num_features, num_classes, and relations
+    for rgcn. The model lies on the CPU, and its graph where the edges lie."""
     n, edges = data["num_nodes"], data["edge_index"]
     dims = [data["num_features"]] + [hidden] * (layers - 1) + [data["num_classes"]]
     pairs = list(zip(dims[:-1], dims[1:]))

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Random graphs with the counts of well-known ones: power-law degrees, random features and labels, made on the GPU
-where there is one. Timings on them stand for the shape; accuracies mean nothing.
+"""Random graphs with the counts of well-known ones: power-law degrees, random features and labels,
+made on the GPU if there is one. Timings on them are those of the shape; accuracies mean nothing.
 
-    random_graph.py OUT.npz --shape arxiv        for nacre and the peer scripts, every vertex in the training split"""
+    random_graph.py OUT.npz --shape arxiv    for nacre and the peer scripts; all vertices train"""
 import argparse
 
 import torch
 
 import graph_file
 
-# Counts, exponents and largest degrees as in src/nacre/data/twin_specs.cpp; `out`: those of the out-degrees where the
-# graph is directed.
+# Counts, exponents and largest degrees are those of src/nacre/data/twin_specs.cpp. `out` has those
+# of the out-degrees if the graph is directed.
 SHAPES = {
     "cora": {"nodes": 2708, "edges": 10556, "features": 1433, "classes": 7, "into": (2.7, 168)},
     "arxiv": {"nodes": 169343, "edges": 1166243, "features": 128, "classes": 40, "into": (2.4, 13155),
@@ -22,7 +22,8 @@ SHAPES = {
 
 
 def rank_weights(nodes, edges, exponent, largest, device):
-    """Cumulative weights (r + c)^(-1 / (exponent - 1)) of the ranks r, c such that rank 0 expects `largest` edges."""
+    """Returns cumulative weights (r + c)^(-1 / (exponent - 1)) of the ranks r, with c such that
+    rank 0 expects `largest` edges."""
     rank = torch.arange(nodes, dtype=torch.float64, device=device)
     low, high = -6.0, 9.0
     for _ in range(50):
@@ -36,7 +37,7 @@ def rank_weights(nodes, edges, exponent, largest, device):
 
 
 def draw(cumulative, order, count, generator):
-    """`count` vertices; order[r] is the vertex of rank r."""
+    """Draws `count` vertices; order[r] is the vertex of rank r."""
     parts = []
     for first in range(0, count, 1 << 24):
         size = min(1 << 24, count - first)
@@ -46,7 +47,7 @@ def draw(cumulative, order, count, generator):
 
 
 def make(name, device="cpu", seed=0):
-    """The graph as graph_file.load gives it, on the CPU."""
+    """Returns the graph on the CPU, as graph_file.load gives it."""
     shape = SHAPES[name]
     nodes, edges = shape["nodes"], shape["edges"]
     generator = torch.Generator(device).manual_seed(seed)
@@ -63,7 +64,7 @@ def make(name, device="cpu", seed=0):
         ends[0] = torch.where(ends[0] == ends[1], (ends[0] + 1) % nodes, ends[0])
         edge_index = torch.stack([torch.cat(ends), torch.cat(ends[::-1])])
     label = torch.randint(shape["classes"], (nodes,), device=device, generator=generator)
-    label[: shape["classes"]] = torch.arange(shape["classes"], device=device)  # every class is there
+    label[: shape["classes"]] = torch.arange(shape["classes"], device=device)  # every class occurs
     x = torch.randn(nodes, shape["features"], device=device, generator=generator)
     data = {"edge_index": edge_index, "x": x, "y": label}
     return graph_file.with_counts({key: value.cpu() for key, value in data.items()})

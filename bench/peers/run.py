@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Epoch time and peak memory of nacre beside PyTorch Geometric, on the same graph, machine and thread count, in one run.
+"""Epoch time and peak memory of nacre beside PyTorch Geometric, on the same graph, machine and
+number of threads, in one run.
 
     run.py --nacre build/release/nacre                 measure both, print the table
     run.py --nacre-json A.json --pyg-json B.jsonl      only make the table
 
-PyG is measured with the first Python that has it: --python, $NACRE_PEERS_PYTHON, build/peers/bin/python (`make peers`),
-the Python running this. Without one, nacre is measured alone. Results lie in build/bench."""
+PyG is measured with the first Python that has it: --python, $NACRE_PEERS_PYTHON,
+build/peers/bin/python (`make peers`), or the Python running this. Without one, only nacre is
+measured. Results lie in build/bench."""
 import argparse
 import json
 import os
@@ -45,7 +47,7 @@ def measure(args):
     python = find_python(args.python)
     graph = OUT / (args.data.replace(":", "_").replace("/", "_") + ".npz")
     call([args.nacre, "data", "convert", "--force", args.data, str(graph)])
-    # One process per model, as on the other side: its peak memory is then its own.
+    # Each model gets its own process, as on the other side, so that its peak memory is its own.
     merged = None
     for model in args.models.split(","):
         part = OUT / f"nacre-{model}.json"
@@ -64,13 +66,13 @@ def measure(args):
 
 
 def read_nacre(path):
-    """{model: result} from `nacre bench cpu --json`: an object whose "results" is a list of objects with at least
-    model, epoch_ms_median and peak_mb."""
+    """Returns {model: result} from `nacre bench cpu --json`: an object whose "results" is a list
+    of objects with at least model, epoch_ms_median and peak_mb."""
     return {result["model"]: result for result in json.loads(path.read_text())["results"]}
 
 
 def read_pyg(path):
-    """{model: {path: result}}, failed measurements left out (and named)."""
+    """Returns {model: {path: result}}. Failed measurements are left out and named."""
     found = {}
     for line in path.read_text().splitlines():
         result = json.loads(line)
@@ -91,7 +93,8 @@ def table(nacre, pyg):
         cells = [model, f"{mine['epoch_ms_median']:.0f}"]
         cells += [f"{runs[path]['epoch_ms_median']:.0f}" if path in runs else "–" for path in paths]
         if runs:
-            # Time against the fastest path, memory against the leanest: each figure's strongest opponent.
+            # Time is compared with the fastest path and memory with the leanest, so that each
+            # figure has its strongest opponent.
             fastest = min(run["epoch_ms_median"] for run in runs.values())
             leanest = min(run["peak_mb"] for run in runs.values())
             cells += [f"{fastest / mine['epoch_ms_median']:.2f}", f"{WANTED.get(model, 1.0):.0f}"]

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Neighbour sampling by others, on a graph that nacre exported (`nacre data export … .npz`); one line of JSON each:
+"""Neighbour sampling by others, on a graph that nacre exported (`nacre data export … .npz`); one
+line of JSON each:
 
     sample_peer.py products.npz [--fanout 15,10,5] [--batch-size 1024] [--batches 20] [--threads 1]
 
-pyg:     PyG's own sampler called directly, and through NeighborLoader; needs pyg-lib or torch-sparse, and says which. PyG
-         draws edges only for the vertices that the last hop found, nacre for all known so far (every layer needs them),
-         so edges per batch differ: compare edges per second.
-torch:   what can be written with tensor operations alone: draws with replacement (cheaper than without), a table with an
-         entry per vertex, torch.unique for the new ones.
+pyg:     PyG's own sampler called directly, and through NeighborLoader. It needs pyg-lib or
+         torch-sparse, and says which. PyG draws edges only for the vertices that the last hop
+         found, nacre for all known so far (every layer needs them), so edges per batch differ:
+         compare edges per second.
+torch:   what can be written with tensor operations alone: draws with replacement (cheaper than
+         without), a table with an entry per vertex, torch.unique for the new ones.
 
-bench/sample times nacre's. Processor time is what to compare on a machine that is not idle."""
+bench/sample times nacre. On a machine that is not idle, compare processor times."""
 import argparse
 import json
 import sys
@@ -20,7 +22,7 @@ import torch
 
 
 def load(path):
-    """(row offsets by destination, sources, edge_index sorted by destination, seeds)"""
+    """Returns (row offsets by destination, sources, edge_index sorted by destination, seeds)."""
     with np.load(path) as npz:
         edge_index = torch.from_numpy(npz["edge_index"]).long()
         seeds = torch.from_numpy(npz["train_idx"]).long() if "train_idx" in npz.files else None
@@ -57,7 +59,8 @@ class TensorSampler:
 
 
 def pyg_samplers(edge_index, nodes, fanout, batch_size):
-    """name -> (sample(seeds) -> (edges, vertices)); empty without a compiled sampler."""
+    """Returns {name: sample}, where sample(seeds) returns (edges, vertices). Returns an empty
+    map if there is no compiled sampler."""
     try:
         import torch_geometric.typing as have
         from torch_geometric.data import Data

@@ -1,19 +1,21 @@
-"""Timed training epochs: eager, compiled, or captured as one CUDA graph; events on the GPU, the clock on the CPU."""
+"""Times training epochs: eager, compiled, or captured as one CUDA graph. It uses events on the
+GPU and the clock on the CPU."""
 import time
 
 import torch
 import torch.nn.functional as F
 
 WARMUP = 3
-LONG = 1.0  # seconds of an epoch: one to warm up is enough
-ENOUGH = 3.0  # seconds of runs: three of them are enough
-COMPILED_WARMUP = 8  # a compiled function is traced, recorded and specialised over its first calls
+LONG = 1.0  # seconds; for longer epochs, one epoch of warm-up is enough
+ENOUGH = 3.0  # seconds; if runs take longer, three of them are enough
+# A compiled function is traced, recorded and specialised during its first calls.
+COMPILED_WARMUP = 8
 
 
 def repeated(run, device, least=10, seconds=1.0, most=2000):
-    """Times run() until `least` runs (three where they take long) and `seconds` have passed: median, 10th and 90th
-    percentile in ms, and the count. On the GPU the host stays at most two runs ahead, which hides its own work and
-    still sees the clock."""
+    """Times run() until `least` runs (three if they take long) and `seconds` have passed.
+    Returns median, 10th and 90th percentile in ms, and the count. On the GPU, the host stays at
+    most two runs ahead, which hides its own work but lets it check the clock."""
     device = torch.device(device)
     start, ms = time.perf_counter(), []
     if device.type == "cuda":
@@ -37,7 +39,8 @@ def repeated(run, device, least=10, seconds=1.0, most=2000):
 
 
 class Training:
-    """One epoch per step(): forward, cross-entropy over all vertices, backward, Adam."""
+    """A training run; each step() is one epoch: forward, cross-entropy over all vertices,
+    backward, Adam."""
 
     def __init__(self, net, x, y, lr, captured=False, compile_mode=None):
         self.parameters = list(net.parameters())
@@ -46,7 +49,8 @@ class Training:
         self.compiled = compile_mode is not None
         loss_of = lambda rows, labels: F.cross_entropy(net(rows), labels)
         if self.compiled:
-            for fixed in (x, y, *net.graph):  # their addresses do not change: no copy into the graph in each step
+            # Their addresses do not change, so no step copies them into the graph.
+            for fixed in (x, y, *net.graph):
                 if type(fixed) is torch.Tensor and fixed.layout == torch.strided:
                     torch._dynamo.mark_static_address(fixed)
             loss_of = torch.compile(loss_of, mode=None if compile_mode == "default" else compile_mode, dynamic=False)
@@ -63,12 +67,13 @@ class Training:
         return loss.detach().clone()  # a captured step writes its loss to the same place each time
 
     def rehearse(self):
-        """Forward and backward without a step: what is compiled, tried out or loaded at first use is so afterwards."""
+        """Runs forward and backward without a step, so that everything that happens at first use
+        (compiling, trying out, loading) has happened."""
         self.loss().backward()
         self.optimiser.zero_grad(set_to_none=True)
 
     def capture(self):
-        """After it, step() replays one CUDA graph that starts from the initial weights."""
+        """Makes step() replay one CUDA graph that starts from the initial weights."""
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -82,12 +87,12 @@ class Training:
             loss = self.loss()
             loss.backward()
             self.optimiser.step()
-        self.captured_loss = loss.detach()  # each replay writes it anew
+        self.captured_loss = loss.detach()  # each replay writes it again
         self.graph = graph
         self.restart()
 
     def restart(self):
-        """Back to the initial weights and an optimiser that has seen nothing, all in place."""
+        """Restores the initial weights and a fresh optimiser state, all in place."""
         with torch.no_grad():
             for parameter, value in zip(self.parameters, self.initial):
                 parameter.copy_(value)
@@ -103,7 +108,8 @@ class Training:
 
 
 def measure(training, device, captured=False, least=10, seconds=1.0):
-    """The figures of one peer. The peak counts what is alive, graph and features included, and the epochs' own."""
+    """Returns the figures of one peer. The peak counts everything alive, including graph and
+    features, and what the epochs need."""
     cuda = torch.device(device).type == "cuda"
     training.rehearse()
     if cuda:

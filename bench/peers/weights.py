@@ -1,4 +1,5 @@
-"""Nacre's parameters in the peers' models: the same starting weights, and gradients compared under the same names."""
+"""Nacre's parameters in the peers' models: the same starting weights, and gradients compared
+under the same names."""
 import json
 import math
 import pathlib
@@ -7,7 +8,7 @@ import struct
 import numpy as np
 import torch
 
-NAMES = {  # nacre's name after "layers.<l>." -> (attribute of PyG's layer, whether it is stored transposed)
+NAMES = {  # from nacre's name after "layers.<l>." to (attribute of PyG's layer, stored transposed)
     "gcn": {"lin.weight": ("lin.weight", True), "lin.bias": ("bias", False)},
     "sage": {"lin_l.weight": ("lin_l.weight", True), "lin_l.bias": ("lin_l.bias", False),
              "lin_r.weight": ("lin_r.weight", True)},
@@ -26,7 +27,7 @@ class Slot:
     def as_nacre(self, tensor):
         tensor = tensor.detach()
         if self.name.endswith(("att_src", "att_dst")):
-            return tensor.view(tensor.shape[-2:])  # PyG's has a leading 1
+            return tensor.view(tensor.shape[-2:])  # PyG's parameter has a leading dimension of 1
         return tensor.t() if self.transposed else tensor
 
     def fill(self, values):
@@ -37,7 +38,7 @@ class Slot:
 
 
 def slots(model, net):
-    """Those of a pyg_models.Net; other models bring their own `slots()`."""
+    """Returns the slots of a pyg_models.Net; other models bring their own `slots()`."""
     if hasattr(net, "slots"):
         return net.slots()
     return [Slot(f"layers.{layer}.{name}", conv.get_parameter(attribute), transposed)
@@ -45,7 +46,7 @@ def slots(model, net):
 
 
 def read_safetensors(path):
-    """{name: tensor} of the f32 entries."""
+    """Returns {name: tensor} of the f32 entries."""
     with open(path, "rb") as file:
         header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
         data = file.read()
@@ -58,7 +59,8 @@ def read_safetensors(path):
 
 
 def find(path, model):
-    """The file for a model: `path`, or in a folder MODEL.safetensors, MODEL/model.safetensors, model.safetensors."""
+    """Returns the file for a model: `path`, or in a folder MODEL.safetensors,
+    MODEL/model.safetensors or model.safetensors."""
     path = pathlib.Path(path)
     names = (f"{model}.safetensors", f"{model}/model.safetensors", "model.safetensors")
     for candidate in (path, *(path / name for name in names)):
@@ -78,7 +80,7 @@ def _mix_key(a, b):
 
 
 def _philox(key, count):
-    """Philox4x32-10 words of the counters 0, 1, …: `count` of them."""
+    """Returns `count` Philox4x32-10 words, those of the counters 0, 1, …."""
     low = np.uint64(0xFFFFFFFF)
     c = [np.arange((count + 3) // 4, dtype=np.uint64)] + [np.zeros((count + 3) // 4, np.uint64) for _ in range(3)]
     k = [key & 0xFFFFFFFF, key >> 32]
@@ -91,7 +93,8 @@ def _philox(key, count):
 
 
 def initial(name, shape, seed=0):
-    """What nacre starts the parameter from: biases zero, all else Glorot-uniform in the last two dimensions."""
+    """Returns the initial value that nacre gives the parameter: zero for biases, otherwise
+    Glorot-uniform in the last two dimensions."""
     if name.endswith("bias"):
         return torch.zeros(shape)
     digest = len(name)
@@ -104,8 +107,8 @@ def initial(name, shape, seed=0):
 
 
 def start(model, net, path=None, seed=0):
-    """Fills the model with the weights in `path`; without a path, or where the file has only gradients, with those
-    nacre's --seed gives."""
+    """Fills the model with the weights in `path`. Without a path, or if the file has only
+    gradients, uses those that nacre's --seed gives."""
     given = read_safetensors(find(path, model)) if path else {}
     fresh = all(name.startswith("grad:") for name in given)
     for slot in slots(model, net):
@@ -114,7 +117,8 @@ def start(model, net, path=None, seed=0):
 
 
 def gradient_errors(model, net, path):
-    """{name: ‖nacre − peer‖ / ‖peer‖} of the gradients in `path` ("grad:<name>") against those in the model."""
+    """Returns {name: ‖nacre − peer‖ / ‖peer‖} for the gradients in `path` ("grad:<name>") and
+    those in the model."""
     given = read_safetensors(find(path, model))
     errors = {}
     for slot in slots(model, net):

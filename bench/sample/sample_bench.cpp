@@ -1,9 +1,10 @@
-// Prints sampled edges per second by processor time, per core and stage, beside a floor: one random cache line of the
-// graph's col_idx per sampled edge, the lines being asked for as far ahead as the sampler does. Ends with one line of
-// JSON. Processor time is what to compare on a machine that is not idle.
-// Usage: sample_bench DATA [--fanout 15,10,5] [--batch-size N] [--batches N] [--threads N] [--replace] [--kind NAME]
-//                     [--budget N] [--weighted] [--mapped] [--hash]
-// A .nacre file's graph is copied to memory of its own unless --mapped; --hash: a hash table however small the graph.
+// Prints sampled edges per second by processor time, per core and stage, beside a floor: one random
+// cache line of the graph's col_idx per sampled edge, fetched as far ahead as the sampler does it.
+// The last line is JSON. On a machine that is not idle, compare processor times.
+// Usage: sample_bench DATA [--fanout 15,10,5] [--batch-size N] [--batches N] [--threads N]
+//                     [--replace] [--kind NAME] [--budget N] [--weighted] [--mapped] [--hash]
+// The graph of a .nacre file is copied to memory of its own unless --mapped is given. With --hash,
+// a hash table is used however small the graph is.
 #include <time.h>
 
 #include <algorithm>
@@ -76,10 +77,10 @@ void sample_batch(BatchSampler& sampler, std::span<const NodeId> seeds, const Sa
     times.edges += sample.num_edges();
     times.vertices += sample.vertices.size();
   }
-  lap(kFinish);  // with giving the memory back
+  lap(kFinish);  // including the time to free the memory
 }
 
-// Seconds to read `count` random elements of col_idx.
+// Returns the seconds to read `count` random elements of col_idx.
 double floor_seconds(const Graph& graph, int64_t count) {
   std::vector<int64_t> at(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
@@ -95,7 +96,7 @@ double floor_seconds(const Graph& graph, int64_t count) {
     sum += col[at[i]];
   }
   const double seconds = thread_seconds() - start;
-  if (sum == 0) std::puts("");  // keeps the loop
+  if (sum == 0) std::puts("");  // prevents the compiler from removing the loop
   return seconds;
 }
 
