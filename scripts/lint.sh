@@ -15,6 +15,7 @@ check format scripts/format.sh --check
 check files python3 scripts/check_files.py
 check rooms python3 scripts/check_rooms.py
 check docs python3 scripts/check_docs.py
+check launches python3 scripts/check_launches.py
 check options python3 -B scripts/check_options.py
 if [ -f build/release/compile_commands.json ] || cmake --preset release >/dev/null; then
   check clang-tidy python3 scripts/tidy.py build/release

@@ -56,24 +56,14 @@ void expect_agreement(const std::vector<float>& got, const std::vector<double>& 
   EXPECT_NEAR(relative_size(got, want), 1, 2e-4);
 }
 
-struct Launch {
-  Device& device;
-  std::vector<uint64_t> words;
-  template <class T>
-  Launch& add(T value) {
-    words.push_back(0);
-    std::memcpy(&words.back(), &value, sizeof value);  // NOLINT(bugprone-sizeof-expression): pointers too
-    return *this;
-  }
-  void run(DeviceFunction f, const cuda::Source& source, int64_t blocks) {
-    std::vector<void*> args;
-    for (uint64_t& word : words) args.push_back(&word);
-    device.launch(f, {blocks, source.threads, source.shared_bytes}, args);
-  }
-};
-
 class TypedMmaTest : public GpuTest {
  protected:
+  void run(const cuda::Source& source, int64_t blocks, cuda::LaunchParams params) {
+    cuda::check_params(source, params);
+    device_->launch(function(*device_, source.text, source.name), {blocks, source.threads, source.shared_bytes},
+                    params.pointers());
+  }
+
   // Rows read through a map, one type after another; where the matrix stays in shared memory, in one run for each type.
   void check_product(int64_t k, int64_t n, bool resident) {
     SCOPED_TRACE(testing::Message() << k << " to " << n << (resident ? ", resident" : ""));
@@ -105,10 +95,13 @@ class TypedMmaTest : public GpuTest {
     const DeviceArray<uint32_t> dmap(*device_, map);
     const DeviceArray<cuda::MmaRun> druns(*device_, runs);
     device_->fill(out.data(), 0xff, positions * n * 4);
-    Launch launch{*device_, {}};
-    launch.add(dx.data()).add(dmap.data()).add(dw.data()).add(out.data()).add(uint64_t{0}).add(druns.data());
-    launch.run(function(*device_, source.text, source.name), source,
-               static_cast<int64_t>(runs.size()) * cuda::column_blocks(what));
+    run(source, static_cast<int64_t>(runs.size()) * cuda::column_blocks(what),
+        cuda::TypedProductParams{.x = dx.data(),
+                                 .map_in = dmap.data(),
+                                 .w = dw.data(),
+                                 .out = out.data(),
+                                 .map_out = nullptr,
+                                 .runs = druns.data()});
     expect_agreement(out.values(), want);
   }
 
@@ -148,10 +141,13 @@ class TypedMmaTest : public GpuTest {
     const DeviceArray<uint32_t> dslots(*device_, slots);
     const DeviceArray<cuda::MmaRun> druns(*device_, runs);
     device_->fill(out.data(), 0xff, vertices * n * 4);
-    Launch launch{*device_, {}};
-    launch.add(dx.data()).add(dslots.data()).add(dw.data()).add(out.data()).add(uint64_t{0}).add(druns.data());
-    launch.run(function(*device_, source.text, source.name), source,
-               static_cast<int64_t>(runs.size()) * cuda::column_blocks(what));
+    run(source, static_cast<int64_t>(runs.size()) * cuda::column_blocks(what),
+        cuda::TypedProductParams{.x = dx.data(),
+                                 .map_in = dslots.data(),
+                                 .w = dw.data(),
+                                 .out = out.data(),
+                                 .map_out = nullptr,
+                                 .runs = druns.data()});
     expect_agreement(out.values(), want);
   }
 
@@ -184,12 +180,15 @@ class TypedMmaTest : public GpuTest {
     const DeviceArray<int32_t> dfirst(*device_, first);
     device_->fill(dw.data(), 0xff, kTypes * k * n * 4);
     const cuda::Source source = cuda::typed_grad(what), total = cuda::typed_grad_total(what, kTypes);
-    Launch launch{*device_, {}};
-    launch.add(dx.data()).add(dmap.data()).add(dg.data()).add(uint64_t{0}).add(druns.data()).add(partials.data());
-    launch.run(function(*device_, source.text, source.name), source, 3 * cuda::blocks_of_run(what));
-    Launch last{*device_, {}};
-    last.add(partials.data()).add(dfirst.data()).add(dw.data());
-    last.run(function(*device_, total.text, total.name), total, (kTypes * k * n + total.threads - 1) / total.threads);
+    run(source, 3 * cuda::blocks_of_run(what),
+        cuda::TypedGradParams{.x = dx.data(),
+                              .map_x = dmap.data(),
+                              .g = dg.data(),
+                              .map_g = nullptr,
+                              .runs = druns.data(),
+                              .partials = partials.data()});
+    run(total, (kTypes * k * n + total.threads - 1) / total.threads,
+        cuda::TypedGradTotalParams{.partials = partials.data(), .first = dfirst.data(), .dw = dw.data()});
     expect_agreement(dw.values(), want);
   }
 };

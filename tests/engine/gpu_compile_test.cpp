@@ -5,6 +5,7 @@
 #include <set>
 
 #include "model/cases.h"
+#include "nacre/base/error.h"
 #include "nacre/device/null_device.h"
 #include "nacre/engine/gpu/gpu_backend.h"
 #include "nacre/kernel/cuda/scores.h"
@@ -190,6 +191,27 @@ TEST(GpuSources, OfColumnTilesCompile) {
   EXPECT_GE(sources.with("const i64 column = tile * 12 / 1 * 4;"), 1U) << "tiles of 52 of 100 columns";
   EXPECT_GE(sources.with("p0 += tile * 64;"), 1U) << "which are read from a copy";
   sources.expect_compile(4);
+}
+
+NACRE_PARAMS(ToyParams, (const float*, from), (cuda::i64, count));
+
+// What the host passes and what the kernel reads must have the same size.
+TEST(GpuSources, OfAnotherSizeDoNotCompile) {
+  std::string why;
+  DevicePlugin* plugin = device_plugin(&why);
+  if (plugin == nullptr) GTEST_SKIP() << why;
+  const auto text = [](const std::string& type) {
+    return cuda::Entry("toy", "32")
+        .takes<ToyParams>()
+        .source("namespace cuda { typedef " + type + " i64; }\n${ENTRY} {}\n", 32);
+  };
+  EXPECT_FALSE(plugin->compile(text("long long").text, "toy", 80).empty());
+  try {
+    plugin->compile(text("int").text, "toy", 80);
+    FAIL() << "a kernel that reads 4 bytes of 8 was compiled";
+  } catch (const InternalError& error) {
+    EXPECT_NE(std::string(error.what()).find("ToyParams passes 8 bytes"), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace

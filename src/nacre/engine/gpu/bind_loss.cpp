@@ -18,24 +18,33 @@ void add_loss(const GpuKernel& k, StepList& steps) {
   const int64_t rows = k.rows(k.kernel.args[0]), classes = k.width(k.kernel.args[0]);
   const cuda::LossShape loss = {nll ? cuda::LossKind::nll : cuda::LossKind::bce, classes, k.node(k.kernel.root).alpha,
                                 !k.node(k.kernel.args[2]).type.dims.empty()};
-  const auto operands = [&] {
-    LaunchArgs a;
-    for (const size_t i : {0, 1, 2}) a.add(k.pointer(k.kernel.args[i]));
-    return a;
-  };
+  void* const x = k.pointer(k.kernel.args[0]);
+  void* const label = k.pointer(k.kernel.args[1]);
+  void* const weight = k.pointer(k.kernel.args[2]);
   if (op == Op::nll_grad || op == Op::bce_grad) {
     const cuda::Source grad = cuda::loss_grad(loss);
     steps.launch(grad, blocks_of(rows * classes, grad.threads), [&] {
-      return operands().add(k.pointer(k.kernel.args[3])).add(k.pointer(k.kernel.root)).add(rows * classes);
+      return cuda::LossGradParams{.x = x,
+                                  .label = label,
+                                  .weight = weight,
+                                  .gradient = k.pointer(k.kernel.args[3]),
+                                  .out = k.pointer(k.kernel.root),
+                                  .elements = rows * classes};
     });
     return;
   }
   const int64_t blocks = cuda::loss_blocks(rows);
   double* slots = doubles(steps, blocks);
-  steps.launch(cuda::loss_sum(loss), blocks,
-               [&] { return operands().add(slots).add(rows).add(cuda::loss_rows_of_block(rows)); });
+  steps.launch(cuda::loss_sum(loss), blocks, [&] {
+    return cuda::LossSumParams{.x = x,
+                               .label = label,
+                               .weight = weight,
+                               .slots = slots,
+                               .rows = rows,
+                               .rows_of_block = cuda::loss_rows_of_block(rows)};
+  });
   steps.launch(cuda::loss_total(), 1,
-               [&] { return LaunchArgs().add(slots).add(blocks).add(k.pointer(k.kernel.root)); });
+               [&] { return cuda::LossTotalParams{.slots = slots, .count = blocks, .out = k.pointer(k.kernel.root)}; });
 }
 
 // The sums of columns over all rows, left run by run in `slots`.
@@ -49,9 +58,12 @@ struct Columns {
 
 void add_column_sums(StepList& steps, cuda::ColumnSums kind, const Columns& c) {
   steps.launch(cuda::column_sums(kind, c.width), cuda::moments_tiles(c.width) * cuda::moments_runs(c.rows), [&] {
-    LaunchArgs a;
-    a.add(c.x).add(c.g).add(c.mean).add(c.slots).add(c.rows).add(cuda::moments_rows_of_run(c.rows));
-    return a;
+    return cuda::ColumnSumsParams{.x = c.x,
+                                  .g = c.g,
+                                  .mean = c.mean,
+                                  .slots = c.slots,
+                                  .rows = c.rows,
+                                  .rows_of_run = cuda::moments_rows_of_run(c.rows)};
   });
 }
 
@@ -63,7 +75,7 @@ void add_column_moments(const GpuKernel& k, StepList& steps) {
   auto* out = static_cast<float*>(k.pointer(k.kernel.root));
   const auto mean_to = [&](float* to) {
     steps.launch(cuda::column_mean(c.width), cuda::moments_tiles(c.width),
-                 [&] { return LaunchArgs().add(c.slots).add(runs).add(c.rows).add(to); });
+                 [&] { return cuda::ColumnMeanParams{.slots = c.slots, .runs = runs, .rows = c.rows, .out = to}; });
   };
   add_column_sums(steps, cuda::ColumnSums::values, c);
   mean_to(out);
@@ -80,14 +92,21 @@ void add_standardize_grad(const GpuKernel& k, StepList& steps) {
   float* terms = steps.carve.floats(3 * c.width);
   add_column_sums(steps, cuda::ColumnSums::grads, c);
   steps.launch(cuda::standardize_grad_terms(c.width), cuda::moments_tiles(c.width), [&] {
-    const auto epsilon = static_cast<float>(k.node(k.kernel.root).alpha);
-    return LaunchArgs().add(c.slots).add(runs).add(c.rows).add(c.mean).add(epsilon).add(terms);
+    return cuda::StandardizeTermsParams{.slots = c.slots,
+                                        .runs = runs,
+                                        .rows = c.rows,
+                                        .moments = c.mean,
+                                        .epsilon = static_cast<float>(k.node(k.kernel.root).alpha),
+                                        .out = terms};
   });
   const cuda::Source grad = cuda::standardize_grad(c.width);
   steps.launch(grad, blocks_of(c.rows * c.width, grad.threads), [&] {
-    LaunchArgs a;
-    a.add(c.g).add(c.x).add(c.mean).add(terms).add(k.pointer(k.kernel.root)).add(c.rows * c.width);
-    return a;
+    return cuda::StandardizeGradParams{.g = c.g,
+                                       .x = c.x,
+                                       .moments = c.mean,
+                                       .terms = terms,
+                                       .out = k.pointer(k.kernel.root),
+                                       .elements = c.rows * c.width};
   });
 }
 

@@ -70,10 +70,18 @@ struct Run {
 void add_forward(StepList& steps, const Lstm& l, const Rows& rows, const Run& run, const Kept& kept, float* out) {
   const int64_t blocks = blocks_of(run.count, cuda::lstm_rows_of_block(l.shape, false));
   steps.launch(cuda::lstm_forward(l.shape, out == nullptr), blocks, [&] {
-    LaunchArgs a;
-    a.add(l.z).add(l.w).add(rows.order).add(rows.row_ptr).add(rows.col).add(rows.entry);
-    a.add(kept.gates).add(kept.h).add(kept.c).add(out).add(run.first).add(run.count);
-    return a;
+    return cuda::LstmForwardParams{.z = l.z,
+                                   .w = l.w,
+                                   .order = rows.order,
+                                   .row_ptr = rows.row_ptr,
+                                   .col = rows.col,
+                                   .entry = rows.entry,
+                                   .gates = kept.gates,
+                                   .h_before = kept.h,
+                                   .c_before = kept.c,
+                                   .out = out,
+                                   .first = run.first,
+                                   .count = run.count};
   });
 }
 
@@ -109,12 +117,14 @@ void add_to_sources(GpuContext& context, StepList& steps, const AddRows& args, s
   const auto launch = [&](const std::vector<GpuSegment>& items, const std::vector<int64_t>& run_ptr, bool pieces) {
     const int64_t first = run_ptr[run], count = run_ptr[run + 1] - first;
     steps.launch(source, blocks_of(count, cuda::add_rows_of_block()), [&] {
-      LaunchArgs a;
-      a.add(pieces ? args.partials : args.gates);
-      a.add(context.made(args.key + (pieces ? " pieces" : " items"), items) + first);
-      a.add(pieces ? nullptr : context.made(args.key + " entry", args.sums->entry));
-      a.add(args.partials).add(args.dz).add(count);
-      return a;
+      return cuda::AddRowsParams{
+          .from = pieces ? args.partials : args.gates,
+          .items = context.made(args.key + (pieces ? " pieces" : " items"), items) + first,
+          .slot = pieces ? nullptr : context.made(args.key + " entry", args.sums->entry),
+          .partials = args.partials,
+          .to = args.dz,
+          .count = count,
+      };
     });
   };
   launch(args.sums->items, args.sums->item_run, false);
@@ -172,7 +182,8 @@ void add_lstm_grad(const GpuKernel& k, StepList& steps) {
   if (cuda::lstm_in_tiles(h)) {
     float* transposed = steps.carve.floats(4 * h * h);
     const cuda::Source turn = cuda::arrange_weights(cuda::Arrange::split, h, 4 * h, 1, false);
-    steps.launch(turn, blocks_of(4 * h * h, turn.threads), [&] { return LaunchArgs().add(l.w).add(transposed); });
+    steps.launch(turn, blocks_of(4 * h * h, turn.threads),
+                 [&] { return cuda::ArrangeWeightsParams{.from = l.w, .to = transposed}; });
     w = transposed;
   }
   // On edges every row of dz is one entry's.
@@ -186,10 +197,16 @@ void add_lstm_grad(const GpuKernel& k, StepList& steps) {
     const int64_t first = borders[c], count = borders[c + 1] - first;
     add_forward(steps, l, rows, {first, count}, kept, nullptr);
     steps.launch(cuda::lstm_backward(shape), blocks_of(count, cuda::lstm_rows_of_block(shape, true)), [&] {
-      LaunchArgs a;
-      a.add(grads.g).add(w).add(rows.order).add(rows.row_ptr).add(rows.entry).add(kept.gates).add(kept.c);
-      a.add(grads.dz).add(first).add(count);
-      return a;
+      return cuda::LstmBackwardParams{.g = grads.g,
+                                      .w = w,
+                                      .order = rows.order,
+                                      .row_ptr = rows.row_ptr,
+                                      .entry = rows.entry,
+                                      .gates = kept.gates,
+                                      .c_before = kept.c,
+                                      .dz = grads.dz,
+                                      .first = first,
+                                      .count = count};
     });
     if (by_source) add_to_sources(k.context, steps, sums, c);
     product.k = order.entry[static_cast<size_t>(borders[c + 1])] - order.entry[static_cast<size_t>(first)];

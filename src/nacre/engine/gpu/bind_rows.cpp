@@ -322,13 +322,16 @@ Step bind_softmax(const GpuKernel& g) {
     const RowOrder order = rows_by_length(g, rows, long_ones);
     if (order.count == 0) continue;
     const GpuFunction& function = softmax_function(g, degree, long_ones);
-    LaunchArgs args;
-    args.add(g.context.row_ptr(rows)).add(order.rows).add(order.count).add(g.context.columns(rows));
-    args.add(edge_types(g, g.kernel.program)).add(g.context.step());
-    args.add(g.pointer(g.kernel.root));
-    if (gradient) args.add(g.pointer(g.kernel.args[0]));
-    add_operands(args, g, g.kernel.program);
-    all = then(all, g.context.launch(function, blocks_for(order.count, function), args));
+    cuda::LaunchParams params(cuda::SoftmaxParams{.row_ptr = g.context.row_ptr(rows),
+                                                  .order = order.rows,
+                                                  .count = order.count,
+                                                  .col = g.context.columns(rows),
+                                                  .edge_type = edge_types(g, g.kernel.program),
+                                                  .step = g.context.step(),
+                                                  .out = g.pointer(g.kernel.root)});
+    if (gradient) params.then(cuda::SoftmaxGradParams{.y = g.pointer(g.kernel.args[0])});
+    params.operands(operands_of(g, g.kernel.program));
+    all = then(all, g.context.launch(function, blocks_for(order.count, function), params));
   }
   return all ? all : [] {};
 }
@@ -351,17 +354,19 @@ Step bind_column_sum(const GpuKernel& g, void* workspace) {
   const GpuFunction& sum = column_sum_function(g);
   const int64_t rows = summed_rows(g);
   const int64_t blocks = sum_blocks(rows, sum);
-  LaunchArgs args;
-  args.add(rows);
-  add_edges(args, g, g.kernel.program.domain.kind == SpaceKind::edge);
-  args.add(g.context.step()).add(workspace);
-  add_operands(args, g, g.kernel.program);
+  const EdgeEnds edges = g.kernel.program.domain.kind == SpaceKind::edge ? edge_ends(g) : EdgeEnds{};
+  cuda::LaunchParams params(cuda::ColumnSumParams{.count = rows,
+                                                  .col = edges.src,
+                                                  .edge_dst = edges.dst,
+                                                  .edge_type = edges.type,
+                                                  .step = g.context.step(),
+                                                  .partials = workspace});
+  params.operands(operands_of(g, g.kernel.program));
   const int64_t width = g.width(g.kernel.root);
   const GpuFunction& total = g.context.loader().function(FunctionKey("column total").add(width).bytes(),
                                                          [&] { return cuda::column_total_source(width); });
-  LaunchArgs total_args;
-  total_args.add(blocks).add(workspace).add(g.pointer(g.kernel.root));
-  return then(g.context.launch(sum, blocks, args), g.context.launch(total, width, total_args));
+  const cuda::ColumnTotalParams of_total = {.blocks = blocks, .partials = workspace, .out = g.pointer(g.kernel.root)};
+  return then(g.context.launch(sum, blocks, params), g.context.launch(total, width, of_total));
 }
 
 KernelNeeds needs(const GpuKernel& g) {
@@ -392,20 +397,21 @@ Step bind(const GpuKernel& g, void* workspace) {
   switch (k.kind) {
     case KernelKind::map: {
       const GpuFunction& function = map_function(g.context, k.program);
-      LaunchArgs args;
-      args.add(g.rows(k.root)).add(int64_t{0}).add(g.context.step());
-      add_operands(args, g, k.program);
-      return g.context.launch(function, blocks_for(g.rows(k.root), function), args);
+      cuda::LaunchParams params(cuda::MapParams{.count = g.rows(k.root), .first = 0, .step = g.context.step()});
+      params.operands(operands_of(g, k.program));
+      return g.context.launch(function, blocks_for(g.rows(k.root), function), params);
     }
     case KernelKind::map_edges: {
       const GpuFunction& function = g.context.loader().function(FunctionKey("map edges").add(k.program).bytes(),
                                                                 [&] { return cuda::map_edges_source(k.program); });
-      LaunchArgs args;
-      args.add(g.graph().num_edges());
-      add_edges(args, g, true);
-      args.add(g.context.step());
-      add_operands(args, g, k.program);
-      return g.context.launch(function, blocks_for(g.graph().num_edges(), function), args);
+      const EdgeEnds edges = edge_ends(g);
+      cuda::LaunchParams params(cuda::MapEdgesParams{.count = g.graph().num_edges(),
+                                                     .col = edges.src,
+                                                     .edge_dst = edges.dst,
+                                                     .edge_type = edges.type,
+                                                     .step = g.context.step()});
+      params.operands(operands_of(g, k.program));
+      return g.context.launch(function, blocks_for(g.graph().num_edges(), function), params);
     }
     case KernelKind::reduce:
     case KernelKind::spmm:

@@ -259,18 +259,22 @@ Step bind_grad(const GpuKernel& g, void* workspace) {
   const uint32_t* list = order != nullptr
                              ? static_cast<const uint32_t*>(g.context.resident(order, g.graph().num_edges() * 4))
                              : g.context.made(fmt::format("edges 0 … {}", own.size()), own);
+  const EdgeEnds edges = edge_ends(g);
+  void* const stored[] = {x, y};
   Step all;
   auto* out = static_cast<float*>(g.pointer(g.kernel.root));
   const int64_t bytes = g.rows(g.kernel.root) * g.width(g.kernel.root) * 4;
   all = [&device, out, bytes] { device.fill(out, 0, bytes); };  // types without edges
   each_chunk(g, c, [&](int type, int64_t first, int64_t rows, bool add) {
-    LaunchArgs args;
-    args.add(rows).add(list).add(first);
-    add_edges(args, g, true);
-    args.add(g.context.step());
-    for (int i = 0; i < operands; ++i) args.add(g.pointer(program.operands[static_cast<size_t>(i)]));
-    args.add(x).add(y);
-    all = then(all, g.context.launch(source.source, blocks_for(rows, source), args));
+    cuda::LaunchParams params(cuda::MapListedEdgesParams{.count = rows,
+                                                         .order = list,
+                                                         .first = first,
+                                                         .col = edges.src,
+                                                         .edge_dst = edges.dst,
+                                                         .edge_type = edges.type,
+                                                         .step = g.context.step()});
+    params.operands(operands_of(g, g.kernel.program)).operands(stored);
+    all = then(all, g.context.launch(source.source, blocks_for(rows, source), params));
     const int handle = device.prepare_gemm(grad_shape(g, c, rows, add), false);
     const GemmArgs product{x, y, out + (c.typed ? type * c.k * c.n : 0), nullptr};
     all = then(all, [&device, handle, product, scratch] { device.run_gemm(handle, product, scratch); });

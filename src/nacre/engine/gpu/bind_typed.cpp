@@ -140,13 +140,14 @@ void add_products_by_slot(const GpuKernel& k, const Reduce& r, const float* sums
   if (steps.sizing()) return;
   const GpuPairs::Slots slots = r.pairs.slots(cuda::tile_of(what).rows());
   steps.launch(cuda::typed_product(what), slots.num_runs * cuda::column_blocks(what), [&] {
-    LaunchArgs a;
-    a.add(sums).add(slots.pair).add(matrices).add(r.result).add(slots.vertex).add(slots.runs);
+    cuda::LaunchParams params(cuda::TypedProductParams{
+        .x = sums, .map_in = slots.pair, .w = matrices, .out = r.result, .map_out = slots.vertex, .runs = slots.runs});
     if (r.own) {
-      a.add(k.context.step()).add(k.pointer(r.own->x)).add(own);
-      add_operands(a, k, r.tail);
+      params.then(
+          cuda::TypedProductTailParams{.step = k.context.step(), .own = k.pointer(r.own->x), .own_matrix = own});
+      params.operands(operands_of(k, r.tail));
     }
-    return a;
+    return params;
   });
 }
 

@@ -243,9 +243,12 @@ bool rows_on_tensor_cores(const GpuKernel& k, const Rows& r, StepList& steps) {
     return cut_products(r.space.type_ptr, tile.rows(), r.x.by_vertex ? pairs.vertex.data() : nullptr);
   });
   steps.launch(cuda::typed_product(what), static_cast<int64_t>(runs.size()) * cuda::column_blocks(what), [&] {
-    LaunchArgs a;
-    a.add(r.x.x).add(map_of(k, r.space, r.x)).add(weights).add(r.out).add(r.space.order).add(k.context.made(key, runs));
-    return a;
+    return cuda::TypedProductParams{.x = r.x.x,
+                                    .map_in = map_of(k, r.space, r.x),
+                                    .w = weights,
+                                    .out = r.out,
+                                    .map_out = r.space.order,
+                                    .runs = k.context.made(key, runs)};
   });
   return true;
 }
@@ -273,16 +276,17 @@ bool grad_on_tensor_cores(const GpuKernel& k, const RowsGrad& r, StepList& steps
   float* partials = steps.carve.floats(count * r.w.k * r.w.n);
   if (steps.sizing()) return true;
   steps.launch(cuda::typed_grad(what), count * cuda::blocks_of_run(what), [&] {
-    LaunchArgs a;
-    a.add(r.x.x).add(map_of(k, r.space, r.x)).add(r.g.x).add(map_of(k, r.space, r.g));
-    a.add(k.context.made(key, runs)).add(partials);
-    return a;
+    return cuda::TypedGradParams{.x = r.x.x,
+                                 .map_x = map_of(k, r.space, r.x),
+                                 .g = r.g.x,
+                                 .map_g = map_of(k, r.space, r.g),
+                                 .runs = k.context.made(key, runs),
+                                 .partials = partials};
   });
   const cuda::Source total = cuda::typed_grad_total(what, r.w.types);
   steps.launch(total, (r.w.types * r.w.k * r.w.n + total.threads - 1) / total.threads, [&] {
-    LaunchArgs a;
-    a.add(partials).add(k.context.made(key + " by type", first_runs(runs, r.w.types))).add(r.dw);
-    return a;
+    return cuda::TypedGradTotalParams{
+        .partials = partials, .first = k.context.made(key + " by type", first_runs(runs, r.w.types)), .dw = r.dw};
   });
   return true;
 }

@@ -91,32 +91,38 @@ int GpuContext::choose(const std::string& key, const std::function<std::vector<S
   return asking_ ? 0 : cache_.put(key, Choice{fastest(steps)}).variant;
 }
 
-Step GpuContext::launch(const cuda::Source& source, int64_t blocks, LaunchArgs args) {
-  return launch(GpuFunction{loader_->code(source), source.threads, source.shared_bytes}, blocks, std::move(args));
+Step GpuContext::launch(const cuda::Source& source, int64_t blocks, cuda::LaunchParams params) {
+  return launch(GpuFunction{loader_->code(source), source.threads, source.shared_bytes}, blocks, std::move(params));
 }
 
-Step GpuContext::launch(const GpuFunction& function, int64_t blocks, LaunchArgs args) {
+Step GpuContext::launch(const GpuFunction& function, int64_t blocks, cuda::LaunchParams params) {
+  cuda::check_params(function.code->source(), params);
   if (blocks <= 0) return [] {};
+  // Copies of the step share the values, so that each launch passes the same list of addresses.
+  struct Held {
+    cuda::LaunchParams params;
+    std::vector<void*> pointers;
+  };
+  const auto held = std::make_shared<Held>(Held{std::move(params), {}});
+  held->pointers = held->params.pointers();
   const LaunchShape shape{blocks, function.threads, function.shared_bytes};
-  return [device = device_.get(), code = function.code, shape, args = std::move(args)]() mutable {
-    device->launch(code->get(), shape, args.pointers());
+  return [device = device_.get(), code = function.code, shape, held = std::shared_ptr<const Held>(held)] {
+    device->launch(code->get(), shape, held->pointers);
   };
 }
 
 void GpuContext::gather_rows(const void* table, const NodeId* ids, void* out, const RowsOf& rows) {
   const cuda::Source source = cuda::gather_rows(rows.width);
   const int64_t threads = cuda::gather_threads(rows.count, rows.width);
-  LaunchArgs args;
-  args.add(table).add(ids).add(out).add(rows.count);
-  launch(source, (threads + source.threads - 1) / source.threads, args)();
+  const cuda::GatherRowsParams params = {.table = table, .ids = ids, .out = out, .rows = rows.count};
+  launch(source, (threads + source.threads - 1) / source.threads, params)();
 }
 
 void GpuContext::scatter_rows(const void* from, const NodeId* ids, void* table, const RowsOf& rows) {
   const cuda::Source source = cuda::scatter_rows(rows.width);
   const int64_t threads = cuda::gather_threads(rows.count, rows.width);
-  LaunchArgs args;
-  args.add(from).add(ids).add(table).add(rows.count);
-  launch(source, (threads + source.threads - 1) / source.threads, args)();
+  const cuda::ScatterRowsParams params = {.from = from, .ids = ids, .table = table, .rows = rows.count};
+  launch(source, (threads + source.threads - 1) / source.threads, params)();
 }
 
 int GpuKernel::layer() const {

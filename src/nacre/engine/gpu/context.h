@@ -1,7 +1,6 @@
 // What binding kernels to a GPU needs: the device, its copies of the graph's arrays, compiled functions, and launches.
 #pragma once
 
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,30 +12,9 @@
 #include "nacre/engine/gpu/keyed_cache.h"
 #include "nacre/engine/gpu/loader.h"
 #include "nacre/engine/gpu/staging.h"
-#include "nacre/kernel/cuda/rows.h"
+#include "nacre/kernel/cuda/params.h"
 
 namespace nacre {
-
-// Arguments of a launch, kept by value.
-class LaunchArgs {
- public:
-  template <class T>
-  LaunchArgs& add(const T& value) {
-    static_assert(sizeof(T) <= sizeof(uint64_t));  // NOLINT(bugprone-sizeof-expression): pointers too
-    uint64_t word = 0;
-    std::memcpy(&word, &value, sizeof(T));  // NOLINT(bugprone-sizeof-expression)
-    words_.push_back(word);
-    return *this;
-  }
-  std::vector<void*> pointers() {
-    std::vector<void*> list;
-    for (uint64_t& word : words_) list.push_back(&word);
-    return list;
-  }
-
- private:
-  std::vector<uint64_t> words_;
-};
 
 // A row (or a piece of a long one) of a view: one unit of work of a group of threads.
 struct GpuSegment {
@@ -189,9 +167,10 @@ class GpuContext {
   // The row ids[i] of a table of floats becomes row i of `from`; no id stands there twice; queued.
   void scatter_rows(const void* from, const NodeId* ids, void* table, const RowsOf& rows);
 
-  // Nothing to do when there are no blocks.
-  Step launch(const cuda::Source& source, int64_t blocks, LaunchArgs args);
-  Step launch(const GpuFunction& function, int64_t blocks, LaunchArgs args);
+  // Returns the step that launches a kernel; it does nothing if there are no blocks. Throws if the kernel takes other
+  // parameters.
+  Step launch(const cuda::Source& source, int64_t blocks, cuda::LaunchParams params);
+  Step launch(const GpuFunction& function, int64_t blocks, cuda::LaunchParams params);
   GpuLoader& loader() { return *loader_; }
 
  private:

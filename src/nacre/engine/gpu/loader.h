@@ -31,6 +31,7 @@ class GpuCode {
     DeviceFunction const loaded = loaded_.load(std::memory_order_acquire);
     return loaded != nullptr ? loaded : wait();
   }
+  const cuda::Source& source() const { return source_; }
 
  private:
   friend class GpuLoader;

@@ -47,13 +47,18 @@ GpuOptimizer::GpuOptimizer(GpuContext& context, const GpuOptimizerOptions& optio
     squares_ = take(count * static_cast<int64_t>(sizeof(double)));
     factor_ = take(sizeof(float));
   }
-  LaunchArgs args;
-  args.add(numbers_.get()).add(pieces_.get()).add(values).add(first()).add(second()).add(average()).add(factor_.get());
-  step_ = context.launch(cuda::optimizer_step(sgd), count, args);
+  const cuda::OptimizerStepParams params = {.numbers = numbers_.get(),
+                                            .pieces = pieces_.get(),
+                                            .values = values,
+                                            .first = first(),
+                                            .second = second(),
+                                            .average = average(),
+                                            .factor = factor_.get()};
+  step_ = context.launch(cuda::optimizer_step(sgd), count, params);
   if (!clips) return;
-  LaunchArgs of_squares, of_factor;
-  of_squares.add(pieces_.get()).add(squares_.get());
-  of_factor.add(numbers_.get()).add(squares_.get()).add(count).add(factor_.get());
+  const cuda::GradientSquaresParams of_squares = {.pieces = pieces_.get(), .slots = squares_.get()};
+  const cuda::GradientFactorParams of_factor = {
+      .numbers = numbers_.get(), .slots = squares_.get(), .count = count, .factor = factor_.get()};
   step_ = [squares = context.launch(cuda::gradient_squares(), count, of_squares),
            factor = context.launch(cuda::gradient_factor(), 1, of_factor), apply = step_] {
     squares();

@@ -82,7 +82,8 @@ Array<int64_t> borders(PartitionWork& work, const PartitionColumns& columns, con
   }
   if (watched.empty() || edges == 0) return runs_of(edges, most_edges);
   PartitionArray<uint32_t> next = work.array<uint32_t>(edges);
-  work.launch(cuda::first_bounds(), edges, LaunchArgs().add(next.data()).add(edges).add(most_edges));
+  work.launch(cuda::first_bounds(), edges,
+              cuda::FirstBoundsParams{.next = next.data(), .count = edges, .most = most_edges});
   // Runs first: they keep the windows short.
   for (const bool runs : {true, false}) {
     for (const size_t k : watched) {

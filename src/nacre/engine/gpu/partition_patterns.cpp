@@ -21,9 +21,9 @@ class PatternCounter {
         task_ptr_(work.upload(tasks.task_ptr.data(), tasks.num_tasks() + 1)),
         starts_(work.array<uint32_t>(columns.count)),
         thin_(work.zeros<uint8_t>(tasks.num_tasks())) {
-    LaunchArgs args;
-    args.add(task_ptr_.data()).add(tasks.num_tasks()).add(starts_.data()).add(columns.count);
-    work.launch(cuda::task_starts(), columns.count, args);
+    const cuda::TaskStartsParams params = {
+        .task_ptr = task_ptr_.data(), .tasks = tasks.num_tasks(), .starts = starts_.data(), .count = columns.count};
+    work.launch(cuda::task_starts(), columns.count, params);
     if (!tasks.table.owns(end_)) met_ = work.zeros<uint32_t>(vertices());
   }
 
@@ -46,17 +46,23 @@ class PatternCounter {
     PartitionArray<int64_t> often;
     if (met_.data() != nullptr) {
       const PartitionArray<uint32_t> flags = work_.array<uint32_t>(edges);
-      LaunchArgs args;
-      args.add(met_.data()).add(end_ids()).add(kFrequent).add(flags.data()).add(edges);
-      work_.launch(cuda::often_met(), edges, args);
+      const cuda::OftenMetParams params = {
+          .counts = met_.data(), .ids = end_ids(), .least = kFrequent, .flags = flags.data(), .count = edges};
+      work_.launch(cuda::often_met(), edges, params);
       often = work_.sums(flags, edges);
     }
     const int bounded = tasks_.table.at(Location::edge, Attribute::id).kind == Restriction::exact ? 1 : 0;
     const PartitionArray<uint8_t> kinds = work_.array<uint8_t>(tasks);
     const PartitionArray<uint64_t> result = work_.zeros<uint64_t>(8);
-    LaunchArgs args;
-    args.add(often.data()).add(task_ptr_.data()).add(tasks).add(edges).add(bounded).add(thin_.data());
-    work_.launch(cuda::judge_tasks(), tasks, args.add(kinds.data()).add(result.data()));
+    const cuda::JudgeTasksParams params = {.often = often.data(),
+                                           .task_ptr = task_ptr_.data(),
+                                           .tasks = tasks,
+                                           .edges = edges,
+                                           .bounded = bounded,
+                                           .thin = thin_.data(),
+                                           .outlier = kinds.data(),
+                                           .result = result.data()};
+    work_.launch(cuda::judge_tasks(), tasks, params);
     const Array<uint64_t> sums = work_.read(result, 8);
     const auto sum = [&](Outlier kind, int64_t& of_tasks, int64_t& of_edges) {
       of_tasks = static_cast<int64_t>(sums[2 * static_cast<int64_t>(kind)]);
@@ -83,9 +89,13 @@ class PatternCounter {
     const PartitionWork::Links links = work_.link(columns_, fields, false);
     const PartitionArray<uint32_t> fresh = work_.array<uint32_t>(edges);
     const uint32_t* ids = meet && met_.data() != nullptr ? end_ids() : nullptr;
-    LaunchArgs args;
-    args.add(links.before.data()).add(starts_.data()).add(ids).add(met_.data()).add(fresh.data()).add(edges);
-    work_.launch(cuda::fresh_values(), edges, args);
+    const cuda::FreshValuesParams params = {.before = links.before.data(),
+                                            .starts = starts_.data(),
+                                            .ids = ids,
+                                            .counts = met_.data(),
+                                            .fresh = fresh.data(),
+                                            .count = edges};
+    work_.launch(cuda::fresh_values(), edges, params);
     const PartitionArray<int64_t> sums = work_.sums(fresh, edges);
     return tally(sums.data(), most, work_.value_at(sums, edges));
   }
@@ -93,9 +103,13 @@ class PatternCounter {
   AttributePattern tally(const int64_t* sums, int64_t most, int64_t total) {
     const int64_t tasks = tasks_.num_tasks();
     const PartitionArray<uint64_t> result = work_.zeros<uint64_t>(kTallyWords);
-    LaunchArgs args;
-    args.add(sums).add(task_ptr_.data()).add(tasks).add(most).add(thin_.data()).add(result.data());
-    work_.launch(cuda::tally(), tasks, args);
+    const cuda::TallyParams params = {.sums = sums,
+                                      .task_ptr = task_ptr_.data(),
+                                      .tasks = tasks,
+                                      .limit = most,
+                                      .thin = thin_.data(),
+                                      .result = result.data()};
+    work_.launch(cuda::tally(), tasks, params);
     const Array<uint64_t> words = work_.read(result, kTallyWords);
     AttributePattern pattern;
     pattern.unique_total = total;

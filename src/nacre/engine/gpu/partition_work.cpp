@@ -26,6 +26,14 @@ int bits_of(std::span<const cuda::EdgeField> fields) {
   return bits;
 }
 
+cuda::EdgeColumnsParams params_of(const PartitionColumns& columns) {
+  return {.src = columns.src.data(),
+          .dst = columns.dst.data(),
+          .type = columns.type.data(),
+          .src_degree = columns.src_degree.data(),
+          .dst_degree = columns.dst_degree.data()};
+}
+
 }  // namespace
 
 cuda::EdgeField field_of(const PartitionColumns& columns, Location location, Attribute attribute, int64_t block) {
@@ -66,15 +74,11 @@ void PartitionWork::fetch(void* host, const void* from, int64_t bytes) {
   }
 }
 
-void PartitionWork::launch(const cuda::Source& source, int64_t units, LaunchArgs args) {
+void PartitionWork::launch(const cuda::Source& source, int64_t units, cuda::LaunchParams params) {
+  cuda::check_params(source, params);
   if (units == 0) return;
   const int64_t blocks = (units + source.threads - 1) / source.threads;
-  device_->launch(loader_.function(source), {blocks, source.threads, source.shared_bytes}, args.pointers());
-}
-
-void PartitionWork::add_columns(LaunchArgs& args, const PartitionColumns& columns) const {
-  args.add(columns.src.data()).add(columns.dst.data()).add(columns.type.data());
-  args.add(columns.src_degree.data()).add(columns.dst_degree.data());
+  device_->launch(loader_.function(source), {blocks, source.threads, source.shared_bytes}, params.pointers());
 }
 
 PartitionColumns PartitionWork::place(const Graph& graph) {
@@ -88,7 +92,8 @@ PartitionColumns PartitionWork::place(const Graph& graph) {
   if (graph.typed()) c.type = upload(graph.edge_type().data(), c.count);
   const auto degrees = [&](const PartitionArray<uint32_t>& ends, int64_t vertices, int64_t& most) {
     PartitionArray<uint32_t> degree = zeros<uint32_t>(vertices);
-    launch(cuda::count_values(), c.count, LaunchArgs().add(ends.data()).add(degree.data()).add(c.count));
+    launch(cuda::count_values(), c.count,
+           cuda::CountValuesParams{.values = ends.data(), .counts = degree.data(), .count = c.count});
     const Array<uint32_t> host = read(degree, vertices);
     most = host.empty() ? 0 : *std::max_element(host.begin(), host.end());
     return degree;
@@ -104,10 +109,15 @@ PartitionColumns PartitionWork::take(const PartitionColumns& from, const Partiti
   c.src = array<uint32_t>(c.count);
   c.dst = array<uint32_t>(c.count);
   if (typed) c.type = array<uint16_t>(c.count);
-  LaunchArgs args;
-  args.add(order.data()).add(from.src.data()).add(from.dst.data()).add(from.type.data());
-  args.add(c.src.data()).add(c.dst.data()).add(c.type.data()).add(c.count);
-  launch(cuda::take_columns(typed), c.count, args);
+  const cuda::TakeColumnsParams params = {.order = order.data(),
+                                          .src = from.src.data(),
+                                          .dst = from.dst.data(),
+                                          .type = from.type.data(),
+                                          .to_src = c.src.data(),
+                                          .to_dst = c.dst.data(),
+                                          .to_type = c.type.data(),
+                                          .count = c.count};
+  launch(cuda::take_columns(typed), c.count, params);
   return c;
 }
 
@@ -118,13 +128,16 @@ PartitionWork::Sorted PartitionWork::sort_by(const PartitionColumns& columns, st
   sorted.wide = bits > 32;
   sorted.values = array<uint32_t>(columns.count);
   sorted.keys = array<uint64_t>(sorted.wide ? columns.count : (columns.count + 1) / 2);
-  LaunchArgs args;
-  args.add(order);
-  add_columns(args, columns);
   const cuda::KeyPacking packing = cuda::packing_of(fields);
-  args.add(sorted.keys.data()).add(sorted.values.data()).add(columns.count);
-  args.add(packing.shifts).add(packing.src_block).add(packing.dst_block);
-  launch(cuda::pack_keys(fields, sorted.wide), columns.count, args);
+  cuda::LaunchParams params(params_of(columns));
+  params.then(cuda::PackKeysParams{.order = order,
+                                   .keys = sorted.keys.data(),
+                                   .values = sorted.values.data(),
+                                   .count = columns.count,
+                                   .shifts = packing.shifts,
+                                   .src_block = packing.src_block,
+                                   .dst_block = packing.dst_block});
+  launch(cuda::pack_keys(fields, sorted.wide), columns.count, params);
   if (sorted.wide) {
     device_->sort_pairs(sorted.keys.data(), sorted.values.data(), columns.count, bits);
   } else {
@@ -139,9 +152,12 @@ PartitionWork::Links PartitionWork::link(const PartitionColumns& columns, std::s
   Links links;
   links.before = array<uint32_t>(columns.count);
   if (after) links.after = array<uint32_t>(columns.count);
-  LaunchArgs args;
-  args.add(sorted.keys.data()).add(sorted.values.data()).add(links.before.data()).add(links.after.data());
-  launch(cuda::link_equal(sorted.wide), columns.count, args.add(columns.count));
+  const cuda::LinkEqualParams params = {.keys = sorted.keys.data(),
+                                        .values = sorted.values.data(),
+                                        .before = links.before.data(),
+                                        .after = links.after.data(),
+                                        .count = columns.count};
+  launch(cuda::link_equal(sorted.wide), columns.count, params);
   return links;
 }
 
@@ -156,14 +172,18 @@ void PartitionWork::bound_by_runs(const PartitionColumns& columns, std::span<con
   const int64_t count = columns.count;
   const PartitionArray<uint8_t> flags = array<uint8_t>(count);
   const PartitionArray<uint32_t> ones = array<uint32_t>(count);
-  LaunchArgs args;
-  add_columns(args, columns);
-  launch(cuda::start_runs(fields), count, args.add(flags.data()).add(ones.data()).add(count));
+  cuda::LaunchParams params(params_of(columns));
+  params.then(cuda::StartRunsParams{.flags = flags.data(), .ones = ones.data(), .count = count});
+  launch(cuda::start_runs(fields), count, params);
   const PartitionArray<int64_t> before = sums(ones, count);
   const PartitionArray<uint32_t> starts = array<uint32_t>(count);
   const int64_t runs = device_->positions_of(flags.data(), starts.data(), count);
-  LaunchArgs bound;
-  bound.add(next.data()).add(before.data()).add(starts.data()).add(runs).add(limit).add(count);
+  const cuda::BoundByRunsParams bound = {.next = next.data(),
+                                         .runs_before = before.data(),
+                                         .starts = starts.data(),
+                                         .num_runs = runs,
+                                         .limit = limit,
+                                         .count = count};
   launch(cuda::bound_by_runs(), count, bound);
 }
 
@@ -173,9 +193,12 @@ void PartitionWork::bound_by_values(const PartitionColumns& columns, const cuda:
   if (field.bits < 63 && limit >= int64_t{1} << field.bits) return;
   const Links links = link(columns, {&field, 1}, true);
   const int64_t windows = (columns.count + cuda::kWindowStarts - 1) / cuda::kWindowStarts;
-  LaunchArgs args;
-  args.add(next.data()).add(links.before.data()).add(links.after.data()).add(limit).add(columns.count);
-  launch(cuda::bound_by_values(), windows, args);
+  const cuda::BoundByValuesParams params = {.next = next.data(),
+                                            .before = links.before.data(),
+                                            .after = links.after.data(),
+                                            .limit = limit,
+                                            .count = columns.count};
+  launch(cuda::bound_by_values(), windows, params);
 }
 
 Array<int64_t> PartitionWork::follow(PartitionArray<uint32_t> next, int64_t count) {
@@ -183,11 +206,11 @@ Array<int64_t> PartitionWork::follow(PartitionArray<uint32_t> next, int64_t coun
   device_->fill(marks.data(), 1, 1);
   PartitionArray<uint32_t> other = array<uint32_t>(count);
   while (true) {
-    launch(cuda::mark_next(), count, LaunchArgs().add(marks.data()).add(next.data()).add(count));
+    launch(cuda::mark_next(), count, cuda::MarkNextParams{.marks = marks.data(), .next = next.data(), .count = count});
     uint32_t first = 0;
     device_->download(&first, next.data(), sizeof first);
     if (first >= count) break;  // as far as the last gTask has been followed
-    launch(cuda::double_next(), count, LaunchArgs().add(next.data()).add(other.data()).add(count));
+    launch(cuda::double_next(), count, cuda::DoubleNextParams{.next = next.data(), .to = other.data(), .count = count});
     std::swap(next, other);
   }
   const int64_t tasks = device_->positions_of(marks.data(), other.data(), count);

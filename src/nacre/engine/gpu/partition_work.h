@@ -69,8 +69,7 @@ class PartitionWork {
     return value;
   }
   // One thread for each of `units`.
-  void launch(const cuda::Source& source, int64_t units, LaunchArgs args);
-  void add_columns(LaunchArgs& args, const PartitionColumns& columns) const;
+  void launch(const cuda::Source& source, int64_t units, cuda::LaunchParams params);
 
   PartitionColumns place(const Graph& graph);
   PartitionColumns take(const PartitionColumns& from, const PartitionArray<uint32_t>& order);

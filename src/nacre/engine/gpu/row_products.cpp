@@ -51,17 +51,17 @@ FunctionKey key_of(const cuda::RowProduct& what) {
   return key;
 }
 
-Step launch_product(const GpuKernel& g, const cuda::RowProduct& what, const LaunchArgs& args) {
+Step launch_product(const GpuKernel& g, const cuda::RowProduct& what, const cuda::LaunchParams& params) {
   const cuda::MmaTile tile = cuda::tile_of(what);
   const GpuFunction& function = g.context.loader().function(key_of(what).bytes(), [&] {
     return cuda::RowSource{cuda::row_product(what), what.rows};
   });
   const int64_t held = int64_t{g.context.device().info().multiprocessors} * tile.together;
-  return g.context.launch(function, std::min(blocks_for(g.rows(g.kernel.root), function), held), args);
+  return g.context.launch(function, std::min(blocks_for(g.rows(g.kernel.root), function), held), params);
 }
 
 // Rows of a block, told apart by timing, once for each shape.
-int faster_block(const GpuKernel& g, const cuda::RowProduct& what, const LaunchArgs& args) {
+int faster_block(const GpuKernel& g, const cuda::RowProduct& what, const cuda::LaunchParams& params) {
   std::vector<int> tried;
   for (const int rows : cuda::kRowsOfBlock) {
     cuda::RowProduct other = what;
@@ -74,7 +74,7 @@ int faster_block(const GpuKernel& g, const cuda::RowProduct& what, const LaunchA
     for (const int rows : tried) {
       cuda::RowProduct other = what;
       other.rows = rows;
-      steps.push_back(launch_product(g, other, args));
+      steps.push_back(launch_product(g, other, params));
     }
     return steps;
   };
@@ -123,18 +123,18 @@ std::optional<SummedProducts> whole_product(const GpuKernel& g) {
 void add_whole_product(const GpuKernel& g, const SummedProducts& product, StepList& steps) {
   cuda::RowProduct what = source_of(g, product);
   const int64_t rows = g.rows(g.kernel.root);
-  LaunchArgs args;
-  args.add(rows).add(g.context.step());
+  cuda::LaunchParams params(cuda::RowProductParams{.rows = rows, .step = g.context.step()});
   for (const RowFactor& f : product.inputs) {
     const Dims& dims = g.node(f.w).type.dims;
     const WeightShape shape = {1, dims[0], dims[1]};
-    args.add(g.pointer(f.x)).add(matrices_of(steps, shape, static_cast<const float*>(g.pointer(f.w)), f.transpose));
+    const auto* w = static_cast<const float*>(g.pointer(f.w));
+    params.then(cuda::RowFactorParams{.x = g.pointer(f.x), .w = matrices_of(steps, shape, w, f.transpose)});
   }
   if (steps.sizing()) return;
-  add_operands(args, g, product.tail);
+  params.operands(operands_of(g, product.tail));
   what.rows = cuda::rows_of_block(what);
-  if (g.context.options().tune) what.rows = faster_block(g, what, args);
-  steps.then(launch_product(g, what, args));
+  if (g.context.options().tune) what.rows = faster_block(g, what, params);
+  steps.then(launch_product(g, what, params));
 }
 
 }  // namespace nacre

@@ -20,26 +20,28 @@ Step launch_reduce(const Reduction& r, const cuda::ReduceSpec& spec, void* works
   void* argmax = argmax_only ? g.pointer(g.kernel.root) : g.pointer(g.kernel.second);
   // Zeros, and zeros again after every run.
   const std::vector<int32_t> zeros(static_cast<size_t>(spec.tiles * r.rows.num_partials));
-  const int32_t* counters = g.context.made(fmt::format("counters {}", zeros.size()), zeros);
+  auto* counters = const_cast<int32_t*>(g.context.made(fmt::format("counters {}", zeros.size()), zeros));
   const GpuFunction& function =
       g.context.loader().function(FunctionKey("reduce").add(spec).bytes(), [&] { return cuda::reduce_source(spec); });
-  LaunchArgs args;
-  args.add(r.rows.segments).add(r.rows.num_segments).add(r.rows.offsets).add(r.rows.longest).add(r.rows.count());
-  args.add(r.rows.split_rows).add(counters).add(r.rows.col).add(r.rows.edge_id);
-  args.add(edge_types(g, *spec.program))
-      .add(r.rows.row_vertex)
-      .add(g.context.step())
-      .add(out)
-      .add(argmax)
-      .add(workspace)
-      .add(r.rows.num_partials);
-  if (r.operands.empty()) {
-    add_operands(args, g, *spec.program);
-  } else {
-    for (void* operand : r.operands) args.add(operand);
-  }
-  if (spec.tail != nullptr) add_operands(args, g, *spec.tail);
-  return g.context.launch(function, blocks_for(r.rows.count() * spec.tiles, function), args);
+  cuda::LaunchParams params(cuda::ReduceParams{.segments = r.rows.segments,
+                                               .listed = r.rows.num_segments,
+                                               .offsets = r.rows.offsets,
+                                               .longest = r.rows.longest,
+                                               .count = r.rows.count(),
+                                               .split_rows = r.rows.split_rows,
+                                               .counters = counters,
+                                               .col = r.rows.col,
+                                               .edge_id = r.rows.edge_id,
+                                               .edge_type = edge_types(g, *spec.program),
+                                               .row_vertex = r.rows.row_vertex,
+                                               .step = g.context.step(),
+                                               .out = out,
+                                               .argmax = argmax,
+                                               .partials = workspace,
+                                               .num_partials = r.rows.num_partials});
+  params.operands(r.operands.empty() ? operands_of(g, *spec.program) : r.operands);
+  if (spec.tail != nullptr) params.operands(operands_of(g, *spec.tail));
+  return g.context.launch(function, blocks_for(r.rows.count() * spec.tiles, function), params);
 }
 
 // Rows in flight against warps in flight: which is better depends on the device and the graph, and neither changes a
@@ -92,8 +94,10 @@ const GpuFunction& map_function(GpuContext& context, const RowProgram& program) 
   return context.loader().function(FunctionKey("map").add(program).bytes(), [&] { return cuda::map_source(program); });
 }
 
-void add_operands(LaunchArgs& args, const GpuKernel& g, const RowProgram& program) {
-  for (const NodeRef o : program.operands) args.add(g.pointer(o));
+std::vector<void*> operands_of(const GpuKernel& g, const RowProgram& program) {
+  std::vector<void*> list;
+  for (const NodeRef o : program.operands) list.push_back(g.pointer(o));
+  return list;
 }
 
 const uint16_t* edge_types(const GpuKernel& g, const RowProgram& program) {
@@ -102,14 +106,13 @@ const uint16_t* edge_types(const GpuKernel& g, const RowProgram& program) {
   return read && g.graph().typed() ? g.context.resident(g.graph().edge_type()) : nullptr;
 }
 
-void add_edges(LaunchArgs& args, const GpuKernel& g, bool edges) {
+EdgeEnds edge_ends(const GpuKernel& g) {
   const auto& code = g.kernel.program.code;
   const bool src = std::any_of(code.begin(), code.end(), [](const Micro& m) { return m.op == MicroOp::load_src; });
   const bool dst = std::any_of(code.begin(), code.end(),
                                [](const Micro& m) { return m.op == MicroOp::load_dst || m.op == MicroOp::take_max; });
-  args.add(edges && src ? g.context.resident(g.graph().col_idx()) : nullptr);
-  args.add(edges && dst ? g.context.edge_dst(g.graph()) : nullptr);
-  args.add(edges ? edge_types(g, g.kernel.program) : nullptr);
+  return {src ? g.context.resident(g.graph().col_idx()) : nullptr, dst ? g.context.edge_dst(g.graph()) : nullptr,
+          edge_types(g, g.kernel.program)};
 }
 
 void place_cut(GpuContext& context, const std::string& key, const RowCut& cut, ReduceRows& rows) {
@@ -164,12 +167,13 @@ RowProgram tail_over_memory(const RowProgram& tail, NodeRef root, bool narrow) {
 Step bind_tail(const GpuKernel& g, const RowProgram& tail, const RowsAt& rows, int64_t first, int64_t count) {
   const RowProgram program = tail_over_memory(tail, g.kernel.root, rows.narrow);
   const GpuFunction& function = map_function(g.context, program);
-  LaunchArgs args;
-  args.add(count).add(first).add(g.context.step());
-  for (size_t i = 0; i + 1 < program.operands.size(); ++i) args.add(g.pointer(program.operands[i]));
+  std::vector<void*> operands = operands_of(g, program);
   // Where the first of all rows would lie.
-  args.add(reinterpret_cast<intptr_t>(rows.memory) - first * g.width(g.kernel.root) * (rows.narrow ? 2 : 4));
-  return g.context.launch(function, blocks_for(count, function), args);
+  operands.back() = reinterpret_cast<void*>(reinterpret_cast<intptr_t>(rows.memory) -
+                                            first * g.width(g.kernel.root) * (rows.narrow ? 2 : 4));
+  cuda::LaunchParams params(cuda::MapParams{.count = count, .first = first, .step = g.context.step()});
+  params.operands(operands);
+  return g.context.launch(function, blocks_for(count, function), params);
 }
 
 }  // namespace nacre

@@ -13,11 +13,18 @@ int64_t blocks_for(int64_t units, const Source& source) {
 }
 // A program over vertices (cuda::map_source).
 const GpuFunction& map_function(GpuContext& context, const RowProgram& program);
-void add_operands(LaunchArgs& args, const GpuKernel& g, const RowProgram& program);
+// Returns the memory of a program's operands, in their order.
+std::vector<void*> operands_of(const GpuKernel& g, const RowProgram& program);
 // Null where the graph has none or the program does not read them.
 const uint16_t* edge_types(const GpuKernel& g, const RowProgram& program);
-// col, edge_dst, edge_type of all edges, as kernels over edges take them; nulls where the kernel's program reads none.
-void add_edges(LaunchArgs& args, const GpuKernel& g, bool edges);
+// The sources, destinations and types of all edges in device memory. Those that the kernel's program does not read are
+// null.
+struct EdgeEnds {
+  const uint32_t* src = nullptr;
+  const uint32_t* dst = nullptr;
+  const uint16_t* type = nullptr;
+};
+EdgeEnds edge_ends(const GpuKernel& g);
 
 // A row (or a piece of a long one): one unit of work of a reduction, as its kernels read it.
 struct RowSegment {

@@ -77,10 +77,11 @@ struct GpuSampler::State {
     if (bytes > 0) device->upload(memory.get(), host.data(), bytes);
     return memory;
   }
-  void launch(const cuda::Source& source, int64_t threads, LaunchArgs args) const {
+  void launch(const cuda::Source& source, int64_t threads, cuda::LaunchParams params) const {
+    cuda::check_params(source, params);
     if (threads == 0) return;
     const int64_t blocks = (threads + source.threads - 1) / source.threads;
-    device->launch(loader->function(source), {blocks, source.threads, source.shared_bytes}, args.pointers());
+    device->launch(loader->function(source), {blocks, source.threads, source.shared_bytes}, params.pointers());
   }
   // Has all kernels of a sample compiled, side by side: they are launched one after the other, some after waiting.
   void ask_for_kernels() const;
@@ -131,7 +132,8 @@ void GpuSampler::State::ask_for_kernels() const {
 
 std::vector<int64_t> GpuSampler::State::ends(const Memory& sums, const Memory& places, int64_t count) const {
   const Memory out = allocate(count, 8);
-  launch(cuda::take_ends(), count, LaunchArgs().add(sums.get()).add(places.get()).add(out.get()).add(count));
+  const cuda::TakeEndsParams params = {.sums = sums.get(), .places = places.get(), .out = out.get(), .count = count};
+  launch(cuda::take_ends(), count, params);
   std::vector<int64_t> host(static_cast<size_t>(count));
   device->download(host.data(), out.get(), count * 8);
   return host;
@@ -160,9 +162,14 @@ void GpuSampler::State::begin(std::span<const Batch> list) {
   device_dst_ptr = upload(dst_ptr);
   const Memory errors = upload(std::vector<uint32_t>(1));
   const int64_t count = dst_ptr.back();
-  LaunchArgs args;
-  args.add(vertices.get()).add(device_dst_ptr.get()).add(batches).add(entries()).add(num_nodes());
-  launch(cuda::number_seeds(), count, args.add(errors.get()).add(count));
+  const cuda::NumberSeedsParams params = {.vertices = vertices.get(),
+                                          .dst_ptr = device_dst_ptr.get(),
+                                          .batches = batches,
+                                          .table = entries(),
+                                          .num_nodes = num_nodes(),
+                                          .errors = errors.get(),
+                                          .count = count};
+  launch(cuda::number_seeds(), count, params);
   uint32_t wrong = 0;
   device->download(&wrong, errors.get(), sizeof wrong);
   NACRE_CHECK(wrong == 0, "a seed is no vertex of the graph or occurs twice");
@@ -173,13 +180,17 @@ Memory GpuSampler::State::count_edges(int fanout, const Memory& begins, const Me
   const SampleOptions& o = sampler.options();
   const int64_t n = dst_ptr.back();
   Memory counts = allocate(n, 4);
-  LaunchArgs rows;
-  rows.add(row_ptr.get()).add(vertices.get()).add(begins.get()).add(degrees.get()).add(counts.get()).add(n);
+  const cuda::LookUpRowsParams rows = {.row_ptr = row_ptr.get(),
+                                       .vertices = vertices.get(),
+                                       .begins = begins.get(),
+                                       .degrees = degrees.get(),
+                                       .counts = counts.get(),
+                                       .count = n};
   launch(cuda::look_up_rows(fanout, o.replace), n, rows);
   if (!o.weighted || fanout < 0) return counts;
-  LaunchArgs args;
-  args.add(weight.get()).add(begins.get()).add(degrees.get()).add(counts.get()).add(n);
-  launch(cuda::count_weighted(fanout, o.replace), n * 32, args);
+  const cuda::CountWeightedParams weighted = {
+      .weight = weight.get(), .begins = begins.get(), .degrees = degrees.get(), .counts = counts.get(), .count = n};
+  launch(cuda::count_weighted(fanout, o.replace), n * 32, weighted);
   return counts;
 }
 
@@ -204,30 +215,45 @@ HopResult GpuSampler::State::hop(int index) {
   result.edges = allocate(edges, 8);
   result.col_idx = allocate(edges, 4);
   if (fanout >= 0) result.scale = allocate(edges, 4);
-  LaunchArgs args;
-  args.add(vertices.get()).add(begins.get()).add(degrees.get()).add(offsets.get());
-  args.add(device_dst_ptr.get()).add(device_edge_ptr.get()).add(keys.get()).add(batches);
-  args.add(col_idx.get()).add(weight.get()).add(entries()).add(num_nodes());
-  args.add(result.edges.get()).add(result.scale.get()).add(result.col_idx.get());
-  args.add(static_cast<uint32_t>(index)).add(fanout < 0 ? edges : n);
+  const cuda::PickParams picks = {.vertices = vertices.get(),
+                                  .begins = begins.get(),
+                                  .degrees = degrees.get(),
+                                  .offsets = offsets.get(),
+                                  .dst_ptr = device_dst_ptr.get(),
+                                  .edge_ptr = device_edge_ptr.get(),
+                                  .keys = keys.get(),
+                                  .batches = batches,
+                                  .col = col_idx.get(),
+                                  .weight = weight.get(),
+                                  .table = entries(),
+                                  .num_nodes = num_nodes(),
+                                  .edges = result.edges.get(),
+                                  .scale = result.scale.get(),
+                                  .sources = result.col_idx.get(),
+                                  .hop = static_cast<uint32_t>(index),
+                                  .count = fanout < 0 ? edges : n};
   if (fanout < 0) {
-    launch(cuda::pick_all(), edges, args);
+    launch(cuda::pick_all(), edges, picks);
   } else {
     const cuda::Source source =
         o.weighted ? cuda::pick_weighted(fanout, o.replace) : cuda::pick_uniform(fanout, o.replace);
-    launch(source, n * cuda::pick_lanes(fanout, o.weighted), args);
+    launch(source, n * cuda::pick_lanes(fanout, o.weighted), picks);
   }
   result.row_ptr = allocate(n + batches, 8);
   device->fill(result.row_ptr.get(), 0, (n + batches) * 8);
-  LaunchArgs rows;
-  rows.add(offsets.get()).add(device_dst_ptr.get()).add(device_edge_ptr.get()).add(batches).add(result.row_ptr.get());
-  launch(cuda::block_rows(), n, rows.add(n));
+  const cuda::BlockRowsParams rows = {.offsets = offsets.get(),
+                                      .dst_ptr = device_dst_ptr.get(),
+                                      .edge_ptr = device_edge_ptr.get(),
+                                      .batches = batches,
+                                      .row_ptr = result.row_ptr.get(),
+                                      .count = n};
+  launch(cuda::block_rows(), n, rows);
   number(result, result.col_idx, device_edge_ptr);
   const auto take = [&](const Memory& from, int64_t size) {
     if (!from) return Memory();
     Memory to = allocate(edges, size);
-    LaunchArgs taken;
-    taken.add(result.edges.get()).add(from.get()).add(to.get()).add(edges);
+    const cuda::TakeValuesParams taken = {
+        .edges = result.edges.get(), .from = from.get(), .to = to.get(), .count = edges};
     launch(cuda::take_values(size == 4), edges, taken);
     return to;
   };
@@ -242,9 +268,14 @@ void GpuSampler::State::number(HopResult& result, const Memory& sources, const M
   const int64_t edges = result.edge_ptr.back();
   const Memory ones = allocate(edges, 4);
   const Memory sums = allocate(edges + 1, 8);
-  LaunchArgs marks;
-  marks.add(sources.get()).add(device_dst_ptr.get()).add(device_edge_ptr.get()).add(batches);
-  marks.add(entries()).add(num_nodes()).add(ones.get()).add(edges);
+  const cuda::MarkFirstParams marks = {.sources = sources.get(),
+                                       .dst_ptr = device_dst_ptr.get(),
+                                       .edge_ptr = device_edge_ptr.get(),
+                                       .batches = batches,
+                                       .table = entries(),
+                                       .num_nodes = num_nodes(),
+                                       .ones = ones.get(),
+                                       .count = edges};
   launch(cuda::mark_first(), edges, marks);
   device->exclusive_sum(values<uint32_t>(ones), values<int64_t>(sums), edges);
   const std::vector<int64_t> fresh = ends(sums, device_edge_ptr, batches + 1);
@@ -252,16 +283,31 @@ void GpuSampler::State::number(HopResult& result, const Memory& sources, const M
   for (size_t b = 0; b < next_ptr.size(); ++b) next_ptr[b] = dst_ptr[b] + fresh[b];
   const Memory device_next_ptr = upload(next_ptr);
   const Memory next = allocate(next_ptr.back(), 4);
-  LaunchArgs args;
-  args.add(sources.get()).add(device_dst_ptr.get()).add(device_edge_ptr.get()).add(batches);
-  args.add(entries()).add(num_nodes()).add(ones.get()).add(sums.get());
-  args.add(device_next_ptr.get()).add(next.get()).add(edges);
-  launch(cuda::number_new(), edges, args);
-  LaunchArgs kept;
-  kept.add(vertices.get()).add(device_dst_ptr.get()).add(batches).add(device_next_ptr.get()).add(next.get()).add(n);
+  const cuda::NumberNewParams numbers = {.sources = sources.get(),
+                                         .dst_ptr = device_dst_ptr.get(),
+                                         .edge_ptr = device_edge_ptr.get(),
+                                         .batches = batches,
+                                         .table = entries(),
+                                         .num_nodes = num_nodes(),
+                                         .ones = ones.get(),
+                                         .sums = sums.get(),
+                                         .next_ptr = device_next_ptr.get(),
+                                         .next = next.get(),
+                                         .count = edges};
+  launch(cuda::number_new(), edges, numbers);
+  const cuda::KeepKnownParams kept = {.vertices = vertices.get(),
+                                      .dst_ptr = device_dst_ptr.get(),
+                                      .batches = batches,
+                                      .next_ptr = device_next_ptr.get(),
+                                      .next = next.get(),
+                                      .count = n};
   launch(cuda::keep_known(), n, kept);
-  LaunchArgs labels;
-  labels.add(sources.get()).add(device_edge_ptr.get()).add(batches).add(entries()).add(num_nodes()).add(edges);
+  const cuda::RelabelParams labels = {.sources = sources.get(),
+                                      .edge_ptr = device_edge_ptr.get(),
+                                      .batches = batches,
+                                      .table = entries(),
+                                      .num_nodes = num_nodes(),
+                                      .count = edges};
   launch(cuda::relabel(), edges, labels);
   result.src_ptr = next_ptr;
   dst_ptr = std::move(next_ptr);

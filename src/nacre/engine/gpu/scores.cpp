@@ -67,18 +67,23 @@ std::vector<ScoreCounts> GpuScores::run(const float* logits, ScoreLoss* loss) {
   NACRE_CHECK(slots_ != nullptr, "scores were asked for before start()");
   const size_t lists = lists_.size();
   const auto launch = [&](const GpuFunction& function, size_t part, int64_t count) {
-    LaunchArgs args;
-    args.add(logits).add(labels_.values).add(vertices_.get());
-    args.add(static_cast<const cuda::ScorePiece*>(device_pieces_.get()) + first_[part]);
-    args.add(static_cast<double*>(slots_.get()) + first_[part] * cuda::kScoreSlots);
-    args.add(classes_).add(static_cast<int32_t>(labels_.by_vertex ? 1 : 0));
-    context_->launch(function, count, args)();
+    const cuda::ScoreParams params = {
+        .logits = logits,
+        .labels = labels_.values,
+        .rows = vertices_.get(),
+        .pieces = static_cast<const cuda::ScorePiece*>(device_pieces_.get()) + first_[part],
+        .slots = static_cast<double*>(slots_.get()) + first_[part] * cuda::kScoreSlots,
+        .classes = classes_,
+        .by_row = labels_.by_vertex ? 1 : 0,
+    };
+    context_->launch(function, count, params)();
   };
   launch(rows_, 0, first_[lists]);
   if (loss != nullptr && loss_.code == nullptr) loss_ = function_of(*context_, cuda::score_loss(labels_.kind));
   if (loss != nullptr) launch(loss_, lists, first_[lists + 1] - first_[lists]);
   const auto results = static_cast<int64_t>(lists + (loss != nullptr ? 1 : 0));
-  context_->launch(sum_, results, LaunchArgs().add(slots_.get()).add(device_first_.get()).add(totals_.get()))();
+  const cuda::ScoreTotalsParams sums = {.slots = slots_.get(), .first = device_first_.get(), .out = totals_.get()};
+  context_->launch(sum_, results, sums)();
   std::vector<ScoreCounts> counts(static_cast<size_t>(results));
   static_assert(sizeof(ScoreCounts) == kSlotBytes);
   context_->device().download(counts.data(), totals_.get(), results * kSlotBytes);

@@ -10,9 +10,9 @@ constexpr double kTuneFlops = 1e8;
 
 }  // namespace
 
-void StepList::launch(const cuda::Source& source, int64_t blocks, const std::function<LaunchArgs()>& args) {
+void StepList::launch(const cuda::Source& source, int64_t blocks, const std::function<cuda::LaunchParams()>& params) {
   if (sizing_ || blocks == 0) return;
-  calls_.push_back({context_.launch(source, blocks, args()), -1, {}});
+  calls_.push_back({context_.launch(source, blocks, params()), -1, {}});
 }
 
 void StepList::product(GemmShape shape, const GemmArgs& args, bool worth_timing) {

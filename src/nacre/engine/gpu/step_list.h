@@ -37,7 +37,8 @@ class StepList {
  public:
   StepList(GpuContext& context, void* workspace, bool sizing) : carve(workspace), context_(context), sizing_(sizing) {}
 
-  void launch(const cuda::Source& source, int64_t blocks, const std::function<LaunchArgs()>& args);
+  // `params` is called unless sizing.
+  void launch(const cuda::Source& source, int64_t blocks, const std::function<cuda::LaunchParams()>& params);
   // out = alpha · op(a) · op(b) + beta · out; nothing where there are no elements. Small products are timed among the
   // library's ways only if `worth_timing`.
   void product(GemmShape shape, const GemmArgs& args, bool worth_timing = false);

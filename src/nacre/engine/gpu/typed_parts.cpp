@@ -344,25 +344,31 @@ void GpuPairs::sum(StepList& steps, Sum args) const {
   const int64_t per_block = cuda::typed_groups_of_block(length, args.what.tiles);
   const int64_t tiles = cuda::split_row(length, args.what.tiles).tiles;
   steps.launch(cuda::typed_sum(args.what), blocks_of(items * tiles, per_block), [&] {
-    LaunchArgs a;
     const Entries& own = args.entries;
     const bool by_edge = args.what.scaled && !args.by_entry;
-    a.add(args.x).add(own.other != nullptr ? own.other : context_.resident(pairs_->other));
-    a.add(by_edge && own.edge == nullptr ? context_.resident(pairs_->edge) : own.edge).add(args.scale);
-    a.add(own.pair != nullptr ? own.pair : pair_of_entry()).add(args.range.slots ? slot_of_pair() : nullptr);
-    a.add(context_.made(key("items of sums", args.range), list.items)).add(items);
-    a.add(args.partials).add(args.out).add(args.range.first_slot);
-    return a;
+    return cuda::TypedSumParams{
+        .x = args.x,
+        .other = own.other != nullptr ? own.other : context_.resident(pairs_->other),
+        .edge = by_edge && own.edge == nullptr ? context_.resident(pairs_->edge) : own.edge,
+        .scale = args.scale,
+        .pair_of = own.pair != nullptr ? own.pair : pair_of_entry(),
+        .slot_of = args.range.slots ? slot_of_pair() : nullptr,
+        .items = context_.made(key("items of sums", args.range), list.items),
+        .num_items = items,
+        .partials = args.partials,
+        .out = args.out,
+        .first = args.range.first_slot,
+    };
   });
   steps.launch(cuda::typed_join(args.what), blocks_of(rows * tiles, per_block), [&] {
-    LaunchArgs a;
-    a.add(args.partials).add(context_.made(key("pairs in pieces", args.range), list.rows)).add(rows).add(args.out);
-    return a;
+    return cuda::TypedJoinParams{.partials = args.partials,
+                                 .rows = context_.made(key("pairs in pieces", args.range), list.rows),
+                                 .num_rows = rows,
+                                 .out = args.out};
   });
   steps.launch(cuda::zero_rows(args.what), blocks_of(zeros * tiles, per_block), [&] {
-    LaunchArgs a;
-    a.add(context_.made(key("slots without a pair", args.range), list.zeros)).add(zeros).add(args.out);
-    return a;
+    return cuda::ZeroRowsParams{
+        .rows = context_.made(key("slots without a pair", args.range), list.zeros), .count = zeros, .out = args.out};
   });
 }
 
@@ -377,10 +383,14 @@ void GpuPairs::sum_of_vertices(StepList& steps, const OfVertices& args, const st
   const int64_t tiles = cuda::split_row(args.width).tiles;
   steps.launch(cuda::sum_pairs(args.width), blocks_of(args.count * tiles, cuda::typed_groups_of_block(args.width)),
                [&] {
-                 LaunchArgs a;
-                 a.add(args.p).add(context_.resident(pairs_->vertex_ptr)).add(context_.resident(pairs_->pair));
-                 a.add(context_.resident(pairs_->type)).add(shift).add(args.out).add(args.first).add(args.count);
-                 return a;
+                 return cuda::SumPairsParams{.p = args.p,
+                                             .vertex_ptr = context_.resident(pairs_->vertex_ptr),
+                                             .pair = context_.resident(pairs_->pair),
+                                             .type = context_.resident(pairs_->type),
+                                             .shift = shift,
+                                             .out = args.out,
+                                             .first = args.first,
+                                             .count = args.count};
                });
 }
 
@@ -389,21 +399,21 @@ void add_copy(StepList& steps, const RowCopy& copy) {
   const int64_t groups =
       (copy.count + cuda::kCopyBatch - 1) / cuda::kCopyBatch * cuda::split_row(copy.what.width).tiles;
   steps.launch(cuda::copy_rows(copy.what), blocks_of(groups, cuda::typed_groups_of_block(copy.what.width)), [&] {
-    LaunchArgs a;
-    a.add(copy.x).add(copy.map_in).add(copy.first_in).add(copy.out).add(copy.map_out).add(copy.first_out);
-    a.add(copy.count);
-    return a;
+    return cuda::CopyRowsParams{.x = copy.x,
+                                .map_in = copy.map_in,
+                                .first_in = copy.first_in,
+                                .out = copy.out,
+                                .map_out = copy.map_out,
+                                .first_out = copy.first_out,
+                                .count = copy.count};
   });
 }
 
 void add_arrange(StepList& steps, cuda::Arrange how, const WeightShape& shape, const float* from, void* to, bool bf16) {
   if (steps.sizing()) return;
   const cuda::Source source = cuda::arrange_weights(how, shape.types, shape.k, shape.n, bf16, shape.ld);
-  steps.launch(source, blocks_of(shape.types * shape.k * shape.n, source.threads), [&] {
-    LaunchArgs a;
-    a.add(from).add(to);
-    return a;
-  });
+  steps.launch(source, blocks_of(shape.types * shape.k * shape.n, source.threads),
+               [&] { return cuda::ArrangeWeightsParams{.from = from, .to = to}; });
 }
 
 const float* matrices_of(StepList& steps, const WeightShape& shape, const float* w, bool transpose) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <regex>
 
 #include "nacre/engine/gpu/rows_parts.h"
@@ -35,11 +36,15 @@ Step order_edges(const GpuKernel& g, NodeRef value, const EdgeId* edges, int64_t
   copy.code[1].a = 0;
   copy.code[1].operand = 1;
   const cuda::RowSource source = cuda::map_listed_edges_source(copy);
-  const void* none = nullptr;
-  LaunchArgs args;
-  args.add(count).add(edges).add(int64_t{0}).add(none).add(none).add(none).add(g.context.step());
-  args.add(g.pointer(value)).add(to);
-  return g.context.launch(source.source, blocks_for(count, source), args);
+  cuda::LaunchParams params(cuda::MapListedEdgesParams{.count = count,
+                                                       .order = edges,
+                                                       .first = 0,
+                                                       .col = nullptr,
+                                                       .edge_dst = nullptr,
+                                                       .edge_type = nullptr,
+                                                       .step = g.context.step()});
+  params.operands(std::array{g.pointer(value), to});
+  return g.context.launch(source.source, blocks_for(count, source), params);
 }
 
 GpuContext::Derived& kept_edges(const GpuKernel& g, NodeRef value, const KeptOrder& order) {

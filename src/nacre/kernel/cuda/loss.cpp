@@ -72,9 +72,7 @@ __device__ double term(const float* __restrict__ x, const Label* __restrict__ ta
 )";
 
 constexpr const char* kSum = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) loss_sum(
-    const float* __restrict__ x, const Label* __restrict__ label, const float* __restrict__ weight,
-    double* __restrict__ slots, long long rows, long long rows_of_block) {
+${ENTRY} {
   const long long begin = blockIdx.x * rows_of_block;
   const long long end = begin + rows_of_block < rows ? begin + rows_of_block : rows;
   double sum = 0.0;
@@ -85,8 +83,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) loss_sum(
 )";
 
 constexpr const char* kTotal = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) loss_total(const double* __restrict__ slots, long long count,
-                                                                 float* __restrict__ out) {
+${ENTRY} {
   double sum = 0.0;
   for (long long i = threadIdx.x; i < count; i += THREADS) sum += slots[i];
   sum = block_sum(sum);
@@ -95,9 +92,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) loss_total(const double* _
 )";
 
 constexpr const char* kNllGrad = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) loss_grad(
-    const float* __restrict__ x, const int* __restrict__ label, const float* __restrict__ weight,
-    const float* __restrict__ gradient, float* __restrict__ out, long long elements) {
+typedef int Label;
+${ENTRY} {
   const long long i = (long long)blockIdx.x * THREADS + threadIdx.x;
   if (i >= elements) return;
   const long long r = i / CLASSES;
@@ -113,31 +109,28 @@ extern "C" __global__ void __launch_bounds__(THREADS) loss_grad(
 )";
 
 constexpr const char* kBceGrad = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) loss_grad(
-    const float* __restrict__ x, const unsigned char* __restrict__ target, const float* __restrict__ weight,
-    const float* __restrict__ gradient, float* __restrict__ out, long long elements) {
+typedef unsigned char Label;
+${ENTRY} {
   const long long i = (long long)blockIdx.x * THREADS + threadIdx.x;
   if (i >= elements) return;
   const float scale = *gradient * weight[WEIGHT_OF_EACH ? i : i / CLASSES];
-  out[i] = scale == 0.0f ? 0.0f : scale * (1.0f / (1.0f + expf(-x[i])) - (target[i] != 0 ? (float)(1.0 - SMOOTHING / 2) : (float)(SMOOTHING / 2)));
+  out[i] = scale == 0.0f ? 0.0f : scale * (1.0f / (1.0f + expf(-x[i])) - (label[i] != 0 ? (float)(1.0 - SMOOTHING / 2) : (float)(SMOOTHING / 2)));
 }
 )";
 
 constexpr int kThreads = 256;
 
+template <class Params>
 Source source(const char* name, const LossShape& loss, std::initializer_list<const char*> parts) {
-  Source s;
-  s.name = name;
-  s.text = defines({{"THREADS", kThreads},
-                    {"CLASSES", loss.classes},
-                    {"SMOOTH", loss.smoothing > 0 ? 1 : 0},
-                    {"WEIGHT_OF_EACH", loss.weight_of_each ? 1 : 0}});
+  std::string text = defines({{"THREADS", kThreads},
+                              {"CLASSES", loss.classes},
+                              {"SMOOTH", loss.smoothing > 0 ? 1 : 0},
+                              {"WEIGHT_OF_EACH", loss.weight_of_each ? 1 : 0}});
   std::array<char, 40> number{};
   std::snprintf(number.data(), number.size(), "%.17g", loss.smoothing);
-  s.text += "#define SMOOTHING ((double)" + std::string(number.data()) + ")\n";
-  for (const char* part : parts) s.text += part;
-  s.threads = kThreads;
-  return s;
+  text += "#define SMOOTHING ((double)" + std::string(number.data()) + ")\n";
+  for (const char* part : parts) text += part;
+  return Entry(name).takes<Params>().source(text, kThreads);
 }
 
 }  // namespace
@@ -150,13 +143,13 @@ int64_t loss_blocks(int64_t rows) {
 }
 
 Source loss_sum(const LossShape& loss) {
-  return source("loss_sum", loss, {kBlockSum, loss.kind == LossKind::nll ? kNllTerm : kBceTerm, kSum});
+  return source<LossSumParams>("loss_sum", loss, {kBlockSum, loss.kind == LossKind::nll ? kNllTerm : kBceTerm, kSum});
 }
 
-Source loss_total() { return source("loss_total", {.classes = 1}, {kBlockSum, kTotal}); }
+Source loss_total() { return source<LossTotalParams>("loss_total", {.classes = 1}, {kBlockSum, kTotal}); }
 
 Source loss_grad(const LossShape& loss) {
-  return source("loss_grad", loss, {loss.kind == LossKind::nll ? kNllGrad : kBceGrad});
+  return source<LossGradParams>("loss_grad", loss, {loss.kind == LossKind::nll ? kNllGrad : kBceGrad});
 }
 
 }  // namespace nacre::cuda

@@ -2,7 +2,7 @@
 // block adds the slots in order, so the bits depend on the number of rows only.
 #pragma once
 
-#include "nacre/kernel/cuda/source.h"
+#include "nacre/kernel/cuda/params.h"
 
 namespace nacre::cuda {
 
@@ -17,11 +17,19 @@ struct LossShape {
   bool weight_of_each = false;  // bce: weights of rows × classes instead of rows
 };
 
-// loss_sum(x, label or target, weight, slots: double*, rows: int64, rows_of_block: int64), loss_blocks(rows) blocks.
+// Labels are int32 class numbers (nll) or one byte for each row and class (bce).
+NACRE_PARAMS(LossSumParams, (const float* __restrict__, x), (const Label* __restrict__, label),
+             (const float* __restrict__, weight), (double* __restrict__, slots), (long long, rows),
+             (long long, rows_of_block));
+// loss_blocks(rows) blocks. Each block leaves its sum in a slot.
 Source loss_sum(const LossShape& loss);
-// loss_total(slots, count: int64, out: float*), one block.
+NACRE_PARAMS(LossTotalParams, (const double* __restrict__, slots), (long long, count), (float* __restrict__, out));
+// One block adds all slots.
 Source loss_total();
-// loss_grad(x, label or target, weight, gradient: const float*, out, elements: int64), a thread for each element.
+NACRE_PARAMS(LossGradParams, (const float* __restrict__, x), (const Label* __restrict__, label),
+             (const float* __restrict__, weight), (const float* __restrict__, gradient), (float* __restrict__, out),
+             (long long, elements));
+// One thread for each element.
 Source loss_grad(const LossShape& loss);
 int64_t loss_rows_of_block(int64_t rows);
 

@@ -44,11 +44,7 @@ INLINE void step_backward(float* gate, float c_before, float dh, float& dc) {
 
 // LANES threads a sequence, a thread a unit; PADDED: units rounded up to whole vectors.
 constexpr const char* kGroupForward = R"(
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) lstm_forward(
-    const float* __restrict__ z, const float* __restrict__ w, const u32* __restrict__ order,
-    const i64* __restrict__ row_ptr, const u32* __restrict__ col, const i64* __restrict__ entry,
-    float* __restrict__ gates, float* __restrict__ h_before, float* __restrict__ c_before, float* __restrict__ out,
-    i64 first, i64 count) {
+${ENTRY} {
   __shared__ float4 states[THREADS / LANES][2][PADDED / 4];
   const int group = threadIdx.x / LANES, unit = threadIdx.x % LANES;
   const u32 mask = group_mask<LANES>();
@@ -124,10 +120,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) lstm_forward(
 )";
 
 constexpr const char* kGroupBackward = R"(
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) lstm_backward(
-    const float* __restrict__ g, const float* __restrict__ w, const u32* __restrict__ order,
-    const i64* __restrict__ row_ptr, const i64* __restrict__ entry, float* __restrict__ gates,
-    const float* __restrict__ c_before, float* __restrict__ dz, i64 first, i64 count) {
+${ENTRY} {
   __shared__ float4 grads[THREADS / LANES][2][PADDED];
   const int group = threadIdx.x / LANES, unit = threadIdx.x % LANES;
   const u32 mask = group_mask<LANES>();
@@ -215,11 +208,7 @@ INLINE Row row_at(const u32* __restrict__ order, const i64* __restrict__ row_ptr
 )";
 
 constexpr const char* kTileForward = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) lstm_forward(
-    const float* __restrict__ z, const float* __restrict__ w, const u32* __restrict__ order,
-    const i64* __restrict__ row_ptr, const u32* __restrict__ col, const i64* __restrict__ entry,
-    float* __restrict__ gates, float* __restrict__ h_before, float* __restrict__ c_before, float* __restrict__ out,
-    i64 first, i64 count) {
+${ENTRY} {
   extern __shared__ float shared[];
   __shared__ Row rows[ROWS];
   float* state = shared;                  // [2][ROWS][H]
@@ -292,10 +281,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) lstm_forward(
 )";
 
 constexpr const char* kTileBackward = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) lstm_backward(
-    const float* __restrict__ g, const float* __restrict__ w, const u32* __restrict__ order,
-    const i64* __restrict__ row_ptr, const i64* __restrict__ entry, float* __restrict__ gates,
-    const float* __restrict__ c_before, float* __restrict__ dz, i64 first, i64 count) {
+${ENTRY} {
   extern __shared__ float shared[];
   __shared__ Row rows[ROWS];
   float* grad = shared;                 // [ROWS][4H]
@@ -362,9 +348,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) lstm_backward(
 
 constexpr const char* kAddRows = R"(
 struct Segment { u32 row; int partial; i64 begin, end; };
-extern "C" __global__ void __launch_bounds__(THREADS) add_rows(
-    const float* __restrict__ from, const Segment* __restrict__ items, const u32* __restrict__ slot,
-    float* __restrict__ partials, float* __restrict__ to, i64 count) {
+${ENTRY} {
   const i64 s = (i64)blockIdx.x * (THREADS / 32) + threadIdx.x / 32;
   const int lane = threadIdx.x % 32;
   if (s >= count) return;
@@ -417,32 +401,29 @@ Tile tile_of(const LstmShape& shape, int64_t floats_of_row) {
   return tile;
 }
 
-Source lstm_source(const char* name, const LstmShape& shape, bool keep, bool backward) {
+Source lstm_source(const Entry& entry, const LstmShape& shape, bool keep, bool backward) {
   const int64_t h = shape.hidden;
-  Source s;
-  s.name = name;
-  s.text = prelude() + defines({{"H", h}, {"ON_EDGES", shape.on_edges ? 1 : 0}, {"KEEP", keep ? 1 : 0}});
+  std::string text = prelude() + defines({{"H", h}, {"ON_EDGES", shape.on_edges ? 1 : 0}, {"KEEP", keep ? 1 : 0}});
   if (!lstm_in_tiles(h)) {
-    s.threads = kGroupThreads;
     // The matrix takes up to 128 registers of a thread; 12 warps a multiprocessor leave 40 for everything else.
-    s.text += defines({{"THREADS", s.threads}, {"LANES", lanes_of(h)}, {"PADDED", (h + 3) / 4 * 4}});
-    s.text += defines({{"AHEAD", h > 16 ? 2 : 4}, {"BLOCKS", h > 16 ? 6 : 8}});
-    s.text += kCell;
-    s.text += backward ? kGroupBackward : kGroupForward;
-    return s;
+    text += defines({{"THREADS", kGroupThreads}, {"LANES", lanes_of(h)}, {"PADDED", (h + 3) / 4 * 4}});
+    text += defines({{"AHEAD", h > 16 ? 2 : 4}, {"BLOCKS", h > 16 ? 6 : 8}});
+    text += kCell;
+    text += backward ? kGroupBackward : kGroupForward;
+    return entry.source(text, kGroupThreads);
   }
   const Tile tile = tile_of(shape, (backward ? 6 : 3) * h);
-  s.threads = kTileThreads;
-  s.shared_bytes = tile.shared_bytes;
-  s.text += defines({{"THREADS", s.threads},
-                     {"ROWS", tile.rows},
-                     {"RT", std::min(tile.rows, kRowsOfThread)},
-                     {"CACHED", tile.cached ? 1 : 0}});
-  s.text += kCell;
-  s.text += kTile;
-  s.text += backward ? kTileBackward : kTileForward;
-  return s;
+  text += defines({{"THREADS", kTileThreads},
+                   {"ROWS", tile.rows},
+                   {"RT", std::min(tile.rows, kRowsOfThread)},
+                   {"CACHED", tile.cached ? 1 : 0}});
+  text += kCell;
+  text += kTile;
+  text += backward ? kTileBackward : kTileForward;
+  return entry.source(text, kTileThreads, tile.shared_bytes);
 }
+
+const char* bounds_of(const LstmShape& shape) { return lstm_in_tiles(shape.hidden) ? "THREADS" : "THREADS, BLOCKS"; }
 
 }  // namespace
 
@@ -451,23 +432,24 @@ int64_t lstm_rows_of_block(const LstmShape& shape, bool backward) {
   return tile_of(shape, (backward ? 6 : 3) * shape.hidden).rows;
 }
 
-Source lstm_forward(const LstmShape& shape, bool keep) { return lstm_source("lstm_forward", shape, keep, false); }
+Source lstm_forward(const LstmShape& shape, bool keep) {
+  return lstm_source(Entry("lstm_forward", bounds_of(shape)).takes<LstmForwardParams>(), shape, keep, false);
+}
 
-Source lstm_backward(const LstmShape& shape) { return lstm_source("lstm_backward", shape, false, true); }
+Source lstm_backward(const LstmShape& shape) {
+  return lstm_source(Entry("lstm_backward", bounds_of(shape)).takes<LstmBackwardParams>(), shape, false, true);
+}
 
 Source add_rows(int64_t width) {
-  Source s;
-  s.name = "add_rows";
-  s.threads = kAddThreads;
-  s.text = prelude() +
-           defines({{"THREADS", s.threads},
-                    {"WIDTH", width},
-                    {"V", width % 4 == 0   ? 4
-                          : width % 2 == 0 ? 2
-                                           : 1},
-                    {"IN_FLIGHT", kAddInFlight}}) +
-           kAddRows;
-  return s;
+  const std::string text = prelude() +
+                           defines({{"THREADS", kAddThreads},
+                                    {"WIDTH", width},
+                                    {"V", width % 4 == 0   ? 4
+                                          : width % 2 == 0 ? 2
+                                                           : 1},
+                                    {"IN_FLIGHT", kAddInFlight}}) +
+                           kAddRows;
+  return Entry("add_rows").takes<AddRowsParams>().source(text, kAddThreads);
 }
 
 int64_t add_rows_of_block() { return kAddThreads / 32; }

@@ -8,7 +8,7 @@
 // follow on each other, rows in their order.
 #pragma once
 
-#include "nacre/kernel/cuda/source.h"
+#include "nacre/kernel/cuda/params.h"
 
 namespace nacre::cuda {
 
@@ -22,17 +22,26 @@ struct LstmShape {
 // Rows a block works on.
 int64_t lstm_rows_of_block(const LstmShape& shape, bool backward);
 
-// lstm_forward(z, w, order, row_ptr, col, entry, gates, h_before, c_before, out, first: int64, count: int64), rows
-// first … of the order. `keep`: gates [4H] after their functions and the states [H] before each step are stored at
-// entry[position] - entry[first] on; otherwise out [rows, H] gets the last states.
+NACRE_PARAMS(LstmForwardParams, (const float* __restrict__, z), (const float* __restrict__, w),
+             (const u32* __restrict__, order), (const i64* __restrict__, row_ptr), (const u32* __restrict__, col),
+             (const i64* __restrict__, entry), (float* __restrict__, gates), (float* __restrict__, h_before),
+             (float* __restrict__, c_before), (float* __restrict__, out), (i64, first), (i64, count));
+// Rows [first, first + count) of the order. `keep`: gates [4H] after their functions and the states [H] before each
+// step are stored at entry[position] - entry[first] on; otherwise out [rows, H] gets the last states.
 Source lstm_forward(const LstmShape& shape, bool keep);
-// lstm_backward(g, w, order, row_ptr, entry, gates, c_before, dz, first, count): gates become their gradients. dz: only
-// on edges, otherwise unused. w: as it lies; in tiles, transposed [4H, H].
+NACRE_PARAMS(LstmBackwardParams, (const float* __restrict__, g), (const float* __restrict__, w),
+             (const u32* __restrict__, order), (const i64* __restrict__, row_ptr), (const i64* __restrict__, entry),
+             (float* __restrict__, gates), (const float* __restrict__, c_before), (float* __restrict__, dz),
+             (i64, first), (i64, count));
+// Gates become their gradients. `dz` is written on edges only. `w` lies as in the forward pass; in tiles it is
+// transposed, [4H, H].
 Source lstm_backward(const LstmShape& shape);
 inline bool lstm_in_tiles(int64_t hidden) { return hidden > kLstmGroupHidden; }
 
-// add_rows(from, items, slot or null, partials, to, count: int64): to[item.row] += Σ rows slot[i] (null: i) of `from`
-// over the item's i; a piece's sum goes to its row of partials instead. An item a warp.
+NACRE_PARAMS(AddRowsParams, (const float* __restrict__, from), (const Segment* __restrict__, items),
+             (const u32* __restrict__, slot), (float* __restrict__, partials), (float* __restrict__, to), (i64, count));
+// to[item.row] += the sum of the rows slot[i] of `from` over the item's i; where `slot` is null, of the rows i. The sum
+// of a piece goes to its row of partials instead. One warp for each item.
 Source add_rows(int64_t width);
 int64_t add_rows_of_block();
 

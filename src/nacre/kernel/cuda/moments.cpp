@@ -28,9 +28,7 @@ __device__ double across_lanes(double value) {
 )";
 
 constexpr const char* kColumnSums = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) column_sums(
-    const float* __restrict__ x, const float* __restrict__ g, const float* __restrict__ mean,
-    double* __restrict__ slots, long long rows, long long rows_of_run) {
+${ENTRY} {
   const long long run = blockIdx.x / TILES;
   const int column = (int)(blockIdx.x % TILES) * 32 + (threadIdx.x & 31);
   const long long begin = run * rows_of_run;
@@ -76,8 +74,7 @@ __device__ double slot_sum(const double* __restrict__ slots, long long runs, int
 )";
 
 constexpr const char* kColumnMean = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) column_mean(const double* __restrict__ slots, long long runs,
-                                                                  long long rows, float* __restrict__ out) {
+${ENTRY} {
   const int column = (int)blockIdx.x * 32 + (threadIdx.x & 31);
   const double sum = slot_sum(slots, runs, WIDTH, column);
   if (threadIdx.x < 32 && column < WIDTH) out[column] = (float)(sum / (rows == 0 ? 1.0 : (double)rows));
@@ -86,9 +83,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) column_mean(const double* 
 
 // dx = (g - mean(g) - (x - mean) · slope) / σ with slope = mean(g · (x - mean)) / σ².
 constexpr const char* kGradTerms = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) grad_terms(
-    const double* __restrict__ slots, long long runs, long long rows, const float* __restrict__ moments,
-    float epsilon, float* __restrict__ out) {
+${ENTRY} {
   const int column = (int)blockIdx.x * 32 + (threadIdx.x & 31);
   const bool inside = column < WIDTH;
   const double sum_g = slot_sum(slots, runs, 2 * WIDTH, inside ? column : 2 * WIDTH);
@@ -103,9 +98,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) grad_terms(
 )";
 
 constexpr const char* kStandardizeGrad = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) standardize_grad(
-    const float* __restrict__ g, const float* __restrict__ x, const float* __restrict__ moments,
-    const float* __restrict__ terms, float* __restrict__ out, long long elements) {
+${ENTRY} {
   const long long i = (long long)blockIdx.x * THREADS + threadIdx.x;
   if (i >= elements) return;
   const int column = (int)(i % WIDTH);
@@ -113,13 +106,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) standardize_grad(
 }
 )";
 
+template <class Params>
 Source source(const char* name, int64_t width, int64_t kind, std::initializer_list<const char*> parts) {
-  Source s;
-  s.name = name;
-  s.text = defines({{"THREADS", kThreads}, {"WIDTH", width}, {"TILES", moments_tiles(width)}, {"KIND", kind}});
-  for (const char* part : parts) s.text += part;
-  s.threads = kThreads;
-  return s;
+  std::string text =
+      defines({{"THREADS", kThreads}, {"WIDTH", width}, {"TILES", moments_tiles(width)}, {"KIND", kind}});
+  for (const char* part : parts) text += part;
+  return Entry(name).takes<Params>().source(text, kThreads);
 }
 
 }  // namespace
@@ -132,15 +124,19 @@ int64_t moments_runs(int64_t rows) {
 }
 
 Source column_sums(ColumnSums kind, int64_t width) {
-  return source("column_sums", width, static_cast<int64_t>(kind), {kAcrossLanes, kColumnSums});
+  return source<ColumnSumsParams>("column_sums", width, static_cast<int64_t>(kind), {kAcrossLanes, kColumnSums});
 }
 
-Source column_mean(int64_t width) { return source("column_mean", width, 0, {kAcrossLanes, kSlotSum, kColumnMean}); }
+Source column_mean(int64_t width) {
+  return source<ColumnMeanParams>("column_mean", width, 0, {kAcrossLanes, kSlotSum, kColumnMean});
+}
 
 Source standardize_grad_terms(int64_t width) {
-  return source("grad_terms", width, 0, {kAcrossLanes, kSlotSum, kGradTerms});
+  return source<StandardizeTermsParams>("grad_terms", width, 0, {kAcrossLanes, kSlotSum, kGradTerms});
 }
 
-Source standardize_grad(int64_t width) { return source("standardize_grad", width, 0, {kStandardizeGrad}); }
+Source standardize_grad(int64_t width) {
+  return source<StandardizeGradParams>("standardize_grad", width, 0, {kStandardizeGrad});
+}
 
 }  // namespace nacre::cuda

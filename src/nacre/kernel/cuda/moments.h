@@ -2,7 +2,7 @@
 // double and leaves the sums in a slot of the run; a second launch adds the slots of each column in order.
 #pragma once
 
-#include "nacre/kernel/cuda/source.h"
+#include "nacre/kernel/cuda/params.h"
 
 namespace nacre::cuda {
 
@@ -21,15 +21,24 @@ enum class ColumnSums : uint8_t {
 // Doubles of a run's slot for each column.
 inline int64_t column_sums_width(ColumnSums kind) { return kind == ColumnSums::grads ? 2 : 1; }
 
-// column_sums(x, g, mean, slots: double*, rows: int64, rows_of_run: int64): tiles · runs blocks. g: grads only; mean:
-// squares and grads.
+// `g` is read for grads only, `mean` for squares and grads.
+NACRE_PARAMS(ColumnSumsParams, (const float* __restrict__, x), (const float* __restrict__, g),
+             (const float* __restrict__, mean), (double* __restrict__, slots), (long long, rows),
+             (long long, rows_of_run));
+// moments_tiles(width) · moments_runs(rows) blocks.
 Source column_sums(ColumnSums kind, int64_t width);
-// column_mean(slots, runs: int64, rows: int64, out: float*): out[c] = sum / rows, `tiles` blocks.
+NACRE_PARAMS(ColumnMeanParams, (const double* __restrict__, slots), (long long, runs), (long long, rows),
+             (float* __restrict__, out));
+// out[c] = sum of column c / rows; moments_tiles(width) blocks.
 Source column_mean(int64_t width);
-// grad_terms(slots, runs, rows, moments, epsilon: float, out: float*): [3, width] of 1/σ, mean(g), slope; `tiles`
-// blocks.
+NACRE_PARAMS(StandardizeTermsParams, (const double* __restrict__, slots), (long long, runs), (long long, rows),
+             (const float* __restrict__, moments), (float, epsilon), (float* __restrict__, out));
+// out: [3, width] of 1/σ, mean(g), slope; moments_tiles(width) blocks.
 Source standardize_grad_terms(int64_t width);
-// standardize_grad(g, x, moments, terms, out, elements: int64), a thread for each element.
+NACRE_PARAMS(StandardizeGradParams, (const float* __restrict__, g), (const float* __restrict__, x),
+             (const float* __restrict__, moments), (const float* __restrict__, terms), (float* __restrict__, out),
+             (long long, elements));
+// One thread for each element.
 Source standardize_grad(int64_t width);
 
 }  // namespace nacre::cuda

@@ -6,8 +6,8 @@ namespace nacre::cuda {
 namespace {
 
 constexpr const char* kTypes = R"(
-struct Piece { const float* gradient; long long offset, size; };
-struct Numbers {
+struct OptimizerPiece { const float* gradient; long long offset, size; };
+struct OptimizerNumbers {
   float lr, decay, decoupled, beta1, beta2, rest1, rest2, correction1, correction2, epsilon, momentum;
   int first_step;
   float clip_norm, average_old, average_new;
@@ -29,9 +29,8 @@ __device__ double block_sum(double value) {
 )";
 
 constexpr const char* kSquares = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) gradient_squares(const Piece* __restrict__ pieces,
-                                                                       double* __restrict__ slots) {
-  const Piece piece = pieces[blockIdx.x];
+${ENTRY} {
+  const OptimizerPiece piece = pieces[blockIdx.x];
   double sum = 0.0;
   for (long long j = threadIdx.x; j < piece.size; j += THREADS) {
     const double g = piece.gradient[j];
@@ -43,9 +42,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) gradient_squares(const Pie
 )";
 
 constexpr const char* kFactor = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) gradient_factor(
-    const Numbers* __restrict__ numbers, const double* __restrict__ slots, long long count,
-    float* __restrict__ factor) {
+${ENTRY} {
   double sum = 0.0;
   for (long long i = threadIdx.x; i < count; i += THREADS) sum += slots[i];
   sum = block_sum(sum);
@@ -56,13 +53,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) gradient_factor(
 )";
 
 constexpr const char* kStep = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) optimizer_step(
-    const Numbers* __restrict__ numbers, const Piece* __restrict__ pieces, float* __restrict__ values,
-    float* __restrict__ first, float* __restrict__ second, float* __restrict__ average,
-    const float* __restrict__ factor) {
-  const Numbers f = *numbers;
+${ENTRY} {
+  const OptimizerNumbers f = *numbers;
   const float clip = factor ? *factor : 1.0f;
-  const Piece piece = pieces[blockIdx.x];
+  const OptimizerPiece piece = pieces[blockIdx.x];
   for (long long j = threadIdx.x; j < piece.size; j += THREADS) {
     const long long i = piece.offset + j;
     const float w = values[i];
@@ -86,30 +80,26 @@ extern "C" __global__ void __launch_bounds__(THREADS) optimizer_step(
 }
 )";
 
+constexpr int kThreads = 256;
+
 }  // namespace
 
 Source optimizer_step(bool sgd) {
-  Source s;
-  s.name = "optimizer_step";
-  s.threads = 256;
-  s.text = defines({{"THREADS", s.threads}, {"SGD", sgd ? 1 : 0}}) + kTypes + kStep;
-  return s;
+  return Entry("optimizer_step")
+      .takes<OptimizerStepParams>()
+      .source(defines({{"THREADS", kThreads}, {"SGD", sgd ? 1 : 0}}) + kTypes + kStep, kThreads);
 }
 
 Source gradient_squares() {
-  Source s;
-  s.name = "gradient_squares";
-  s.threads = 256;
-  s.text = defines({{"THREADS", s.threads}}) + kTypes + kBlockSum + kSquares;
-  return s;
+  return Entry("gradient_squares")
+      .takes<GradientSquaresParams>()
+      .source(defines({{"THREADS", kThreads}}) + kTypes + kBlockSum + kSquares, kThreads);
 }
 
 Source gradient_factor() {
-  Source s;
-  s.name = "gradient_factor";
-  s.threads = 256;
-  s.text = defines({{"THREADS", s.threads}}) + kTypes + kBlockSum + kFactor;
-  return s;
+  return Entry("gradient_factor")
+      .takes<GradientFactorParams>()
+      .source(defines({{"THREADS", kThreads}}) + kTypes + kBlockSum + kFactor, kThreads);
 }
 
 }  // namespace nacre::cuda

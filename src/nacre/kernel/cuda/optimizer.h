@@ -1,7 +1,7 @@
 // Source of an optimiser's step over pieces of parameters, one a block.
 #pragma once
 
-#include "nacre/kernel/cuda/source.h"
+#include "nacre/kernel/cuda/params.h"
 
 namespace nacre::cuda {
 
@@ -20,13 +20,19 @@ struct OptimizerNumbers {
   float average_old, average_new;  // shares of the average's old value and of the new weight
 };
 
-// optimizer_step(numbers, pieces, values, first moments or null, second moments or null, average or null, factor of the
-// gradients or null): a block for each piece. The second moments are Adam's; SGD uses the first ones for momentum.
+// `first` and `second` are the moments of Adam; SGD uses the first ones for momentum. Moments, the average and the
+// factor of the gradients are null where they are not used.
+NACRE_PARAMS(OptimizerStepParams, (const OptimizerNumbers* __restrict__, numbers),
+             (const OptimizerPiece* __restrict__, pieces), (float* __restrict__, values), (float* __restrict__, first),
+             (float* __restrict__, second), (float* __restrict__, average), (const float* __restrict__, factor));
+// One block for each piece.
 Source optimizer_step(bool sgd);
-// gradient_squares(pieces, slots: double*): the sum of each piece's squares, a block for each.
+NACRE_PARAMS(GradientSquaresParams, (const OptimizerPiece* __restrict__, pieces), (double* __restrict__, slots));
+// The sum of the squares of each piece, one block for each piece.
 Source gradient_squares();
-// gradient_factor(numbers, slots, count: int64, factor: float*), one block: what clipping multiplies gradients by.
-// Slots are added in order.
+NACRE_PARAMS(GradientFactorParams, (const OptimizerNumbers* __restrict__, numbers), (const double* __restrict__, slots),
+             (long long, count), (float* __restrict__, factor));
+// One block computes the number by which clipping multiplies gradients. It adds the slots in order.
 Source gradient_factor();
 
 }  // namespace nacre::cuda

@@ -13,19 +13,12 @@ constexpr const char* kHead = R"(
 #define HERE ((i64)blockIdx.x * THREADS + threadIdx.x)
 )";
 
-constexpr const char* kColumns = R"(
-#define COLUMNS const u32* __restrict__ src, const u32* __restrict__ dst, const u16* __restrict__ type, \
-                const u32* __restrict__ src_degree, const u32* __restrict__ dst_degree
-)";
-
 constexpr const char* kPackKeys = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) pack_keys(const u32* __restrict__ order, COLUMNS,
-                                                                KEY* __restrict__ keys, u32* __restrict__ values,
-                                                                i64 count, u64 shifts, u32 src_block, u32 dst_block) {
+${ENTRY} {
   const i64 i = HERE;
   if (i >= count) return;
   const u32 e = order ? order[i] : (u32)i;
-  KEY key = 0;
+  Key key = 0;
   FIELDS
   keys[i] = key;
   values[i] = e;
@@ -33,10 +26,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) pack_keys(const u32* __res
 )";
 
 constexpr const char* kTakeColumns = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) take_columns(
-    const u32* __restrict__ order, const u32* __restrict__ src, const u32* __restrict__ dst,
-    const u16* __restrict__ type, u32* __restrict__ to_src, u32* __restrict__ to_dst, u16* __restrict__ to_type,
-    i64 count) {
+${ENTRY} {
   const i64 i = HERE;
   if (i >= count) return;
   const u32 e = order[i];
@@ -47,16 +37,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_columns(
 )";
 
 constexpr const char* kCountValues = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) count_values(const u32* __restrict__ values,
-                                                                   u32* __restrict__ counts, i64 count) {
+${ENTRY} {
   const i64 i = HERE;
   if (i < count) atomicAdd(counts + values[i], 1u);
 }
 )";
 
 constexpr const char* kStartRuns = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) start_runs(COLUMNS, u8* __restrict__ flags,
-                                                                 u32* __restrict__ ones, i64 count) {
+${ENTRY} {
   const i64 i = HERE;
   if (i >= count) return;
   const u32 start = i == 0 || differs(src, dst, type, src_degree, dst_degree, i);
@@ -66,16 +54,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) start_runs(COLUMNS, u8* __
 )";
 
 constexpr const char* kFirstBounds = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) first_bounds(u32* __restrict__ next, i64 count, i64 most) {
+${ENTRY} {
   const i64 i = HERE;
   if (i < count) next[i] = (u32)(most < count - i ? i + most : count);
 }
 )";
 
 constexpr const char* kBoundByRuns = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) bound_by_runs(
-    u32* __restrict__ next, const i64* __restrict__ runs_before, const u32* __restrict__ starts, i64 num_runs,
-    i64 limit, i64 count) {
+${ENTRY} {
   const i64 i = HERE;
   if (i >= count) return;
   const i64 run = runs_before[i + 1] - 1;
@@ -86,9 +72,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) bound_by_runs(
 )";
 
 constexpr const char* kLinkEqual = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) link_equal(
-    const KEY* __restrict__ keys, const u32* __restrict__ values, u32* __restrict__ before, u32* __restrict__ after,
-    i64 count) {
+${ENTRY} {
   const i64 i = HERE;
   if (i >= count) return;
   const u32 at = values[i];
@@ -99,8 +83,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) link_equal(
 
 // Bounds never fall from one place to the next, so neither end of the window goes back.
 constexpr const char* kBoundByValues = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) bound_by_values(
-    u32* __restrict__ next, const u32* __restrict__ before, const u32* __restrict__ after, i64 limit, i64 count) {
+${ENTRY} {
   const i64 first = HERE * STARTS;
   const i64 last = first + STARTS < count ? first + STARTS : count;
   i64 end = first, distinct = 0;
@@ -120,23 +103,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) bound_by_values(
 
 // A mark made in this round may be followed in it as well: where it leads is a gTask's first edge too.
 constexpr const char* kMarkNext = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) mark_next(u8* marks, const u32* __restrict__ next, i64 count) {
+${ENTRY} {
   const i64 i = HERE;
   if (i < count && marks[i] && next[i] < count) marks[next[i]] = 1;
 }
 )";
 
 constexpr const char* kDoubleNext = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) double_next(const u32* __restrict__ next, u32* __restrict__ to,
-                                                                  i64 count) {
+${ENTRY} {
   const i64 i = HERE;
   if (i < count) to[i] = next[i] < count ? next[next[i]] : (u32)count;
 }
 )";
 
 constexpr const char* kTaskStarts = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) task_starts(const i64* __restrict__ task_ptr, i64 tasks,
-                                                                  u32* __restrict__ starts, i64 count) {
+${ENTRY} {
   const i64 i = HERE;
   if (i >= count) return;
   i64 low = 0, high = tasks;
@@ -150,9 +131,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) task_starts(const i64* __r
 )";
 
 constexpr const char* kFreshValues = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) fresh_values(
-    const u32* __restrict__ before, const u32* __restrict__ starts, const u32* __restrict__ ids,
-    u32* __restrict__ counts, u32* __restrict__ fresh, i64 count) {
+${ENTRY} {
   const i64 i = HERE;
   if (i >= count) return;
   const u32 is_fresh = before[i] <= starts[i];
@@ -162,9 +141,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) fresh_values(
 )";
 
 constexpr const char* kTally = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) tally(const i64* __restrict__ sums,
-                                                            const i64* __restrict__ task_ptr, i64 tasks, i64 limit,
-                                                            u8* __restrict__ thin, u64* __restrict__ result) {
+${ENTRY} {
   __shared__ u32 histogram[64];
   __shared__ u64 most;
   if (threadIdx.x < 64) histogram[threadIdx.x] = 0;
@@ -187,17 +164,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) tally(const i64* __restric
 )";
 
 constexpr const char* kOftenMet = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) often_met(
-    const u32* __restrict__ counts, const u32* __restrict__ ids, i64 least, u32* __restrict__ flags, i64 count) {
+${ENTRY} {
   const i64 i = HERE;
   if (i < count) flags[i] = counts[ids[i]] > least;
 }
 )";
 
 constexpr const char* kJudgeTasks = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) judge_tasks(
-    const i64* __restrict__ often, const i64* __restrict__ task_ptr, i64 tasks, i64 edges, int bounded,
-    const u8* __restrict__ thin, u8* __restrict__ outlier, u64* __restrict__ result) {
+${ENTRY} {
   __shared__ u64 sums[8];
   if (threadIdx.x < 8) sums[threadIdx.x] = 0;
   __syncthreads();
@@ -217,15 +191,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) judge_tasks(
 }
 )";
 
-Source make(const char* name, const std::string& text) {
-  Source s;
-  s.name = name;
-  s.threads = kThreads;
-  s.text = prelude() + defines({{"THREADS", kThreads}}) + kHead + text;
-  return s;
+Source make(const Entry& entry, const std::string& text) {
+  return entry.source(prelude() + defines({{"THREADS", kThreads}}) + kHead + text, kThreads);
 }
 
-std::string key_type(bool wide) { return std::string("#define KEY ") + (wide ? "u64" : "u32") + "\n"; }
+template <class Params>
+Source make(const char* name, const std::string& text) {
+  return make(Entry(name).takes<Params>(), text);
+}
+
+// A source that reads fields of edges.
+template <class Params>
+Source make_over_columns(const char* name, const std::string& text) {
+  return make(Entry(name).takes<EdgeColumnsParams>().takes<Params>(), text);
+}
+
+std::string key_type(bool wide) { return std::string("typedef ") + (wide ? "u64" : "u32") + " Key;\n"; }
 
 std::string value_of(const EdgeField& field, const std::string& at) {
   switch (field.of) {
@@ -251,9 +232,9 @@ Source pack_keys(std::span<const EdgeField> fields, bool wide) {
     std::string value = value_of(fields[f], "e");
     if (fields[f].of == EdgeField::src_id) value += " / src_block";
     if (fields[f].of == EdgeField::dst_id) value += " / dst_block";
-    text += " key |= (KEY)(" + value + ") << (shifts >> " + std::to_string(8 * f) + " & 63);";
+    text += " key |= (Key)(" + value + ") << (shifts >> " + std::to_string(8 * f) + " & 63);";
   }
-  return make("pack_keys", kColumns + key_type(wide) + text + "\n" + kPackKeys);
+  return make_over_columns<PackKeysParams>("pack_keys", key_type(wide) + text + "\n" + kPackKeys);
 }
 
 KeyPacking packing_of(std::span<const EdgeField> fields) {
@@ -269,27 +250,34 @@ KeyPacking packing_of(std::span<const EdgeField> fields) {
   return packing;
 }
 
-Source take_columns(bool typed) { return make("take_columns", defines({{"TYPED", typed ? 1 : 0}}) + kTakeColumns); }
-
-Source count_values() { return make("count_values", kCountValues); }
-
-Source start_runs(std::span<const EdgeField> fields) {
-  std::string differs = "INLINE bool differs(COLUMNS, i64 i) {\n  return false";
-  for (const EdgeField& field : fields) differs += " || " + value_of(field, "i") + " != " + value_of(field, "i - 1");
-  return make("start_runs", kColumns + differs + ";\n}\n" + kStartRuns);
+Source take_columns(bool typed) {
+  return make<TakeColumnsParams>("take_columns", defines({{"TYPED", typed ? 1 : 0}}) + kTakeColumns);
 }
 
-Source first_bounds() { return make("first_bounds", kFirstBounds); }
-Source bound_by_runs() { return make("bound_by_runs", kBoundByRuns); }
-Source link_equal(bool wide) { return make("link_equal", key_type(wide) + kLinkEqual); }
-Source bound_by_values() { return make("bound_by_values", defines({{"STARTS", kWindowStarts}}) + kBoundByValues); }
-Source mark_next() { return make("mark_next", kMarkNext); }
-Source double_next() { return make("double_next", kDoubleNext); }
-Source task_starts() { return make("task_starts", kTaskStarts); }
-Source fresh_values() { return make("fresh_values", kFreshValues); }
-Source tally() { return make("tally", kTally); }
-Source often_met() { return make("often_met", kOftenMet); }
+Source count_values() { return make<CountValuesParams>("count_values", kCountValues); }
 
-Source judge_tasks() { return make("judge_tasks", defines({{"OVERFILL", 4}, {"OVERFILL_EDGES", 64}}) + kJudgeTasks); }
+Source start_runs(std::span<const EdgeField> fields) {
+  std::string differs =
+      "INLINE bool differs(" + parameter_text(EdgeColumnsParams::kFields) + ", i64 i) {\n  return false";
+  for (const EdgeField& field : fields) differs += " || " + value_of(field, "i") + " != " + value_of(field, "i - 1");
+  return make_over_columns<StartRunsParams>("start_runs", differs + ";\n}\n" + kStartRuns);
+}
+
+Source first_bounds() { return make<FirstBoundsParams>("first_bounds", kFirstBounds); }
+Source bound_by_runs() { return make<BoundByRunsParams>("bound_by_runs", kBoundByRuns); }
+Source link_equal(bool wide) { return make<LinkEqualParams>("link_equal", key_type(wide) + kLinkEqual); }
+Source bound_by_values() {
+  return make<BoundByValuesParams>("bound_by_values", defines({{"STARTS", kWindowStarts}}) + kBoundByValues);
+}
+Source mark_next() { return make<MarkNextParams>("mark_next", kMarkNext); }
+Source double_next() { return make<DoubleNextParams>("double_next", kDoubleNext); }
+Source task_starts() { return make<TaskStartsParams>("task_starts", kTaskStarts); }
+Source fresh_values() { return make<FreshValuesParams>("fresh_values", kFreshValues); }
+Source tally() { return make<TallyParams>("tally", kTally); }
+Source often_met() { return make<OftenMetParams>("often_met", kOftenMet); }
+
+Source judge_tasks() {
+  return make<JudgeTasksParams>("judge_tasks", defines({{"OVERFILL", 4}, {"OVERFILL_EDGES", 64}}) + kJudgeTasks);
+}
 
 }  // namespace nacre::cuda

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "nacre/kernel/cuda/source.h"
+#include "nacre/kernel/cuda/params.h"
 
 namespace nacre::cuda {
 
@@ -17,55 +17,80 @@ struct EdgeField {
   int bits = 32;
 };
 
-// The columns of the edges, as every source over them takes them: src, dst, type (null: none), src_degree, dst_degree
-// (of each vertex; null where no field reads them).
+// The columns of the edges, which come first among the parameters of every source that reads fields. `type` is null in
+// a graph without types. The degrees lie by vertex.
+NACRE_PARAMS(EdgeColumnsParams, (const u32* __restrict__, src), (const u32* __restrict__, dst),
+             (const u16* __restrict__, type), (const u32* __restrict__, src_degree),
+             (const u32* __restrict__, dst_degree));
 
-// pack_keys(order or null, columns …, keys, values, count: int64, packing …): the fields of edge order[i] side by side
-// in keys[i], the first at the top; values[i] = order[i] (null: i). `wide`: keys of 64 bits, not 32.
+NACRE_PARAMS(PackKeysParams, (const u32* __restrict__, order), (Key* __restrict__, keys), (u32* __restrict__, values),
+             (i64, count), (u64, shifts), (u32, src_block), (u32, dst_block));
+// After EdgeColumnsParams. The fields of edge order[i] (without an order: of edge i) side by side in keys[i], the first
+// at the top; values[i] = that edge. `wide`: keys of 64 bits, not 32.
 Source pack_keys(std::span<const EdgeField> fields, bool wide);
 struct KeyPacking {
   uint64_t shifts = 0;                    // 8 bits a field, the first lowest
   uint32_t src_block = 1, dst_block = 1;  // of ids
 };
 KeyPacking packing_of(std::span<const EdgeField> fields);
-// take_columns(order, src, dst, type, to_src, to_dst, to_type, count)
+NACRE_PARAMS(TakeColumnsParams, (const u32* __restrict__, order), (const u32* __restrict__, src),
+             (const u32* __restrict__, dst), (const u16* __restrict__, type), (u32* __restrict__, to_src),
+             (u32* __restrict__, to_dst), (u16* __restrict__, to_type), (i64, count));
+// The columns in another order.
 Source take_columns(bool typed);
-// count_values(values, counts, count): ++counts[values[i]].
+NACRE_PARAMS(CountValuesParams, (const u32* __restrict__, values), (u32* __restrict__, counts), (i64, count));
+// ++counts[values[i]].
 Source count_values();
 
-// start_runs(columns …, flags: u8, ones: u32, count): 1 where a field differs from the edge before.
+NACRE_PARAMS(StartRunsParams, (u8* __restrict__, flags), (u32* __restrict__, ones), (i64, count));
+// After EdgeColumnsParams. Flags and ones are 1 where a field differs from that of the edge before.
 Source start_runs(std::span<const EdgeField> fields);
-// first_bounds(next, count, most): next[i] = min(i + most, count), the first edge that a gTask begun at i cannot have.
+NACRE_PARAMS(FirstBoundsParams, (u32* __restrict__, next), (i64, count), (i64, most));
+// next[i] = min(i + most, count), the first edge that a gTask begun at i cannot have.
 Source first_bounds();
-// bound_by_runs(next, runs_before, starts, num_runs, limit, count): at most `limit` runs; runs_before[i + 1] counts
-// those begun up to i.
+NACRE_PARAMS(BoundByRunsParams, (u32* __restrict__, next), (const i64* __restrict__, runs_before),
+             (const u32* __restrict__, starts), (i64, num_runs), (i64, limit), (i64, count));
+// At most `limit` runs; runs_before[i + 1] counts the runs begun up to i.
 Source bound_by_runs();
-// link_equal(keys, values, before, after, count): of sorted keys. before[p]: 1 + the last place before p with p's key,
-// 0: none; after[p]: the first one after it, or count.
+NACRE_PARAMS(LinkEqualParams, (const Key* __restrict__, keys), (const u32* __restrict__, values),
+             (u32* __restrict__, before), (u32* __restrict__, after), (i64, count));
+// Of sorted keys. before[p] is 1 + the last place before p with p's key, or 0 if there is none; after[p] is the first
+// such place after p, or count.
 Source link_equal(bool wide);
-// bound_by_values(next, before, after, limit, count): at most `limit` distinct values. A thread slides a window over
-// kWindowStarts places.
+NACRE_PARAMS(BoundByValuesParams, (u32* __restrict__, next), (const u32* __restrict__, before),
+             (const u32* __restrict__, after), (i64, limit), (i64, count));
+// At most `limit` distinct values. A thread slides a window over kWindowStarts places.
 Source bound_by_values();
 inline constexpr int64_t kWindowStarts = 128;
-// mark_next(marks: u8, next, count), then double_next(next, to, count): after n rounds the first 2^n gTasks' first
-// edges are marked.
+NACRE_PARAMS(MarkNextParams, (u8*, marks), (const u32* __restrict__, next), (i64, count));
+NACRE_PARAMS(DoubleNextParams, (const u32* __restrict__, next), (u32* __restrict__, to), (i64, count));
+// mark_next, then double_next: after n rounds the first edges of the first 2^n gTasks are marked.
 Source mark_next();
 Source double_next();
 
 // ---- what a partition reveals (gtask/pattern.h)
-// task_starts(task_ptr, tasks, starts, count): starts[i] = the first edge of i's gTask.
+NACRE_PARAMS(TaskStartsParams, (const i64* __restrict__, task_ptr), (i64, tasks), (u32* __restrict__, starts),
+             (i64, count));
+// starts[i] = the first edge of i's gTask.
 Source task_starts();
-// fresh_values(before, starts, ids or null, counts, fresh, count): fresh[i] = 1 where the gTask had not met i's value;
-// with ids, ++counts[ids[i]] there.
+NACRE_PARAMS(FreshValuesParams, (const u32* __restrict__, before), (const u32* __restrict__, starts),
+             (const u32* __restrict__, ids), (u32* __restrict__, counts), (u32* __restrict__, fresh), (i64, count));
+// fresh[i] = 1 where the gTask had not met i's value; where `ids` is not null, ++counts[ids[i]] there.
 Source fresh_values();
-// tally(sums, task_ptr, tasks, limit, thin: u8, result): a gTask's distinct values are the difference of `sums` (null:
-// it has as many as edges). result: u64 [0] the most, [1 + b] gTasks with 2^b values or more, not 2^(b+1); thin[t] = 1
-// where fewer than half of `limit` (0: never).
+NACRE_PARAMS(TallyParams, (const i64* __restrict__, sums), (const i64* __restrict__, task_ptr), (i64, tasks),
+             (i64, limit), (u8* __restrict__, thin), (u64* __restrict__, result));
+// A gTask's distinct values are the difference of `sums` (null: it has as many as edges). result: [0] the most, [1 + b]
+// gTasks with 2^b values or more, not 2^(b+1); thin[t] = 1 where fewer than half of `limit` (0: never).
 Source tally();
-// often_met(counts, ids, least, flags: u32, count): 1 where counts[ids[i]] > least.
+NACRE_PARAMS(OftenMetParams, (const u32* __restrict__, counts), (const u32* __restrict__, ids), (i64, least),
+             (u32* __restrict__, flags), (i64, count));
+// flags[i] = 1 where counts[ids[i]] > least.
 Source often_met();
-// judge_tasks(often or null, task_ptr, tasks, edges, bounded: int, thin, outlier: u8, result): the kinds of
-// gtask/pattern.h; `often`: sums of often_met. result: u64 [2 · kind] gTasks, [2 · kind + 1] their edges.
+NACRE_PARAMS(JudgeTasksParams, (const i64* __restrict__, often), (const i64* __restrict__, task_ptr), (i64, tasks),
+             (i64, edges), (int, bounded), (const u8* __restrict__, thin), (u8* __restrict__, outlier),
+             (u64* __restrict__, result));
+// The kinds of gtask/pattern.h. `often` has the sums of often_met, or is null. result: [2 · kind] gTasks, [2 · kind +
+// 1] their edges.
 Source judge_tasks();
 
 }  // namespace nacre::cuda

@@ -109,15 +109,15 @@ class ReduceText {
   }
 
   RowSource make() const {
-    const std::string name = max() ? "reduce_max" : "reduce_sum";
+    Entry entry(max() ? "reduce_max" : "reduce_sum", bounds());
+    add_operands(entry.takes<ReduceParams>(), *spec_.program, "p");
+    if (spec_.tail != nullptr) add_operands(entry, *spec_.tail, "q");
     RowSource out;
     out.per_block = kThreads / group_;
     const std::string text = fill(R"(
-extern "C" __global__ void __launch_bounds__(${T}${MIN}) ${NAME}(
-    const Segment* __restrict__ segments, i64 listed, const ${OFFSET}* __restrict__ offsets, i64 longest, i64 count,
-    const SplitRow* __restrict__ split_rows, int* counters, const u32* __restrict__ col, const u32* __restrict__ edge_id,
-    const u16* __restrict__ edge_type, const u32* __restrict__ row_vertex, const u64* __restrict__ step, ${OUT}* out,
-    int* argmax, float* partials, i64 num_partials${P}${Q}) {
+typedef ${OFFSET} Offset;
+typedef ${OUT} Out;
+${ENTRY} {
   const int member = threadIdx.x % ${G};
   const int lane = member % ${L};
   const int slot = member / ${L};
@@ -145,13 +145,9 @@ ${SETUP}${ACC}${LOOP}${COMBINE}  if (seg.partial >= 0) {
 ${JOIN}  }
 ${FINISH}}
 )",
-                                  {{"T", kThreads},
-                                   {"MIN", spec_.min_blocks > 0 ? ", " + std::to_string(spec_.min_blocks) : ""},
-                                   {"NAME", name},
+                                  {{"ENTRY", kEntryMark},
                                    {"OFFSET", spec_.side.wide_offsets ? "i64" : "u32"},
                                    {"OUT", spec_.narrow_out ? "u16" : "float"},
-                                   {"P", operand_params(*spec_.program, "p")},
-                                   {"Q", spec_.tail == nullptr ? "" : operand_params(*spec_.tail, "q")},
                                    {"G", group_},
                                    {"L", lanes_},
                                    {"SH", program_.shared_floats() + tail_.shared_floats()},
@@ -165,11 +161,14 @@ ${FINISH}}
                                    {"JOIN", indent(join(), 2)},
                                    {"FINISH", indent(finish(), 1)}});
     const int64_t shared = program_.shared_floats() + tail_.shared_floats();
-    out.source = {name, prelude() + kStructs + text, kThreads, int64_t{4} * shared * (kThreads / lanes_)};
+    out.source = entry.source(prelude() + kStructs + text, kThreads, int64_t{4} * shared * (kThreads / lanes_));
     return out;
   }
 
  private:
+  std::string bounds() const {
+    return std::to_string(kThreads) + (spec_.min_blocks > 0 ? ", " + std::to_string(spec_.min_blocks) : "");
+  }
   std::string before_loop() const {
     const std::string text = program_.prologue();
     if (text.empty()) return "";

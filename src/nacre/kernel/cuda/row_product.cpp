@@ -45,7 +45,7 @@ template <int LD> INLINE void copy_matrix(const float* w, int k0, u32 to, int ti
 
 // The copies run ahead across tiles: while a block's threads run the tail of one, slices of the next arrive.
 constexpr const char* kKernel = R"(
-extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) row_product(i64 rows, const u64* step${PARAMS}) {
+${ENTRY} {
   extern __shared__ __align__(1024) float shared[];
   const int tid = threadIdx.x, warp = tid / 32;
   const u32 base = shared_at(shared);
@@ -112,12 +112,14 @@ bool fits(const RowProduct& what) {
 Source row_product(const RowProduct& what) {
   const MmaTile tile = tile_of(what);
   const ProductTail tail(*what.tail);
-  std::string params, copy;
+  Entry entry("row_product", "THREADS, TOGETHER");
+  entry.takes<RowProductParams>();
+  std::string copy;
   int64_t slices = 0;
   for (size_t i = 0; i < what.k.size(); ++i) {
     const int64_t k = what.k[i];
-    const std::string x = "x" + number(static_cast<int64_t>(i)), w = "w" + number(static_cast<int64_t>(i));
-    params += ", const float* " + x + ", const float* " + w;
+    const std::string input = number(static_cast<int64_t>(i)), x = "x" + input, w = "w" + input;
+    entry.takes<RowFactorParams>(input);
     copy += fill(R"(    if (slice >= ${FIRST} && slice < ${END}) {
       const int k0 = (slice - ${FIRST}) * DEPTH;
       copy_rows<${K}, ${V}>(${X}, first, rows, k0, stage, tid);
@@ -133,19 +135,17 @@ Source row_product(const RowProduct& what) {
                   {"MATRIX", w}});
     slices += parts(k, kDepth);
   }
-  Source s;
-  s.name = "row_product";
-  s.text = tile_text(tile) + defines({{"N", what.n}, {"SLICES", slices}, {"STAGE", tile.stage_bytes / 4}}) +
-           defines({{"A_ROW", kLdAlong}, {"A_DEPTH", 1}, {"B_COLUMN", kLdAlong}, {"B_DEPTH", 1}}) +
-           mma_text(tile, false) + slices_text() + kCopies +
-           fill(kKernel, {{"PARAMS", params + operand_params(*what.tail, "p")},
-                          {"COPY", copy},
-                          {"SETUP", indent(tail.setup(), 1)},
-                          {"PREFETCH", indent(tail.prefetch(kRow), 2)},
-                          {"TAIL", indent(tail.body(kRow, tile.stages * tile.stage_bytes / 4), 2)}});
-  s.threads = tile.threads();
-  s.shared_bytes = tile.shared_bytes;
-  return s;
+  add_operands(entry, *what.tail, "p");
+  const std::string text = tile_text(tile) +
+                           defines({{"N", what.n}, {"SLICES", slices}, {"STAGE", tile.stage_bytes / 4}}) +
+                           defines({{"A_ROW", kLdAlong}, {"A_DEPTH", 1}, {"B_COLUMN", kLdAlong}, {"B_DEPTH", 1}}) +
+                           mma_text(tile, false) + slices_text() + kCopies +
+                           fill(kKernel, {{"ENTRY", kEntryMark},
+                                          {"COPY", copy},
+                                          {"SETUP", indent(tail.setup(), 1)},
+                                          {"PREFETCH", indent(tail.prefetch(kRow), 2)},
+                                          {"TAIL", indent(tail.body(kRow, tile.stages * tile.stage_bytes / 4), 2)}});
+  return entry.source(text, tile.threads(), tile.shared_bytes);
 }
 
 }  // namespace nacre::cuda

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "nacre/kernel/cuda/mma.h"
+#include "nacre/kernel/cuda/params.h"
 #include "nacre/kernel/cuda/rows.h"
 
 namespace nacre::cuda {
@@ -27,8 +28,11 @@ bool fits(const RowProduct& what);
 MmaTile tile_of(const RowProduct& what);
 // By rule: products over few elements have more to do after than before.
 int rows_of_block(const RowProduct& what);
-// row_product(rows, step, x and w of each input, tail's operands): matrices lie as [n, matrix_ld(k)]. Blocks go on to
-// further tiles until there are none: as many as the device holds at once are enough.
+NACRE_PARAMS(RowProductParams, (i64, rows), (const u64*, step));
+NACRE_PARAMS(RowFactorParams, (const float*, x), (const float*, w));
+// Takes RowProductParams, RowFactorParams of each input and the operands of the tail. Matrices lie as
+// [n, matrix_ld(k)]. Blocks go on to further tiles until there are none: as many as the device holds at once are
+// enough.
 Source row_product(const RowProduct& what);
 
 }  // namespace nacre::cuda

@@ -10,12 +10,11 @@ int64_t widest(const RowProgram& program) {
   return w;
 }
 
-std::string operand_params(const RowProgram& program, const char* name) {
-  std::string text;
+Entry& add_operands(Entry& entry, const RowProgram& program, const char* name) {
   for (size_t i = 0; i < program.operands.size(); ++i) {
-    text += (program.is_narrow(static_cast<int>(i)) ? ", u16* " : ", float* ") + std::string(name) + std::to_string(i);
+    entry.operand(program.is_narrow(static_cast<int>(i)) ? "u16*" : "float*", name + std::to_string(i));
   }
-  return text;
+  return entry;
 }
 
 int entry_lanes(int64_t mean_degree) {
@@ -51,19 +50,21 @@ namespace {
 
 constexpr int kThreads = 256;
 
+Entry entry_of(const char* name) { return Entry(name, std::to_string(kThreads)); }
+
 // One row of a space a group, the one at `position` (of unit0); `indices` declares what the program reads besides pos0.
 // A listed row is written at its unit, not its position.
-RowSource rowwise(const RowProgram& program, const std::string& name, const std::string& params,
-                  const std::string& indices, const char* position = "unit0", bool listed = false) {
+RowSource rowwise(const RowProgram& program, Entry entry, const std::string& indices, const char* position = "unit0",
+                  bool listed = false) {
   const int most = vector_limit(program);
   const int lanes = widest(program) <= kThin && !has_products(program) ? 1 : lanes_for(widest(program), most);
   ProgramText text(program, {.lanes = lanes, .vector = most, .store_row = listed ? "unit" : "pos"});
   const int groups = kThreads / lanes;
   RowSource out;
   out.per_block = groups;
-  out.source = {name,
-                prelude() + fill(R"(
-extern "C" __global__ void __launch_bounds__(${T}) ${NAME}(i64 count, ${PARAMS}const u64* step${OPERANDS}) {
+  add_operands(entry, program, "p");
+  const std::string body = fill(R"(
+${ENTRY} {
   const int lane = threadIdx.x % ${L};
   const u32 mask = group_mask<${L}>();
   extern __shared__ float shared[];
@@ -73,22 +74,17 @@ extern "C" __global__ void __launch_bounds__(${T}) ${NAME}(i64 count, ${PARAMS}c
   const i64 pos0 = ${POS};
 ${INDICES}${SETUP}${BODY}}
 )",
-                                 {{"T", kThreads},
-                                  {"NAME", name},
-                                  {"PARAMS", params},
-                                  {"OPERANDS", operand_params(program, "p")},
-                                  {"L", lanes},
-                                  {"SH", text.shared_floats()},
-                                  {"G", groups},
-                                  {"POS", position},
-                                  {"INDICES", indent(indices, 1)},
-                                  {"SETUP", indent(text.setup(), 1)},
-                                  {"BODY", indent(text.body(false), 1)}}),
-                kThreads, int64_t{4} * groups * text.shared_floats()};
+                                {{"ENTRY", kEntryMark},
+                                 {"L", lanes},
+                                 {"SH", text.shared_floats()},
+                                 {"G", groups},
+                                 {"POS", position},
+                                 {"INDICES", indent(indices, 1)},
+                                 {"SETUP", indent(text.setup(), 1)},
+                                 {"BODY", indent(text.body(false), 1)}});
+  out.source = entry.source(prelude() + body, kThreads, int64_t{4} * groups * text.shared_floats());
   return out;
 }
-
-constexpr const char* kEdgeParams = "const u32* col, const u32* edge_dst, const u16* edge_type, ";
 
 std::string edge_indices(const RowProgram& program) {
   const EntryNames names(ProgramText(program, {}), true);
@@ -102,16 +98,16 @@ std::string edge_indices(const RowProgram& program) {
 }  // namespace
 
 RowSource map_source(const RowProgram& program) {
-  return rowwise(program, "map_rows", "i64 first, ", "", "first + unit0");
+  return rowwise(program, entry_of("map_rows").takes<MapParams>(), "", "first + unit0");
 }
 
 RowSource map_edges_source(const RowProgram& program) {
-  return rowwise(program, "map_edges", kEdgeParams, edge_indices(program));
+  return rowwise(program, entry_of("map_edges").takes<MapEdgesParams>(), edge_indices(program));
 }
 
 RowSource map_listed_edges_source(const RowProgram& program) {
-  return rowwise(program, "map_listed_edges", "const u32* order, i64 first, " + std::string(kEdgeParams),
-                 edge_indices(program), "order[first + unit0]", true);
+  return rowwise(program, entry_of("map_listed_edges").takes<MapListedEdgesParams>(), edge_indices(program),
+                 "order[first + unit0]", true);
 }
 
 RowSource column_sum_source(const RowProgram& program, int value) {
@@ -124,12 +120,11 @@ RowSource column_sum_source(const RowProgram& program, int value) {
   const int64_t row = std::max<int64_t>(width, text.shared_floats());
   RowSource out;
   out.per_block = groups;
-  out.source = {
-      "column_sum",
-      prelude() +
-          fill(
-              R"(
-extern "C" __global__ void __launch_bounds__(${T}) column_sum(i64 count, ${PARAMS}const u64* step, float* partials${OPERANDS}) {
+  Entry entry = entry_of("column_sum");
+  add_operands(entry.takes<ColumnSumParams>(), program, "p");
+  const std::string body = fill(
+      R"(
+${ENTRY} {
   const int lane = threadIdx.x % ${L};
   const u32 mask = group_mask<${L}>();
   extern __shared__ float shared[];
@@ -153,31 +148,28 @@ ${INDICES}${BODY}#pragma unroll
   }
 }
 )",
-              {{"T", kThreads},
-               {"PARAMS", kEdgeParams},
-               {"OPERANDS", operand_params(program, "p")},
-               {"L", lanes},
-               {"SH", row},
-               {"SETUP", indent(text.setup(), 1)},
-               {"ACC", indent(array("acc", slots, "0.0f"), 1)},
-               {"G", groups},
-               {"INDICES", program.domain.kind == SpaceKind::edge ? indent(edge_indices(program), 2) : ""},
-               {"BODY", indent(text.body(false), 2)},
-               {"S", slots},
-               {"V", text.slot(value, 0, "s")},
-               {"W", width},
-               {"AT", width == 1
-                          ? std::string(lanes == 1 ? "0" : "lane")
-                          : fill("(s / ${V} * ${L} + ${lane}) * ${V} + s % ${V}",
-                                 {{"V", vector_of(width, most)}, {"L", lanes}, {"lane", lanes == 1 ? "0" : "lane"}})}}),
-      kThreads, int64_t{4} * groups * row};
+      {{"T", kThreads},
+       {"ENTRY", kEntryMark},
+       {"L", lanes},
+       {"SH", row},
+       {"SETUP", indent(text.setup(), 1)},
+       {"ACC", indent(array("acc", slots, "0.0f"), 1)},
+       {"G", groups},
+       {"INDICES", program.domain.kind == SpaceKind::edge ? indent(edge_indices(program), 2) : ""},
+       {"BODY", indent(text.body(false), 2)},
+       {"S", slots},
+       {"V", text.slot(value, 0, "s")},
+       {"W", width},
+       {"AT", width == 1 ? std::string(lanes == 1 ? "0" : "lane")
+                         : fill("(s / ${V} * ${L} + ${lane}) * ${V} + s % ${V}",
+                                {{"V", vector_of(width, most)}, {"L", lanes}, {"lane", lanes == 1 ? "0" : "lane"}})}});
+  out.source = entry.source(prelude() + body, kThreads, int64_t{4} * groups * row);
   return out;
 }
 
 RowSource column_total_source(int64_t width) {
-  return {{"column_total",
-           prelude() + fill(R"(
-extern "C" __global__ void __launch_bounds__(256) column_total(i64 blocks, const float* partials, float* out) {
+  const std::string body = fill(R"(
+${ENTRY} {
   __shared__ float warps[8];
   float sum = 0.0f;
   for (i64 b = threadIdx.x; b < blocks; b += 256) sum += partials[b * ${W} + blockIdx.x];
@@ -190,9 +182,8 @@ extern "C" __global__ void __launch_bounds__(256) column_total(i64 blocks, const
   }
 }
 )",
-                            {{"W", width}}),
-           256, 0},
-          1};
+                                {{"ENTRY", kEntryMark}, {"W", width}});
+  return {entry_of("column_total").takes<ColumnTotalParams>().source(prelude() + body, kThreads), 1};
 }
 
 }  // namespace nacre::cuda

@@ -1,11 +1,11 @@
-// Kernels made of row programs: over vertices, over edges, and reduced over the edges of each row. What a kernel takes
-// is written at each function; operands follow as one pointer each, those of the tail last.
+// Kernels made of row programs: over vertices, over edges, and reduced over the edges of each row. After its struct of
+// parameters each kernel takes the operands of its program, one pointer each, and then those of its tail.
 #pragma once
 
 #include <vector>
 
 #include "nacre/kernel/cpu/sparse.h"
-#include "nacre/kernel/cuda/source.h"
+#include "nacre/kernel/cuda/params.h"
 #include "nacre/kernel/program.h"
 
 namespace nacre::cuda {
@@ -50,25 +50,41 @@ struct RowSource {
   int per_block = 1;
 };
 
-// (rows, first, step, operands): rows first, first + 1 …
+NACRE_PARAMS(MapParams, (i64, count), (i64, first), (const u64*, step));
+// Rows [first, first + count).
 RowSource map_source(const RowProgram& program);
-// (edges, col, edge_dst, edge_type, step, operands): all edges in in-CSR order
+NACRE_PARAMS(MapEdgesParams, (i64, count), (const u32*, col), (const u32*, edge_dst), (const u16*, edge_type),
+             (const u64*, step));
+// All edges, in in-CSR order.
 RowSource map_edges_source(const RowProgram& program);
-// (count, order, first, col, edge_dst, edge_type, step, operands): edges order[first …], results in rows 0 …
+NACRE_PARAMS(MapListedEdgesParams, (i64, count), (const u32*, order), (i64, first), (const u32*, col),
+             (const u32*, edge_dst), (const u16*, edge_type), (const u64*, step));
+// Edges order[first], order[first + 1] …; their results go to rows 0, 1 …
 RowSource map_listed_edges_source(const RowProgram& program);
-// (segments, listed, offsets, longest, count, split_rows, counters, col, edge_id, edge_type, row_vertex, step, out,
-// argmax, partials, num_partials, operands, tail's). A tile has `count` units of work: the first `listed` are
+NACRE_PARAMS(ReduceParams, (const Segment* __restrict__, segments), (i64, listed),
+             (const Offset* __restrict__, offsets), (i64, longest), (i64, count),
+             (const SplitRow* __restrict__, split_rows), (int*, counters), (const u32* __restrict__, col),
+             (const u32* __restrict__, edge_id), (const u16* __restrict__, edge_type),
+             (const u32* __restrict__, row_vertex), (const u64* __restrict__, step), (Out*, out), (int*, argmax),
+             (float*, partials), (i64, num_partials));
+// A tile has `count` units of work: the first `listed` are
 // segments, the others rows 0, 1 … with their entries between offsets, but for those of more than `longest` entries,
 // whose pieces are listed. counters: num_partials ints for each tile, 0 before and after.
 RowSource reduce_source(const ReduceSpec& spec);
-// (row_ptr, order, count, col, edge_type, step, out, operands): softmax over the rows order[0 …]; `whole_block`: a
-// block takes a row, for long ones
+NACRE_PARAMS(SoftmaxParams, (const i64* __restrict__, row_ptr), (const u32* __restrict__, order), (i64, count),
+             (const u32* __restrict__, col), (const u16* __restrict__, edge_type), (const u64* __restrict__, step),
+             (float*, out));
+// Softmax over the rows order[0], order[1] … With `whole_block`, a block takes one row, for long rows.
 RowSource softmax_source(const RowProgram& program, int value, int64_t mean_degree, bool whole_block);
-// (row_ptr, order, count, col, edge_type, step, out, y, operands)
+NACRE_PARAMS(SoftmaxGradParams, (const float* __restrict__, y));
+// Takes SoftmaxParams, then SoftmaxGradParams.
 RowSource softmax_grad_source(const RowProgram& program, int value, int64_t mean_degree, bool whole_block);
-// (count, col, edge_dst, edge_type, step, partials, operands): one row of partials a block, whatever rows there are
+NACRE_PARAMS(ColumnSumParams, (i64, count), (const u32*, col), (const u32*, edge_dst), (const u16*, edge_type),
+             (const u64*, step), (float*, partials));
+// Each block writes one row of partials, however many rows there are.
 RowSource column_sum_source(const RowProgram& program, int value);
-// (blocks, partials, out), one block a column
+NACRE_PARAMS(ColumnTotalParams, (i64, blocks), (const float*, partials), (float*, out));
+// One block for each column.
 RowSource column_total_source(int64_t width);
 
 }  // namespace nacre::cuda

@@ -15,8 +15,8 @@ namespace nacre::cuda {
 inline constexpr int64_t kThin = 8;
 
 int64_t widest(const RowProgram& program);
-// Operand parameters: ", float* p0, u16* p1" …
-std::string operand_params(const RowProgram& program, const char* name);
+// Adds the operands of a program to the parameters of a kernel: "float* p0, u16* p1" …
+Entry& add_operands(Entry& entry, const RowProgram& program, const char* name);
 // Threads that share the entries of a row whose values a thread holds whole.
 int entry_lanes(int64_t mean_degree);
 // Rows in flight at once: as many as registers allow.

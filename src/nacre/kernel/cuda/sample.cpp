@@ -13,7 +13,6 @@ constexpr int kWarpThreads = 128;  // of sources that give a warp to a destinati
 
 constexpr const char* kHead = R"(
 #define HERE ((i64)blockIdx.x * THREADS + threadIdx.x)
-#define ENTRY extern "C" __global__ void __launch_bounds__(THREADS)
 
 // The batch that number i belongs to: the last one that does not begin after it.
 INLINE i64 batch_of(const i64* __restrict__ ptr, i64 batches, i64 i) {
@@ -27,8 +26,7 @@ INLINE i64 batch_of(const i64* __restrict__ ptr, i64 batches, i64 i) {
 )";
 
 constexpr const char* kNumberSeeds = R"(
-ENTRY number_seeds(const u32* __restrict__ vertices, const i64* __restrict__ dst_ptr, i64 batches,
-                   u32* __restrict__ table, i64 num_nodes, u32* __restrict__ errors, i64 count) {
+${ENTRY} {
   const i64 i = HERE;
   if (i >= count) return;
   const i64 b = batch_of(dst_ptr, batches, i);
@@ -40,8 +38,7 @@ ENTRY number_seeds(const u32* __restrict__ vertices, const i64* __restrict__ dst
 )";
 
 constexpr const char* kLookUpRows = R"(
-ENTRY look_up_rows(const i64* __restrict__ row_ptr, const u32* __restrict__ vertices, i64* __restrict__ begins,
-                   u32* __restrict__ degrees, u32* __restrict__ counts, i64 count) {
+${ENTRY} {
   const i64 i = HERE;
   if (i >= count) return;
   const i64* row = row_ptr + vertices[i];
@@ -56,8 +53,7 @@ ENTRY look_up_rows(const i64* __restrict__ row_ptr, const u32* __restrict__ vert
 )";
 
 constexpr const char* kCountWeighted = R"(
-ENTRY count_weighted(const float* __restrict__ weight, const i64* __restrict__ begins,
-                     const u32* __restrict__ degrees, u32* __restrict__ counts, i64 count) {
+${ENTRY} {
   const i64 i = HERE / 32;
   if (i >= count) return;
   const u32 lane = threadIdx.x % 32, degree = degrees[i];
@@ -72,7 +68,7 @@ ENTRY count_weighted(const float* __restrict__ weight, const i64* __restrict__ b
 )";
 
 constexpr const char* kTakeEnds = R"(
-ENTRY take_ends(const i64* __restrict__ sums, const i64* __restrict__ places, i64* __restrict__ out, i64 count) {
+${ENTRY} {
   const i64 i = HERE;
   if (i < count) out[i] = sums[places[i]];
 }
@@ -80,11 +76,6 @@ ENTRY take_ends(const i64* __restrict__ sums, const i64* __restrict__ places, i6
 
 // The draws (sample/draw.h). Doubles are rounded after every operation: the functions named _rn are never joined.
 constexpr const char* kDraw = R"(
-#define PICK_ARGS const u32* __restrict__ vertices, const i64* __restrict__ begins, const u32* __restrict__ degrees, \
-    const i64* __restrict__ offsets, const i64* __restrict__ dst_ptr, const i64* __restrict__ edge_ptr, \
-    const u64* __restrict__ keys, i64 batches, const u32* __restrict__ col, const float* __restrict__ weight, \
-    u32* __restrict__ table, i64 num_nodes, i64* __restrict__ edges, float* __restrict__ scale, \
-    u32* __restrict__ sources, u32 hop, i64 count
 
 // Edge number `at` is the graph's `edge`.
 #define PUT(b, at, edge) { \
@@ -133,7 +124,7 @@ INLINE double one_minus_exp(double x) {
 
 // LANES threads a destination, a thread a draw.
 constexpr const char* kPickFew = R"(
-ENTRY pick_uniform(PICK_ARGS) {
+${ENTRY} {
   const i64 i = HERE / LANES;
   if (i >= count) return;
   const u32 lane = threadIdx.x % LANES, mask = group_mask<LANES>();
@@ -172,7 +163,7 @@ ENTRY pick_uniform(PICK_ARGS) {
 
 // A warp a destination; what it drew lies in shared memory.
 constexpr const char* kPickMany = R"(
-ENTRY pick_uniform(PICK_ARGS) {
+${ENTRY} {
   extern __shared__ u32 drawn_by_all[];
   const i64 i = HERE / 32;
   if (i >= count) return;
@@ -212,7 +203,7 @@ ENTRY pick_uniform(PICK_ARGS) {
 
 // A warp a destination. The FANOUT + 1 least keys so far lie in shared memory, in order.
 constexpr const char* kPickLeast = R"(
-ENTRY pick_weighted(PICK_ARGS) {
+${ENTRY} {
   extern __shared__ double least_of_all[];
   const i64 i = HERE / 32;
   if (i >= count) return;
@@ -270,7 +261,7 @@ ENTRY pick_weighted(PICK_ARGS) {
 // A warp a destination, a thread a draw, 32 draws at a time. The running sums are made one after the other, as the
 // order of additions decides them: every thread makes them all.
 constexpr const char* kPickBySums = R"(
-ENTRY pick_weighted(PICK_ARGS) {
+${ENTRY} {
   extern __shared__ u32 drawn_by_all[];
   const i64 i = HERE / 32;
   if (i >= count) return;
@@ -313,7 +304,7 @@ ENTRY pick_weighted(PICK_ARGS) {
 
 // A thread an edge, since rows may be of any length.
 constexpr const char* kPickAll = R"(
-ENTRY pick_all(PICK_ARGS) {
+${ENTRY} {
   const i64 e = HERE;
   if (e >= count) return;
   const i64 b = batch_of(edge_ptr, batches, e);
@@ -328,8 +319,7 @@ ENTRY pick_all(PICK_ARGS) {
 )";
 
 constexpr const char* kMarkFirst = R"(
-ENTRY mark_first(const u32* __restrict__ sources, const i64* __restrict__ dst_ptr, const i64* __restrict__ edge_ptr,
-                 i64 batches, const u32* __restrict__ table, i64 num_nodes, u32* __restrict__ ones, i64 count) {
+${ENTRY} {
   const i64 e = HERE;
   if (e >= count) return;
   const i64 b = batch_of(edge_ptr, batches, e);
@@ -338,9 +328,7 @@ ENTRY mark_first(const u32* __restrict__ sources, const i64* __restrict__ dst_pt
 )";
 
 constexpr const char* kNumberNew = R"(
-ENTRY number_new(const u32* __restrict__ sources, const i64* __restrict__ dst_ptr, const i64* __restrict__ edge_ptr,
-                 i64 batches, u32* __restrict__ table, i64 num_nodes, const u32* __restrict__ ones,
-                 const i64* __restrict__ sums, const i64* __restrict__ next_ptr, u32* __restrict__ next, i64 count) {
+${ENTRY} {
   const i64 e = HERE;
   if (e >= count || !ones[e]) return;
   const i64 b = batch_of(edge_ptr, batches, e);
@@ -352,8 +340,7 @@ ENTRY number_new(const u32* __restrict__ sources, const i64* __restrict__ dst_pt
 )";
 
 constexpr const char* kKeepKnown = R"(
-ENTRY keep_known(const u32* __restrict__ vertices, const i64* __restrict__ dst_ptr, i64 batches,
-                 const i64* __restrict__ next_ptr, u32* __restrict__ next, i64 count) {
+${ENTRY} {
   const i64 i = HERE;
   if (i >= count) return;
   const i64 b = batch_of(dst_ptr, batches, i);
@@ -362,16 +349,14 @@ ENTRY keep_known(const u32* __restrict__ vertices, const i64* __restrict__ dst_p
 )";
 
 constexpr const char* kRelabel = R"(
-ENTRY relabel(u32* __restrict__ sources, const i64* __restrict__ edge_ptr, i64 batches,
-              const u32* __restrict__ table, i64 num_nodes, i64 count) {
+${ENTRY} {
   const i64 e = HERE;
   if (e < count) sources[e] = table[batch_of(edge_ptr, batches, e) * num_nodes + sources[e]];
 }
 )";
 
 constexpr const char* kBlockRows = R"(
-ENTRY block_rows(const i64* __restrict__ offsets, const i64* __restrict__ dst_ptr, const i64* __restrict__ edge_ptr,
-                 i64 batches, i64* __restrict__ row_ptr, i64 count) {
+${ENTRY} {
   const i64 i = HERE;
   if (i >= count) return;
   const i64 b = batch_of(dst_ptr, batches, i);
@@ -380,33 +365,30 @@ ENTRY block_rows(const i64* __restrict__ offsets, const i64* __restrict__ dst_pt
 )";
 
 constexpr const char* kTakeValues = R"(
-ENTRY take_values(const i64* __restrict__ edges, const VALUE* __restrict__ from, VALUE* __restrict__ to, i64 count) {
+${ENTRY} {
   const i64 e = HERE;
   if (e < count) to[e] = from[edges[e]];
 }
 )";
 
 constexpr const char* kGatherRows = R"(
-ENTRY gather_rows(const WORD* __restrict__ table, const u32* __restrict__ ids, WORD* __restrict__ out, i64 rows) {
+${ENTRY} {
   const i64 i = HERE, row = i / WORDS;
   if (row < rows) out[i] = __ldg(table + (i64)ids[row] * WORDS + i % WORDS);
 }
 )";
 
 constexpr const char* kScatterRows = R"(
-ENTRY scatter_rows(const WORD* __restrict__ from, const u32* __restrict__ ids, WORD* __restrict__ table, i64 rows) {
+${ENTRY} {
   const i64 i = HERE, row = i / WORDS;
   if (row < rows) table[(i64)ids[row] * WORDS + i % WORDS] = from[i];
 }
 )";
 
+template <class Params>
 Source make(const char* name, const std::string& text, int threads = kThreads, int64_t shared_bytes = 0) {
-  Source s;
-  s.name = name;
-  s.threads = threads;
-  s.shared_bytes = shared_bytes;
-  s.text = prelude() + defines({{"THREADS", threads}}) + kHead + text;
-  return s;
+  return Entry(name).takes<Params>().source(prelude() + defines({{"THREADS", threads}}) + kHead + text, threads,
+                                            shared_bytes);
 }
 
 std::string draws(int fanout, bool replace, int lanes = 32) {
@@ -415,7 +397,7 @@ std::string draws(int fanout, bool replace, int lanes = 32) {
 
 // Rows are moved in words of 16 bytes where they can be.
 std::string words_of(int64_t width) {
-  return std::string("#define WORD ") + (width % 4 == 0 ? "float4" : "float") + "\n" +
+  return std::string("typedef ") + (width % 4 == 0 ? "float4" : "float") + " RowWord;\n" +
          defines({{"WORDS", gather_threads(1, width)}});
 }
 
@@ -426,41 +408,44 @@ int pick_lanes(int fanout, bool weighted) {
   return static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(fanout, 2))));
 }
 
-Source number_seeds() { return make("number_seeds", kNumberSeeds); }
-Source look_up_rows(int fanout, bool replace) { return make("look_up_rows", draws(fanout, replace) + kLookUpRows); }
-Source count_weighted(int fanout, bool replace) {
-  return make("count_weighted", draws(fanout, replace) + kCountWeighted);
+Source number_seeds() { return make<NumberSeedsParams>("number_seeds", kNumberSeeds); }
+Source look_up_rows(int fanout, bool replace) {
+  return make<LookUpRowsParams>("look_up_rows", draws(fanout, replace) + kLookUpRows);
 }
-Source take_ends() { return make("take_ends", kTakeEnds); }
+Source count_weighted(int fanout, bool replace) {
+  return make<CountWeightedParams>("count_weighted", draws(fanout, replace) + kCountWeighted);
+}
+Source take_ends() { return make<TakeEndsParams>("take_ends", kTakeEnds); }
 
 Source pick_uniform(int fanout, bool replace) {
   const std::string head = draws(fanout, replace, pick_lanes(fanout, false)) + kDraw;
-  if (fanout <= 32) return make("pick_uniform", head + kPickFew);
-  return make("pick_uniform", head + kPickMany, kWarpThreads, int64_t{fanout} * (kWarpThreads / 32) * 4);
+  if (fanout <= 32) return make<PickParams>("pick_uniform", head + kPickFew);
+  return make<PickParams>("pick_uniform", head + kPickMany, kWarpThreads, int64_t{fanout} * (kWarpThreads / 32) * 4);
 }
 
 Source pick_weighted(int fanout, bool replace) {
   const std::string head = draws(fanout, replace) + kDraw;
   const int64_t warps = kWarpThreads / 32;
-  if (replace) return make("pick_weighted", head + kPickBySums, kWarpThreads, warps * fanout * 4);
-  return make("pick_weighted", head + kPickLeast, kWarpThreads, warps * (fanout + 1) * 12);
+  if (replace) return make<PickParams>("pick_weighted", head + kPickBySums, kWarpThreads, warps * fanout * 4);
+  return make<PickParams>("pick_weighted", head + kPickLeast, kWarpThreads, warps * (fanout + 1) * 12);
 }
 
-Source pick_all() { return make("pick_all", std::string(kDraw) + kPickAll); }
-Source mark_first() { return make("mark_first", kMarkFirst); }
-Source number_new() { return make("number_new", kNumberNew); }
-Source keep_known() { return make("keep_known", kKeepKnown); }
-Source relabel() { return make("relabel", kRelabel); }
-Source block_rows() { return make("block_rows", kBlockRows); }
+Source pick_all() { return make<PickParams>("pick_all", std::string(kDraw) + kPickAll); }
+Source mark_first() { return make<MarkFirstParams>("mark_first", kMarkFirst); }
+Source number_new() { return make<NumberNewParams>("number_new", kNumberNew); }
+Source keep_known() { return make<KeepKnownParams>("keep_known", kKeepKnown); }
+Source relabel() { return make<RelabelParams>("relabel", kRelabel); }
+Source block_rows() { return make<BlockRowsParams>("block_rows", kBlockRows); }
 
 int64_t gather_threads(int64_t rows, int64_t width) { return rows * (width % 4 == 0 ? width / 4 : width); }
 
-Source gather_rows(int64_t width) { return make("gather_rows", words_of(width) + kGatherRows); }
+Source gather_rows(int64_t width) { return make<GatherRowsParams>("gather_rows", words_of(width) + kGatherRows); }
 
-Source scatter_rows(int64_t width) { return make("scatter_rows", words_of(width) + kScatterRows); }
+Source scatter_rows(int64_t width) { return make<ScatterRowsParams>("scatter_rows", words_of(width) + kScatterRows); }
 
 Source take_values(bool wide) {
-  return make("take_values", std::string("#define VALUE ") + (wide ? "u32" : "u16") + "\n" + kTakeValues);
+  return make<TakeValuesParams>("take_values",
+                                std::string("typedef ") + (wide ? "u32" : "u16") + " Value;\n" + kTakeValues);
 }
 
 }  // namespace nacre::cuda

@@ -6,7 +6,7 @@
 // while the hop is numbered; or all ones. Least numbers do not depend on who comes first.
 #pragma once
 
-#include "nacre/kernel/cuda/source.h"
+#include "nacre/kernel/cuda/params.h"
 
 namespace nacre::cuda {
 
@@ -15,43 +15,69 @@ inline constexpr int kMostDraws = 1000;
 // `number_seeds` counts seeds that are no vertices or come twice here.
 inline constexpr int64_t kSampleErrorBytes = 4;
 
-// number_seeds(vertices, dst_ptr, batches: i64, table, num_nodes, errors: u32*, count)
+NACRE_PARAMS(NumberSeedsParams, (const u32* __restrict__, vertices), (const i64* __restrict__, dst_ptr), (i64, batches),
+             (u32* __restrict__, table), (i64, num_nodes), (u32* __restrict__, errors), (i64, count));
 Source number_seeds();
-// look_up_rows(row_ptr, vertices, begins: i64*, degrees: u32*, counts: u32*, count): counts of a uniform draw of
-// `fanout`.
+NACRE_PARAMS(LookUpRowsParams, (const i64* __restrict__, row_ptr), (const u32* __restrict__, vertices),
+             (i64* __restrict__, begins), (u32* __restrict__, degrees), (u32* __restrict__, counts), (i64, count));
+// The counts are those of a uniform draw of `fanout`.
 Source look_up_rows(int fanout, bool replace);
-// count_weighted(weight, begins, degrees, counts, count): of a draw by weight.
+NACRE_PARAMS(CountWeightedParams, (const float* __restrict__, weight), (const i64* __restrict__, begins),
+             (const u32* __restrict__, degrees), (u32* __restrict__, counts), (i64, count));
+// The counts are those of a draw by weight.
 Source count_weighted(int fanout, bool replace);
-// take_ends(sums: i64*, places: i64*, out: i64*, count): out[i] = sums[places[i]].
+NACRE_PARAMS(TakeEndsParams, (const i64* __restrict__, sums), (const i64* __restrict__, places),
+             (i64* __restrict__, out), (i64, count));
+// out[i] = sums[places[i]].
 Source take_ends();
 
-// What the sources that pick take: vertices, begins, degrees, offsets (n + 1), dst_ptr, edge_ptr, keys (of batches),
-// batches: i64, col, weight, table, num_nodes, edges: i64*, scale, sources: u32*, hop: u32, count: i64 (of
-// destinations; pick_all: of edges).
+// `keys` has one element for each batch. `count` is the number of destinations; for pick_all, of edges.
+NACRE_PARAMS(PickParams, (const u32* __restrict__, vertices), (const i64* __restrict__, begins),
+             (const u32* __restrict__, degrees), (const i64* __restrict__, offsets), (const i64* __restrict__, dst_ptr),
+             (const i64* __restrict__, edge_ptr), (const u64* __restrict__, keys), (i64, batches),
+             (const u32* __restrict__, col), (const float* __restrict__, weight), (u32* __restrict__, table),
+             (i64, num_nodes), (i64* __restrict__, edges), (float* __restrict__, scale), (u32* __restrict__, sources),
+             (u32, hop), (i64, count));
 Source pick_uniform(int fanout, bool replace);
 Source pick_weighted(int fanout, bool replace);
 Source pick_all();
 // A destination is one unit of this many threads.
 int pick_lanes(int fanout, bool weighted);
 
-// mark_first(sources, dst_ptr, edge_ptr, batches, table, num_nodes, ones: u32*, count)
+NACRE_PARAMS(MarkFirstParams, (const u32* __restrict__, sources), (const i64* __restrict__, dst_ptr),
+             (const i64* __restrict__, edge_ptr), (i64, batches), (const u32* __restrict__, table), (i64, num_nodes),
+             (u32* __restrict__, ones), (i64, count));
 Source mark_first();
-// number_new(sources, dst_ptr, edge_ptr, batches, table, num_nodes, ones, sums, next_ptr, next: u32*, count): next_ptr
-// and next are the vertices of the hop after this.
+// `next_ptr` and `next` are the vertices of the hop after this.
+NACRE_PARAMS(NumberNewParams, (const u32* __restrict__, sources), (const i64* __restrict__, dst_ptr),
+             (const i64* __restrict__, edge_ptr), (i64, batches), (u32* __restrict__, table), (i64, num_nodes),
+             (const u32* __restrict__, ones), (const i64* __restrict__, sums), (const i64* __restrict__, next_ptr),
+             (u32* __restrict__, next), (i64, count));
 Source number_new();
-// keep_known(vertices, dst_ptr, batches, next_ptr, next, count)
+NACRE_PARAMS(KeepKnownParams, (const u32* __restrict__, vertices), (const i64* __restrict__, dst_ptr), (i64, batches),
+             (const i64* __restrict__, next_ptr), (u32* __restrict__, next), (i64, count));
 Source keep_known();
-// relabel(sources, edge_ptr, batches, table, num_nodes, count): in place.
+NACRE_PARAMS(RelabelParams, (u32* __restrict__, sources), (const i64* __restrict__, edge_ptr), (i64, batches),
+             (const u32* __restrict__, table), (i64, num_nodes), (i64, count));
+// Changes `sources` in place.
 Source relabel();
-// block_rows(offsets, dst_ptr, edge_ptr, batches, row_ptr, count): row_ptr of batch b from dst_ptr[b] + b on.
+NACRE_PARAMS(BlockRowsParams, (const i64* __restrict__, offsets), (const i64* __restrict__, dst_ptr),
+             (const i64* __restrict__, edge_ptr), (i64, batches), (i64* __restrict__, row_ptr), (i64, count));
+// Writes row_ptr of batch b from dst_ptr[b] + b on.
 Source block_rows();
-// gather_rows(table, ids: u32*, out, rows: i64): rows of `width` floats.
+NACRE_PARAMS(GatherRowsParams, (const RowWord* __restrict__, table), (const u32* __restrict__, ids),
+             (RowWord* __restrict__, out), (i64, rows));
+// Rows of `width` floats.
 Source gather_rows(int64_t width);
-// scatter_rows(from, ids: u32*, table, rows: i64): the row ids[i] of the table becomes row i. No id stands there twice.
+NACRE_PARAMS(ScatterRowsParams, (const RowWord* __restrict__, from), (const u32* __restrict__, ids),
+             (RowWord* __restrict__, table), (i64, rows));
+// The row ids[i] of the table becomes row i. No id stands there twice.
 Source scatter_rows(int64_t width);
 // Threads that either takes.
 int64_t gather_threads(int64_t rows, int64_t width);
-// take_values(edges, from, to, count): of 4 or 2 bytes.
+NACRE_PARAMS(TakeValuesParams, (const i64* __restrict__, edges), (const Value* __restrict__, from),
+             (Value* __restrict__, to), (i64, count));
+// Values of 4 or (not `wide`) 2 bytes.
 Source take_values(bool wide);
 
 }  // namespace nacre::cuda

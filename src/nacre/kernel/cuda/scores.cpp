@@ -8,12 +8,14 @@ namespace {
 constexpr int kThreads = 256;
 
 constexpr const char* kHead = R"(
+typedef long long i64;
+typedef unsigned u32;
 #if MULTIPLE
 typedef unsigned char Label;
 #else
 typedef int Label;
 #endif
-struct Piece { long long begin, end; };
+struct ScorePiece { long long begin, end; };
 // Leaves the sum of one double of each thread at `slot`, added in a fixed order.
 __device__ void leave_sum(double value, double* __restrict__ slot) {
   __shared__ double sums[THREADS];
@@ -30,10 +32,8 @@ __device__ void leave_sum(double value, double* __restrict__ slot) {
 
 // LANES threads share a row.
 constexpr const char* kRows = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) score_rows(
-    const float* __restrict__ logits, const Label* __restrict__ labels, const unsigned* __restrict__ rows,
-    const Piece* __restrict__ pieces, double* __restrict__ slots, long long classes, int by_row) {
-  const Piece piece = pieces[blockIdx.x];
+${ENTRY} {
+  const ScorePiece piece = pieces[blockIdx.x];
   const int lane = threadIdx.x % LANES;
   long long first = 0, second = 0, third = 0;
   for (long long i = piece.begin + threadIdx.x / LANES; i < piece.end; i += THREADS / LANES) {
@@ -75,10 +75,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) score_rows(
 
 // A thread has a row to itself and adds its terms in double, in the order of the classes, as the host does.
 constexpr const char* kLoss = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) score_loss(
-    const float* __restrict__ logits, const Label* __restrict__ labels, const unsigned* __restrict__ rows,
-    const Piece* __restrict__ pieces, double* __restrict__ slots, long long classes, int by_row) {
-  const Piece piece = pieces[blockIdx.x];
+${ENTRY} {
+  const ScorePiece piece = pieces[blockIdx.x];
   double sum = 0.0;
   long long counted = 0;
   for (long long i = piece.begin + threadIdx.x; i < piece.end; i += THREADS) {
@@ -112,8 +110,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) score_loss(
 )";
 
 constexpr const char* kTotals = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) score_totals(
-    const double* __restrict__ slots, const long long* __restrict__ first, double* __restrict__ out) {
+${ENTRY} {
   const long long begin = first[blockIdx.x], end = first[blockIdx.x + 1];
   double sums[3] = {0.0, 0.0, 0.0};
   for (long long i = begin + threadIdx.x; i < end; i += THREADS) {
@@ -123,13 +120,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) score_totals(
 }
 )";
 
+template <class Params>
 Source source(const char* name, ScoreLabels labels, int lanes, const char* body) {
-  Source s;
-  s.name = name;
-  s.threads = kThreads;
-  s.text = defines({{"THREADS", kThreads}, {"MULTIPLE", labels == ScoreLabels::multiple ? 1 : 0}, {"LANES", lanes}}) +
-           kHead + body;
-  return s;
+  const int64_t multiple = labels == ScoreLabels::multiple ? 1 : 0;
+  return Entry(name).takes<Params>().source(
+      defines({{"THREADS", kThreads}, {"MULTIPLE", multiple}, {"LANES", lanes}}) + kHead + body, kThreads);
 }
 
 static_assert(kScoreSlots == 3, "the sources above count three");
@@ -137,11 +132,11 @@ static_assert(kScoreSlots == 3, "the sources above count three");
 }  // namespace
 
 Source score_rows(ScoreLabels labels, int64_t classes) {
-  return source("score_rows", labels, classes <= 64 ? 8 : 32, kRows);
+  return source<ScoreParams>("score_rows", labels, classes <= 64 ? 8 : 32, kRows);
 }
 
-Source score_loss(ScoreLabels labels) { return source("score_loss", labels, 1, kLoss); }
+Source score_loss(ScoreLabels labels) { return source<ScoreParams>("score_loss", labels, 1, kLoss); }
 
-Source score_totals() { return source("score_totals", ScoreLabels::single, 1, kTotals); }
+Source score_totals() { return source<ScoreTotalsParams>("score_totals", ScoreLabels::single, 1, kTotals); }
 
 }  // namespace nacre::cuda

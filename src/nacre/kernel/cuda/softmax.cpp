@@ -25,14 +25,15 @@ class SoftmaxText {
         slots_(slots_of(width_, lanes_, most_)) {}
 
   RowSource make() const {
-    const std::string name = gradient_ ? "softmax_grad" : "softmax";
     RowSource out;
     out.per_block = block_ ? 1 : groups();
-    out.source = {name,
-                  prelude() + fill(R"(
-extern "C" __global__ void __launch_bounds__(${T}) ${NAME}(
-    const i64* __restrict__ row_ptr, const u32* __restrict__ order, i64 count, const u32* __restrict__ col,
-    const u16* __restrict__ edge_type, const u64* __restrict__ step, float* out${Y}${P}) {
+    Entry entry(gradient_ ? "softmax_grad" : "softmax", std::to_string(threads_));
+    entry.takes<SoftmaxParams>();
+    if (gradient_) entry.takes<SoftmaxGradParams>();
+    add_operands(entry, program_, "p");
+    const std::string text =
+        fill(R"(
+${ENTRY} {
   const int lane = threadIdx.x % ${L};
   const u32 mask = group_mask<${L}>();
   extern __shared__ float shared[];
@@ -44,22 +45,19 @@ extern "C" __global__ void __launch_bounds__(${T}) ${NAME}(
   const int part = ${PART};
 ${SETUP}${START}${LOOP}${AGREE}${LAST}}
 )",
-                                   {{"T", threads_},
-                                    {"NAME", name},
-                                    {"Y", gradient_ ? ", const float* __restrict__ y" : ""},
-                                    {"P", operand_params(program_, "p")},
-                                    {"L", group_},
-                                    {"SH", text_.shared_floats()},
-                                    {"UNIT", block_ ? "blockIdx.x"
-                                                    : fill("(i64)blockIdx.x * ${G} + threadIdx.x / ${L}",
-                                                           {{"G", groups()}, {"L", group_}})},
-                                    {"PART", block_ ? "threadIdx.x / " + std::to_string(group_) : "0"},
-                                    {"SETUP", indent(text_.setup() + before_loop(), 1)},
-                                    {"START", indent(start(), 1)},
-                                    {"LOOP", indent(thin_ ? thin_loop() : wide_loop(), 1)},
-                                    {"AGREE", indent(block_ ? agree() : "", 1)},
-                                    {"LAST", indent(last(), 1)}}),
-                  threads_, int64_t{4} * groups() * (text_.shared_floats() + (block_ ? 2 * width_ : 0))};
+             {{"ENTRY", kEntryMark},
+              {"L", group_},
+              {"SH", text_.shared_floats()},
+              {"UNIT", block_ ? "blockIdx.x"
+                              : fill("(i64)blockIdx.x * ${G} + threadIdx.x / ${L}", {{"G", groups()}, {"L", group_}})},
+              {"PART", block_ ? "threadIdx.x / " + std::to_string(group_) : "0"},
+              {"SETUP", indent(text_.setup() + before_loop(), 1)},
+              {"START", indent(start(), 1)},
+              {"LOOP", indent(thin_ ? thin_loop() : wide_loop(), 1)},
+              {"AGREE", indent(block_ ? agree() : "", 1)},
+              {"LAST", indent(last(), 1)}});
+    out.source = entry.source(prelude() + text, threads_,
+                              int64_t{4} * groups() * (text_.shared_floats() + (block_ ? 2 * width_ : 0)));
     return out;
   }
 

@@ -66,10 +66,7 @@ INLINE bool inside(int c) { return FULL || c < LENGTH; }
 // short ones cost no more waiting than long ones.
 constexpr const char* kTypedSum = R"(
 #define NO_ROW 0xffffffffu
-extern "C" __global__ void __launch_bounds__(THREADS) typed_sum(
-    const float* __restrict__ x, const u32* __restrict__ other, const u32* __restrict__ edge,
-    const float* __restrict__ scale, const u32* __restrict__ pair_of, const u32* __restrict__ slot_of,
-    const Segment* __restrict__ items, i64 num_items, float* __restrict__ partials, Out* __restrict__ out, i64 first) {
+${ENTRY} {
   const i64 group = (i64)blockIdx.x * GROUPS + threadIdx.x / LANES;
   const int lane = threadIdx.x % LANES;
   const u32 mask = group_mask<LANES>();
@@ -135,8 +132,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) typed_sum(
 )";
 
 constexpr const char* kZeroRows = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) zero_rows(const u32* __restrict__ rows, i64 count,
-                                                                Out* __restrict__ out) {
+${ENTRY} {
   const i64 group = (i64)blockIdx.x * GROUPS + threadIdx.x / LANES;
   const int lane = threadIdx.x % LANES;
   const int tile = (int)(group % TILES);
@@ -153,8 +149,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) zero_rows(const u32* __res
 )";
 
 constexpr const char* kTypedJoin = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) typed_join(
-    const float* __restrict__ partials, const SplitRow* __restrict__ rows, i64 num_rows, Out* __restrict__ out) {
+${ENTRY} {
   const i64 group = (i64)blockIdx.x * GROUPS + threadIdx.x / LANES;
   const int lane = threadIdx.x % LANES;
   const int tile = (int)(group % TILES);
@@ -180,9 +175,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) typed_join(
 )";
 
 constexpr const char* kCopyRows = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) copy_rows(
-    const float* __restrict__ x, const u32* __restrict__ map_in, i64 first_in, Out* __restrict__ out,
-    const u32* __restrict__ map_out, i64 first_out, i64 count) {
+${ENTRY} {
   const i64 group = (i64)blockIdx.x * GROUPS + threadIdx.x / LANES;
   const int lane = threadIdx.x % LANES;
   const int tile = (int)(group % TILES);
@@ -225,9 +218,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_rows(
 )";
 
 constexpr const char* kSumPairs = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) sum_pairs(
-    const float* __restrict__ p, const i64* __restrict__ vertex_ptr, const u32* __restrict__ pair,
-    const u16* __restrict__ type, const i64* __restrict__ shift, float* __restrict__ out, i64 first, i64 count) {
+${ENTRY} {
   const i64 group = (i64)blockIdx.x * GROUPS + threadIdx.x / LANES;
   const int lane = threadIdx.x % LANES;
   const int tile = (int)(group % TILES);
@@ -260,8 +251,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sum_pairs(
 )";
 
 constexpr const char* kArrange = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) arrange_weights(const float* __restrict__ from,
-                                                                      Out* __restrict__ to) {
+${ENTRY} {
   const i64 i = (i64)blockIdx.x * THREADS + threadIdx.x;
   if (i >= (i64)TYPES * K * N) return;
   const i64 n = i % N, t = HOW == 2 ? i / N % TYPES : i / N / K, k = HOW == 2 ? i / N / TYPES : i / N % K;
@@ -296,12 +286,9 @@ std::string row_text(int64_t width, bool bf16, int64_t length, int64_t tiles = 1
          defines({{"COPY_BATCH", kCopyBatch}, {"BF16", bf16 ? 1 : 0}}) + kRow;
 }
 
-Source source(const char* name, std::string text) {
-  Source s;
-  s.name = name;
-  s.text = std::move(text);
-  s.threads = kThreads;
-  return s;
+template <class Params>
+Source source(const char* name, const std::string& text) {
+  return Entry(name).takes<Params>().source(text, kThreads);
 }
 
 std::string place_text(const char* per_row, const char* ld, const RowPlace& place, int64_t width) {
@@ -337,26 +324,28 @@ RowSplit split_row(int64_t width, int64_t tiles) {
 
 int64_t typed_groups_of_block(int64_t width, int64_t tiles) { return kThreads / split_row(width, tiles).lanes; }
 
-Source typed_sum(const TypedSum& what) { return source("typed_sum", typed_text(what, kTypedSum)); }
+Source typed_sum(const TypedSum& what) { return source<TypedSumParams>("typed_sum", typed_text(what, kTypedSum)); }
 
-Source typed_join(const TypedSum& what) { return source("typed_join", typed_text(what, kTypedJoin)); }
+Source typed_join(const TypedSum& what) { return source<TypedJoinParams>("typed_join", typed_text(what, kTypedJoin)); }
 
-Source zero_rows(const TypedSum& what) { return source("zero_rows", typed_text(what, kZeroRows)); }
+Source zero_rows(const TypedSum& what) { return source<ZeroRowsParams>("zero_rows", typed_text(what, kZeroRows)); }
 
 Source copy_rows(const CopyRows& what) {
-  return source("copy_rows", row_text(what.width, what.bf16, what.width) +
-                                 place_text("IN_PER_ROW", "IN_LD", what.in, what.width) +
-                                 place_text("OUT_PER_ROW", "OUT_LD", what.out, what.width) + kCopyRows);
+  return source<CopyRowsParams>("copy_rows", row_text(what.width, what.bf16, what.width) +
+                                                 place_text("IN_PER_ROW", "IN_LD", what.in, what.width) +
+                                                 place_text("OUT_PER_ROW", "OUT_LD", what.out, what.width) + kCopyRows);
 }
 
-Source sum_pairs(int64_t width) { return source("sum_pairs", row_text(width, false, width) + kSumPairs); }
+Source sum_pairs(int64_t width) {
+  return source<SumPairsParams>("sum_pairs", row_text(width, false, width) + kSumPairs);
+}
 
 Source arrange_weights(Arrange how, int64_t types, int64_t k, int64_t n, bool bf16, int64_t ld) {
   if (ld == 0) ld = how == Arrange::flip ? k : n;
-  return source("arrange_weights",
-                row_text(1, bf16, 1) +
-                    defines({{"HOW", static_cast<int64_t>(how)}, {"TYPES", types}, {"K", k}, {"N", n}, {"LD", ld}}) +
-                    kArrange);
+  return source<ArrangeWeightsParams>(
+      "arrange_weights",
+      row_text(1, bf16, 1) +
+          defines({{"HOW", static_cast<int64_t>(how)}, {"TYPES", types}, {"K", k}, {"N", n}, {"LD", ld}}) + kArrange);
 }
 
 }  // namespace nacre::cuda

@@ -3,7 +3,7 @@
 // pair's number.
 #pragma once
 
-#include "nacre/kernel/cuda/source.h"
+#include "nacre/kernel/cuda/params.h"
 
 namespace nacre::cuda {
 
@@ -35,16 +35,21 @@ struct TypedSum {
   int64_t length = 0;  // of rows of x and of partials, where they are longer than `width`
 };
 inline int64_t length_of(const TypedSum& what) { return what.length == 0 ? what.width : what.length; }
-// Σ over the edges of pairs of rows of x. typed_sum(x, other, edge or null, scale, pair_of, slot_of or null, items,
-// num_items: int64, partials, out, first: int64): `scale` by edge, or without them by entry; an item is a run of
-// entries, a piece of a pair, whose sum goes to its row of partials, or whole pairs, whose sums go to rows pair −
-// item.row (with slot_of: slot_of[pair] − first) of out. pair_of: the pair of every entry. num_items · tiles groups,
-// typed_groups_of_block a block.
+NACRE_PARAMS(TypedSumParams, (const float* __restrict__, x), (const u32* __restrict__, other),
+             (const u32* __restrict__, edge), (const float* __restrict__, scale), (const u32* __restrict__, pair_of),
+             (const u32* __restrict__, slot_of), (const Segment* __restrict__, items), (i64, num_items),
+             (float* __restrict__, partials), (Out* __restrict__, out), (i64, first));
+// Σ over the edges of pairs of rows of x. `scale` lies by edge or, where `edge` is null, by entry. `pair_of` is the
+// pair of every entry. An item is a run of entries: a piece of a pair, whose sum goes to its row of partials, or whole
+// pairs, whose sums go to rows pair − item.row of out, or to rows slot_of[pair] − first where `slot_of` is not null.
+// num_items · tiles groups, typed_groups_of_block() of them a block.
 Source typed_sum(const TypedSum& what);
-// typed_join(partials, rows, num_rows: int64, out): adds the pieces of each pair that came in pieces. num_rows · tiles
-// groups.
+NACRE_PARAMS(TypedJoinParams, (const float* __restrict__, partials), (const SplitRow* __restrict__, rows),
+             (i64, num_rows), (Out* __restrict__, out));
+// Adds the pieces of each pair that came in pieces. num_rows · tiles groups.
 Source typed_join(const TypedSum& what);
-// zero_rows(rows, count: int64, out): those rows of out become zeros. count · tiles groups.
+NACRE_PARAMS(ZeroRowsParams, (const u32* __restrict__, rows), (i64, count), (Out* __restrict__, out));
+// Those rows of out become zeros. count · tiles groups.
 Source zero_rows(const TypedSum& what);
 int64_t typed_groups_of_block(int64_t width, int64_t tiles = 1);
 
@@ -53,14 +58,19 @@ struct CopyRows {
   bool bf16 = false;  // stored as bf16
   RowPlace in, out;
 };
-// copy_rows(x, map_in or null, first_in: int64, out, map_out or null, first_out: int64, count: int64): row first_in +
-// i, looked up in map_in, to row first_out + i, looked up in map_out. No row to read from: zeros; none to write to:
-// nothing. kCopyBatch rows a group, count · tiles / kCopyBatch groups (rounded up in rows).
+NACRE_PARAMS(CopyRowsParams, (const float* __restrict__, x), (const u32* __restrict__, map_in), (i64, first_in),
+             (Out* __restrict__, out), (const u32* __restrict__, map_out), (i64, first_out), (i64, count));
+// Copies row first_in + i, looked up in map_in, to row first_out + i, looked up in map_out; a map that is null changes
+// nothing. Where there is no row to read from, zeros are written; where there is none to write to, nothing is.
+// kCopyBatch rows a group, count · tiles / kCopyBatch groups (rounded up in rows).
 Source copy_rows(const CopyRows& what);
 inline constexpr int64_t kCopyBatch = 4;
 
-// sum_pairs(p, vertex_ptr, pair, type, shift or null, out, first: int64, count: int64): out[first + i] = Σ of the rows
-// of p of the vertex's pairs; a pair's row is its number less shift[type]. count · tiles groups.
+NACRE_PARAMS(SumPairsParams, (const float* __restrict__, p), (const i64* __restrict__, vertex_ptr),
+             (const u32* __restrict__, pair), (const u16* __restrict__, type), (const i64* __restrict__, shift),
+             (float* __restrict__, out), (i64, first), (i64, count));
+// out[first + i] = Σ of the rows of p of the vertex's pairs. The row of a pair is its number less shift[type]; `shift`
+// may be null. count · tiles groups.
 Source sum_pairs(int64_t width);
 
 enum class Arrange : uint8_t {
@@ -69,7 +79,8 @@ enum class Arrange : uint8_t {
   join,   // [K, T · N] to [T, K, N]
   flip,   // [T, K, N] to [T, N, K]
 };
-// arrange_weights(from, to), a thread for each of the T · K · N elements. `ld` (keep, flip): length of the rows of
+NACRE_PARAMS(ArrangeWeightsParams, (const float* __restrict__, from), (Out* __restrict__, to));
+// One thread for each of the T · K · N elements. `ld` (keep, flip): length of the rows of
 // `to`, filled up with zeros; 0: none are.
 Source arrange_weights(Arrange how, int64_t types, int64_t k, int64_t n, bool bf16, int64_t ld = 0);
 

@@ -31,7 +31,7 @@ int64_t turned_of(const MmaTile& tile) { return 2 * tile.columns() * kDepth; }
 
 constexpr const char* kRun = R"(
 #define NO_ROW 0xffffffffu
-struct Run { u32 type, begin, end, types; };
+struct MmaRun { u32 type, begin, end, types; };
 )";
 
 // Slices of the rows and of the matrix follow one another through a ring of stages; with slots, through the types and
@@ -75,13 +75,11 @@ INLINE void copy_matrix(const float* w, u32 to, int k0, int n0, int tid) {
     if (BN % MATRIX_APART == 0 || n + r < BN) copy_async<4>(to + r * PITCH * 4, has ? from + r * W_LD : w, has);
   }
 }
-extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) typed_product(
-    const float* __restrict__ x, const u32* __restrict__ map_in, const float* __restrict__ w, float* __restrict__ out,
-    const u32* __restrict__ map_out, const Run* __restrict__ runs${PARAMS}) {
+${ENTRY} {
   extern __shared__ __align__(1024) float shared[];
   const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
   const int n0 = (int)(blockIdx.x % COLUMN_BLOCKS) * BN;
-  const Run run = runs[blockIdx.x / COLUMN_BLOCKS];
+  const MmaRun run = runs[blockIdx.x / COLUMN_BLOCKS];
   const float* matrix = w + (i64)run.type * (N * W_LD);
 #if MASKED
   u32 types = run.types;
@@ -249,15 +247,13 @@ INLINE void turn(const float* from, float* to, int tid) {
   }
 }
 #endif
-extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) typed_grad(
-    const float* __restrict__ x, const u32* __restrict__ map_x, const float* __restrict__ g,
-    const u32* __restrict__ map_g, const Run* __restrict__ runs, float* __restrict__ partials) {
+${ENTRY} {
   extern __shared__ __align__(1024) float shared[];
   __shared__ u32 rows[2][2 * DEPTH];
   const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
   const i64 number = (i64)blockIdx.x / (ROW_BLOCKS * COLUMN_BLOCKS);
   const int m0 = (int)(blockIdx.x / COLUMN_BLOCKS % ROW_BLOCKS) * BM, n0 = (int)(blockIdx.x % COLUMN_BLOCKS) * BN;
-  const Run run = runs[number];
+  const MmaRun run = runs[number];
   const int steps = (int)((run.end - run.begin + DEPTH - 1) / DEPTH);
   const auto fetch = [&](int step) {
     const i64 position = (i64)run.begin + (i64)step * DEPTH + tid % DEPTH;
@@ -349,8 +345,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) typed_grad(
 )";
 
 constexpr const char* kTotal = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) typed_grad_total(
-    const float* __restrict__ partials, const int* __restrict__ first, float* __restrict__ dw) {
+${ENTRY} {
   const i64 i = (i64)blockIdx.x * THREADS + threadIdx.x;
   if (i >= (i64)TYPES * K * N) return;
   const int type = (int)(i / (K * N));
@@ -362,15 +357,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) typed_grad_total(
   dw[i] = sum;
 }
 )";
-
-Source source(const char* name, std::string text, int threads, int64_t shared_bytes) {
-  Source s;
-  s.name = name;
-  s.text = std::move(text);
-  s.threads = threads;
-  s.shared_bytes = shared_bytes;
-  return s;
-}
 
 }  // namespace
 
@@ -404,16 +390,17 @@ Source typed_product(const TypedProduct& what) {
   const char* row =
       "const u32 position = run.begin + ${AT};\nif (position >= run.end) continue;\n"
       "const i64 pos0 = __ldg(map_out + position);\n";
-  std::string params, setup, prefetch, body;
+  Entry entry("typed_product", "THREADS, TOGETHER");
+  entry.takes<TypedProductParams>();
+  std::string setup, prefetch, body;
   if (own) {
     const ProductTail tail(*what.tail);
-    params = ",\n    const u64* step, const float* own, const float* own_matrix" + operand_params(*what.tail, "p");
+    add_operands(entry.takes<TypedProductTailParams>(), *what.tail, "p");
     setup = tail.setup();
     prefetch = tail.prefetch(row);
     body = tail.body(row, 0);
   }
-  return source(
-      "typed_product",
+  return entry.source(
       tile_text(tile) + defines({{"K", what.k}, {"N", what.n}, {"V", copied_at_once(what.k)}, {"SLOTS", what.slots}}) +
           defines({{"COLUMN_BLOCKS", column_blocks(what)}, {"STAGE", tile.stage_bytes / 4}}) +
           defines({{"SLICES", parts(what.k, kDepth)}, {"W_LD", matrix_ld(what.k)}}) +
@@ -421,7 +408,7 @@ Source typed_product(const TypedProduct& what) {
           defines({{"MASKED", what.slots > 0 && what.slots <= kMostMasked ? 1 : 0}}) + defines({{"OWN", own ? 1 : 0}}) +
           defines({{"A_ROW", kLdAlong}, {"A_DEPTH", 1}, {"B_COLUMN", kLdAlong}, {"B_DEPTH", 1}}) +
           mma_text(tile, false) + slices_text() + kRun +
-          fill(kProduct, {{"PARAMS", params},
+          fill(kProduct, {{"ENTRY", kEntryMark},
                           {"SETUP", indent(setup, 1)},
                           {"PREFETCH", indent(prefetch, 2)},
                           {"TAIL", indent(body, 2)}}),
@@ -447,21 +434,23 @@ int64_t blocks_of_run(const TypedGrad& what) {
 Source typed_grad(const TypedGrad& what) {
   const MmaTile tile = tile_of(what);
   const int64_t lda = ld_across(tile.rows()), ldb = ld_across(tile.columns());
-  return source(
-      "typed_grad",
-      tile_text(tile) + defines({{"K", what.k}, {"N", what.n}, {"ROW_BLOCKS", parts(what.k, tile.rows())}}) +
-          defines({{"COLUMN_BLOCKS", parts(what.n, tile.columns())}, {"STAGE", tile.stage_bytes / 4}}) +
-          defines({{"VA", copied_at_once(what.k)}, {"VB", copied_at_once(what.n)}, {"TURNED", turned_of(tile)}}) +
-          defines({{"A_ROW", 1}, {"A_DEPTH", lda}, {"B_COLUMN", 1}, {"B_DEPTH", ldb}}) + mma_text(tile, true) + kRun +
-          kGrad,
-      tile.threads(), tile.shared_bytes);
+  return Entry("typed_grad", "THREADS, TOGETHER")
+      .takes<TypedGradParams>()
+      .source(
+          tile_text(tile) + defines({{"K", what.k}, {"N", what.n}, {"ROW_BLOCKS", parts(what.k, tile.rows())}}) +
+              defines({{"COLUMN_BLOCKS", parts(what.n, tile.columns())}, {"STAGE", tile.stage_bytes / 4}}) +
+              defines({{"VA", copied_at_once(what.k)}, {"VB", copied_at_once(what.n)}, {"TURNED", turned_of(tile)}}) +
+              defines({{"A_ROW", 1}, {"A_DEPTH", lda}, {"B_COLUMN", 1}, {"B_DEPTH", ldb}}) + mma_text(tile, true) +
+              kRun + kGrad,
+          tile.threads(), tile.shared_bytes);
 }
 
 Source typed_grad_total(const TypedGrad& what, int64_t types) {
-  return source(
-      "typed_grad_total",
-      prelude() + defines({{"THREADS", kTotalThreads}, {"TYPES", types}, {"K", what.k}, {"N", what.n}}) + kTotal,
-      kTotalThreads, 0);
+  return Entry("typed_grad_total")
+      .takes<TypedGradTotalParams>()
+      .source(
+          prelude() + defines({{"THREADS", kTotalThreads}, {"TYPES", types}, {"K", what.k}, {"N", what.n}}) + kTotal,
+          kTotalThreads);
 }
 
 }  // namespace nacre::cuda

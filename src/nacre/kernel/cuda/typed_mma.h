@@ -3,7 +3,7 @@
 #pragma once
 
 #include "nacre/kernel/cuda/mma.h"
-#include "nacre/kernel/cuda/source.h"
+#include "nacre/kernel/cuda/params.h"
 #include "nacre/kernel/program.h"
 
 namespace nacre::cuda {
@@ -31,10 +31,14 @@ struct TypedProduct {
 bool fits(const TypedProduct& what);
 MmaTile tile_of(const TypedProduct& what);
 int64_t column_blocks(const TypedProduct& what);
-// typed_product(x, map_in or null, w, out, map_out or null, runs): positions of runs (of at most
-// tile.rows() unless the matrix is resident), one a block and column block. Maps give the row of a position (map_in: of
-// slot position · slots + type), null: its own number; kNoRow: a row of zeros. With a tail, `out` is not used,
-// map_out is not null, and further ones follow: step, rows by map_out and their matrix, the tail's operands.
+NACRE_PARAMS(TypedProductParams, (const float* __restrict__, x), (const u32* __restrict__, map_in),
+             (const float* __restrict__, w), (float* __restrict__, out), (const u32* __restrict__, map_out),
+             (const MmaRun* __restrict__, runs));
+// With a tail, these follow and then the operands of the tail. `own` has the rows by map_out.
+NACRE_PARAMS(TypedProductTailParams, (const u64*, step), (const float*, own), (const float*, own_matrix));
+// Positions of runs (of at most tile.rows() unless the matrix is resident), one run a block and column block. Maps give
+// the row of a position (map_in: of slot position · slots + type); where a map is null, the row is the position itself;
+// kNoRow is a row of zeros. With a tail, `out` is not used and map_out is not null.
 Source typed_product(const TypedProduct& what);
 
 // Σ over positions of one type of x[map_x]ᵀ · g[map_g], [k, n].
@@ -46,10 +50,14 @@ bool fits(const TypedGrad& what);
 MmaTile tile_of(const TypedGrad& what);
 // Blocks that share a run.
 int64_t blocks_of_run(const TypedGrad& what);
-// typed_grad(x, map_x or null, g, map_g or null, runs, partials): each run's sum goes to a matrix of its own.
+NACRE_PARAMS(TypedGradParams, (const float* __restrict__, x), (const u32* __restrict__, map_x),
+             (const float* __restrict__, g), (const u32* __restrict__, map_g), (const MmaRun* __restrict__, runs),
+             (float* __restrict__, partials));
+// The sum of each run goes to a matrix of its own. Maps may be null.
 Source typed_grad(const TypedGrad& what);
-// typed_grad_total(partials, first: types + 1 int32, dw): adds the runs of each type in order; a thread for each
-// element of dw.
+NACRE_PARAMS(TypedGradTotalParams, (const float* __restrict__, partials), (const int* __restrict__, first),
+             (float* __restrict__, dw));
+// Adds the runs of each type in order. `first` has types + 1 elements. One thread for each element of dw.
 Source typed_grad_total(const TypedGrad& what, int64_t types);
 
 }  // namespace nacre::cuda
