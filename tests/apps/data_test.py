@@ -114,7 +114,7 @@ class Convert(cli.CliTest):
         self.write("folder.nacre/x", "")
         for arguments, says in ((("--reorder", "best"), "--reorder"), (("--feature-dtype", "f8"), "--feature-dtype"),
                                 (("--memory", "1K"), "--memory"), (("--memory", "much"), "--memory"),
-                                (("--num-nodes", "5"), "only 5 vertices"), (("--features", "e.bin"), "e.bin")):
+                                (("--num-nodes", "5"), "only 5 nodes"), (("--features", "e.bin"), "e.bin")):
             self.refused("data", "convert", "e.txt", "out.nacre", *arguments, says=says)
         self.refused("data", "convert", "e.txt", "folder.nacre", says="is a folder")
         self.refused("data", "convert", "e.txt", "out.npz", "--reorder", "rcm", says="--reorder")

@@ -57,7 +57,7 @@ class Outputs(Robust):
         self.ok("predict", "--checkpoint", "run", "-o", "null.npy")
         self.ok("predict", "--checkpoint", "run", "-o", "null.safetensors")
         self.nacre("data", "convert", "small.npz", "null.npz")  # refused or written, but never replaced
-        self.refused("data", "convert", "small.npz", "null.nacre", says="no regular file")
+        self.refused("data", "convert", "small.npz", "null.nacre", says="not a regular file")
         for name in ("metrics", "trace", "plan", "null.csv", "null.npy", "null.safetensors", "null.npz", "null.nacre"):
             self.assertTrue(stat.S_ISCHR((self.dir / name).stat().st_mode), name)
         self.assertFalse([name for name in self.files() if ".tmp" in name or name.endswith(".partial")])

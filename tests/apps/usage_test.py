@@ -285,7 +285,7 @@ class Warnings(cli.CliTest):
         lines = self.warned(*self.edge_list(lambda n: [v % 3 for v in range(n - 1)] + [50000]))
         self.assertRegex("\n".join(lines), "50,001 classes, of which only 4 occur")
         lines = self.warned(*self.edge_list(range))
-        self.assertRegex("\n".join(lines), "60 classes of 60 labelled nodes; are they labels")
+        self.assertRegex("\n".join(lines), "60 classes for 60 labelled nodes; check that the file holds labels")
 
     def test_made_up_classes_of_twins(self):
         result = self.ok("train", "--data", "twin:citation2@0.0002", "--epochs", 1, "--no-checkpoint", "-q")

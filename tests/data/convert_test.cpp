@@ -178,7 +178,7 @@ TEST(Convert, ArraysOfEdges) {
   pairs[17] = -4;
   EXPECT_USER_ERROR(
       convert_dataset(dir.write("bad.npy", npy({"<i8", "(2000, 2)"}, raw(pairs))), dir.path("b.nacre"), {}),
-      "edge 8 names vertex -4");
+      "edge 8 names node -4");
   const std::string flat = dir.write("flat.npy", npy_i64({1, 2, 3}));
   EXPECT_USER_ERROR(convert_dataset(flat, dir.path("b.nacre"), {}), "edges are [2, E] or [E, 2]");
   const std::string real = dir.write("real.npy", npy_f32({1, 2}, "(1, 2)"));
@@ -199,7 +199,7 @@ TEST(Convert, UglyGraphs) {
     EXPECT_EQ(read_native(dir.path("a.nacre"), true).graph.in_degree(5), 2);
   }
   o.load.num_nodes = 4;
-  EXPECT_USER_ERROR(convert_dataset(dir.path("one.txt"), dir.path("b.nacre"), o), "only 4 vertices");
+  EXPECT_USER_ERROR(convert_dataset(dir.path("one.txt"), dir.path("b.nacre"), o), "only 4 nodes");
   o = {};
   EXPECT_EQ(convert_dataset(dir.write("loop.txt", "0 0\n0 0\n"), dir.path("a.nacre"), o).edges, 2);
   o.load.undirected = true;
@@ -243,7 +243,7 @@ TEST(Convert, FeaturesOfEveryKind) {
   }
   x[100] = std::numeric_limits<float>::quiet_NaN();
   o.load.features_file = dir.write("nan.npy", npy_f32(x, "(50, 3)"));
-  EXPECT_USER_ERROR(convert_dataset(edges, dir.path("b.nacre"), o), "feature 1 of vertex 33 is not finite");
+  EXPECT_USER_ERROR(convert_dataset(edges, dir.path("b.nacre"), o), "feature 1 of node 33 is not finite");
   o.load.features_file = dir.write("short.npy", npy_f32({1, 2}, "(2, 1)"));
   EXPECT_USER_ERROR(convert_dataset(edges, dir.path("b.nacre"), o), "features have 2 rows");
   o.load.features_file = dir.write("odd.bin", "123");

@@ -59,16 +59,16 @@ TEST(EdgeList, WeightsAndTypes) {
 
 TEST(EdgeList, ErrorsNameTheLine) {
   const std::pair<const char*, const char*> cases[] = {
-      {"0 1\n1 x\n", "g.txt:2: 'x' is not a vertex id"},
-      {"0 1\n# c\n\n-1 2\n", "g.txt:4: '-1' is a negative vertex id"},
+      {"0 1\n1 x\n", "g.txt:2: 'x' is not a node id"},
+      {"0 1\n# c\n\n-1 2\n", "g.txt:4: '-1' is a negative node id"},
       {"0 1\n1 4294967295\n", "g.txt:2: '4294967295' is beyond"},
       {"0 1\n1 99999999999999999999999999\n", "g.txt:2: '99999999999999999999999999' is beyond"},
-      {"0 1\n1.0 2\n", "g.txt:2: '1.0' is not a vertex id"},
+      {"0 1\n1.0 2\n", "g.txt:2: '1.0' is not a node id"},
       {"0 1\n1\n", "g.txt:2: does not have 2 columns"},
       {"0 1\n1 2 3\n", "g.txt:2: does not have 2 columns"},
       {"0 1 1\n1 2\n", "g.txt:2: does not have 3 columns"},
-      {"0 1\n1,,2\n", "g.txt:2: '' is not a vertex id"},
-      {"0,1\n1,2,\n", "g.txt:2: '2' is not a vertex id"},
+      {"0 1\n1,,2\n", "g.txt:2: '' is not a node id"},
+      {"0,1\n1,2,\n", "g.txt:2: '2' is not a node id"},
       {"0 1 nan\n", "g.txt:1: 'nan' is not a finite edge weight"},
       {"0 1 1\n0 1 inf\n", "g.txt:2: 'inf' is not a finite"},
       {"0 1 1\n0 1 1e39\n", "g.txt:2: '1e39' is not a finite"},
@@ -102,12 +102,12 @@ TEST(EdgeList, VertexCount) {
   options.num_nodes = 10;
   EXPECT_EQ(load(kPlain, options).num_nodes(), 10);
   options.num_nodes = 3;
-  EXPECT_USER_ERROR(load(kPlain, options), "names vertex 3");
+  EXPECT_USER_ERROR(load(kPlain, options), "names node 3");
   EXPECT_TRUE(load(kPlain).notes.empty());
   const Dataset sparse = load("5 100\n7 5\n");
   EXPECT_EQ(sparse.num_nodes(), 101);
   ASSERT_EQ(sparse.notes.size(), 1u);
-  EXPECT_NE(sparse.notes[0].find("98 of 101 vertex ids are not used"), std::string::npos);
+  EXPECT_NE(sparse.notes[0].find("98 of 101 node ids are not used"), std::string::npos);
   const MemoryLimit limit;
   EXPECT_USER_ERROR(load("0 4294967294\n"), "renumber");
 }

@@ -98,7 +98,7 @@ TEST(Load, TheVertexCountMustAgree) {
   options.num_nodes = 2;
   EXPECT_EQ(load_dataset(dir.path("g.nacre"), options).num_nodes(), 2);
   options.num_nodes = 3;
-  EXPECT_USER_ERROR(load_dataset(dir.path("g.nacre"), options), "has 2 vertices, not 3");
+  EXPECT_USER_ERROR(load_dataset(dir.path("g.nacre"), options), "has 2 nodes, not 3");
   options.num_nodes = -1;
   EXPECT_USER_ERROR(load_dataset(dir.path("g.nacre"), options), "negative");
 }
@@ -113,7 +113,7 @@ TEST(Describe, SaysWhatThereIs) {
   const Dataset d = load_dataset(dir.write("tiny", "0 1\n1 0\n2 2\n0 2\n"), options);
   const std::string text = describe(d);
   for (const char* expected :
-       {"name        tiny", "vertices    4", "edges       4", "1 self loops", "directed", "50.0 % zeros", "2 classes",
+       {"name        tiny", "nodes       4", "edges       4", "1 self loops", "directed", "50.0 % zeros", "2 classes",
         "1 unlabelled", "1 train, 1 val, 1 test", "0.500 of the edges", "fingerprint"}) {
     EXPECT_NE(text.find(expected), std::string::npos) << expected << "\n" << text;
   }

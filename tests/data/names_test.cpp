@@ -69,7 +69,7 @@ TEST_F(Names, BadEdges) {
   EXPECT_USER_ERROR(load("a b\nb\n"), "g.csv:2: has 1 columns");
   EXPECT_USER_ERROR(load("a b\nb c d\n"), "g.csv:2: has 3 columns");
   EXPECT_USER_ERROR(load("a b x\nb c y\n"), "'x' is not a finite edge weight");
-  EXPECT_USER_ERROR(load("paper,cites\n1,2\n"), "neither a vertex id nor the name of a column");
+  EXPECT_USER_ERROR(load("paper,cites\n1,2\n"), "neither a node id nor the name of a column");
   EXPECT_USER_ERROR(load("src,dst\na,\n"), "empty name");
   EXPECT_USER_ERROR(load("0 1\n1 x\n"), "--format names");
 }
@@ -93,7 +93,7 @@ TEST_F(Names, LabelsByNode) {
 }
 
 TEST_F(Names, BadLabels) {
-  EXPECT_USER_ERROR(load("0 1\n1 2\n", "node,label\n3,1\n"), "labels.csv:2: '3' is no node");
+  EXPECT_USER_ERROR(load("0 1\n1 2\n", "node,label\n3,1\n"), "labels.csv:2: '3' is not a node");
   EXPECT_USER_ERROR(load("a b\n", "a,1\na,0\n"), "labels.csv:2: gives the node 'a' a label again");
   EXPECT_USER_ERROR(load("a b\n", "x,1\ny,0\n"), "names no node of the graph");
   EXPECT_USER_ERROR(load("a b\n", "a,1\nb,0,3\n"), "labels.csv:2: has 3 columns");

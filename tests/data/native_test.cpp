@@ -133,7 +133,7 @@ TEST(Native, NarrowFeatures) {
     large.features = Tensor(DType::f32, {5, 3});
     std::fill_n(large.features.data<float>(), 15, type == native::Element::f16 ? 65520.0F : 3.4e38F);
     EXPECT_USER_ERROR(write_native(large, dir.path("b.nacre"), {.feature_type = type}),
-                      "feature 0 of vertex 0 is too large");
+                      "feature 0 of node 0 is too large");
     EXPECT_EQ(dir.files(), std::vector<std::string>{"a.nacre"});
   }
 }
@@ -232,10 +232,10 @@ TEST(Native, WrongContents) {
   refused(d, "labels have 2 rows");
   d = sample(true, false);
   d.splits.val = std::vector<NodeId>{7};
-  refused(d, "names vertex 7");
+  refused(d, "names node 7");
   d = sample(true, false);
   d.features.data<float>()[4] = -1.0F / 0.0F;
-  refused(d, "feature 1 of vertex 1");
+  refused(d, "feature 1 of node 1");
   d = sample(true, true);
   d.targets.data<uint8_t>()[4] = 2;
   refused(d, "0 or 1");

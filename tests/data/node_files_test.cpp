@@ -44,7 +44,7 @@ TEST_F(NodeFiles, FeaturesInEveryForm) {
 }
 
 TEST_F(NodeFiles, BadFeatures) {
-  EXPECT_USER_ERROR(features("1 2\n3 4\n"), "features have 2 rows, but there are 3 vertices");
+  EXPECT_USER_ERROR(features("1 2\n3 4\n"), "features have 2 rows, but there are 3 nodes");
   EXPECT_USER_ERROR(features("1 2\n3\n5 6\n"), "side:2: does not have 2 columns");
   EXPECT_USER_ERROR(features("1 2\n3 4 5\n5 6\n"), "side:2: does not have 2 columns");
   EXPECT_USER_ERROR(features("1 2\nx 4\n5 6\n"), "side:2: 'x' is not a number");

@@ -106,7 +106,7 @@ TEST(Npz, SplitsAsMasks) {
   EXPECT_EQ(as_vector(d.splits.train), (std::vector<NodeId>{0, 3}));
   EXPECT_EQ(as_vector(d.splits.val), (std::vector<NodeId>{1}));
   EXPECT_EQ(as_vector(d.splits.test), (std::vector<NodeId>{2}));
-  EXPECT_USER_ERROR(load({{"edge_index", kEdges}, {"test_mask", npy_i64({0, 1})}}), "one value per vertex");
+  EXPECT_USER_ERROR(load({{"edge_index", kEdges}, {"test_mask", npy_i64({0, 1})}}), "one value per node");
   EXPECT_USER_ERROR(load({{"edge_index", kEdges}, {"test_mask", npy_i64({0, 1, 2, 0})}}), "a mask holds 0 and 1");
   EXPECT_USER_ERROR(load({{"edge_index", kEdges}, {"test_mask", npy_i64({0, 1, 0, 0, 0, 0, 0, 0}, "(4, 2)")}}),
                     "several splits");
@@ -128,7 +128,7 @@ TEST(Npz, BadEdges) {
   EXPECT_USER_ERROR(load({{"edge_index", npy_i64({0, 4'294'967'295}, "(2, 1)")}}), "largest possible");
   EXPECT_USER_ERROR(load({{"edge_index", npy_f32({0, 0.5F}, "(2, 1)")}}), "whole number");
   EXPECT_USER_ERROR(load({{"edge_index", npy_i64({0, 1, 2})}}), "[2, E]");
-  EXPECT_USER_ERROR(load({{"edge_index", kEdges}, {"num_nodes", npy_i64({3})}}), "names vertex 3");
+  EXPECT_USER_ERROR(load({{"edge_index", kEdges}, {"num_nodes", npy_i64({3})}}), "names node 3");
   EXPECT_USER_ERROR(load({{"src", npy_i64({0, 1})}, {"dst", npy_i64({0})}}), "differ in length");
   EXPECT_USER_ERROR(load({{"src", npy_i64({0, 1}, "(2, 1)")}, {"dst", npy_i64({0, 1})}}), "[E]");
   EXPECT_USER_ERROR(load({{"edge_index", kEdges}, {"edge_weight", npy_f32({1})}}), "one value per edge");
@@ -137,12 +137,12 @@ TEST(Npz, BadEdges) {
       "not finite");
   EXPECT_USER_ERROR(load({{"edge_index", kEdges}, {"edge_type", npy_i64({0, 1, 65'535, 0})}}), "65,534");
   EXPECT_USER_ERROR(load({{"edge_index", kEdges}, {"num_nodes", npy_i64({-3})}}), "num_nodes");
-  EXPECT_USER_ERROR(load({{"edge_index", npy_i64({}, "(2, 0)")}}), "no vertices");
+  EXPECT_USER_ERROR(load({{"edge_index", npy_i64({}, "(2, 0)")}}), "no nodes");
 }
 
 TEST(Npz, BadFeatures) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_USER_ERROR(load({{"edge_index", kEdges}, {"x", npy_f32({1, 2, nan, 4}, "(4, 1)")}}), "feature 0 of vertex 2");
+  EXPECT_USER_ERROR(load({{"edge_index", kEdges}, {"x", npy_f32({1, 2, nan, 4}, "(4, 1)")}}), "feature 0 of node 2");
   EXPECT_USER_ERROR(load({{"edge_index", kEdges}, {"num_nodes", npy_i64({4})}, {"x", npy_f32({1, 2}, "(2, 1)")}}),
                     "2 rows");
   EXPECT_USER_ERROR(load({{"edge_index", kEdges}, {"x", npy_f32({}, "(4, 0)")}}), "is expected");

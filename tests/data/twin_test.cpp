@@ -363,7 +363,7 @@ TEST(Twin, BadNamesAndScalesAreTheUsersMistake) {
   }
   for (const char* scale :
        {"cora@", "cora@0", "cora@-1", "cora@x", "cora@0.5x", "cora@nan", "cora@inf", "cora@1e9", "cora@@1"}) {
-    EXPECT_NE(error_of(scale).find("is no scale"), std::string::npos) << scale;
+    EXPECT_NE(error_of(scale).find("is not a scale"), std::string::npos) << scale;
   }
   EXPECT_NE(error_of("cora@0.001").find("at least"), std::string::npos);
 }

@@ -43,7 +43,7 @@ TEST(BuildGraph, RefusesVerticesOutOfRange) {
     } catch (const UserError& error) {
       const std::string what = error.what();
       EXPECT_EQ(what.rfind("edges.txt: ", 0), 0U) << what;
-      EXPECT_NE(what.find("vertex 5"), std::string::npos) << what;
+      EXPECT_NE(what.find("node 5"), std::string::npos) << what;
     }
   }
   EdgeList none;

@@ -170,7 +170,7 @@ TEST(GraphArrays, DamageIsNoticed) {
       {"few weights", [&](GraphArrays& a) { a.edge_weight = shorter(good.edge_weight()); }},
       {"few types", [&](GraphArrays& a) { a.edge_type = shorter(good.edge_type()); }},
       {"type", [&](GraphArrays& a) { a.edge_type = replaced(good.edge_type(), 39, uint16_t{6}); }},
-      {"vertices", [](GraphArrays& a) { a.num_src = INT64_C(0x100000000); }},
+      {"nodes", [](GraphArrays& a) { a.num_src = INT64_C(0x100000000); }},
   };
   EXPECT_NO_THROW(Graph(good.arrays(), "good"));
   for (const auto& [what, damage] : damages) {

@@ -80,7 +80,7 @@ void write_cached(const std::string& folder, std::string_view key, std::string_v
   // time.
   static std::mutex one_writer;
   try {
-    if (folder.empty()) throw UserError("cache folder", "is not known");
+    if (folder.empty()) throw UserError("cache folder", "is unknown", "set NACRE_CACHE to a folder");
     std::string text;
     text.reserve(kHeader + key.size() + value.size() + kNumber);
     text += kMagic;

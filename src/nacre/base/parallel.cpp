@@ -43,7 +43,7 @@ int startable_threads(int wanted) {
       });
     }
   } catch (const std::system_error&) {
-    log_warning(fmt::format("the system lets this program have {} of {} threads", others.size() + 1, wanted));
+    log_warning(fmt::format("the system lets this program start only {} of {} threads", others.size() + 1, wanted));
   } catch (...) {
     end_all();
     throw;

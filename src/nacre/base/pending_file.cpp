@@ -126,7 +126,7 @@ void PendingFile::write_at(int64_t offset, const void* data, int64_t bytes) {
   constexpr int64_t most_at_once = 64 << 20;
   const bool in_order = target_.empty();
   if (in_order && offset != end_) {
-    throw UserError(path_, "is no regular file, and this kind of output is not written from beginning to end",
+    throw UserError(path_, "is not a regular file, but this output is not written in order and needs one",
                     "write it to a file");
   }
   const auto* p = static_cast<const char*>(data);

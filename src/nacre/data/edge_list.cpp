@@ -65,7 +65,7 @@ Dataset read_edge_list(const std::shared_ptr<const MappedFile>& file, const Load
     throw UserError(file->name(),
                     "holds no edges in its " + human_count(file->size()) + " bytes (ends at byte " +
                         std::to_string(file->size()) + ")",
-                    "is it an edge list? state the number of vertices if it is meant so");
+                    "check that it is an edge list; for a graph without edges give --num-nodes");
   }
   edges.num_nodes = options.num_nodes > 0 ? options.num_nodes : largest_id(edges) + 1;
   if (options.num_nodes == 0) check_vertex_count(edges.num_nodes, count, file->name());
@@ -75,7 +75,7 @@ Dataset read_edge_list(const std::shared_ptr<const MappedFile>& file, const Load
     const int64_t unused = count_unused(data.graph);
     if (unused > data.num_nodes() / 2) {
       data.notes.push_back(human_count(unused) + " of " + human_count(data.num_nodes()) +
-                           " vertex ids are not used by any edge: --format snap renumbers them");
+                           " node ids are not used by any edge: --format snap renumbers them");
     }
   }
   return data;

@@ -73,7 +73,7 @@ std::string degree_line(const char* title, const DegreeStats& d) {
 }
 
 std::string graph_text(const Dataset& data, const GraphStats& s) {
-  std::string text = fmt::format("{:<12}{}\n", "vertices", human_count(data.num_nodes()));
+  std::string text = fmt::format("{:<12}{}\n", "nodes", human_count(data.num_nodes()));
   text += fmt::format("{:<12}{}{}{}\n", "edges", human_count(data.graph.num_edges()),
                       data.graph.weighted() ? ", weighted" : "",
                       data.graph.typed() ? fmt::format(", {} types", data.graph.num_edge_types()) : "");
@@ -81,7 +81,7 @@ std::string graph_text(const Dataset& data, const GraphStats& s) {
   text +=
       fmt::format("{:<12}{}; {} self loops, {} duplicate edges\n", "structure", s.symmetric ? "symmetric" : "directed",
                   human_count(s.self_loops), human_count(s.duplicate_edges));
-  text += fmt::format("{:<12}{}, the largest has {} vertices ({:.1f} %); {} vertices have no edge\n", "components",
+  text += fmt::format("{:<12}{}, the largest has {} nodes ({:.1f} %); {} nodes have no edge\n", "components",
                       human_count(s.components), human_count(s.largest_component),
                       data.num_nodes() > 0
                           ? 100.0 * static_cast<double>(s.largest_component) / static_cast<double>(data.num_nodes())
@@ -93,8 +93,8 @@ std::string graph_text(const Dataset& data, const GraphStats& s) {
 std::string classes_text(const Dataset& data, const Info& info) {
   if (data.num_classes == 0) return fmt::format("{:<12}none\n", "labels");
   const auto [low, high] = std::minmax_element(info.classes.counts.begin(), info.classes.counts.end());
-  std::string text = fmt::format("{:<12}{} classes{}; smallest {}, largest {} vertices; {} unlabelled\n", "labels",
-                                 human_count(data.num_classes), data.multilabel() ? ", several per vertex" : "",
+  std::string text = fmt::format("{:<12}{} classes{}; smallest {}, largest {} nodes; {} unlabelled\n", "labels",
+                                 human_count(data.num_classes), data.multilabel() ? ", several per node" : "",
                                  human_count(*low), human_count(*high), human_count(info.classes.unlabelled));
   if (data.num_classes <= 20) {
     std::string balance;
@@ -102,7 +102,7 @@ std::string classes_text(const Dataset& data, const Info& info) {
     text += fmt::format("{:<12}{}\n", "balance", balance);
   }
   if (!std::isnan(info.homophily)) {
-    text += fmt::format("{:<12}{:.3f} of the edges join vertices of one class\n", "homophily", info.homophily);
+    text += fmt::format("{:<12}{:.3f} of the edges join nodes of one class\n", "homophily", info.homophily);
   }
   return text;
 }
@@ -123,7 +123,7 @@ std::string kinds_text(const Dataset& data) {
   std::string text;
   for (size_t k = 0; k < data.node_types.size(); ++k) {
     const bool features = k < data.type_features.size() && data.type_features[k].defined();
-    text += fmt::format("{:<12}{}: {} vertices{}\n", k == 0 ? "kinds" : "", printable(data.node_types[k]),
+    text += fmt::format("{:<12}{}: {} nodes{}\n", k == 0 ? "kinds" : "", printable(data.node_types[k]),
                         human_count(data.node_offsets[k + 1] - data.node_offsets[k]),
                         features ? fmt::format(", {} features", human_count(data.type_features[k].shape()[1])) : "");
   }
@@ -167,7 +167,7 @@ std::string describe(const Dataset& data) {
   const Info info = inspect(data);
   std::string text = fmt::format("{:<12}{}\n", "name", printable(data.name)) + graph_text(data, info.graph);
   if (data.features.defined()) {
-    text += fmt::format("{:<12}{} per vertex, f32, {:.1f} % zeros\n", "features", human_count(data.num_features()),
+    text += fmt::format("{:<12}{} per node, f32, {:.1f} % zeros\n", "features", human_count(data.num_features()),
                         100 * info.zero_share);
   } else {
     text += fmt::format("{:<12}none\n", "features");

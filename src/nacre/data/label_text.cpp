@@ -122,7 +122,8 @@ void set_class_words(const std::vector<std::string>& words, Dataset& data) {
   const auto top = std::max_element(labels.begin(), labels.end());
   data.num_classes = !names.empty() ? static_cast<int64_t>(names.size()) : top == labels.end() ? 0 : int64_t{*top} + 1;
   if (data.num_classes > kMaxClasses)
-    throw UserError("labels", "there are " + human_count(data.num_classes) + " different ones", "are they names?");
+    throw UserError("labels", "there are " + human_count(data.num_classes) + " different labels",
+                    "check that the file holds classes, not names");
   data.labels = std::move(labels);
   data.class_names = std::move(names);
   if (data.class_names.empty()) return;

@@ -107,12 +107,12 @@ std::string doubtful_classes(const Dataset& data) {
   constexpr int64_t kFew = 8;
   const int64_t present = std::count(seen.begin(), seen.end(), true);
   if (data.num_classes > 2 * present + kFew) {
-    return "the labels make " + human_count(data.num_classes) + " classes, of which only " + human_count(present) +
-           " occur: the largest label is " + human_count(data.num_classes - 1) + "; is it one?";
+    return "the labels give " + human_count(data.num_classes) + " classes, of which only " + human_count(present) +
+           " occur: the largest label is " + human_count(data.num_classes - 1) + "; check the labels";
   }
   if (labelled >= 2 * kFew && 2 * present > labelled) {
-    return "the labels make " + human_count(present) + " classes of " + human_count(labelled) +
-           " labelled nodes; are they labels?";
+    return "the labels give " + human_count(present) + " classes for " + human_count(labelled) +
+           " labelled nodes; check that the file holds labels";
   }
   return "";
 }
@@ -125,7 +125,7 @@ void add_warning(const std::string& what, Dataset& data) {
 
 void drop_weights(Dataset& data) {
   if (!data.graph.weighted()) {
-    data.notes.emplace_back("the edges have no weights that could be ignored");
+    data.notes.emplace_back("--ignore-edge-weights has no effect: the edges have no weights");
     return;
   }
   GraphArrays arrays = data.graph.arrays();
@@ -137,7 +137,7 @@ void drop_weights(Dataset& data) {
 }  // namespace
 
 Dataset load_dataset(const std::string& spec, const LoadOptions& options) {
-  if (options.num_nodes < 0) throw UserError("number of vertices", "is negative", "leave it out or give a count");
+  if (options.num_nodes < 0) throw UserError("--num-nodes", "is negative", "leave it out or give the number of nodes");
   if (!options.split.empty()) {
     parse_split(options.split);  // reports a bad request before anything is read
     if (!options.splits_file.empty())
@@ -147,8 +147,8 @@ Dataset load_dataset(const std::string& spec, const LoadOptions& options) {
   Dataset data =
       twin ? make_twin(std::string_view(spec).substr(kTwin.size()), options.seed) : load_place(spec, options);
   if (options.num_nodes > 0 && options.num_nodes != data.num_nodes()) {
-    throw UserError(spec, "has " + human_count(data.num_nodes()) + " vertices, not " + human_count(options.num_nodes),
-                    "leave the number of vertices out");
+    throw UserError(spec, "has " + human_count(data.num_nodes()) + " nodes, not " + human_count(options.num_nodes),
+                    "leave --num-nodes out");
   }
   if (read_node_files(options, data)) validate(data, spec);
   if (!twin) add_warning(doubtful_classes(data), data);

@@ -61,7 +61,7 @@ Element parse_float(std::string_view name) {
   for (const Element element : {Element::f32, Element::bf16, Element::f16}) {
     if (name == float_name(element)) return element;
   }
-  throw UserError("--feature-dtype", "'" + std::string(name) + "' is unknown", "use f32, bf16 or f16");
+  throw UserError("--feature-dtype", "unknown type '" + std::string(name) + "'", "choose f32, bf16 or f16");
 }
 
 float widen(Element element, uint16_t bits) {

@@ -195,12 +195,12 @@ void check_sorted(const Graph& graph, const Reader& reader) {
       good = good && std::is_sorted(ids + graph.row_ptr()[v], ids + graph.row_ptr()[v + 1]);
     if (!good) sorted = false;
   });
-  if (!sorted) reader.damaged("the edges of a vertex are not sorted");
+  if (!sorted) reader.damaged("the edges of a node are not sorted");
 }
 
 Graph read_graph(const Reader& reader, const Array<int64_t>& scalars, const std::string& where) {
   GraphArrays arrays;
-  if (scalars[0] < 0 || scalars[0] > kMaxNodeId + 1) reader.damaged("the number of vertices is out of range");
+  if (scalars[0] < 0 || scalars[0] > kMaxNodeId + 1) reader.damaged("the number of nodes is out of range");
   if (scalars[1] < 1 || scalars[1] > kMaxEdgeTypes) reader.damaged("the number of edge types is out of range");
   arrays.num_src = arrays.num_dst = scalars[0];
   arrays.num_edge_types = static_cast<int>(scalars[1]);

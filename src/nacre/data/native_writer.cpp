@@ -87,7 +87,7 @@ const SectionEntry& Writer::close(OpenSection& section) {
 
 void Writer::adopt(const SectionEntry& entry) {
   if (static_cast<int64_t>(table_.size()) == kMaxSections) {
-    throw UserError("data set", "has too many parts for one file", "merge kinds of vertices");
+    throw UserError("data set", "has too many parts for one file", "merge some kinds of nodes");
   }
   table_.push_back(entry);
   if (entry.bytes > 0) end_ = std::max(end_, static_cast<int64_t>(entry.offset + entry.bytes));
@@ -145,7 +145,7 @@ void append_rows(Writer& writer, OpenSection& section, const RowSource& source, 
     const auto refuse = [&](int64_t at, const std::string& what, const std::string& remedy) {
       throw UserError(
           to.where + " row " + std::to_string(row + at / source.columns),
-          "feature " + human_count(at % source.columns) + " of vertex " + human_count(row + at / source.columns) + what,
+          "feature " + human_count(at % source.columns) + " of node " + human_count(row + at / source.columns) + what,
           remedy);
     };
     if (to.check_finite) {
@@ -157,7 +157,7 @@ void append_rows(Writer& writer, OpenSection& section, const RowSource& source, 
     } else {
       narrow_values.resize(static_cast<size_t>(values));
       const int64_t bad = narrow(to.stored, x, narrow_values.data(), values);
-      if (bad >= 0) refuse(bad, " is too large for " + std::string(float_name(to.stored)), "store f32");
+      if (bad >= 0) refuse(bad, " is too large for " + std::string(float_name(to.stored)), "use --feature-dtype f32");
       writer.append(section, narrow_values.data(), values * 2);
     }
     if (source.done) source.done(row + count);

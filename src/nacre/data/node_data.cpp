@@ -31,8 +31,8 @@ int32_t to_label(int64_t value, const Origin& origin, int64_t item) {
 uint8_t to_target(double value, const Origin& origin, int64_t item) {
   if (value == 0 || value == 1) return static_cast<uint8_t>(value);
   throw UserError(origin.at(item),
-                  "holds " + std::to_string(value) + "; several labels per vertex must be given as 0 or 1",
-                  "give one class per vertex, or 0/1 per class");
+                  "holds " + std::to_string(value) + "; several labels per node must be given as 0 or 1",
+                  "give one class per node, or 0/1 per class");
 }
 
 void set_labels(std::vector<int32_t> labels, Dataset& data) {
@@ -47,14 +47,14 @@ void require_columns(int64_t columns, const Origin& origin) {
 
 std::vector<NodeId> ids_from_mask(NpyReader array, int64_t num_nodes) {
   if (array.shape().size() == 2 && array.shape()[1] > 1) {
-    throw UserError(array.where_header(), "has shape " + shape_text(array.shape()) + ": several splits side by side",
+    throw UserError(array.where_header(),
+                    "has shape " + shape_text(array.shape()) + ", which is several splits side by side",
                     "save one column of it");
   }
   if (array.header().count != num_nodes) {
-    throw UserError(
-        array.where_header(),
-        "has shape " + shape_text(array.shape()) + ", but there are " + human_count(num_nodes) + " vertices",
-        "a mask needs one value per vertex");
+    throw UserError(array.where_header(),
+                    "has shape " + shape_text(array.shape()) + ", but there are " + human_count(num_nodes) + " nodes",
+                    "a mask needs one value per node");
   }
   std::vector<NodeId> ids;
   array.stream_i64(NanAs::error, [&](int64_t first, std::span<const int64_t> values) {
@@ -74,9 +74,9 @@ std::vector<NodeId> ids_from_list(NpyReader array, int64_t num_nodes) {
   array.stream_i64(NanAs::error, [&](int64_t first, std::span<const int64_t> values) {
     for (size_t i = 0; i < values.size(); ++i) {
       if (values[i] < 0 || values[i] >= num_nodes) {
-        throw UserError(array.where(), "vertex " + std::to_string(values[i]) + " at position " +
+        throw UserError(array.where(), "node " + std::to_string(values[i]) + " at position " +
                                            std::to_string(first + i) + " does not exist (there are " +
-                                           human_count(num_nodes) + " vertices)");
+                                           human_count(num_nodes) + " nodes)");
       }
       ids[first + i] = static_cast<NodeId>(values[i]);
     }
@@ -196,15 +196,15 @@ Splits read_splits_text(const std::shared_ptr<const MappedFile>& file, int64_t n
   SplitLists lists;
   int64_t vertex = 0;
   for_each_word(file, [&](std::string_view word, int64_t line) {
-    if (vertex >= num_nodes) throw_at_line(file->name(), line, "has more lines than there are vertices");
+    if (vertex >= num_nodes) throw_at_line(file->name(), line, "has more lines than there are nodes");
     if (std::vector<NodeId>* list = split_list(word, lists, file->name(), line); list != nullptr)
       list->push_back(static_cast<NodeId>(vertex));
     ++vertex;
   });
   if (vertex != num_nodes) {
     throw UserError(file->name() + " row " + std::to_string(vertex),
-                    "has " + human_count(vertex) + " lines, but there are " + human_count(num_nodes) + " vertices",
-                    "give one of train, val, test or none per vertex");
+                    "has " + human_count(vertex) + " lines, but there are " + human_count(num_nodes) + " nodes",
+                    "give one of train, val, test or none per node");
   }
   return std::move(lists).splits();
 }
@@ -223,8 +223,8 @@ Graph graph_from(EdgeList edges, const std::string& where) {
   for (size_t i = 0; i < edges.src.size(); ++i) {
     const NodeId v = std::max(edges.src[i], edges.dst[i]);
     if (v < edges.num_nodes) continue;
-    throw UserError(where, "edge " + std::to_string(i) + " names vertex " + std::to_string(v) +
-                               ", but there are only " + human_count(edges.num_nodes) + " vertices");
+    throw UserError(where, "edge " + std::to_string(i) + " names node " + std::to_string(v) + ", but there are only " +
+                               human_count(edges.num_nodes) + " nodes");
   }
   return build_graph(std::move(edges), where);
 }
@@ -234,15 +234,13 @@ void check_vertex_count(int64_t num_nodes, int64_t evidence, const std::string& 
   constexpr int64_t most_per_evidence = 64;
   if (num_nodes <= always_fine || num_nodes / most_per_evidence <= evidence) return;
   throw UserError(
-      where,
-      "vertex ids reach " + human_count(num_nodes - 1) + " with only " + human_count(evidence) + " edges or rows",
-      "renumber the vertices from 0 (edge lists: --format snap), or state the number of vertices to confirm");
+      where, "node ids reach " + human_count(num_nodes - 1) + " with only " + human_count(evidence) + " edges or rows",
+      "renumber the nodes from 0 (edge lists: --format snap), or confirm their number with --num-nodes");
 }
 
 Tensor features_from(NpyReader array) {
   if (array.shape().empty() || array.shape().size() > 2 || (array.shape().size() == 2 && array.shape()[1] == 0)) {
-    throw UserError(array.where_header(),
-                    "has shape " + shape_text(array.shape()) + "; [vertices, features] is expected");
+    throw UserError(array.where_header(), "has shape " + shape_text(array.shape()) + "; [nodes, features] is expected");
   }
   Tensor features = array.to_f32();
   if (features.shape().size() == 2) return features;
@@ -260,7 +258,7 @@ void labels_from(NpyReader array, Dataset& data) {
   const Shape shape = array.shape();
   if (shape.empty() || shape.size() > 2 || (shape.size() == 2 && shape[1] == 0)) {
     throw UserError(array.where_header(),
-                    "has shape " + shape_text(shape) + "; [vertices] or [vertices, classes] is expected");
+                    "has shape " + shape_text(shape) + "; [nodes] or [nodes, classes] is expected");
   }
   data.origins.labels = {array.where()};
   if (shape.size() == 1 || shape[1] == 1) {
@@ -302,7 +300,7 @@ void labels_from_rows(std::span<const float> values, int64_t columns, Origin ori
     const float value = values[i];
     if (value != std::trunc(value) || std::abs(value) > 1e9F) {
       throw UserError(where.at(i),
-                      "label " + std::to_string(value) + " of vertex " + std::to_string(i) + " is not a whole number",
+                      "label " + std::to_string(value) + " of node " + std::to_string(i) + " is not a whole number",
                       "number the classes from 0");
     }
     labels[i] = to_label(static_cast<int64_t>(value), where, i);

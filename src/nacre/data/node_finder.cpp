@@ -31,8 +31,9 @@ int64_t NodeFinder::find_at(const std::string& name, const std::string& file, in
   const int64_t node = find(name);
   if (node >= 0) return node;
   if (!by_name()) {
-    throw_at_line(file, line, in_quotes(name) + " is no node of the graph, which has " + human_count(data_.num_nodes()),
-                  "state the number of nodes with --num-nodes if some have no edges");
+    throw_at_line(file, line,
+                  in_quotes(name) + " is not a node of the graph, which has " + human_count(data_.num_nodes()),
+                  "give the number of nodes with --num-nodes if some have no edges");
   }
   if (unknown_++ == 0) first_unknown_ = in_quotes(name);
   return -1;

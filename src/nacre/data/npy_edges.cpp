@@ -22,7 +22,7 @@ void require_per_edge(const NpyReader& array, size_t edges) {
 
 NodeId to_node_id(int64_t value, int64_t position, const std::string& where) {
   if (value >= 0 && value <= kMaxNodeId) return static_cast<NodeId>(value);
-  throw UserError(where, "vertex id " + std::to_string(value) + " at position " + std::to_string(position) +
+  throw UserError(where, "node id " + std::to_string(value) + " at position " + std::to_string(position) +
                              (value < 0 ? " is negative" : " is beyond the largest possible, 4,294,967,294"));
 }
 

@@ -84,7 +84,7 @@ struct EdgeEnds {
 int64_t vertex_count(const NpzFile& npz, const EdgeEnds& ends, const LoadOptions& options) {
   int64_t stated = npz.has("num_nodes") ? npz.open("num_nodes").scalar_i64() : 0;
   if (npz.has("num_nodes") && (stated < 1 || stated > kMaxNodeId + 1)) {
-    throw UserError(npz.name() + "[num_nodes] entry 0", "is " + std::to_string(stated), "give the number of vertices");
+    throw UserError(npz.name() + "[num_nodes] entry 0", "is " + std::to_string(stated), "give the number of nodes");
   }
   if (options.num_nodes > 0 && stated > 0 && stated != options.num_nodes) {
     throw UserError(
@@ -195,12 +195,13 @@ std::unique_ptr<ByteStream> NpzFile::bytes(const std::string& key) const {
 std::string NpzFile::text(const std::string& key) const {
   const ZipEntry* entry = archive_.find(key + ".npy");
   constexpr int64_t most = 4096;
-  if (entry == nullptr || entry->size > most) throw UserError(name() + "[" + key + "] at byte 0", "is no short string");
+  if (entry == nullptr || entry->size > most)
+    throw UserError(name() + "[" + key + "] at byte 0", "is not a short string");
   std::string bytes(static_cast<size_t>(entry->size), '\0');
   archive_.open(*entry)->read(bytes.data(), entry->size);
   const size_t header = bytes.find('\n');  // the line break that ends every header of this size
   if (!bytes.starts_with("\x93NUMPY") || header == std::string::npos)
-    throw UserError(name() + "[" + key + "] at byte 0", "is no short string");
+    throw UserError(name() + "[" + key + "] at byte 0", "is not a short string");
   bytes.erase(0, header + 1);
   std::erase(bytes, '\0');
   return bytes;

@@ -74,7 +74,7 @@ void write_ids_gz(const std::string& path, const Array<NodeId>& ids) {
 
 void refuse_kinds(const Dataset& data, const std::string& layout) {
   if (!data.heterogeneous() && data.type_features.empty()) return;
-  throw UserError("export", "several kinds of vertices do not fit the layout " + layout,
+  throw UserError("export", "several kinds of nodes do not fit the layout " + layout,
                   "keep the .nacre file, or export edges and features as npz");
 }
 

@@ -118,7 +118,7 @@ SplitRequest parse_split(const std::string& text) {
   } else if (way == "per-class") {
     r.way = SplitRequest::Way::per_class;
   } else if (way != "random") {
-    throw UserError(kOption, "'" + text + "' is no way to split the nodes", kExamples);
+    throw UserError(kOption, "'" + text + "' is not a way to split the nodes", kExamples);
   }
   std::string_view rest = colon == std::string::npos ? "" : std::string_view(text).substr(colon + 1);
   double* const numbers[] = {&r.train, &r.val, &r.test};

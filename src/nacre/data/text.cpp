@@ -16,7 +16,7 @@ constexpr size_t kPiece = 1 << 20;
 
 [[noreturn]] void line_too_long(const std::string& name, int64_t at) {
   throw UserError(name + " at byte " + std::to_string(at),
-                  "a line is longer than " + human_bytes(static_cast<double>(kBlock)), "is it a text file?");
+                  "a line is longer than " + human_bytes(static_cast<double>(kBlock)), "check that it is a text file");
 }
 
 // Returns the number of bytes up to and including the last line end, or 0 if there is none.
@@ -155,7 +155,7 @@ void for_each_word(const std::shared_ptr<const MappedFile>& file, FunctionRef<vo
         blank_line = blank_line == 0 ? line : blank_line;
         continue;
       }
-      if (blank_line != 0) throw_at_line(file->name(), blank_line, "is empty", "every vertex needs a line");
+      if (blank_line != 0) throw_at_line(file->name(), blank_line, "is empty", "every node needs a line");
       if (fields.size() != 1) throw_at_line(file->name(), line, "has several columns; one word is expected");
       fn(fields[0], line);
     }

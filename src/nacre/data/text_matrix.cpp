@@ -123,7 +123,7 @@ bool TextRows::next(std::vector<float>& values) {
 }
 
 void TextRows::fail(int64_t line, const std::string& what) const {
-  throw_at_line(blocks_.name(), line + 1, what, "give one row of numbers per vertex");
+  throw_at_line(blocks_.name(), line + 1, what, "give one row of numbers per node");
 }
 
 TextMatrix read_text_matrix(const std::shared_ptr<const MappedFile>& file, NanAs nan) {
@@ -131,7 +131,7 @@ TextMatrix read_text_matrix(const std::shared_ptr<const MappedFile>& file, NanAs
   TextMatrix matrix;
   while (rows.next(matrix.values)) {
   }
-  if (matrix.values.empty()) rows.fail(rows.lines(), "is the end: there are no rows of numbers");
+  if (matrix.values.empty()) rows.fail(rows.lines(), "the file ends without a row of numbers: there are no rows");
   matrix.columns = rows.columns();
   matrix.rows = static_cast<int64_t>(matrix.values.size()) / matrix.columns;
   return matrix;

@@ -36,7 +36,7 @@ double parse_scale(std::string_view text, const std::string& where) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), scale);
   const bool read = error == std::errc{} && end == text.data() + text.size();
   if (!read || !std::isfinite(scale) || scale <= 0 || scale > kMaxScale) {
-    throw UserError(where, fmt::format("\"{}\" is no scale", text),
+    throw UserError(where, fmt::format("\"{}\" is not a scale", text),
                     fmt::format("give a number above 0 and up to {}, as in twin:arxiv@0.1", kMaxScale));
   }
   return scale;
@@ -96,7 +96,7 @@ void plan_relations(TwinPlan& plan) {
     const double slots = static_cast<double>(from) * static_cast<double>(r.from == r.to ? to - 1 : to) *
                          (plan.spec->undirected && r.from != r.to ? 2 : 1);
     if (const auto most = static_cast<int64_t>(kMaxDensity * slots); edges > most) {
-      plan.notes.push_back(fmt::format("{}: {} of {} edges kept, so that at most half of all vertex pairs are joined",
+      plan.notes.push_back(fmt::format("{}: {} of {} edges kept, so that at most half of all node pairs are joined",
                                        plan.name, human_count(most), human_count(edges)));
       edges = most;
     }
@@ -136,11 +136,11 @@ TwinPlan plan_twin(std::string_view name_and_scale, uint64_t seed) {
   plan.communities = community_count(plan);
   const int64_t fewest = std::max<int64_t>(16, 2 * plan.communities);
   if (plan.num_nodes < fewest) {
-    throw UserError(where, fmt::format("only {} vertices would be left", plan.num_nodes),
+    throw UserError(where, fmt::format("only {} nodes would be left", plan.num_nodes),
                     fmt::format("this twin needs at least {}: use a scale of {:.2g} or more", fewest,
                                 1.01 * static_cast<double>(fewest) / static_cast<double>(plan.spec->num_nodes)));
   }
-  if (plan.num_nodes > INT64_C(0xFFFFFFFF)) throw UserError(where, "more than 4,294,967,295 vertices", "scale it down");
+  if (plan.num_nodes > INT64_C(0xFFFFFFFF)) throw UserError(where, "more than 4,294,967,295 nodes", "scale it down");
   plan_kinds(plan);
   plan_relations(plan);
   return plan;

@@ -117,7 +117,7 @@ std::vector<TwinSpec> citation_sets() {
        .train_share = 0.78,
        .val_share = 0.08,
        .test_share = 0.14,
-       .about = "OGB citations; 1.4 % of the vertices are labelled",
+       .about = "OGB citations; 1.4 % of the nodes are labelled",
        .out_exponent = 3.2,
        .max_out_degree = 8000,
        .homophily = 0.8,

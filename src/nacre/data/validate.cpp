@@ -44,7 +44,7 @@ class Validator {
       : d_(data), where_(where), nodes_(graph.vertices), edge_types_(graph.edge_types) {}
 
   void check_sizes() const {
-    if (nodes_ == 0) fail_at(d_.origins.graph, 0, "has no vertices");
+    if (nodes_ == 0) fail_at(d_.origins.graph, 0, "has no nodes");
     if (d_.graph.num_src() != d_.graph.num_dst()) fail("is a block, not a whole graph");
     if (d_.features.defined()) {
       const Shape& shape = d_.features.shape();
@@ -61,10 +61,10 @@ class Validator {
     const size_t kinds = d_.node_types.size();
     const auto& offsets = d_.node_offsets;
     if (kinds == 0 && (!offsets.empty() || !d_.relations.empty() || !d_.type_features.empty()))
-      fail("has parts by kind of vertex, but no kinds");
+      fail("has parts by kind of node, but no kinds");
     if (kinds > 0 && (offsets.size() != kinds + 1 || offsets.front() != 0 || offsets.back() != nodes_ ||
                       !std::is_sorted(offsets.begin(), offsets.end()))) {
-      fail("the kinds of vertices do not cover the " + human_count(nodes_) + " vertices");
+      fail("the kinds of nodes do not cover the " + human_count(nodes_) + " nodes");
     }
     if (!d_.relations.empty() && static_cast<int>(d_.relations.size()) != edge_types_) {
       fail("has " + human_count(static_cast<int64_t>(d_.relations.size())) + " relations for " +
@@ -72,7 +72,7 @@ class Validator {
     }
     for (const Relation& r : d_.relations) {
       const auto known = [&](int type) { return type >= 0 && static_cast<size_t>(type) < kinds; };
-      if (!known(r.src_type) || !known(r.dst_type)) fail("relation " + r.name + " names an unknown kind of vertex");
+      if (!known(r.src_type) || !known(r.dst_type)) fail("relation " + r.name + " names an unknown kind of node");
     }
     if (!d_.type_features.empty()) check_type_feature_sizes();
     if (!d_.original_ids.empty() && d_.original_ids.size() != nodes_) fail_rows("ids", d_.original_ids.size(), {});
@@ -81,7 +81,7 @@ class Validator {
     if (!d_.class_names.empty() && static_cast<int64_t>(d_.class_names.size()) != d_.num_classes)
       fail("has " + human_count(static_cast<int64_t>(d_.class_names.size())) + " names for " +
            human_count(d_.num_classes) + " classes");
-    if (!d_.node_names.empty() && !d_.original_ids.empty()) fail("has both names and ids of its vertices");
+    if (!d_.node_names.empty() && !d_.original_ids.empty()) fail("has both names and ids of its nodes");
   }
 
   // Checks that every edge leads from and to the kinds that its relation names.
@@ -95,7 +95,7 @@ class Validator {
       }
       return false;
     });
-    if (at != kNone) fail("an edge into vertex " + human_count(at) + " does not lead where its relation says");
+    if (at != kNone) fail("an edge into node " + human_count(at) + " does not lead where its relation says");
   }
 
   void check_held_out(const HeldOutEdges& edges, const std::string& name) const {
@@ -106,7 +106,7 @@ class Validator {
       if (edges.src[i] >= nodes_ || edges.dst[i] >= nodes_ || type >= edge_types_) return true;
       return !d_.relations.empty() && !fits(type, edges.src[i], edges.dst[i]);
     });
-    if (at != kNone) fail(name + " edge " + human_count(at) + " names a vertex or type that does not fit");
+    if (at != kNone) fail(name + " edge " + human_count(at) + " names a node or type that does not fit");
   }
 
   void check_labels() const {
@@ -117,7 +117,7 @@ class Validator {
         first_bad(d_.labels.size(), [&](int64_t i) { return labels[i] < -1 || labels[i] >= d_.num_classes; });
     if (at != kNone) {
       fail_at(d_.origins.labels, at,
-              "vertex " + human_count(at) + " has class " + std::to_string(labels[at]) + ", but there are " +
+              "node " + human_count(at) + " has class " + std::to_string(labels[at]) + ", but there are " +
                   human_count(d_.num_classes) + " classes");
     }
   }
@@ -134,19 +134,19 @@ class Validator {
         const auto fail = [&](const std::string& what) {
           fail_at(*origins[p - 1], origins[p - 1]->by_vertex ? int64_t{v} : i, what);
         };
-        if (v >= nodes_) fail("the " + name + " split names vertex " + human_count(v) + " of " + human_count(nodes_));
-        if (owner[v] == p) fail("the " + name + " split names vertex " + human_count(v) + " twice");
+        if (v >= nodes_) fail("the " + name + " split names node " + human_count(v) + " of " + human_count(nodes_));
+        if (owner[v] == p) fail("the " + name + " split names node " + human_count(v) + " twice");
         if (owner[v] != 0)
-          fail("vertex " + human_count(v) + " is in both " + std::string(names[owner[v]]) + " and " + name);
+          fail("node " + human_count(v) + " is in both " + std::string(names[owner[v]]) + " and " + name);
         if (!d_.labels.empty() && d_.labels[v] < 0)
-          fail("the " + name + " split names vertex " + human_count(v) + ", which has no label");
+          fail("the " + name + " split names node " + human_count(v) + ", which has no label");
         owner[v] = p;
       }
     }
   }
 
   void check_values() const {
-    check_finite(d_.features, "vertex ", d_.origins.features);
+    check_finite(d_.features, "node ", d_.origins.features);
     for (size_t k = 0; k < d_.type_features.size(); ++k)
       check_finite(d_.type_features[k], d_.node_types[k] + " ", origin_of_kind(k));
     if (d_.multilabel()) {
@@ -169,8 +169,8 @@ class Validator {
   }
 
   void check_type_feature_sizes() const {
-    if (d_.features.defined()) fail("has both features and features by kind of vertex");
-    if (d_.type_features.size() != d_.node_types.size()) fail("features by kind of vertex do not fit the kinds");
+    if (d_.features.defined()) fail("has both features and features by kind of node");
+    if (d_.type_features.size() != d_.node_types.size()) fail("features by kind of node do not fit the kinds");
     for (size_t k = 0; k < d_.type_features.size(); ++k) {
       const Tensor& x = d_.type_features[k];
       if (!x.defined()) continue;
@@ -180,7 +180,7 @@ class Validator {
       if (x.shape()[0] != count) {
         fail_at(origin_of_kind(k), x.shape()[0],
                 "features of " + type + " have " + human_count(x.shape()[0]) + " rows, but there are " +
-                    human_count(count) + " such vertices");
+                    human_count(count) + " such nodes");
       }
       if (x.shape()[1] == 0) fail_at(origin_of_kind(k), 0, "features of " + type + " have no columns");
     }
@@ -218,8 +218,8 @@ class Validator {
   // Names the place where the rows end, or the first row that is too many.
   [[noreturn]] void fail_rows(const std::string& what, int64_t rows, const Origin& origin) const {
     fail_at(origin, std::min(rows, nodes_),
-            what + " have " + human_count(rows) + " rows, but there are " + human_count(nodes_) + " vertices",
-            "give one row per vertex, or state the number of vertices");
+            what + " have " + human_count(rows) + " rows, but there are " + human_count(nodes_) + " nodes",
+            "give one row per node, or the number of nodes with --num-nodes");
   }
 
   Origin origin_of_kind(size_t kind) const {

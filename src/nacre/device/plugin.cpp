@@ -52,7 +52,7 @@ Opened open_plugin() {
     }
     const auto entry = reinterpret_cast<DevicePluginEntry>(dlsym(library, kDevicePluginEntry));
     DevicePlugin* plugin = entry != nullptr ? entry(kDeviceAbi) : nullptr;
-    if (plugin == nullptr) return {nullptr, path.string() + " belongs to another version"};
+    if (plugin == nullptr) return {nullptr, path.string() + " belongs to another version of nacre"};
     return {plugin, ""};
   }
   if (std::getenv("NACRE_PLUGIN_PATH") != nullptr) return {nullptr, "no CUDA plug-in at NACRE_PLUGIN_PATH"};

@@ -36,10 +36,10 @@ Graph::Graph(GraphArrays arrays, const std::string& where) : a_(std::move(arrays
   const auto bad = [&](const std::string& what) {
     throw UserError(where, what, "the graph is damaged: convert it again");
   };
-  if (a_.num_dst < 0) bad("a negative number of vertices");
+  if (a_.num_dst < 0) bad("a negative number of nodes");
   if (a_.num_dst > a_.num_src) bad("more destinations than sources");
-  if (a_.num_src > INT64_C(0xFFFFFFFF)) bad("more than 4,294,967,295 vertices");
-  if (a_.row_ptr.size() != a_.num_dst + 1) bad("row offsets do not match the number of vertices");
+  if (a_.num_src > INT64_C(0xFFFFFFFF)) bad("more than 4,294,967,295 nodes");
+  if (a_.row_ptr.size() != a_.num_dst + 1) bad("row offsets do not match the number of nodes");
   if (a_.row_ptr[0] != 0 || a_.row_ptr[a_.num_dst] != edges) bad("row offsets do not match the number of edges");
   if (!a_.edge_weight.empty() && a_.edge_weight.size() != edges) bad("edge weights do not match the number of edges");
   if (!a_.edge_type.empty() && a_.edge_type.size() != edges) bad("edge types do not match the number of edges");
@@ -60,7 +60,7 @@ Graph::Graph(GraphArrays arrays, const std::string& where) : a_(std::move(arrays
     if (e > b && type >= a_.num_edge_types) fault |= 4;
   });
   if (fault & 1) bad("row offsets decrease");
-  if (fault & 2) bad("an edge names a vertex out of range");
+  if (fault & 2) bad("an edge names a node out of range");
   if (fault & 4) bad("an edge type is out of range");
 }
 
@@ -80,7 +80,7 @@ const OutCsc& Graph::out() const {
   std::call_once(lazy_->out_once, [&] {
     if (num_edges() > INT64_C(0xFFFFFFFF)) {
       throw UserError("graph", "more than 4,294,967,295 edges cannot be trained as one full graph",
-                      "train with mini-batches or partition the graph");
+                      "train with mini-batches (--mode minibatch)");
     }
     if (is_few_edges(*this)) {
       Buffer<int64_t> offsets(num_src() + 2);

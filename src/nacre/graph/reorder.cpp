@@ -124,7 +124,7 @@ Reorder parse_reorder(std::string_view name) {
   for (const Reorder how : {Reorder::none, Reorder::degree, Reorder::rcm, Reorder::rabbit}) {
     if (name == reorder_name(how)) return how;
   }
-  throw UserError("--reorder", "'" + std::string(name) + "' is unknown", "use degree, rcm, rabbit or none");
+  throw UserError("--reorder", "unknown order '" + std::string(name) + "'", "choose degree, rcm, rabbit or none");
 }
 
 Array<NodeId> degree_order(const Graph& graph) { return by_degree(degrees(graph), true); }

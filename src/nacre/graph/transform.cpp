@@ -160,16 +160,17 @@ Graph make_undirected_by_sorting(const Graph& graph) {
 
 Graph build_graph(EdgeList edges, const std::string& where) {
   const auto count = static_cast<int64_t>(edges.src.size());
-  if (edges.num_nodes > INT64_C(0xFFFFFFFF)) throw UserError(where, "more than 4,294,967,295 vertices");
-  if (count > INT64_C(0xFFFFFFFF)) throw UserError(where, "more than 4,294,967,295 edges", "partition the graph");
+  if (edges.num_nodes > INT64_C(0xFFFFFFFF)) throw UserError(where, "more than 4,294,967,295 nodes");
+  if (count > INT64_C(0xFFFFFFFF))
+    throw UserError(where, "more than 4,294,967,295 edges", "split the graph into several smaller ones");
   const auto fits = [&](size_t size) { return size == 0 || size == edges.src.size(); };
   NACRE_CHECK(edges.dst.size() == edges.src.size() && fits(edges.weight.size()) && fits(edges.type.size()),
               "edge list columns differ in length");
   for (const auto* column : {&edges.src, &edges.dst}) {
     for (const NodeId v : *column) {
       if (v >= edges.num_nodes) {
-        throw UserError(where, "an edge names vertex " + std::to_string(v) + ", but there are only " +
-                                   std::to_string(edges.num_nodes) + " vertices");
+        throw UserError(where, "an edge names node " + std::to_string(v) + ", but there are only " +
+                                   std::to_string(edges.num_nodes) + " nodes");
       }
     }
   }
@@ -200,7 +201,8 @@ Graph build_graph(EdgeList edges, const std::string& where) {
 
 Graph add_self_loops(const Graph& graph) {
   if (graph.typed() && graph.num_edge_types() == 65535)
-    throw UserError("self loops", "no edge type is left for the loops");
+    throw UserError("self loops",
+                    "the loops need an edge type of their own, but the graph already has the most possible, 65,535");
   if (!has_sorted_rows(graph)) return add_loops_by_sorting(graph);
   const int64_t vertices = graph.num_dst();
   Buffer<int64_t> row_ptr(vertices + 1);

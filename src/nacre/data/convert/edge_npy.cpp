@@ -38,7 +38,7 @@ class EdgeNpy : public EdgeSource {
                       "for features use --features beside an edge list");
     }
     if (header_.type.kind == 'b' || (header_.type.kind == 'f' && layout == PairLayout::guess)) {
-      throw UserError(where_ + " at byte 0", "holds " + npy_type_name(header_.type) + "; vertex ids are whole numbers",
+      throw UserError(where_ + " at byte 0", "holds " + npy_type_name(header_.type) + "; node ids are whole numbers",
                       "store int64 or int32");
     }
     edges_ = header_.count / 2;
@@ -174,7 +174,7 @@ class EdgeNpy : public EdgeSource {
         const int64_t id = value_at(index);
         if (id >= 0 && id <= kMaxNodeId) continue;
         throw UserError(where_ + " at byte " + std::to_string(header_.data_offset + size_of(index)),
-                        "edge " + human_count(i) + " names vertex " + std::to_string(id) + ", which is no vertex id",
+                        "edge " + human_count(i) + " names node " + std::to_string(id) + ", which is not a node id",
                         "ids are 0 to 4,294,967,294");
       }
     }

@@ -163,11 +163,11 @@ class PieceParser {
     const std::string shown = shown_field(field, end);
     if (column == Column::weight) return shown + " is not a finite edge weight";
     if (column == Column::type) return shown + " is not an edge type (0 to 65,534)";
-    if (column == Column::ignored) return shown + " is followed by nothing";
+    if (column == Column::ignored) return shown + " is followed by a separator, but no value";
     const bool digits = std::all_of(shown.begin() + 1, shown.end() - 1, [](char c) { return c >= '0' && c <= '9'; });
-    if (shown.size() > 3 && shown[1] == '-') return shown + " is a negative vertex id";
-    if (shown.size() > 10 && digits) return shown + " is beyond the largest vertex id, 4,294,967,294";
-    return shown + " is not a vertex id";
+    if (shown.size() > 3 && shown[1] == '-') return shown + " is a negative node id";
+    if (shown.size() > 10 && digits) return shown + " is beyond the largest node id, 4,294,967,294";
+    return shown + " is not a node id";
   }
 
   const Columns& columns_;
@@ -195,7 +195,7 @@ class EdgeText final : public EdgeSource {
     for (const Part& part : parsed) {
       if (part.error_line >= 0) {
         throw_at_line(blocks_.name(), lines_ + part.error_line + 1, part.error,
-                      "every line must be an edge: src dst [weight]; ids that are words: --format names");
+                      "every line must be an edge: src dst [weight]; if ids are words, use --format names");
       }
       lines_ += part.lines;
     }
@@ -263,7 +263,7 @@ class EdgeText final : public EdgeSource {
       if (column == Column::ignored) {
         ignored += (ignored.empty() ? "" : ", ") + shown_field(field.data(), field.data() + field.size());
       } else if (std::find(columns_.begin(), columns_.end(), column) != columns_.end()) {
-        throw_at_line(blocks_.name(), lines_ + 1, "two columns are called alike", "use src,dst[,weight][,type]");
+        throw_at_line(blocks_.name(), lines_ + 1, "two columns have the same role", "use src,dst[,weight][,type]");
       }
       columns_.push_back(column);
     }
@@ -271,7 +271,7 @@ class EdgeText final : public EdgeSource {
     if (missing(Column::src) || missing(Column::dst)) {
       throw_at_line(blocks_.name(), lines_ + 1,
                     shown_field(fields[0].data(), fields[0].data() + fields[0].size()) +
-                        " is neither a vertex id nor the name of a column",
+                        " is neither a node id nor the name of a column",
                     "use numbers, or name the columns src,dst[,weight][,type]");
     }
     if (!ignored.empty()) notes_.push_back("columns that were not used: " + ignored);

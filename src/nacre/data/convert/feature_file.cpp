@@ -79,7 +79,7 @@ native::RowSource rows_in_turn(int64_t rows, int64_t columns, const std::string&
   };
   native::RowSource source{rows, columns, {}, {}};
   const auto fail = [where](int64_t row, const std::string& what) {
-    throw UserError(where + " row " + std::to_string(row), what, "give one row per vertex");
+    throw UserError(where + " row " + std::to_string(row), what, "give one row per node");
   };
   source.get = [=, state = State()](int64_t first, int64_t count) mutable {
     NACRE_CHECK(first >= state.first, "rows were asked for out of turn");
@@ -89,12 +89,13 @@ native::RowSource rows_in_turn(int64_t rows, int64_t columns, const std::string&
       state.held.erase(state.held.begin(), state.held.begin() + gone * columns);
       state.first += gone;
       if (state.first == first && held() >= count) break;
-      if (!pull(state.held)) fail(state.first + held(), "is the end, but there are " + human_count(rows) + " vertices");
+      if (!pull(state.held))
+        fail(state.first + held(), "the rows end here, but there are " + human_count(rows) + " nodes");
     }
     if (first + count == rows) {
       while (held() == count && pull(state.held)) {
       }
-      if (held() > count) fail(rows, "is one too many: there are " + human_count(rows) + " vertices");
+      if (held() > count) fail(rows, "this row is one too many: there are " + human_count(rows) + " nodes");
     }
     return static_cast<const float*>(state.held.data());
   };
@@ -116,8 +117,8 @@ std::optional<native::RowSource> open_feature_rows(const std::string& path, int6
     if (size == 0 || num_nodes == 0 || size % (num_nodes * 4) != 0) {
       throw UserError(path,
                       "holds " + human_count(size) + " bytes, which is no whole number of f32 columns for " +
-                          human_count(num_nodes) + " vertices",
-                      "give one row of f32 per vertex, or state the number of vertices");
+                          human_count(num_nodes) + " nodes",
+                      "give one row of f32 per node, or the number of nodes with --num-nodes");
     }
     rows.rows = num_nodes;
     rows.columns = size / (num_nodes * 4);
@@ -130,9 +131,8 @@ std::optional<native::RowSource> open_feature_rows(const std::string& path, int6
   rows.columns = header.shape[1];
   if (rows.rows != num_nodes) {
     throw UserError(
-        path,
-        "features have " + human_count(rows.rows) + " rows, but there are " + human_count(num_nodes) + " vertices",
-        "give one row per vertex, or state the number of vertices");
+        path, "features have " + human_count(rows.rows) + " rows, but there are " + human_count(num_nodes) + " nodes",
+        "give one row per node, or the number of nodes with --num-nodes");
   }
   if (rows.columns == 0) throw UserError(path, "features have no columns");
   return mapped_rows(rows);

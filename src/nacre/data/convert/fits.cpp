@@ -15,7 +15,7 @@ namespace {
   throw UserError(where,
                   what + " takes about " + human_bytes(static_cast<double>(bytes)) + ", more than the " +
                       human_bytes(static_cast<double>(memory)) + " of --memory",
-                  "raise --memory");
+                  "give more with --memory");
 }
 
 // Returns the number of bytes that a file holds when it is unpacked.
@@ -34,21 +34,22 @@ int64_t unpacked_size(const std::string& path) {
 
 void check_set(const DatasetBuilder& set, const std::string& source, const ConvertOptions& o) {
   if (o.load.num_nodes > 0 && o.load.num_nodes != set.num_nodes()) {
-    throw UserError(source, "has " + human_count(set.num_nodes()) + " vertices, not " + human_count(o.load.num_nodes),
-                    "leave the number of vertices out");
+    throw UserError(source, "has " + human_count(set.num_nodes()) + " nodes, not " + human_count(o.load.num_nodes),
+                    "leave --num-nodes out");
   }
   if (o.self_loops && !set.plain()) {
     throw UserError("--self-loops", "this graph has named relations, and a loop belongs to none of them",
                     "leave the option out");
   }
   if (set.later_bytes() > o.memory)
-    refuse(source, "what belongs to its " + human_count(set.num_nodes()) + " vertices", set.later_bytes(), o.memory);
+    refuse(source, "reading the labels and splits of its " + human_count(set.num_nodes()) + " nodes", set.later_bytes(),
+           o.memory);
   for (const auto& input : set.feature_inputs()) {
     if (input && !o.load.features_file.empty())
       throw UserError(o.load.features_file, "the data set already holds what this file would give",
                       "leave the file out");
     if (input && !input->stream && input->memory > o.memory)
-      refuse(input->where, "an array whose rows do not lie one by one", input->memory, o.memory);
+      refuse(input->where, "reading an array that is not stored row by row", input->memory, o.memory);
   }
 }
 

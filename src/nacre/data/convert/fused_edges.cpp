@@ -109,8 +109,8 @@ class FusedEdges final : public EdgeSource {
             skipped_ ? "an edge before byte " + std::to_string(static_cast<int64_t>(source_->bytes_done()))
                      : "edge " + std::to_string(edge);
         throw UserError(input().edges.where,
-                        place + " names vertex " + std::to_string(source ? part.src[i] : part.dst[i]) +
-                            " of a kind of which there are " +
+                        place + " names node " + std::to_string(source ? part.src[i] : part.dst[i]) +
+                            ", but its kind has only " +
                             human_count(set_.count(source ? relation.src_type : relation.dst_type)));
       }
     }

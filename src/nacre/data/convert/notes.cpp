@@ -34,11 +34,11 @@ std::string conversion_json(const std::string& source, const ConvertOptions& o) 
 
 std::string unused_note(int64_t unused, int64_t vertices) {
   return human_count(unused) + " of " + human_count(vertices) +
-         " vertex ids are not used by any edge: --format snap renumbers them";
+         " node ids are not used by any edge: --format snap renumbers them";
 }
 
 std::string loops_note(int64_t loops_added) {
-  return "self loops were added to " + human_count(loops_added) + " vertices";
+  return "self loops were added to " + human_count(loops_added) + " nodes";
 }
 
 void add_type_note(const ConvertOptions& o, bool has_features, std::vector<std::string>& notes) {

@@ -48,7 +48,7 @@ int open_file(const std::string& path) { return open(path.c_str(), O_RDWR | O_CR
 PartialFolder::PartialFolder(const std::string& target, const std::string& identity)
     : target_(end_of_links(target)), folder_(target_ + ".partial") {
   if (writes_straight(target)) {
-    throw UserError(target, "is no regular file, and this kind of output is not written from beginning to end",
+    throw UserError(target, "is not a regular file, but this output is not written in order and needs one",
                     "write it to a file");
   }
   if (mkdir(folder_.c_str(), 0777) != 0 && errno != EEXIST) {
@@ -85,10 +85,11 @@ void PartialFolder::read_journal(const std::string& identity) {
   if (!earlier_.empty() && earlier_[0] == identity) {
     earlier_.erase(earlier_.begin());
     if (ftruncate(journal_, static_cast<off_t>(bytes)) != 0) fail("cannot write");
-    if (!earlier_.empty()) log_info("going on with the conversion begun in " + folder_);
+    if (!earlier_.empty()) log_info("continuing the conversion that was begun in " + folder_);
     return;
   }
-  if (!earlier_.empty()) log_info("the source or the options are not those of " + folder_ + ": starting anew");
+  if (!earlier_.empty())
+    log_info(folder_ + " was begun with another source or other options: starting again from the beginning");
   earlier_.clear();
   clear();
   if (ftruncate(journal_, 0) != 0) fail("cannot write");

@@ -301,18 +301,21 @@ class StreamConversion {
     }
     if (at_.edges == 0 && o_.load.num_nodes == 0) {
       throw UserError(source_name_, "holds no edges",
-                      "is it an edge list? state the number of vertices if it is meant so");
+                      "check that it is an edge list; for a graph without edges give --num-nodes");
     }
     vertices_ = o_.load.num_nodes > 0 ? o_.load.num_nodes : at_.largest_id + 1;
-    if (vertices_ > kMaxNodeId + 1) throw UserError(source_name_, "more than 4,294,967,295 vertices");
+    if (vertices_ > kMaxNodeId + 1) throw UserError(source_name_, "more than 4,294,967,295 nodes");
     if (o_.load.num_nodes == 0) check_vertex_count(vertices_, at_.edges, source_name_);
     if (at_.largest_id >= vertices_) {
-      throw UserError(source_name_, "an edge names vertex " + std::to_string(at_.largest_id) + ", but there are only " +
-                                        std::to_string(vertices_) + " vertices");
+      throw UserError(source_name_, "an edge names node " + std::to_string(at_.largest_id) + ", but there are only " +
+                                        std::to_string(vertices_) + " nodes");
     }
     edge_types_ = static_cast<int>(std::max<int64_t>(1, at_.largest_type + 1));
     if (source_->typed() && o_.self_loops) {
-      if (edge_types_ == kMaxEdgeTypes) throw UserError("self loops", "no edge type is left for the loops");
+      if (edge_types_ == kMaxEdgeTypes)
+        throw UserError(
+            "self loops",
+            "the loops need an edge type of their own, but the graph already has the most possible, 65,535");
       ++edge_types_;
     }
   }

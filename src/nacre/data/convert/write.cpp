@@ -74,7 +74,7 @@ void check_memory(const Dataset& data, const ConvertOptions& o) {
                   fmt::format("{} holds the graph in memory and needs about {}, more than the {} of --memory",
                               reorder_name(o.reorder), human_bytes(static_cast<double>(need)),
                               human_bytes(static_cast<double>(o.memory))),
-                  "raise --memory, or use --reorder none");
+                  "give more with --memory, or use --reorder none");
 }
 
 }  // namespace
@@ -112,7 +112,7 @@ ConvertReport write_converted(Dataset data, const std::string& path, const std::
     check_memory(data, o);
     n.order = by_kind(vertex_order(data.graph, o.reorder), data.node_offsets);
     data = reordered(data, n.order);
-    data.notes.push_back("vertices were reordered (" + std::string(reorder_name(o.reorder)) +
+    data.notes.push_back("nodes were reordered (" + std::string(reorder_name(o.reorder)) +
                          "); predictions come out by original id");
   }
   const bool features = data.features.defined() || !data.type_features.empty();
@@ -130,7 +130,8 @@ ConvertReport convert_dataset(const std::string& source, const std::string& path
     throw UserError("--memory", human_bytes(static_cast<double>(options.memory)) + " is too little to work in",
                     "give at least " + human_bytes(static_cast<double>(kLeastConvertMemory)));
   }
-  if (options.load.num_nodes < 0) throw UserError("number of vertices", "is negative", "leave it out or give a count");
+  if (options.load.num_nodes < 0)
+    throw UserError("--num-nodes", "is negative", "leave it out or give the number of nodes");
   if (const auto streamed = stream_convert(source, path, options)) return *streamed;
   check_whole(source, options);
   return write_converted(load_dataset(source, options.load), path, conversion_json(source, options), options);

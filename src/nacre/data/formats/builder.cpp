@@ -27,8 +27,8 @@ void append(std::vector<T>& to, std::vector<T>& from) {
 void shift(std::vector<NodeId>& ids, int64_t by, int64_t count, const std::string& where) {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= count) {
-      throw UserError(where, "edge " + std::to_string(i) + " names vertex " + std::to_string(ids[i]) +
-                                 " of a kind of which there are " + human_count(count));
+      throw UserError(where, "edge " + std::to_string(i) + " names node " + std::to_string(ids[i]) +
+                                 ", but its kind has only " + human_count(count));
     }
     ids[i] = static_cast<NodeId>(ids[i] + by);
   }
@@ -53,10 +53,10 @@ void check_memory(const FeatureInput& input) {
 
 int DatasetBuilder::add_type(const std::string& name, int64_t count) {
   NACRE_CHECK(relations_.empty(), "kinds come before edges");
-  if (find_type(name) >= 0) throw UserError(where_, "names the kind of vertex '" + name + "' twice");
+  if (find_type(name) >= 0) throw UserError(where_, "names the kind of node '" + name + "' twice");
   if (count < 0 || count > kMaxNodeId + 1 - offsets_.back()) {
-    throw UserError(where_, "has " + human_count(count) + " vertices of kind '" + name + "'",
-                    "4,294,967,295 vertices of all kinds are possible");
+    throw UserError(where_, "has " + human_count(count) + " nodes of kind '" + name + "'",
+                    "all kinds together may have at most 4,294,967,295 nodes");
   }
   types_.push_back(name);
   offsets_.push_back(offsets_.back() + count);
@@ -76,7 +76,7 @@ int DatasetBuilder::type(const std::string& name, const std::string& where) cons
   if (found >= 0) return found;
   std::string known;
   for (const std::string& type : types_) known += (known.empty() ? "" : ", ") + type;
-  throw UserError(where, "'" + name.substr(0, 60) + "' is no kind of vertex", "known are: " + known);
+  throw UserError(where, "unknown kind of node '" + name.substr(0, 60) + "'", "choose one of " + known);
 }
 
 size_t DatasetBuilder::relation_id(const Relation& relation, const std::string& where) {
@@ -120,7 +120,7 @@ void DatasetBuilder::set_labels(int type, std::vector<int32_t> labels, int64_t n
   const auto held = static_cast<int64_t>(labels.size());
   if (held != count(type)) {
     throw UserError(origin.known() ? origin.at(std::min(held, count(type))) : where_,
-                    "has " + human_count(held) + " labels for " + human_count(count(type)) + " vertices of kind '" +
+                    "has " + human_count(held) + " labels for " + human_count(count(type)) + " nodes of kind '" +
                         types_[static_cast<size_t>(type)] + "'");
   }
   NACRE_CHECK(labelled_ < 0, "two kinds have labels");
@@ -141,7 +141,7 @@ void DatasetBuilder::set_targets(int type, const Tensor& targets, Origin origin)
   if (targets.rows() != count(type)) {
     throw UserError(origin.known() ? origin.at(std::min(targets.rows(), count(type))) : where_,
                     "has " + human_count(targets.rows()) + " rows of labels for " + human_count(count(type)) +
-                        " vertices of kind '" + types_[static_cast<size_t>(type)] + "'");
+                        " nodes of kind '" + types_[static_cast<size_t>(type)] + "'");
   }
   NACRE_CHECK(labelled_ < 0, "two kinds have labels");
   labelled_ = type;
@@ -171,7 +171,7 @@ Array<NodeId> DatasetBuilder::split(int type, const std::vector<int64_t>& ids, c
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || ids[i] >= count(type)) {
       throw UserError(origin.at(static_cast<int64_t>(i)),
-                      "names vertex " + std::to_string(ids[i]) + ", but there are " + human_count(count(type)));
+                      "names node " + std::to_string(ids[i]) + ", but there are " + human_count(count(type)));
     }
     fused.push_back(static_cast<NodeId>(offset(type) + ids[i]));
   }

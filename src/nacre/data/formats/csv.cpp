@@ -23,7 +23,7 @@ CsvTable::CsvTable(std::shared_ptr<const MappedFile> file, char separator)
   const std::string first = header_of(file_);
   split(first, 1, columns_);
   for (std::string& column : columns_) column = std::string(trimmed(column));
-  if (columns_.empty() || columns_[0].empty()) throw_at_line(name(), 1, "does not name the columns");
+  if (columns_.empty() || columns_[0].empty()) throw_at_line(name(), 1, "the first line must name the columns");
 }
 
 int CsvTable::find(const std::string& column) const {
@@ -52,9 +52,9 @@ void CsvTable::for_each_row(FunctionRef<void(std::span<const std::string>, int64
     if (number == 1 || trimmed(line).empty()) return;
     split(line, number, fields);
     if (fields.size() != columns_.size()) {
-      throw_at_line(
-          name(), number,
-          "has " + std::to_string(fields.size()) + " columns, the first line " + std::to_string(columns_.size()));
+      throw_at_line(name(), number,
+                    "has " + std::to_string(fields.size()) + " columns, but the first line has " +
+                        std::to_string(columns_.size()));
     }
     fn(fields, number);
   });

@@ -101,7 +101,7 @@ class OneGraph {
     if (column_ < 0) return;
     const std::string& id = fields[static_cast<size_t>(column_)];
     if (!seen_.empty() && id != seen_)
-      throw_at_line(where, line, "belongs to a second graph", "sets of one graph are read");
+      throw_at_line(where, line, "this row belongs to a second graph", "only sets of one graph are supported");
     seen_ = id;
   }
 
@@ -196,7 +196,7 @@ const NodeTable& table_of(const std::vector<NodeTable>& tables, const std::strin
   for (const NodeTable& table : tables) {
     if (table.type == type) return table;
   }
-  throw UserError(where, "no table of vertices is of kind " + in_quotes(type));
+  throw UserError(where, "no table of nodes is of kind " + in_quotes(type));
 }
 
 void read_edges(const Place& place, const Yaml& entry, char separator, const std::vector<NodeTable>& tables,
@@ -220,7 +220,7 @@ void read_edges(const Place& place, const Yaml& entry, char separator, const std
     const auto vertex = [&](const NodeTable& nodes, int column) {
       const std::string id(trimmed(fields[static_cast<size_t>(column)]));
       const int64_t found = nodes.ids.find(id);
-      if (found < 0) throw_at_line(table.name(), line, in_quotes(id) + " is no vertex of " + nodes.where);
+      if (found < 0) throw_at_line(table.name(), line, in_quotes(id) + " is not a node of " + nodes.where);
       return static_cast<NodeId>(found);
     };
     edges.src.push_back(vertex(from, src));

@@ -57,9 +57,9 @@ Nodes read_nodes(const std::shared_ptr<const MappedFile>& file) {
     int64_t label = 0;
     if (fields.size() != 3) throw_at_line(file->name(), number, "is not 'id, features, class' with tabs between");
     if (!parse_whole(trimmed(fields[0]), id) || id < 0)
-      throw_at_line(file->name(), number, in_quotes(fields[0]) + " is no id");
+      throw_at_line(file->name(), number, in_quotes(fields[0]) + " is not a node id");
     if (!parse_whole(trimmed(fields[2]), label) || label < 0 || label >= kMaxClasses)
-      throw_at_line(file->name(), number, in_quotes(fields[2]) + " is no class");
+      throw_at_line(file->name(), number, in_quotes(fields[2]) + " is not a class");
     found.push_back({id, number, numbers_in(fields[1], file->name(), number), static_cast<int32_t>(label)});
   });
   std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.id < b.id; });
@@ -69,15 +69,15 @@ Nodes read_nodes(const std::shared_ptr<const MappedFile>& file) {
     if (f.id != static_cast<int64_t>(nodes.rows.size())) {
       throw_at_line(
           file->name(), f.line,
-          "is vertex " + std::to_string(f.id) + ", but there is " +
-              (f.id + 1 == static_cast<int64_t>(nodes.rows.size()) ? "another line of that vertex"
-                                                                   : "no vertex " + std::to_string(nodes.rows.size())));
+          "is node " + std::to_string(f.id) + ", but there is " +
+              (f.id + 1 == static_cast<int64_t>(nodes.rows.size()) ? "another line of that node"
+                                                                   : "no node " + std::to_string(nodes.rows.size())));
     }
     nodes.rows.push_back(std::move(f.row));
     nodes.labels.push_back(f.label);
     nodes.lines.push_back(f.line);
   }
-  if (nodes.rows.empty()) throw_at_line(file->name(), lines, "is the end, and no vertex was named");
+  if (nodes.rows.empty()) throw_at_line(file->name(), lines, "the file ends without naming a node");
   return nodes;
 }
 
@@ -86,7 +86,7 @@ Tensor dense_features(const Nodes& nodes) {
   Tensor tensor(DType::f32, {static_cast<int64_t>(nodes.rows.size()), static_cast<int64_t>(width)});
   auto* to = tensor.data<float>();
   for (size_t v = 0; v < nodes.rows.size(); ++v) {
-    if (nodes.rows[v].size() != width) nodes.fail(v, "has another number of features than vertex 0");
+    if (nodes.rows[v].size() != width) nodes.fail(v, "has another number of features than node 0");
     std::copy(nodes.rows[v].begin(), nodes.rows[v].end(), to + v * width);
   }
   return tensor;
@@ -123,7 +123,7 @@ EdgeList read_edges(const std::shared_ptr<const MappedFile>& file, int64_t num_n
     for (size_t i = 0; i < 2; ++i) {
       if (!parse_whole(fields[i], ends[i]) || ends[i] < 0 || ends[i] >= num_nodes)
         throw_at_line(file->name(), number,
-                      in_quotes(fields[i]) + " is none of the " + human_count(num_nodes) + " vertices");
+                      in_quotes(fields[i]) + " is none of the " + human_count(num_nodes) + " nodes");
     }
     edges.src.push_back(static_cast<NodeId>(ends[0]));
     edges.dst.push_back(static_cast<NodeId>(ends[1]));

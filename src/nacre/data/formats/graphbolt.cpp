@@ -35,7 +35,7 @@ std::vector<int64_t> whole_numbers(const Place& place, const Yaml& entry, int64_
   const auto file = open_path(place, entry);
   columns = 1;
   if (format == "torch") return TorchFile(file).numbers("").value_or(std::vector<int64_t>());
-  if (format != "numpy") throw UserError(entry.where, "format '" + format + "' is not read", "numpy and torch are");
+  if (format != "numpy") throw UserError(entry.where, "format '" + format + "' is not supported", "use numpy or torch");
   NpyReader array(file);
   if (array.shape().size() == 2) columns = array.shape()[1];
   const Buffer<int64_t> values = array.to_i64(NanAs::minus_one);
@@ -61,11 +61,11 @@ class Reader {
     int64_t nodes = 0;
     for (const Yaml& entry : graph.list("nodes")) {
       const int64_t count = entry.get("num").given() ? entry.get("num").whole() : -1;
-      if (count < 0) throw UserError(entry.where, "'num' does not give the number of vertices");
+      if (count < 0) throw UserError(entry.where, "'num' does not give the number of nodes");
       builder_.add_type(type_of(entry, kOnlyType), count);
       nodes += count;
     }
-    if (nodes == 0) throw UserError(meta_.where, "has no vertices");
+    if (nodes == 0) throw UserError(meta_.where, "has no nodes");
     int64_t edges = 0;
     for (const Yaml& entry : graph.list("edges")) {
       EdgeInput input = edge_input(entry);
@@ -97,7 +97,7 @@ class Reader {
   EdgeInput edge_input(const Yaml& entry) {
     const std::string format = entry.string("format", "csv");
     if (format == "numpy") return npy_edges(open_path(place_, entry), PairLayout::two_rows);
-    if (format != "csv") throw UserError(entry.where, "format '" + format + "' is not read", "csv and numpy are");
+    if (format != "csv") throw UserError(entry.where, "format '" + format + "' is not supported", "use csv or numpy");
     return text_edges(open_path(place_, entry));
   }
 
@@ -182,7 +182,8 @@ class Reader {
     int64_t columns = 0;
     const std::vector<int64_t> numbers = whole_numbers(place_, seeds, columns);
     if (columns == 2) return read_pairs(type, numbers, seeds, into.pairs);
-    if (columns != 1) throw UserError(seeds.where, "seeds of " + human_count(columns) + " columns are not read");
+    if (columns != 1)
+      throw UserError(seeds.where, "seeds have " + human_count(columns) + " columns; 1 or 2 are supported");
     const int of = builder_.type(type, seeds.where);
     const Origin origin{file_of(seeds), "entry"};
     const Array<NodeId> more = builder_.split(of, numbers, origin);
@@ -202,7 +203,7 @@ class Reader {
       labelled_ = of;
       labels_.assign(static_cast<size_t>(builder_.count(of)), -1);
     }
-    if (labelled_ != of) throw UserError(seeds.where, "labels two kinds of vertices", "one kind may have labels");
+    if (labelled_ != of) throw UserError(seeds.where, "labels two kinds of nodes", "one kind may have labels");
     for (size_t i = 0; i < numbers.size(); ++i) {
       if (classes[i] >= kMaxClasses)
         throw UserError(file_of(*labels) + " entry " + std::to_string(i),

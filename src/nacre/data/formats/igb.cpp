@@ -43,16 +43,17 @@ NpyReader open_labels(const std::shared_ptr<const MappedFile>& file) {
   if (has_header(*file)) return NpyReader(file);
   constexpr int64_t bytes = sizeof(float);
   if (file->size() == 0 || file->size() % bytes != 0) {
-    throw UserError(file->name() + " at byte " + std::to_string(file->size() / bytes * bytes),
-                    "has no .npy header, and its " + std::to_string(file->size()) + " bytes are no f32 labels",
-                    "the file is truncated: fetch it again");
+    throw UserError(
+        file->name() + " at byte " + std::to_string(file->size() / bytes * bytes),
+        "has no .npy header, and its " + std::to_string(file->size()) + " bytes are not a whole number of f32 labels",
+        "the file is truncated: fetch it again");
   }
   return NpyReader::headerless(file, {}, {file->size() / bytes});
 }
 
 std::string label_file(const Place& place, const std::string& base, const std::string& variant) {
   if (!variant.empty() && variant != "19" && variant != "2K")
-    throw UserError("format", "'" + variant + "' are no labels of IGB", "use 19 or 2K");
+    throw UserError("format", "unknown set of labels '" + variant + "'", "choose 19 or 2K");
   for (const std::string name : {"19", "2K"}) {
     std::string file = base + "paper/node_label_" + name + ".npy";
     if ((variant.empty() || variant == name) && place.has(file)) return file;

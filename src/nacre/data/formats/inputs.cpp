@@ -24,7 +24,7 @@ void require_rows(int64_t rows, int64_t vertices, const std::string& where) {
   if (rows == vertices) return;
   throw UserError(
       where + " row " + std::to_string(std::min(rows, vertices)),
-      "features have " + human_count(rows) + " rows, but there are " + human_count(vertices) + " such vertices",
+      "features have " + human_count(rows) + " rows, but there are " + human_count(vertices) + " such nodes",
       "the data set is incomplete: fetch it again");
 }
 
@@ -122,7 +122,7 @@ FeatureInput text_features(const std::shared_ptr<const MappedFile>& file) {
   input.read = [file] { return read_text_matrix(file, NanAs::error).tensor(); };
   input.stream = [file](int64_t vertices) {
     auto rows = std::make_shared<TextRows>(file, NanAs::error);
-    if (rows->columns() == 0) rows->fail(rows->lines(), "is the end: there are no rows of numbers");
+    if (rows->columns() == 0) rows->fail(rows->lines(), "the file ends without a row of numbers: there are no rows");
     return rows_in_turn(vertices, rows->columns(), file->name(),
                         [rows](std::vector<float>& v) { return rows->next(v); });
   };

@@ -41,7 +41,7 @@ class Content {
       const auto columns = static_cast<int64_t>(fields.size()) - 2;
       if (width >= 0 && columns != width) {
         throw_at_line(file->name(), number,
-                      "has " + human_count(columns) + " features, other lines " + human_count(width));
+                      "has " + human_count(columns) + " features, but other lines have " + human_count(width));
       }
       width = columns;
       if (papers.find(fields[0]) >= 0) throw_at_line(file->name(), number, "names " + in_quotes(fields[0]) + " again");

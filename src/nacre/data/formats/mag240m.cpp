@@ -90,7 +90,7 @@ std::string recognise_mag240m(const Place& place) {
 DatasetBuilder open_mag240m(const Place& place, const std::string&, const LoadOptions&) {
   std::vector<LargeRelation> relations = open_large_relations(place, "processed", "___", PairLayout::two_rows);
   FeatureInput features = npy_features(place.open(kFeatures));
-  if (!features.stream) throw UserError(features.where + " at byte 0", "is no matrix with its rows one by one");
+  if (!features.stream) throw UserError(features.where + " at byte 0", "is not a matrix that is stored row by row");
   DatasetBuilder builder(place.path());
   for (const std::string& kind : kinds_of(relations)) {
     const auto stated = kind != "paper" && place.has("meta.pt") ? TorchFile(place.open("meta.pt")).integer(kind)

@@ -31,9 +31,9 @@ class Reader {
       if (entries_ < 0) return sizes(split_blanks(line));
       entry(first, fields);
     });
-    if (entries_ < 0) fail("is the last line, and there was none of sizes");
+    if (entries_ < 0) fail("the file ends without a line of sizes");
     if (seen_ != entries_) {
-      fail("is the last line, with " + human_count(seen_) + " of " + human_count(entries_) + " entries read",
+      fail("the file ends after " + human_count(seen_) + " of " + human_count(entries_) + " entries",
            "the file is truncated: fetch it again");
     }
     return std::move(edges_);
@@ -49,12 +49,12 @@ class Reader {
     std::transform(low.begin(), low.end(), low.begin(), [](unsigned char c) { return std::tolower(c); });
     const std::vector<std::string_view> words = split_blanks(low);
     if (words.size() != 5 || words[0] != "%%matrixmarket" || words[1] != "matrix")
-      fail("is no Matrix Market banner", "%%MatrixMarket matrix coordinate real general");
+      fail("is not a Matrix Market banner", "begin the file with %%MatrixMarket matrix coordinate real general");
     if (words[2] != "coordinate") fail("holds a dense matrix", "a graph is a coordinate matrix");
     if (words[3] != "pattern" && words[3] != "real" && words[3] != "integer" && words[3] != "double")
-      fail(in_quotes(words[3]) + " entries cannot be edge weights", "pattern, real and integer can");
+      fail(in_quotes(words[3]) + " entries cannot be edge weights", "use pattern, real or integer entries");
     if (words[4] != "general" && words[4] != "symmetric") {
-      fail(in_quotes(words[4]) + " matrices are not read", "general and symmetric ones are");
+      fail(in_quotes(words[4]) + " matrices are not supported", "use a general or symmetric matrix");
     }
     weighted_ = words[3] != "pattern";
     symmetric_ = words[4] == "symmetric";
@@ -68,7 +68,7 @@ class Reader {
       fail("is not 'rows columns entries'");
     }
     if (rows != columns) {
-      fail("a matrix of " + human_count(rows) + " by " + human_count(columns) + " is no graph",
+      fail("a matrix of " + human_count(rows) + " by " + human_count(columns) + " is not a graph",
            "a graph has as many rows as columns");
     }
     if (rows < 1 || rows > kMaxNodeId + 1) fail("the number of rows is out of range");
@@ -77,7 +77,7 @@ class Reader {
   }
 
   void entry(std::string_view first, FieldCursor& fields) {
-    if (seen_ == entries_) fail("follows the last of the " + human_count(entries_) + " entries");
+    if (seen_ == entries_) fail("this line comes after the last of the " + human_count(entries_) + " entries");
     int64_t row = 0;
     int64_t column = 0;
     float weight = 1;

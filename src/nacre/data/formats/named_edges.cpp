@@ -72,7 +72,7 @@ class NamedEdges {
     if (!columns_.empty()) {
       for (const EdgeColumn column : columns_) {
         if (column != EdgeColumn::ignored && std::count(columns_.begin(), columns_.end(), column) > 1)
-          throw_at_line(file_, number, "two columns are called alike", "use src,dst[,weight][,type]");
+          throw_at_line(file_, number, "two columns have the same role", "use src,dst[,weight][,type]");
       }
       return true;
     }
@@ -142,7 +142,7 @@ std::string recognise_names(const Place&) { return ""; }
 Dataset load_names(const Place& place, const std::string&, const LoadOptions&) {
   NamedEdges read(place.file());
   const std::string& name = place.file()->name();
-  if (read.edges.src.empty()) throw UserError(name, "ends without an edge", "is it an edge list?");
+  if (read.edges.src.empty()) throw UserError(name, "ends without an edge", "check that it is an edge list");
   Dataset data;
   read.edges.num_nodes = read.names.size();
   data.graph = build_graph(std::move(read.edges), name);

@@ -90,7 +90,7 @@ DatasetBuilder open_ogb(const Place& place, const std::string& variant, const Lo
   DatasetBuilder builder(place.path());
   builder.data.notes = std::move(raw.notes);
   builder.data.origins.graph = {raw.edges.where, "edge"};
-  if (raw.nodes <= 0) throw UserError(raw.where_nodes, "states " + std::to_string(raw.nodes) + " vertices");
+  if (raw.nodes <= 0) throw UserError(raw.where_nodes, "states " + std::to_string(raw.nodes) + " nodes");
   const int type = builder.add_type("node", raw.nodes);
   raw.edges.both_ways = stored_once(place.name());
   builder.data.notes.push_back(raw.edges.both_ways

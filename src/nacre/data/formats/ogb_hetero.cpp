@@ -34,16 +34,17 @@ Counts csv_counts(const Place& place) {
       for (const std::string_view field : fields) names.emplace_back(trimmed(field));
       return;
     }
-    if (!counts.empty()) throw_at_line(file->name(), number, "is a second line of counts: several graphs");
+    if (!counts.empty())
+      throw_at_line(file->name(), number, "is a second line of counts, but only sets of one graph are supported");
     if (fields.size() != names.size()) throw_at_line(file->name(), number, "has another number of columns than line 1");
     for (size_t i = 0; i < fields.size(); ++i) {
       int64_t count = 0;
       if (!parse_whole(trimmed(fields[i]), count))
-        throw_at_line(file->name(), number, in_quotes(fields[i]) + " is no count");
+        throw_at_line(file->name(), number, in_quotes(fields[i]) + " is not a number of nodes");
       counts[names[i]] = count;
     }
   });
-  if (counts.empty()) throw_at_line(file->name(), 2, "is missing: the line of counts");
+  if (counts.empty()) throw_at_line(file->name(), 2, "the line of counts is missing");
   return counts;
 }
 
@@ -72,7 +73,7 @@ DatasetBuilder with_types(const Counts& counts, int64_t evidence, const std::str
     builder.add_type(name, count);
     all += count;
   }
-  if (all == 0) throw UserError(where, "states no vertices");
+  if (all == 0) throw UserError(where, "states that there are no nodes");
   check_vertex_count(all, evidence, where);
   return builder;
 }

@@ -68,7 +68,7 @@ bool ogb_read_split_dict(const Place& place, const std::string& folder, DatasetB
   if (!place.has(folder + "/" + kDict)) return false;
   const TorchFile file(place.open(folder + "/" + kDict));
   const std::vector<std::string> kinds = file.keys("train");
-  if (kinds.empty()) throw UserError(file.name() + " at byte 0", "names no kind of vertex under 'train'");
+  if (kinds.empty()) throw UserError(file.name() + " at byte 0", "names no kind of node under 'train'");
   return read_split_dict(place, folder, kinds[0], builder.type(kinds[0], file.name() + " at byte 0"), builder);
 }
 
@@ -78,7 +78,7 @@ int64_t ogb_count(const Place& place, const std::string& inside) {
   if (counts.size() != 1) {
     throw UserError(file->name() + " row " + std::to_string(std::min<size_t>(1, counts.size())),
                     "lists " + human_count(static_cast<int64_t>(counts.size())) + " graphs",
-                    "sets of one graph are read: ogbn-*");
+                    "only sets of one graph are supported: ogbn-*");
   }
   if (counts[0] < 0) throw UserError(file->name() + " row 0", "holds a negative count");
   return counts[0];

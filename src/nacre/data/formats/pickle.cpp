@@ -55,7 +55,8 @@ class PickleParser {
         end_(begin_ + pickle.bytes_.size()) {}
 
   void parse() {
-    if (p_.bytes_.size() >= 0xFFFFFFF0U) throw UserError(p_.where_, "is too large for a pickle", "4 GiB are the limit");
+    if (p_.bytes_.size() >= 0xFFFFFFF0U)
+      throw UserError(p_.where_, "is too large", "pickles of at most 4 GiB are supported");
     while (true) {
       op_at_ = at_;
       const auto op = static_cast<unsigned char>(*take(1));
@@ -203,7 +204,7 @@ class PickleParser {
     if (is_long && digits.ends_with('L')) digits.remove_suffix(1);
     int64_t value = 0;
     const auto [next, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || next != digits.data() + digits.size()) fail("an integer is not one");
+    if (error != std::errc() || next != digits.data() + digits.size()) fail("an integer cannot be parsed");
     push_integer(value);
   }
 
@@ -307,7 +308,7 @@ void PickleParser::step(unsigned char op) {
   switch (op) {
     case 0x80: {  // PROTO
       const auto protocol = number<uint8_t>();
-      if (protocol > 5) fail("is of protocol " + std::to_string(protocol));
+      if (protocol > 5) fail("protocol " + std::to_string(protocol) + " is not supported");
       return;
     }
     case 0x95:  // FRAME
@@ -364,7 +365,7 @@ void PickleParser::step(unsigned char op) {
       return;
     }
     default:
-      fail("opcode " + std::to_string(op) + " is not one these files use");
+      fail("opcode " + std::to_string(op) + " is not supported");
   }
 }
 

@@ -69,18 +69,19 @@ std::vector<int32_t> classes_from(const Pickle& pickle, int64_t& columns) {
   NpyReader array = pickle.array(pickle.root());
   if (array.shape().size() != 2) {
     throw UserError(pickle.where(pickle.root()),
-                    "has shape " + shape_text(array.shape()) + "; [vertices, classes] is expected");
+                    "has shape " + shape_text(array.shape()) + "; [nodes, classes] is expected");
   }
   const int64_t rows = array.shape()[0];
   columns = array.shape()[1];
   if (columns > kMaxClasses)
-    throw UserError(pickle.where(pickle.root()), "has " + human_count(columns) + " columns of labels");
+    throw UserError(pickle.where(pickle.root()),
+                    "has " + human_count(columns) + " columns of labels, more than the 1,000,000 that are possible");
   const Buffer<int64_t> values = array.to_i64(NanAs::error);
   std::vector<int32_t> labels(static_cast<size_t>(values.size() == 0 ? 0 : rows), -1);
   for (int64_t i = 0; i < values.size(); ++i) {
     if (values[i] == 0) continue;
     if (values[i] != 1 || labels[i / columns] >= 0)
-      throw UserError(pickle.where(pickle.root()), "row " + human_count(i / columns) + " is no one-hot label");
+      throw UserError(pickle.where(pickle.root()), "row " + human_count(i / columns) + " is not a one-hot label");
     labels[i / columns] = static_cast<int32_t>(i % columns);
   }
   return labels;
@@ -93,7 +94,7 @@ EdgeList edges_from(const Pickle& pickle, int64_t num_nodes) {
   const auto vertex = [&](Pickle::Id id) {
     const int64_t value = pickle.integer(id);
     if (value < 0 || value >= num_nodes) {
-      throw UserError(pickle.where(id), "names vertex " + std::to_string(value) + " of " + human_count(num_nodes));
+      throw UserError(pickle.where(id), "names node " + std::to_string(value) + " of " + human_count(num_nodes));
     }
     return static_cast<NodeId>(value);
   };
@@ -105,7 +106,7 @@ EdgeList edges_from(const Pickle& pickle, int64_t num_nodes) {
     const std::vector<Pickle::Id>& neighbours = pickle.items(pairs[i + 1]);
     // A pickle may refer to one list many times. Genuine files spend at least a byte on every edge.
     if (static_cast<int64_t>(edges.src.size() + neighbours.size()) > pickle.bytes())
-      throw UserError(pickle.where(pairs[i]), "has more edges than bytes");
+      throw UserError(pickle.where(pairs[i]), "claims more edges than the file has bytes");
     for (const Pickle::Id neighbour : neighbours) {
       edges.src.push_back(source);
       edges.dst.push_back(vertex(neighbour));
@@ -165,7 +166,7 @@ Parts read_parts(const Place& place, const std::string& prefix) {
     const int64_t id = parts.test[i];
     if (id < parts.allx.rows || id > kMaxNodeId) {
       throw UserError(parts.index + " row " + std::to_string(i),
-                      "names vertex " + std::to_string(id) + ", which is no test vertex");
+                      "names node " + std::to_string(id) + ", which is not a test node");
     }
     parts.nodes = std::max(parts.nodes, id + 1);
   }
@@ -225,9 +226,9 @@ Dataset load_planetoid(const Place& place, const std::string& variant, const Loa
   const Graph stored = build_graph(edges_from(graph, parts.nodes), graph.where());
   data.graph = cleaned(make_undirected(stored), {.drop_loops = true});
   data.notes.push_back("undirected, without the self loops and repetitions among " + human_count(stored.num_edges()) +
-                       " stored edges; validation takes the 500 vertices after the training ones");
+                       " stored edges; validation takes the 500 nodes after the training ones");
   if (between > 0)
-    data.notes.push_back(human_count(between) + " vertices without features or label lie between the test vertices");
+    data.notes.push_back(human_count(between) + " nodes without features or label lie between the test nodes");
   return data;
 }
 

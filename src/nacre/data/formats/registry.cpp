@@ -28,7 +28,7 @@ constexpr std::array kFormats = {
     Format{"mtx", "Matrix Market; .gz too", recognise_matrix_market, load_matrix_market},
     Format{"ogb", "OGB node property, csv.gz or npz", recognise_ogb, load_opened<open_ogb>, "the split",
            opened<open_ogb>},
-    Format{"ogb-hetero", "OGB node property with several kinds of vertices", recognise_ogb_hetero,
+    Format{"ogb-hetero", "OGB node property with several kinds of nodes", recognise_ogb_hetero,
            load_opened<open_ogb_hetero>, "the split", opened<open_ogb_hetero>},
     Format{"mag240m", "MAG240M of OGB-LSC", recognise_mag240m, load_opened<open_mag240m>, "", opened<open_mag240m>},
     Format{"igb", "IGB and IGBH", recognise_igb, load_opened<open_igb>, "the labels: 19 or 2K", opened<open_igb>},

@@ -21,7 +21,8 @@ bool is_relation(const std::string& text, const std::string& by) {
 
 RelationName split_relation(const std::string& text, const std::string& by, const std::string& where) {
   if (!is_relation(text, by)) {
-    throw UserError(where, "'" + text.substr(0, 60) + "' names no relation", "KIND" + by + "RELATION" + by + "KIND");
+    throw UserError(where, "'" + text.substr(0, 60) + "' is not the name of a relation",
+                    "write KIND" + by + "RELATION" + by + "KIND");
   }
   const size_t first = text.find(by);
   const size_t second = text.find(by, first + by.size());

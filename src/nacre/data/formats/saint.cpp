@@ -112,8 +112,9 @@ class Roles : public FlatJson {
 
   void number(const std::string& key, int64_t value, bool) override {
     const int part = key == "tr" ? 0 : key == "va" ? 1 : key == "te" ? 2 : -1;
-    if (part < 0) throw UserError(here(), in_quotes(key) + " is no role", "roles are tr, va and te");
-    if (value < 0 || value > kMaxNodeId) throw UserError(here(), "names vertex " + std::to_string(value));
+    if (part < 0) throw UserError(here(), in_quotes(key) + " is not a role", "use tr, va and te");
+    if (value < 0 || value > kMaxNodeId)
+      throw UserError(here(), "names node " + std::to_string(value) + ", which is out of range");
     ids_[part].push_back(static_cast<NodeId>(value));
     positions_[part].push_back(position());
   }
@@ -137,14 +138,14 @@ class Classes : public FlatJson {
   void number(const std::string& key, int64_t value, bool in_list) override {
     if (key != key_ || !in_list) begin_vertex(key);
     if (value < 0 || value >= kMaxClasses)
-      throw UserError(here(), "vertex " + key_ + " has class " + std::to_string(value));
+      throw UserError(here(), "node " + key_ + " has class " + std::to_string(value) + ", which is out of range");
     if (!in_list) {
       labels_[vertex_] = static_cast<int32_t>(value);
       top_ = std::max(top_, value);
       return;
     }
     if (value > 1)
-      throw UserError(here(), "vertex " + key_ + " has a list with " + std::to_string(value) + ", not 0 and 1");
+      throw UserError(here(), "node " + key_ + " has a list with " + std::to_string(value) + ", not 0 and 1");
     rows_.push_back(static_cast<uint8_t>(value));
   }
 
@@ -156,7 +157,7 @@ class Classes : public FlatJson {
       return;
     }
     if (order_.size() != labels_.size() || top_ >= 0)
-      throw UserError(here(), "ends without having given every vertex a list of 0 and 1");
+      throw UserError(here(), "the file ends, but some nodes have no list of 0 and 1");
     data.num_classes = width_;
     data.targets = Tensor(DType::u8, {static_cast<int64_t>(order_.size()), width_});
     for (size_t i = 0; i < order_.size(); ++i) {
@@ -170,9 +171,9 @@ class Classes : public FlatJson {
     end_vertex();
     key_ = key;
     if (!parse_whole(key, vertex_) || vertex_ < 0 || vertex_ >= static_cast<int64_t>(labels_.size()))
-      throw UserError(here(),
-                      in_quotes(key) + " is no vertex; there are " + human_count(static_cast<int64_t>(labels_.size())));
-    if (labels_[vertex_] != -1) throw UserError(here(), "names vertex " + key + " twice");
+      throw UserError(
+          here(), in_quotes(key) + " is not a node; there are " + human_count(static_cast<int64_t>(labels_.size())));
+    if (labels_[vertex_] != -1) throw UserError(here(), "names node " + key + " twice");
     first_ = rows_.size();
   }
 
@@ -181,8 +182,8 @@ class Classes : public FlatJson {
     if (rows_.size() == first_) return;
     const auto length = static_cast<int64_t>(rows_.size() - first_);
     if (width_ != 0 && length != width_)
-      throw UserError(here(),
-                      "vertex " + key_ + " has " + human_count(length) + " labels, others " + human_count(width_));
+      throw UserError(
+          here(), "node " + key_ + " has " + human_count(length) + " labels, but others have " + human_count(width_));
     width_ = length;
     labels_[vertex_] = 0;
     order_.push_back(vertex_);

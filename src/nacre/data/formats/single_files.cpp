@@ -81,15 +81,14 @@ Dataset load_edges(const Place& place, const std::string& variant, const LoadOpt
 
 void refuse_stranger(const Place& place) {
   const MappedFile& file = *place.file();
-  if (file.size() == 0) throw UserError(file.name() + " at byte 0", "ends: the file is empty");
+  if (file.size() == 0) throw UserError(file.name() + " at byte 0", "the file is empty");
   if (file.starts_with("\x93NUMPY")) {
     throw UserError(file.name(), "is a single array, not a data set",
                     "give an edge list and this file as its features or labels");
   }
   const std::string stranger = known_stranger(file);
   const int64_t binary = first_binary(file);
-  const std::string odd =
-      binary >= 0 ? ": text would not hold what is at byte " + std::to_string(binary) : std::string();
+  const std::string odd = binary >= 0 ? ": it is not text, because of byte " + std::to_string(binary) : std::string();
   throw UserError(file.name(), stranger.empty() ? "is of no known format" + odd : "is " + stranger,
                   "Nacre reads .nacre, .npz, .mtx, edge lists as text or .gz, and many folders");
 }

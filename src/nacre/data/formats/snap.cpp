@@ -43,7 +43,7 @@ Part parse(std::string_view text, bool at_file_begin) {
       const After after = error == std::errc() ? after_field(field, line_end) : After::garbage;
       if (after == After::garbage || (after == After::line_end && i == 0)) {
         part.error_line = part.lines;
-        part.error = after == After::garbage ? shown_field(begin, line_end) + " is not a vertex id"
+        part.error = after == After::garbage ? shown_field(begin, line_end) + " is not a node id"
                                              : "has one column; an edge is 'src dst'";
         return part;
       }
@@ -102,7 +102,7 @@ EdgeList read_edges(const std::shared_ptr<const MappedFile>& file, IdTable& tabl
       if (part.error_line >= 0) throw_at_line(file->name(), lines + part.error_line + 1, part.error);
       lines += part.lines;
       if (static_cast<int64_t>(table.ids().size() + part.ends.size()) > kMaxNodeId)
-        throw_at_line(file->name(), lines, "names more than 4,294,967,295 vertices");
+        throw_at_line(file->name(), lines, "names more than 4,294,967,295 nodes");
       for (size_t i = 0; i < part.ends.size(); i += 2) {
         edges.src.push_back(table.number(part.ends[i]));
         edges.dst.push_back(table.number(part.ends[i + 1]));
@@ -124,7 +124,7 @@ Dataset load_snap(const Place& place, const std::string&, const LoadOptions&) {
   EdgeList edges = read_edges(place.file(), table);
   if (edges.src.empty())
     throw UserError(name + " at byte " + std::to_string(place.file()->size()), "ends without an edge",
-                    "is it an edge list?");
+                    "check that it is an edge list");
   std::vector<int64_t> ids = table.ids();
   std::sort(ids.begin(), ids.end());
   std::vector<NodeId> rank(ids.size());  // rank by value of the ids in order of appearance
@@ -142,7 +142,7 @@ Dataset load_snap(const Place& place, const std::string&, const LoadOptions&) {
   Dataset data;
   data.graph = build_graph(std::move(edges), name);
   if (ids.front() != 0 || ids.back() + 1 != static_cast<int64_t>(ids.size())) {
-    data.notes.push_back("vertex ids " + std::to_string(ids.front()) + " to " + std::to_string(ids.back()) +
+    data.notes.push_back("node ids " + std::to_string(ids.front()) + " to " + std::to_string(ids.back()) +
                          " were renumbered in order, 0 to " + std::to_string(ids.size() - 1));
     data.original_ids = std::move(ids);
   }

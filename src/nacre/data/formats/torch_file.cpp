@@ -37,7 +37,7 @@ TorchFile::TorchFile(const std::shared_ptr<const MappedFile>& file) : archive_(f
   });
   if (found == entries.end())
     throw UserError(name() + " at byte " + std::to_string(archive_.directory_offset()),
-                    "holds no data.pkl: it is no file of torch.save");
+                    "holds no data.pkl, so torch.save did not write it");
   prefix_ = found->name.substr(0, found->name.size() - kPickleName.size());
   auto bytes = std::make_shared<std::string>(static_cast<size_t>(found->size), '\0');
   archive_.open(*found)->read(bytes->data(), found->size);
@@ -83,15 +83,15 @@ std::vector<int64_t> TorchFile::array(Pickle::Id id) const {
 std::vector<int64_t> TorchFile::tensor(Pickle::Id id) const {
   const Pickle& p = *pickle_;
   const auto refuse = [&](const std::string& what) { throw UserError(p.where(id), what); };
-  if (p.callable(id) != "torch._utils _rebuild_tensor_v2") refuse("holds something else than a tensor of ids");
+  if (p.callable(id) != "torch._utils _rebuild_tensor_v2") refuse("does not hold a tensor of ids");
   const std::vector<Pickle::Id>& arguments = p.items(p.arguments(id));
   if (arguments.size() < 4) refuse("holds a tensor of unknown layout");
   const std::vector<Pickle::Id>& storage = p.items(arguments[0]);
-  if (storage.size() < 5 || p.items(arguments[2]).size() != 1) refuse("holds a tensor that is no list of ids");
+  if (storage.size() < 5 || p.items(arguments[2]).size() != 1) refuse("holds a tensor that is not a list of ids");
   const int64_t stride = p.items(arguments[3]).size() == 1 ? p.integer(p.items(arguments[3])[0]) : 0;
   const int64_t count = p.integer(p.items(arguments[2])[0]);
   const std::string type = element_type(p.text(storage[1]));
-  if (type.empty() || (stride != 1 && count > 1)) refuse("holds a tensor that is no list of ids");
+  if (type.empty() || (stride != 1 && count > 1)) refuse("holds a tensor that is not a list of ids");
   const std::string member = prefix_ + "data/" + std::string(p.text(storage[2]));
   const ZipEntry* entry = archive_.find(member);
   if (entry == nullptr) refuse("its storage '" + member.substr(0, 80) + "' is missing");

@@ -45,7 +45,7 @@ class Numbering {
       if (fields.size() != 2 || !parse_whole(fields[0], id))
         throw_at_line(file->name(), number, "is not 'number name'");
       if (id != words_.size() || words_.add(fields[1]) != id)
-        throw_at_line(file->name(), number, "numbers do not run from 0, or a name stands twice");
+        throw_at_line(file->name(), number, "the numbers do not count up from 0, or a name occurs twice");
     });
   }
 
@@ -56,7 +56,7 @@ class Numbering {
     int64_t value = 0;
     if (numbers_) {
       if (!parse_whole(name, value) || value < 0 || value > kMaxNodeId)
-        throw_at_line(where, line, in_quotes(name) + " is no number like those before");
+        throw_at_line(where, line, in_quotes(name) + " is not a number, but the names before are numbers");
       if (value > top_) {
         top_ = value;
         where_top_ = where + ":" + std::to_string(line);
@@ -107,7 +107,8 @@ class Reader {
       if (fields.size() != 3) throw_at_line(file->name(), number, "is not 'head relation tail'");
       triples.head.push_back(static_cast<NodeId>(entities_.id(fields[0], file->name(), number)));
       const int64_t relation = relations_.id(fields[1], file->name(), number);
-      if (relation >= kMaxEdgeTypes) throw_at_line(file->name(), number, "is the 65,536th relation");
+      if (relation >= kMaxEdgeTypes)
+        throw_at_line(file->name(), number, "names the 65,536th relation; at most 65,535 are possible");
       triples.type.push_back(static_cast<uint16_t>(relation));
       triples.tail.push_back(static_cast<NodeId>(entities_.id(fields[2], file->name(), number)));
     });
@@ -143,7 +144,7 @@ Dataset load_triples(const Place& place, const std::string&, const LoadOptions&)
   Dataset data;
   if (place.has(kFiles[1])) data.val_edges = held_out(reader.read(place.open(kFiles[1])));
   if (place.has(kFiles[2])) data.test_edges = held_out(reader.read(place.open(kFiles[2])));
-  if (reader.entities().size() == 0) throw_at_line(place.at(kFiles[0]), 1, "is the end: there are no triples");
+  if (reader.entities().size() == 0) throw_at_line(place.at(kFiles[0]), 1, "the file ends without a triple");
   EdgeList edges;
   edges.num_nodes = reader.entities().size();
   edges.num_types = std::max(1, static_cast<int>(reader.relations().size()));

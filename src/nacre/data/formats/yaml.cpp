@@ -32,7 +32,7 @@ class Copier {
     } else if (node.IsMap()) {
       out.kind = Yaml::Kind::map;
       for (const auto& field : node) {
-        if (!field.first.IsScalar()) throw UserError(out.where, "has a key that is no word");
+        if (!field.first.IsScalar()) throw UserError(out.where, "has a key that is not a word");
         out.keys.push_back(field.first.Scalar());
         out.items.push_back(copy(field.second, depth + 1));
       }
@@ -102,7 +102,8 @@ Yaml read_yaml(const std::shared_ptr<const MappedFile>& file) {
   const std::string text(reinterpret_cast<const char*>(file->bytes().data()), static_cast<size_t>(file->size()));
   try {
     Yaml root = Copier(file->name()).copy(YAML::Load(text), 0);
-    if (root.kind != Yaml::Kind::map) throw UserError(file->name() + ":1", "is no YAML document of 'key: value' lines");
+    if (root.kind != Yaml::Kind::map)
+      throw UserError(file->name() + ":1", "is not a YAML document of 'key: value' lines");
     return root;
   } catch (const YAML::Exception& error) {
     throw UserError(file->name() + ":" + std::to_string(error.mark.line + 1), "is not valid YAML: " + error.msg);
