@@ -1,4 +1,4 @@
-// Constants at the head of a generated source: the dimensions a kernel is made for.
+// Writes the constants at the head of a source: the dimensions that a kernel is made for.
 #pragma once
 
 #include <cstdint>

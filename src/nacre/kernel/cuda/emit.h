@@ -1,12 +1,14 @@
-// A row program as CUDA statements. `lanes` threads share a row: a value of width w > 1 lies over them in vectors of V
-// elements (V = 4, 2 or 1, or 8 where operands are bf16, whatever divides w), vector c of a thread being number c·lanes
-// + lane; a value of width 1 is the same in every thread. With one lane, a thread holds the whole row. Operations that
-// need elements of other threads (repeats, concatenation, products) read them from memory where they were loaded,
-// otherwise from shared memory.
+// Writes a row program as CUDA statements. A group of `lanes` threads shares a row. A value of
+// width w > 1 is spread over the group in vectors of V elements: V is the largest of 4, 2 and 1
+// (with bf16 operands also 8) that divides w. Vector c of a thread is vector number c · lanes +
+// lane of the row. A value of width 1 is the same in every thread. With one lane, a thread holds
+// the whole row. Operations that need elements of other threads (repeats, concatenation, products)
+// read them again from the memory they were loaded from, or else from shared memory.
 //
-// The statements use these names, which the surrounding kernel declares: lane, mask (the group's threads), sh (the
-// group's shared floats), step (seed and step), p0 … (the operands), and for each row u of the batch pos<u>, src<u>,
-// dst<u>, typ<u> and, where masked, ok<u>.
+// The statements use names that the surrounding kernel declares: lane, mask (the threads of the
+// group), sh (the shared floats of the group), step (seed and step number), p0, p1 … (the
+// operands), and for each row u of the batch pos<u>, src<u>, dst<u>, typ<u> and, in masked code,
+// ok<u>.
 #pragma once
 
 #include <string>
@@ -16,12 +18,13 @@
 
 namespace nacre::cuda {
 
-// The longest vectors of a program's values: 16 bytes of the narrowest operand.
+// Returns the most elements of a vector: as many as 16 bytes of the narrowest operand hold.
 int vector_limit(const RowProgram& program);
-// Vector length and elements a thread holds of a value.
+// Returns the number of elements in a vector of a value of this width.
 int vector_of(int64_t width, int most);
+// Returns how many elements of a value of this width one thread holds.
 int slots_of(int64_t width, int lanes, int most);
-// Threads that share a row whose widest value has this width.
+// Returns how many threads share a row whose widest value has this width.
 int lanes_for(int64_t width, int most);
 
 class ProgramText {
@@ -29,32 +32,36 @@ class ProgramText {
   struct Options {
     int lanes = 32;
     int batch = 1;
-    int vector = 4;                // at most
-    std::string name = "r";        // of registers
-    std::string operand = "p";     // of operands
-    int first_operand = 0;         // number of the first one
-    int shared_offset = 0;         // floats of `sh` used before
-    std::string root;              // array (or scalar) behind MicroOp::root
-    std::vector<int64_t> strides;  // floats between rows of each operand; missing or 0: the width read
-    // The load whose row all rows of the kernel's loop have in common (load_src, load_dst): read once, before the loop,
-    // as parameters are. MicroOp::store: there is no loop.
+    int vector = 4;             // most elements of a vector
+    std::string name = "r";     // first letter of the names of registers
+    std::string operand = "p";  // first letter of the names of operands
+    int first_operand = 0;      // number in the name of the first operand
+    int shared_offset = 0;      // floats of `sh` that the kernel itself uses
+    std::string root;           // name of the array (or scalar) that MicroOp::root reads
+    // Floats between the rows of each operand. Where it is missing or 0, rows are as long as the
+    // value that is read.
+    std::vector<int64_t> strides;
+    // The load (load_src or load_dst) whose row is the same in all turns of the kernel's loop. It
+    // is read once, before the loop, as parameters are. MicroOp::store says that there is no loop.
     MicroOp common = MicroOp::store;
-    std::string store_row = "pos";  // stores go to row store_row<u>
+    std::string store_row = "pos";  // stores write row store_row<u>
   };
   ProgramText(const RowProgram& program, Options options);
 
-  // Keys of random streams: once, at the head of the kernel.
+  // Returns the statements for the head of the kernel: the keys of random streams.
   std::string setup() const;
-  // What all rows have in common, before the loop; uses src0 or dst0.
+  // Returns the loads that all rows have in common, for the place before the loop. They use src0 or
+  // dst0.
   std::string prologue() const;
-  // Computes every register for the rows of the batch; masked: rows with ok<u> false read nothing and store nothing.
+  // Returns the statements that compute every register for the rows of the batch. If masked, rows
+  // whose ok<u> is false read nothing and store nothing.
   std::string body(bool masked) const;
-  // Slot s of a register of row u.
+  // Returns the expression for element s of a thread's share of a register of row u.
   std::string slot(int reg, int u, const std::string& s) const;
   bool scalar(int reg) const { return width(reg) == 1; }
   int shared_floats() const { return shared_; }
 
-  bool uses(MicroOp op) const;  // any load_src, load_dst, …
+  bool uses(MicroOp op) const;
   bool uses_type() const;
   bool uses_step() const { return uses(MicroOp::dropout); }
 
@@ -92,8 +99,8 @@ class ProgramText {
 
   const RowProgram& program_;
   Options o_;
-  std::vector<int> shared_at_;  // per register: its place in `sh`, or -1
-  int shared_ = 0;              // floats, all rows of the batch
+  std::vector<int> shared_at_;  // place of each register in `sh`, or -1
+  int shared_ = 0;              // floats of `sh` that all rows of the batch use
 };
 
 }  // namespace nacre::cuda

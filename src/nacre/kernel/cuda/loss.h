@@ -1,27 +1,28 @@
-// Sources of the losses. Scalars are summed in double: every block leaves its sum in a slot, a second launch of one
-// block adds the slots in order, so the bits depend on the number of rows only.
+// Sources of the losses. They are summed in double precision: every block writes its sum to a slot,
+// and a second launch of one block adds the slots in order. So the bits depend on the number of
+// rows only.
 #pragma once
 
 #include "nacre/kernel/cuda/params.h"
 
 namespace nacre::cuda {
 
-// Blocks (and slots) of the first launch of a loss.
+// Returns the number of blocks, and of slots, of the first launch of a loss.
 int64_t loss_blocks(int64_t rows);
 
 enum class LossKind : uint8_t { nll, bce };
 struct LossShape {
   LossKind kind = LossKind::nll;
   int64_t classes = 0;
-  double smoothing = 0;         // of the labels (kernel/cpu/loss.h)
-  bool weight_of_each = false;  // bce: weights of rows × classes instead of rows
+  double smoothing = 0;         // label smoothing (kernel/cpu/loss.h)
+  bool weight_of_each = false;  // bce: one weight for each row and class instead of each row
 };
 
 // Labels are int32 class numbers (nll) or one byte for each row and class (bce).
 NACRE_PARAMS(LossSumParams, (const float* __restrict__, x), (const Label* __restrict__, label),
              (const float* __restrict__, weight), (double* __restrict__, slots), (long long, rows),
              (long long, rows_of_block));
-// loss_blocks(rows) blocks. Each block leaves its sum in a slot.
+// loss_blocks(rows) blocks. Each block writes its sum to a slot.
 Source loss_sum(const LossShape& loss);
 NACRE_PARAMS(LossTotalParams, (const double* __restrict__, slots), (long long, count), (float* __restrict__, out));
 // One block adds all slots.

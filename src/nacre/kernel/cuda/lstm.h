@@ -1,11 +1,14 @@
-// Sources of LSTMs over the neighbours of each row (dfg/op.h: lstm). Gates stand as i, f, g, o; column gate · H + unit.
+// Sources of LSTMs over the neighbours of each row (dfg/op.h: lstm). The gates are i, f, g, o in
+// this order; the column of a gate and a unit is gate · H + unit.
 //
-// Up to kLstmGroupHidden units, a group of threads runs a sequence by itself: a thread has a unit, with its columns of
-// the recurrent matrix in registers, and the states pass through shared memory. Wider ones run in tiles of rows by
-// blocks that read the matrix from shared memory, or where it does not fit from the caches.
+// With up to kLstmGroupHidden units, a group of threads runs a sequence by itself. A thread has one
+// unit, with its columns of the recurrent matrix in registers, and the states pass through shared
+// memory. Wider LSTMs run in tiles of rows. Their blocks read the matrix from shared memory, or
+// from the caches if it does not fit.
 //
-// Rows come in an order (longest first); what a backward pass needs of each step lies at its entry: a row's entries
-// follow on each other, rows in their order.
+// Rows are taken in an order, the longest first. The values that a backward pass needs of a step
+// lie at the entry of the step: the entries of a row are consecutive, and rows follow in their
+// order.
 #pragma once
 
 #include "nacre/kernel/cuda/params.h"
@@ -16,32 +19,33 @@ inline constexpr int64_t kLstmGroupHidden = 32;
 
 struct LstmShape {
   int64_t hidden = 0;
-  bool on_edges = false;            // z (and dz) has a row for each edge, not for each vertex
-  int64_t shared_bytes = 48 << 10;  // most a block can have
+  bool on_edges = false;            // z and dz have a row for each edge, not for each vertex
+  int64_t shared_bytes = 48 << 10;  // bytes of shared memory that a block may have
 };
-// Rows a block works on.
+// Returns how many rows a block works on.
 int64_t lstm_rows_of_block(const LstmShape& shape, bool backward);
 
 NACRE_PARAMS(LstmForwardParams, (const float* __restrict__, z), (const float* __restrict__, w),
              (const u32* __restrict__, order), (const i64* __restrict__, row_ptr), (const u32* __restrict__, col),
              (const i64* __restrict__, entry), (float* __restrict__, gates), (float* __restrict__, h_before),
              (float* __restrict__, c_before), (float* __restrict__, out), (i64, first), (i64, count));
-// Rows [first, first + count) of the order. `keep`: gates [4H] after their functions and the states [H] before each
-// step are stored at entry[position] - entry[first] on; otherwise out [rows, H] gets the last states.
+// Runs the rows [first, first + count) of the order. If `keep`, stores the gates [4H] after their
+// functions and the states [H] before each step, from entry[position] - entry[first] on; otherwise
+// stores the last states in out [rows, H].
 Source lstm_forward(const LstmShape& shape, bool keep);
 NACRE_PARAMS(LstmBackwardParams, (const float* __restrict__, g), (const float* __restrict__, w),
              (const u32* __restrict__, order), (const i64* __restrict__, row_ptr), (const i64* __restrict__, entry),
              (float* __restrict__, gates), (const float* __restrict__, c_before), (float* __restrict__, dz),
              (i64, first), (i64, count));
-// Gates become their gradients. `dz` is written on edges only. `w` lies as in the forward pass; in tiles it is
-// transposed, [4H, H].
+// Replaces the gates by their gradients. `dz` is written on edges only. `w` lies as in the forward
+// pass, but in tiles (lstm_in_tiles()) it is transposed, [4H, H].
 Source lstm_backward(const LstmShape& shape);
 inline bool lstm_in_tiles(int64_t hidden) { return hidden > kLstmGroupHidden; }
 
 NACRE_PARAMS(AddRowsParams, (const float* __restrict__, from), (const Segment* __restrict__, items),
              (const u32* __restrict__, slot), (float* __restrict__, partials), (float* __restrict__, to), (i64, count));
-// to[item.row] += the sum of the rows slot[i] of `from` over the item's i; where `slot` is null, of the rows i. The sum
-// of a piece goes to its row of partials instead. One warp for each item.
+// to[item.row] += the sum of the rows slot[i] of `from` over the item's i; if `slot` is null, of
+// the rows i. The sum of a piece goes to its row of partials instead. One warp for each item.
 Source add_rows(int64_t width);
 int64_t add_rows_of_block();
 

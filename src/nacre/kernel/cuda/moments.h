@@ -1,14 +1,15 @@
-// Sources of the statistics of columns and their gradient. A block sums a tile of 32 columns over a run of rows in
-// double and leaves the sums in a slot of the run; a second launch adds the slots of each column in order.
+// Sources of the statistics of columns and of their gradient. A block sums a tile of 32 columns
+// over a run of rows in double precision and writes the sums to the slot of the run. A second
+// launch adds the slots of each column in order.
 #pragma once
 
 #include "nacre/kernel/cuda/params.h"
 
 namespace nacre::cuda {
 
-inline constexpr int64_t kMomentsColumns = 32;  // of a block
+inline constexpr int64_t kMomentsColumns = 32;  // columns of a block
 
-// Runs of rows: at least one, so that no rows give sums of 0.
+// Returns the number of runs of rows. It is at least one, so that the sums over no rows are 0.
 int64_t moments_runs(int64_t rows);
 int64_t moments_rows_of_run(int64_t rows);
 inline int64_t moments_tiles(int64_t width) { return (width + kMomentsColumns - 1) / kMomentsColumns; }
@@ -18,7 +19,7 @@ enum class ColumnSums : uint8_t {
   squares,  // (x - mean)²
   grads,    // g and g · (x - mean)
 };
-// Doubles of a run's slot for each column.
+// Returns how many doubles a slot has for each column.
 inline int64_t column_sums_width(ColumnSums kind) { return kind == ColumnSums::grads ? 2 : 1; }
 
 // `g` is read for grads only, `mean` for squares and grads.

@@ -1,34 +1,35 @@
-// Source of an optimiser's step over pieces of parameters, one a block.
+// Sources of a step of the optimiser. Parameters are cut into pieces, and a block works on one
+// piece.
 #pragma once
 
 #include "nacre/kernel/cuda/params.h"
 
 namespace nacre::cuda {
 
-inline constexpr int64_t kOptimizerPiece = 1024;  // elements, at most
+inline constexpr int64_t kOptimizerPiece = 1024;  // most elements of a piece
 
-// In device memory, as the kernel reads it.
+// These structs lie in device memory; the sources declare them again with the same members.
 struct OptimizerPiece {
   const float* gradient;
-  int64_t offset;  // of its elements in parameters and moments
+  int64_t offset;  // number of the first element among all parameters and moments
   int64_t size;
 };
 struct OptimizerNumbers {
   float lr, decay, decoupled, beta1, beta2, rest1, rest2, correction1, correction2, epsilon, momentum;
   int32_t first_step;
-  float clip_norm;                 // 0: gradients are not clipped
-  float average_old, average_new;  // shares of the average's old value and of the new weight
+  float clip_norm;                 // 0 if gradients are not clipped
+  float average_old, average_new;  // shares of the old average and of the new weight in the new average
 };
 
-// `first` and `second` are the moments of Adam; SGD uses the first ones for momentum. Moments, the average and the
-// factor of the gradients are null where they are not used.
+// `first` and `second` are the moments of Adam; SGD uses the first ones for momentum. Moments, the
+// average and the factor of the gradients are null if they are not used.
 NACRE_PARAMS(OptimizerStepParams, (const OptimizerNumbers* __restrict__, numbers),
              (const OptimizerPiece* __restrict__, pieces), (float* __restrict__, values), (float* __restrict__, first),
              (float* __restrict__, second), (float* __restrict__, average), (const float* __restrict__, factor));
 // One block for each piece.
 Source optimizer_step(bool sgd);
 NACRE_PARAMS(GradientSquaresParams, (const OptimizerPiece* __restrict__, pieces), (double* __restrict__, slots));
-// The sum of the squares of each piece, one block for each piece.
+// Computes the sum of the squares of each piece, one block for each piece.
 Source gradient_squares();
 NACRE_PARAMS(GradientFactorParams, (const OptimizerNumbers* __restrict__, numbers), (const double* __restrict__, slots),
              (long long, count), (float* __restrict__, factor));

@@ -1,6 +1,7 @@
-// The parameters of generated kernels, each list written once. NACRE_PARAMS(Name, (type, name), …) defines a struct
-// with those members; the host fills them by name, and the CUDA text of the kernel (Entry, below) declares the same
-// list as separate parameters. Each launch is checked against the kernel it starts.
+// The parameters of generated kernels. Each list is written once: NACRE_PARAMS(Name, (type, name),
+// …) defines a struct with those members. The host fills the members by name, and the CUDA text of
+// the kernel (Entry, below) declares the same list as separate parameters. Each launch is checked
+// against the kernel that it starts.
 #pragma once
 
 #include <array>
@@ -16,7 +17,7 @@
 
 namespace nacre::cuda {
 
-// Types of parameters, under the names that CUDA texts use for them (prelude() in source.cpp).
+// Types of parameters under the names that CUDA texts use for them (prelude() in source.cpp).
 using i64 = int64_t;
 using u64 = uint64_t;
 using u32 = uint32_t;
@@ -32,7 +33,8 @@ using Segment = void;
 using SplitRow = void;
 using Value = void;
 
-// A pointer parameter on the host. It takes addresses of T and untyped addresses, and has to be given.
+// A pointer parameter on the host. It can be made from addresses of T and from untyped addresses.
+// It has no default, so that a binder cannot forget it.
 template <class T>
 class Address {
  public:
@@ -87,7 +89,8 @@ struct ParamField {
                             ::nacre::cuda::HostType<type>::kPointer},
 #define NACRE_PARAM_VISIT(type, name) visit(name);
 
-// Defines struct Name. A type is written as the CUDA text has it, with its qualifiers: `const float* __restrict__`.
+// Defines struct Name. A type is written as the CUDA text has it, with its qualifiers: `const
+// float* __restrict__`.
 #define NACRE_PARAMS(Name, ...)                                                                 \
   struct Name {                                                                                 \
     NACRE_EACH(NACRE_PARAM_MEMBER, __VA_ARGS__)                                                 \
@@ -103,15 +106,18 @@ struct ParamField {
 // "const float* __restrict__ x, i64 count": a list as the text of a function declares it.
 std::string parameter_text(std::span<const ParamField> fields);
 
-// Marks the place of the head in the text of a kernel. fill() leaves it there if it is told {"ENTRY", kEntryMark}.
+// Marks the place of the head in the text of a kernel. fill() leaves it there if it is told
+// {"ENTRY", kEntryMark}.
 inline constexpr const char* kEntryMark = "${ENTRY}";
 
-// The head of a kernel's text: its name, its launch bounds and its parameters, in the order of the calls.
+// The head of a kernel's text: its name, its launch bounds and its parameters, in the order of the
+// calls.
 class Entry {
  public:
   explicit Entry(std::string name, std::string bounds = "THREADS")
       : name_(std::move(name)), bounds_(std::move(bounds)) {}
-  // The fields of a struct of NACRE_PARAMS. `suffix` is appended to their names, where a kernel takes a struct twice.
+  // The fields of a struct of NACRE_PARAMS. `suffix` is appended to their names, where a kernel
+  // takes a struct twice.
   template <class P>
   Entry& takes(const std::string& suffix = "") {
     return takes(P::kName, P::kFields, suffix);
@@ -132,12 +138,13 @@ class Entry {
   Signature signature_;
 };
 
-// The values of a kernel's parameters, as a launch passes them: structs and operands in the order of its Entry.
+// The values of a kernel's parameters, as a launch passes them: structs and operands in the order
+// of its Entry.
 class LaunchParams {
  public:
   template <class P>
   requires requires { P::kFields; }
-  LaunchParams(const P& params) {  // NOLINT(google-explicit-constructor): most kernels take one struct
+  LaunchParams(const P& params) {  // NOLINT(google-explicit-constructor)
     then(params);
   }
   template <class P>

@@ -1,5 +1,6 @@
-// Tails that run on the result of a product on tensor cores while it is in registers: four threads share a row, as the
-// hardware deals it out, each holding pairs of neighbouring columns.
+// Writes tails that run on the result of a product on tensor cores while it is in registers. Four
+// threads share a row, as the hardware distributes it, and each holds pairs of neighbouring
+// columns.
 #pragma once
 
 #include <string>
@@ -10,19 +11,21 @@ namespace nacre::cuda {
 
 class ProductTail {
  public:
-  // MicroOp::root of the tail is the product. The program must outlive this.
+  // MicroOp::root of the tail reads the product. The program must outlive this object.
   explicit ProductTail(const RowProgram& tail);
 
-  // Whether a tail can run so on a result of `columns` columns.
+  // Returns whether a tail can run in this way on a result of `columns` columns.
   static bool fits(const RowProgram& tail, int64_t columns);
   int64_t shared_floats(int threads) const;
-  // Once, at the head of the kernel.
+  // Returns the statements for the head of the kernel.
   std::string setup() const { return text_.setup(); }
-  // Statements over the rows of a tile, whose sums are `sums`. `row` is what makes the number ${AT} of a row in the
-  // tile into its position `i64 pos0`, or says `continue`. Shared memory of the tail begins `shared` floats in.
+  // Returns the statements that run the tail on the rows of a tile, which are in the array `sums`.
+  // `row` is the text that computes the position `i64 pos0` of the row with number ${AT} in the
+  // tile, or executes `continue` if there is no such row. The tail uses shared memory from float
+  // number `shared` on.
   std::string body(const std::string& row, int64_t shared) const;
-  // The rows of a tile that the tail will read, on their way while the products run. A tail that reads them across rows
-  // of memory finds them all the same.
+  // Returns statements that fetch into the cache the rows that the tail of a tile will read, while
+  // the products run.
   std::string prefetch(const std::string& row) const;
 
  private:

@@ -1,5 +1,6 @@
-// Kernels made of row programs: over vertices, over edges, and reduced over the edges of each row. After its struct of
-// parameters each kernel takes the operands of its program, one pointer each, and then those of its tail.
+// Kernels made of row programs: over vertices, over edges, and reduced over the edges of each row.
+// After its struct of parameters each kernel takes the operands of its program, one pointer each,
+// and then the operands of its tail.
 #pragma once
 
 #include <vector>
@@ -10,38 +11,43 @@
 
 namespace nacre::cuda {
 
-// How the entries of a row find the ends of their edge: the row is at one end, the column at the other.
+// How the entries of a row find the ends of their edge. The row is at one end, the column at the
+// other.
 struct EdgeSide {
   bool rows_at_dst = true;
-  bool edge_ids = false;    // positions are listed (out-CSC, pairs); otherwise an entry's own number
-  bool row_vertex = false;  // rows are pairs: their vertices are listed
-  // Offsets of rows are i64, not u32.
-  bool wide_offsets = false;
-  int64_t mean_degree = 8;  // sets how many threads share a row of narrow values
+  bool edge_ids = false;      // the edges of the entries are listed; without a list, entry i is edge i
+  bool row_vertex = false;    // rows are pairs, and their vertices are listed
+  bool wide_offsets = false;  // offsets of rows are i64, not u32
+  int64_t mean_degree = 8;    // decides how many threads share a row of narrow values
 };
 
 struct ReduceSpec {
   const RowProgram* program = nullptr;
   int value = -1;
   cpu::Reduce reduce = cpu::Reduce::sum;
-  bool store = true;        // write the reduced rows
-  bool narrow_out = false;  // as bf16
+  bool store = true;        // writes the reduced rows
+  bool narrow_out = false;  // writes them as bf16
   bool argmax = false;
   const RowProgram* tail = nullptr;
   EdgeSide side;
-  // Wide rows in column tiles, tile after tile, so that what is gathered at one time fits the cache: the program is one
-  // tile wide, operand 0 and the result have rows of `row_width`. Tiles that are wider than their share overlap, and
-  // both write the same there; they begin at multiples of 4 columns then.
+  // With several tiles, wide rows are worked on in tiles of columns, one tile of all rows after the
+  // other, so that the part of operand 0 that is gathered at a time fits the cache. The program is
+  // as wide as a tile; operand 0 and the result have rows of `row_width`. Tiles that together are
+  // wider than a row overlap, begin at multiples of 4 columns, and write the same values where they
+  // overlap.
   int tiles = 1;
-  int64_t row_width = 0;   // with tiles
-  int64_t tile_pitch = 0;  // > 0: columns from one tile of operand 0 to the next, in rows of nothing but tiles
-  // Neither changes a bit of the result; 0: by rule.
+  int64_t row_width = 0;  // used if there are several tiles
+  // If > 0, operand 0 is a copy whose rows consist of tiles, this many columns apart.
+  int64_t tile_pitch = 0;
+  // The next two do not change a bit of the result. 0: chosen by a rule.
   int batch = 0;       // rows in flight
-  int min_blocks = 0;  // blocks a multiprocessor must hold: bounds the registers
+  int min_blocks = 0;  // blocks that a multiprocessor must hold, which bounds the registers of a thread
 };
-int64_t tile_column(const ReduceSpec& spec, int tile);  // where it begins: the last one ends with the row
-int reduce_batch(const ReduceSpec& spec);               // by rule
-// Entries of a row that are worth a group of threads of their own.
+// Returns the first column of a tile. The last tile ends with the row.
+int64_t tile_column(const ReduceSpec& spec, int tile);
+// Returns the number of rows in flight that the rule chooses.
+int reduce_batch(const ReduceSpec& spec);
+// Returns how many entries of a row are worth a group of threads of their own.
 int64_t reduce_shortest_piece(const ReduceSpec& spec);
 
 // A kernel and how many units of work (rows, entries, segments) a block takes.
@@ -67,14 +73,16 @@ NACRE_PARAMS(ReduceParams, (const Segment* __restrict__, segments), (i64, listed
              (const u32* __restrict__, edge_id), (const u16* __restrict__, edge_type),
              (const u32* __restrict__, row_vertex), (const u64* __restrict__, step), (Out*, out), (int*, argmax),
              (float*, partials), (i64, num_partials));
-// A tile has `count` units of work: the first `listed` are
-// segments, the others rows 0, 1 … with their entries between offsets, but for those of more than `longest` entries,
-// whose pieces are listed. counters: num_partials ints for each tile, 0 before and after.
+// A tile has `count` units of work. The first `listed` units are segments; the others are the rows
+// 0, 1 …, whose entries lie between their offsets. Rows of more than `longest` entries are skipped
+// there, because their pieces are among the segments. `counters` has num_partials ints for each
+// tile, which are 0 before and after the launch.
 RowSource reduce_source(const ReduceSpec& spec);
 NACRE_PARAMS(SoftmaxParams, (const i64* __restrict__, row_ptr), (const u32* __restrict__, order), (i64, count),
              (const u32* __restrict__, col), (const u16* __restrict__, edge_type), (const u64* __restrict__, step),
              (float*, out));
-// Softmax over the rows order[0], order[1] … With `whole_block`, a block takes one row, for long rows.
+// Softmax over the rows order[0], order[1] … With `whole_block`, a block takes one row, for long
+// rows.
 RowSource softmax_source(const RowProgram& program, int value, int64_t mean_degree, bool whole_block);
 NACRE_PARAMS(SoftmaxGradParams, (const float* __restrict__, y));
 // Takes SoftmaxParams, then SoftmaxGradParams.

@@ -1,4 +1,4 @@
-// Pieces the row kernels share.
+// Parts of text that the writers of row kernels share.
 #pragma once
 
 #include <algorithm>
@@ -11,23 +11,25 @@
 
 namespace nacre::cuda {
 
-// Programs no wider than this run one row a thread.
+// In programs whose values are at most this wide, a thread has a whole row.
 inline constexpr int64_t kThin = 8;
 
+// Returns the width of the widest value.
 int64_t widest(const RowProgram& program);
 // Adds the operands of a program to the parameters of a kernel: "float* p0, u16* p1" …
 Entry& add_operands(Entry& entry, const RowProgram& program, const char* name);
-// Threads that share the entries of a row whose values a thread holds whole.
+// Returns how many threads share the entries of a row if a thread holds whole values.
 int entry_lanes(int64_t mean_degree);
-// Rows in flight at once: as many as registers allow.
+// Returns how many rows are in flight at once: as many as the registers allow.
 int batch_for(const RowProgram& program, int lanes, int vector, MicroOp common);
-// Declarations of src<u>, dst<u>, pos<u>, typ<u> that the program needs, from the entry held by lane `from`.
+// Which of the names src<u>, dst<u> and typ<u> a program reads.
 struct EntryNames {
   bool rows_at_dst = true;
   bool needs_src = false, needs_dst = false, needs_type = false;
   EntryNames(const ProgramText& text, bool at_dst);
 };
-// "float name[n]" or "float name", all elements set.
+// Returns the declaration "float name[slots]" (with slots 0: "float name"), all elements set to
+// `value`.
 std::string array(const std::string& name, int slots, const std::string& value);
 
 }  // namespace nacre::cuda

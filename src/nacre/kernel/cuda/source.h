@@ -1,5 +1,5 @@
-// CUDA source of kernels, made for the exact dimensions at hand. Generators are plain text writers: they need no CUDA,
-// so every kernel can be written out, read and compiled on any machine.
+// The CUDA source of a kernel, written for the exact dimensions at hand. The writers only produce
+// text and need no CUDA, so every kernel can be written, read and compiled on any machine.
 #pragma once
 
 #include <cstdint>
@@ -28,17 +28,19 @@ class Signature {
 };
 
 struct Source {
-  std::string name;          // of the one entry function, extern "C"
-  std::string text;          // complete: includes nothing
-  int threads = 128;         // a block
-  int64_t shared_bytes = 0;  // dynamic, a block
+  std::string name;          // name of the one kernel in the text
+  std::string text;          // complete source text without any #include
+  int threads = 128;         // threads of a block
+  int64_t shared_bytes = 0;  // dynamic shared memory of a block
   Signature takes;           // the parameters that a launch passes
 };
 
-// The step's random state as kernels read it: two 64-bit words, seed and step.
+// Size of the random state of a step in device memory: two 64-bit words, the seed and the step
+// number.
 inline constexpr int64_t kStepBytes = 16;
 
-// Common device functions, put at the head of a source that uses them: vector loads, group reductions, Philox dropout.
+// Returns the device functions that most sources begin with: vector loads, sums over groups of
+// threads, dropout with Philox.
 std::string prelude();
 
 }  // namespace nacre::cuda

@@ -1,4 +1,4 @@
-// Writing source from patterns: "${NAME}" is replaced by its value.
+// Helpers that write source text from patterns.
 #pragma once
 
 #include <initializer_list>
@@ -15,10 +15,11 @@ struct Word {
   Word(std::string_view n, int64_t v) : name(n), value(std::to_string(v)) {}
 };
 
+// Returns the pattern with each ${NAME} replaced by its value. Throws if a name has no value.
 std::string fill(std::string_view pattern, std::initializer_list<Word> words);
-// A float that reads back exactly.
+// Returns x as a CUDA literal of exactly the same value.
 std::string literal(float x);
-// Every line two spaces further in, `levels` times.
+// Returns the text with every line indented by 2 · levels spaces.
 std::string indent(std::string_view text, int levels);
 
 }  // namespace nacre::cuda

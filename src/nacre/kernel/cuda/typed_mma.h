@@ -1,5 +1,5 @@
-// Typed products on tensor cores (tf32), whose rows are read from where they lie: no gathered copies, no products by
-// pair in between.
+// Typed products on tensor cores (tf32). Their rows are read where they lie, so neither gathered
+// copies of rows nor products of pairs are written to memory.
 #pragma once
 
 #include "nacre/kernel/cuda/mma.h"
@@ -8,47 +8,52 @@
 
 namespace nacre::cuda {
 
-// Rows of one type, by position; of rows found by slot, `types` has a bit for each type that one of them has.
+// A run of positions of one type. If rows are found by slot, `types` has a bit for each type that
+// at least one vertex of the run has.
 struct MmaRun {
   uint32_t type;
   uint32_t begin, end;
   uint32_t types = 0;
 };
-inline constexpr int64_t kMostMasked = 32;  // types that have a bit
+inline constexpr int64_t kMostMasked = 32;  // types that have a bit in MmaRun::types
 
-// Rows of k elements times a matrix for each type, which lie as [types, n, matrix_ld(k)], filled up with zeros.
+// Rows of k elements times a matrix for each type. The matrices lie as [types, n, matrix_ld(k)],
+// filled up with zeros.
 struct TypedProduct {
   int64_t k = 0, n = 0;
-  int64_t slots = 0;         // > 0: a row of the input for each type, found by slot; their products are summed
-  int64_t shared_bytes = 0;  // that a block may have
-  // A block keeps its columns of the matrix in shared memory: for long runs, which read it once.
+  // If > 0, a position has one row of the input for each type, found by slot, and their products
+  // are summed.
+  int64_t slots = 0;
+  int64_t shared_bytes = 0;  // bytes of shared memory that a block may have
+  // A block keeps its columns of the matrix in shared memory. Long runs then read them only once.
   bool resident = false;
-  // By slot: a position's own row, times a matrix of its own, is one more product of the sum, and the tail runs on that
-  // while it is in registers (product_tail.h).
+  // With slots only: the own row of a position times a matrix of its own is one more product of the
+  // sum, and the tail runs on the sum while it is in registers (product_tail.h).
   const RowProgram* tail = nullptr;
 };
-// False where not even two stages fit, or the tail's program is none that can run there.
+// Returns false if not even two stages fit, or if the program of the tail cannot run on the result.
 bool fits(const TypedProduct& what);
 MmaTile tile_of(const TypedProduct& what);
 int64_t column_blocks(const TypedProduct& what);
 NACRE_PARAMS(TypedProductParams, (const float* __restrict__, x), (const u32* __restrict__, map_in),
              (const float* __restrict__, w), (float* __restrict__, out), (const u32* __restrict__, map_out),
              (const MmaRun* __restrict__, runs));
-// With a tail, these follow and then the operands of the tail. `own` has the rows by map_out.
+// With a tail, these follow and then the operands of the tail. map_out gives the rows of `own`.
 NACRE_PARAMS(TypedProductTailParams, (const u64*, step), (const float*, own), (const float*, own_matrix));
-// Positions of runs (of at most tile.rows() unless the matrix is resident), one run a block and column block. Maps give
-// the row of a position (map_in: of slot position · slots + type); where a map is null, the row is the position itself;
-// kNoRow is a row of zeros. With a tail, `out` is not used and map_out is not null.
+// One block for each run and column block. A run has at most tile.rows() positions unless the
+// matrix is resident. Maps give the row of a position (map_in: of slot position · slots + type). If
+// a map is null, the row is the position itself. kNoRow is a row of zeros. With a tail, `out` is
+// not used and map_out is not null.
 Source typed_product(const TypedProduct& what);
 
-// Σ over positions of one type of x[map_x]ᵀ · g[map_g], [k, n].
+// The sum of x[map_x]ᵀ · g[map_g] over the positions of each type, [k, n].
 struct TypedGrad {
   int64_t k = 0, n = 0;
   int64_t shared_bytes = 0;
 };
 bool fits(const TypedGrad& what);
 MmaTile tile_of(const TypedGrad& what);
-// Blocks that share a run.
+// Returns how many blocks share a run.
 int64_t blocks_of_run(const TypedGrad& what);
 NACRE_PARAMS(TypedGradParams, (const float* __restrict__, x), (const u32* __restrict__, map_x),
              (const float* __restrict__, g), (const u32* __restrict__, map_g), (const MmaRun* __restrict__, runs),
@@ -57,7 +62,8 @@ NACRE_PARAMS(TypedGradParams, (const float* __restrict__, x), (const u32* __rest
 Source typed_grad(const TypedGrad& what);
 NACRE_PARAMS(TypedGradTotalParams, (const float* __restrict__, partials), (const int* __restrict__, first),
              (float* __restrict__, dw));
-// Adds the runs of each type in order. `first` has types + 1 elements. One thread for each element of dw.
+// Adds the runs of each type in order. `first` has types + 1 elements. One thread for each element
+// of dw.
 Source typed_grad_total(const TypedGrad& what, int64_t types);
 
 }  // namespace nacre::cuda
