@@ -1,11 +1,12 @@
-// The two halves of the typed family; each adds the steps of a kernel to a list.
+// Binders of the typed family. Each adds the steps of a kernel to a list.
 #pragma once
 
 #include "nacre/engine/gpu/typed_parts.h"
 
 namespace nacre {
 
-// Whether a kernel of another kind is a sum over the edges of pairs, which this family has.
+// Returns whether a kernel of another kind is a sum over the edges of pairs, which this family
+// binds too.
 bool sums_pairs(const Kernel& kernel);
 
 void add_typed_reduce(const GpuKernel& k, StepList& steps);

@@ -1,5 +1,6 @@
-// What people are told while kernels are compiled. The loaders of a process share one report, so that there is one
-// progress line, however many streams of the device have a loader of their own.
+// The progress line that people see while kernels are compiled. All loaders of a process share one
+// report, so that there is one line, even if several streams of the device have loaders of their
+// own.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +14,18 @@ namespace nacre {
 
 class CompileReport {
  public:
-  // The report of all loaders of this process.
+  // Returns the report of all loaders of this process.
   static CompileReport& shared();
 
   // One more source is to be compiled.
   void add();
-  // One source is compiled, or failed to compile. Ends the progress line if it was the last one. A thread of a loader
-  // calls this, so no error of printing leaves it.
+  // One source is compiled or failed to compile. Ends the progress line if it was the last one. The
+  // threads of a loader call this function, so it lets no error of printing escape.
   void done() noexcept;
   // `count` sources will not be compiled after all.
   void drop(int64_t count) noexcept;
-  // Called again and again by those who wait for a kernel: shows the progress to people who have waited for a while.
+  // Whoever waits for a kernel calls this again and again. It shows the progress if the wait has
+  // lasted for a while.
   void waiting(const std::string& device);
 
  private:
@@ -31,7 +33,7 @@ class CompileReport {
   void end_if_all_done() noexcept;
 
   std::mutex mutex_;
-  // Sources since nothing was left to compile: all of them, and those that are compiled.
+  // Since nothing was left to compile: the number of sources, and how many of them are done.
   int64_t asked_ = 0, done_ = 0;
   double since_ = 0;
   std::unique_ptr<Progress> progress_;

@@ -1,4 +1,5 @@
-// What of a product's tail the product itself can do while its result is in registers: add another value, a bias, relu.
+// The part of a tail that a matrix product can do itself while its result is in registers: add
+// another value, add a bias, apply relu.
 #pragma once
 
 #include "nacre/plan/plan.h"
@@ -6,19 +7,22 @@
 namespace nacre {
 
 struct Epilogue {
-  NodeRef add = -1;   // a stored value of the result's shape
-  NodeRef bias = -1;  // a parameter of one row
+  NodeRef add = -1;   // a stored value of the same shape as the result, or -1
+  NodeRef bias = -1;  // a parameter of one row, or -1
   bool relu = false;
-  RowProgram rest;       // the tail after that, its MicroOp::root being the product's result; empty: nothing is left
-  NodeRef result = -1;   // the stored value the result is, where nothing is left
-  NodeRef landing = -1;  // a stored value whose memory may hold the result until the rest has run, or -1
+  // The remaining tail, which may be empty. Its MicroOp::root is the result of the product.
+  RowProgram rest;
+  NodeRef result = -1;  // if the rest is empty, the stored value that the result is
+  // A stored value whose memory may hold the result until the rest has run, or -1.
+  NodeRef landing = -1;
   bool empty() const { return add < 0 && bias < 0 && !relu; }
 };
-// A value that a tail stores in rows as wide as those it follows, and whose memory may hold these until the tail runs;
-// -1: there is none.
+// Returns a value that the tail stores, whose rows are as wide as the rows that the tail reads, and
+// whose memory may hold those rows until the tail runs; -1 if there is none.
 NodeRef find_landing(const RowProgram& rest);
-// `root_stored`: the product's own result is wanted too, so nothing may happen to it. `add`: whether values may be
-// added.
+// Splits a tail into the part that the product does and the rest. If `root_stored`, the result of
+// the product itself is wanted too, so that the product does nothing. `add` allows the product to
+// add a value.
 Epilogue absorb_tail(const RowProgram& tail, bool root_stored, bool add = true);
 
 }  // namespace nacre

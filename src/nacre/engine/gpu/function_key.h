@@ -1,4 +1,5 @@
-// What the text of a kernel depends on, as bytes: the key by which its function is known.
+// Collects everything that the text of a kernel depends on into a string of bytes, which is the key
+// of its function in GpuLoader.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The GPU back end: a plan's kernels as generated CUDA on one device.
+// The GPU back end, which runs the kernels of a plan as generated CUDA on one device.
 #pragma once
 
 #include "nacre/engine/backend.h"

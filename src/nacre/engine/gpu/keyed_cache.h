@@ -9,8 +9,9 @@
 
 namespace nacre {
 
-// Values of any type, each known by its type and a key. A cache with a parent also finds what the parent holds, and
-// keeps to itself what is added to it. References to values stay valid as long as the cache that holds them.
+// Stores values of any type, each under its type and a key. A cache with a parent also finds the
+// values of the parent; values that are added to it are not visible to the parent. References to
+// values stay valid as long as the cache that holds them.
 class KeyedCache {
  public:
   explicit KeyedCache(const KeyedCache* parent = nullptr) : parent_(parent) {}
@@ -21,20 +22,22 @@ class KeyedCache {
     const auto found = values_.find({std::type_index(typeid(T)), key});
     return found == values_.end() ? nullptr : static_cast<T*>(found->second.get());
   }
-  // Returns the value of type T under `key` that this cache or its parent holds; null if there is none.
+  // Returns the value of type T under `key` that this cache or its parent holds; null if there is
+  // none.
   template <class T>
   T* find(const std::string& key) const {
     T* known = parent_ != nullptr ? parent_->find<T>(key) : nullptr;
     return known != nullptr ? known : find_own<T>(key);
   }
-  // Stores `value` under `key` in this cache, in place of what it held there, and returns the stored value.
+  // Stores `value` under `key` in this cache, replacing an earlier value, and returns the stored
+  // value.
   template <class T>
   T& put(const std::string& key, T value) {
     std::shared_ptr<void>& slot = values_[{std::type_index(typeid(T)), key}];
     slot = std::make_shared<T>(std::move(value));
     return *static_cast<T*>(slot.get());
   }
-  // Returns what find() finds; if that is nothing, stores and returns what `make` returns.
+  // Returns the value that find() finds; if there is none, stores and returns the value of make().
   template <class T, class Make>
   T& get(const std::string& key, const Make& make) {
     T* known = find<T>(key);

@@ -1,5 +1,6 @@
-// Sources made into functions of a device. A function may be asked for long before it is launched: until then it is
-// compiled by threads of the loader's own, many at once, and only the first launch waits.
+// Compiles sources and loads them as functions of a device. A function can be requested long before
+// it is launched. Threads of the loader compile many sources at once, and only the first launch of
+// a function waits for it.
 #pragma once
 
 #include <atomic>
@@ -23,10 +24,11 @@ namespace nacre {
 
 class GpuLoader;
 
-// A source on its way to a function. It lives as long as its loader.
+// A requested source, which becomes a function. It lives as long as its loader.
 class GpuCode {
  public:
-  // Returns the function. If it is not there yet, waits for the compiler, and throws what the compiler threw.
+  // Returns the function. If it is not loaded yet, waits for the compiler, and throws its error if
+  // it failed.
   DeviceFunction get() {
     DeviceFunction const loaded = loaded_.load(std::memory_order_acquire);
     return loaded != nullptr ? loaded : wait();
@@ -42,7 +44,8 @@ class GpuCode {
   GpuLoader& loader_;
   cuda::Source source_;
   std::atomic<DeviceFunction> loaded_{nullptr};
-  State state_ = State::queued;  // this and what follows: under the loader's mutex
+  // The mutex of the loader protects the following members.
+  State state_ = State::queued;
   std::string image_;
   std::exception_ptr error_;
 };
@@ -50,40 +53,43 @@ class GpuCode {
 // A function and how it is launched.
 struct GpuFunction {
   GpuCode* code = nullptr;
-  int threads = 0;           // a block
-  int64_t shared_bytes = 0;  // dynamic, a block
-  int per_block = 1;         // units of work
+  int threads = 0;           // threads of a block
+  int64_t shared_bytes = 0;  // dynamic shared memory of a block
+  int per_block = 1;         // units of work of a block
 };
 
-// Shared by everything that runs on a device. Equal sources are compiled and loaded once, whoever asks for them and
-// when. May be asked from any thread.
+// Everything that runs on a device shares one loader. Equal sources are compiled and loaded once.
+// Any thread may call it.
 class GpuLoader {
  public:
-  // `compile` gives the image of a source: through the plug-in's compiler and the cache on disk, or otherwise.
-  // `threads`: how many sources are compiled at once, beside the callers; 0: a source is compiled by whoever asks for
-  // it first, at once.
+  // Returns the image of a source.
   using Compile = std::function<std::string(const cuda::Source&)>;
-  // `compile_again` gives an image that does not come from the cache. Without it, an image that cannot be loaded is an
-  // error; with it, only one that was compiled just now.
+  // `threads` is the number of sources that are compiled at once in the background. With 0, code()
+  // compiles a new source itself. `compile_again` returns an image that does not come from the
+  // cache on disk; it is called if an image cannot be loaded. Without it, such an image is an
+  // error.
   GpuLoader(std::shared_ptr<Device> device, Compile compile, int threads = 0, Compile compile_again = nullptr);
   // Waits for the sources that are being compiled now and drops the others.
   ~GpuLoader();
   GpuLoader(const GpuLoader&) = delete;
   GpuLoader& operator=(const GpuLoader&) = delete;
-  // Compiles for the device, through the cache on disk, on as many threads as loops have.
+  // Returns a loader that uses the plug-in's compiler and the cache on disk, with num_threads()
+  // threads.
   static std::shared_ptr<GpuLoader> open(DevicePlugin& plugin, std::shared_ptr<Device> device);
 
   const std::shared_ptr<Device>& device() const { return device_; }
-  // Has the source compiled if nobody asked for it before, and does not wait.
+  // Requests a source, and does not wait for the compiler (unless the loader has no threads).
   GpuCode* code(const cuda::Source& source);
   DeviceFunction function(const cuda::Source& source) { return code(source)->get(); }
-  // Writing a kernel's text takes longer than all else there is to do to launch it again. `key` says all that the text
-  // depends on.
+  // Returns the function that was made under `key` before; the first time, requests the source that
+  // make() returns. Writing the text of a kernel takes longer than everything else that a launch
+  // needs, so equal kernels are recognised by a key, which must contain all that the text depends
+  // on.
   const GpuFunction& function(const std::string& key, FunctionRef<cuda::RowSource()> make);
-  // Waits until everything that was asked for is compiled and loaded, so that what is timed next has nothing to wait
-  // for.
+  // Waits until all requested sources are compiled and loaded, so that a timing that follows does
+  // not include compilation.
   void settle();
-  // Sources that were asked for so far.
+  // Returns the number of sources that were requested so far.
   int64_t num_sources() const;
 
  private:
@@ -98,13 +104,13 @@ class GpuLoader {
   Compile compile_, compile_again_;
   int threads_;
   std::atomic<int64_t> not_loaded_{0};
-  std::mutex load_mutex_;     // of whoever loads an image
-  mutable std::mutex mutex_;  // of what follows
+  std::mutex load_mutex_;     // held while an image is loaded
+  mutable std::mutex mutex_;  // protects the members from here to closed_
   std::condition_variable changed_;
   std::unordered_map<std::string, std::unique_ptr<GpuCode>> codes_;  // by source text
   std::deque<GpuCode*> queue_;
   std::vector<std::thread> workers_;
-  int working_ = 0;  // workers that have not ended
+  int working_ = 0;  // number of workers that still run
   bool closed_ = false;
 
   std::shared_mutex known_mutex_;

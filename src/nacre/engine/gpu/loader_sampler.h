@@ -1,4 +1,5 @@
-// The loader's batches drawn on a device: several ahead at once, brought to the host one by one.
+// Draws the mini-batches of the batch loader on a device. Several batches are drawn at once, ahead
+// of their use, and are copied to the host one by one.
 #pragma once
 
 #include <array>
@@ -14,15 +15,17 @@ namespace nacre {
 class DeviceSampling : public std::enable_shared_from_this<DeviceSampling> {
  public:
   struct Options {
-    int ahead = 1;            // batches drawn at once
-    GpuSampler::Parts parts;  // brought to the host
+    int ahead = 1;            // number of batches that are drawn at once
+    GpuSampler::Parts parts;  // parts of a sample that are copied to the host
   };
-  // `order` is the loader's. `sampler` must outlive this.
+  // `order` is that of the batch loader. `sampler` must outlive this object.
   DeviceSampling(std::shared_ptr<GpuLoader> loader, const Sampler& sampler, BatchOrder order, const Options& options);
 
-  // For Sampler::draw_with(). What it makes keeps this alive; any thread.
+  // Returns a sampler for Sampler::draw_with(), which keeps this object alive. Any thread may call
+  // it.
   std::unique_ptr<BatchSampler> make_batch_sampler();
-  // A batch's sample. Those after it in the order are drawn with it.
+  // Returns the sample of a batch. If it is not drawn yet, draws it together with the batches that
+  // follow it in the order.
   Sample take(std::span<const NodeId> seeds, const SampleKey& key);
   int hops() const { return hops_; }
 
@@ -36,10 +39,11 @@ class DeviceSampling : public std::enable_shared_from_this<DeviceSampling> {
   Options options_;
   std::mutex mutex_;
   GpuSampler sampler_;
-  // A loader goes from one epoch into the next: batches of both are asked for side by side.
-  std::array<BatchOrder, 2> orders_;  // of epochs 2 k and 2 k + 1
+  // When the loader goes from one epoch to the next, batches of both epochs are requested at the
+  // same time.
+  std::array<BatchOrder, 2> orders_;  // orders of the epochs in epochs_
   std::array<uint64_t, 2> epochs_{0, 1};
-  std::map<Turn, DeviceSample> drawn_;  // of these epochs
+  std::map<Turn, DeviceSample> drawn_;  // samples of these epochs that nobody has taken yet
 };
 
 }  // namespace nacre

@@ -1,4 +1,4 @@
-// Sequences over neighbours, prepared for a GPU.
+// Index work for LSTMs over neighbours on a GPU.
 #pragma once
 
 #include <vector>
@@ -8,33 +8,36 @@
 
 namespace nacre {
 
-// Destinations with neighbours, longest first (equal ones in order), and the entries of their steps: a row's steps
-// follow on each other, rows in this order.
+// The destinations that have neighbours, those with the most first, and the entries of their steps.
+// The entries of a row are consecutive, and rows follow in this order.
 struct SequenceOrder {
   std::vector<uint32_t> row;
-  std::vector<int64_t> entry;  // rows + 1: first entry of each
+  std::vector<int64_t> entry;  // first entry of each row, and the number of entries
 };
 SequenceOrder order_sequences(const Graph& graph);
 
-// Borders of runs of rows with at most `most` entries (a longer row is a run of its own): 0 … rows.
+// Cuts the rows into runs of at most `most` entries and returns the borders, from 0 to the number
+// of rows. A row with more entries is a run of its own.
 std::vector<int64_t> cut_sequences(const SequenceOrder& order, int64_t most);
 int64_t longest_run(const SequenceOrder& order, const std::vector<int64_t>& borders);
 
-// What a run's entries add to which source: sums of entries (counted from the run's first), run by run, by source.
+// Says which entries of a run are added to which source. A sum has one source and the entries of a
+// run that belong to it; entries are numbered from the first of the run.
 struct SequenceSums {
-  std::vector<int64_t> run;      // runs + 1: first sum of each
-  std::vector<uint32_t> source;  // of each sum
-  std::vector<int64_t> ptr;      // sums + 1
-  std::vector<uint32_t> entry;   // as many as edges
+  std::vector<int64_t> run;      // first sum of each run, and the number of sums
+  std::vector<uint32_t> source;  // source of each sum
+  std::vector<int64_t> ptr;      // first place of each sum in `entry`, and the end
+  std::vector<uint32_t> entry;   // entries of the sums; as many as the graph has edges
 };
-// The same as units of work: pieces of the sums of hubs, and all others; then the sums of those pieces.
+// The same sums as units of work. Items are short sums and pieces of long ones; `pieces` are the
+// sums of the partial results of the long ones.
 struct SequenceItems {
   std::vector<uint32_t> entry;     // as in SequenceSums
-  std::vector<GpuSegment> items;   // over `entry`; `partial`: counted from the run's first
-  std::vector<int64_t> item_run;   // runs + 1: first item of each
-  std::vector<GpuSegment> pieces;  // over partials
-  std::vector<int64_t> piece_run;  // runs + 1
-  int64_t num_partials = 0;        // the most of a run
+  std::vector<GpuSegment> items;   // ranges of `entry`; `partial` is counted within the run
+  std::vector<int64_t> item_run;   // first item of each run, and the number of items
+  std::vector<GpuSegment> pieces;  // ranges of partial results
+  std::vector<int64_t> piece_run;  // first element of `pieces` of each run, and the end
+  int64_t num_partials = 0;        // most partial results of a run
 };
 SequenceItems cut_sums(SequenceSums sums);
 SequenceSums sums_of_sources(const Graph& graph, const SequenceOrder& order, const std::vector<int64_t>& borders);

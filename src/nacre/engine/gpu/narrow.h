@@ -1,5 +1,6 @@
-// Which values of a plan a GPU keeps as bf16: half the bytes to gather, and operands that tensor cores take as they
-// are. Sums and what happens in registers stay f32, as do weights, gradients of weights and results.
+// Chooses the values of a plan that a GPU stores as bf16. They are half as many bytes to gather,
+// and tensor cores take them as they are. Sums, registers, weights, gradients of weights and
+// results stay f32.
 #pragma once
 
 #include <functional>
@@ -8,8 +9,8 @@
 
 namespace nacre {
 
-// Marks (Plan::narrow and the programs' operands) the wide values of vertices that only kernels for which `reads_bf16`
-// holds read or write.
+// Marks the wide values of vertices that are read and written only by kernels for which
+// `reads_bf16` returns true. The marks are in Plan::narrow and in the operands of the programs.
 void narrow_values(Plan& plan, const std::function<bool(const Kernel&)>& reads_bf16);
 
 }  // namespace nacre

@@ -1,9 +1,11 @@
-// gTasks made on the device: the same as the host's (gtask/partition.h), bit for bit.
+// Makes gTasks on the device. They are equal to those of the host (gtask/partition.h), bit for bit.
 //
-// Edges are sorted by as many keys at once as fit a word. Then for every edge the first one is found that a gTask begun
-// there could not have: by counting runs where a restricted attribute lies in runs, otherwise by sliding a window over
-// the places where values were last met. Following these from the first edge on, twice as far in each round, marks the
-// edges that begin gTasks.
+// The edges are sorted by as many keys at once as fit into a word. Then each edge gets a bound: the
+// first later edge that a gTask which begins at this edge cannot have. If equal values of a
+// restricted attribute are neighbours in this order, the bound comes from counting runs of equal
+// values; otherwise from a window that slides over the places where values occurred last. Following
+// the bounds from the first edge on, twice as far in each round, marks the edges at which gTasks
+// begin.
 #pragma once
 
 #include <functional>
@@ -23,7 +25,7 @@ class GpuPartitioner {
   GpuPartitioner(const GpuPartitioner&) = delete;
   GpuPartitioner& operator=(const GpuPartitioner&) = delete;
 
-  // Whether the device has memory for it.
+  // Returns whether the device has enough memory for the edges of this graph.
   bool fits(const Graph& graph) const;
   GTasks partition(const Graph& graph, const PartitionTable& table);
   PatternReport find_patterns(const GTasks& tasks);
@@ -34,12 +36,15 @@ class GpuPartitioner {
 
   std::shared_ptr<GpuLoader> loader_;
   std::unique_ptr<PartitionWork> work_;
-  std::unique_ptr<Columns> graph_;  // the edges of the graph last asked about, in its own order, in device memory
-  std::unique_ptr<Columns> last_;   // those of the gTasks last made, in theirs; null: the graph's own
-  const void* last_of_ = nullptr;   // the host's array that belongs to them
+  // The edges of the graph of the last call in device memory, in the order of the graph.
+  std::unique_ptr<Columns> graph_;
+  // The edges in the order of the gTasks of the last call; null if that is the order of the graph.
+  std::unique_ptr<Columns> last_;
+  const void* last_of_ = nullptr;  // address of the host array of the edges in last_
 };
 
-// For GraphViews: the device where the graph is large enough to be worth it and fits, otherwise the host.
+// Returns a function for GraphViews that makes gTasks on the device if the graph is large enough to
+// be worth it and fits; otherwise on the host.
 std::function<GTasks(const Graph&, const PartitionTable&, SortOrders*)> partition_on(std::shared_ptr<GpuLoader> loader);
 
 }  // namespace nacre

@@ -1,4 +1,4 @@
-// The steps of making gTasks on a device. (Private to partition.cpp and its tests.)
+// The steps of GpuPartitioner. Only its sources and its tests use this header.
 #pragma once
 
 #include <algorithm>
@@ -25,13 +25,13 @@ class PartitionArray {
   std::shared_ptr<void> memory_;
 };
 
-// Edges in some order; the numbers of values their fields can have.
+// The edges in some order, in device memory, and how many values their fields can have.
 struct PartitionColumns {
   int64_t count = 0;
   PartitionArray<uint32_t> src, dst, src_degree, dst_degree;
-  PartitionArray<uint16_t> type;  // none: untyped
+  PartitionArray<uint16_t> type;  // empty in a graph without types
   int64_t num_src = 0, num_dst = 0, num_types = 1;
-  int64_t most_src = 0, most_dst = 0;  // degrees
+  int64_t most_src = 0, most_dst = 0;  // largest degrees
 };
 cuda::EdgeField field_of(const PartitionColumns& columns, Location location, Attribute attribute, int64_t block);
 
@@ -61,14 +61,14 @@ class PartitionWork {
     fetch(host.data(), a.data(), count * static_cast<int64_t>(sizeof(T)));
     return std::move(host).freeze();
   }
-  // a[at].
+  // Returns a[at].
   template <class T>
   T value_at(const PartitionArray<T>& a, int64_t at) {
     T value{};
     device_->download(&value, a.data() + at, sizeof value);
     return value;
   }
-  // One thread for each of `units`.
+  // Launches one thread for each of `units` units.
   void launch(const cuda::Source& source, int64_t units, cuda::LaunchParams params);
 
   PartitionColumns place(const Graph& graph);
@@ -76,24 +76,25 @@ class PartitionWork {
 
   struct Sorted {
     PartitionArray<uint32_t> values;
-    PartitionArray<uint64_t> keys;  // of 32 bits where not `wide`
+    PartitionArray<uint64_t> keys;  // keys of 64 bits if `wide`, otherwise of 32
     bool wide = false;
   };
-  // `order` (null: 0, 1, 2, …) sorted by the fields, which fit a word.
+  // Returns `order` (0, 1, 2 … if it is null) sorted by the fields, which must fit into one word.
   Sorted sort_by(const PartitionColumns& columns, std::span<const cuda::EdgeField> fields, const uint32_t* order);
-  // Places before and after each with the same value; `after` only where asked for.
+  // For each place, the nearest places before and after it that have the same value. `after` is
+  // empty unless requested.
   struct Links {
     PartitionArray<uint32_t> before, after;
   };
   Links link(const PartitionColumns& columns, std::span<const cuda::EdgeField> fields, bool after);
-  // Sums of ones before each place, and in all; int64 of count + 1.
+  // Returns count + 1 elements: the sum of the ones before each place, and the sum of all.
   PartitionArray<int64_t> sums(const PartitionArray<uint32_t>& ones, int64_t count);
 
   void bound_by_runs(const PartitionColumns& columns, std::span<const cuda::EdgeField> fields, int64_t limit,
                      const PartitionArray<uint32_t>& next);
   void bound_by_values(const PartitionColumns& columns, const cuda::EdgeField& field, int64_t limit,
                        const PartitionArray<uint32_t>& next);
-  // 0, next[0], next[next[0]] … count.
+  // Returns 0, next[0], next[next[0]] … up to count.
   Array<int64_t> follow(PartitionArray<uint32_t> next, int64_t count);
 
  private:
@@ -106,7 +107,8 @@ class PartitionWork {
   std::shared_ptr<void> stage_;
 };
 
-// gtask/pattern.h's find_patterns, of gTasks whose edges are `columns`.
+// Does what find_patterns() of gtask/pattern.h does, on the device. `columns` are the edges of the
+// gTasks.
 PatternReport patterns_on(PartitionWork& work, const PartitionColumns& columns, const GTasks& tasks);
 
 }  // namespace nacre

@@ -1,5 +1,5 @@
-// A product and its tail as one kernel (kernel/cuda/row_product.h), where the library would need passes over memory for
-// them.
+// Binds a matrix product and its tail as one kernel (kernel/cuda/row_product.h), if the library
+// would need further passes over memory for the tail.
 #pragma once
 
 #include <optional>
@@ -8,11 +8,13 @@
 
 namespace nacre {
 
-// Rows from which on they are faster than the library's: fewer do not fill the device. 0: it has no such kernels, or
-// not at the precision asked for.
+// Returns the number of rows from which on these kernels are faster than the library; fewer rows do
+// not fill the device. Returns 0 if the device has no such kernels, or none at the chosen
+// precision.
 int64_t rows_of_whole_products(GpuContext& context);
 
-// Nothing where the library does all of a wide one while the result is in registers, or the kernel does not fit.
+// Returns the product if it is to be bound in this way. Returns nothing if the library can do the
+// whole tail of a wide product itself, or if the kernel does not fit.
 std::optional<SummedProducts> whole_product(const GpuKernel& g);
 void add_whole_product(const GpuKernel& g, const SummedProducts& product, StepList& steps);
 

@@ -1,4 +1,4 @@
-// What the families that run row programs share.
+// Functions that the binders of row programs share.
 #pragma once
 
 #include "nacre/engine/gpu/context.h"
@@ -6,19 +6,21 @@
 
 namespace nacre {
 
-// Of a RowSource or its function.
+// Returns the number of blocks for `units` units of work. `source` is a RowSource or its
+// GpuFunction.
 template <class Source>
 int64_t blocks_for(int64_t units, const Source& source) {
   return (units + source.per_block - 1) / source.per_block;
 }
-// A program over vertices (cuda::map_source).
+// Returns the function of a program over vertices (cuda::map_source()).
 const GpuFunction& map_function(GpuContext& context, const RowProgram& program);
 // Returns the memory of a program's operands, in their order.
 std::vector<void*> operands_of(const GpuKernel& g, const RowProgram& program);
-// Null where the graph has none or the program does not read them.
+// Returns the edge types in device memory; null if the graph has none or the program does not read
+// them.
 const uint16_t* edge_types(const GpuKernel& g, const RowProgram& program);
-// The sources, destinations and types of all edges in device memory. Those that the kernel's program does not read are
-// null.
+// The sources, destinations and types of all edges in device memory. Those that the program of the
+// kernel does not read are null.
 struct EdgeEnds {
   const uint32_t* src = nullptr;
   const uint32_t* dst = nullptr;
@@ -26,32 +28,35 @@ struct EdgeEnds {
 };
 EdgeEnds edge_ends(const GpuKernel& g);
 
-// A row (or a piece of a long one): one unit of work of a reduction, as its kernels read it.
+// One unit of work of a reduction, as its kernels read it: a row, or a piece of a long row.
 struct RowSegment {
   uint32_t row;
-  int32_t partial;  // >= 0: a piece; its sum goes to this slot
-  int32_t split;    // the row's number among those in pieces
+  int32_t partial;  // slot for the sum of a piece; -1 if this is a whole row
+  int32_t split;    // number of the row among the rows that are in pieces
   int32_t unused;
   int64_t begin, end;
 };
+// A row that is in pieces.
 struct RowPieces {
-  int32_t first, count;  // partial slots
-  int32_t length;        // entries of the whole row
+  int32_t first, count;  // slots of the sums of the pieces
+  int32_t length;        // number of entries of the whole row
   int32_t unused;
 };
-// Segments on the host.
+// The segments of a reduction, on the host.
 struct RowCut {
   std::vector<RowSegment> segments;
   std::vector<RowPieces> split;
   int64_t partials = 0;
 };
 
-// The rows a reduction walks: those of a view, or the runs of equal rows in the gTasks of a table.
+// The rows that a reduction walks: those of a view, or the runs of equal rows in the gTasks of a
+// table.
 struct ReduceRows {
   cuda::EdgeSide side;
   const RowSegment* segments = nullptr;
   int64_t num_segments = 0;
-  // Rows that are walked besides, all but those longer than `longest`; null: none.
+  // If not null, the reduction also walks the rows 0 … num_rows − 1 except those of more than
+  // `longest` entries.
   const void* offsets = nullptr;
   int64_t num_rows = 0;
   int64_t longest = 0;
@@ -62,33 +67,36 @@ struct ReduceRows {
   const uint32_t* edge_id = nullptr;
   const uint32_t* row_vertex = nullptr;
 };
-// A RowCut in device memory, under a name.
+// Copies a RowCut to the device under the name `key` and enters it into `rows`.
 void place_cut(GpuContext& context, const std::string& key, const RowCut& cut, ReduceRows& rows);
 
-// A reduction in the making.
+// A reduction that is being bound.
 struct Reduction {
   const GpuKernel& g;
   cuda::ReduceSpec spec;
   ReduceRows rows;
-  std::vector<void*> operands;  // of the program; empty: where the plan has them
+  // Memory of the operands of the program. If it is empty, the operands lie where the plan has
+  // them.
+  std::vector<void*> operands;
 };
-// What a kernel that reduces asks for, but for its rows; `program` must outlive the result.
+// Returns what a reduction kernel of the plan asks for. `program` must outlive the result.
 cuda::ReduceSpec reduce_spec(const GpuKernel& g, const RowProgram& program, int value, const cuda::EdgeSide& side);
 int64_t reduce_workspace(const Reduction& r);
-// `out`: where the rows go instead of the root's own memory.
+// Returns the step of a reduction. If `out` is not null, the rows go there instead of to the memory
+// of the root.
 Step bind_reduce(const Reduction& r, void* workspace, void* out = nullptr);
 
-// Seconds of a step, the best of a few runs.
+// Returns the seconds that a step takes, the least of a few runs.
 double time_step(GpuContext& context, const Step& step);
 
-// Finished rows in memory.
+// Computed rows in memory.
 struct RowsAt {
   void* memory = nullptr;
-  bool narrow = false;  // as bf16
+  bool narrow = false;  // stored as bf16
 };
-// A tail that reads the rows it follows from memory, as an operand of its own (the last).
+// Returns the tail as a program that loads the rows of the root from memory, as its last operand.
 RowProgram tail_over_memory(const RowProgram& tail, NodeRef root, bool narrow);
-// The step that runs it, over rows [first, first + count) which lie at `rows`.
+// Returns the step that runs a tail on the rows [first, first + count), which lie at `rows`.
 Step bind_tail(const GpuKernel& g, const RowProgram& tail, const RowsAt& rows, int64_t first, int64_t count);
 inline Step bind_tail(const GpuKernel& g, const RowProgram& tail, const RowsAt& rows) {
   return bind_tail(g, tail, rows, 0, g.rows(g.kernel.root));

@@ -1,6 +1,7 @@
-// Neighbour sampling on the device: the host's samples (sample/sample.h), bit for bit. Several batches are sampled at
-// once, since one alone does not fill a GPU. The graph lies in device memory, or in page-locked memory of the host that
-// the kernels read over the bus.
+// Samples neighbours on the device. The samples are equal to those of the host (sample/sample.h),
+// bit for bit. Several batches are sampled at once, because one alone does not fill a GPU. The
+// graph lies in device memory, or in page-locked memory of the host, which the kernels read over
+// the bus.
 #pragma once
 
 #include <memory>
@@ -13,17 +14,17 @@
 
 namespace nacre {
 
-// Arrays in device memory, as those of Graph and Sample.
+// A block of a sample. Its arrays are those of Graph and Sample, in device memory.
 struct DeviceBlock {
   int64_t num_dst = 0;
   int64_t num_src = 0;
   int64_t num_edges = 0;
   const int64_t* row_ptr = nullptr;
   const NodeId* col_idx = nullptr;
-  const float* edge_weight = nullptr;   // null: none
-  const uint16_t* edge_type = nullptr;  // null: none
+  const float* edge_weight = nullptr;   // null if the graph has no weights
+  const uint16_t* edge_type = nullptr;  // null if the graph has no types
   const int64_t* edges = nullptr;
-  const float* scale = nullptr;  // null: every edge stands for itself
+  const float* scale = nullptr;  // null if every edge was taken
 };
 
 struct DeviceSample {
@@ -31,7 +32,7 @@ struct DeviceSample {
   const NodeId* vertices = nullptr;
   int64_t num_vertices = 0;
   int64_t num_seeds = 0;
-  std::shared_ptr<const void> memory;  // of the arrays, shared by the samples of one call
+  std::shared_ptr<const void> memory;  // owner of the arrays, shared by the samples of one call
   int64_t num_edges() const;
 };
 
@@ -39,22 +40,25 @@ class GpuSampler {
  public:
   enum class Place : uint8_t { device, host };
 
-  // What a device cannot draw as `options` ask, for people; empty: nothing.
+  // Returns which of the options a device cannot follow, as text for people; empty if it can follow
+  // all.
   static std::string why_not(const SampleOptions& options);
 
-  // Of the sampler's graph and options, which must be possible (why_not) and must not change while this lives.
+  // Uses the graph and the options of `sampler`, which must be possible on a device (why_not()) and
+  // must not change while this object lives.
   GpuSampler(std::shared_ptr<GpuLoader> loader, const Sampler& sampler, Place place);
   ~GpuSampler();
   GpuSampler(const GpuSampler&) = delete;
   GpuSampler& operator=(const GpuSampler&) = delete;
 
   struct Batch {
-    std::span<const NodeId> seeds;  // distinct
+    std::span<const NodeId> seeds;  // no seed occurs twice
     SampleKey key;
   };
-  // As many samples as batches. Takes 4 bytes for every batch and vertex of the graph besides the results.
+  // Returns one sample for each batch. Besides the results, takes 4 bytes of device memory for
+  // every batch and vertex of the graph.
   std::vector<DeviceSample> sample(std::span<const Batch> batches);
-  // Parts of a sample that its user may not want.
+  // Parts of a sample that are copied to the host only if wanted.
   struct Parts {
     bool edges = true, scale = true;
   };

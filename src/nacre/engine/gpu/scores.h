@@ -1,4 +1,5 @@
-// Scores of lists of vertices, computed where the predictions lie: only a few numbers come to the host.
+// Scores lists of vertices on the device, where the predictions are. Only a few numbers are copied
+// to the host.
 #pragma once
 
 #include <memory>
@@ -10,36 +11,40 @@
 
 namespace nacre {
 
-// Labels in device memory: int32, below zero for none, or one byte for each class of a vertex.
+// Labels in device memory. A single label is an int32, negative if the vertex has none; multiple
+// labels are one byte for each class.
 struct GpuLabels {
   cuda::ScoreLabels kind = cuda::ScoreLabels::single;
   const void* values = nullptr;
-  bool by_vertex = true;  // of all vertices; false: of the lists' vertices, one list after the other
+  // True if there is a label for each vertex of the graph; false if there is one for each vertex of
+  // the lists, one list after the other.
+  bool by_vertex = true;
 };
 
-// Of single labels: `hits` vertices are right of `first` labelled ones. Of several labels at once: `hits` classes are
-// predicted rightly of `first` predicted and `second` true ones.
+// With single labels, `hits` of `first` labelled vertices are right. With multiple labels, `hits`
+// classes are predicted and true, `first` are predicted and `second` are true.
 struct ScoreCounts {
   double hits = 0, first = 0, second = 0;
 };
-// Summed over `counted` labelled vertices.
+// The sum of the losses of `counted` labelled vertices.
 struct ScoreLoss {
   double sum = 0, counted = 0;
 };
 
 class GpuScores {
  public:
-  // `lists` of vertices; the loss is that of list `loss_list`.
+  // `lists` are lists of vertices. The loss is that of the list number `loss_list`.
   GpuScores(std::shared_ptr<GpuContext> context, std::vector<std::span<const NodeId>> lists, size_t loss_list,
             int64_t classes);
-  // Of the device's memory, once started, without the labels.
+  // Returns the device memory that this object uses once started, without the labels.
   int64_t bytes() const;
   void start(const GpuLabels& labels);
   // The vertices of all lists, one list after the other, in device memory.
   const NodeId* vertices() const { return static_cast<const NodeId*>(vertices_.get()); }
   int64_t num_vertices() const { return num_vertices_; }
 
-  // `logits`: [vertices, classes] in device memory. Waits for what is queued.
+  // Returns the scores of each list and, if `loss` is not null, writes the loss there. `logits` is
+  // [vertices, classes] in device memory. Waits for the device.
   std::vector<ScoreCounts> run(const float* logits, ScoreLoss* loss);
 
  private:
@@ -47,8 +52,8 @@ class GpuScores {
   std::vector<std::span<const NodeId>> lists_;
   int64_t classes_;
   int64_t num_vertices_ = 0;
-  std::vector<cuda::ScorePiece> pieces_;  // of each list, and of the loss's list again
-  std::vector<int64_t> first_;            // piece of each of them, and the end
+  std::vector<cuda::ScorePiece> pieces_;  // pieces of each list, and again of the list of the loss
+  std::vector<int64_t> first_;            // first piece of each of these, and the end
   GpuLabels labels_;
   std::shared_ptr<void> vertices_, device_pieces_, device_first_, slots_, totals_;
   GpuFunction rows_, loss_, sum_;

@@ -1,4 +1,4 @@
-// Page-locked memory on the way to a device, and the end of the loader's transfers there.
+// Page-locked memory for copies to a device, and the target of the batch loader's transfers there.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,8 @@
 
 namespace nacre {
 
-// Blocks of page-locked memory that are used again when what lay in them has been copied. Any thread.
+// Blocks of page-locked memory. A block is used again when its bytes have been copied. Any thread
+// may call it.
 class PinnedPool {
  public:
   explicit PinnedPool(std::shared_ptr<Device> device) : device_(std::move(device)) {}
@@ -18,13 +19,14 @@ class PinnedPool {
   PinnedPool(const PinnedPool&) = delete;
   PinnedPool& operator=(const PinnedPool&) = delete;
 
-  // Memory that one sender fills piece by piece, and the pool's again when it goes.
+  // Memory that one sender fills piece by piece. It returns to the pool with the last copy of
+  // `memory`.
   struct Block {
     std::shared_ptr<char> memory;
     int64_t bytes = 0;
     int64_t used = 0;
   };
-  // Of at least so many bytes.
+  // Returns a block of at least `bytes` bytes.
   Block take(int64_t bytes);
 
  private:
@@ -40,8 +42,9 @@ class PinnedPool {
   std::vector<Free> free_;
 };
 
-// Rows go to the device's memory in pieces as they come, beside what runs there; it waits for them in finish().
-// `copies` is the same GPU, opened for nothing but this.
+// Returns a sink that copies rows to device memory in pieces, as they arrive, while the device
+// works. finish() makes the work of `device` wait for them. `copies` is the same GPU, opened a
+// second time for these copies only.
 std::unique_ptr<FeatureSink> make_device_sink(std::shared_ptr<Device> device, std::shared_ptr<Device> copies);
 
 }  // namespace nacre

@@ -1,4 +1,4 @@
-// The steps of a kernel in the making, and the workspace they share.
+// The steps of a kernel that is being bound, and the workspace they share.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace nacre {
 
-// Places in a workspace. Over nothing it only counts.
+// Hands out places in a workspace. Without a workspace (base null), it only counts the bytes.
 class Carve {
  public:
   explicit Carve(void* base) : base_(static_cast<char*>(base)) {}
@@ -25,28 +25,29 @@ class Carve {
   int64_t used_ = 0;
 };
 
-// A pointer moved on, where there is memory already.
+// Returns base + offset, or null if there is no memory yet.
 template <class T>
 T* at(T* base, int64_t offset) {
   return base == nullptr ? nullptr : base + offset;
 }
 
-// The steps of a kernel in the making. A kernel is made twice alike: without a workspace, to learn what it needs
-// (products are prepared, nothing is compiled or copied), and with it.
+// The steps of a kernel that is being bound. The same code runs twice: first without a workspace,
+// to find out how large it must be (products are prepared, but nothing is compiled or copied), then
+// with it.
 class StepList {
  public:
   StepList(GpuContext& context, void* workspace, bool sizing) : carve(workspace), context_(context), sizing_(sizing) {}
 
-  // `params` is called unless sizing.
+  // Adds a launch. `params` is not called while sizing.
   void launch(const cuda::Source& source, int64_t blocks, const std::function<cuda::LaunchParams()>& params);
-  // out = alpha · op(a) · op(b) + beta · out; nothing where there are no elements. Small products are timed among the
-  // library's ways only if `worth_timing`.
+  // Adds the product out = alpha · op(a) · op(b) + beta · out, unless it has no elements. A small
+  // product is timed among the library's candidates only if `worth_timing`.
   void product(GemmShape shape, const GemmArgs& args, bool worth_timing = false);
   void zero(void* memory, int64_t bytes);
   void then(Step step);
   bool sizing() const { return sizing_; }
 
-  // To be called last: the products' workspace follows what was carved.
+  // Call these last, because the workspace of the products follows the places that were handed out.
   int64_t bytes() const { return carve.used() + gemm_bytes_; }
   Step finish(void* workspace);
 
@@ -57,7 +58,7 @@ class StepList {
   bool sizing_;
   int64_t gemm_bytes_ = 0;
   struct Call {
-    Step launch;  // or, where empty, a product
+    Step launch;  // empty if the call is a product
     int handle = -1;
     GemmArgs args;
   };

@@ -1,5 +1,5 @@
-// What the typed kernels on a GPU are made of: the pairs of a graph in device memory, pieces of long ones, chunks that
-// keep workspaces bounded, and matrix products.
+// Parts of the binders of typed kernels on a GPU: the pairs of a graph in device memory, pieces of
+// long pairs, chunks that bound the workspace, and matrix products.
 #pragma once
 
 #include <string>
@@ -11,21 +11,22 @@
 
 namespace nacre {
 
-// ---- index work, on the host
+// ---- Index work on the host.
 
-// Rows of a chunk when `total` rows are cut into equal chunks of at most about `most`, in multiples of 128 where there
-// are several.
+// Returns the rows of a chunk if `total` rows are cut into equal chunks of at most about `most`
+// rows. If there are several chunks, it is a multiple of 128.
 int64_t chunk_rows(int64_t total, int64_t most);
-// Borders of runs of vertices that have at most `most` pairs (a vertex with more is a run of its own): 0 … vertices.
+// Cuts the vertices into runs of at most `most` pairs and returns the borders, from 0 to the number
+// of vertices. A vertex with more pairs is a run of its own.
 std::vector<int64_t> cut_by_pairs(const Array<int64_t>& vertex_ptr, int64_t most);
 
-// Pairs of one type, and where they go in a matrix.
+// Pairs of one type, and the place of their rows in a matrix.
 struct PairRange {
   int type;
-  int64_t begin, end;  // pairs
-  int64_t offset;      // rows before them
+  int64_t begin, end;  // numbers of the pairs
+  int64_t offset;      // number of rows before theirs
 };
-// The pairs whose vertices lie in a run, by type; types without any are left out.
+// Returns the pairs whose vertices lie in a run, by type. Types without pairs are left out.
 std::vector<PairRange> ranges_of(const PairIndex& pairs, int64_t vertex_begin, int64_t vertex_end);
 
 // The rows of one type within a run of rows ordered by type.
@@ -34,22 +35,25 @@ struct TypeRun {
 };
 std::vector<TypeRun> runs_of_types(const std::vector<int64_t>& type_ptr, int64_t begin, int64_t end);
 
-// Runs of at most `rows` positions of one type each. Where positions belong to vertices, those of the same vertices
-// come together, whatever their type: rows read for one are then still in a cache for the next.
+// Cuts positions into runs of one type and at most `rows` positions each. If `vertex` is not null,
+// runs of the same vertices are neighbours, whatever their type, so that rows which one run has
+// read are still in a cache for the next.
 std::vector<cuda::MmaRun> cut_products(const std::vector<int64_t>& type_ptr, int64_t rows, const NodeId* vertex);
-// About `wanted` runs of alike length, whole multiples of `rows` but for the last of a type, at least one for each type
-// that has any.
+// Cuts positions into about `wanted` runs of similar length, at least one for each type that has
+// positions. The length is a multiple of `rows` except for the last run of a type.
 std::vector<cuda::MmaRun> cut_evenly(const std::vector<int64_t>& type_ptr, int64_t wanted, int64_t rows);
-// About `wanted` runs of alike length, in order of the positions, at least one for each type that has any.
+// Cuts positions into about `wanted` runs of similar length, in the order of the positions, at
+// least one for each type that has positions.
 std::vector<cuda::MmaRun> cut_grads(const std::vector<int64_t>& type_ptr, int64_t wanted);
-// First run of each type, and their number.
+// Returns the first run of each type, and the number of runs.
 std::vector<int32_t> first_runs(const std::vector<cuda::MmaRun>& runs, int64_t types);
 
-// Most edges of a pair that is summed in one go, in a graph of that many edges.
+// Returns the most edges of a pair that is summed as a whole, in a graph of this many edges.
 int64_t long_pair(int64_t edges);
 
-// Pairs to be summed, and where their sums go: pairs of vertices, by slot (vertex · types + type, from first_slot on;
-// slots without a pair get zeros) or as the ranges say.
+// The pairs that are summed, and the rows for their sums. With `slots`, the sum of a pair goes to
+// the row of its slot, vertex · types + type, counted from first_slot on, and slots without a pair
+// become zeros. Otherwise the ranges say where the sums go.
 struct SumRange {
   std::vector<PairRange> ranges;
   bool slots = false;
@@ -58,34 +62,36 @@ struct SumRange {
   static SumRange of_pairs(int64_t begin, int64_t end) { return {{{0, begin, end, 0}}}; }
   static SumRange of_slots(const PairIndex& pairs, int types, int64_t vertex_begin, int64_t vertex_end);
 };
-// The same as units of work: pieces of long pairs, then runs of short ones.
+// The same sums as units of work: first pieces of long pairs, then runs of short pairs.
 struct PackedSums {
-  std::vector<GpuSegment> items;  // `partial` >= 0: a piece; otherwise `row`: pair less row of the result
-  std::vector<GpuSplitRow> rows;  // of pairs in pieces
-  std::vector<uint32_t> zeros;    // rows without a pair
+  // In a piece, `partial` is >= 0. Otherwise `row` is the number of a pair less its row of the
+  // result.
+  std::vector<GpuSegment> items;
+  std::vector<GpuSplitRow> rows;  // pairs that are in pieces
+  std::vector<uint32_t> zeros;    // rows of the result without a pair
   int64_t num_partials = 0;
 };
 PackedSums pack_sums(const PairIndex& pairs, int types, const SumRange& range);
-// Pair of every edge, in the pairs' order.
+// Returns the pair of every edge, in the order of the pairs.
 std::vector<uint32_t> pairs_of_entries(const PairIndex& pairs);
-// Whether a kernel sums over the edges of pairs at one end.
+// Returns whether a kernel sums over the edges of the pairs at one end.
 bool sums_edges_of_pairs(const Kernel& kernel, const Dfg& dfg, End end);
-// Pair of every slot; cuda::kNoRow where there is none.
+// Returns the pair of every slot, cuda::kNoRow for a slot without a pair.
 std::vector<uint32_t> pairs_of_slots(const PairIndex& pairs, int64_t vertices, int types);
 
-// Vertices in an order in which those of the same types come together, so that runs of at most `rows` of them have few
-// types that only some of them have. Runs of many types come first: they take longest. More types than have a bit:
-// vertices as they are.
+// An order of the vertices in which those with the same types are neighbours, so that few types
+// occur in only a part of a run of at most `rows` vertices. Runs with many types come first,
+// because they take longest. With more than cuda::kMostMasked types, the vertices keep their order.
 struct SlotOrder {
-  std::vector<uint32_t> vertex;  // of each position
-  std::vector<uint32_t> pair;    // of each position's slots
+  std::vector<uint32_t> vertex;  // vertex of each position
+  std::vector<uint32_t> pair;    // pair of each slot of each position
   std::vector<cuda::MmaRun> runs;
 };
 SlotOrder order_slots(const PairIndex& pairs, int64_t vertices, int types, int64_t rows);
 
-// ---- in device memory
+// ---- Device memory.
 
-// The pairs at one end of a graph's edges, in device memory.
+// The pairs at one end of the edges of a graph, in device memory.
 class GpuPairs {
  public:
   GpuPairs(GpuContext& context, const Graph& graph, End end);
@@ -94,12 +100,12 @@ class GpuPairs {
   int64_t vertices() const { return vertices_; }
   int types() const { return types_; }
   int64_t num_pairs() const { return pairs_->num_pairs; }
-  // Slots can be numbered.
+  // Returns whether the number of slots fits into 32 bits.
   bool has_slots() const { return vertices_ * types_ < int64_t{cuda::kNoRow}; }
   const uint32_t* vertex() const { return context_.resident(pairs_->vertex); }
   const uint32_t* pair_of_slot() const;
   const uint32_t* slot_of_pair() const;
-  // For products of runs of at most `rows` vertices, by slot.
+  // Returns the order of the vertices for products by slot, in runs of at most `rows` vertices.
   struct Slots {
     const uint32_t* vertex;
     const uint32_t* pair;
@@ -107,35 +113,39 @@ class GpuPairs {
     int64_t num_runs;
   };
   Slots slots(int64_t rows) const;
-  const uint32_t* pair_of_entry() const;  // of the edges in the pairs' order
+  // Returns the pair of each edge, in the order of the pairs.
+  const uint32_t* pair_of_entry() const;
 
-  // The edges in the pairs' order: the vertices at their other ends, their pairs, and their own numbers.
+  // The edges in the order of the pairs: the vertices at their other ends, their pairs, and their
+  // numbers.
   struct Entries {
     const NodeId* other = nullptr;
     const uint32_t* pair = nullptr;
     const EdgeId* edge = nullptr;
   };
 
-  // Sums over the edges of pairs of rows of x.
+  // A sum of rows of x over the edges of each pair.
   struct Sum {
     cuda::TypedSum what;
     SumRange range;
     const float* x = nullptr;
     const float* scale = nullptr;
-    bool by_entry = false;      // the scale lies in the order of the pairs' edges
-    Entries entries;            // in the workspace; nulls: those that stay in device memory
-    float* partials = nullptr;  // num_partials(range) rows of what.length
+    bool by_entry = false;      // the scale lies in the order of the pairs, not of the edges
+    Entries entries;            // copies in the workspace; null members: the copies of this object
+    float* partials = nullptr;  // num_partials(range) rows of what.length floats
     void* out = nullptr;
   };
-  // To be called once before sums of x are taken, `scale` being the node of its numbers of edges or -1: constant ones
-  // are brought into the pairs' order, and rows of x of no whole number of vectors are lengthened if they are read
-  // often. Entries that only constants walk are brought to the workspace, which is free before the first step.
+  // Call this once before sums of x are taken. `scale` is the node of the numbers of the edges, or
+  // -1. Constant numbers are brought into the order of the pairs. Rows of x that are not a whole
+  // number of vectors are copied to longer ones if they are read often. Entries that only the
+  // kernels of constants read are copied to the workspace, which is free before the first step.
   void prepare(const GpuKernel& k, StepList& steps, NodeRef scale, Sum& args) const;
   int64_t num_partials(const SumRange& range) const { return packed(range).num_partials; }
   void sum(StepList& steps, Sum args) const;
 
-  // out[vertex] = Σ of the rows of p of its pairs, for vertices [first, first + count). `ranges`: where the pairs lie
-  // in p; empty: by number.
+  // out[vertex] = the sum of the rows of p that belong to the pairs of the vertex, for the vertices
+  // [first, first + count). `ranges` says where the pairs lie in p; if it is empty, by their
+  // number.
   struct OfVertices {
     int64_t width = 0;
     const float* p = nullptr;
@@ -149,19 +159,20 @@ class GpuPairs {
   std::string key(const char* what, const SumRange& range) const;
   const PackedSums& packed(const SumRange& range) const;
   Entries bring_entries(StepList& steps, bool scaled) const;
-  // Where rows are read many times over but do not fit the cache together, tiles of their columns do.
+  // Returns the number of tiles of columns. Rows that are read many times and do not fit the cache
+  // together are worked on tile by tile.
   int64_t column_tiles(int64_t width) const;
 
   GpuContext& context_;
   const PairIndex* pairs_;
-  const void* graph_;  // whose pairs they are
+  const void* graph_;  // identifies the graph in keys
   End end_;
   int64_t vertices_;
-  int64_t others_;  // vertices at the other end
+  int64_t others_;  // number of vertices at the other end
   int types_;
 };
 
-// copy_rows (kernel/cuda/typed.h) over a range.
+// The parameters of cuda::copy_rows() (kernel/cuda/typed.h).
 struct RowCopy {
   cuda::CopyRows what;
   const float* x = nullptr;
@@ -174,17 +185,18 @@ struct RowCopy {
 };
 void add_copy(StepList& steps, const RowCopy& copy);
 
-// Weights in another arrangement.
+// The shape of typed weights.
 struct WeightShape {
   int64_t types, k, n;
-  int64_t ld = 0;  // of the arranged ones' rows, where they are filled up with zeros (cuda::arrange_weights)
+  int64_t ld = 0;  // length of the rows that cuda::arrange_weights() fills up with zeros; 0: none
 };
 void add_arrange(StepList& steps, cuda::Arrange how, const WeightShape& shape, const float* from, void* to, bool bf16);
 
-// As cuda::TypedProduct reads them, for products with W or (`transpose`) with its transposes.
+// Returns the weights as cuda::TypedProduct reads them, for products with the matrices or, if
+// `transpose`, with their transposes. Adds the step that arranges them if they have to be copied.
 const float* matrices_of(StepList& steps, const WeightShape& shape, const float* w, bool transpose);
 
-// Gradients of types without rows become zeros.
+// Adds steps that set the gradients of types without rows to zeros.
 void zero_unused(StepList& steps, const std::vector<int64_t>& type_ptr, const WeightShape& shape, float* dw);
 
 // What a way of doing typed products costs, on an ordinary data-centre GPU, to choose between ways.
@@ -195,7 +207,8 @@ struct WayCost {
   double seconds() const { return launches * 3e-6 + floats * 4 / 3.5e12 + flops / 300e12; }
 };
 
-// Bytes a kernel may use for rows in between; for copies of rows, which chunks of any size serve as well.
+// Return how many bytes a kernel may use for intermediate rows, and for copies of rows. Copies get
+// less, because small chunks of them are as good as large ones.
 int64_t rows_budget(GpuContext& context);
 int64_t copies_budget(GpuContext& context);
 

@@ -1,24 +1,26 @@
-// Numbers of edges in the order in which a kernel walks the edges. Read one by one where rows are gathered, each would
-// cost a sector of memory in the way of the rows.
+// Brings values of edges into the order in which a kernel walks the edges. If a kernel that gathers
+// rows looked up each number by its edge, each would cost the bandwidth of a whole memory sector.
 #pragma once
 
 #include "nacre/engine/gpu/context.h"
 
 namespace nacre {
 
-// An order of edges: the position of each entry's edge, on the host, and a name for it.
+// An order of edges: the edge of each entry, on the host, and a name of the order.
 struct KeptOrder {
   const EdgeId* edges;
   int64_t entries;
   std::string key;
 };
 
-// Whether a value of edges is the same in every step.
+// Returns whether a value of edges is the same in every step.
 bool constant_edges(const GpuKernel& g, NodeRef value);
-// Rows of the value, `width` numbers each, of `count` entries whose edges are at `edges` in device memory.
+// Returns the step that copies the rows of a value to `to`, in the order of `count` entries.
+// `edges` has the edge of each entry, in device memory.
 Step order_edges(const GpuKernel& g, NodeRef value, const EdgeId* edges, int64_t count, void* to);
-// A constant in that order, kept for all steps, and the step that brings it there once it has been computed.
+// Returns the memory that holds a constant value in this order for all steps.
 GpuContext::Derived& kept_edges(const GpuKernel& g, NodeRef value, const KeptOrder& order);
+// Returns the step that fills this memory when the constants have been computed anew.
 Step order_kept_edges(const GpuKernel& g, NodeRef value, const KeptOrder& order);
 
 }  // namespace nacre

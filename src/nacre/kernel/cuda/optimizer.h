@@ -17,8 +17,9 @@ struct OptimizerPiece {
 struct OptimizerNumbers {
   float lr, decay, decoupled, beta1, beta2, rest1, rest2, correction1, correction2, epsilon, momentum;
   int32_t first_step;
-  float clip_norm;                 // 0 if gradients are not clipped
-  float average_old, average_new;  // shares of the old average and of the new weight in the new average
+  float clip_norm;  // 0 if gradients are not clipped
+  // The new average is average_old · the old average + average_new · the new weight.
+  float average_old, average_new;
 };
 
 // `first` and `second` are the moments of Adam; SGD uses the first ones for momentum. Moments, the

@@ -142,6 +142,7 @@ class Entry {
 // of its Entry.
 class LaunchParams {
  public:
+  // Most kernels take one struct, so a struct stands for its LaunchParams.
   template <class P>
   requires requires { P::kFields; }
   LaunchParams(const P& params) {  // NOLINT(google-explicit-constructor)

@@ -15,7 +15,7 @@ namespace nacre::cuda {
 // other.
 struct EdgeSide {
   bool rows_at_dst = true;
-  bool edge_ids = false;      // the edges of the entries are listed; without a list, entry i is edge i
+  bool edge_ids = false;      // the edges of the entries are listed; if not, entry i is edge i
   bool row_vertex = false;    // rows are pairs, and their vertices are listed
   bool wide_offsets = false;  // offsets of rows are i64, not u32
   int64_t mean_degree = 8;    // decides how many threads share a row of narrow values
@@ -41,7 +41,7 @@ struct ReduceSpec {
   int64_t tile_pitch = 0;
   // The next two do not change a bit of the result. 0: chosen by a rule.
   int batch = 0;       // rows in flight
-  int min_blocks = 0;  // blocks that a multiprocessor must hold, which bounds the registers of a thread
+  int min_blocks = 0;  // blocks that a multiprocessor must hold, which bounds the registers
 };
 // Returns the first column of a tile. The last tile ends with the row.
 int64_t tile_column(const ReduceSpec& spec, int tile);
