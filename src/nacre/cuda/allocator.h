@@ -1,5 +1,6 @@
-// Device memory by blocks that are kept when they are released. All work runs in one stream, so a block may be given
-// out again at once: what used it comes first (copies beside the stream wait for it, device.h).
+// Allocates device memory in blocks and keeps released blocks for later calls. All work runs in one
+// stream, so a released block may be handed out again at once: the work that used it is queued
+// before the work that will use it. Copies outside of the stream wait for that work (device.h).
 #pragma once
 
 #include <map>
@@ -17,9 +18,10 @@ class Allocator {
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
-  // Aligned to 256 bytes; never null, not for 0 bytes either. Throws UserError where the device has no room.
+  // Returns memory aligned to 256 bytes; never null, not even for 0 bytes. Throws UserError if the
+  // device has no room.
   void* allocate(int64_t bytes);
-  void release(void* memory);  // null: nothing
+  void release(void* memory);  // does nothing for null
   void trim();
 
   int64_t used_bytes() const {
@@ -41,14 +43,14 @@ class Allocator {
   [[noreturn]] void refuse(int64_t bytes) const;
 
   const Context& context_;
-  mutable std::recursive_mutex mutex_;  // of all below
+  mutable std::recursive_mutex mutex_;  // protects the members below
   std::unordered_map<void*, int64_t> live_;
   std::multimap<int64_t, void*> free_;  // by size
   int64_t used_ = 0;
   int64_t peak_ = 0;
 };
 
-// Memory for one step of the host's work.
+// Device memory that is released at the end of a scope.
 class Temporary {
  public:
   Temporary(Allocator& allocator, int64_t bytes) : allocator_(allocator), memory_(allocator.allocate(bytes)) {}

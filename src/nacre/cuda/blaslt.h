@@ -1,4 +1,4 @@
-// cuBLASLt, opened at the first product, and its objects as owners.
+// cuBLASLt, which is opened at the first product, and owners of its objects.
 #pragma once
 
 #include <cublasLt.h>
@@ -31,7 +31,8 @@ struct BlasLt {
   decltype(&cublasLtMatmul) matmul = nullptr;
 };
 
-// Throws UserError where the library is not installed.
+// Returns the functions of the library, which is opened by the first call. Throws UserError if it
+// is not installed.
 const BlasLt& blaslt();
 
 inline bool failed(cublasStatus_t code) { return code != CUBLAS_STATUS_SUCCESS; }

@@ -1,12 +1,13 @@
-// CUDA source to machine code, by NVRTC. Needs no device and no driver.
+// Compiles CUDA source to machine code with NVRTC. This needs no device and no driver.
 #pragma once
 
 #include <string>
 
 namespace nacre::cuda {
 
-// An image for compute capability `arch` (90: sm_90) only. `name` stands for the file in messages. Sources may include
-// nothing but what NVRTC has built in: no CUDA header is looked for on the machine.
+// Returns an image for compute capability `arch` (90 for sm_90) only. Messages of the compiler show
+// `name` as the name of the file. Sources may include only what is built into NVRTC, because no
+// CUDA headers are searched for on the machine.
 std::string compile(const std::string& source, const std::string& name, int arch);
 
 std::string compiler_version();  // "NVRTC 13.0"

@@ -1,5 +1,6 @@
-// A device that is in use: its context, its stream and the one for copies beside it. A physical device uses its primary
-// context; a virtual one a green context, which owns some of the multiprocessors and shares memory with the rest.
+// An open device: its context, its stream and a second stream for copies. A physical device uses
+// its primary context. A virtual device uses a green context, which owns some of the
+// multiprocessors and shares the memory with the others.
 #pragma once
 
 #include <array>
@@ -12,13 +13,15 @@
 
 namespace nacre::cuda {
 
-// Throws where the device cannot be asked. Makes the device's primary context, which takes a moment.
+// Returns the properties of a device; throws if the driver does not tell them. Creates the primary
+// context of the device, which takes a moment.
 DeviceInfo query_device(int index);
 
 class Context {
  public:
-  // multiprocessors = 0: the whole device. Virtual devices that are open at the same time and of the same size have no
-  // multiprocessor in common; one too many is a UserError.
+  // Opens the whole device if `multiprocessors` is 0, otherwise a virtual device. Virtual devices
+  // of the same size that are open at the same time have no multiprocessor in common. Throws
+  // UserError if no multiprocessors are left.
   Context(int index, int multiprocessors);
   ~Context();
   Context(const Context&) = delete;
@@ -26,21 +29,23 @@ class Context {
 
   const DeviceInfo& info() const { return info_; }
   int index() const { return index_; }
-  // Returns the stream that the calling thread's work goes to: that of its recording if it records launches of this
-  // context, otherwise the context's own.
+  // Returns the stream for the work of the calling thread: the stream of its recording if the
+  // thread records launches of this context; otherwise the stream of the context.
   cudaStream_t stream() const;
   cudaStream_t copy_stream() const { return copy_stream_; }
   bool is_virtual() const { return green_ != nullptr; }
 
-  // Events are used again: making and destroying one takes the driver's locks, for which other threads' copies wait.
-  // The context must be current. What waits for an event waits for what was recorded when it began to.
+  // Events are reused, because creating and destroying one takes locks of the driver on which the
+  // copies of other threads wait. The context must be current. Whoever waits for an event waits for
+  // the work that was recorded when the wait began.
   cudaEvent_t take_event(bool timed);
   void give_event(cudaEvent_t event, bool timed);
 
  private:
   friend class Current;
   friend class Recording;
-  cudaStream_t make_stream() const;  // the context must be current
+  // The context must be current.
+  cudaStream_t make_stream() const;
   void open_green(int multiprocessors);
   void close_green();
 
@@ -48,16 +53,16 @@ class Context {
   DeviceInfo info_;
   CUcontext context_ = nullptr;
   CUgreenCtx green_ = nullptr;
-  int partition_ = -1;  // which one of the device's partitions of partition_size_ multiprocessors
+  int partition_ = -1;  // number of this partition of partition_size_ multiprocessors
   int partition_size_ = 0;
   cudaStream_t stream_ = nullptr;
   cudaStream_t copy_stream_ = nullptr;
   std::mutex events_mutex_;
-  std::array<std::vector<cudaEvent_t>, 2> events_;  // that nobody holds, timed ones second
+  std::array<std::vector<cudaEvent_t>, 2> events_;  // free events; the second list is timed
 };
 
-// The context is the calling thread's while this lives. A green context may be current in one thread only, so no thread
-// keeps it beyond a call.
+// Makes the context current in the calling thread while this object lives. A green context can be
+// current in one thread only, so no thread keeps it longer than a call.
 class Current {
  public:
   explicit Current(const Context& context) : Current(context.context_) {}
@@ -70,20 +75,23 @@ class Current {
   Current& operator=(const Current&) = delete;
 };
 
-// While this lives, what the calling thread queues on the context's stream is recorded and not run. A recording has a
-// stream of its own: if it used the context's, work of other threads (copies and events of batches that are being
-// loaded) would end up in it or fail. The context must be current when a recording is made, finished and destroyed.
+// While this object lives, the work that the calling thread queues on the stream of the context is
+// recorded and not run. A recording has a stream of its own. If it used the stream of the context,
+// the work of other threads (copies and events of batches that are being loaded) would be recorded
+// too, or fail. The context must be current when a recording is created, finished and destroyed.
 class Recording {
  public:
   explicit Recording(const Context& context);
-  ~Recording();  // drops what was recorded unless finish() has been called
+  // Drops the recorded work unless finish() has been called.
+  ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  // Ends the recording. Returns what was recorded, ready to be launched as one; the caller destroys it.
+  // Ends the recording. Returns the recorded work as a graph that can be launched; the caller
+  // destroys it.
   cudaGraphExec_t finish();
 
-  // Returns the calling thread's recording of `context`; null if there is none.
+  // Returns the recording of `context` by the calling thread; null if there is none.
   static Recording* of(const Context& context);
 
  private:

@@ -1,4 +1,4 @@
-// device.h on CUDA: one class over the parts beside it.
+// Implements Device (device/device.h) with CUDA.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
-// The driver's functions that the runtime does not offer. The plug-in does not link libcuda.so.1, so that it opens, and
-// compiles kernels, where there is no driver: the runtime finds the functions at the first use.
+// Functions of the driver that the CUDA runtime does not offer. The plug-in does not link
+// libcuda.so.1, so that it can be opened and can compile kernels on a machine without a driver. The
+// runtime looks the functions up at the first use.
 #pragma once
 
 #include "nacre/cuda/status.h"
@@ -19,7 +20,7 @@ struct Driver {
   decltype(&cuKernelSetAttribute) set_kernel_attribute = nullptr;
   decltype(&cuLaunchKernel) launch = nullptr;
   decltype(&cuOccupancyMaxActiveBlocksPerMultiprocessor) occupancy = nullptr;
-  // Green contexts: null with drivers that have none.
+  // Functions for green contexts. They are null if the driver has no green contexts.
   decltype(&cuDeviceGetDevResource) device_resource = nullptr;
   decltype(&cuDevSmResourceSplitByCount) split_resource = nullptr;
   decltype(&cuDevResourceGenerateDesc) describe_resource = nullptr;
@@ -29,7 +30,8 @@ struct Driver {
   decltype(&cuGreenCtxStreamCreate) green_stream = nullptr;
 };
 
-// Throws InternalError where a function that every CUDA 13 driver has is missing.
+// Returns the functions. Throws InternalError if a function is missing that every driver for CUDA
+// 13 has.
 const Driver& driver();
 
 }  // namespace nacre::cuda

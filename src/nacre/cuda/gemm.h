@@ -1,5 +1,6 @@
-// Matrix products by cuBLASLt. The library stores columns, the engine rows: out = a · b is computed as outᵀ = bᵀ · aᵀ,
-// which is the same memory with the operands in the other order.
+// Matrix products with cuBLASLt. The library stores matrices by columns, the engine by rows. So out
+// = a · b is computed as outᵀ = bᵀ · aᵀ, which is the same memory with the operands in the other
+// order.
 #pragma once
 
 #include <array>
@@ -32,17 +33,19 @@ class Gemm {
     cublasLtMatmulAlgo_t choice{};
     int64_t workspace = 0;
   };
-  // Of a, b and c, in bytes: powers of two, at most 16, since no kernel of the library asks for more.
+  // Alignments of a, b and c in bytes. They are powers of two and at most 16, because no kernel of
+  // the library needs more.
   using Alignment = std::array<uint32_t, 3>;
   struct Plan {
     GemmShape shape;
     int users = 0;
-    Alignment alignment{};  // that `algorithm` needs
+    Alignment alignment{};  // alignment that `algorithm` needs
     Algorithm algorithm;
     bool tuned = false;
-    bool empty = false;         // k = 0 or no elements: no product at all
-    bool own_epilogue = false;  // not the library's
-    // The library wants a bias of the result's type; ours is f32 always, and is copied here before every product.
+    bool empty = false;         // k is 0 or there are no elements, so there is no product
+    bool own_epilogue = false;  // finish() does what follows the product, not the library
+    // The library needs a bias of the type of the result. The engine's bias is always f32, so it is
+    // converted into this memory before every product.
     std::unique_ptr<Temporary> narrow_bias;
     BlasLtOwner<cublasLtMatmulDesc_t> desc;
     BlasLtOwner<cublasLtMatrixLayout_t> a, b, c;
@@ -64,11 +67,12 @@ class Gemm {
   const Context& context_;
   Allocator& allocator_;
   BlasLtOwner<cublasLtHandle_t> library_;
-  mutable std::recursive_mutex mutex_;          // of all below
+  mutable std::recursive_mutex mutex_;          // protects the members below
   std::map<int, std::unique_ptr<Plan>> plans_;  // by handle
   std::map<std::string, int> handles_;          // by shape
   int next_handle_ = 0;
-  // What the library chooses for rounded shapes: asking it for each takes longer than a small product.
+  // The choices of the library for rounded shapes. Asking it for every shape takes longer than a
+  // small product.
   std::map<std::string, std::optional<Algorithm>> choices_;
 };
 

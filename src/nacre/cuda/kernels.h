@@ -1,4 +1,4 @@
-// Loaded images and launches of their functions.
+// Loads images and launches their functions.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,8 @@ class Kernels {
   Kernels(const Kernels&) = delete;
   Kernels& operator=(const Kernels&) = delete;
 
-  // The same image is loaded once, whatever number of its functions is asked for.
+  // Returns a function of an image. An image is loaded once, however many of its functions are
+  // used.
   DeviceFunction load(const std::string& image, const std::string& function);
   void launch(DeviceFunction function, const LaunchShape& shape, const std::vector<void*>& args);
   int occupancy(DeviceFunction function, int threads, int64_t shared_bytes);
@@ -25,7 +26,7 @@ class Kernels {
  private:
   struct Function {
     CUkernel kernel = nullptr;
-    std::atomic<int64_t> dynamic_limit{0};  // of shared memory, as set now
+    std::atomic<int64_t> dynamic_limit{0};  // most dynamic shared memory that the driver allows now
     std::string name;
   };
   struct Image {
@@ -35,8 +36,8 @@ class Kernels {
   void allow_shared(Function& function, int64_t bytes) const;
 
   const Context& context_;
-  mutable std::mutex mutex_;                       // of images, and of whoever raises a limit
-  std::unordered_map<std::string, Image> images_;  // by their bytes
+  mutable std::mutex mutex_;                       // protects images_, and is held to raise a limit
+  std::unordered_map<std::string, Image> images_;  // the key is the image itself
 };
 
 }  // namespace nacre::cuda

@@ -1,5 +1,5 @@
-// Shared libraries of the CUDA toolkit, opened when something of them is first needed: each is wanted by a part of the
-// plug-in only, and some are hundreds of megabytes.
+// Shared libraries of the CUDA toolkit. Each is opened when it is first needed, because only a part
+// of the plug-in uses it, and some have hundreds of megabytes.
 #pragma once
 
 #include <string>
@@ -8,11 +8,12 @@ namespace nacre::cuda {
 
 class Library {
  public:
-  // `file` with its major version, as the loader knows it ("libnvrtc.so.13"). Looks where the loader looks, then in
-  // CUDA_HOME, CUDA_PATH and the usual folder of the toolkit. Throws UserError where it is not found.
+  // `file` is the name with the major version, for example "libnvrtc.so.13". It is searched for
+  // where the dynamic loader looks, then in CUDA_HOME, CUDA_PATH and the usual folder of the
+  // toolkit. Throws UserError if it is not found.
   explicit Library(const std::string& file);
 
-  // Throws InternalError where the library has no such function.
+  // Sets `function` to the function of this name. Throws InternalError if the library has none.
   template <class Function>
   void find(Function& function, const char* name) const {
     function = reinterpret_cast<Function>(address(name));

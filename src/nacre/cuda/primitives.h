@@ -1,6 +1,6 @@
-// Device code that is compiled with the plug-in: CUB's device-wide algorithms, a few bytes by value, and what a product
-// needs beside cuBLASLt. CUB's way: with `temporary` null the call only says in `bytes` how much temporary memory it
-// wants.
+// Device code that is compiled with the plug-in: algorithms of CUB, copies of a few bytes by value,
+// and the part of a product that cuBLASLt does not do. As in CUB, a call with temporary.memory null
+// only sets temporary.bytes to the size of the temporary memory that it needs.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,8 +14,8 @@ struct TemporaryMemory {
   size_t bytes = 0;
 };
 
-// Stable, by the low `bits` bits. Sorts from one half of each pair of buffers to the other and back; `in_first` says
-// where the result is.
+// Buffers of a stable sort by the low `bits` bits of the keys. The sort moves the data between the
+// two buffers of each pair; `in_first` says whether the result is in the first ones.
 template <class Key>
 struct SortBuffers {
   Key* keys[2];
@@ -30,25 +30,26 @@ cudaError_t sort_pairs(TemporaryMemory& temporary, SortBuffers<uint64_t>& buffer
 // out[i] = Σ in[0 … i], n values.
 cudaError_t inclusive_sum(TemporaryMemory& temporary, const uint32_t* in, int64_t* out, int64_t n, cudaStream_t stream);
 
-// Positions of flags that are not 0, ascending; their number to *count, in device memory.
+// Writes the positions of the flags that are not 0 in ascending order, and their number to *count
+// in device memory.
 cudaError_t positions_of(TemporaryMemory& temporary, const uint8_t* flags, uint32_t* out, int64_t* count, int64_t n,
                          cudaStream_t stream);
 
-// Bytes that travel with a launch.
+// A few bytes that are passed by value with a launch.
 struct FewBytes {
   unsigned char value[64];
   int count = 0;
 };
 cudaError_t write_few(void* to, const FewBytes& bytes, cudaStream_t stream);
 
-// c = act(scale · c + bias) for `batch` row-major matrices. scale = 0 does not read c.
+// c = act(scale · c + bias) for `batch` row-major matrices. If scale is 0, c is not read.
 struct FinishProduct {
   void* c = nullptr;
   bool bf16 = false;
   int64_t m = 0, n = 0, ldc = 0;
   int64_t batch = 1, stride = 0;
   float scale = 1;
-  const float* bias = nullptr;  // n values, or null
+  const float* bias = nullptr;  // n values, or null if there is none
   bool relu = false;
 };
 cudaError_t finish_product(const FinishProduct& work, cudaStream_t stream);

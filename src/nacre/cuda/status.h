@@ -1,4 +1,4 @@
-// Failures of CUDA calls as exceptions.
+// Turns failures of CUDA calls into exceptions.
 #pragma once
 
 #include <cuda.h>
@@ -14,8 +14,8 @@ std::string describe(CUresult code);
 inline bool failed(cudaError_t code) { return code != cudaSuccess; }
 inline bool failed(CUresult code) { return code != CUDA_SUCCESS; }
 
-// Throws InternalError naming the call and the reason. The runtime's memory of the error is cleared: a later call must
-// not report it again.
+// Throws InternalError with the call and the reason if a call fails. Clears the error that the
+// runtime remembers, so that a later call does not report it again.
 #define NACRE_CUDA(call)                                                                                               \
   do {                                                                                                                 \
     if (const auto nacre_code = (call); ::nacre::cuda::failed(nacre_code)) {                                           \

@@ -37,7 +37,7 @@ struct GpuRows {
   cpu::Direction direction = cpu::Direction::by_dst;
   int64_t rows = 0;
   int64_t entries = 0;
-  bool listed = false;            // edge_ids has the edges of the entries; if not, entry i is edge i
+  bool listed = false;            // edge_ids has the edge of each entry; if not, entry i is edge i
   bool wide = false;              // offsets are i64, not u32
   const void* offsets = nullptr;  // set together with `longest`
   int64_t longest = -1;           // most entries of a row; -1 if not known yet
@@ -56,7 +56,7 @@ inline constexpr int64_t kShortRow = 32;
 struct GpuOptions {
   GemmType precision = GemmType::f32;
   bool tune = true;         // times variants of products and sums and keeps the fastest
-  int64_t cache_bytes = 0;  // cache that gathered rows should fit; 0: second-level cache of the device
+  int64_t cache_bytes = 0;  // cache that gathered rows should fit; 0: the second-level cache
   // Number of rows from which on a product and its tail are one kernel; 0: never; -1: as many rows
   // as fill the device.
   int64_t whole_products = -1;
