@@ -1,4 +1,4 @@
-// Values kept between runs come back as they were, or not at all.
+// Values that are kept between runs are read back as they were written, or not at all.
 #include "nacre/base/file_cache.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Without the syncs of write_file, for a file that is spoilt hundreds of times.
+// Writes without the syncs of write_file(), for a file that is damaged hundreds of times.
 void overwrite(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
@@ -37,7 +37,7 @@ class FileCacheTest : public testing::Test {
     for (const auto& entry : fs::directory_iterator(folder_)) names.insert(entry.path().string());
     return names;
   }
-  // Of the only file.
+  // Returns the bytes of the only file.
   std::string file() const {
     const auto all = files();
     EXPECT_EQ(all.size(), 1U);
@@ -82,7 +82,7 @@ TEST_F(FileCacheTest, ADroppedValueIsGone) {
   EXPECT_EQ(read_cached(folder_, "one"), std::nullopt);
   EXPECT_EQ(read_cached(folder_, "two"), "value of two");
   EXPECT_EQ(files().size(), 1U);
-  // What is not there, or nowhere, is no error.
+  // Dropping a value or using a folder that does not exist is no error.
   drop_cached(folder_, "one");
   drop_cached(folder_ + "/absent", "two");
   drop_cached("", "two");

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMiB = 1 << 20;
 
-// A system described by files of the test's own.
+// A system that is described by files of the test.
 class Machine : public testing::Test {
  protected:
   Machine() : root_(fs::path(testing::TempDir()) / "machine_test") {
@@ -68,7 +68,8 @@ TEST_F(Machine, EveryGroupAroundTheProcessCounts) {
 }
 
 TEST_F(Machine, ContainersSeeTheirGroupAsTheRoot) {
-  write("proc/self/cgroup", "0::/docker/0123456789\n");  // a name of the host, which is no folder in here
+  // The name on the host, which is not a folder in the container.
+  write("proc/self/cgroup", "0::/docker/0123456789\n");
   group("cgroup", std::to_string(64 * kMiB), 4 * kMiB, 0);
   EXPECT_EQ(memory_left(files_).bytes, 60 * kMiB);
 }
@@ -79,7 +80,8 @@ TEST_F(Machine, GroupsOfVersionOneCount) {
   write("cgroup/memory/a/memory.usage_in_bytes", std::to_string(50 * kMiB));
   write("cgroup/memory/a/memory.stat",
         "total_inactive_file " + std::to_string(10 * kMiB) + "\ntotal_active_file " + std::to_string(5 * kMiB) + "\n");
-  write("cgroup/memory/a/b/memory.limit_in_bytes", "9223372036854771712");  // how version 1 writes "none"
+  // This is how version 1 writes that there is no limit.
+  write("cgroup/memory/a/b/memory.limit_in_bytes", "9223372036854771712");
   write("cgroup/memory/a/b/memory.usage_in_bytes", std::to_string(50 * kMiB));
   EXPECT_EQ(memory_left(files_).bytes, 55 * kMiB);
 }
@@ -108,7 +110,7 @@ TEST_F(Machine, ProcessorQuotasOfAllGroupsCount) {
 
 TEST_F(Machine, ProcessorQuotasOfVersionOneCount) {
   write("proc/self/cgroup", "5:cpu,cpuacct:/a\n");
-  write("cgroup/cpu/a/cpu.cfs_quota_us", "-1");  // none
+  write("cgroup/cpu/a/cpu.cfs_quota_us", "-1");  // no limit
   write("cgroup/cpu/a/cpu.cfs_period_us", "100000");
   EXPECT_EQ(usable_cpus(files_), affinity());
   write("cgroup/cpu/a/cpu.cfs_quota_us", "100000");

@@ -73,7 +73,7 @@ TEST_P(Parallel, ExceptionsReachTheCaller) {
   EXPECT_THROW(
       parallel_tasks(8, [](int64_t) { parallel_tasks(8, [](int64_t) { throw RuntimeError("inner", "stops"); }); }),
       RuntimeError);
-  // And the next loop is as good as new.
+  // The next loop works as usual.
   std::atomic<int> runs{0};
   parallel_tasks(100, [&](int64_t) { ++runs; });
   EXPECT_EQ(runs.load(), 100);
@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(Threads, Parallel, testing::Values(1, 2, 4, 7));
 TEST(NumThreads, AreAsManyAsAskedFor) {
   set_num_threads(4);
   EXPECT_EQ(num_threads(), 4);
-  // Each task waits for the others: fewer than four threads would never finish.
+  // Each task waits for the others, so fewer than four threads would never finish.
   std::atomic<int> arrived{0};
   const auto start = std::chrono::steady_clock::now();
   parallel_tasks(4, [&](int64_t) {

@@ -1,4 +1,4 @@
-// Files that appear whole or not at all.
+// Files appear whole or not at all.
 #include "nacre/base/pending_file.h"
 
 #include <fcntl.h>
@@ -96,7 +96,7 @@ TEST_F(PendingFileTest, AFolderInTheWayIsAnErrorAndLeavesNothing) {
   EXPECT_EQ(entries(), 1);
 }
 
-// A full disk, played by a limit on file sizes.
+// A limit on file sizes plays a full disk.
 TEST_F(PendingFileTest, AFullDiskLeavesNothing) {
   rlimit old{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
@@ -153,7 +153,8 @@ TEST_F(PendingFileTest, WritesIntoAPipe) {
   EXPECT_EQ(entries(), 1);
 }
 
-// A node of our own that behaves like the system's: major 1, minor 3 takes everything, minor 7 is always full.
+// The test makes device nodes like the system's: major 1, minor 3 takes everything, and minor 7 is
+// always full.
 TEST_F(PendingFileTest, NeverReplacesADevice) {
   for (const auto& [name, minor] : {std::pair("everything", 3), std::pair("full", 7)}) {
     if (mknod(path(name).c_str(), S_IFCHR | 0666, makedev(1, static_cast<unsigned>(minor))) != 0)

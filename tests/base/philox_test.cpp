@@ -8,7 +8,7 @@
 namespace nacre {
 namespace {
 
-// Known answers published with the generator (Random123, kat_vectors, philox4x32 10).
+// Known answers that were published with the generator (Random123, kat_vectors, philox4x32 10).
 TEST(Philox, KnownAnswers) {
   EXPECT_EQ(philox(0, 0, 0), (PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   const uint64_t ones = ~uint64_t{0};

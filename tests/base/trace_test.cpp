@@ -28,7 +28,7 @@ class TraceTest : public testing::Test {
       (std::filesystem::temp_directory_path() / ("nacre_trace_" + std::to_string(getpid()) + ".json")).string();
 };
 
-// First, because tracing stays on once started.
+// This test comes first, because tracing stays on once it has started.
 TEST_F(TraceTest, RecordsNothingUntilStarted) {
   EXPECT_FALSE(trace_enabled());
   const TraceSpan early("test", "begun before the start");

@@ -1,4 +1,4 @@
-// Coefficients from timings.
+// Tests that coefficients are fitted to timings.
 #include "nacre/cost/fit.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,8 @@ double squared_error(const std::vector<Timing>& samples, const Coefficients& coe
   return sum;
 }
 
-// Of the squared error along each feature: none may point down, and none up where there is something to take away.
+// Checks the gradient of the squared error along each feature: it may not be negative, and it may
+// be positive only for coefficients of 0.
 void expect_optimal(const std::vector<Timing>& samples, const Coefficients& coefficients) {
   for (size_t f = 0; f < kFeatures; ++f) {
     double slope = 0;
@@ -62,7 +63,8 @@ TEST(Fit, FindsExactCoefficients) {
 }
 
 TEST(Fit, PredictsThroughNoise) {
-  // Few samples leave some features without a kernel they dominate: rare work is then off further, most is not.
+  // With few samples, some features dominate no kernel, so rare work is predicted less exactly than
+  // the rest.
   for (const auto& [count, within] : {std::pair(1000, 1.0), std::pair(100, 0.99)}) {
     int close = 0;
     int all = 0;
@@ -96,7 +98,7 @@ TEST(Fit, IsOptimalOnAnyData) {
 }
 
 TEST(Fit, NeverNegativeWhereTheDataAsksForIt) {
-  // Time falls with the rows: 3e-6 · edges − 1e-6 · rows.
+  // The time falls with the number of rows: 3e-6 · edges − 1e-6 · rows.
   std::vector<Timing> samples;
   for (const double edges : {100.0, 200.0, 400.0}) {
     for (const double rows : {10.0, 50.0, 90.0}) {
@@ -111,7 +113,7 @@ TEST(Fit, NeverNegativeWhereTheDataAsksForIt) {
 }
 
 TEST(Fit, RelativeErrorsCountAlike) {
-  // One huge kernel must not drown a small one: both lie 10 % off, in opposite directions.
+  // One huge kernel must not outweigh a small one: both are 10 % off, in opposite directions.
   const std::vector<Timing> samples = {sample({{Feature::flops, 1e3}}, 0.9e-6),
                                        sample({{Feature::flops, 1e12}}, 1.1e3)};
   const double c = fit(samples)[static_cast<size_t>(Feature::flops)];
@@ -119,7 +121,8 @@ TEST(Fit, RelativeErrorsCountAlike) {
 }
 
 TEST(Fit, FeaturesThatGrowTogetherShareTheTime) {
-  // Edges are always 8 · rows, so the two columns are the same; near bytes are so but for rounding.
+  // Edges are always 8 · rows, so these two columns are proportional; near bytes are proportional
+  // up to rounding.
   std::vector<Timing> samples;
   for (int i = 1; i <= 30; ++i) {
     samples.push_back(

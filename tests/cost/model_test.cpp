@@ -1,4 +1,4 @@
-// Predictions per kind of kernel, their correction, and their text.
+// Tests of predictions for each kind of kernel, their correction, and their text.
 #include "nacre/cost/model.h"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST(CostModel, UnseenKindsUseThePool) {
 TEST(CostModel, FewSamplesScaleThePool) {
   Rng rng(13);
   const auto known = random_samples(rng, "known", 400, kMachine, 0);
-  // Three times as slow. 19 samples are fewer than twice the ten features.
+  // The rare kind is three times as slow. 19 samples are fewer than twice the ten features.
   for (const int few : {1, 2, 19}) {
     const auto rare = random_samples(rng, "rare", few, scaled(kMachine, 3), 0);
     const CostModel model = CostModel::fitted(joined(known, rare));
@@ -98,7 +98,7 @@ TEST(CostModel, OneOutlierAmongFewDoesNotCount) {
 }
 
 TEST(CostModel, AKindThePoolKnowsNothingOfIsFittedAlone) {
-  // Together, rows explain the long kernels and are worth nothing next to edges.
+  // In a fit of all kinds, rows would explain the long kernels and be worth nothing beside edges.
   std::vector<Timing> samples;
   for (int i = 1; i <= 40; ++i) {
     Timing s{.work = {.kind = "long"}, .seconds = 1e-6 * i};
@@ -156,7 +156,8 @@ TEST(CostModel, MedianError) {
   const CostModel model = CostModel::fitted(random_samples(rng, "a", 100, kMachine, 0));
   auto samples = random_samples(rng, "a", 5, kMachine, 0);
   EXPECT_NEAR(model.median_error(samples), 0, 1e-4);
-  const double factors[] = {1 / 1.5, 1 / 0.8, 1 / 1.1, 1 / 4.0, 1 / 0.7};  // errors 50, 20, 10, 300, 30 %
+  // Errors of 50, 20, 10, 300 and 30 %.
+  const double factors[] = {1 / 1.5, 1 / 0.8, 1 / 1.1, 1 / 4.0, 1 / 0.7};
   for (size_t i = 0; i < 5; ++i) samples[i].seconds *= factors[i];
   EXPECT_NEAR(model.median_error(samples), 0.3, 1e-3);
   samples.pop_back();

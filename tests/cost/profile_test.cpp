@@ -1,4 +1,4 @@
-// Device profiles: their text, their file, and where it lies.
+// Tests of device profiles: their text, their file, and its place.
 #include "nacre/cost/profile.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kMachineName = "Some CPU @ 2.60GHz, 2 threads";
 
-// Each test has an empty folder and no cache variables; the variables of the caller come back afterwards.
+// Each test has an empty folder and no cache variables. The caller's variables are restored
+// afterwards.
 class ProfileTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -55,14 +56,14 @@ class ProfileTest : public testing::Test {
     profile.model = CostModel::fitted(test::random_samples(rng, "spmm", 50, test::kMachine, 0.1));
     return profile;
   }
-  // Of the only profile in the folder.
+  // Returns the path of the only profile in the folder.
   static std::string file() {
     std::vector<std::string> paths;
     for (const auto& entry : fs::directory_iterator(cache_folder())) paths.push_back(entry.path().string());
     EXPECT_EQ(paths.size(), 1U);
     return paths.empty() ? "" : paths[0];
   }
-  // The warnings of one load that must come to nothing.
+  // Returns the warnings of one load, which must find nothing.
   static std::string refused(const std::string& machine = kMachineName, const std::string& version = "0.1.0 avx2") {
     testing::internal::CaptureStderr();
     std::optional<DeviceProfile> loaded;
@@ -155,7 +156,7 @@ TEST_F(ProfileTest, DamagedFilesAreReportedOnce) {
       {"damaged model", changed("\"kinds\"", "\"k\"")}};
   for (const auto& [name, text] : damaged) {
     SCOPED_TRACE(name);
-    // A path of its own each: a warning that was given is not given again.
+    // Every case has its own path, because a warning that was given is not repeated.
     use(root_ + "/" + name);
     fs::create_directories(cache_folder());
     write_file((fs::path(cache_folder()) / fs::path(path).filename()).string(), text);
@@ -187,7 +188,7 @@ TEST_F(ProfileTest, AFolderThatCannotBeWrittenIsOnlyAWarning) {
     EXPECT_EQ(testing::internal::GetCapturedStderr().rfind("warning: device profile not kept: ", 0), 0U) << folder;
     EXPECT_EQ(refused(), "") << folder;
   }
-  use("");  // and no home either
+  use("");  // there is no home folder either
   testing::internal::CaptureStderr();
   EXPECT_NO_THROW(save_profile(sample_profile()));
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "only --verbose tells that there is no cache folder";

@@ -1,4 +1,4 @@
-// Kernels of made-up machines, whose times are known sums.
+// Kernels of invented machines, whose times are known sums.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,8 @@
 
 namespace nacre::test {
 
-// Amounts as kernels have them: 1 to 1e12, growing together as they do on graphs of different sizes.
+// Returns amounts as kernels have them: 1 to 1e12, growing together as on graphs of different
+// sizes.
 inline Work random_work(Rng& rng, const std::string& kind) {
   const double rows = std::pow(10, rng.uniform(1, 6));
   const double edges = rows * rng.uniform(1, 100);
@@ -36,10 +37,10 @@ inline double seconds_of(const Coefficients& coefficients, const Work& work) {
   return seconds;
 }
 
-// In the order of Feature: seconds per unit on a machine that could exist.
+// Seconds per unit, in the order of Feature, on a machine that could exist.
 inline constexpr Coefficients kMachine = {5e-6, 2e-11, 1e-10, 1e-10, 5e-11, 3e-10, 2e-9, 1e-9, 2e-7, 1e-6};
 
-// Times off by up to ±noise.
+// Returns timings that are off by up to ±noise.
 inline std::vector<Timing> random_samples(Rng& rng, const std::string& kind, int count, const Coefficients& machine,
                                           double noise) {
   std::vector<Timing> samples;

@@ -18,7 +18,8 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
-// Edges with duplicates, loops and a hub; `extra` columns are a weight or a weight and a type.
+// Returns edges with duplicates, loops and a hub. `extra` further columns are a weight, or a weight
+// and a type.
 std::string edge_text(int edges, int nodes, int extra, uint64_t seed = 1) {
   Rng rng(seed);
   std::string text = extra == 2 ? "src,dst,weight,type\n" : "# a comment\n";
@@ -33,7 +34,7 @@ std::string edge_text(int edges, int nodes, int extra, uint64_t seed = 1) {
   return text;
 }
 
-// Every section of a file but the words about it.
+// Returns every section of a file except the texts about the file.
 std::string bytes_of(const std::string& path) {
   const auto file = MappedFile::open(path);
   verify_native(file);
@@ -46,7 +47,7 @@ std::string bytes_of(const std::string& path) {
   return bytes;
 }
 
-// What conversions say about their progress would drown the test's own words.
+// Messages about the progress of conversions would hide the output of the test.
 const bool kQuiet = (set_log_level(LogLevel::quiet), true);
 
 ConvertOptions small_runs(int64_t most) {
@@ -113,7 +114,8 @@ TEST(ExternalSort, AdoptsOnlyWholeRuns) {
   EXPECT_EQ(again.size(), 1000);
 }
 
-// The same bytes as the reader that holds everything in memory, for every combination.
+// For every combination of options, streaming gives the same bytes as reading everything into
+// memory.
 TEST(Convert, StreamsToWhatMemoryHolds) {
   const TempDir dir;
   for (const int extra : {0, 1, 2}) {
@@ -191,7 +193,7 @@ TEST(Convert, UglyGraphs) {
   ConvertOptions o;
   o.self_loops = true;
   EXPECT_USER_ERROR(convert_dataset(dir.write("empty.txt", "# nothing\n"), dir.path("a.nacre"), o), "holds no edges");
-  o.load.num_nodes = 3'000'000;  // several ranges without a single edge
+  o.load.num_nodes = 3'000'000;  // several ranges without an edge
   for (const bool stream : {true, false}) {
     o.stream = stream;
     const ConvertReport report = convert_dataset(dir.write("one.txt", "2999999 5\n"), dir.path("a.nacre"), o);
@@ -282,7 +284,7 @@ TEST(Convert, ReorderedIsTheSameDataSet) {
   EXPECT_EQ(dir.files().size(), 6u) << "nothing is left behind";
 }
 
-// While it lives, files cannot grow beyond a size: a disk that is full.
+// As long as the object lives, files cannot grow beyond a size, as on a full disk.
 class FullDisk {
  public:
   explicit FullDisk(uint64_t bytes) {
@@ -320,7 +322,7 @@ TEST(Convert, GoesOnWhereItStopped) {
     EXPECT_FALSE(std::filesystem::exists(dir.path("a.nacre")));
     const std::string journal = read_bytes(dir.path("a.nacre.partial/journal"));
     most_entries = std::max<int64_t>(most_entries, std::count(journal.begin(), journal.end(), '\n'));
-    if (limit == 500000) continue;  // stopped twice, at different places
+    if (limit == 500000) continue;  // the conversion is stopped twice, at different places
     convert_dataset(source, dir.path("a.nacre"), o);
     EXPECT_EQ(read_bytes(dir.path("a.nacre")), expected) << limit;
     EXPECT_FALSE(std::filesystem::exists(dir.path("a.nacre.partial")));

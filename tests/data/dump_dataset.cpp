@@ -1,6 +1,7 @@
-// What a data set was read as, for tests written in Python.
+// Prints how a data set was read, for tests written in Python.
 //   dump_dataset PATH [FORMAT [FEATURES LABELS SPLITS VERTICES]]   one JSON object
-//   dump_dataset --serve      for every line "FORMAT<tab>PATH" of the input one line: "0", or "2 MESSAGE"
+//   dump_dataset --serve      for every line "FORMAT<tab>PATH" of the input one line: "0", or
+//                             "2 MESSAGE"
 #include <cstdio>
 #include <iostream>
 #include <string>
@@ -119,7 +120,7 @@ int main(const std::vector<std::string>& arguments) {
   std::string* const fields[] = {&options.format, &options.features_file, &options.labels_file, &options.splits_file};
   for (size_t i = 1; i < arguments.size() && i <= std::size(fields); ++i) *fields[i - 1] = arguments[i];
   if (arguments.size() > 5) options.num_nodes = std::stoll(arguments[5]);
-  // "+undirected" after the format, for the reverses that option adds
+  // "+undirected" after the format sets the option --undirected.
   if (options.format.ends_with("+undirected")) {
     options.undirected = true;
     options.format.resize(options.format.size() - 11);

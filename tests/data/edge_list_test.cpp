@@ -40,7 +40,7 @@ TEST(EdgeList, SpellingsOfOneGraph) {
     EXPECT_EQ(load(text).graph.fingerprint(), expected) << text;
     EXPECT_EQ(load(gzip(text)).graph.fingerprint(), expected) << text;
   }
-  // gzip files may be several members end to end, and padded.
+  // A gzip file may have several members one after the other, and padding.
   EXPECT_EQ(
       load(gzip("0 1\n1 ") + gzip("2\n2 0\n") + gzip("") + gzip("0 3\n") + std::string(512, '\0')).graph.fingerprint(),
       expected);
@@ -112,7 +112,7 @@ TEST(EdgeList, VertexCount) {
   EXPECT_USER_ERROR(load("0 4294967294\n"), "renumber");
 }
 
-// Long enough for several pieces and blocks, with the error in the last line.
+// The text is long enough for several pieces and blocks, and the error is in the last line.
 TEST(EdgeList, ManyBlocks) {
   constexpr int count = 200'000;
   constexpr NodeId nodes = 100'003;
@@ -165,7 +165,7 @@ TEST(EdgeList, DamagedAnywhere) {
   });
   const uint64_t fingerprint = load(text).graph.fingerprint();
   for_each_flip(gzip(text), [&](const std::string& damaged, size_t at) {
-    // Only the ten bytes of the gzip header hold anything that does not matter.
+    // Only in the ten bytes of the gzip header are there bits that do not matter.
     survives([&] { EXPECT_TRUE(load(damaged).graph.fingerprint() == fingerprint || at < 10) << at; },
              "byte " + std::to_string(at));
   });

@@ -132,7 +132,8 @@ std::string npy(const NpyText& h, const std::string& payload) {
   return npy_with_header(text + "\n", payload, h.version);
 }
 
-// One dimension as Python writes it. Appending piece by piece: GCC 12 warns wrongly about "(" + std::to_string(…).
+// Returns a shape of one dimension as Python writes it. The text is appended piece by piece,
+// because GCC 12 gives a wrong warning about "(" + std::to_string(…).
 std::string line_shape(size_t count) {
   std::string text = "(";
   text += std::to_string(count);
@@ -150,7 +151,7 @@ std::string npy_f32(const std::vector<float>& values, const std::string& shape) 
 std::string deflate_raw(const std::string& bytes) { return pack_with(bytes, -15); }
 std::string gzip(const std::string& bytes) { return pack_with(bytes, 15 + 16); }
 
-// Bit by bit, from the polynomial: not zlib's.
+// Computes the CRC bit by bit from the polynomial, without zlib.
 uint32_t crc_of(const std::string& bytes) {
   uint32_t crc = 0xFFFFFFFF;
   for (const char c : bytes) {

@@ -1,4 +1,5 @@
-// Writers of file bytes that share no code with the readers under test, and the checks every reader must pass.
+// Functions that write the bytes of files and share no code with the readers under test, and checks
+// that every reader must pass.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +21,7 @@ namespace nacre::test {
 
 std::shared_ptr<const MappedFile> in_memory(const std::string& bytes, const std::string& name = "memory");
 
-// The bytes of values of one type, little-endian.
+// Returns the little-endian bytes of values of one type.
 template <class T>
 std::string raw(const std::vector<T>& values) {
   std::string bytes(values.size() * sizeof(T), '\0');
@@ -34,12 +35,12 @@ std::string raw(std::initializer_list<T> values) {
 
 struct NpyText {
   std::string descr;
-  std::string shape;  // as Python writes it: "(2, 3)"
+  std::string shape;  // the shape as Python writes it: "(2, 3)"
   bool fortran = false;
   int version = 1;
 };
 std::string npy(const NpyText& header, const std::string& payload);
-// An .npy file around any header text.
+// Returns an .npy file with any header text.
 std::string npy_with_header(const std::string& header, const std::string& payload, int version = 1);
 
 std::string line_shape(size_t count);  // "(7,)"
@@ -51,23 +52,23 @@ struct Member {
   std::string name;
   std::string bytes;
   Pack pack = Pack::deflated;
-  bool zip64 = false;            // sizes and offset in the ZIP64 extra field
-  bool data_descriptor = false;  // CRC and sizes after the data
-  int64_t claimed_size = -1;     // a lie about the size
+  bool zip64 = false;            // sizes and offset are in the ZIP64 extra field
+  bool data_descriptor = false;  // CRC and sizes follow the data
+  int64_t claimed_size = -1;     // a wrong size to claim
   uint32_t crc_change = 0;       // xor-ed into the CRC
   uint16_t flags = 0;
-  uint16_t method = 0xFFFF;  // a lie about the method
+  uint16_t method = 0xFFFF;  // a wrong method to claim
 };
 struct ZipText {
   std::string comment;
-  bool zip64 = false;  // directory described by the ZIP64 end record
+  bool zip64 = false;  // the ZIP64 end record describes the directory
 };
 std::string zip(const std::vector<Member>& members, const ZipText& text = {});
 std::string deflate_raw(const std::string& bytes);
 std::string gzip(const std::string& bytes);
 uint32_t crc_of(const std::string& bytes);
 
-// A folder that disappears with the object.
+// A folder that is removed with the object.
 class TempDir {
  public:
   TempDir();
@@ -83,8 +84,9 @@ class TempDir {
 };
 std::string read_bytes(const std::string& path);
 
-// While it lives, address space can grow by about 256 MiB only: a reader that believes an enormous claim fails with
-// something other than a UserError. No effect under sanitizers, which reserve terabytes.
+// As long as the object lives, address space can grow by about 256 MiB only, so a reader that
+// believes an enormous claim fails with something other than a UserError. It has no effect under
+// sanitizers, which reserve terabytes.
 class MemoryLimit {
  public:
   MemoryLimit();
@@ -96,14 +98,16 @@ class MemoryLimit {
   uint64_t before_ = 0;
 };
 
-// The message of the UserError that `body` must throw, one line; "" (and a test failure) otherwise.
+// Returns the message of the UserError that `body` must throw. If it does not, or the message is
+// not one line, the test fails and the result is "".
 std::string user_error(const std::function<void()>& body);
-// Runs `body`, which may succeed or throw UserError; anything else fails the test. True when it succeeded.
+// Runs `body`, which may succeed or throw UserError; anything else fails the test. Returns true if
+// it succeeded.
 bool survives(const std::function<void()>& body, const std::string& what);
 
-// Feeds `read` every proper prefix of `bytes`.
+// Calls `read` with every proper prefix of `bytes`.
 void for_each_truncation(const std::string& bytes, const std::function<void(const std::string&, size_t)>& read);
-// Feeds `read` a copy of `bytes` for every byte and several ways of damaging it.
+// Calls `read` with a copy of `bytes` for every byte and several ways of damaging it.
 void for_each_flip(const std::string& bytes, const std::function<void(const std::string&, size_t)>& read);
 
 #define EXPECT_USER_ERROR(statement, text)                                               \

@@ -125,7 +125,7 @@ TEST(Describe, SaysWhatThereIs) {
   }
 }
 
-// Two users, three items; user 0 takes items 0 and 2 (vertices 2 and 4).
+// Returns two users and three items; user 0 takes items 0 and 2 (vertices 2 and 4).
 Dataset users_and_items() {
   EdgeList edges{5, {0, 0, 2}, {2, 4, 0}, {}, {0, 0, 1}, 2};
   Dataset d;

@@ -1,4 +1,4 @@
-// Nodes and classes that are words, labels by node, and features that are made.
+// Tests of nodes and classes that are words, labels by node, and features made from the graph.
 #include <algorithm>
 #include <cmath>
 

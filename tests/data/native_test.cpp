@@ -56,7 +56,7 @@ std::string bytes_of(const Dataset& d) {
 
 Dataset load(const std::string& bytes, bool verify) { return read_native(in_memory(bytes, "a.nacre"), verify); }
 
-// Recomputes the header's checksum, as a careful forger would.
+// Recomputes the checksum of the header, as a careful forger would.
 std::string resealed(std::string bytes) {
   const uint64_t sum = native::header_checksum(bytes.data());
   std::memcpy(bytes.data() + offsetof(native::FileHeader, checksum), &sum, 8);
@@ -76,11 +76,11 @@ TEST(Native, RoundTrip) {
         EXPECT_EQ(back.notes, d.notes);
         EXPECT_EQ(back.multilabel(), d.multilabel());
         EXPECT_EQ(back.bytes(), d.bytes());
-        // The mapping is private: writing to a tensor never reaches the file.
+        // The mapping is private, so writing to a tensor never changes the file.
         if (rich) const_cast<Dataset&>(back).features.data<float>()[0] = 99;
       }
       EXPECT_EQ(read_native(dir.path("a.nacre"), true).fingerprint(), d.fingerprint());
-      // Over itself, while mapped.
+      // Overwrites the file while it is mapped.
       const Dataset mapped = read_native(dir.path("a.nacre"), false);
       write_native(mapped, dir.path("a.nacre"));
       EXPECT_EQ(read_native(dir.path("a.nacre"), true).fingerprint(), d.fingerprint());
@@ -139,7 +139,7 @@ TEST(Native, NarrowFeatures) {
 }
 
 TEST(Native, HalvesRoundToTheNearestEven) {
-  // Every half is its own nearest; the middle of two goes to the even one.
+  // Every half rounds to itself; the middle of two rounds to the even one.
   for (uint32_t bits = 0; bits < 0x7C00; ++bits) {
     const auto half = static_cast<uint16_t>(bits);
     const float value = native::widen(native::Element::f16, half);
@@ -171,7 +171,7 @@ TEST(Native, SectionsArePageAligned) {
 TEST(Native, TruncatedAnywhere) {
   const std::string bytes = bytes_of(sample(true, false));
   for_each_truncation(bytes, [](const std::string& cut, size_t n) {
-    if (n > 5000 && n % 61 != 0) return;  // inside a page nothing new can happen
+    if (n > 5000 && n % 61 != 0) return;  // within a page, nothing new can happen
     EXPECT_FALSE(survives([&] { load(cut, n % 2 == 0); }, "cut at " + std::to_string(n))) << n;
   });
   EXPECT_FALSE(survives([&] { load(bytes + "x", true); }, "longer"));
@@ -218,7 +218,7 @@ TEST(Native, DamageIsNamed) {
   EXPECT_USER_ERROR(load(resealed(many), true), "too many sections");
 }
 
-// Values no checksum protects: a file whose checksums are right but whose contents are not.
+// Files whose checksums are right but whose contents are wrong.
 TEST(Native, WrongContents) {
   const auto refused = [](const Dataset& d, const std::string& text) {
     const std::string bytes = bytes_of(d);
@@ -255,7 +255,7 @@ TEST(Native, FailedWritesLeaveNothing) {
   std::filesystem::create_directory(dir.path("folder.nacre"));
   EXPECT_THROW(write_native(d, dir.path("folder.nacre")), RuntimeError);
   EXPECT_EQ(dir.files(), std::vector<std::string>{"folder.nacre"});
-  // A failure half way leaves the old file as it was.
+  // A failure half way leaves the old file unchanged.
   write_native(sample(false, false), dir.path("a.nacre"));
   Dataset broken = d;
   broken.targets = Tensor(DType::i32, {5, 2});
@@ -294,7 +294,7 @@ TEST(Native, ClassesWithoutLabelsAreDamage) {
   EXPECT_USER_ERROR(read_native(dir.path("a.nacre"), false), "classes, but has no labels");
 }
 
-// Another program makes the file shorter while we read it: the system sends SIGBUS.
+// If another program makes the file shorter while it is read, the system sends SIGBUS.
 TEST(MappedFileDeathTest, SaysSoWhenAFileIsCutShortWhileItIsRead) {
   const TempDir dir;
   const std::string path = dir.path("cut.nacre");

@@ -1,4 +1,4 @@
-// Features, labels and splits in files beside an edge list.
+// Tests of features, labels and splits in files beside an edge list.
 #include "data/fixtures.h"
 #include "nacre/data/load.h"
 

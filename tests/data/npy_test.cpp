@@ -37,7 +37,7 @@ void check_type(const std::string& descr, const std::vector<T>& values) {
     EXPECT_EQ(floats(bytes), expected_floats) << descr;
     EXPECT_EQ(integers(bytes), expected_integers) << descr;
   }
-  // The same, stored big-endian.
+  // The same values, stored big-endian.
   std::string swapped = raw(values);
   for (size_t i = 0; i < swapped.size(); i += sizeof(T))
     std::reverse(swapped.begin() + i, swapped.begin() + i + sizeof(T));
@@ -86,7 +86,7 @@ TEST(Npy, ShapesAndOrders) {
   EXPECT_EQ(reader(npy_i64({}, "(0,)")).to_f32().size(), 0);
   EXPECT_EQ(reader(npy_f32({1, 2, 3, 4, 5, 6}, "(2, 3)")).to_f32().shape(), (Shape{2, 3}));
   EXPECT_EQ(reader(npy_f32({1, 2, 3, 4, 5, 6}, "(2L, 3L)")).shape(), (Shape{2, 3}));
-  // 2 x 3, stored by columns.
+  // A 2 x 3 matrix, stored by columns.
   const NpyText fortran{"<f4", "(2, 3)", true};
   EXPECT_EQ(floats(npy(fortran, raw<float>({1, 4, 2, 5, 3, 6}))), (std::vector<float>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(integers(npy({"<i8", "(2, 3)", true}, raw<int64_t>({1, 4, 2, 5, 3, 6}))),
@@ -182,11 +182,11 @@ TEST(Npy, EnormousClaimsAreComparedWithTheFileFirst) {
         "(9223372036854775807, 9223372036854775807)", "(4294967296, 4294967296, 0)", "(1000000000,)"}) {
     EXPECT_FALSE(user_error([&] { reader(npy_f32({1}, shape)); }).empty()) << shape;
   }
-  // Rank beyond any use.
+  // A rank that is larger than any useful one.
   std::string many = "(";
   for (int i = 0; i < 1000; ++i) many += "1,";
   EXPECT_USER_ERROR(reader(npy_f32({1}, many + ")")), "dimensions");
-  // A header that claims 4 GiB, in a file of 20 bytes; and one that is really there but absurd.
+  // One header claims 4 GiB in a file of 20 bytes; another is really there, but absurdly long.
   std::string huge = "\x93NUMPY";
   huge += std::string("\x02\0\xFF\xFF\xFF\xFF", 6) + "{'descr'";
   EXPECT_USER_ERROR(reader(huge), "claims 4.00 GiB");

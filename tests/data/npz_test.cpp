@@ -24,7 +24,7 @@ Dataset load(const std::string& bytes, const LoadOptions& options = {}) {
 }
 Dataset load(const Arrays& arrays, const LoadOptions& options = {}) { return load(npz(arrays), options); }
 
-// 0→1, 1→2, 2→0, 0→3
+// The edges 0→1, 1→2, 2→0, 0→3.
 const std::string kEdges = npy_i64({0, 1, 2, 0, 1, 2, 0, 3}, "(2, 4)");
 
 Arrays small() {

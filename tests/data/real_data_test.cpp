@@ -1,4 +1,5 @@
-// The real data sets, where they are at hand: NACRE_DATASETS, or the folder beside the project.
+// Tests with the real data sets, if they are available: in NACRE_DATASETS, or in the folder beside
+// the project.
 #include <cstdlib>
 #include <filesystem>
 #include <map>

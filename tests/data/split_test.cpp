@@ -1,4 +1,5 @@
-// Splits that are drawn: every labelled node at most once, the shares asked for, the same on any number of threads.
+// Tests of drawn splits: every labelled node is drawn at most once, the shares are those asked for,
+// and the result is the same on any number of threads.
 #include "nacre/data/split.h"
 
 #include <map>
@@ -13,7 +14,8 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
-// A path of nodes whose class is node % 4 for the first half, 3 for the rest; every tenth node has no label.
+// Returns a path of nodes. The class is node % 4 in the first half and 3 in the rest; every tenth
+// node has no label.
 Dataset path_of(int64_t nodes) {
   EdgeList edges;
   edges.num_nodes = nodes;
@@ -45,11 +47,12 @@ TEST(Split, RandomSharesOfTheLabelledNodes) {
   draw_split("random:0.5/0.25/0.25", 3, d);
   EXPECT_EQ(d.splits.train.size(), 450);
   EXPECT_EQ(d.splits.val.size() + d.splits.test.size(), 450);
-  validate(d, "test");  // overlapping parts, unlabelled nodes
+  validate(d, "test");  // checks for overlapping parts and unlabelled nodes
   std::set<NodeId> all;
   for (const auto* part : {&d.splits.train, &d.splits.val, &d.splits.test}) all.insert(part->begin(), part->end());
   EXPECT_EQ(all.size(), 900U);
-  // Not the first ones: of 450 drawn from 900 about half lie in the first half.
+  // The training nodes are not simply the first ones: of 450 drawn from 900, about half lie in the
+  // first half.
   const auto early = std::count_if(d.splits.train.begin(), d.splits.train.end(), [](NodeId v) { return v < 500; });
   EXPECT_NEAR(static_cast<double>(early), 225, 60);
   draw_split("random:0.1/0/0.2", 3, d);

@@ -20,7 +20,7 @@
 namespace nacre {
 namespace {
 
-// The test's own hash, so that recorded values depend on nothing but the twin.
+// A hash of the test's own, so that recorded values depend on nothing but the twin.
 class Hash {
  public:
   void add(const void* data, int64_t bytes) {
@@ -61,7 +61,8 @@ bool has_edge(const Graph& graph, int64_t src, int64_t dst) {
   return std::binary_search(row, row + graph.in_degree(dst), static_cast<NodeId>(src));
 }
 
-// Sorted rows, no duplicates, `loops` self loops, and both directions where the set is undirected.
+// Checks that rows are sorted, without duplicates, with `loops` self loops, and with both
+// directions if the set is undirected.
 void expect_simple(const Graph& graph, bool undirected, int64_t loops) {
   int64_t bad_order = 0;
   int64_t seen_loops = 0;
@@ -93,7 +94,8 @@ void expect_sound_splits(const Dataset& set) {
   EXPECT_LE(*std::max_element(uses.begin(), uses.end()), 1);
 }
 
-// Share of test vertices whose nearest class mean (over the training set) is their label.
+// Returns the share of test vertices whose nearest class mean (over the training set) is their
+// label.
 double nearest_mean_accuracy(const Dataset& set, const std::vector<float>& rows) {
   const int64_t width = set.num_features();
   std::vector<double> means(static_cast<size_t>(set.num_classes * width), 0);
@@ -122,7 +124,7 @@ double nearest_mean_accuracy(const Dataset& set, const std::vector<float>& rows)
   return static_cast<double>(right) / static_cast<double>(set.splits.test.size());
 }
 
-// Mean over the vertex itself and its in-neighbours.
+// Returns the mean over each vertex and its in-neighbours.
 std::vector<float> neighbourhood_means(const Dataset& set) {
   const int64_t width = set.num_features();
   const auto* x = set.features.data<float>();
@@ -183,7 +185,7 @@ TEST_P(SmallTwin, HasTheSameBytesOnAnyNumberOfThreads) {
   EXPECT_EQ(hashes.size(), 1U);
 }
 
-// Edges: count x scale, rounded; undirected sets hold whole pairs.
+// The number of edges is count x scale, rounded; undirected sets hold whole pairs.
 INSTANTIATE_TEST_SUITE_P(All, SmallTwin,
                          testing::Values(Small{"cora", 2708, 10556}, Small{"citeseer@0.33", 1098, 3004},
                                          Small{"pubmed@0.05", 986, 4432}, Small{"cs@0.05", 917, 8188},
@@ -199,7 +201,7 @@ INSTANTIATE_TEST_SUITE_P(All, SmallTwin,
                                          Small{"livejournal@0.001", 4848, 68994}));
 
 TEST(Twin, RecordedHashesStay) {
-  // A change here means that every published figure on twins is about other data.
+  // If these hashes change, every published figure on twins is about other data.
   EXPECT_EQ(hash_of(make_twin("cora", 0)), 10151394473283236910ULL);
   EXPECT_EQ(hash_of(make_twin("mag@0.003", 7)), 12373578544122802815ULL);
   EXPECT_EQ(hash_of(make_twin("proteins@0.01", 1)), 14671259954497236442ULL);
@@ -271,7 +273,7 @@ TEST(Twin, NeighboursTellMoreThanOwnFeatures) {
 
 TEST(Twin, TargetsFollowCommunities) {
   const Dataset set = make_twin("proteins@0.02", 1);
-  // Ends of an edge agree on a task's positives more often than chance.
+  // The ends of an edge agree on the positives of a task more often than by chance.
   const auto* t = set.targets.data<uint8_t>();
   const int64_t tasks = set.num_classes;
   double positives = 0;
@@ -320,7 +322,8 @@ TEST(Twin, SharesOfTheSplits) {
 }
 
 TEST(Twin, TooDenseAScaleIsBounded) {
-  const Dataset set = make_twin("reddit@0.003", 1);  // 699 vertices, 492 neighbours each in the original
+  // 699 vertices; in the original, each has 492 neighbours.
+  const Dataset set = make_twin("reddit@0.003", 1);
   EXPECT_LE(set.graph.num_edges(), 699 * 698 / 2);
   EXPECT_GT(set.graph.num_edges(), 699 * 698 / 2 - 3);
   EXPECT_EQ(set.notes.size(), 1U);

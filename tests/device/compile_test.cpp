@@ -1,4 +1,4 @@
-// What the plug-in does without a GPU: it opens, compiles, and says what is missing.
+// Tests of what the plug-in does without a GPU: it opens, compiles, and says what is missing.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -69,7 +69,8 @@ extern "C" __global__ void __launch_bounds__(128) all(const float4* in, float* o
                                       "all", 80)));
 }
 
-// What makes gTasks on a device; every other kernel is compiled by tests/engine/gpu_compile_test.cpp.
+// The kernels that cut gTasks on a device. All other kernels are compiled by
+// tests/engine/gpu_compile_test.cpp.
 TEST_F(CompileTest, PartitionKernels) {
   using Field = cuda::EdgeField;
   const Field fields[] = {{Field::type, 1, 5}, {Field::src_degree, 1, 20}, {Field::dst_id, 64, 12}};
@@ -125,7 +126,7 @@ TEST_F(CompileTest, OpeningNoSuchDeviceIsTheUsersError) {
   EXPECT_THROW(plugin_->open(-1, 0), UserError);
 }
 
-// Counts what reaches the compiler.
+// Counts the calls of the compiler.
 class CountingPlugin final : public DevicePlugin {
  public:
   std::vector<DeviceInfo> devices() override { return {}; }
@@ -190,7 +191,7 @@ TEST_F(KernelCacheTest, ADamagedFileIsCompiledAgain) {
 TEST_F(KernelCacheTest, AnImageIsReplacedWhenItIsCompiledAgain) {
   CountingPlugin plugin;
   compile_cached(plugin, "source", "name", 90);
-  // An image with the right checksum that is not what the compiler makes.
+  // The image has the right checksum, but it is not what the compiler makes.
   write_cached(folder_ + "/kernels", "one\nsm_90\nsource", "spoilt");
   EXPECT_EQ(compile_cached(plugin, "source", "name", 90), "spoilt");
   EXPECT_EQ(compile_again(plugin, "source", "name", 90), "image 90 of source");

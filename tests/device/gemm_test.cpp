@@ -1,5 +1,5 @@
-// Matrix products against loops in double precision: every type, transposition and epilogue, odd sizes, gaps between
-// rows, operands at odd addresses, batches, empty sizes.
+// Compares matrix products with loops in double precision: every type, transposition and epilogue,
+// odd sizes, gaps between rows, operands at odd addresses, batches, empty sizes.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -19,7 +19,8 @@ uint16_t to_bf16(float value) {
 }
 float from_bf16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
-// A matrix of values that the element type holds exactly, as it lies in memory: `gap` elements before the first row.
+// A matrix of values that the element type holds exactly, as it lies in memory, with `gap` elements
+// before the first row.
 struct Operand {
   std::vector<float> values;
   bool bf16;
@@ -53,14 +54,15 @@ class GemmTest : public GpuTest {
     return rows == 0 || columns == 0 || batch == 0 ? 1 : (batch - 1) * stride + (rows - 1) * ld + columns;
   }
 
-  // The relative error of one product, in units of Σ|a||b| + |beta c| + |bias|.
+  // Returns the relative error allowed for one product, in units of Σ|a||b| + |beta c| + |bias|.
   static double tolerance(const GemmShape& s) {
-    const double out = s.bf16_out ? 1.0 / 128 : 0;  // rounded twice where the bias comes after
+    // The result is rounded twice if the bias comes after.
+    const double out = s.bf16_out ? 1.0 / 128 : 0;
     return out + (s.type == GemmType::tf32 ? 2e-3 : 5e-6);
   }
 
-  // Runs the product with operands `gap` elements after an aligned address and compares every element, and every byte
-  // between rows.
+  // Runs the product with operands `gap` elements after an aligned address, and compares every
+  // element and every byte between rows.
   void check(GemmShape s, int64_t gap = 0, bool tune = false) {
     const bool bf16 = s.type == GemmType::bf16;
     const int64_t a_rows = s.transpose_a ? s.k : s.m;
@@ -207,7 +209,7 @@ TEST_F(GemmTest, OperandsAtOddAddresses) {
         GemmShape s = shape(64, 64, 64, type);
         s.epilogue = epilogue;
         check(s, gap);
-        check(s, 0);  // the plan's own algorithm still stands
+        check(s, 0);  // the algorithm that was prepared still works
       }
     }
   }
@@ -223,7 +225,7 @@ TEST_F(GemmTest, Batches) {
       s.stride_c = 20 * 12 + 1;
       s.epilogue = epilogue;
       check(s);
-      s.stride_b = 0;  // one matrix for all
+      s.stride_b = 0;  // all products use one matrix
       check(s);
     }
   }

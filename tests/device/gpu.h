@@ -1,4 +1,4 @@
-// What the tests of the device layer share: the plug-in, and a device where there is one.
+// Fixtures that the tests of the device layer share: the plug-in, and a device if there is one.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace nacre::test {
 
-// Needs the plug-in, not a GPU. Where the plug-in was built it must open.
+// A test that needs the plug-in, but no GPU. If the plug-in was built, it must open.
 class PluginTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -27,7 +27,7 @@ class PluginTest : public testing::Test {
   DevicePlugin* plugin_ = nullptr;
 };
 
-// Needs a GPU. All tests of a program share one device.
+// A test that needs a GPU. All tests of a program share one device.
 class GpuTest : public PluginTest {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// Compiled kernels on a device: launches, graphs of launches, time, virtual devices.
+// Tests of compiled kernels on a device: launches, graphs of launches, time, virtual devices.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -31,7 +31,7 @@ extern "C" __global__ void shared_sum(const int* in, int* out, int n) {
 }
 )";
 
-// Which multiprocessors ran a block.
+// Writes which multiprocessors ran a block.
 constexpr const char* kWhere = R"(
 extern "C" __global__ void where(unsigned* out) {
   unsigned sm;
@@ -58,7 +58,7 @@ TEST_F(KernelTest, Runs) {
   add(*device_, kernel, x, 0.5F, static_cast<long long>(values.size()));
   for (float& v : values) v += 0.5F;
   EXPECT_EQ(x.values(), values);
-  add(*device_, kernel, x, 1, 0);  // no blocks
+  add(*device_, kernel, x, 1, 0);  // a launch without blocks
   EXPECT_EQ(x.values(), values);
 }
 
@@ -121,7 +121,7 @@ TEST_F(KernelTest, AGraphRunsWhatWasRecorded) {
   EXPECT_THROW(device_->end_capture(), InternalError);
 }
 
-// A loader sends batches and notes points in time while the session records its evaluation.
+// A loader sends batches and records points in time while the session records its evaluation.
 TEST_F(KernelTest, OtherThreadsGoOnWhileOneRecords) {
   const DeviceFunction kernel = function(*device_, kAdd, "add");
   constexpr int64_t kCount = 5000;
@@ -144,7 +144,8 @@ TEST_F(KernelTest, OtherThreadsGoOnWhileOneRecords) {
       device_->release_pinned(pinned);
       GemmShape shape;
       shape.m = shape.n = shape.k = 96;
-      device_->release_gemm(device_->prepare_gemm(shape, true));  // which records and times its candidates
+      // prepare_gemm() records and times its candidates.
+      device_->release_gemm(device_->prepare_gemm(shape, true));
       seen = queued.values();
     } catch (const std::exception& e) {
       error = e.what();
@@ -206,7 +207,7 @@ TEST_F(KernelTest, AVirtualDeviceHasItsShare) {
     device->launch(kernel, {.blocks = 2000, .threads = 128}, {&data});
     const auto values = out.values();
     used.emplace_back(values.begin(), values.end());
-    // The driver may lend two more to a green context.
+    // The driver may lend two more multiprocessors to a green context.
     EXPECT_LE(used.back().size(), static_cast<size_t>(share) + 2);
     EXPECT_GE(used.back().size(), 8U);
   }

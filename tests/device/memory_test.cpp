@@ -1,4 +1,5 @@
-// Memory of a device: copies, the cache of blocks, what happens when there is none left.
+// Tests of the memory of a device: copies, the cache of blocks, and what happens if there is none
+// left.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -58,12 +59,12 @@ TEST_F(MemoryTest, AFewBytesGoInTheirTurn) {
     std::vector<uint8_t> want(80, 0xab);
     std::copy_n(sent.begin(), n, want.begin() + 5);
     device_->upload_few(there.data() + 5, sent.data(), n);
-    std::fill(sent.begin(), sent.end(), uint8_t{0});  // the bytes are known already
+    std::fill(sent.begin(), sent.end(), uint8_t{0});  // the bytes have already been copied
     EXPECT_EQ(there.values(), want) << n;
     EXPECT_EQ(before.values(), std::vector<uint8_t>(80, 0xab)) << n;
   }
   EXPECT_THROW(device_->upload_few(nullptr, sent.data(), kFewBytes + 1), InternalError);
-  // A replay would write the bytes of the recording.
+  // A replay would write the bytes of the recording, so upload_few() is refused.
   device_->begin_capture();
   EXPECT_THROW(device_->upload_few(nullptr, sent.data(), 1), InternalError);
   device_->end_capture();
@@ -73,7 +74,7 @@ TEST_F(MemoryTest, NobodyWaitsForAFewBytes) {
   constexpr int64_t kBytes = 256 << 20;
   const DeviceArray<uint8_t> big(*device_, kBytes), there(*device_, 16);
   const uint64_t words[2] = {1, 2};
-  device_->upload_few(there.data(), words, sizeof words);  // loads the kernel
+  device_->upload_few(there.data(), words, sizeof words);  // this call loads the kernel
   device_->synchronize();
   const DeviceEvent start = device_->record();
   for (int i = 0; i < 40; ++i) device_->fill(big.data(), i, kBytes);
@@ -148,7 +149,8 @@ TEST_F(MemoryTest, TooMuchIsTheUsersErrorAndNothingIsLost) {
 }
 
 TEST_F(MemoryTest, CachedBlocksMakeRoomForALargeOne) {
-  // Half of what is free as blocks, all released; then three quarters in one piece.
+  // Allocates half of the free memory as blocks and releases them all, then allocates three
+  // quarters in one piece.
   device_->trim();
   const int64_t piece = plugin_->devices()[0].free_bytes / 8;
   std::vector<void*> pieces;

@@ -1,4 +1,4 @@
-// Sorting, sums and selection on the device against the standard library.
+// Compares sorting, sums and selection on the device with the standard library.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,8 @@ const int64_t kSizes[] = {0, 1, 2, 31, 257, 4097, 300'001};
 
 class PrimitivesTest : public GpuTest {
  protected:
-  // Few distinct keys, so that stability shows; bits above `bits` are noise that must not count.
+  // There are few distinct keys, so that stability matters. Bits above `bits` are noise that must
+  // be ignored.
   template <class Key>
   void check_sort(int64_t n, int bits) {
     Rng rng(static_cast<uint64_t>(n * 100 + bits));

@@ -1,4 +1,5 @@
-// Typed products on tensor cores against sums in double precision; and their sources compile for every architecture.
+// Compares typed products on tensor cores with sums in double precision, and compiles their sources
+// for every architecture.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +25,8 @@ std::vector<float> random_floats(int64_t count, uint64_t seed) {
   return values;
 }
 
-// Matrices [types, n, k] with rows as long as the kernels read them, filled up with zeros.
+// Returns matrices [types, n, k] whose rows are as long as the kernels read them, filled up with
+// zeros.
 std::vector<float> with_long_rows(const std::vector<float>& w, int64_t k) {
   const auto rows = static_cast<int64_t>(w.size()) / k, ld = cuda::matrix_ld(k);
   std::vector<float> result(static_cast<size_t>(rows * ld), 0.0F);
@@ -41,7 +43,8 @@ double relative_error(const std::vector<float>& got, const std::vector<double>& 
   return std::sqrt(off / size);
 }
 
-// Rounding must not make results smaller, or larger, as a whole: Σ got · want / Σ want² is 1.
+// Returns Σ got · want / Σ want², which must be 1: rounding must not make results smaller or larger
+// as a whole.
 double relative_size(const std::vector<float>& got, const std::vector<double>& want) {
   double along = 0, size = 0;
   for (size_t i = 0; i < want.size(); ++i) {
@@ -64,7 +67,8 @@ class TypedMmaTest : public GpuTest {
                     params.pointers());
   }
 
-  // Rows read through a map, one type after another; where the matrix stays in shared memory, in one run for each type.
+  // Checks rows that are read through a map, one type after another. If the matrix stays in shared
+  // memory, each type has one run.
   void check_product(int64_t k, int64_t n, bool resident) {
     SCOPED_TRACE(testing::Message() << k << " to " << n << (resident ? ", resident" : ""));
     const int64_t vertices = 97, positions = 333;
@@ -74,7 +78,7 @@ class TypedMmaTest : public GpuTest {
     Rng rng(3);
     std::vector<uint32_t> map(positions);
     for (uint32_t& row : map) row = static_cast<uint32_t>(rng.below(vertices));
-    std::vector<cuda::MmaRun> runs;  // no position of type 1
+    std::vector<cuda::MmaRun> runs;  // no position has type 1
     const auto tile = static_cast<uint32_t>(resident ? positions : cuda::tile_of(what).rows());
     for (uint32_t b = 0; b < 200; b += tile) runs.push_back({0, b, std::min(b + tile, 200U)});
     for (uint32_t b = 200; b < positions; b += tile) {
@@ -105,7 +109,7 @@ class TypedMmaTest : public GpuTest {
     expect_agreement(out.values(), want);
   }
 
-  // Rows of slots, some of which are empty (the second run's all), summed over the types.
+  // Checks rows of slots, some of which are empty (in the second run all), summed over the types.
   void check_slots(int64_t k, int64_t n) {
     SCOPED_TRACE(testing::Message() << k << " to " << n);
     const cuda::TypedProduct what{k, n, kTypes, device_->info().shared_bytes};
@@ -160,7 +164,7 @@ class TypedMmaTest : public GpuTest {
     Rng rng(3);
     std::vector<uint32_t> map(positions);
     for (uint32_t& row : map) row = static_cast<uint32_t>(rng.below(vertices));
-    // Type 0 in two runs, type 1 without any, type 2 with one position less than a slice.
+    // Type 0 has two runs, type 1 has none, and type 2 has one position less than a slice.
     const std::vector<cuda::MmaRun> runs = {{0, 0, 130}, {0, 130, 370}, {2, 370, 401}};
     const std::vector<int32_t> first = {0, 2, 2, 3};
     std::vector<double> want(static_cast<size_t>(kTypes * k * n), 0);

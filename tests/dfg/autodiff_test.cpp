@@ -1,4 +1,5 @@
-// Structure of gradients and of pruning; their values are checked against central differences in tests/kernel.
+// Tests of the structure of gradients and of pruning. tests/kernel compares their values with
+// central differences.
 #include <gtest/gtest.h>
 
 #include "model/cases.h"
@@ -30,7 +31,7 @@ TEST(Differentiate, GivesEveryTrainedParameterOneGradientOfItsType) {
     Dfg dfg = forward;
     differentiate(dfg);
     dfg.validate();
-    // The forward pass stands unchanged at the front.
+    // The forward pass is unchanged at the front.
     for (NodeRef i = 0; i < forward.size(); ++i) ASSERT_EQ(dfg[i], forward[i]) << forward.name();
     for (const auto& [name, node] : dfg.outputs()) {
       if (!name.starts_with("grad:")) continue;
@@ -55,7 +56,8 @@ TEST(Differentiate, ModelsTrainEveryParameter) {
   }
 }
 
-// Everything the backward pass adds is needed for a gradient, and nothing in it is the gradient of a constant.
+// Everything that the backward pass adds is needed for a gradient, and nothing in it is the
+// gradient of a constant.
 TEST(Differentiate, ComputesNothingForValuesThatAreNotTrained) {
   const Blocks blocks = Blocks::full(random_graphs(1)[3].graph, 3);
   for (const ModelCase& c : model_cases()) {
@@ -86,7 +88,7 @@ TEST(Differentiate, AddsGradientsOfSharedValues) {
   EXPECT_EQ(count_ops(net.dfg, Op::tanh_grad), 1) << "one gradient of y, summed before it goes on";
 }
 
-// The gradient of reading pairs is the sum over them, and the other way round: through the same pairs.
+// The gradient of reading pairs is the sum over the same pairs, and vice versa.
 TEST(Differentiate, GoesBackThroughPairs) {
   for (const bool src : {true, false}) {
     Net net;

@@ -1,4 +1,5 @@
-// What each family of operations accepts and refuses, and that a refusal names the operation and the types.
+// Tests what each family of operations accepts and refuses, and that a refusal names the operation
+// and the types.
 #include <gtest/gtest.h>
 
 #include "nacre/base/error.h"
@@ -10,9 +11,9 @@ namespace {
 
 struct Rule {
   const char* name;
-  Node node;  // without inputs
+  Node node;  // the node without its inputs
   std::vector<ValueType> inputs;
-  const char* result;  // type text, or the words of the refusal after '!'
+  const char* result;  // text of the type, or the words of the refusal after '!'
 };
 
 class Infer : public testing::TestWithParam<Rule> {};

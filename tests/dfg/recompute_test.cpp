@@ -1,4 +1,5 @@
-// Which values can be computed again, under which names, and what the backward pass reads then.
+// Tests which values can be computed again, under which names, and what the backward pass reads
+// then.
 #include "nacre/dfg/recompute.h"
 
 #include <gtest/gtest.h>
@@ -83,7 +84,8 @@ TEST(RecomputeDfg, TheBackwardPassReadsClonesRightBeforeItNeedsThem) {
 
 TEST(RecomputeDfg, SaysWhatWalksEdgesAgain) {
   const auto gcn = find_recomputable(training("gcn"));
-  // As written: sums over neighbours come before the products, so the first activation needs none but a constant.
+  // In the model as written, sums over neighbours come before the products, so the first activation
+  // needs only a constant.
   EXPECT_EQ(names_of(gcn, false),
             (std::vector<std::string>{"relu@layers.0.lin.bias", "log_softmax@layers.1.lin.bias"}));
   EXPECT_EQ(names_of(gcn, true), std::vector<std::string>{"index_add@layers.0.lin.bias"});

@@ -1,4 +1,5 @@
-// The text form: what is printed reads back, and whatever else is read gives an error that names the line.
+// Tests of the text form: printed text can be read back, and any other text gives an error that
+// names the line.
 #include <gtest/gtest.h>
 
 #include "model/cases.h"
@@ -92,7 +93,7 @@ TEST(DfgText, AllowsCommentsBlanksAndForeignLineEnds) {
 
 TEST(DfgText, ErrorsNameTheLine) {
   struct Bad {
-    const char* line;  // instead of, or after, the good text's line 5
+    const char* line;  // replaces line 5 of the good text, or follows it
     const char* says;
   };
   const std::vector<Bad> all = {
@@ -167,7 +168,7 @@ TEST(DfgText, ErrorsOfTheWhole) {
   EXPECT_THROW(parse_dfg(std::string(kGood) + "update mean %4\n"), UserError) << "twice";
 }
 
-// Deletions, flips and copies at random: a DFG or a UserError, nothing else.
+// Random deletions, flips and copies give a DFG or a UserError, nothing else.
 TEST(DfgText, SurvivesRandomDamage) {
   Rng rng(4);
   std::vector<std::string> texts;

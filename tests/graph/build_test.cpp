@@ -1,4 +1,4 @@
-// build_graph against a plain sort, and what it refuses.
+// Compares build_graph() with a plain sort, and tests what it refuses.
 #include <gtest/gtest.h>
 
 #include "graph/edges.h"

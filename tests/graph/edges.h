@@ -13,12 +13,12 @@ namespace nacre::test {
 struct Edge {
   NodeId dst;
   NodeId src;
-  size_t order = 0;  // in the input
+  size_t order = 0;  // position in the input
   float weight = 1;
   uint16_t type = 0;
 };
 
-// In the order a graph keeps them: by destination, source, input order.
+// Returns the edges in the order in which a graph keeps them: by destination, source, input order.
 inline std::vector<Edge> sorted_edges(const EdgeList& list) {
   std::vector<Edge> edges;
   for (size_t i = 0; i < list.src.size(); ++i) {
@@ -54,7 +54,7 @@ struct ListOptions {
   int64_t edges = 40;
   bool weighted = false;
   bool typed = false;
-  bool skewed = false;  // half the edges point at one vertex
+  bool skewed = false;  // half of the edges point at one vertex
   uint64_t seed = 1;
 };
 
@@ -73,7 +73,8 @@ inline EdgeList random_list(const ListOptions& how) {
   return list;
 }
 
-// Every combination on small graphs, and a few large enough for several chunks of every loop.
+// Returns every combination on small graphs, and a few graphs that are large enough for several
+// chunks of every loop.
 inline std::vector<EdgeList> all_lists() {
   std::vector<EdgeList> lists;
   for (const int64_t nodes : {1, 2, 17, 300}) {

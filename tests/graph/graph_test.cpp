@@ -1,4 +1,4 @@
-// Graph: its other orders, its fingerprint, and arrays that are no graph.
+// Tests of Graph: its other orders, its fingerprint, and arrays that are not a graph.
 #include "nacre/graph/graph.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ TEST(Graph, OutgoingEdgesAreThoseOfABruteForceSearch) {
     const OutCsc& out = graph.out();
     EXPECT_TRUE(graph.has_out());
     std::vector<Edge> edges = edges_of(graph);
-    // By source; within it by destination, then by position.
+    // Edges are sorted by source, within a source by destination, then by position.
     std::stable_sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.src < b.src; });
     ASSERT_EQ(out.dst.size(), graph.num_edges());
     ASSERT_EQ(out.row_ptr.size(), graph.num_src() + 1);
@@ -37,7 +37,7 @@ TEST(Graph, OutgoingEdgesAreThoseOfABruteForceSearch) {
   }
 }
 
-// More vertices than one thread groups by source.
+// The graph has more vertices than one thread groups by source.
 TEST(Graph, VerticesWithoutEdgesChangeNoOrder) {
   EdgeList list = random_list({});
   const Graph graph = build_graph(list, "test");
@@ -112,7 +112,7 @@ TEST(Fingerprint, IsThatOfTheContents) {
   std::reverse(shuffled.dst.begin(), shuffled.dst.end());
   std::reverse(shuffled.weight.begin(), shuffled.weight.end());
   std::reverse(shuffled.type.begin(), shuffled.type.end());
-  // Input order only matters between copies of one edge.
+  // The input order matters only between copies of one edge.
   EdgeList unique = list;
   unique.weight.assign(unique.weight.size(), 1);
   unique.type.assign(unique.type.size(), 0);

@@ -1,4 +1,4 @@
-// Distinct (vertex, type) pairs of either end, against a sorted set of them.
+// Compares the distinct (vertex, type) pairs of either end with a sorted set of them.
 #include "nacre/graph/pairs.h"
 
 #include <gtest/gtest.h>
@@ -129,7 +129,7 @@ TEST(Pairs, NoMoreThanEdgesAndNoFewerThanVerticesWithEdges) {
   }
 }
 
-// Enough edges for several chunks; every array the same on any number of threads.
+// There are enough edges for several chunks, and every array is the same on any number of threads.
 TEST(Pairs, AreTheSameOnAnyNumberOfThreads) {
   const EdgeList list = random_list({20000, 300000, false, true, true, 9});
   const auto built = [&](int threads, End end) {

@@ -35,7 +35,7 @@ std::vector<NodeId> random_keys(int64_t count, int64_t groups, uint64_t seed) {
 }
 
 TEST(GroupStable, IsAStableSort) {
-  // Group numbers around whole digits, key numbers around whole chunks.
+  // The numbers of groups are near whole digits, the numbers of keys near whole chunks.
   for (const int64_t groups : {1, 2, 3, 2047, 2048, 2049, 5000000}) {
     for (const int64_t count : {0, 1, 2, 1000}) expect_grouped(random_keys(count, groups, 3), groups);
   }

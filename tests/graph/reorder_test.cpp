@@ -69,7 +69,8 @@ TEST(Reorder, OrdersArePermutationsOnAnyThreadCount) {
   }
 }
 
-// Applied and undone, nothing has changed; in between it is the same graph under other names.
+// An order that is applied and undone changes nothing. In between, it is the same graph under other
+// names.
 TEST(Reorder, PermutedIsTheSameGraph) {
   EdgeList list;
   list.num_nodes = 40;
@@ -126,7 +127,8 @@ TEST(Reorder, RcmFindsThePathAndTheGrid) {
   EXPECT_GT(bandwidth(square, inverse_order(vertex_order(square, Reorder::none))), 200);
 }
 
-// Communities of 16 with many edges inside and few between: each must become one stretch of numbers.
+// Communities of 16 have many edges inside and few between them, so each must get consecutive
+// numbers.
 TEST(Reorder, RabbitKeepsCommunitiesTogether) {
   constexpr int64_t groups = 20;
   constexpr int64_t size = 16;

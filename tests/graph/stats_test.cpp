@@ -28,7 +28,7 @@ Graph graph_of(int64_t nodes, const Pairs& pairs) {
   return build_graph(std::move(edges), "test");
 }
 
-// The definitions, written down without thought for speed.
+// Computes the definitions without regard to speed.
 DegreeStats plain_degrees(std::vector<int64_t> degrees) {
   DegreeStats s;
   if (degrees.empty()) return s;
@@ -113,7 +113,7 @@ TEST(Stats, RandomGraphsAgainstTheDefinitions) {
         Pairs pairs;
         for (int64_t i = 0; i < edges; ++i) {
           const NodeId a = random(static_cast<uint32_t>(nodes));
-          const NodeId b = random(static_cast<uint32_t>(i % 3 == 0 ? nodes : (nodes + 3) / 4));  // skewed
+          const NodeId b = random(static_cast<uint32_t>(i % 3 == 0 ? nodes : (nodes + 3) / 4));
           pairs.emplace_back(a, b);
           if (symmetric) pairs.emplace_back(b, a);
         }
@@ -137,7 +137,8 @@ TEST(Stats, KnownGraphs) {
   EXPECT_EQ(star.components, 1);
 }
 
-// Degrees beyond the counting limit, and the same answer on any number of threads.
+// Tests degrees beyond the counting limit, and that the result is the same on any number of
+// threads.
 TEST(Stats, LargeSkewedGraphOnAnyThreadCount) {
   constexpr int64_t nodes = 200'000;
   Pairs pairs;

@@ -1,4 +1,4 @@
-// Graphs made from graphs, against loops over plain edge lists.
+// Compares graphs made from graphs with loops over plain edge lists.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,7 +44,8 @@ TEST(AddSelfLoops, NeedsATypeForTheLoops) {
 TEST(MakeUndirected, HasEveryEdgeBothWaysOnce) {
   for (const EdgeList& list : all_lists()) {
     const Graph graph = build_graph(list, "test");
-    // (dst, src) → weight and type of the first: forward edges in the graph's order, then reversed ones.
+    // Maps (dst, src) to weight and type of the first edge: forward edges in the graph's order,
+    // then reversed ones.
     std::map<std::pair<NodeId, NodeId>, std::pair<float, uint16_t>> want;
     const std::vector<Edge> edges = edges_of(graph);
     for (const Edge& e : edges) want.emplace(std::pair(e.dst, e.src), std::pair(e.weight, e.type));

@@ -76,7 +76,7 @@ TEST(Attributes, FindsRolesFromTheModel) {
   }
 }
 
-// One operation on fresh inputs.
+// Returns the roles of one operation on fresh inputs.
 Roles roles_of_op(Node node, const std::vector<ValueType>& inputs) {
   Net net;
   for (const ValueType& type : inputs) node.inputs.push_back(net.input(type));
@@ -110,7 +110,7 @@ TEST(Attributes, EveryIndexingOperationFollowsItsOwn) {
             "edge-type src-id");
   EXPECT_EQ(followed(roles_of_op({.op = Op::index, .attr = Attr::pair_dst}, {{Space::pair_dst(0), {3}}})),
             "dst-id edge-type");
-  // A sequence reads sources, or edges.
+  // A sequence reads sources or edges.
   EXPECT_EQ(followed(roles_of_op({.op = Op::lstm}, {gates, w})), "dst-id src-id");
   EXPECT_EQ(followed(roles_of_op({.op = Op::lstm}, {e(0, {8}), w})), "dst-id edge-id");
   EXPECT_EQ(followed(roles_of_op({.op = Op::lstm_grad_z}, {v(1, {2}), gates, w})), "dst-id src-id");

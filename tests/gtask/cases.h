@@ -1,4 +1,4 @@
-// Tables and edge values that the tests of this room run over.
+// Tables and edge values that the tests of this room use.
 #pragma once
 
 #include <string>
@@ -54,7 +54,7 @@ inline const std::vector<std::string>& named_tables() {
   return tables;
 }
 
-// Every entry free, min or a small k.
+// Returns a table in which every entry is free, min or a small k.
 inline PartitionTable random_table(Rng& rng) {
   PartitionTable table;
   for (const auto& [location, attribute] : kEntries) {
@@ -73,7 +73,7 @@ inline std::vector<PartitionTable> test_tables(uint64_t seed, int random) {
   return tables;
 }
 
-// Full graphs and blocks.
+// Returns full graphs and blocks.
 inline std::vector<GraphCase> test_graphs(uint64_t seed) {
   std::vector<GraphCase> cases = random_graphs(seed, 12);
   for (GraphCase& larger : random_graphs(seed + 1, 40)) cases.push_back({larger.name + "_40", larger.graph});
@@ -86,7 +86,7 @@ inline std::vector<GraphCase> test_graphs(uint64_t seed) {
   return cases;
 }
 
-// Found the slow way, from the lists of edges.
+// Finds the value of an edge the slow way, from the lists of edges.
 inline int64_t value_of(const Graph& graph, int64_t edge, const Entry& entry) {
   if (entry.attribute == Attribute::type) return graph.typed() ? graph.edge_type()[edge] : 0;
   if (entry.location == Location::edge) return edge;
@@ -97,7 +97,7 @@ inline int64_t value_of(const Graph& graph, int64_t edge, const Entry& entry) {
   return degree;
 }
 
-// values[entry][edge], entries as in kEntries.
+// Returns values[entry][edge], with entries as in kEntries.
 inline std::vector<std::vector<int64_t>> all_values(const Graph& graph) {
   std::vector<std::vector<int64_t>> values;
   for (const Entry& entry : kEntries) {

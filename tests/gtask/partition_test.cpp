@@ -1,5 +1,5 @@
-// Partitions are checked for what they promise (every edge once, no restriction broken, no gTask closed too early) and
-// for the order they promise it in, on graphs of every kind.
+// Checks on graphs of every kind that partitions keep their promises (every edge once, no
+// restriction broken, no gTask closed too early) and their order.
 #include "nacre/gtask/partition.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ void expect_every_edge_once(const GTasks& g) {
   for (int64_t t = 0; t < g.num_tasks(); ++t) ASSERT_LT(g.task_ptr[t], g.task_ptr[t + 1]);
 }
 
-// Distinct values among entries [from, to).
+// Returns the number of distinct values among the entries [from, to).
 int64_t distinct(const GTasks& g, const std::vector<int64_t>& values, int64_t from, int64_t to) {
   std::set<int64_t> set;
   for (int64_t i = from; i < to; ++i) set.insert(values[static_cast<size_t>(g.edge_at(i))]);
@@ -63,7 +63,7 @@ void expect_greedy(const GTasks& g, const Values& values) {
   }
 }
 
-// The order of sort_keys.h, by comparing all keys of an edge at once.
+// Returns the order of sort_keys.h, computed by comparing all keys of an edge at once.
 std::vector<int64_t> sorted_edges(const Graph& graph, const PartitionTable& table, const Values& values) {
   std::vector<std::vector<int64_t>> keys(static_cast<size_t>(graph.num_edges()));
   for (const SortKey& key : sort_keys(table)) {
@@ -150,7 +150,7 @@ TEST(Partition, TablesShareSorts) {
     partition(graph, PartitionTable::parse(text), orders.get());
     return orders->sorts();
   };
-  // In-CSR and out-CSC order are there already.
+  // In-CSR and out-CSC order exist already.
   for (const char* text : {"", "dst-id=1", "dst-id=1,edge-id=32", "edge-id=1", "edge-id=64", "dst-id=64", "src-id=64",
                            "src-id=1,dst-id=8", "src-id=64,dst-id=1"}) {
     EXPECT_EQ(sorts_after(text), 0) << text;
@@ -224,7 +224,7 @@ TEST(Partition, MinimumSortsDestinationsByDegree) {
 }
 
 TEST(Partition, TwoDimensionsAreTiles) {
-  // A full 64 × 64 matrix falls into its 16 × 16 tiles exactly.
+  // A full 64 × 64 matrix is cut exactly into its 16 × 16 tiles.
   EdgeList list;
   list.num_nodes = 64;
   for (NodeId s = 0; s < 64; ++s) {
@@ -292,7 +292,7 @@ TEST(Partition, SortsKeysOfSeveralDigits) {
 }
 
 TEST(Partition, IsTheSameOnAnyNumberOfThreads) {
-  // Large enough for several chunks of the sort.
+  // The graph is large enough for several chunks of the sort.
   const Graph graph = typed_weighted_graph({.vertices = 30000, .edges = 600000, .hub_edges = 100000, .types = 40});
   for (const char* text : {"src-id=64,dst-id=64", "src-id=64,edge-type=1", "dst-id=16,dst-degree=min",
                            "src-degree=2,dst-degree=3,edge-id=100", "dst-id=64"}) {

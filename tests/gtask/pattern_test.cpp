@@ -1,4 +1,4 @@
-// Counts against sets, gTask by gTask.
+// Compares counts with sets, gTask by gTask.
 #include "nacre/gtask/pattern.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace nacre::test {
 namespace {
 
 using Value = std::pair<int64_t, int64_t>;
-using ValueOf = std::function<Value(int64_t)>;  // of an entry of the gTasks
+using ValueOf = std::function<Value(int64_t)>;  // value of an entry of the gTasks
 
 AttributePattern plain_pattern(const GTasks& g, const ValueOf& value) {
   AttributePattern p;
@@ -78,7 +78,7 @@ TEST(Patterns, CountsAreExact) {
 }
 
 TEST(Patterns, CountsAreExactOnLargerGraphs) {
-  // Several lanes; types that fit a word and types that do not.
+  // The counts need several lanes. Some numbers of types fit a word and some do not.
   for (const int types : {5, 64, 65, 300}) {
     const Graph graph = typed_weighted_graph({.vertices = 400, .edges = 12000, .hub_edges = 4000, .types = types});
     for (const char* text : {"", "edge-id=1000", "src-id=16,dst-id=16", "dst-id=8", "edge-type=1", "src-id=8"}) {
@@ -149,12 +149,12 @@ TEST(Patterns, OutliersFollowTheirDefinition) {
 
 TEST(Patterns, NeighbourGroupingShowsThePapersOutliers) {
   const Graph graph = typed_weighted_graph({.vertices = 200, .edges = 1000, .hub_edges = 3200});
-  // The hub's pieces share it, the others are short of 32 edges.
+  // The pieces of the hub share it, and the others have fewer than 32 edges.
   const PatternReport report = find_patterns(partition(graph, PartitionTable::parse("dst-id=1,edge-id=32")));
   EXPECT_GE(report.patterns.frequent, 99);
   EXPECT_GT(report.patterns.underfill, 100);
   EXPECT_EQ(report.patterns.overfill, 0);
-  // Vertex-centric: the hub is far above the mean.
+  // With one gTask per destination, the hub is far above the mean.
   EXPECT_EQ(find_patterns(partition(graph, PartitionTable::parse("dst-id=1"))).patterns.overfill, 1);
 }
 

@@ -29,7 +29,8 @@ TEST(Picture, DrawsEveryEdgeInItsPlace) {
   const std::string svg = partition_svg(g, {.vertices = 6});
   EXPECT_EQ(svg.rfind("<svg ", 0), 0U);
   EXPECT_NE(svg.find("</svg>"), std::string::npos);
-  // Three gTasks, three colours; the two edges into 1 are neighbours, the two from 5 to 4 the same dot.
+  // Three gTasks have three colours. The two edges into 1 are neighbours, and the two from 5 to 4
+  // are the same dot.
   EXPECT_EQ(count(svg, "<path "), 3U);
   EXPECT_EQ(count(svg, "M0 1h2v1h-2z"), 1U);
   EXPECT_EQ(count(svg, "M3 2h1v1h-1z"), 1U);
