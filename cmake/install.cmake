@@ -2,14 +2,6 @@
 # as nacre::ROOM and, all together, as nacre::nacre.
 include(CMakePackageConfigHelpers)
 
-set(rooms ${NACRE_ROOMS})
-list(REMOVE_ITEM rooms "")
-
-add_library(nacre_all INTERFACE)
-add_library(nacre::nacre ALIAS nacre_all)
-set_target_properties(nacre_all PROPERTIES EXPORT_NAME nacre)
-target_link_libraries(nacre_all INTERFACE ${rooms})
-
 # The rooms are static libraries, so whoever links them also links what they use. The package must
 # find all of that, so every third-party target has a line here.
 set(find_TBB::tbb "find_dependency(TBB)")

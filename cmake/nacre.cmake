@@ -21,6 +21,40 @@ function(nacre_room name)
   set(NACRE_ROOMS "${NACRE_ROOMS};nacre_${name}" CACHE INTERNAL "")
 endfunction()
 
+# nacre_list_entries(OUTPUT HEADER header TYPE Type ALL function EACH prefix FILES a.cpp b.cpp …)
+#
+# Writes a source file into the build folder that joins what the files offer: the function
+# `std::vector<Type> function()` returns the entries that prefix_a(), prefix_b(), … return, in this
+# order. Each of them is defined in the file it is named after. So a new entry is a new file, and
+# the linker does not leave it out, as it would a file that nothing refers to.
+function(nacre_list_entries output)
+  cmake_parse_arguments(arg "" "HEADER;TYPE;ALL;EACH" "FILES" ${ARGN})
+  set(declared "")
+  set(called "")
+  foreach(file ${arg_FILES})
+    get_filename_component(name ${file} NAME_WE)
+    string(APPEND declared "std::vector<${arg_TYPE}> ${arg_EACH}_${name}();\n")
+    string(APPEND called "  for (${arg_TYPE}& entry : ${arg_EACH}_${name}()) all.push_back(std::move(entry));\n")
+  endforeach()
+  file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${output} CONTENT
+"// Made by nacre_list_entries() of cmake/nacre.cmake.
+#include <utility>
+#include <vector>
+
+#include \"${arg_HEADER}\"
+
+namespace nacre {
+
+${declared}
+std::vector<${arg_TYPE}> ${arg_ALL}() {
+  std::vector<${arg_TYPE}> all;
+${called}  return all;
+}
+
+}  // namespace nacre
+")
+endfunction()
+
 # nacre_plugin(NAME SOURCES a.cpp … USES room … LINKS Lib::Target …): a shared library beside the
 # program that is opened at run time. It has its own copies of the rooms, and shows only what the
 # sources mark as visible.

@@ -17,8 +17,9 @@
 #include "nacre/base/error.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/base/printable.h"
-#include "nacre/base/terminal.h"
 #include "nacre/data/mapped_file.h"
+#include "terminal.h"
+#include "terminal_log.h"
 #include "usage.h"
 
 namespace {
@@ -26,7 +27,8 @@ namespace {
 // Prints the message on one line, whatever it contains.
 int fail(int code, std::string what) {
   std::replace(what.begin(), what.end(), '\n', ' ');
-  std::fprintf(stderr, "%s %s\n", nacre::red("nacre:", nacre::Stream::err).c_str(), nacre::printable(what).c_str());
+  std::fprintf(stderr, "%s %s\n", nacre::cli::red("nacre:", nacre::cli::Stream::err).c_str(),
+               nacre::printable(what).c_str());
   return code;
 }
 
@@ -107,6 +109,7 @@ int main(int argc, char** argv) {
   std::set_terminate(on_terminate);
   nacre::guard_mapped_files();
   try {
+    nacre::cli::log_to_terminal();
     return run(argc, argv);
   } catch (const nacre::cli::Interrupted& interrupted) {
     return flush_output(128 + interrupted.signal);

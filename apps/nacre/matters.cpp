@@ -49,7 +49,7 @@ bool uses_hidden(const S& s) {
 }
 
 bool in_batches(const S& s) { return s.config->mode == "minibatch"; }
-bool saint(const S& s) { return s.config->sampling.kind >= SamplerKind::saint_vertex; }
+bool saint(const S& s) { return sampler_info(s.config->sampling.sampler).draws_subgraph; }
 bool searched(const S& s) { return s.config->plan == "auto" && !s.config->deterministic; }
 bool schedule_is(const S& s, const char* name) { return s.config->schedule.name == name; }
 
@@ -171,7 +171,7 @@ Rules rules_of_batches() {
        "is for the GraphSAINT samplers",
        "add --sampler saint-vertex, or leave it out"},
       {{"--walk-length"},
-       [](const S& s) { return in_batches(s) && s.config->sampling.kind != SamplerKind::saint_walk; },
+       [](const S& s) { return in_batches(s) && s.config->sampling.sampler != "saint-walk"; },
        "is a setting of the sampler saint-walk",
        "add --sampler saint-walk, or leave it out"},
       {{"--features-on", "--sample-on"},

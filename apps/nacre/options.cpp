@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -19,6 +18,7 @@
 #include "nacre/base/warnings.h"
 #include "nacre/data/load.h"
 #include "nacre/train/device.h"
+#include "terminal_log.h"
 
 namespace nacre::cli {
 namespace {
@@ -136,10 +136,10 @@ void add_model_options(Command command, RunConfig& c) {
   command.add_option("--aggr", m.aggregator, "mean, sum, max or lstm; default: the model's own")
       .one_of("aggregator", {"mean", "sum", "max", "lstm"}, {{"avg", "mean"}, {"average", "mean"}, {"add", "sum"}})
       .group("Model");
-  command
-      .add_option("--activation", m.activation,
-                  "relu, leaky_relu, elu, sigmoid, tanh or none; default: the model's own")
-      .one_of("activation", {"none", "relu", "leaky_relu", "elu", "sigmoid", "tanh"}, {{"identity", "none"}})
+  std::vector<std::string> activations = activation_names();
+  std::rotate(activations.begin(), activations.begin() + 1, activations.end());  // "none" last
+  command.add_option("--activation", m.activation, listed(activations) + "; default: the model's own")
+      .one_of("activation", activation_names(), {{"identity", "none"}})
       .group("Model");
   command.add_option("--norm", m.norm, "none, layer or batch: of every hidden layer")
       .one_of("norm", {"none", "layer", "batch"}, {{"batchnorm", "batch"}, {"layernorm", "layer"}})
@@ -277,8 +277,13 @@ void add_execution_options(Command command, RunConfig& c) {
 
 namespace {
 
-constexpr std::array kSamplers = {SamplerKind::neighbor, SamplerKind::layer, SamplerKind::saint_vertex,
-                                  SamplerKind::saint_edge, SamplerKind::saint_walk};
+// "neighbor, layer (LADIES), …"
+std::string samplers_text() {
+  std::vector<std::string> names;
+  for (const SamplerInfo& info : samplers())
+    names.push_back(info.paper.empty() ? info.name : fmt::format("{} ({})", info.name, info.paper));
+  return listed(names);
+}
 
 int fanout_number(const std::string& text) {
   int value = 0;
@@ -309,19 +314,12 @@ void set_fanout(const std::string& text, SampleOptions& s) {
 
 void set_sampler(const std::string& name, SampleOptions& s) {
   std::vector<std::string> names;
-  names.reserve(std::size(kSamplers));
-  for (const SamplerKind kind : kSamplers) names.emplace_back(sampler_name(kind));
-  const std::string known = choose_name("--sampler", "sampler", name, names,
-                                        {{"ladies", "layer"},
-                                         {"layerwise", "layer"},
-                                         {"neighbour", "neighbor"},
-                                         {"neighbors", "neighbor"},
-                                         {"neighbours", "neighbor"},
-                                         {"saint", "saint-vertex"},
-                                         {"graphsaint", "saint-vertex"},
-                                         {"saint-node", "saint-vertex"},
-                                         {"saint-rw", "saint-walk"}});
-  s.kind = *std::find_if(kSamplers.begin(), kSamplers.end(), [&](SamplerKind k) { return sampler_name(k) == known; });
+  std::vector<Synonym> synonyms;
+  for (const SamplerInfo& info : samplers()) {
+    names.push_back(info.name);
+    for (const std::string& said : info.synonyms) synonyms.push_back({said, info.name});
+  }
+  s.sampler = choose_name("--sampler", "sampler", name, names, synonyms);
 }
 
 void add_batch_options(Command command, RunConfig& c) {
@@ -334,8 +332,7 @@ void add_batch_options(Command command, RunConfig& c) {
       "neighbours each vertex draws, per layer, next to the seeds first: 15,10,5; -1 = all;\n"
       "by edge type 15/5,10/5; with --sampler layer the vertices a layer draws"));
   add(command.add_call(
-      "--sampler", [&s](const std::string& text) { set_sampler(text, s); },
-      "neighbor, layer (LADIES), saint-vertex, saint-edge or saint-walk (GraphSAINT); default: neighbor"));
+      "--sampler", [&s](const std::string& text) { set_sampler(text, s); }, samplers_text() + "; default: neighbor"));
   add(command.add_flag("--replace", s.replace, "draw with replacement"));
   add(command.add_flag("--sample-weighted", s.weighted, "draw by edge weight"));
   add(command.add_option("--budget", s.budget, "GraphSAINT: vertices, edges or walks drawn; default: the batch size"));

@@ -13,11 +13,11 @@
 #include "nacre/base/names.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/base/printable.h"
-#include "nacre/base/terminal.h"
 #include "nacre/base/warnings.h"
 #include "nacre/data/npz_write_arrays.h"
 #include "nacre/train/checkpoint.h"
 #include "options.h"
+#include "terminal.h"
 #include "vertex_names.h"
 
 namespace nacre::cli {

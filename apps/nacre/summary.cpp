@@ -1,4 +1,5 @@
 #include "summary.h"
+#include "terminal.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +10,6 @@
 #include "nacre/base/names.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/printable.h"
-#include "nacre/base/terminal.h"
 #include "nacre/engine/calibrate.h"
 #include "nacre/plan/explain.h"
 

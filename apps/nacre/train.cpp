@@ -14,7 +14,6 @@
 #include "nacre/base/names.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/base/printable.h"
-#include "nacre/base/terminal.h"
 #include "nacre/base/trace.h"
 #include "nacre/base/warnings.h"
 #include "nacre/train/batch_session.h"
@@ -22,6 +21,7 @@
 #include "options.h"
 #include "recommend.h"
 #include "seeds.h"
+#include "terminal.h"
 
 namespace nacre::cli {
 namespace {

@@ -129,7 +129,7 @@ void run(const Options& options) {
     ids = std::move(all);
   }
   const Sampler sampler(data.graph, options.sample);
-  const bool own_seeds = options.sample.kind >= SamplerKind::saint_vertex;
+  const bool own_seeds = sampler_info(options.sample.sampler).draws_subgraph;
   BatchOrder order(ids, options.batch_size, options.sample.seed, true);
   std::vector<Times> times(static_cast<size_t>(options.threads));
   std::atomic<int64_t> next{0};
@@ -163,8 +163,7 @@ void run(const Options& options) {
   const double floor_ns = 1e9 * floor_seconds(data.graph, probes) / static_cast<double>(probes);
   std::printf("%s: %lld vertices, %lld edges; %s, batch %lld, %d threads\n", options.data.c_str(),
               static_cast<long long>(data.num_nodes()), static_cast<long long>(data.graph.num_edges()),
-              std::string(sampler_name(options.sample.kind)).c_str(), static_cast<long long>(options.batch_size),
-              options.threads);
+              options.sample.sampler.c_str(), static_cast<long long>(options.batch_size), options.threads);
   std::printf("per batch: %.0f edges, %.0f vertices, %.2f ms of processor time\n", edges / batches,
               static_cast<double>(sum.vertices) / batches, 1e3 * sum.total() / batches);
   for (int s = 0; s < kStages; ++s) {
@@ -177,18 +176,11 @@ void run(const Options& options) {
   std::printf(
       "{\"data\": \"%s\", \"kind\": \"%s\", \"batch_size\": %lld, \"batches\": %lld, \"threads\": %d, "
       "\"edges\": %lld, \"edges_per_core_s\": %.6g, \"edges_per_wall_s\": %.6g, \"floor_ns\": %.4g",
-      options.data.c_str(), std::string(sampler_name(options.sample.kind)).c_str(),
-      static_cast<long long>(options.batch_size), static_cast<long long>(options.batches), options.threads,
-      static_cast<long long>(sum.edges), edges / sum.total(), edges / wall, floor_ns);
+      options.data.c_str(), options.sample.sampler.c_str(), static_cast<long long>(options.batch_size),
+      static_cast<long long>(options.batches), options.threads, static_cast<long long>(sum.edges), edges / sum.total(),
+      edges / wall, floor_ns);
   for (int s = 0; s < kStages; ++s) std::printf(", \"%s_ns\": %.4g", kStageNames[s], 1e9 * sum.stage[s] / edges);
   std::printf("}\n");
-}
-
-SamplerKind kind_named(const std::string& name) {
-  for (int k = 0; k <= static_cast<int>(SamplerKind::saint_walk); ++k) {
-    if (sampler_name(static_cast<SamplerKind>(k)) == name) return static_cast<SamplerKind>(k);
-  }
-  throw std::invalid_argument("no sampler is called " + name);
 }
 
 Options parse(int argc, char** argv) {
@@ -211,7 +203,7 @@ Options parse(int argc, char** argv) {
     } else if (flag == "--budget") {
       options.sample.budget = std::stoll(value());
     } else if (flag == "--kind") {
-      options.sample.kind = kind_named(value());
+      options.sample.sampler = sampler_info(value()).name;
     } else if (flag == "--replace") {
       options.sample.replace = true;
     } else if (flag == "--mapped") {
@@ -232,7 +224,7 @@ Options parse(int argc, char** argv) {
     options.sample.fanout.push_back(std::stoi(fanout.substr(at), &used));
     at += used + 1;
   }
-  if (options.sample.kind >= SamplerKind::saint_vertex) {
+  if (sampler_info(options.sample.sampler).draws_subgraph) {
     options.sample.layers = static_cast<int>(options.sample.fanout.size());
     options.sample.fanout.clear();
     if (options.sample.budget == 0) options.sample.budget = options.batch_size;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "nacre/base/pending_file.h"
+#include "support/log_capture.h"
 
 namespace nacre {
 namespace {
@@ -141,7 +142,7 @@ TEST_F(FileCacheTest, AFileOfAnotherKeyIsNotTaken) {
 TEST_F(FileCacheTest, ThreadsMayWriteAtOnce) {
   const auto value_of = [](int writer) { return std::string(20000, static_cast<char>('a' + writer)); };
   write_cached(folder_, "shared", value_of(0));
-  testing::internal::CaptureStderr();
+  const test::LogCapture log;
   std::vector<std::thread> threads;
   threads.reserve(6);
   for (int writer = 0; writer < 6; ++writer) {
@@ -155,7 +156,7 @@ TEST_F(FileCacheTest, ThreadsMayWriteAtOnce) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(log.text(), "");
   for (int writer = 0; writer < 6; ++writer) {
     EXPECT_EQ(read_cached(folder_, "own " + std::to_string(writer)), value_of(writer));
   }
@@ -191,12 +192,12 @@ TEST_F(FileCacheTest, AFolderThatCannotBeIsOnlyAWarning) {
   fs::create_directories(folder_);
   write_file(folder_ + "/file", "in the way");
   for (const std::string& folder : {folder_ + "/file", folder_ + "/file/below", std::string()}) {
-    testing::internal::CaptureStderr();
+    const test::LogCapture log;
     EXPECT_NO_THROW(write_cached(folder, "key", "value"));
-    EXPECT_TRUE(testing::internal::GetCapturedStderr().starts_with("warning: cache not written: ")) << folder;
-    testing::internal::CaptureStderr();
+    const std::string told = log.text();
+    EXPECT_TRUE(told.starts_with("warning: cache not written: ")) << folder;
     EXPECT_EQ(read_cached(folder, "key"), std::nullopt);
-    EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << folder;
+    EXPECT_EQ(log.text(), told) << folder;
   }
   EXPECT_EQ(read_file(folder_ + "/file"), "in the way");
 }
@@ -207,9 +208,9 @@ TEST_F(FileCacheTest, AFolderWhereTheFileShouldBeIsOnlyAWarning) {
   fs::remove(path);
   fs::create_directories(path + "/inside");
   EXPECT_EQ(read_cached(folder_, "key"), std::nullopt);
-  testing::internal::CaptureStderr();
+  const test::LogCapture log;
   EXPECT_NO_THROW(write_cached(folder_, "key", "value"));
-  EXPECT_NE(testing::internal::GetCapturedStderr(), "");
+  EXPECT_NE(log.text(), "");
   EXPECT_EQ(files().size(), 1U) << "nothing temporary is left";
 }
 

@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "nacre/base/terminal.h"
 #include "nacre/base/warnings.h"
+#include "support/log_capture.h"
 
 namespace nacre {
 namespace {
@@ -45,56 +46,97 @@ TEST(HumanNumbers, Counts) {
   EXPECT_EQ(human_count(INT64_MAX), "9,223,372,036,854,775,807");
 }
 
-TEST(Log, GoesToStderrByLevel) {
-  const auto logged = [](LogLevel level) {
-    set_log_level(level);
-    testing::internal::CaptureStderr();
-    testing::internal::CaptureStdout();
-    log_info("told");
-    log_verbose("detail");
-    log_warning("careful");
-    EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
-    set_log_level(LogLevel::info);
-    return testing::internal::GetCapturedStderr();
-  };
-  EXPECT_EQ(logged(LogLevel::quiet), "warning: careful\n") << "warnings stay";
-  EXPECT_EQ(logged(LogLevel::info), "told\nwarning: careful\n");
-  EXPECT_EQ(logged(LogLevel::verbose), "told\ndetail\nwarning: careful\n");
+// Returns what the calls of the test write to stdout and stderr.
+template <class Calls>
+std::string printed(const Calls& calls) {
+  testing::internal::CaptureStderr();
+  testing::internal::CaptureStdout();
+  calls();
+  const std::string out = testing::internal::GetCapturedStdout();
+  return out + testing::internal::GetCapturedStderr();
+}
+
+TEST(Log, WithoutASinkNothingIsPrinted) {
+  EXPECT_EQ(printed([] {
+              log_info("told");
+              log_verbose("detail");
+              log_warning("careful");
+              Progress progress("reading", 10);
+              for (int i = 0; i <= 10; ++i) progress.update(i, "note");
+              EXPECT_FALSE(progress.due());
+            }),
+            "");
+}
+
+TEST(Log, ASinkIsToldEverythingAndPrintsNothing) {
+  const test::LogCapture log;
+  EXPECT_EQ(printed([] {
+              log_info("told");
+              log_verbose("detail");
+              log_warning("careful");
+            }),
+            "");
+  EXPECT_EQ(log.text(), "told\nverbose: detail\nwarning: careful\n");
 }
 
 TEST(Log, KeepsEveryWarningOnce) {
-  testing::internal::CaptureStderr();
-  log_note("only a note");
-  log_note("warning: marked as one");
-  log_warning("kept");
-  log_warning("kept");
-  EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "note: only a note\nwarning: marked as one\nwarning: kept\nwarning: kept\n");
+  {
+    const test::LogCapture log;
+    log_note("only a note");
+    log_note("warning: marked as one");
+    log_warning("kept");
+    log_warning("kept");
+    EXPECT_EQ(log.text(), "note: only a note\nwarning: marked as one\nwarning: kept\nwarning: kept\n");
+  }
+  log_warning("kept without a sink");
   const std::vector<std::string> all = warnings_so_far();
   EXPECT_EQ(std::count(all.begin(), all.end(), "kept"), 1);
+  EXPECT_EQ(std::count(all.begin(), all.end(), "kept without a sink"), 1);
   EXPECT_EQ(std::count(all.begin(), all.end(), "marked as one"), 1);
   EXPECT_EQ(std::count(all.begin(), all.end(), "only a note"), 0);
 }
 
-TEST(Progress, FitsEveryWidth) {
-  const ProgressLine line{"training", "epoch 12/200  step 3/40  loss 1.2345  val 0.8123", "1 min 3 s left", 0.37};
-  for (int columns = 0; columns < 200; ++columns) {
-    const std::string text = fit_progress(line, columns);
-    EXPECT_LE(static_cast<int>(text.size()), columns) << text;
-    if (columns > 4) EXPECT_NE(text.find("37%"), std::string::npos) << columns;
+// Takes every state of progress but the first `deaf` ones.
+struct ProgressSink : LogSink {
+  explicit ProgressSink(int deaf_at_first) : deaf(deaf_at_first) {}
+  void line(LogKind, const std::string&) override {}
+  double progress_interval() const override { return 0; }
+  bool progress(const ProgressState& state) override {
+    states.push_back(state);
+    return deaf-- <= 0;
   }
-  EXPECT_NE(fit_progress(line, 120).find("[####"), std::string::npos);
-  EXPECT_NE(fit_progress(line, 60).find("val 0.8123"), std::string::npos) << "figures are kept longest";
-  EXPECT_EQ(fit_progress({"t", "ääääää", "", 1}, 10), "100%  ääää") << "no character is cut in two";
+  void end_progress() override { ++ends; }
+  int deaf;
+  int ends = 0;
+  std::vector<ProgressState> states;
+};
+
+TEST(Progress, TellsShareAndNoteUntilTheEnd) {
+  const auto sink = std::make_shared<ProgressSink>(1);
+  set_log_sink(sink);
+  {
+    Progress progress("reading", 4);
+    set_log_sink(nullptr);  // the sink of the beginning is told to the end
+    EXPECT_TRUE(progress.due());
+    for (int i = 1; i <= 4; ++i) progress.update(i, std::to_string(i));
+    EXPECT_EQ(sink->ends, 0);
+  }
+  EXPECT_EQ(sink->ends, 1);
+  ASSERT_EQ(sink->states.size(), 4u);
+  EXPECT_EQ(sink->states[1].title, "reading");
+  EXPECT_EQ(sink->states[1].note, "2");
+  EXPECT_DOUBLE_EQ(sink->states[1].share, 0.5);
+  EXPECT_TRUE(sink->states[1].first) << "the first one was not shown";
+  EXPECT_FALSE(sink->states[2].first);
 }
 
-TEST(Progress, SaysNothingInAPipeWhenTheWorkIsShort) {
-  testing::internal::CaptureStderr();
-  {
-    Progress progress("reading", 10);
-    for (int i = 0; i <= 10; ++i) progress.update(i, "note");
-  }
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+TEST(Progress, EndsNothingThatWasNotShown) {
+  const auto sink = std::make_shared<ProgressSink>(100);
+  set_log_sink(sink);
+  { Progress("reading", 1).update(1); }
+  set_log_sink(nullptr);
+  EXPECT_EQ(sink->states.size(), 1u);
+  EXPECT_EQ(sink->ends, 0);
 }
 
 TEST(NowSeconds, NeverGoesBack) {

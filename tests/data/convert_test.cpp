@@ -5,7 +5,6 @@
 #include <csignal>
 
 #include "data/fixtures.h"
-#include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
 #include "nacre/data/convert/partial.h"
 #include "nacre/data/external_sort.h"
@@ -46,9 +45,6 @@ std::string bytes_of(const std::string& path) {
   }
   return bytes;
 }
-
-// Messages about the progress of conversions would hide the output of the test.
-const bool kQuiet = (set_log_level(LogLevel::quiet), true);
 
 ConvertOptions small_runs(int64_t most) {
   ConvertOptions options;

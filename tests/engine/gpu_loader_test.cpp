@@ -9,12 +9,12 @@
 
 #include "model/cases.h"
 #include "nacre/base/error.h"
-#include "nacre/base/log.h"
 #include "nacre/device/null_device.h"
 #include "nacre/engine/block_runner.h"
 #include "nacre/engine/gpu/gpu_backend.h"
 #include "nacre/sample/sample.h"
 #include "support/big_graphs.h"
+#include "support/log_capture.h"
 
 namespace nacre::test {
 namespace {
@@ -165,8 +165,7 @@ TEST(GpuLoader, LoadersTellOfTheirKernelsTogether) {
   SlowCompiler compiler;
   compiler.hold = true;
   const auto first = loader_with(compiler, 1), second = loader_with(compiler, 1);
-  set_log_level(LogLevel::info);
-  testing::internal::CaptureStderr();
+  const LogCapture log;
   for (int i = 0; i < 3; ++i) first->code(source(i));
   for (int i = 3; i < 5; ++i) second->code(source(i));
   std::thread release([&] {
@@ -177,7 +176,7 @@ TEST(GpuLoader, LoadersTellOfTheirKernelsTogether) {
   first->settle();
   waiting.join();
   release.join();
-  const std::string told = testing::internal::GetCapturedStderr();
+  const std::string told = log.text();
   const auto count = [&](const std::string& words) {
     int found = 0;
     for (size_t at = told.find(words); at != std::string::npos; at = told.find(words, at + 1)) ++found;

@@ -193,7 +193,7 @@ TEST_F(GpuSamplerTest, RowsLookedUpOnTheDevice) {
 TEST(GpuSamplerSources, WhatCannotBeDrawn) {
   SampleOptions options = draw_options({5}, false, false);
   EXPECT_EQ(GpuSampler::why_not(options), "");
-  options.kind = SamplerKind::layer;
+  options.sampler = "layer";
   EXPECT_NE(GpuSampler::why_not(options), "");
   EXPECT_NE(GpuSampler::why_not(draw_options({5, cuda::kMostDraws + 1}, false, false)), "");
 }

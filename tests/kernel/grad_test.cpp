@@ -137,10 +137,8 @@ std::vector<NoGradient> without_gradient() {
   backward_only(Op::lstm_gates, {v(0, {4}), p({1, 4})});
   backward_only(Op::lstm_gates_grad, {v(1, {1}), e(0, {4}), p({1, 4})});
   backward_only(Op::lstm_states, {e(0, {4})});
-  for (const Op op : {Op::relu_grad, Op::leaky_relu_grad, Op::elu_grad, Op::sigmoid_grad, Op::tanh_grad,
-                      Op::row_normalize_grad, Op::log_softmax_grad}) {
-    backward_only(op, {row, row});
-  }
+  for (const ActivationInfo& activation : activations()) backward_only(activation.gradient, {row, row});
+  for (const Op op : {Op::row_normalize_grad, Op::log_softmax_grad}) backward_only(op, {row, row});
   backward_only(Op::standardize_grad, {row, row, p({2, 2})});
   backward_only(Op::nll_grad, {row, as(DType::i32, v(1)), v(1), p()});
   backward_only(Op::bce_grad, {row, as(DType::u8, row), v(1), p()});

@@ -119,36 +119,35 @@ TEST(NeighborSampler, TypesHaveFanOutsOfTheirOwn) {
   }
 }
 
-SampleOptions options_of(SamplerKind kind) {
+SampleOptions options_of(const std::string& kind) {
   SampleOptions options;
-  options.kind = kind;
+  options.sampler = kind;
   options.seed = 17;
   options.layers = 3;
-  if (kind >= SamplerKind::saint_vertex) {
+  if (sampler_info(kind).draws_subgraph) {
     options.budget = 6;
     options.norm_samples = 20;
   } else {
-    options.fanout = kind == SamplerKind::layer ? std::vector<int>{4, 9, 30} : std::vector<int>{3, 40, 2};
+    options.fanout = kind == "layer" ? std::vector<int>{4, 9, 30} : std::vector<int>{3, 40, 2};
   }
   return options;
 }
 
-const SamplerKind kKinds[] = {SamplerKind::neighbor, SamplerKind::layer, SamplerKind::saint_vertex,
-                              SamplerKind::saint_edge, SamplerKind::saint_walk};
+const char* const kKinds[] = {"neighbor", "layer", "saint-vertex", "saint-edge", "saint-walk"};
 
-std::vector<NodeId> seeds_for(SamplerKind kind, const Graph& graph) {
-  return kind >= SamplerKind::saint_vertex ? std::vector<NodeId>() : some_vertices(graph);
+std::vector<NodeId> seeds_for(const std::string& kind, const Graph& graph) {
+  return sampler_info(kind).draws_subgraph ? std::vector<NodeId>() : some_vertices(graph);
 }
 
 TEST(EverySampler, MakesWholeBlocksOfAwkwardGraphs) {
-  for (const SamplerKind kind : kKinds) {
+  for (const std::string kind : kKinds) {
     for (const auto& [name, graph] : random_graphs(31, 30)) {
-      SCOPED_TRACE(name + " " + std::string(sampler_name(kind)));
+      SCOPED_TRACE(name + " " + kind);
       const Sampler sampler(graph, options_of(kind));
       EXPECT_EQ(sampler.layers(), 3);
       const auto seeds = seeds_for(kind, graph);
       const Sample sample = sampler.sample(seeds, {1, 1});
-      if (kind >= SamplerKind::saint_vertex) {
+      if (sampler_info(kind).draws_subgraph) {
         check_sample(graph, sample, sample.vertices.span());
         EXPECT_EQ(sample.loss_scale.size(), sample.num_seeds);
         EXPECT_TRUE(std::is_sorted(sample.vertices.begin(), sample.vertices.end()));
@@ -163,7 +162,7 @@ TEST(EverySampler, MakesWholeBlocksOfAwkwardGraphs) {
 }
 
 TEST(EverySampler, TheEmptyGraphHasEmptySamples) {
-  for (const SamplerKind kind : kKinds) {
+  for (const std::string kind : kKinds) {
     const Sample sample = Sampler(Graph(), options_of(kind)).sample({}, {});
     EXPECT_EQ(sample.blocks.size(), 3u);
     EXPECT_EQ(sample.vertices.size(), 0);
@@ -174,7 +173,7 @@ TEST(EverySampler, TheEmptyGraphHasEmptySamples) {
 TEST(SaintSampler, TheSubgraphHasAllEdgesBetweenItsVertices) {
   for (const auto& [name, graph] : random_graphs(32, 30)) {
     SCOPED_TRACE(name);
-    const Sample sample = Sampler(graph, options_of(SamplerKind::saint_walk)).sample({}, {1, 1});
+    const Sample sample = Sampler(graph, options_of("saint-walk")).sample({}, {1, 1});
     const std::set<NodeId> inside(sample.vertices.begin(), sample.vertices.end());
     int64_t edges = 0;
     for (const NodeId v : inside) {
@@ -190,7 +189,7 @@ TEST(SaintSampler, TheSubgraphHasAllEdgesBetweenItsVertices) {
 TEST(LayerSampler, DrawsSoManyVerticesAndKeepsAllTheirEdges) {
   const Graph graph = random_graphs(33, 60)[0].graph;
   const auto seeds = some_vertices(graph);
-  SampleOptions options = options_of(SamplerKind::layer);
+  SampleOptions options = options_of("layer");
   options.layers = 0;
   options.fanout = {7, -1};
   const Sample sample = Sampler(graph, options).sample(seeds, {2, 2});
@@ -215,8 +214,8 @@ TEST(LayerSampler, DrawsSoManyVerticesAndKeepsAllTheirEdges) {
 // The scheduler may leave reindexing to another thread and goes on sampling; samples are dropped on any thread.
 TEST(EverySampler, ReindexingMayRunBesideLaterHops) {
   const Graph graph = random_graphs(37, 400)[3].graph;
-  for (const SamplerKind kind : kKinds) {
-    SCOPED_TRACE(sampler_name(kind));
+  for (const std::string kind : kKinds) {
+    SCOPED_TRACE(kind);
     const Sampler sampler(graph, options_of(kind));
     const auto seeds = seeds_for(kind, graph);
     const auto batch_sampler = sampler.make_batch_sampler();
@@ -241,8 +240,8 @@ TEST(EverySampler, ReindexingMayRunBesideLaterHops) {
 
 // The scheduler's order: look-ups after every insert, reindexing as late as can be; one object for many batches.
 TEST(EverySampler, SubtasksInTheSchedulersOrderGiveTheSameSample) {
-  for (const SamplerKind kind : kKinds) {
-    SCOPED_TRACE(sampler_name(kind));
+  for (const std::string kind : kKinds) {
+    SCOPED_TRACE(kind);
     for (const size_t which : {0, 3}) {
       const Graph graph = random_graphs(34, 80)[which].graph;
       const Sampler sampler(graph, options_of(kind));
@@ -268,8 +267,8 @@ TEST(EverySampler, SubtasksInTheSchedulersOrderGiveTheSameSample) {
 TEST(EverySampler, TheSameBitsOnAnyNumberOfThreads) {
   const int before = num_threads();
   const Graph graph = random_graphs(35, 300)[3].graph;
-  for (const SamplerKind kind : kKinds) {
-    SCOPED_TRACE(sampler_name(kind));
+  for (const std::string kind : kKinds) {
+    SCOPED_TRACE(kind);
     const auto seeds = seeds_for(kind, graph);
     std::vector<Sample> alone(24), together(24);
     set_num_threads(1);
@@ -290,11 +289,11 @@ TEST(EverySampler, TheSameBitsOnAnyNumberOfThreads) {
 TEST(EverySampler, HashTablesNumberAsDirectOnesDo) {
   const Graph graph = random_graphs(36, 3000)[3].graph;
   const auto seeds = some_vertices(graph);
-  for (const SamplerKind kind : {SamplerKind::neighbor, SamplerKind::layer}) {
+  for (const std::string kind : {"neighbor", "layer"}) {
     SampleOptions options = options_of(kind);
     options.fanout = {50, 70, 400};
-    const auto sampler = kind == SamplerKind::layer ? make_layer_sampler(graph, options, 3, 0)
-                                                    : make_neighbor_sampler(graph, options, 3, 0);
+    const auto sampler =
+        kind == "layer" ? make_layer_sampler(graph, options, 3, 0) : make_neighbor_sampler(graph, options, 3, 0);
     for (const uint64_t batch : {0, 1}) {
       sampler->begin(seeds, {1, batch});
       for (int hop = 0; hop < 3; ++hop) {
@@ -412,7 +411,7 @@ TEST(Options, MistakesAreNamed) {
   options.type_fanout = {{1, 1, 1, 1}};
   options.fanout = {2};
   refuse(typed, options, "--fanout");
-  for (const SamplerKind kind : {SamplerKind::saint_vertex, SamplerKind::saint_edge, SamplerKind::saint_walk}) {
+  for (const std::string kind : {"saint-vertex", "saint-edge", "saint-walk"}) {
     const SampleOptions good = options_of(kind);
     const auto wrong = [&](auto change, const std::string& flag) {
       SampleOptions bad = good;

@@ -168,11 +168,7 @@ void unary_cases(const OpSizes& s, std::vector<OpCase>& out) {
     out.push_back({{op}, name, [=](Net& n) { return n.op(op, {n.param(v(0, {s.wide}))}, alpha); }});
   };
   one(Op::scale, -1.75);
-  one(Op::relu, 0);
-  one(Op::leaky_relu, 0.2);
-  one(Op::elu, 1.5);
-  one(Op::sigmoid, 0);
-  one(Op::tanh, 0);
+  for (const ActivationInfo& row : activations()) one(row.op, row.has_alpha() ? 0.2 + row.alpha : 0);
   one(Op::inv, 0);
   one(Op::inv_sqrt, 0);
   one(Op::column_sum, 0);

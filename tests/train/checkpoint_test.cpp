@@ -10,7 +10,6 @@
 #include <filesystem>
 
 #include "data/fixtures.h"
-#include "nacre/base/log.h"
 #include "train/runs.h"
 
 namespace nacre::test {
@@ -95,9 +94,6 @@ TrainState fresh_state() {
 
 class CheckpointTest : public testing::Test {
  protected:
-  void SetUp() override { set_log_level(LogLevel::quiet); }
-  void TearDown() override { set_log_level(LogLevel::info); }
-
   void save(int epoch, int keep = 10, const std::string& fingerprint = "abc") {
     Weights w;
     w.fill(static_cast<float>(epoch));

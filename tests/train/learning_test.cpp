@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "data/fixtures.h"
-#include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
 #include "nacre/train/batch_session.h"
 #include "nacre/train/class_weights.h"
@@ -21,11 +20,7 @@ namespace {
 
 class Learning : public testing::Test {
  protected:
-  void SetUp() override { set_log_level(LogLevel::quiet); }
-  void TearDown() override {
-    set_log_level(LogLevel::info);
-    set_num_threads(2);
-  }
+  void TearDown() override { set_num_threads(2); }
   TempDir dir_;
 };
 

@@ -10,7 +10,6 @@
 #include <sstream>
 
 #include "data/fixtures.h"
-#include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
 #include "train/runs.h"
 
@@ -21,11 +20,7 @@ namespace fs = std::filesystem;
 
 class TrainerTest : public testing::Test {
  protected:
-  void SetUp() override { set_log_level(LogLevel::quiet); }
-  void TearDown() override {
-    set_log_level(LogLevel::info);
-    set_num_threads(2);
-  }
+  void TearDown() override { set_num_threads(2); }
 
   TrainResult run(const RunConfig& config, const std::string& folder, bool resume = false, const DataText& data = {}) {
     Session session(small_data(data), config);

@@ -1,39 +1,66 @@
-// Messages to people while the program works. They all go to stderr; stdout is for results.
+// What the library tells people while it works. The library itself prints nothing: every message
+// goes to the sink that the application has installed, and is dropped if there is none. Warnings
+// are kept in any case (warnings.h).
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace nacre {
 
-enum class LogLevel { quiet, info, verbose };
-void set_log_level(LogLevel level);
+enum class LogKind { info, verbose, warning };
+
+// How far a piece of work has come.
+struct ProgressState {
+  std::string title;   // what is being done, for example "training"
+  std::string note;    // figures beside it, for example "epoch 3/200  loss 1.2"
+  double share = 0;    // of the work that is done, 0 to 1
+  double seconds = 0;  // since the work began
+  bool first = true;   // nothing of this work was shown before
+};
+
+// Receives what the library tells. Functions may be called from several threads at once. Text may
+// hold names from files as they are: whoever writes it to a terminal uses printable().
+class LogSink {
+ public:
+  virtual ~LogSink() = default;
+  virtual void line(LogKind kind, const std::string& text) = 0;
+  // Returns the least number of seconds between two calls of progress(). The default is never to be
+  // called.
+  virtual double progress_interval() const;
+  // Returns whether anything was shown; end_progress() follows only if it was.
+  virtual bool progress(const ProgressState& state);
+  virtual void end_progress() {}
+};
+
+// Installs a sink for the whole process; nullptr: messages are dropped, as they are at the start.
+void set_log_sink(std::shared_ptr<LogSink> sink);
 
 void log_info(const std::string& line);
 void log_verbose(const std::string& line);
-// always shown, and kept for warnings_so_far() (warnings.h)
 void log_warning(const std::string& line);
 
-// Shows a progress bar on a terminal, a plain line every few seconds in a pipe, and nothing if the
-// log level is quiet.
+// Tells the sink that was installed at its construction how far a piece of work has come.
 class Progress {
  public:
   explicit Progress(std::string title, double total);
-  ~Progress();  // finishes the line
+  ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   void update(double done, const std::string& note = "");
-  // Returns whether update() would print now. Callers whose note takes time to make ask this first.
+  // Returns whether update() would tell the sink something now; a caller whose note is costly to
+  // make asks first.
   bool due() const;
 
  private:
+  std::shared_ptr<LogSink> sink_;  // may be null
   std::string title_;
   double total_;
-  double last_print_ = 0;
+  double last_shown_ = 0;
   double started_;
-  bool terminal_;
-  bool printed_ = false;
+  bool shown_ = false;
 };
 
 // These functions write numbers as people read them: "1.20 GiB", "310.0 ms", "1,166,243".

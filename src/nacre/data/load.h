@@ -9,7 +9,7 @@
 namespace nacre {
 
 struct LoadOptions {
-  // NAME or NAME:VARIANT of formats/registry.cpp. If empty, the format is recognised from the
+  // NAME or NAME:VARIANT of formats/format.h. If empty, the format is recognised from the
   // content.
   std::string format;
   // Optional files beside an edge list, or for parts that another data set lacks. Empty means none.

@@ -140,16 +140,6 @@ class Differentiator {
         return binary(node, g);
       case Op::scale:
         return give(x, add(Op::scale, {g}, node.alpha));
-      case Op::relu:
-        return give(x, add(Op::relu_grad, {g, self}));
-      case Op::leaky_relu:
-        return give(x, add(Op::leaky_relu_grad, {g, self}, node.alpha));
-      case Op::elu:
-        return give(x, add(Op::elu_grad, {g, self}, node.alpha));
-      case Op::sigmoid:
-        return give(x, add(Op::sigmoid_grad, {g, self}));
-      case Op::tanh:
-        return give(x, add(Op::tanh_grad, {g, self}));
       case Op::inv:  // −g·y²
         return give(x, add(Op::scale, {add(Op::mul, {g, add(Op::mul, {self, self})})}, -1.0));
       case Op::inv_sqrt:  // −½·g·y³
@@ -157,8 +147,15 @@ class Differentiator {
       case Op::dropout:
         return give(x, dfg_.add({.op = Op::dropout, .inputs = {g}, .alpha = node.alpha, .salt = node.salt}));
       default:
-        no_gradient(node);
+        return activation(node, self, g);
     }
+  }
+
+  void activation(const Node& node, NodeRef self, NodeRef g) {
+    const ActivationInfo* row = find_activation(node.op);
+    if (row == nullptr || row->op != node.op) return no_gradient(node);
+    const NodeRef x = node.inputs[0];
+    give(x, add(row->gradient, {g, row->reads_output ? self : x}, row->has_alpha() ? node.alpha : 0));
   }
 
   // y = x·w and its relatives: (operation for dx from (g, w), operation for dw).

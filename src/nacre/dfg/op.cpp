@@ -1,6 +1,7 @@
 #include "nacre/dfg/op.h"
 
 #include <array>
+#include <limits>
 #include <string>
 
 #include "nacre/base/error.h"
@@ -43,17 +44,12 @@ constexpr std::array<OpInfo, static_cast<size_t>(Op::count_)> kOps = {{
     {"sub", kNeural, 2, true},
     {"mul", kNeural, 2, true},
     {"scale", kNeural, 1, true},
-    {"relu", kNeural, 1, true},
-    {"leaky_relu", kNeural, 1, true},
-    {"elu", kNeural, 1, true},
-    {"sigmoid", kNeural, 1, true},
-    {"tanh", kNeural, 1, true},
-    {"relu_grad", kNeural, 2, true},
-    {"leaky_relu_grad", kNeural, 2, true},
-    {"elu_grad", kNeural, 2, true},
-    {"sigmoid_grad", kNeural, 2, true},
-    {"tanh_grad", kNeural, 2, true},
-    {"inv", kNeural, 1, true},
+#define NACRE_OP(name, ...) {#name, kNeural, 1, true},
+#define NACRE_GRADIENT_OP(name, ...) {#name "_grad", kNeural, 2, true},
+    NACRE_ACTIVATIONS(NACRE_OP) NACRE_ACTIVATIONS(NACRE_GRADIENT_OP)
+#undef NACRE_OP
+#undef NACRE_GRADIENT_OP
+        {"inv", kNeural, 1, true},
     {"inv_sqrt", kNeural, 1, true},
     {"dropout", kNeural, 1, true},
     {"row_sum", kNeural, 1, false},
@@ -79,11 +75,31 @@ constexpr std::array<OpInfo, static_cast<size_t>(Op::count_)> kOps = {{
     {"l2", kNeural, 1, false},
 }};
 
+constexpr double kNoAlpha = std::numeric_limits<double>::quiet_NaN();
+constexpr bool output = true;
+[[maybe_unused]] constexpr bool input = false;
+
+constexpr std::array kActivations = {
+#define NACRE_ROW(name, alpha, reads, value, gradient, cuda_value, cuda_gradient) \
+  ActivationInfo{#name, Op::name, Op::name##_grad, alpha, reads, cuda_value, cuda_gradient},
+    NACRE_ACTIVATIONS(NACRE_ROW)
+#undef NACRE_ROW
+};
+
 constexpr std::array<std::string_view, 7> kAttrs = {"none", "src", "dst", "type", "self", "pair_src", "pair_dst"};
 
 }  // namespace
 
 const OpInfo& op_info(Op op) { return kOps[static_cast<size_t>(op)]; }
+
+std::span<const ActivationInfo> activations() { return kActivations; }
+
+const ActivationInfo* find_activation(Op op) {
+  for (const ActivationInfo& row : kActivations) {
+    if (row.op == op || row.gradient == op) return &row;
+  }
+  return nullptr;
+}
 
 Op parse_op(std::string_view name) {
   for (size_t i = 0; i < kOps.size(); ++i) {

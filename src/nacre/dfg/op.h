@@ -9,7 +9,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
+
+#include "nacre/dfg/activations.h"
 
 namespace nacre {
 
@@ -56,18 +59,15 @@ enum class Op : uint8_t {
   sub,
   mul,
   scale,  // alpha · x
-  relu,
-  leaky_relu,  // alpha = slope below 0 (> 0)
-  elu,         // alpha · (eˣ − 1) below 0
-  sigmoid,
-  tanh,
-  relu_grad,        // (g, y): gradients take the OUTPUT y of the activation: g where y > 0, else 0
-  leaky_relu_grad,  // (g, y): g where y > 0, else alpha · g
-  elu_grad,         // (g, y): g where y > 0, else g · (y + alpha)
-  sigmoid_grad,     // (g, y): g · y · (1 − y)
-  tanh_grad,        // (g, y): g · (1 − y²)
-  inv,              // 1/x, 0 where x = 0
-  inv_sqrt,         // 1/√x, 0 where x ≤ 0
+// The functions of activations.h (relu, leaky_relu, elu, …), then their gradients (relu_grad, …) of
+// the operands (g, y), where y is the result of the function or, if its row says so, its operand.
+#define NACRE_OP(name, ...) name,
+#define NACRE_GRADIENT_OP(name, ...) name##_grad,
+  NACRE_ACTIVATIONS(NACRE_OP) NACRE_ACTIVATIONS(NACRE_GRADIENT_OP)
+#undef NACRE_OP
+#undef NACRE_GRADIENT_OP
+      inv,   // 1/x, 0 where x = 0
+  inv_sqrt,  // 1/√x, 0 where x ≤ 0
   dropout,  // x/(1−alpha) where kept, else 0; element i of the tensor is kept if dropout_keep(…, salt, i) (random.h)
 
   // ---- neural: row shapes
@@ -116,6 +116,22 @@ struct OpInfo {
 };
 
 const OpInfo& op_info(Op op);
+
+// A row of activations.h.
+struct ActivationInfo {
+  std::string_view name;
+  Op op;
+  Op gradient;
+  double alpha;       // kNoAlpha: the function has none
+  bool reads_output;  // the gradient reads the result of the function; false: its operand
+  std::string_view cuda_value;
+  std::string_view cuda_gradient;
+  bool has_alpha() const { return alpha == alpha; }
+};
+std::span<const ActivationInfo> activations();
+// Returns the row that defines `op` as a function or as a gradient; nullptr if there is none.
+const ActivationInfo* find_activation(Op op);
+
 Op parse_op(std::string_view name);  // throws UserError
 std::string_view attr_name(Attr attr);
 Attr parse_attr(std::string_view name);  // throws UserError

@@ -27,17 +27,12 @@ constexpr std::array kMicroInfo = {
     MicroInfo{MicroOp::sub, "sub"},
     MicroInfo{MicroOp::mul, "mul"},
     MicroInfo{MicroOp::scale, "scale"},
-    MicroInfo{MicroOp::relu, "relu"},
-    MicroInfo{MicroOp::leaky_relu, "leaky_relu"},
-    MicroInfo{MicroOp::elu, "elu"},
-    MicroInfo{MicroOp::sigmoid, "sigmoid"},
-    MicroInfo{MicroOp::tanh, "tanh"},
-    MicroInfo{MicroOp::relu_grad, "relu_grad"},
-    MicroInfo{MicroOp::leaky_relu_grad, "leaky_relu_grad"},
-    MicroInfo{MicroOp::elu_grad, "elu_grad"},
-    MicroInfo{MicroOp::sigmoid_grad, "sigmoid_grad"},
-    MicroInfo{MicroOp::tanh_grad, "tanh_grad"},
-    MicroInfo{MicroOp::inv, "inv"},
+#define NACRE_MICRO(name, ...) MicroInfo{MicroOp::name, #name},
+#define NACRE_GRADIENT_MICRO(name, ...) MicroInfo{MicroOp::name##_grad, #name "_grad"},
+    NACRE_ACTIVATIONS(NACRE_MICRO) NACRE_ACTIVATIONS(NACRE_GRADIENT_MICRO)
+#undef NACRE_MICRO
+#undef NACRE_GRADIENT_MICRO
+        MicroInfo{MicroOp::inv, "inv"},
     MicroInfo{MicroOp::inv_sqrt, "inv_sqrt"},
     MicroInfo{MicroOp::dropout, "dropout"},
     MicroInfo{MicroOp::expand, "expand"},
@@ -68,17 +63,15 @@ std::string_view micro_name(MicroOp op) {
 bool has_alpha(MicroOp op) {
   switch (op) {
     case MicroOp::scale:
-    case MicroOp::leaky_relu:
-    case MicroOp::elu:
-    case MicroOp::leaky_relu_grad:
-    case MicroOp::elu_grad:
     case MicroOp::dropout:
     case MicroOp::row_normalize:
     case MicroOp::row_normalize_grad:
     case MicroOp::standardize:
       return true;
-    default:
-      return false;
+    default: {
+      const ActivationInfo* row = find_activation(op);
+      return row != nullptr && row->has_alpha();
+    }
   }
 }
 
@@ -101,6 +94,33 @@ std::string micro_text(const RowProgram& program, const Micro& m) {
 }
 
 }  // namespace
+
+const ActivationInfo* find_activation(MicroOp op) {
+  switch (op) {
+#define NACRE_CASES(name, ...) \
+  case MicroOp::name:          \
+  case MicroOp::name##_grad:   \
+    return find_activation(Op::name);
+    NACRE_ACTIVATIONS(NACRE_CASES)
+#undef NACRE_CASES
+    default:
+      return nullptr;
+  }
+}
+
+MicroOp activation_micro(Op op) {
+  switch (op) {
+#define NACRE_CASES(name, ...) \
+  case Op::name:               \
+    return MicroOp::name;      \
+  case Op::name##_grad:        \
+    return MicroOp::name##_grad;
+    NACRE_ACTIVATIONS(NACRE_CASES)
+#undef NACRE_CASES
+    default:
+      throw InternalError(__FILE__, __LINE__, "no micro-op for " + std::string(op_info(op).name));
+  }
+}
 
 bool has_products(const RowProgram& program) {
   return std::any_of(program.code.begin(), program.code.end(), [](const Micro& m) { return is_product(m.op); });

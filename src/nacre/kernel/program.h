@@ -29,17 +29,13 @@ enum class MicroOp : uint8_t {
   sub,
   mul,
   scale,  // out = alpha · a
-  relu,
-  leaky_relu,
-  elu,
-  sigmoid,
-  tanh,
-  relu_grad,  // this and the next four: a = g and b = y, as in dfg/op.h
-  leaky_relu_grad,
-  elu_grad,
-  sigmoid_grad,
-  tanh_grad,
-  inv,
+// The functions of dfg/activations.h of a, then their gradients: a = g, b = y.
+#define NACRE_MICRO(name, ...) name,
+#define NACRE_GRADIENT_MICRO(name, ...) name##_grad,
+  NACRE_ACTIVATIONS(NACRE_MICRO) NACRE_ACTIVATIONS(NACRE_GRADIENT_MICRO)
+#undef NACRE_MICRO
+#undef NACRE_GRADIENT_MICRO
+      inv,
   inv_sqrt,
   // element number = position · width + column; alpha = share of elements dropped; uses salt
   dropout,
@@ -102,6 +98,12 @@ inline bool is_typed_product(MicroOp op) { return op == MicroOp::typed_gemm || o
 inline bool is_transposed_product(MicroOp op) { return op == MicroOp::gemm_t || op == MicroOp::typed_gemm_t; }
 // Returns whether the program multiplies by matrices.
 bool has_products(const RowProgram& program);
+
+// Returns the row of dfg/activations.h that defines `op` as a function or as a gradient; nullptr if
+// there is none.
+const ActivationInfo* find_activation(MicroOp op);
+// Returns the micro-op of an operation that is a row of dfg/activations.h or the gradient of one.
+MicroOp activation_micro(Op op);
 
 std::string program_text(const RowProgram& program);
 

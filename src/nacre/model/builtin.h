@@ -1,5 +1,6 @@
-// The models that come with Nacre. Each is named here and in builtin.cpp; without that, the linker
-// would leave its file out.
+// The models that come with Nacre. Each file NAME.cpp of the folder models/ defines
+// models_in_NAME(); the build makes the list of these functions from the files it finds there
+// (CMakeLists.txt).
 #pragma once
 
 #include <vector>
@@ -13,19 +14,9 @@ struct ModelEntry {
   BuildModel build;
 };
 
-ModelEntry gat_model();
-ModelEntry gatv2_model();
-ModelEntry gcn_model();
-ModelEntry gin_model();
-ModelEntry lightgcn_model();
-ModelEntry mlp_model();
-ModelEntry ngcf_model();
-ModelEntry rgcn_model();
-ModelEntry sage_model();
-ModelEntry sage_lstm_model();
+ModelKnob edge_dropout_knob();  // of models that sum neighbours by Napa::edge_dropout
 
-ModelKnob edge_dropout_knob();  // of models that sum neighbours with Napa::edge_dropout
-
+// Returns the models of all files of models/.
 std::vector<ModelEntry> builtin_models();
 
 }  // namespace nacre

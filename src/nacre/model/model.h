@@ -98,6 +98,9 @@ struct RegisterModel {
 const ModelInfo& model_info(const std::string& name);
 std::vector<const ModelInfo*> model_list();  // sorted by name
 
+// Returns what ModelOptions::activation may be: none, relu, …
+std::vector<std::string> activation_names();
+
 // Returns the options with the model's defaults filled in. Throws UserError, which names the
 // option, if an option does not fit the model.
 ModelOptions complete_options(ModelOptions options);

@@ -184,7 +184,7 @@ class Napa {
   Value add_bias(Value x, const std::string& name = "bias");
   // Multiplies the last dimension by a trained vector (one for each head) and sums: [H,D] → [H].
   Value dot(Value x, const std::string& name);
-  Value activation(Value x, std::string_view name);  // none, relu, leaky_relu, elu, sigmoid or tanh
+  Value activation(Value x, std::string_view name);  // none, or a name of dfg/activations.h
   Value leaky_relu(Value x, double slope);
   Value dropout(Value x, double share);
   // Drops some elements of an edge value with one number for each edge. All blocks drop the edges

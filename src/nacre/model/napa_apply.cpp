@@ -2,7 +2,8 @@
 #include <array>
 
 #include "nacre/base/error.h"
-#include "nacre/model/napa.h"
+#include "nacre/base/names.h"
+#include "nacre/model/model.h"
 
 namespace nacre {
 
@@ -28,13 +29,11 @@ Value Napa::dot(Value x, const std::string& name) {
 
 Value Napa::activation(Value x, std::string_view name) {
   if (name == "none") return x;
-  if (name == "relu") return add(Op::relu, {x});
-  if (name == "leaky_relu") return leaky_relu(x, 0.01);
-  if (name == "elu") return add(Op::elu, {x}, Attr::none, 1.0);
-  if (name == "sigmoid") return add(Op::sigmoid, {x});
-  if (name == "tanh") return add(Op::tanh, {x});
+  for (const ActivationInfo& row : activations()) {
+    if (name == row.name) return add(row.op, {x}, Attr::none, row.has_alpha() ? row.alpha : 0);
+  }
   throw UserError("activation", "unknown activation '" + std::string(name) + "'",
-                  "use none, relu, leaky_relu, elu, sigmoid or tanh");
+                  suggest(std::string(name), activation_names()));
 }
 
 Value Napa::leaky_relu(Value x, double slope) { return add(Op::leaky_relu, {x}, Attr::none, slope); }

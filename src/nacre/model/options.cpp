@@ -44,7 +44,7 @@ void check_general(const ModelOptions& o) {
   check_share("input_dropout", o.input_dropout);
   check_share("attention_dropout", o.attention_dropout);
   check_share("label_smoothing", o.label_smoothing);
-  check_choice("activation", o.activation, {"none", "relu", "leaky_relu", "elu", "sigmoid", "tanh"});
+  check_choice("activation", o.activation, activation_names());
   check_choice("norm", o.norm, {"none", "layer", "batch"});
   check_choice("loss", o.loss, {"cross_entropy", "bce", "weighted_bce", "none"});
 }

@@ -7,6 +7,10 @@
 
 namespace nacre {
 
+ModelKnob edge_dropout_knob() {
+  return {"edge-dropout", 0.0, "share of the edges dropped, drawn anew each step (NGCF's node dropout)", true};
+}
+
 namespace {
 
 using Registry = std::map<std::string, ModelEntry>;
@@ -44,6 +48,12 @@ const ModelEntry& find_model(const std::string& name) {
 }
 
 const ModelInfo& model_info(const std::string& name) { return find_model(name).info; }
+
+std::vector<std::string> activation_names() {
+  std::vector<std::string> names = {"none"};
+  for (const ActivationInfo& row : activations()) names.emplace_back(row.name);
+  return names;
+}
 
 std::vector<const ModelInfo*> model_list() {
   std::vector<const ModelInfo*> infos;

@@ -18,26 +18,6 @@ MicroOp simple_micro(Op op) {
       return MicroOp::mul;
     case Op::scale:
       return MicroOp::scale;
-    case Op::relu:
-      return MicroOp::relu;
-    case Op::leaky_relu:
-      return MicroOp::leaky_relu;
-    case Op::elu:
-      return MicroOp::elu;
-    case Op::sigmoid:
-      return MicroOp::sigmoid;
-    case Op::tanh:
-      return MicroOp::tanh;
-    case Op::relu_grad:
-      return MicroOp::relu_grad;
-    case Op::leaky_relu_grad:
-      return MicroOp::leaky_relu_grad;
-    case Op::elu_grad:
-      return MicroOp::elu_grad;
-    case Op::sigmoid_grad:
-      return MicroOp::sigmoid_grad;
-    case Op::tanh_grad:
-      return MicroOp::tanh_grad;
     case Op::inv:
       return MicroOp::inv;
     case Op::inv_sqrt:
@@ -53,7 +33,7 @@ MicroOp simple_micro(Op op) {
     case Op::log_softmax_grad:
       return MicroOp::log_softmax_grad;
     default:
-      throw InternalError(__FILE__, __LINE__, "no micro-op for " + std::string(op_info(op).name));
+      return activation_micro(op);
   }
 }
 

@@ -119,4 +119,20 @@ std::unique_ptr<BatchSampler> make_layer_sampler(const Graph& graph, const Sampl
   return std::make_unique<LayerSampler<DirectTable>>(graph, options, hops);
 }
 
+namespace {
+
+MakeBatchSampler prepare(const Graph& graph, const SampleOptions& options, int hops) {
+  return [&graph, &options, hops] { return make_layer_sampler(graph, options, hops); };
+}
+
+}  // namespace
+
+std::vector<SamplerInfo> samplers_in_layer() {
+  return {{.name = "layer",
+           .paper = "LADIES",
+           .synonyms = {"ladies", "layerwise"},
+           .usual_fanout = 512,
+           .prepare = prepare}};
+}
+
 }  // namespace nacre

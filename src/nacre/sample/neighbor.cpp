@@ -236,4 +236,20 @@ std::unique_ptr<BatchSampler> make_neighbor_sampler(const Graph& graph, const Sa
   return std::make_unique<NeighborSampler<DirectTable>>(graph, options, hops);
 }
 
+namespace {
+
+MakeBatchSampler prepare(const Graph& graph, const SampleOptions& options, int hops) {
+  return [&graph, &options, hops] { return make_neighbor_sampler(graph, options, hops); };
+}
+
+}  // namespace
+
+std::vector<SamplerInfo> samplers_in_neighbor() {
+  return {{.name = "neighbor",
+           .synonyms = {"neighbour", "neighbors", "neighbours"},
+           .uniform = true,
+           .type_fanout = true,
+           .prepare = prepare}};
+}
+
 }  // namespace nacre

@@ -7,15 +7,11 @@
 namespace nacre {
 namespace {
 
-constexpr std::string_view kNames[] = {"neighbor", "layer", "saint-vertex", "saint-edge", "saint-walk"};
-
 // A longer walk has forgotten where it began, and a batch of such walks is most of the graph.
 constexpr int kLongestWalk = 10'000;
 
-bool is_saint(SamplerKind kind) { return kind >= SamplerKind::saint_vertex; }
-
 void check_types(const Graph& graph, const SampleOptions& options) {
-  if (options.kind != SamplerKind::neighbor) {
+  if (!sampler_info(options.sampler).type_fanout) {
     throw UserError("--fanout", "only the neighbor sampler has fan-outs for edge types");
   }
   if (!options.fanout.empty())
@@ -43,7 +39,7 @@ void check_weights(const Graph& graph) {
   }
 }
 
-int check_saint(const SampleOptions& options) {
+int check_subgraph(const SampleOptions& options) {
   if (!options.fanout.empty()) throw UserError("--fanout", "GraphSAINT draws a whole subgraph", "use --budget");
   if (options.layers < 1) throw UserError("--layers", "must be at least 1");
   if (options.weighted) throw UserError("--sample-weighted", "GraphSAINT has chances of its own");
@@ -53,7 +49,7 @@ int check_saint(const SampleOptions& options) {
   if (options.walk_length < 1 || options.walk_length > kLongestWalk) {
     throw UserError("--walk-length", "must lie between 1 and " + std::to_string(kLongestWalk));
   }
-  if (options.kind == SamplerKind::saint_walk && options.budget * (options.walk_length + 1) > INT64_C(0xFFFFFFFF)) {
+  if (options.sampler == "saint-walk" && options.budget * (options.walk_length + 1) > INT64_C(0xFFFFFFFF)) {
     throw UserError("--walk-length", "the walks of a batch (--budget) would take more than 4,294,967,295 steps",
                     "use shorter walks, or fewer of them");
   }
@@ -65,8 +61,6 @@ int check_saint(const SampleOptions& options) {
 
 }  // namespace
 
-std::string_view sampler_name(SamplerKind kind) { return kNames[static_cast<size_t>(kind)]; }
-
 int check_options(const Graph& graph, const SampleOptions& options) {
   if (graph.num_src() != graph.num_dst()) throw UserError("sampling", "the graph is itself a block");
   for (int64_t v = 0; v < graph.num_nodes(); ++v) {
@@ -74,7 +68,7 @@ int check_options(const Graph& graph, const SampleOptions& options) {
   }
   if (options.weighted) check_weights(graph);
   if (!options.type_fanout.empty()) check_types(graph, options);
-  if (is_saint(options.kind)) return check_saint(options);
+  if (sampler_info(options.sampler).draws_subgraph) return check_subgraph(options);
   if (options.budget != 0) throw UserError("--budget", "only GraphSAINT has a budget", "use --fanout");
   const std::vector<int>& fanout = options.fanout;
   if (std::any_of(fanout.begin(), fanout.end(), [](int k) { return k < 1 && k != -1; })) {

@@ -155,4 +155,24 @@ std::unique_ptr<BatchSampler> make_saint_sampler(const Graph& graph, const Sampl
   return std::make_unique<SaintSampler<DirectTable>>(graph, options, layers, shared);
 }
 
+namespace {
+
+MakeBatchSampler prepare(const Graph& graph, const SampleOptions& options, int layers) {
+  const auto shared = std::make_shared<const SaintShared>(graph, options);
+  return [&graph, &options, layers, shared] { return make_saint_sampler(graph, options, layers, *shared); };
+}
+
+}  // namespace
+
+std::vector<SamplerInfo> samplers_in_saint() {
+  SamplerInfo info{.paper = "GraphSAINT", .draws_subgraph = true, .prepare = prepare};
+  std::vector<SamplerInfo> all(3, info);
+  all[0].name = "saint-vertex";
+  all[0].synonyms = {"saint", "graphsaint", "saint-node"};
+  all[1].name = "saint-edge";
+  all[2].name = "saint-walk";
+  all[2].synonyms = {"saint-rw"};
+  return all;
+}
+
 }  // namespace nacre

@@ -32,6 +32,7 @@ class SaintDraw {
 
   const Graph& graph_;
   const SampleOptions& options_;
+  enum class What { vertices, edges, walks } what_;
   std::vector<double> sums_;  // running, per vertex; none for walks
 };
 

@@ -14,9 +14,14 @@ void run_up(std::vector<double>& values) {
 
 }  // namespace
 
-SaintDraw::SaintDraw(const Graph& graph, const SampleOptions& options) : graph_(graph), options_(options) {
-  if (options.kind == SamplerKind::saint_vertex) weigh_columns();
-  if (options.kind == SamplerKind::saint_edge) weigh_rows();
+SaintDraw::SaintDraw(const Graph& graph, const SampleOptions& options)
+    : graph_(graph),
+      options_(options),
+      what_(options.sampler == "saint-walk"   ? What::walks
+            : options.sampler == "saint-edge" ? What::edges
+                                              : What::vertices) {
+  if (what_ == What::vertices) weigh_columns();
+  if (what_ == What::edges) weigh_rows();
   run_up(sums_);
 }
 
@@ -63,12 +68,12 @@ int64_t SaintDraw::edge_of_row(int64_t dst, double unit) const {
 void SaintDraw::vertices(uint64_t key, std::vector<NodeId>& out) const {
   out.clear();
   const auto nodes = static_cast<uint32_t>(graph_.num_nodes());
-  const bool edges = options_.kind == SamplerKind::saint_edge;
+  const bool edges = what_ == What::edges;
   if (nodes == 0 || (edges && graph_.num_edges() == 0)) return;
   for (int64_t i = 0; i < options_.budget; ++i) {
     const draw::Stream stream{key, draw::place(0, 0), static_cast<uint32_t>(i)};
     PhiloxBlock words = stream.four(0);
-    if (options_.kind == SamplerKind::saint_walk) {
+    if (what_ == What::walks) {
       NodeId at = draw::below(words[0], nodes);
       out.push_back(at);
       for (int step = 1; step <= options_.walk_length; ++step) {

@@ -1,8 +1,9 @@
 #include <utility>
 
+#include "nacre/base/error.h"
+#include "nacre/base/names.h"
 #include "nacre/sample/hop_sampler.h"
 #include "nacre/sample/options.h"
-#include "nacre/sample/saint.h"
 #include "nacre/sample/sample.h"
 
 namespace nacre {
@@ -17,17 +18,28 @@ struct Sampler::State {
   Graph graph;
   SampleOptions options;
   int layers = 0;
-  std::unique_ptr<SaintShared> saint;  // refers to graph and options
-  std::function<std::unique_ptr<BatchSampler>()> make;
+  MakeBatchSampler make;  // refers to graph and options
 };
+
+const std::vector<SamplerInfo>& samplers() {
+  static const std::vector<SamplerInfo> all = all_samplers();
+  return all;
+}
+
+const SamplerInfo& sampler_info(const std::string& name) {
+  std::vector<std::string> names;
+  for (const SamplerInfo& info : samplers()) {
+    if (info.name == name) return info;
+    names.push_back(info.name);
+  }
+  throw UserError("--sampler", "unknown sampler '" + name + "'", suggest(name, names));
+}
 
 Sampler::Sampler(Graph graph, SampleOptions options) : state_(std::make_unique<State>()) {
   state_->layers = check_options(graph, options);
   state_->graph = std::move(graph);
   state_->options = std::move(options);
-  if (state_->options.kind >= SamplerKind::saint_vertex) {
-    state_->saint = std::make_unique<SaintShared>(state_->graph, state_->options);
-  }
+  state_->make = sampler_info(state_->options.sampler).prepare(state_->graph, state_->options, state_->layers);
 }
 
 Sampler::~Sampler() = default;
@@ -35,15 +47,9 @@ const Graph& Sampler::graph() const { return state_->graph; }
 const SampleOptions& Sampler::options() const { return state_->options; }
 int Sampler::layers() const { return state_->layers; }
 
-void Sampler::draw_with(std::function<std::unique_ptr<BatchSampler>()> make) { state_->make = std::move(make); }
+void Sampler::draw_with(MakeBatchSampler make) { state_->make = std::move(make); }
 
-std::unique_ptr<BatchSampler> Sampler::make_batch_sampler() const {
-  const State& s = *state_;
-  if (s.make) return s.make();
-  if (s.saint) return make_saint_sampler(s.graph, s.options, s.layers, *s.saint);
-  if (s.options.kind == SamplerKind::layer) return make_layer_sampler(s.graph, s.options, s.layers);
-  return make_neighbor_sampler(s.graph, s.options, s.layers);
-}
+std::unique_ptr<BatchSampler> Sampler::make_batch_sampler() const { return state_->make(); }
 
 namespace {
 

@@ -28,9 +28,9 @@ constexpr uint64_t kTrialEpoch = ~uint64_t{0};
 
 Sampling sampling_of(const SampleOptions& o) {
   const bool all = std::all_of(o.fanout.begin(), o.fanout.end(), [](int f) { return f < 0; });
-  if (o.kind == SamplerKind::neighbor && all && o.type_fanout.empty()) return Sampling::blocks;
-  return o.kind == SamplerKind::neighbor && !o.weighted && o.type_fanout.empty() ? Sampling::uniform
-                                                                                 : Sampling::importance;
+  if (!sampler_info(o.sampler).uniform || !o.type_fanout.empty()) return Sampling::importance;
+  if (all) return Sampling::blocks;
+  return o.weighted ? Sampling::importance : Sampling::uniform;
 }
 
 // How many times a model passes messages along edges: the blocks a batch needs.
@@ -46,8 +46,6 @@ void take_added_loops(const RunConfig& config, const Graph& graph, SampleOptions
     if (static_cast<int>(hop.size()) + 1 == graph.num_edge_types()) hop.push_back(-1);
   }
 }
-
-bool is_saint(SamplerKind kind) { return kind != SamplerKind::neighbor && kind != SamplerKind::layer; }
 
 }  // namespace
 
@@ -104,23 +102,24 @@ BatchSession::~BatchSession() = default;
 
 void BatchSession::make_sampler() {
   SampleOptions& o = run_.config.sampling;
+  const SamplerInfo& info = sampler_info(o.sampler);
   const int layers = message_steps(run_.config.model);
   o.seed = run_.config.seed;
   o.layers = std::max(1, layers);
   if (run_.config.batch_size < 1 || run_.config.batch_size > kMostSeeds)
     throw UserError("--batch-size", "must lie between 1 and " + human_count(kMostSeeds));
-  if (layers == 0 && !is_saint(o.kind)) return sample_no_neighbours();
+  if (layers == 0 && !info.draws_subgraph) return sample_no_neighbours();
   take_added_loops(run_.config, run_.dataset.graph, o);
-  if (!is_saint(o.kind) && o.type_fanout.empty()) {
-    if (o.fanout.empty()) o.fanout.assign(static_cast<size_t>(layers), o.kind == SamplerKind::layer ? 512 : 10);
+  if (!info.draws_subgraph && o.type_fanout.empty()) {
+    if (o.fanout.empty()) o.fanout.assign(static_cast<size_t>(layers), info.usual_fanout);
     if (static_cast<int>(o.fanout.size()) != layers) {
       throw UserError("--fanout", fmt::format("has {} numbers, the model has {} layers", o.fanout.size(), layers),
                       "give one number per layer, the one next to the seeds first");
     }
   }
-  if (is_saint(o.kind) && o.budget == 0) o.budget = run_.config.batch_size;
+  if (info.draws_subgraph && o.budget == 0) o.budget = run_.config.batch_size;
   // How often GraphSAINT draws every node and edge is counted beforehand.
-  if (is_saint(o.kind))
+  if (info.draws_subgraph)
     require_room(run_.config, run_.dataset.graph.num_edges() * 2 + run_.dataset.num_nodes() * 14,
                  "what is drawn how often");
   sampler_ = std::make_unique<Sampler>(run_.dataset.graph, o);
@@ -144,21 +143,21 @@ void BatchSession::sample_no_neighbours() {
 }
 
 std::vector<Sample> BatchSession::trial_batches(int count) const {
-  const bool saint = is_saint(run_.config.sampling.kind);
+  const bool subgraph = sampler_->draws_seeds();
   BatchOrder order(run_.dataset.splits.train, run_.config.batch_size, run_.config.seed, true);
   order.begin_epoch(kTrialEpoch);
   std::vector<Sample> list;
-  const int64_t batches = saint ? count : std::min<int64_t>(count, order.num_batches());
+  const int64_t batches = subgraph ? count : std::min<int64_t>(count, order.num_batches());
   for (int64_t i = 0; i < batches; ++i) {
-    list.push_back(
-        sampler_->sample(saint ? std::span<const NodeId>() : order.batch(i), {kTrialEpoch, static_cast<uint64_t>(i)}));
+    list.push_back(sampler_->sample(subgraph ? std::span<const NodeId>() : order.batch(i),
+                                    {kTrialEpoch, static_cast<uint64_t>(i)}));
   }
   return list;
 }
 
 // The last batch of an epoch, which may be much smaller than the others.
 Sample BatchSession::short_batch() const {
-  if (is_saint(run_.config.sampling.kind)) return sampler_->sample({}, {kTrialEpoch, 0});
+  if (sampler_->draws_seeds()) return sampler_->sample({}, {kTrialEpoch, 0});
   BatchOrder order(run_.dataset.splits.train, run_.config.batch_size, run_.config.seed, true);
   order.begin_epoch(kTrialEpoch);
   const int64_t last = order.num_batches() - 1;
@@ -228,8 +227,8 @@ void BatchSession::make_plans(const SessionNeeds& needs) {
 }
 
 int64_t BatchSession::steps_per_epoch() const {
-  const int64_t vertices =
-      is_saint(run_.config.sampling.kind) ? run_.dataset.num_nodes() : run_.dataset.splits.train.size();
+  const int64_t vertices = sampler_info(run_.config.sampling.sampler).draws_subgraph ? run_.dataset.num_nodes()
+                                                                                     : run_.dataset.splits.train.size();
   return (vertices + run_.config.batch_size - 1) / run_.config.batch_size;
 }
 

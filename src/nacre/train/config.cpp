@@ -95,15 +95,9 @@ json training_json(const RunConfig& c) {
 
 json batches_json(const RunConfig& c) {
   const SampleOptions& s = c.sampling;
-  return {{"batch_size", c.batch_size},
-          {"sampler", sampler_name(s.kind)},
-          {"fanout", s.fanout},
-          {"type_fanout", s.type_fanout},
-          {"replace", s.replace},
-          {"weighted", s.weighted},
-          {"budget", s.budget},
-          {"walk_length", s.walk_length},
-          {"norm_samples", s.norm_samples}};
+  return {{"batch_size", c.batch_size},   {"sampler", s.sampler},         {"fanout", s.fanout},
+          {"type_fanout", s.type_fanout}, {"replace", s.replace},         {"weighted", s.weighted},
+          {"budget", s.budget},           {"walk_length", s.walk_length}, {"norm_samples", s.norm_samples}};
 }
 
 json result_settings(const RunConfig& c) {

@@ -80,7 +80,7 @@ class Loop {
 
   static bool asked_to_stop() { return StopSignalGuard::signal() != 0; }
   bool by_loss() const { return config_.select == "loss"; }
-  bool stop_early() const { return config_.patience > 0 && state_.since_best >= config_.patience; }
+  bool stop_early() const { return told_to_stop_ || (config_.patience > 0 && state_.since_best >= config_.patience); }
   // Of the average of the weights, where one is kept: it is what was evaluated.
   void keep_best() {
     trainee_.use_average(true);
@@ -181,8 +181,14 @@ class Loop {
     if (whole) epoch_seconds_.push_back(seconds);
     json line = {{"epoch", state_.epoch}, {"loss", number(result_.final_loss)}, {"lr", lr}, {"seconds", seconds}};
     std::string note = fmt::format("epoch {}/{}  loss {:.4f}", state_.epoch, config_.epochs, result_.final_loss);
-    if (state_.epoch % config_.eval_every == 0 || state_.epoch == config_.epochs) {
+    bool evaluated = state_.epoch % config_.eval_every == 0 || state_.epoch == config_.epochs;
+    if (evaluated) evaluate();
+    ask_caller({state_.epoch, result_.final_loss, lr, seconds, evaluated, evaluated ? scores_ : Scores()});
+    if (told_to_stop_ && !evaluated) {
       evaluate();
+      evaluated = true;
+    }
+    if (evaluated) {
       line["train"] = number(scores_.train);
       line["val"] = number(scores_.val);
       line["test"] = number(scores_.test);
@@ -199,6 +205,10 @@ class Loop {
     }
     progress.update(state_.epoch, note);
     return true;
+  }
+
+  void ask_caller(const EpochReport& report) {
+    if (options_.after_epoch && !options_.after_epoch(report)) told_to_stop_ = true;
   }
 
   void measure() {
@@ -302,6 +312,7 @@ class Loop {
   std::vector<double> eval_seconds_;
   double last_save_ = 0;
   double save_seconds_ = 0;
+  bool told_to_stop_ = false;  // by TrainerOptions::after_epoch
 };
 
 }  // namespace

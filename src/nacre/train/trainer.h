@@ -1,6 +1,7 @@
 // The training loop: epochs, evaluation, early stopping, checkpoints, metrics.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,16 @@
 
 namespace nacre {
 
+// What an epoch ended with.
+struct EpochReport {
+  int epoch = 0;    // number of epochs done in total, this one included
+  double loss = 0;  // mean over the epoch's steps
+  double lr = 0;
+  double seconds = 0;  // of the steps, without evaluation
+  bool evaluated = false;
+  Scores scores;  // NaN unless evaluated
+};
+
 struct TrainerOptions {
   std::string run_folder;  // checkpoints and final weights; empty = write nothing
   bool resume = false;
@@ -16,13 +27,18 @@ struct TrainerOptions {
   int checkpoint_every = 0;
   int keep = 2;              // checkpoints kept
   std::string metrics_file;  // JSON lines; empty = metrics.jsonl in the run folder
+  // Called after every epoch, on the thread that called train(). If it returns false, training ends
+  // as it does when RunConfig::patience is exhausted: this epoch is evaluated, the best weights are
+  // kept, and stopped_early is set. An exception that it throws ends training and leaves train();
+  // what was not saved by then is lost.
+  std::function<bool(const EpochReport&)> after_epoch;
 };
 
 struct TrainResult {
   int epochs = 0;  // done in total
   bool interrupted = false;
-  int signal = 0;  // that interrupted it
-  bool stopped_early = false;
+  int signal = 0;              // that interrupted it
+  bool stopped_early = false;  // by RunConfig::patience or by TrainerOptions::after_epoch
   double train_score = -1;
   double val_score = -1;  // at the epoch whose weights were kept
   double test_score = -1;
@@ -36,10 +52,12 @@ struct TrainResult {
   double seconds = 0;
 };
 
-// Throws UserError for settings out of range; train() does too, but a program can ask before it reads the data.
+// Throws UserError for settings out of range; train() does too, but a program can ask before it
+// reads the data.
 void check_training(const RunConfig& config);
 
-// Trains what has been started. SIGINT, SIGTERM and SIGHUP end it after the current step with a checkpoint.
+// Trains what has been started. SIGINT, SIGTERM and SIGHUP end it after the current step with a
+// checkpoint.
 TrainResult train(Trainee& trainee, const TrainerOptions& options);
 
 // Picks a fresh folder below `parent` for a run of that name: NAME-1, NAME-2, …

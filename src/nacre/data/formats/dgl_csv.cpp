@@ -252,8 +252,6 @@ void keep_ids(const std::vector<NodeTable>& tables, Dataset& data) {
   }
 }
 
-}  // namespace
-
 std::string recognise_dgl_csv(const Place& place) { return place.has("meta.yaml") ? "holds meta.yaml" : ""; }
 
 Dataset load_dgl_csv(const Place& place, const std::string&, const LoadOptions&) {
@@ -273,6 +271,12 @@ Dataset load_dgl_csv(const Place& place, const std::string&, const LoadOptions&)
   for (size_t t = 0; t < tables.size(); ++t) add_attributes(tables[t], static_cast<int>(t), labelled, builder);
   keep_ids(tables, builder.data);
   return builder.finish();
+}
+
+}  // namespace
+
+std::vector<Format> formats_in_dgl_csv() {
+  return {{"dgl-csv", "DGL CSVDataset (meta.yaml)", recognise_dgl_csv, load_dgl_csv}};
 }
 
 }  // namespace nacre

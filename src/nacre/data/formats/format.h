@@ -1,10 +1,12 @@
-// The layouts that Nacre reads, one entry each. A new layout is a file in this folder with two
-// functions, and a line in registry.cpp.
+// The layouts that Nacre reads. A file NAME.cpp of this folder that reads layouts defines
+// `std::vector<Format> formats_in_NAME()`, and its name stands in the list `formats` of the room's
+// CMakeLists.txt (docs/add_a_format.md).
 #pragma once
 
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "nacre/data/dataset.h"
 #include "nacre/data/formats/builder.h"
@@ -27,9 +29,13 @@ struct Format {
   // features left in their files. Returns nothing if this data set cannot be read in that way.
   std::optional<DatasetBuilder> (*open)(const Place& place, const std::string& variant,
                                         const LoadOptions& options) = nullptr;
+  // It recognises any file of some kind, such as any text: it counts only where no other format
+  // recognises the place.
+  bool general = false;
 };
 
 std::span<const Format> formats();
+std::vector<Format> all_formats();  // made by the build from the functions formats_in_NAME()
 // Returns "nacre, npz, edges, …".
 std::string format_names();
 
@@ -47,38 +53,18 @@ Choice choose_format(const Place& place, const std::string& asked);
 // Returns whether the first edges of a text file name nodes by words.
 bool has_word_ids(const std::shared_ptr<const MappedFile>& file);
 
-// Each layout has a pair of functions.
-#define NACRE_FORMAT(name)                          \
-  std::string recognise_##name(const Place& place); \
-  Dataset load_##name(const Place& place, const std::string& variant, const LoadOptions& options)
-NACRE_FORMAT(nacre);
-NACRE_FORMAT(npz);
-std::optional<DatasetBuilder> open_npz(const Place& place, const std::string& variant, const LoadOptions& options);
-NACRE_FORMAT(edges);
-NACRE_FORMAT(snap);
-NACRE_FORMAT(names);
-NACRE_FORMAT(matrix_market);
-NACRE_FORMAT(saint);
-NACRE_FORMAT(dgl_reddit);
-NACRE_FORMAT(shchur);
-NACRE_FORMAT(geom_gcn);
-NACRE_FORMAT(planetoid);
-NACRE_FORMAT(linqs);
-NACRE_FORMAT(dgl_csv);
-NACRE_FORMAT(triples);
-NACRE_FORMAT(lightgcn);
-#undef NACRE_FORMAT
+// Reads an edge list whose ids are words; the reader of plain edge lists hands those over.
+Dataset load_names(const Place& place, const std::string& variant, const LoadOptions& options);
 
-// Each layout that may be larger than memory has this pair. Its load() opens the set and finishes
-// it.
-#define NACRE_LARGE_FORMAT(name)                    \
-  std::string recognise_##name(const Place& place); \
-  DatasetBuilder open_##name(const Place& place, const std::string& variant, const LoadOptions& options)
-NACRE_LARGE_FORMAT(ogb);
-NACRE_LARGE_FORMAT(ogb_hetero);
-NACRE_LARGE_FORMAT(mag240m);
-NACRE_LARGE_FORMAT(igb);
-NACRE_LARGE_FORMAT(graphbolt);
-#undef NACRE_LARGE_FORMAT
+// Format::load and Format::open of a layout that has only a function `open`: loading is opening and
+// finishing.
+template <DatasetBuilder (*open)(const Place&, const std::string&, const LoadOptions&)>
+Dataset load_opened(const Place& place, const std::string& variant, const LoadOptions& options) {
+  return open(place, variant, options).finish();
+}
+template <DatasetBuilder (*open)(const Place&, const std::string&, const LoadOptions&)>
+std::optional<DatasetBuilder> opened(const Place& place, const std::string& variant, const LoadOptions& options) {
+  return open(place, variant, options);
+}
 
 }  // namespace nacre

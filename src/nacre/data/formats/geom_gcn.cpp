@@ -152,8 +152,6 @@ void read_splits(const Place& place, const std::string& variant, Dataset& data) 
                        "; --format geom-gcn:K takes split K");
 }
 
-}  // namespace
-
 std::string recognise_geom_gcn(const Place& place) {
   return place.has(kEdges) && place.has(kNodes) ? std::string("holds ") + kEdges : "";
 }
@@ -172,6 +170,12 @@ Dataset load_geom_gcn(const Place& place, const std::string& variant, const Load
   data.notes.emplace_back("edges are directed, repeated ones merged; --undirected adds their reverse");
   read_splits(place, variant, data);
   return data;
+}
+
+}  // namespace
+
+std::vector<Format> formats_in_geom_gcn() {
+  return {{"geom-gcn", "Geom-GCN text", recognise_geom_gcn, load_geom_gcn, "the split: 0 to 9"}};
 }
 
 }  // namespace nacre

@@ -236,12 +236,17 @@ class Reader {
   int labelled_ = 0;
 };
 
-}  // namespace
-
 std::string recognise_graphbolt(const Place& place) { return place.has(kFile) ? std::string("holds ") + kFile : ""; }
 
 DatasetBuilder open_graphbolt(const Place& place, const std::string& variant, const LoadOptions&) {
   return Reader(place).read(variant);
+}
+
+}  // namespace
+
+std::vector<Format> formats_in_graphbolt() {
+  return {{"graphbolt", "DGL GraphBolt on disk (metadata.yaml)", recognise_graphbolt, load_opened<open_graphbolt>,
+           "the task", opened<open_graphbolt>}};
 }
 
 }  // namespace nacre

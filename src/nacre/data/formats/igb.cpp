@@ -125,8 +125,6 @@ void read_splits(const Place& place, const std::string& base, int paper, uint64_
   if (builder.data.num_classes > 0) draw_splits(paper, seed, builder);
 }
 
-}  // namespace
-
 std::string recognise_igb(const Place& place) {
   return place.is_folder() && !base_of(place).empty() ? std::string("holds ") + kCites : "";
 }
@@ -160,6 +158,12 @@ DatasetBuilder open_igb(const Place& place, const std::string& variant, const Lo
     read_splits(place, base, paper, seed, b);
   });
   return builder;
+}
+
+}  // namespace
+
+std::vector<Format> formats_in_igb() {
+  return {{"igb", "IGB and IGBH", recognise_igb, load_opened<open_igb>, "the labels: 19 or 2K", opened<open_igb>}};
 }
 
 }  // namespace nacre

@@ -72,10 +72,12 @@ Dataset interactions_dataset(Interactions train, Interactions test, const std::s
   return data;
 }
 
+namespace {
+
 std::string recognise_lightgcn(const Place& place) {
   if (!place.has("train.txt") || !place.has("test.txt") || place.has("valid.txt") || place.has("entities.dict"))
     return "";
-  return recognise_triples(place).empty() ? "holds train.txt and test.txt" : "";
+  return "holds train.txt and test.txt";
 }
 
 Dataset load_lightgcn(const Place& place, const std::string&, const LoadOptions&) {
@@ -85,6 +87,16 @@ Dataset load_lightgcn(const Place& place, const std::string&, const LoadOptions&
       (train.largest >= test.largest ? place.at("train.txt") : place.at("test.txt")) + ":" +
       std::to_string(std::max<int64_t>(1, train.largest >= test.largest ? train.line : test.line));
   return interactions_dataset(std::move(train), std::move(test), where);
+}
+
+}  // namespace
+
+std::vector<Format> formats_in_lightgcn() {
+  return {{.name = "lightgcn",
+           .about = "train.txt and test.txt of user item item …",
+           .recognise = recognise_lightgcn,
+           .load = load_lightgcn,
+           .general = true}};
 }
 
 }  // namespace nacre

@@ -59,8 +59,6 @@ class Content {
   }
 };
 
-}  // namespace
-
 std::string recognise_linqs(const Place& place) {
   const std::string name = pair_name(place);
   return name.empty() ? "" : "holds " + name + ".content and " + name + ".cites";
@@ -100,5 +98,9 @@ Dataset load_linqs(const Place& place, const std::string&, const LoadOptions&) {
   data.notes.emplace_back("edges lead from the citing to the cited paper; --undirected adds their reverse");
   return data;
 }
+
+}  // namespace
+
+std::vector<Format> formats_in_linqs() { return {{"linqs", "LINQS .content and .cites", recognise_linqs, load_linqs}}; }
 
 }  // namespace nacre

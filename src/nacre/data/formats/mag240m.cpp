@@ -77,8 +77,6 @@ void read_splits(const Place& place, int paper, DatasetBuilder& builder) {
   splits.test = std::move(labelled);
 }
 
-}  // namespace
-
 std::string recognise_mag240m(const Place& place) {
   if (!place.has(kFeatures)) return "";
   for (const std::string& folder : place.folders("processed")) {
@@ -111,6 +109,12 @@ DatasetBuilder open_mag240m(const Place& place, const std::string&, const LoadOp
     read_splits(place, paper, b);
   });
   return builder;
+}
+
+}  // namespace
+
+std::vector<Format> formats_in_mag240m() {
+  return {{"mag240m", "MAG240M of OGB-LSC", recognise_mag240m, load_opened<open_mag240m>, "", opened<open_mag240m>}};
 }
 
 }  // namespace nacre

@@ -113,8 +113,6 @@ class Reader {
   bool symmetric_ = false;
 };
 
-}  // namespace
-
 std::string recognise_matrix_market(const Place& place) {
   if (place.is_folder()) return "";
   const MappedFile& file = *place.file();
@@ -129,6 +127,12 @@ Dataset load_matrix_market(const Place& place, const std::string&, const LoadOpt
   data.graph = build_graph(Reader(place.file()).read(), place.path());
   data.notes.emplace_back("entry (row, column) was read as an edge row → column");
   return data;
+}
+
+}  // namespace
+
+std::vector<Format> formats_in_matrix_market() {
+  return {{"mtx", "Matrix Market; .gz too", recognise_matrix_market, load_matrix_market}};
 }
 
 }  // namespace nacre

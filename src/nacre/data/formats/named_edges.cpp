@@ -137,7 +137,7 @@ bool has_word_ids(const std::shared_ptr<const MappedFile>& file) {
 }
 
 // This format is used only when asked for; "edges" looks for words itself.
-std::string recognise_names(const Place&) { return ""; }
+static std::string recognise_names(const Place&) { return ""; }
 
 Dataset load_names(const Place& place, const std::string&, const LoadOptions&) {
   NamedEdges read(place.file());
@@ -152,6 +152,10 @@ Dataset load_names(const Place& place, const std::string&, const LoadOptions&) {
                        " nodes are words: they are numbered in the order in which they appear");
   if (read.unnamed_weight) data.notes.push_back(std::string(kWarningNote) + "the third column was read as edge weight");
   return data;
+}
+
+std::vector<Format> formats_in_named_edges() {
+  return {{"names", "text edge list, ids are words; .gz too", recognise_names, load_names}};
 }
 
 }  // namespace nacre

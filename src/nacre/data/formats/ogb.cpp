@@ -76,8 +76,6 @@ bool stored_once(std::string name) {
   return name == "products" || name == "proteins";
 }
 
-}  // namespace
-
 std::string recognise_ogb(const Place& place) {
   if (!place.text("raw/edge.csv").empty()) return "holds raw/edge.csv";
   return place.has("raw/data.npz") ? "holds raw/data.npz" : "";
@@ -105,6 +103,13 @@ DatasetBuilder open_ogb(const Place& place, const std::string& variant, const Lo
     if (!split.empty()) ogb_read_splits(place, split, type, b);
   });
   return builder;
+}
+
+}  // namespace
+
+std::vector<Format> formats_in_ogb() {
+  return {
+      {"ogb", "OGB node property, csv.gz or npz", recognise_ogb, load_opened<open_ogb>, "the split", opened<open_ogb>}};
 }
 
 }  // namespace nacre

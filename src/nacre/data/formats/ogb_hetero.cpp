@@ -190,8 +190,6 @@ void read_kind_splits(const Place& place, const std::string& split, DatasetBuild
   }
 }
 
-}  // namespace
-
 std::string recognise_ogb_hetero(const Place& place) {
   if (!place.text("raw/triplet-type-list.csv").empty()) return "holds raw/triplet-type-list.csv";
   return place.has("raw/edge_index_dict.npz") ? "holds raw/edge_index_dict.npz" : "";
@@ -207,6 +205,13 @@ DatasetBuilder open_ogb_hetero(const Place& place, const std::string& variant, c
     if (!split.empty()) read_kind_splits(place, split, b);
   });
   return builder;
+}
+
+}  // namespace
+
+std::vector<Format> formats_in_ogb_hetero() {
+  return {{"ogb-hetero", "OGB node property with several kinds of nodes", recognise_ogb_hetero,
+           load_opened<open_ogb_hetero>, "the split", opened<open_ogb_hetero>}};
 }
 
 }  // namespace nacre

@@ -190,8 +190,6 @@ std::vector<NodeId> range(int64_t first, int64_t last) {
   return ids;
 }
 
-}  // namespace
-
 std::string recognise_planetoid(const Place& place) {
   const std::vector<std::string> names = names_in(place);
   return names.empty() ? "" : "holds ind." + names[0] + ".graph";
@@ -230,6 +228,12 @@ Dataset load_planetoid(const Place& place, const std::string& variant, const Loa
   if (between > 0)
     data.notes.push_back(human_count(between) + " nodes without features or label lie between the test nodes");
   return data;
+}
+
+}  // namespace
+
+std::vector<Format> formats_in_planetoid() {
+  return {{"planetoid", "Planetoid's ind.* files", recognise_planetoid, load_planetoid, "the set, such as cora"}};
 }
 
 }  // namespace nacre

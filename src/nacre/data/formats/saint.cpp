@@ -200,8 +200,6 @@ class Classes : public FlatJson {
   size_t first_ = 0;
 };
 
-}  // namespace
-
 std::string recognise_saint(const Place& place) {
   return place.has("adj_full.npz") && place.has("role.json") ? "holds adj_full.npz and role.json" : "";
 }
@@ -226,5 +224,9 @@ Dataset load_saint(const Place& place, const std::string&, const LoadOptions&) {
   data.notes.emplace_back("features are as stored; GraphSAINT's own code standardises them");
   return data;
 }
+
+}  // namespace
+
+std::vector<Format> formats_in_saint() { return {{"saint", "GraphSAINT", recognise_saint, load_saint}}; }
 
 }  // namespace nacre

@@ -42,8 +42,6 @@ int64_t first_binary(const MappedFile& file) {
   return found == head.end() ? -1 : found - head.begin();
 }
 
-}  // namespace
-
 std::string recognise_nacre(const Place& place) {
   return !place.is_folder() && is_native(*place.file()) ? "begins like one" : "";
 }
@@ -53,8 +51,7 @@ Dataset load_nacre(const Place& place, const std::string&, const LoadOptions& op
 }
 
 std::string recognise_npz(const Place& place) {
-  if (place.is_folder() || !is_archive(*place.file())) return "";
-  return recognise_shchur(place).empty() ? "is an archive" : "";
+  return !place.is_folder() && is_archive(*place.file()) ? "is an archive" : "";
 }
 
 Dataset load_npz(const Place& place, const std::string&, const LoadOptions& options) {
@@ -69,14 +66,21 @@ std::string recognise_edges(const Place& place) {
   if (place.is_folder()) return "";
   const MappedFile& file = *place.file();
   if (file.size() == 0 || is_native(file) || is_archive(file)) return "";
-  if (file.starts_with("\x1F\x8B")) return recognise_matrix_market(place).empty() ? "is gzipped text" : "";
-  if (!known_stranger(file).empty() || first_binary(file) >= 0) return "";
-  return recognise_matrix_market(place).empty() ? "is text" : "";
+  if (file.starts_with("\x1F\x8B")) return "is gzipped text";
+  return known_stranger(file).empty() && first_binary(file) < 0 ? "is text" : "";
 }
 
 Dataset load_edges(const Place& place, const std::string& variant, const LoadOptions& options) {
   if (has_word_ids(place.file())) return load_names(place, variant, options);
   return read_edge_list(place.file(), options);
+}
+
+}  // namespace
+
+std::vector<Format> formats_in_single_files() {
+  return {{"nacre", "Nacre's own file", recognise_nacre, load_nacre},
+          {"npz", "one .npz: edge_index, x, y, train_idx, …", recognise_npz, load_npz, "", open_npz, true},
+          {"edges", "text edge list, ids kept; .gz too", recognise_edges, load_edges, "", nullptr, true}};
 }
 
 void refuse_stranger(const Place& place) {

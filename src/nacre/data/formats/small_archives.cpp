@@ -37,8 +37,6 @@ Splits splits_by_number(NpyReader array) {
   return {std::move(parts[0]), std::move(parts[1]), std::move(parts[2])};
 }
 
-}  // namespace
-
 std::string recognise_dgl_reddit(const Place& place) {
   return place.has("reddit_data.npz") ? "holds reddit_data.npz" : "";
 }
@@ -93,6 +91,13 @@ Dataset load_shchur(const Place& place, const std::string&, const LoadOptions&) 
                        human_count(stored.num_edges()) + " stored edges became " + human_count(data.graph.num_edges()));
   data.notes.emplace_back("these files hold no splits; give one with --splits");
   return data;
+}
+
+}  // namespace
+
+std::vector<Format> formats_in_small_archives() {
+  return {{"dgl-reddit", "DGL's Reddit", recognise_dgl_reddit, load_dgl_reddit, "the graph: plain or self_loop"},
+          {"shchur", "one .npz: adj_data, attr_data, labels, …", recognise_shchur, load_shchur}};
 }
 
 }  // namespace nacre

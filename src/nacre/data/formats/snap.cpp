@@ -112,8 +112,6 @@ EdgeList read_edges(const std::shared_ptr<const MappedFile>& file, IdTable& tabl
   return edges;
 }
 
-}  // namespace
-
 // This format is used only when asked for: files beside the edges name vertices by the ids in the
 // file, so the default is "edges", which keeps the ids.
 std::string recognise_snap(const Place&) { return ""; }
@@ -147,6 +145,12 @@ Dataset load_snap(const Place& place, const std::string&, const LoadOptions&) {
     data.original_ids = std::move(ids);
   }
   return data;
+}
+
+}  // namespace
+
+std::vector<Format> formats_in_snap() {
+  return {{"snap", "text edge list, ids of any size renumbered; .gz too", recognise_snap, load_snap}};
 }
 
 }  // namespace nacre

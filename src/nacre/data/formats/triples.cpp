@@ -127,8 +127,6 @@ HeldOutEdges held_out(Triples triples) {
   return {std::move(triples.head), std::move(triples.tail), std::move(triples.type)};
 }
 
-}  // namespace
-
 std::string recognise_triples(const Place& place) {
   if (!place.has(kFiles[0])) return "";
   if (place.has("entities.dict") && place.has("relations.dict")) return "holds entities.dict and relations.dict";
@@ -168,6 +166,12 @@ Dataset load_triples(const Place& place, const std::string&, const LoadOptions&)
   data.notes.push_back(human_count(data.val_edges.size()) + " validation and " + human_count(data.test_edges.size()) +
                        " test triples are held out of the graph");
   return data;
+}
+
+}  // namespace
+
+std::vector<Format> formats_in_triples() {
+  return {{"triples", "knowledge graph: train, valid, test of head, relation, tail", recognise_triples, load_triples}};
 }
 
 }  // namespace nacre

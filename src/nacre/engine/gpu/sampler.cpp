@@ -316,7 +316,7 @@ void GpuSampler::State::number(HopResult& result, const Memory& sources, const M
 }
 
 std::string GpuSampler::why_not(const SampleOptions& options) {
-  if (options.kind != SamplerKind::neighbor) return "the " + std::string(sampler_name(options.kind)) + " sampler";
+  if (options.sampler != "neighbor") return "the " + options.sampler + " sampler";
   if (!options.type_fanout.empty()) return "fan-outs of edge types";
   const bool many =
       std::any_of(options.fanout.begin(), options.fanout.end(), [](int k) { return k > cuda::kMostDraws; });

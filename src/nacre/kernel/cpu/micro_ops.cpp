@@ -92,62 +92,9 @@ struct SubOp {
 struct MulOp {
   static HWY_INLINE FloatVec call(FloatVec a, FloatVec b, FloatVec) { return hn::Mul(a, b); }
 };
-struct ReluGrad {
-  static HWY_INLINE FloatVec call(FloatVec g, FloatVec y, FloatVec) {
-    return hn::IfThenElseZero(hn::Gt(y, hn::Zero(Floats())), g);
-  }
-};
-struct LeakyReluGrad {
-  static HWY_INLINE FloatVec call(FloatVec g, FloatVec y, FloatVec alpha) {
-    return hn::IfThenElse(hn::Gt(y, hn::Zero(Floats())), g, hn::Mul(alpha, g));
-  }
-};
-struct EluGrad {
-  static HWY_INLINE FloatVec call(FloatVec g, FloatVec y, FloatVec alpha) {
-    return hn::IfThenElse(hn::Gt(y, hn::Zero(Floats())), g, hn::Mul(g, hn::Add(y, alpha)));
-  }
-};
-struct SigmoidGrad {
-  static HWY_INLINE FloatVec call(FloatVec g, FloatVec y, FloatVec) {
-    return hn::Mul(g, hn::Mul(y, hn::Sub(hn::Set(Floats(), 1.0f), y)));
-  }
-};
-struct TanhGrad {
-  static HWY_INLINE FloatVec call(FloatVec g, FloatVec y, FloatVec) {
-    return hn::Mul(g, hn::NegMulAdd(y, y, hn::Set(Floats(), 1.0f)));
-  }
-};
 
 struct ScaleOp {
   static HWY_INLINE FloatVec call(FloatVec x, FloatVec alpha) { return hn::Mul(alpha, x); }
-};
-struct ReluOp {
-  // In this order of operands, the x86 instruction keeps NaN.
-  static HWY_INLINE FloatVec call(FloatVec x, FloatVec) { return hn::Max(hn::Zero(Floats()), x); }
-};
-struct LeakyReluOp {
-  static HWY_INLINE FloatVec call(FloatVec x, FloatVec alpha) {
-    return hn::IfThenElse(hn::Gt(x, hn::Zero(Floats())), x, hn::Mul(alpha, x));
-  }
-};
-struct EluOp {
-  static HWY_INLINE FloatVec call(FloatVec x, FloatVec alpha) {
-    const Floats d;
-    const auto below = hn::Mul(alpha, hn::Expm1(d, hn::Min(x, hn::Zero(d))));
-    return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), x, below);
-  }
-};
-struct SigmoidOp {
-  // e^-|x| never overflows, so this uses 1/(1+e^-x) for x ≥ 0 and e^x/(1+e^x) for x < 0.
-  static HWY_INLINE FloatVec call(FloatVec x, FloatVec) {
-    const Floats d;
-    const auto one = hn::Set(d, 1.0f);
-    const auto e = hn::Exp(d, hn::Neg(hn::Abs(x)));
-    return hn::Div(hn::IfThenElse(hn::Ge(x, hn::Zero(d)), one, e), hn::Add(one, e));
-  }
-};
-struct TanhOp {
-  static HWY_INLINE FloatVec call(FloatVec x, FloatVec) { return hn::Tanh(Floats(), x); }
 };
 struct InvOp {
   static HWY_INLINE FloatVec call(FloatVec x, FloatVec) {
@@ -161,6 +108,63 @@ struct InvSqrtOp {
     return hn::IfThenElseZero(hn::Gt(x, hn::Zero(d)), hn::Div(hn::Set(d, 1.0f), hn::Sqrt(x)));
   }
 };
+
+// The functions of dfg/activations.h, under the names they have there.
+namespace activation {
+struct relu {
+  // In this order of operands, the x86 instruction keeps NaN.
+  static HWY_INLINE FloatVec call(FloatVec x, FloatVec) { return hn::Max(hn::Zero(Floats()), x); }
+};
+struct relu_grad {
+  static HWY_INLINE FloatVec call(FloatVec g, FloatVec y, FloatVec) {
+    return hn::IfThenElseZero(hn::Gt(y, hn::Zero(Floats())), g);
+  }
+};
+struct leaky_relu {
+  static HWY_INLINE FloatVec call(FloatVec x, FloatVec alpha) {
+    return hn::IfThenElse(hn::Gt(x, hn::Zero(Floats())), x, hn::Mul(alpha, x));
+  }
+};
+struct leaky_relu_grad {
+  static HWY_INLINE FloatVec call(FloatVec g, FloatVec y, FloatVec alpha) {
+    return hn::IfThenElse(hn::Gt(y, hn::Zero(Floats())), g, hn::Mul(alpha, g));
+  }
+};
+struct elu {
+  static HWY_INLINE FloatVec call(FloatVec x, FloatVec alpha) {
+    const Floats d;
+    const auto below = hn::Mul(alpha, hn::Expm1(d, hn::Min(x, hn::Zero(d))));
+    return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), x, below);
+  }
+};
+struct elu_grad {
+  static HWY_INLINE FloatVec call(FloatVec g, FloatVec y, FloatVec alpha) {
+    return hn::IfThenElse(hn::Gt(y, hn::Zero(Floats())), g, hn::Mul(g, hn::Add(y, alpha)));
+  }
+};
+struct sigmoid {
+  // e^-|x| never overflows, so this uses 1/(1+e^-x) for x ≥ 0 and e^x/(1+e^x) for x < 0.
+  static HWY_INLINE FloatVec call(FloatVec x, FloatVec) {
+    const Floats d;
+    const auto one = hn::Set(d, 1.0f);
+    const auto e = hn::Exp(d, hn::Neg(hn::Abs(x)));
+    return hn::Div(hn::IfThenElse(hn::Ge(x, hn::Zero(d)), one, e), hn::Add(one, e));
+  }
+};
+struct sigmoid_grad {
+  static HWY_INLINE FloatVec call(FloatVec g, FloatVec y, FloatVec) {
+    return hn::Mul(g, hn::Mul(y, hn::Sub(hn::Set(Floats(), 1.0f), y)));
+  }
+};
+struct tanh {
+  static HWY_INLINE FloatVec call(FloatVec x, FloatVec) { return hn::Tanh(Floats(), x); }
+};
+struct tanh_grad {
+  static HWY_INLINE FloatVec call(FloatVec g, FloatVec y, FloatVec) {
+    return hn::Mul(g, hn::NegMulAdd(y, y, hn::Set(Floats(), 1.0f)));
+  }
+};
+}  // namespace activation
 
 template <class Function>
 void run_unary(const MicroCall& c) {
@@ -184,32 +188,19 @@ MicroFunction elementwise_micro(MicroOp op) {
       return run_binary<SubOp>;
     case MicroOp::mul:
       return run_binary<MulOp>;
-    case MicroOp::relu_grad:
-      return run_binary<ReluGrad>;
-    case MicroOp::leaky_relu_grad:
-      return run_binary<LeakyReluGrad>;
-    case MicroOp::elu_grad:
-      return run_binary<EluGrad>;
-    case MicroOp::sigmoid_grad:
-      return run_binary<SigmoidGrad>;
-    case MicroOp::tanh_grad:
-      return run_binary<TanhGrad>;
     case MicroOp::scale:
       return run_unary<ScaleOp>;
-    case MicroOp::relu:
-      return run_unary<ReluOp>;
-    case MicroOp::leaky_relu:
-      return run_unary<LeakyReluOp>;
-    case MicroOp::elu:
-      return run_unary<EluOp>;
-    case MicroOp::sigmoid:
-      return run_unary<SigmoidOp>;
-    case MicroOp::tanh:
-      return run_unary<TanhOp>;
     case MicroOp::inv:
       return run_unary<InvOp>;
     case MicroOp::inv_sqrt:
       return run_unary<InvSqrtOp>;
+#define NACRE_CASES(name, ...)          \
+  case MicroOp::name:                   \
+    return run_unary<activation::name>; \
+  case MicroOp::name##_grad:            \
+    return run_binary<activation::name##_grad>;
+      NACRE_ACTIVATIONS(NACRE_CASES)
+#undef NACRE_CASES
     default:
       return nullptr;
   }

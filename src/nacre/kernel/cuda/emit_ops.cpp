@@ -12,6 +12,24 @@ namespace {
 
 std::string number(int64_t x) { return std::to_string(x); }
 
+// Fills in a text of dfg/activations.h: $x and $g are the first operand, $y is the second one, $a
+// is alpha.
+std::string activation_text(std::string_view text, const std::string& first, const std::string& second,
+                            const std::string& alpha) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '$') {
+      out += text[i];
+      continue;
+    }
+    const char name = i + 1 < text.size() ? text[++i] : '$';
+    NACRE_CHECK(name == 'x' || name == 'g' || name == 'y' || name == 'a',
+                "unknown placeholder in an activation's text");
+    out += name == 'a' ? alpha : name == 'y' ? second : first;
+  }
+  return out;
+}
+
 }  // namespace
 
 // An operand at slot s, element j, of the result; `repeat` elements of the result share one of the operand.
@@ -35,30 +53,16 @@ std::string ProgramText::unary(const Micro& m, int u) const {
   switch (m.op) {
     case MicroOp::scale:
       return is(alpha + " * " + a);
-    case MicroOp::relu:
-      return is("fmaxf(" + a + ", 0.0f)");
-    case MicroOp::leaky_relu:
-      return is(a + " > 0.0f ? " + a + " : " + alpha + " * " + a);
-    case MicroOp::elu:
-      return is(a + " > 0.0f ? " + a + " : " + alpha + " * expm1f(" + a + ")");
-    case MicroOp::sigmoid:
-      return is("1.0f / (1.0f + expf(-" + a + "))");
-    case MicroOp::tanh:
-      return is("tanhf(" + a + ")");
-    case MicroOp::relu_grad:
-      return is(b + " > 0.0f ? " + a + " : 0.0f");
-    case MicroOp::leaky_relu_grad:
-      return is(b + " > 0.0f ? " + a + " : " + alpha + " * " + a);
-    case MicroOp::elu_grad:
-      return is(b + " > 0.0f ? " + a + " : " + a + " * (" + b + " + " + alpha + ")");
-    case MicroOp::sigmoid_grad:
-      return is(a + " * " + b + " * (1.0f - " + b + ")");
-    case MicroOp::tanh_grad:
-      return is(a + " * (1.0f - " + b + " * " + b + ")");
     case MicroOp::inv:
       return is(a + " == 0.0f ? 0.0f : 1.0f / " + a);
-    default:
+    case MicroOp::inv_sqrt:
       return is(a + " <= 0.0f ? 0.0f : 1.0f / sqrtf(" + a + ")");
+    default: {
+      const ActivationInfo* row = find_activation(m.op);
+      NACRE_CHECK(row != nullptr, "a micro-op without CUDA text");
+      return is(b.empty() ? activation_text(row->cuda_value, a, "", alpha)
+                          : activation_text(row->cuda_gradient, a, b, alpha));
+    }
   }
 }
 

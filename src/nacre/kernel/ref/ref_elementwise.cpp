@@ -65,28 +65,15 @@ bool dropout(const Call<T>& c) {
 
 template <class T>
 bool run_activation(const Call<T>& c) {
-  const double alpha = c.node.alpha;
+  [[maybe_unused]] const double alpha = c.node.alpha;
   switch (c.node.op) {
-    case Op::relu:
-      return unary(c, [](double x) { return x > 0 ? x : 0; });
-    case Op::leaky_relu:
-      return unary(c, [alpha](double x) { return x > 0 ? x : alpha * x; });
-    case Op::elu:
-      return unary(c, [alpha](double x) { return x > 0 ? x : alpha * std::expm1(x); });
-    case Op::sigmoid:
-      return unary(c, [](double x) { return 1 / (1 + std::exp(-x)); });
-    case Op::tanh:
-      return unary(c, [](double x) { return std::tanh(x); });
-    case Op::relu_grad:
-      return binary(c, [](double g, double y) { return y > 0 ? g : 0; });
-    case Op::leaky_relu_grad:
-      return binary(c, [alpha](double g, double y) { return y > 0 ? g : alpha * g; });
-    case Op::elu_grad:
-      return binary(c, [alpha](double g, double y) { return y > 0 ? g : g * (y + alpha); });
-    case Op::sigmoid_grad:
-      return binary(c, [](double g, double y) { return g * y * (1 - y); });
-    case Op::tanh_grad:
-      return binary(c, [](double g, double y) { return g * (1 - y * y); });
+#define NACRE_CASES(name, usual, reads, value, gradient, ...)   \
+  case Op::name:                                                \
+    return unary(c, [=](double x) -> double { return value; }); \
+  case Op::name##_grad:                                         \
+    return binary(c, [=](double g, double y) -> double { return gradient; });
+    NACRE_ACTIVATIONS(NACRE_CASES)
+#undef NACRE_CASES
     default:
       return false;
   }

@@ -12,8 +12,8 @@ Value build(Napa& net, const ModelOptions& options) {
 
 }  // namespace
 
-ModelEntry mlp_model() {
-  return {{.name = "mlp", .about = "multi-layer perceptron; takes no notice of the edges"}, build};
+std::vector<ModelEntry> models_in_mlp() {
+  return {{{.name = "mlp", .about = "multi-layer perceptron; takes no notice of the edges"}, build}};
 }
 
 }  // namespace nacre

@@ -17,12 +17,12 @@ Value build(Napa& net, const ModelOptions& options) {
 
 }  // namespace
 
-ModelEntry gcn_model() {
-  return {{.name = "gcn",
-           .about = "graph convolution with symmetric normalisation",
-           .needs_self_loops = true,
-           .supports_edge_weight = true},
-          build};
+std::vector<ModelEntry> models_in_gcn() {
+  return {{{.name = "gcn",
+            .about = "graph convolution with symmetric normalisation",
+            .needs_self_loops = true,
+            .supports_edge_weight = true},
+           build}};
 }
 
 }  // namespace nacre

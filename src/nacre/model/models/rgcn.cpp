@@ -26,9 +26,9 @@ Value build(Napa& net, const ModelOptions& options) {
 
 }  // namespace
 
-ModelEntry rgcn_model() {
-  return {{.name = "rgcn", .about = "relational graph convolution, one weight per edge type", .needs_types = true},
-          build};
+std::vector<ModelEntry> models_in_rgcn() {
+  return {{{.name = "rgcn", .about = "relational graph convolution, one weight per edge type", .needs_types = true},
+           build}};
 }
 
 }  // namespace nacre

@@ -1,4 +1,4 @@
-#include "nacre/base/terminal.h"
+#include "terminal.h"
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-namespace nacre {
+namespace nacre::cli {
 namespace {
 
 int number_of(Stream stream) { return stream == Stream::out ? STDOUT_FILENO : STDERR_FILENO; }
@@ -81,4 +81,4 @@ std::string fit_progress(const ProgressLine& line, int columns) {
   return first_columns(joined({percent, line.note}), std::max(0, columns));
 }
 
-}  // namespace nacre
+}  // namespace nacre::cli

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace nacre {
+namespace nacre::cli {
 
 enum class Stream { out, err };
 
@@ -27,4 +27,4 @@ struct ProgressLine {
 };
 std::string fit_progress(const ProgressLine& line, int columns);
 
-}  // namespace nacre
+}  // namespace nacre::cli

@@ -80,15 +80,15 @@ Value build(Napa& net, const ModelOptions& options) {
 
 }  // namespace
 
-ModelEntry ngcf_model() {
-  return {{.name = "ngcf",
-           .about = "neural graph collaborative filtering: neighbours and their products with the vertex itself",
-           .supports_edge_weight = true,
-           .activation = "leaky_relu",
-           .knobs = {{"normalize", 0.0, "1: layers' results enter the embedding as rows of length 1"},
-                     {"authors", 0.0, "1: layers of the authors' program: means, biases, both maps activated apart"},
-                     edge_dropout_knob()}},
-          build};
+std::vector<ModelEntry> models_in_ngcf() {
+  return {{{.name = "ngcf",
+            .about = "neural graph collaborative filtering: neighbours and their products with the vertex itself",
+            .supports_edge_weight = true,
+            .activation = "leaky_relu",
+            .knobs = {{"normalize", 0.0, "1: layers' results enter the embedding as rows of length 1"},
+                      {"authors", 0.0, "1: layers of the authors' program: means, biases, both maps activated apart"},
+                      edge_dropout_knob()}},
+           build}};
 }
 
 }  // namespace nacre

@@ -27,9 +27,9 @@ Value build(Napa& net, const ModelOptions& options) {
 
 }  // namespace
 
-ModelEntry gat_model() {
-  return {{.name = "gat", .about = "graph attention", .needs_self_loops = true, .heads = 4, .activation = "elu"},
-          build};
+std::vector<ModelEntry> models_in_gat() {
+  return {
+      {{.name = "gat", .about = "graph attention", .needs_self_loops = true, .heads = 4, .activation = "elu"}, build}};
 }
 
 }  // namespace nacre

@@ -26,13 +26,13 @@ Value build(Napa& net, const ModelOptions& options) {
 
 }  // namespace
 
-ModelEntry gatv2_model() {
-  return {{.name = "gatv2",
-           .about = "graph attention that weighs both ends of an edge together",
-           .needs_self_loops = true,
-           .heads = 4,
-           .activation = "elu"},
-          build};
+std::vector<ModelEntry> models_in_gatv2() {
+  return {{{.name = "gatv2",
+            .about = "graph attention that weighs both ends of an edge together",
+            .needs_self_loops = true,
+            .heads = 4,
+            .activation = "elu"},
+           build}};
 }
 
 }  // namespace nacre

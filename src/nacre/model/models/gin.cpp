@@ -27,6 +27,8 @@ Value build(Napa& net, const ModelOptions& options) {
 
 }  // namespace
 
-ModelEntry gin_model() { return {{.name = "gin", .about = "graph isomorphism network: sums, then an MLP"}, build}; }
+std::vector<ModelEntry> models_in_gin() {
+  return {{{.name = "gin", .about = "graph isomorphism network: sums, then an MLP"}, build}};
+}
 
 }  // namespace nacre

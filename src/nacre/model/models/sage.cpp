@@ -36,16 +36,14 @@ Value build(Napa& net, const ModelOptions& options) {
 
 }  // namespace
 
-ModelEntry sage_model() {
-  return {{.name = "sage",
-           .about = "GraphSAGE: aggregated neighbours beside the vertex itself",
-           .supports_edge_weight = true,
-           .aggregators = {"mean", "sum", "max", "lstm"}},
-          build};
-}
-
-ModelEntry sage_lstm_model() {
-  return {{.name = "sage-lstm", .about = "GraphSAGE with an LSTM over the neighbours", .aggregators = {"lstm"}}, build};
+std::vector<ModelEntry> models_in_sage() {
+  return {
+      {{.name = "sage",
+        .about = "GraphSAGE: aggregated neighbours beside the vertex itself",
+        .supports_edge_weight = true,
+        .aggregators = {"mean", "sum", "max", "lstm"}},
+       build},
+      {{.name = "sage-lstm", .about = "GraphSAGE with an LSTM over the neighbours", .aggregators = {"lstm"}}, build}};
 }
 
 }  // namespace nacre

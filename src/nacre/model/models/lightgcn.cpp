@@ -34,13 +34,13 @@ Value build(Napa& net, const ModelOptions& options) {
 
 }  // namespace
 
-ModelEntry lightgcn_model() {
-  return {{.name = "lightgcn",
-           .about = "propagation without weights, mean of all layers; for recommendation",
-           .supports_edge_weight = true,
-           .activation = "none",
-           .knobs = {edge_dropout_knob()}},
-          build};
+std::vector<ModelEntry> models_in_lightgcn() {
+  return {{{.name = "lightgcn",
+            .about = "propagation without weights, mean of all layers; for recommendation",
+            .supports_edge_weight = true,
+            .activation = "none",
+            .knobs = {edge_dropout_knob()}},
+           build}};
 }
 
 }  // namespace nacre

@@ -1,0 +1,39 @@
+// Collects what the library tells while an object of this class lives.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "nacre/base/log.h"
+
+namespace nacre::test {
+
+class LogCapture {
+ public:
+  LogCapture() { set_log_sink(sink_); }
+  ~LogCapture() { set_log_sink(nullptr); }
+  LogCapture(const LogCapture&) = delete;
+  LogCapture& operator=(const LogCapture&) = delete;
+
+  // One line for each message; those of kind verbose begin with "verbose: ", warnings with
+  // "warning: ".
+  std::string text() const {
+    const std::lock_guard lock(sink_->mutex);
+    return sink_->text;
+  }
+
+ private:
+  struct Sink : LogSink {
+    void line(LogKind kind, const std::string& line) override {
+      const std::lock_guard lock(mutex);
+      const char* mark = kind == LogKind::warning ? "warning: " : kind == LogKind::verbose ? "verbose: " : "";
+      text += mark + line + "\n";
+    }
+    std::mutex mutex;
+    std::string text;
+  };
+  std::shared_ptr<Sink> sink_ = std::make_shared<Sink>();
+};
+
+}  // namespace nacre::test
