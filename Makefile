@@ -29,7 +29,7 @@ configure_cuda = @grep -qs '^NACRE_CUDA:BOOL=ON' build/$(1)/CMakeCache.txt && [ 
 	cmake --preset $(1) -DNACRE_CUDA=ON -DCMAKE_CUDA_COMPILER=$(NVCC)
 compile = cmake --build --preset $(1) --parallel $(JOBS)
 
-.PHONY: help deps build demo test stress memory-test bench peers lint format asan races fuzz emulate kernels gpu-bundle gpu-test example install clean
+.PHONY: help deps build demo test stress memory-test bench peers lint format asan races fuzz emulate kernels gpu-bundle gpu-test example guides install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,6 +117,11 @@ gpu-test: gpu-bundle ## the GPU tests out of the bundle; skipped where there is 
 example: build ## install into a temporary folder, build and run examples/find_package against it
 	$(call compile,release)
 	@scripts/check_install.sh
+
+guides: deps ## follow the extension guides (docs/add_*.md): a toy of each kind in a copy of the tree, built and used
+	$(call configure,release)
+	@cmake --build --preset release --parallel $(JOBS) --target nacre_emulator 2>/dev/null || true
+	JOBS=$(JOBS) python3 -B tests/guides/follow.py build/release
 
 install: deps ## program, headers, libraries and CMake package into PREFIX (/usr/local)
 	$(call configure,release)
