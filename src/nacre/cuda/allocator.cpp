@@ -9,9 +9,10 @@ namespace nacre::cuda {
 namespace {
 
 constexpr int64_t kSmallest = 512;
-constexpr int64_t kPage = int64_t{2} << 20;  // the driver's own granularity for large blocks
+constexpr int64_t kPage = int64_t{2} << 20;  // large blocks of the driver are multiples of this
 
-// Small blocks come in eight sizes per power of two, so that many requests share few sizes; large ones are whole pages.
+// Small blocks have one of eight sizes for each power of two, so that many requests share few
+// sizes. Large blocks are whole pages.
 int64_t block_bytes(int64_t bytes) {
   if (bytes >= kPage / 2) return (bytes + kPage - 1) / kPage * kPage;
   const auto power = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(bytes, 1))));
@@ -34,7 +35,7 @@ Allocator::~Allocator() {
 
 void* Allocator::allocate(int64_t bytes) {
   NACRE_CHECK(bytes >= 0, "a negative number of bytes");
-  // More than any device has; sums of it must not overflow.
+  // No device has as much memory. Sums of larger numbers could overflow.
   if (bytes > int64_t{1} << 56) refuse(bytes);
   const int64_t block = block_bytes(bytes);
   const std::lock_guard lock(mutex_);
@@ -44,7 +45,8 @@ void* Allocator::allocate(int64_t bytes) {
   return memory;
 }
 
-// The smallest free block that is large enough, unless a quarter of it would lie idle.
+// Returns the smallest free block that is large enough; null if there is none, or if it is larger
+// than `block` by more than a quarter.
 void* Allocator::reuse(int64_t block) {
   const auto found = free_.lower_bound(block);
   if (found == free_.end() || found->first > block + block / 4) return nullptr;
@@ -105,7 +107,8 @@ void Allocator::trim() {
   if (free_.empty()) return;
   const Current current(context_);
   cudaStreamSynchronize(context_.copy_stream());
-  cudaStreamSynchronize(context_.stream());  // errors of earlier work are reported by those who wait for it
+  // Errors of earlier work are ignored here, because those who wait for that work report them.
+  cudaStreamSynchronize(context_.stream());
   for (const auto& [bytes, memory] : free_) cudaFree(memory);
   cudaGetLastError();
   free_.clear();

@@ -55,7 +55,8 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   void compile(int arch) {
-    // 9.0 has products of four warps in its own set only, which runs on no other.
+    // Compute capability 9.0 has products of four warps only in its own instruction set (sm_90a),
+    // which runs on no other device.
     const std::string target = "--gpu-architecture=sm_" + std::to_string(arch) + (arch == 90 ? "a" : "");
     const std::array options = {target.c_str(), "-std=c++17", "--fmad=true", "--generate-line-info"};
     const nvrtcResult result = nvrtc().compile(program_, static_cast<int>(options.size()), options.data());

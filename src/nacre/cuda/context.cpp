@@ -12,14 +12,14 @@ int attribute(int index, cudaDeviceAttr name) {
   return value;
 }
 
-// The multiprocessors of one device cut into equal partitions, and who has which.
+// The multiprocessors of one device in equal partitions, and which of them are in use.
 struct Partitions {
   std::vector<CUdevResource> parts;
   std::vector<bool> taken;
 };
 
 std::mutex partitions_mutex;
-std::map<std::pair<int, int>, Partitions>& all_partitions() {  // by device and size
+std::map<std::pair<int, int>, Partitions>& all_partitions() {  // the key is the device and the size
   static std::map<std::pair<int, int>, Partitions> partitions;
   return partitions;
 }
@@ -70,7 +70,8 @@ Context::Context(int index, int multiprocessors) : index_(index), info_(query_de
     open_green(multiprocessors);
     return;
   }
-  NACRE_CUDA(driver().context_current(&context_));  // query_device() has made the primary context current
+  // query_device() has made the primary context current.
+  NACRE_CUDA(driver().context_current(&context_));
   const Current current(*this);
   stream_ = make_stream();
   copy_stream_ = make_stream();
@@ -188,7 +189,7 @@ Recording::Recording(const Context& context) : context_(context), stream_(nullpt
 }
 
 Recording::~Recording() {
-  // Nobody can be told about an error here; the recording is dropped either way.
+  // A destructor cannot report an error. The recording is dropped in any case.
   if (recording_of_this_thread == this) {
     recording_of_this_thread = nullptr;
     cudaGraph_t graph = nullptr;

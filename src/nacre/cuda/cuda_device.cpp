@@ -88,7 +88,7 @@ class CudaDevice final : public Device {
 
  private:
   DeviceEvent record_on(cudaStream_t stream, bool timed);
-  // Throws if the calling thread records launches. Other threads may call anything meanwhile.
+  // Throws if the calling thread records launches. Other threads may call anything at that time.
   void forbid_in_capture(const char* call) const {
     NACRE_CHECK(Recording::of(*context_) == nullptr, std::string(call) + "() while launches are recorded");
   }
@@ -96,7 +96,7 @@ class CudaDevice final : public Device {
     if (bytes == 0) return;
     NACRE_CUDA(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, context_->stream()));
   }
-  // Asks a CUB algorithm for its need, then runs it.
+  // Asks a CUB algorithm how much temporary memory it needs, then runs it.
   template <class Algorithm>
   void with_temporary(const Algorithm& algorithm) {
     TemporaryMemory memory;
@@ -108,7 +108,7 @@ class CudaDevice final : public Device {
   template <class Key>
   void sort(Key* keys, uint32_t* values, int64_t n, int bits);
 
-  std::shared_ptr<Context> context_;  // graphs and events keep it too
+  std::shared_ptr<Context> context_;  // shared with graphs and events
   Allocator allocator_;
   Kernels kernels_;
   Gemm gemm_;
@@ -118,7 +118,7 @@ void* CudaDevice::allocate_pinned(int64_t bytes) {
   forbid_in_capture("allocate_pinned");
   const Current current(*context_);
   void* memory = nullptr;
-  // Mapped: kernels may read it at the same address, over the bus.
+  // The memory is mapped, so that kernels can read it over the bus at the same address.
   const cudaError_t code =
       cudaHostAlloc(&memory, static_cast<size_t>(bytes > 0 ? bytes : 1), cudaHostAllocPortable | cudaHostAllocMapped);
   if (code == cudaErrorMemoryAllocation) {
@@ -134,7 +134,8 @@ void CudaDevice::release_pinned(void* memory) {
   if (memory == nullptr) return;
   forbid_in_capture("release_pinned");
   const Current current(*context_);
-  // Destructors come here. A device that has failed says so to whoever waits for its work.
+  // Destructors call this function, so it throws nothing. If the device has failed, those who wait
+  // for its work are told.
   const cudaError_t code = cudaFreeHost(memory);
   if (code == cudaSuccess) return;
   cudaGetLastError();
@@ -144,7 +145,7 @@ void CudaDevice::release_pinned(void* memory) {
 void CudaDevice::upload(void* to, const void* from, int64_t bytes) {
   forbid_in_capture("upload");
   const Current current(*context_);
-  // From pageable memory the call returns when the bytes are in a buffer of the driver's.
+  // From pageable memory, the call returns when the bytes are in a buffer of the driver.
   copy_bytes(to, from, bytes, cudaMemcpyHostToDevice);
 }
 

@@ -3,7 +3,8 @@
 namespace nacre::cuda {
 namespace {
 
-// The function as of the toolkit's version, which is what the headers declare.
+// Looks up the function in the version of the toolkit, which is the version that the headers
+// declare.
 template <class Function>
 void find(Function& function, const char* name, bool needed) {
   void* address = nullptr;

@@ -19,7 +19,7 @@ bool is_bf16(const GemmShape& s) { return s.type == GemmType::bf16; }
 int64_t in_bytes(const GemmShape& s) { return is_bf16(s) ? 2 : 4; }
 int64_t out_bytes(const GemmShape& s) { return s.bf16_out ? 2 : 4; }
 
-// Equal for equal shapes.
+// Returns a text that is equal for equal shapes only.
 std::string key(const GemmShape& s) {
   std::string text;
   const auto add = [&](auto value) { text.append(reinterpret_cast<const char*>(&value), sizeof value); };
@@ -39,7 +39,7 @@ std::string text(const GemmShape& s) {
          (s.batch != 1 ? ", batch " + std::to_string(s.batch) : "");
 }
 
-// Rows and columns as stored.
+// The rows and columns of a matrix in memory.
 struct Stored {
   int64_t rows, columns, ld, stride;
 };
@@ -53,7 +53,7 @@ Stored stored_c(const GemmShape& s) { return {s.m, s.n, s.ldc, s.stride_c}; }
 
 int64_t elements(const Stored& x, int64_t batch) { return (batch - 1) * x.stride + (x.rows - 1) * x.ld + x.columns; }
 
-// Rows of the engine are columns of the library.
+// The rows of the engine are columns for the library.
 BlasLtOwner<cublasLtMatrixLayout_t> layout(const Stored& x, cudaDataType type, int64_t batch) {
   cublasLtMatrixLayout_t made = nullptr;
   NACRE_CUDA(
@@ -94,7 +94,7 @@ cublasLtEpilogue_t library_epilogue(GemmEpilogue epilogue) {
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-// Leading dimensions left at 0 mean rows without gaps.
+// Sets leading dimensions that are 0 to those of rows without gaps.
 void complete(GemmShape& s) {
   NACRE_CHECK(s.m >= 0 && s.n >= 0 && s.k >= 0 && s.batch >= 0, text(s) + ": a negative size");
   if (s.lda == 0) s.lda = stored_a(s).columns;
@@ -108,7 +108,8 @@ void complete(GemmShape& s) {
               text(s) + ": results of a batch overlap");
 }
 
-// The number of rows, which differs from batch to batch, up by an eighth at most.
+// Returns the shape with the number of rows, which differs from batch to batch, rounded up by at
+// most an eighth.
 GemmShape rounded(GemmShape s) {
   if (s.transpose_a && s.transpose_b) return s;
   int64_t& rows = s.transpose_a ? s.k : s.m;
@@ -125,7 +126,7 @@ Gemm::~Gemm() {
     plans_.clear();
     library_.reset();
   } catch (const std::exception&) {
-    // The driver is already gone, and the library's memory on the device with it.
+    // The driver is already gone, and with it the device memory of the library.
     static_cast<void>(library_.release());
   }
 }
@@ -145,7 +146,7 @@ int Gemm::prepare(GemmShape shape, bool tune) {
     return known->second;
   }
   const Current current(context_);
-  // Whoever has the handle already has asked for its workspace, which must not grow.
+  // Those who have the handle already know its workspace, which must not grow.
   const int64_t workspace = before != nullptr ? before->algorithm.workspace : kMostWorkspace;
   auto plan = make(shape);
   plan->users = before != nullptr ? before->users + 1 : 1;
@@ -209,7 +210,7 @@ std::unique_ptr<Gemm::Plan> Gemm::make(const GemmShape& shape) {
   cublasLtMatmulDesc_t desc = nullptr;
   NACRE_CUDA(blaslt().desc_create(&desc, compute, CUDA_R_32F));
   plan->desc.reset(desc);
-  // The library's first operand is b.
+  // The first operand of the library is b.
   set(desc, CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(desc, CUBLASLT_MATMUL_DESC_TRANSB, shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(shape.epilogue));
@@ -250,7 +251,7 @@ std::vector<Gemm::Algorithm> Gemm::candidates(const Plan& plan, const Alignment&
 }
 
 void Gemm::choose(Plan& plan, bool tune_it, int64_t workspace) {
-  // The library looks at the bias's address when it chooses.
+  // The library looks at the address of the bias when it chooses an algorithm.
   const Temporary bias(allocator_, has_bias(plan.shape) ? plan.shape.n * 4 : 0);
   const auto ask = [&] {
     if (has_bias(plan.shape) && !plan.own_epilogue) {
@@ -283,7 +284,8 @@ void Gemm::tune(Plan& plan, const std::vector<Algorithm>& among, const void* bia
     const Temporary b(allocator_, b_bytes);
     const Temporary c(allocator_, c_bytes);
     const Temporary workspace(allocator_, workspace_bytes);
-    // 0.0115 in f32 and in bf16. Zeros would draw less power and run at higher clocks than numbers do.
+    // As f32 and as bf16 these bytes are 0.0115. Zeros would draw less power than other numbers and
+    // so run at higher clocks.
     constexpr int kSomeNumber = 0x3c;
     NACRE_CUDA(cudaMemsetAsync(a.get(), kSomeNumber, static_cast<size_t>(a_bytes), context_.stream()));
     NACRE_CUDA(cudaMemsetAsync(b.get(), kSomeNumber, static_cast<size_t>(b_bytes), context_.stream()));
@@ -297,18 +299,19 @@ void Gemm::tune(Plan& plan, const std::vector<Algorithm>& among, const void* bia
       plan.algorithm = algorithm;
     }
   } catch (const UserError&) {
-    // No room for operands of its own: the library's first choice stays.
+    // There is no room for operands of its own, so the first choice of the library stays.
     return;
   }
-  // Operands can be most of the memory; the plan's arena comes next.
+  // The operands can take most of the memory, which the arena of the plan needs next.
   allocator_.trim();
 }
 
-// As a recorded step runs them: launched one by one from the host, short products would all seem to take as long as
-// their launches.
+// Times a product as a recorded step runs it. If the host launched each run, all short products
+// would seem to take as long as their launches.
 double Gemm::time(Plan& plan, const Algorithm& algorithm, const GemmArgs& args, void* workspace) {
   constexpr int kRuns = 8;
-  constexpr float kShort = 1;  // milliseconds of all runs, up to which they are timed again
+  // If all runs together take less than this many milliseconds, they are timed again.
+  constexpr float kShort = 1;
   const auto destroy = [](cudaEvent_t event) { cudaEventDestroy(event); };
   using Event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, decltype(destroy)>;
   cudaEvent_t made = nullptr;
@@ -316,7 +319,7 @@ double Gemm::time(Plan& plan, const Algorithm& algorithm, const GemmArgs& args, 
   const Event start(made, destroy);
   NACRE_CUDA(cudaEventCreate(&made));
   const Event end(made, destroy);
-  // A candidate that does not run is no candidate; the first run also loads its code.
+  // A candidate that fails is left out. The first run also loads its code.
   if (multiply(plan, algorithm, args, workspace) != CUBLAS_STATUS_SUCCESS)
     return std::numeric_limits<double>::infinity();
   Recording recording(context_);
@@ -367,8 +370,9 @@ cublasStatus_t Gemm::multiply(Plan& plan, const Algorithm& algorithm, const Gemm
                          workspace, static_cast<size_t>(algorithm.workspace), context_.stream());
 }
 
-// The plan's, unless an operand begins at an address that its kernels cannot read from: then one for this alignment,
-// found once, that makes do with the plan's workspace.
+// Returns the algorithm of the plan. If an operand begins at an address that its kernels cannot
+// read from, returns an algorithm for this alignment instead, which is chosen once and needs no
+// more workspace.
 const Gemm::Algorithm& Gemm::algorithm_for(Plan& plan, const GemmArgs& args) {
   const Alignment there{std::min(plan.alignment[0], alignment_of(args.a)),
                         std::min(plan.alignment[1], alignment_of(args.b)),

@@ -21,7 +21,7 @@ DeviceFunction Kernels::load(const std::string& image, const std::string& functi
   const std::lock_guard lock(mutex_);
   auto found = images_.find(image);
   if (found == images_.end()) {
-    // The driver is not told the size of an image.
+    // The driver does not know the size of an image, so a damaged one has to be found here.
     if (const std::string fault = fault_of_image(image); !fault.empty()) throw RuntimeError(function, fault);
     CUlibrary library = nullptr;
     NACRE_CUDA(driver().library_load(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0));
@@ -34,7 +34,8 @@ DeviceFunction Kernels::load(const std::string& image, const std::string& functi
   entry->name = function;
   const CUresult result = driver().library_kernel(&entry->kernel, found->second.library, function.c_str());
   NACRE_CHECK(result == CUDA_SUCCESS, "no kernel " + function + " in the image: " + describe(result));
-  // Kernels are otherwise loaded at their first launch, which may be inside a capture.
+  // Without this call, a kernel would be loaded at its first launch, which may be inside a
+  // recording.
   CUfunction loaded = nullptr;
   NACRE_CUDA(driver().kernel_function(&loaded, entry->kernel));
   int limit = 0;
@@ -44,7 +45,8 @@ DeviceFunction Kernels::load(const std::string& image, const std::string& functi
   return functions.emplace(function, std::move(entry)).first->second.get();
 }
 
-// A block gets more than 48 KiB only on demand. Launches do not wait while another thread loads an image.
+// A block gets more than 48 KiB of shared memory only on request. A launch does not wait while
+// another thread loads an image.
 void Kernels::allow_shared(Function& function, int64_t bytes) const {
   if (bytes <= function.dynamic_limit) return;
   const std::lock_guard lock(mutex_);

@@ -27,8 +27,8 @@ std::vector<fs::path> folders() {
   return found;
 }
 
-// NVRTC opens its companion libnvrtc-builtins by name, which fails outside the loader's folders unless the companion is
-// there already.
+// NVRTC opens its companion libnvrtc-builtins by name. Outside of the folders of the dynamic
+// loader, this fails unless the companion has been opened before.
 void open_companions(const fs::path& folder, const std::string& file) {
   const std::string prefix = file.substr(0, file.find(".so")) + "-builtins.so";
   std::error_code ignored;

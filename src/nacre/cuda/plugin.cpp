@@ -1,4 +1,4 @@
-// The one door of the plug-in: nacre_cuda_plugin().
+// The only function that the plug-in exports: nacre_cuda_plugin().
 #include "nacre/cuda/compiler.h"
 #include "nacre/cuda/context.h"
 #include "nacre/cuda/cuda_device.h"
@@ -11,7 +11,7 @@ std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-// How many devices there are; where none, why.
+// Returns the number of devices; if there are none, sets `why` to the reason.
 int count_devices(std::string& why) {
   int count = 0;
   const cudaError_t code = cudaGetDeviceCount(&count);
@@ -72,7 +72,8 @@ class Plugin final : public DevicePlugin {
 extern "C" __attribute__((visibility("default"))) nacre::DevicePlugin* nacre_cuda_plugin(int abi);
 
 nacre::DevicePlugin* nacre_cuda_plugin(int abi) {
-  // Never destroyed: devices and exceptions of the plug-in may outlive every static object.
+  // The object is never destroyed, because devices and exceptions of the plug-in may outlive every
+  // static object.
   static auto* plugin = new nacre::cuda::Plugin;
   return abi == nacre::kDeviceAbi ? plugin : nullptr;
 }

@@ -44,10 +44,11 @@ ProgramText::ProgramText(const RowProgram& program, Options options) : program_(
   find_shared();
 }
 
-// The width of what a row_sum or dot adds up.
+// Returns the width of the values that a row_sum or dot adds up.
 int64_t ProgramText::summed_width(const Micro& m) const { return width(m.a) * m.a_repeat; }
 
-// Whether each group that is summed lies in whole vectors of a power of two of neighbouring threads.
+// Returns whether each group that is summed lies in whole vectors of neighbouring threads whose
+// number is a power of two.
 bool ProgramText::sums_by_shuffle(const Micro& m) const {
   const int64_t groups = width(m.out);
   const int64_t size = summed_width(m) / groups;
@@ -56,7 +57,7 @@ bool ProgramText::sums_by_shuffle(const Micro& m) const {
   return groups > 1 && size % v == 0 && threads <= o_.lanes && (threads & (threads - 1)) == 0;
 }
 
-// Whether an operand of a micro-op is read at places other than the thread's own.
+// Returns whether a thread reads elements of an operand that other threads hold.
 bool ProgramText::reads_across(const Micro& m, bool second) const {
   const int r = second ? m.b : m.a;
   if (r < 0 || width(r) == 1) return false;
@@ -91,7 +92,7 @@ void ProgramText::find_shared() {
   for (const Micro& m : program_.code) {
     if (reads_across(m, false)) share(m.a);
     if (reads_across(m, true)) share(m.b);
-    // Sums of several groups are collected there.
+    // Sums of several groups are collected in shared memory.
     if ((m.op == MicroOp::row_sum || m.op == MicroOp::dot) && width(m.out) != 1) share(m.out);
   }
   shared_ = used;
@@ -128,18 +129,20 @@ int64_t ProgramText::stride(const Micro& m, int64_t w) const {
   return i < o_.strides.size() && o_.strides[i] > 0 ? o_.strides[i] : w;
 }
 
-// The load that filled a register, if its rows can be read again where they came from.
+// Returns the load that filled a register if the same row can be read again from memory; otherwise
+// null.
 const Micro* ProgramText::load_of(int r) const {
   for (const Micro& m : program_.code) {
     if (m.out != r) continue;
     if (!is_load(m.op)) return nullptr;
     for (const Micro& s : program_.code) {
-      // Memory the program itself writes does not stay as it was loaded.
+      // Memory that the program writes may have changed since the load.
       if (s.op == MicroOp::store &&
           program_.operands[static_cast<size_t>(s.operand)] == program_.operands[static_cast<size_t>(m.operand)])
         return nullptr;
     }
-    // An update in place overwrites rows loaded by position through another operand.
+    // A store may update a value in place, and then overwrites rows that another operand loads by
+    // position.
     if (m.op == MicroOp::load && uses(MicroOp::store)) return nullptr;
     return &m;
   }
@@ -165,7 +168,7 @@ std::string ProgramText::slot(int r, int u, const std::string& s) const {
   return scalar(r) ? reg(r, u) : reg(r, u) + "[" + s + "]";
 }
 
-// Element j of a register's row, whoever holds it.
+// Returns the expression for element j of a register's row, whichever thread holds it.
 std::string ProgramText::element(int r, int u, const std::string& j) const {
   if (scalar(r)) return reg(r, u);
   if (o_.lanes == 1) return reg(r, u) + "[" + j + "]";
@@ -184,14 +187,16 @@ std::string ProgramText::declare(int r, int u) const {
   return "float " + reg(r, u) + "[" + number(slots(width(r))) + "];\n";
 }
 
-// Statement over the slots of `out` in which ${s} is the slot.
+// Returns a statement that sets each of the thread's elements of `out`. In the expression, ${s} is
+// the number of the element in the thread.
 std::string ProgramText::per_slot(int out, int u, const std::string& expression) const {
   if (scalar(out)) return reg(out, u) + " = " + fill(expression, {{"s", "0"}}) + ";\n";
   return "#pragma unroll\nfor (int s = 0; s < " + number(slots(width(out))) + "; ++s) " + reg(out, u) +
          "[s] = " + fill(expression, {{"s", "s"}}) + ";\n";
 }
 
-// Statement over the elements of `out` in which ${s} is the slot and ${j} the element's place in the row.
+// Returns a statement that sets each of the thread's elements of `out`. In the expression, ${s} is
+// the number of the element in the thread and ${j} its place in the row.
 std::string ProgramText::per_element(int out, int u, const std::string& expression) const {
   if (scalar(out)) return reg(out, u) + " = " + fill(expression, {{"s", "0"}, {"j", "0"}}) + ";\n";
   const int v = vector(width(out));
@@ -211,7 +216,8 @@ for (int s = 0; s < ${S}; ++s) {
                {"X", exact ? value : "j < " + number(width(out)) + " ? " + value + " : 0.0f"}});
 }
 
-// Condition that vector c of a value of width w lies inside the row; empty when it always does.
+// Returns the condition that vector c of a value of width w lies inside the row; an empty string if
+// it always does.
 std::string ProgramText::in_row(int64_t w) const {
   const int v = vector(w);
   if (w % (static_cast<int64_t>(o_.lanes) * v) == 0) return "";

@@ -1,4 +1,4 @@
-// The micro-ops of a row program, one by one (see emit.h).
+// Writes the micro-ops of a row program (see emit.h).
 #include <algorithm>
 #include <cmath>
 
@@ -32,7 +32,9 @@ std::string activation_text(std::string_view text, const std::string& first, con
 
 }  // namespace
 
-// An operand at slot s, element j, of the result; `repeat` elements of the result share one of the operand.
+// Returns the expression for the element of an operand that element j of the result uses; s is the
+// number of element j in the thread. `repeat` elements of the result share one element of the
+// operand.
 std::string ProgramText::term(int r, int repeat, int u, const char* s, const char* j) const {
   if (scalar(r)) return reg(r, u);
   if (repeat == 1) return slot(r, u, s);
@@ -187,7 +189,7 @@ std::string ProgramText::shape_text(const Micro& m, int u) const {
   }
 }
 
-// Normalisations and softmax over a row.
+// Returns the statements of normalisations and of softmax over a row.
 std::string ProgramText::row_text(const Micro& m, int u) const {
   const int64_t w = width(m.out);
   const std::string a = slot(m.a, u, "s"), b = m.b < 0 ? "" : slot(m.b, u, "s");
@@ -249,7 +251,8 @@ ${REDUCE})",
   }
 }
 
-// A row times a matrix, element by element: right for any shape. Large products have kernels of their own.
+// Returns the statements of a row times a matrix, element by element, for any shape. Large products
+// have kernels of their own.
 std::string ProgramText::product_text(const Micro& m, int u) const {
   const bool transposed = is_transposed_product(m.op);
   const int64_t in = width(m.a), out = width(m.out);

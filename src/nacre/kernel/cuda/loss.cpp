@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kBlockRows = 1024;
 constexpr int64_t kMostBlocks = 1024;
 
-// The sum of one double of each thread, in a fixed order; valid in thread 0.
+// Adds one double of each thread in a fixed order. The sum is valid in thread 0.
 constexpr const char* kBlockSum = R"(
 __device__ double block_sum(double value) {
   __shared__ double sums[THREADS];
@@ -27,7 +27,7 @@ __device__ double block_sum(double value) {
 }
 )";
 
-// A label that is no class makes the loss not a number: it cannot pass unseen.
+// A label that is no class makes the loss NaN, so that it is noticed.
 constexpr const char* kNllTerm = R"(
 typedef int Label;
 __device__ double term(const float* __restrict__ x, const Label* __restrict__ label,
@@ -46,7 +46,7 @@ __device__ double term(const float* __restrict__ x, const Label* __restrict__ la
 }
 )";
 
-// log(1 + e^x) - t x, written so that large |x| neither overflows nor cancels.
+// log(1 + e^x) - t · x, written so that a large |x| neither overflows nor cancels.
 constexpr const char* kBceTerm = R"(
 typedef unsigned char Label;
 __device__ double term(const float* __restrict__ x, const Label* __restrict__ target,

@@ -42,7 +42,8 @@ INLINE void step_backward(float* gate, float c_before, float dh, float& dc) {
 }
 )";
 
-// LANES threads a sequence, a thread a unit; PADDED: units rounded up to whole vectors.
+// LANES threads run a sequence, and each has one unit. PADDED is the number of units rounded up to
+// whole vectors.
 constexpr const char* kGroupForward = R"(
 ${ENTRY} {
   __shared__ float4 states[THREADS / LANES][2][PADDED / 4];
@@ -191,7 +192,7 @@ ${ENTRY} {
 }
 )";
 
-// ROWS rows a block; a thread has a unit of RT rows at a time.
+// A block has ROWS rows, and a thread works on one unit of RT rows at a time.
 constexpr const char* kTile = R"(
 #define ITEMS (H * (ROWS / RT))
 struct Row { i64 number, begin, steps, at; };
@@ -376,7 +377,7 @@ ${ENTRY} {
 }
 )";
 
-// Threads of a group, and how a tile is cut.
+// Returns the number of threads of a group.
 int64_t lanes_of(int64_t hidden) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, hidden))));
 }
@@ -387,10 +388,11 @@ struct Tile {
   int64_t shared_bytes;
 };
 
-// As many rows as leave room for two blocks a multiprocessor or so, then the matrix if it fits.
+// Chooses as many rows as leave room for about two blocks on a multiprocessor, then copies the
+// matrix to shared memory if it fits.
 Tile tile_of(const LstmShape& shape, int64_t floats_of_row) {
   constexpr int64_t kWord = sizeof(float);
-  const int64_t most = shape.shared_bytes - 1024;  // rows' numbers lie in shared memory as well
+  const int64_t most = shape.shared_bytes - 1024;  // the rest is for the numbers of the rows
   Tile tile = {16, false, 0};
   while (tile.rows > kRowsOfThread && tile.rows * floats_of_row * kWord > most / 2) tile.rows /= 2;
   if (tile.rows * floats_of_row * kWord > most) tile.rows = 1;
@@ -405,7 +407,8 @@ Source lstm_source(const Entry& entry, const LstmShape& shape, bool keep, bool b
   const int64_t h = shape.hidden;
   std::string text = prelude() + defines({{"H", h}, {"ON_EDGES", shape.on_edges ? 1 : 0}, {"KEEP", keep ? 1 : 0}});
   if (!lstm_in_tiles(h)) {
-    // The matrix takes up to 128 registers of a thread; 12 warps a multiprocessor leave 40 for everything else.
+    // The matrix takes up to 128 registers of a thread. With 12 warps on a multiprocessor, 40
+    // registers are left for everything else.
     text += defines({{"THREADS", kGroupThreads}, {"LANES", lanes_of(h)}, {"PADDED", (h + 3) / 4 * 4}});
     text += defines({{"AHEAD", h > 16 ? 2 : 4}, {"BLOCKS", h > 16 ? 6 : 8}});
     text += kCell;

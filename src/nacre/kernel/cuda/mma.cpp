@@ -72,7 +72,7 @@ INLINE void clear(float (*sums)[N_TILES][4]) {
 }
 )";
 
-// How warps share a block's result, where they do it by fours.
+// How groups of four warps divide the result of a block (wgmma).
 constexpr const char* kWide = R"(
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define WGMMA 1
@@ -85,8 +85,8 @@ constexpr const char* kWide = R"(
 #endif
 )";
 
-// wgmma(d, a, b): d[64, columns] += a · b in tf32, spread over four warps; b, and a unless it comes in registers as
-// mma() takes it, describe slices in shared memory.
+// wgmma(d, a, b): d[64, columns] += a · b in tf32, spread over four warps. b describes a slice in
+// shared memory, and so does a unless it is in registers, as mma() takes it.
 std::string wgmma_text(int64_t columns, bool a_in_registers) {
   const auto place = [](int64_t i) { return "%" + std::to_string(i); };
   std::string places, operands;
@@ -123,7 +123,7 @@ INLINE void wgmma(float* d, )") +
          "\n      : " + inputs + ", \"l\"(b));\n}\n#endif\n";
 }
 
-// Rows of slices that both sides are read along.
+// Slices whose rows run along the summed dimension, for both operands.
 constexpr const char* kSlices = R"(
 #if WGMMA
 #define PITCH DEPTH

@@ -11,7 +11,8 @@ constexpr int kThreads = 256;
 constexpr int64_t kRunRows = 512;
 constexpr int64_t kMostRuns = 256;
 
-// Threads stand as LANES lanes of 32 columns. Adds the lanes' sums of a column in order; valid in lane 0.
+// The threads form LANES lanes of 32 columns. This adds the sums of a column over the lanes in
+// order; the result is valid in lane 0.
 constexpr const char* kAcrossLanes = R"(
 #define LANES (THREADS / 32)
 __device__ double across_lanes(double value) {
@@ -62,7 +63,7 @@ ${ENTRY} {
 }
 )";
 
-// The sum of a column's slots, each lane its share.
+// Adds the slots of a column. Each lane adds its share of them.
 constexpr const char* kSlotSum = R"(
 __device__ double slot_sum(const double* __restrict__ slots, long long runs, int stride, int column) {
   double sum = 0.0;

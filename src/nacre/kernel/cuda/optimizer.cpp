@@ -14,7 +14,7 @@ struct OptimizerNumbers {
 };
 )";
 
-// The sum of one double of each thread, in a fixed order; valid in thread 0.
+// Adds one double of each thread in a fixed order. The sum is valid in thread 0.
 constexpr const char* kBlockSum = R"(
 __device__ double block_sum(double value) {
   __shared__ double sums[THREADS];

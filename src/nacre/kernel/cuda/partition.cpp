@@ -81,7 +81,8 @@ ${ENTRY} {
 }
 )";
 
-// Bounds never fall from one place to the next, so neither end of the window goes back.
+// The bounds never decrease from one place to the next, so both ends of the window only move
+// forward.
 constexpr const char* kBoundByValues = R"(
 ${ENTRY} {
   const i64 first = HERE * STARTS;
@@ -101,7 +102,8 @@ ${ENTRY} {
 }
 )";
 
-// A mark made in this round may be followed in it as well: where it leads is a gTask's first edge too.
+// A mark that was made in this round may be followed in the same round, because it leads to the
+// first edge of a gTask too.
 constexpr const char* kMarkNext = R"(
 ${ENTRY} {
   const i64 i = HERE;
@@ -200,7 +202,7 @@ Source make(const char* name, const std::string& text) {
   return make(Entry(name).takes<Params>(), text);
 }
 
-// A source that reads fields of edges.
+// Makes a source that reads fields of edges.
 template <class Params>
 Source make_over_columns(const char* name, const std::string& text) {
   return make(Entry(name).takes<EdgeColumnsParams>().takes<Params>(), text);

@@ -22,9 +22,9 @@ bool ProductTail::fits(const RowProgram& tail, int64_t columns) {
 int64_t ProductTail::shared_floats(int threads) const { return int64_t{text_.shared_floats()} * threads / kGroup; }
 
 std::string ProductTail::body(const std::string& row, int64_t shared) const {
-  // The row's number is an expression and not a variable: with a variable of type int, kernels of 256 columns took 7 to
-  // 25 % longer on an H200 (docs/results_log.md), presumably because the compiler no longer sees that the rows of both
-  // halves are a constant distance apart.
+  // The row's number is an expression and not a variable. With a variable of type int, kernels of
+  // 256 columns took 7 to 25 % longer on an H200 (docs/results_log.md), presumably because the
+  // compiler no longer sees that the rows of both halves are a constant distance apart.
   const std::string at = fill("warp * 16 + half * 8 + tid % 32 / ${G}", {{"G", kGroup}});
   return fill(R"(// Lane l of a warp has columns 2 · (l % 4) and the next of every eight, in rows l / 4 and 8 more.
 const int lane = tid % ${G};

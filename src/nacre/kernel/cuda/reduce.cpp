@@ -1,8 +1,9 @@
-// Programs over the edges of each row, reduced (see rows.h). A group of threads takes a segment: one that is listed (a
-// row or a piece of a long one), or after those a row of its number. Its threads are `slots` times `lanes`: each slot
-// walks every so many-th edge with `lanes` threads that share a row's elements, and the slots are added up at the end.
-// The last group to finish a piece of a row adds the pieces up, in their order, so the result does not depend on who
-// was last.
+// Row programs reduced over the edges of each row (see rows.h). A group of threads takes one unit
+// of work: a listed segment (a row or a piece of a long one) or, after those, a row by its number.
+// The group has `slots` times `lanes` threads. Each slot walks every slots-th edge with `lanes`
+// threads, which share the elements of a row, and the slots are added at the end. The group that is
+// the last to finish a piece of a row adds the pieces in their order, so the result does not depend
+// on which group was last.
 #include "nacre/base/error.h"
 #include "nacre/kernel/cuda/rows_text.h"
 
@@ -12,20 +13,21 @@ namespace {
 using cpu::Reduce;
 
 constexpr int kThreads = 128;
-constexpr int64_t kUnit = 4;  // columns at multiples of which overlapping tiles begin
+constexpr int64_t kUnit = 4;  // overlapping tiles begin at multiples of this many columns
 
 constexpr const char* kStructs = R"(
 struct Segment { u32 row; int partial; int split; int unused; i64 begin, end; };
 struct SplitRow { int first, count, length, unused; };
 )";
 
-// Threads for the elements of a row: as many as there are vectors, or fewer where that leaves many idle.
+// Returns the number of threads for the elements of a row: as many as there are vectors, or fewer
+// if many threads would be idle.
 int lanes_of_reduction(int64_t width, int most) {
   const int v = vector_of(width, most);
   const int64_t vectors = (width + v - 1) / v;
   int best = lanes_for(width, most);
   const auto padded = [&](int lanes) { return (vectors + lanes - 1) / lanes * lanes; };
-  // A row's share of one load should not fall below 64 bytes.
+  // One load of a row should read at least 64 bytes.
   for (int lanes = best / 2; lanes >= 1 && lanes * v >= 4 * most; lanes /= 2) {
     if (static_cast<double>(padded(lanes)) < 0.87 * static_cast<double>(padded(best))) best = lanes;
   }
@@ -51,13 +53,13 @@ int lanes_of(const ReduceSpec& spec) {
 
 MicroOp common(const ReduceSpec& spec) { return spec.side.rows_at_dst ? MicroOp::load_dst : MicroOp::load_src; }
 
-// Floats between rows of what is gathered in tiles; 0: it is not.
+// Returns the floats between rows of operand 0 if it is gathered in tiles; otherwise 0.
 int64_t gathered_stride(const ReduceSpec& spec) {
   if (spec.tiles == 1) return 0;
   return spec.tile_pitch > 0 ? spec.tiles * spec.tile_pitch : spec.row_width;
 }
 
-// Where tiles begin: tile · units / gaps, in units. The last one ends with the row.
+// Tile t begins at column t · units / gaps · unit. The last tile ends with the row.
 struct TileColumns {
   int64_t units, gaps = 1, unit = 1;
   explicit TileColumns(const ReduceSpec& spec) : units(spec.program->widths[static_cast<size_t>(spec.value)]) {
@@ -74,7 +76,7 @@ struct TileColumns {
   }
 };
 
-// Slots that a row of ordinary length keeps busy.
+// Returns the number of slots that a row of mean length keeps busy.
 int slots_for(const ReduceSpec& spec, int lanes, int batch) {
   int slots = 1;
   while (lanes * slots < 32 && int64_t{batch} * slots < spec.side.mean_degree) slots *= 2;
@@ -176,7 +178,7 @@ ${FINISH}}
   }
 
   bool max() const { return spec_.reduce == Reduce::max; }
-  // Floats between rows of the result.
+  // Returns the floats between rows of the result.
   int64_t stride() const { return spec_.tiles > 1 ? spec_.row_width : width_; }
 
   std::string tile() const {
@@ -194,7 +196,8 @@ ${FINISH}}
                 {{"N", spec_.tiles}, {"W", width_}, {"COLUMN", TileColumns(spec_).text()}, {"FROM", from}});
   }
 
-  // One accumulator array (a scalar for values of width 1), and for maxima where each came from.
+  // Declares the accumulator (a scalar if the value has width 1) and, for maxima, the positions
+  // they came from.
   std::string start() const {
     const std::string zero = max() ? literal(-INFINITY) : "0.0f";
     std::string text = width_ == 1 ? "float acc = " + zero + ";\n" : array("acc", held_, zero);
@@ -216,7 +219,7 @@ ${FINISH}}
       const std::string value = program_.slot(spec_.value, u, "s");
       const std::string n = std::to_string(u);
       if (max()) {
-        // Entries come in the order of their positions: the first of equal ones stays.
+        // The entries are in the order of their positions, so the first of equal values stays.
         text += loop() + "if (" + std::string(masked ? "ok" + n + " && " : "") + "(" + value + " > " + acc("s") +
                 " || " + best("s") + " < 0)) { " + acc("s") + " = " + value + "; " + best("s") + " = (int)pos" + n +
                 "; }\n";
@@ -232,7 +235,8 @@ ${FINISH}}
            program_.uses(MicroOp::dropout) || program_.uses(MicroOp::store);
   }
 
-  // Indices of batch row u out of what the threads of the group hold.
+  // Declares the indices of each row u of the batch, from the entries that the threads of the group
+  // hold.
   std::string indices(bool masked) const {
     const EntryNames names(program_, spec_.side.rows_at_dst);
     std::string text;
@@ -254,7 +258,7 @@ ${FINISH}}
     return text;
   }
 
-  // The threads of a group hold the next entries; a few rows for each slot are then walked together.
+  // The threads of a group hold the next entries, and each slot walks a few of their rows together.
   std::string wide_loop() const {
     const EntryNames names(program_, spec_.side.rows_at_dst);
     const bool needs_id = (needs_position() || names.needs_type) && spec_.side.edge_ids;
@@ -294,7 +298,7 @@ ${REST}}
                 {{"S", slots_}, {"BODY", indent(text + program_.body(false) + accumulate(false), 1)}});
   }
 
-  // The slots of the group; every thread then has the sum.
+  // Adds the slots of the group. Every thread then has the sum.
   std::string combine() const {
     if (slots_ == 1) return "";
     const std::string add = max() ? R"(const float x = __shfl_xor_sync(group, ${A}, d);
@@ -308,7 +312,7 @@ if (at >= 0 && (${B} < 0 || x > ${A} || (x == ${A} && at < ${B}))) { ${A} = x; $
         {{"L", lanes_}, {"G", group_}, {"S", held_}, {"X", indent(fill(add, {{"A", acc("s")}, {"B", best("s")}}), 2)}});
   }
 
-  // Element of slot s, and whether this thread is the one to write it.
+  // Declares the column j of element s of the thread, and whether this thread writes it.
   std::string place() const {
     if (width_ == 1) return "const int j = 0;\n";
     return fill("const int j = (s / ${V} * ${L} + ${lane}) * ${V} + s % ${V};\n",
@@ -356,7 +360,7 @@ ${ADD}}
                 {{"G", group_}, {"CLEAR", clear}, {"ADD", indent(each(add), 1)}});
   }
 
-  // By the first slot alone: a tail may update rows in place.
+  // Only the first slot finishes the row, because a tail may update rows in place.
   std::string finish() const {
     std::string text;
     if (spec_.reduce == Reduce::mean)
@@ -392,14 +396,14 @@ for (int c = 0; c < ${C}; ++c) {
   RowProgram empty_;
   int64_t width_;
   bool thin_;
-  int most_;   // longest vectors
-  int lanes_;  // threads that share a row's elements
-  int batch_;  // rows a slot has in flight
-  int slots_;  // rows walked side by side
+  int most_;   // most elements of a vector
+  int lanes_;  // threads that share the elements of a row
+  int batch_;  // rows that a slot has in flight
+  int slots_;  // rows that are walked at the same time
   int group_;  // threads that share a segment
   ProgramText program_;
   ProgramText tail_;
-  int held_;  // elements a thread holds
+  int held_;  // elements of a value that a thread holds
 };
 
 }  // namespace

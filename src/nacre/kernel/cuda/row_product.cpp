@@ -12,7 +12,8 @@ namespace {
 constexpr int kTall = kRowsOfBlock[0], kSmall = kRowsOfBlock[1];
 constexpr int64_t kFewSlices = 4;
 
-// Slices of an input's rows and of its matrix, through a ring of stages.
+// Copies slices of the rows of an input and of its matrix to shared memory, through a ring of
+// stages.
 constexpr const char* kCopies = R"(
 #define A_FLOATS (BM * PITCH)
 template <int K, int V> INLINE void copy_rows(const float* x, i64 first, i64 rows, int k0, u32 to, int tid) {
@@ -43,7 +44,8 @@ template <int LD> INLINE void copy_matrix(const float* w, int k0, u32 to, int ti
 }
 )";
 
-// The copies run ahead across tiles: while a block's threads run the tail of one, slices of the next arrive.
+// The copies run ahead across tiles: while the threads of a block run the tail of one tile, slices
+// of the next tile arrive.
 constexpr const char* kKernel = R"(
 ${ENTRY} {
   extern __shared__ __align__(1024) float shared[];
@@ -77,7 +79,7 @@ ${TAIL}  }
 
 std::string number(int64_t x) { return std::to_string(x); }
 
-// The position of a row of a tile, as product_tail.h wants it.
+// Computes the position of a row of a tile, as ProductTail::body() needs it.
 constexpr const char* kRow = "const i64 pos0 = tile * BM + ${AT};\nif (pos0 >= rows) continue;\n";
 
 }  // namespace

@@ -52,8 +52,9 @@ constexpr int kThreads = 256;
 
 Entry entry_of(const char* name) { return Entry(name, std::to_string(kThreads)); }
 
-// One row of a space a group, the one at `position` (of unit0); `indices` declares what the program reads besides pos0.
-// A listed row is written at its unit, not its position.
+// Writes a kernel in which a group of threads has one row, the one at `position` (an expression of
+// unit0). `indices` declares what the program reads besides pos0. If `listed`, results are written
+// to row unit0 instead of pos0.
 RowSource rowwise(const RowProgram& program, Entry entry, const std::string& indices, const char* position = "unit0",
                   bool listed = false) {
   const int most = vector_limit(program);

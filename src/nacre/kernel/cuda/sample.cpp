@@ -9,7 +9,7 @@ namespace nacre::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kWarpThreads = 128;  // of sources that give a warp to a destination
+constexpr int kWarpThreads = 128;  // if a warp works on a destination
 
 constexpr const char* kHead = R"(
 #define HERE ((i64)blockIdx.x * THREADS + threadIdx.x)
@@ -74,7 +74,8 @@ ${ENTRY} {
 }
 )";
 
-// The draws (sample/draw.h). Doubles are rounded after every operation: the functions named _rn are never joined.
+// The draws of sample/draw.h. Doubles are rounded after every operation, because the compiler never
+// fuses the functions whose names end in _rn.
 constexpr const char* kDraw = R"(
 
 // Edge number `at` is the graph's `edge`.
@@ -122,7 +123,7 @@ INLINE double one_minus_exp(double x) {
 }
 )";
 
-// LANES threads a destination, a thread a draw.
+// LANES threads work on a destination, and each makes one draw.
 constexpr const char* kPickFew = R"(
 ${ENTRY} {
   const i64 i = HERE / LANES;
@@ -161,7 +162,7 @@ ${ENTRY} {
 }
 )";
 
-// A warp a destination; what it drew lies in shared memory.
+// A warp works on a destination and keeps its draws in shared memory.
 constexpr const char* kPickMany = R"(
 ${ENTRY} {
   extern __shared__ u32 drawn_by_all[];
@@ -201,7 +202,7 @@ ${ENTRY} {
 }
 )";
 
-// A warp a destination. The FANOUT + 1 least keys so far lie in shared memory, in order.
+// A warp works on a destination. The FANOUT + 1 least keys so far lie in shared memory, in order.
 constexpr const char* kPickLeast = R"(
 ${ENTRY} {
   extern __shared__ double least_of_all[];
@@ -258,8 +259,9 @@ ${ENTRY} {
 }
 )";
 
-// A warp a destination, a thread a draw, 32 draws at a time. The running sums are made one after the other, as the
-// order of additions decides them: every thread makes them all.
+// A warp works on a destination, and each thread makes one draw of 32 at a time. The order of the
+// additions decides the bits of the running sums, so every thread computes all of them one after
+// the other.
 constexpr const char* kPickBySums = R"(
 ${ENTRY} {
   extern __shared__ u32 drawn_by_all[];
@@ -302,7 +304,7 @@ ${ENTRY} {
 }
 )";
 
-// A thread an edge, since rows may be of any length.
+// One thread for each edge, because rows may have any length.
 constexpr const char* kPickAll = R"(
 ${ENTRY} {
   const i64 e = HERE;
@@ -395,7 +397,7 @@ std::string draws(int fanout, bool replace, int lanes = 32) {
   return defines({{"FANOUT", fanout}, {"REPLACE", replace ? 1 : 0}, {"LANES", lanes}, {"ROOM", fanout + 1}});
 }
 
-// Rows are moved in words of 16 bytes where they can be.
+// Rows are copied in words of 16 bytes if their width allows it.
 std::string words_of(int64_t width) {
   return std::string("typedef ") + (width % 4 == 0 ? "float4" : "float") + " RowWord;\n" +
          defines({{"WORDS", gather_threads(1, width)}});

@@ -73,7 +73,8 @@ ${ENTRY} {
 }
 )";
 
-// A thread has a row to itself and adds its terms in double, in the order of the classes, as the host does.
+// A thread works on a whole row and adds its terms in double precision, in the order of the
+// classes, as the host does.
 constexpr const char* kLoss = R"(
 ${ENTRY} {
   const ScorePiece piece = pieces[blockIdx.x];

@@ -1,6 +1,7 @@
-// Softmax over the edges of each destination, and its gradient (see rows.h). Both walk a row twice: the first walk
-// leaves the program's value in the result and what the row has in common in registers, the second finishes. A row
-// belongs to one group of threads or, where it is long, to all groups of a block, which then agree through shared
+// Softmax over the edges of each destination, and its gradient (see rows.h). Both walk a row twice.
+// The first walk stores the value of the program in the result, and keeps the maximum and the sum
+// of the row in registers. The second walk computes the result. A row belongs to one group of
+// threads or, if it is long, to all groups of a block, which combine their numbers through shared
 // memory.
 #include "nacre/kernel/cuda/rows_text.h"
 
@@ -63,7 +64,7 @@ ${SETUP}${START}${LOOP}${AGREE}${LAST}}
 
  private:
   int groups() const { return threads_ / group_; }
-  // Groups that share a row.
+  // Returns the number of groups that share a row.
   int parts() const { return block_ ? groups() : 1; }
 
   std::string before_loop() const {
@@ -80,7 +81,8 @@ ${SETUP}${START}${LOOP}${AGREE}${LAST}}
     return fill("const int j = (s / ${V} * ${L} + ${lane}) * ${V} + s % ${V};\n",
                 {{"V", vector_of(width_, most_)}, {"L", lanes_}, {"lane", lanes_ == 1 ? "0" : "lane"}});
   }
-  // A thread of a wide group that keeps slot s of a row; with one element all threads have it and the first writes.
+  // Returns the condition that the thread has element j of the row. A value of one element is in
+  // all threads.
   std::string inside() const { return lanes_ == 1 || width_ == 1 ? "true" : "j < " + std::to_string(width_); }
   std::string writes() const { return lanes_ > 1 && width_ == 1 ? "lane == 0" : inside(); }
 
@@ -157,7 +159,7 @@ ${C}}
                  {"C", indent(fill(combine, {{"L", group_}}), 1)}});
   }
 
-  // What the groups of a block found, put together in their order.
+  // Combines the numbers of the groups of a block, in the order of the groups.
   std::string agree() const {
     const std::string own = gradient_
                                 ? "if (${W}) sums[part * ${N} + j] = sum[s];\n"
@@ -184,7 +186,7 @@ top[s] = high;
            indent(words(all), 2) + "  }\n}\n";
   }
 
-  // The values go from sum to result: in narrow rows and those of one element every thread has entries of its own.
+  // The second walk. In narrow rows, every thread has entries of its own.
   std::string last() const {
     const std::string value = gradient_ ? "y[at] * (out[at] - sum[s])" : "expf(out[at] - top[s]) / sum[s]";
     const bool own = thin_ || width_ == 1;
@@ -215,7 +217,7 @@ ${PLACE}    const i64 at = i * ${W} + j;
   int threads_;
   int64_t width_;
   bool thin_;
-  int most_;  // longest vectors
+  int most_;  // most elements of a vector
   int lanes_, group_, batch_;
   ProgramText text_;
   int slots_;

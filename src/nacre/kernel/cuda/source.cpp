@@ -4,7 +4,7 @@ namespace nacre::cuda {
 
 namespace {
 
-// Types, and rows between memory and registers.
+// Types, and functions that move rows between memory and registers.
 constexpr const char* kMemory = R"(typedef long long i64;
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -70,7 +70,7 @@ template <int V> INLINE void store(u16* p, const float* r) {
 
 )";
 
-// Sums over threads, random numbers.
+// Sums over threads, and random numbers.
 constexpr const char* kArithmetic = R"(// Over the L threads of a group; every thread gets the result.
 template <int L> INLINE float group_sum(float x, u32 mask) {
 #pragma unroll

@@ -9,8 +9,9 @@ namespace nacre::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kFewestLanes = 8;  // the rows in flight must be no more than the lanes, which hold their numbers
-constexpr int kMostFloats = 16;  // of a row, in the registers of a thread
+// The lanes hold the numbers of the rows in flight, so there must be at least as many lanes.
+constexpr int kFewestLanes = 8;
+constexpr int kMostFloats = 16;  // most floats of a row in the registers of a thread
 constexpr int kFloatsInFlight = 64;
 constexpr int kRowsInFlight = 8;
 
@@ -62,8 +63,8 @@ INLINE int column(int tile, int s, int lane) { return ((tile * SLOTS + s) * LANE
 INLINE bool inside(int c) { return FULL || c < LENGTH; }
 )";
 
-// A group walks a run of entries; where a pair ends its sum is written. The rows in flight do not care about pairs, so
-// short ones cost no more waiting than long ones.
+// A group walks a run of entries and writes a sum where a pair ends. The rows in flight may belong
+// to different pairs, so short pairs cost no more waiting than long ones.
 constexpr const char* kTypedSum = R"(
 #define NO_ROW 0xffffffffu
 ${ENTRY} {
@@ -273,7 +274,7 @@ ${ENTRY} {
 }
 )";
 
-// `length`: of the rows read, at least their width.
+// `length` is the length of the rows that are read, at least their width.
 std::string row_text(int64_t width, bool bf16, int64_t length, int64_t tiles = 1) {
   const RowSplit r = split_row(length, tiles);
   const int64_t batch = std::clamp(kFloatsInFlight / (r.slots * r.vector), 1, kRowsInFlight);
@@ -305,7 +306,7 @@ std::string typed_text(const TypedSum& what, const char* body) {
 RowSplit split_row(int64_t width, int64_t tiles) {
   RowSplit r;
   for (const int v : {4, 2}) {
-    // Long vectors only where they leave no lane idle.
+    // Long vectors are used only if they leave no lane idle.
     if (width % v == 0 && width / v >= kFewestLanes) {
       r.vector = v;
       break;

@@ -9,16 +9,19 @@
 namespace nacre::cuda {
 namespace {
 
-constexpr int64_t kWidest = 256;  // columns of a block; half of it where blocks are short and two must overlap
+// Most columns of a block. Short blocks have half as many, so that two of them run at the same
+// time.
+constexpr int64_t kWidest = 256;
 constexpr int kTotalThreads = 256;
-constexpr int kResidentStages = 3;  // that rows go through beside a matrix that stays
+constexpr int kResidentStages = 3;  // stages of the rows if the matrix is resident
 
-// Rows of a slice whose columns a warp reads along: 4 rows · 8 columns must fall into different banks.
+// Returns the distance of the rows of a slice whose columns a warp reads along. The 4 rows and 8
+// columns of a read must fall into different banks.
 int64_t ld_across(int64_t width) {
   while (width % 32 != 8 && width % 32 != 24) width += 8;
   return width;
 }
-// 128 rows and 256 threads, as two times four warps want them.
+// Tiles of 128 rows and 256 threads, as two times four warps.
 MmaTile tile_of_columns(int64_t columns) {
   if (columns <= 64) return {8, 1, 1, static_cast<int>(parts(columns, 8))};
   return {2, 4, 4, static_cast<int>(parts(columns, 32))};
@@ -26,7 +29,8 @@ MmaTile tile_of_columns(int64_t columns) {
 
 int fewest_stages(const TypedProduct& what) { return what.resident ? kResidentStages : 2; }
 
-// Where the slices of a gradient's second factor are turned, two in turn.
+// Returns the floats of shared memory in which the slices of a gradient's second factor are
+// transposed, two slices in turn.
 int64_t turned_of(const MmaTile& tile) { return 2 * tile.columns() * kDepth; }
 
 constexpr const char* kRun = R"(
@@ -34,12 +38,13 @@ constexpr const char* kRun = R"(
 struct MmaRun { u32 type, begin, end, types; };
 )";
 
-// Slices of the rows and of the matrix follow one another through a ring of stages; with slots, through the types and
-// then (OWN) through what the position's own row adds. A RESIDENT matrix stands before the ring, which only rows go
-// through.
+// Slices of the rows and of the matrix pass through a ring of stages. With slots, they are the
+// slices of one type after the other and then, with OWN, of the position's own row. A RESIDENT
+// matrix stands before the ring, through which only rows pass then.
 //
-// Where the architecture has them (WGMMA), products of four warps read both slices from shared memory: rows of 128
-// bytes whose 16-byte words are exchanged by the low bits of the row, as the hardware expects them.
+// If the architecture has the instructions (WGMMA), products of four warps read both slices from
+// shared memory. Their rows have 128 bytes, whose 16-byte words are exchanged according to the low
+// bits of the row number, as the hardware expects.
 constexpr const char* kProduct = R"(
 #define A_FLOATS (BM * PITCH)
 #define MATRIX (BN * PITCH)
@@ -192,7 +197,8 @@ ${TAIL}#else
 }
 )";
 
-// Both sides' rows of DEPTH positions at a time. Their numbers are read two slices ahead.
+// A slice has the rows of both factors at DEPTH positions. The numbers of the rows are read two
+// slices ahead.
 constexpr const char* kGrad = R"(
 INLINE u32 row_at(const u32* map, i64 position, u32 end) {
   if (position >= (i64)end) return NO_ROW;
@@ -369,7 +375,7 @@ MmaTile tile_of(const TypedProduct& what) {
     fixed = parts(what.k, kDepth) * tile.columns() * kLdAlong;
     staged = 0;
   } else if (what.tail != nullptr) {
-    tile = {8, 1, 1, static_cast<int>(parts(what.n, 8))};  // whole rows in a warp
+    tile = {8, 1, 1, static_cast<int>(parts(what.n, 8))};  // a warp has whole rows
     fixed = ProductTail(*what.tail).shared_floats(tile.threads());
   }
   set_stages(tile, (tile.rows() + staged) * kLdAlong, fixed, what.shared_bytes, fewest_stages(what));
@@ -386,7 +392,7 @@ bool fits(const TypedProduct& what) {
 Source typed_product(const TypedProduct& what) {
   const MmaTile tile = tile_of(what);
   const bool own = what.tail != nullptr;
-  // As product_tail.h wants it.
+  // As ProductTail::body() needs it.
   const char* row =
       "const u32 position = run.begin + ${AT};\nif (position >= run.end) continue;\n"
       "const i64 pos0 = __ldg(map_out + position);\n";
@@ -417,7 +423,7 @@ Source typed_product(const TypedProduct& what) {
 
 MmaTile tile_of(const TypedGrad& what) {
   MmaTile tile = tile_of_columns(parts(what.n, parts(what.n, kWidest)));
-  // Narrow ones have many rows of result instead, so that each row of x is read once.
+  // A narrow result has many rows in a block instead, so that each row of x is read once.
   if (tile.warps_n == 1 && what.k > tile.rows()) tile.m = 2;
   set_stages(tile, kDepth * (ld_across(tile.rows()) + ld_across(tile.columns())), turned_of(tile),
              what.shared_bytes - kStageUnit);
