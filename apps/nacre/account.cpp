@@ -17,17 +17,22 @@ std::string size_of(int64_t bytes) { return human_bytes(static_cast<double>(byte
 
 }  // namespace
 
-MemoryAccount::MemoryAccount(RunConfig& config, bool trains) {
+MemoryAccount::MemoryAccount(RunConfig& config, const RunPurpose& purpose) : purpose_(purpose) {
   config.program_bytes = program_bytes();
   config_ = config;
   const std::optional<DataSizes> sizes = data_sizes(config.data, config.load);
   if (!sizes) return;
   mapped_ = sizes->mapped;
-  bill_ = bill_before_reading(config, *sizes, trains);
+  bill_ = bill_before_reading(config, *sizes, purpose);
   require_fit(bill_, host_bound(config, choose_device(config.device, config.precision).gpu));
+  require_device(config, *sizes, purpose.trains);
 }
 
-void MemoryAccount::reckon(const HostMemory& session) { bill_ = bill_of(session, bill_, mapped_); }
+void MemoryAccount::reckon(HostMemory session) {
+  session.trains = purpose_.trains;
+  if (purpose_.loaded > 0) session.loading.push_back({"weights of the checkpoint", purpose_.loaded});
+  bill_ = bill_of(session, bill_, mapped_);
+}
 
 void MemoryAccount::present(const HostMemory& session) {
   reckon(session);
@@ -51,7 +56,7 @@ std::string MemoryAccount::closing_line() const {
 
 void show_estimate(const RunConfig& config) {
   const std::optional<DataSizes> sizes = data_sizes(config.data, config.load);
-  if (!sizes) {
+  if (!sizes || !sizes->counted) {
     throw UserError("--bill", "the layout of " + config.data + " does not tell its sizes before it is read",
                     "leave --bill out, or convert the data to a .nacre file");
   }

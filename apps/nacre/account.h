@@ -11,11 +11,11 @@ namespace nacre::cli {
 class MemoryAccount {
  public:
   // Counts the program itself as part of config.memory_limit. Throws UserError if the part of the
-  // bill that is already certain does not fit.
-  MemoryAccount(RunConfig& config, bool trains);
+  // bill that is already certain does not fit into the memory of the host or of the GPU.
+  MemoryAccount(RunConfig& config, const RunPurpose& purpose);
 
   // Takes over the bill of a session that was made, for planned().
-  void reckon(const HostMemory& session);
+  void reckon(HostMemory session);
   // Shows the bill of the session; throws UserError if it does not fit.
   void present(const HostMemory& session);
 
@@ -28,6 +28,7 @@ class MemoryAccount {
 
  private:
   RunConfig config_;
+  RunPurpose purpose_;
   Bill bill_;
   int64_t mapped_ = 0;
 };

@@ -142,12 +142,12 @@ void print_json(const Dataset& dataset, const Origin& origin, const std::vector<
 
 void describe_data(const DataCommand& c) {
   const std::optional<DataSizes> sizes = data_sizes(c.config.data, c.config.load);
-  if (c.sizes && !sizes) {
+  if (c.sizes && !(sizes && sizes->counted)) {
     throw UserError("--sizes", "the layout of " + c.config.data + " does not tell its sizes before it is read",
                     "leave --sizes out, or convert it to a .nacre file");
   }
   if (c.sizes) return describe_sizes(c, *sizes);
-  if (sizes && sizes->reading > available_memory()) {
+  if (sizes && sizes->counted && sizes->reading > available_memory()) {
     log_warning("the data do not fit into memory: this is what their headers tell");
     return describe_sizes(c, *sizes);
   }

@@ -36,6 +36,7 @@ struct EvalCommand {
   bool embeddings = false;
   int64_t top = 0;  // 0: not given
   bool json = false;
+  bool predicts = false;  // nacre predict
 };
 
 // The values that are written for every vertex.
@@ -54,21 +55,35 @@ TrainedModel read_settings(EvalCommand& c) {
   return trained;
 }
 
+// What is held beside the session while predictions are written: the order of the rows, and for
+// .safetensors files with ids of their own the rows in that order. Names of nodes are copied.
+int64_t writing_bytes(const EvalCommand& c, const VertexModel& session) {
+  const Dataset& d = session.dataset();
+  int64_t bytes = d.num_nodes() * 8;
+  for (const std::string& name : d.node_names) bytes += static_cast<int64_t>(sizeof name + name.capacity());
+  if (!c.output.ends_with(".safetensors") || d.original_ids.empty()) return bytes;
+  const ModelOptions& model = session.config().model;
+  const int64_t width = c.embeddings ? static_cast<int64_t>(model.hidden) : model.out_dim;
+  return bytes + d.num_nodes() * (8 + width * 4);
+}
+
 std::unique_ptr<VertexModel> open_session(const EvalCommand& c, Dataset dataset, const TrainedModel& trained,
                                           MemoryAccount& account) {
   auto session = make_session(std::move(dataset), c.config, {.training = false, .embeddings = c.embeddings});
   show_session(*session);
-  account.present(session->host());
-  load_weights(trained.weights, trained.file, session->parameters());
+  HostMemory host = session->host();
+  if (c.predicts) host.writing = {{"rows being written", writing_bytes(c, *session)}};
+  account.present(host);
+  load_weights(trained.read_weights(), trained.file, session->parameters());
   session->start();
   return session;
 }
 
 void run_eval(EvalCommand& c) {
   const TrainedModel trained = read_settings(c);
-  MemoryAccount account(c.config, false);
+  MemoryAccount account(c.config, {.trains = false, .loaded = trained.bytes()});
   Dataset dataset = open_data(c.config);
-  if (is_recommendation(dataset)) return evaluate_recommender(std::move(dataset), c.config, trained, c.json);
+  if (is_recommendation(dataset)) return evaluate_recommender(std::move(dataset), c.config, {trained, account}, c.json);
   const auto session = open_session(c, std::move(dataset), trained, account);
   const Dataset& d = session->dataset();
   const float* scores = session->predict();
@@ -174,10 +189,11 @@ void say_written(const EvalCommand& c, const Dataset& d) {
              printable(c.output));
 }
 
-void recommend(const EvalCommand& c, Dataset dataset, const TrainedModel& trained) {
+void recommend(const EvalCommand& c, Dataset dataset, const TrainedModel& trained, MemoryAccount& account) {
   if (c.scores) throw UserError("--scores", "is for classes", "the items recommended come with their scores");
-  if (!c.embeddings) return write_best_items(std::move(dataset), c.config, trained, {c.output, c.top > 0 ? c.top : 20});
-  const auto session = open_recommender(std::move(dataset), c.config, trained);
+  if (!c.embeddings)
+    return write_best_items(std::move(dataset), c.config, {trained, account}, {c.output, c.top > 0 ? c.top : 20});
+  const auto session = open_recommender(std::move(dataset), c.config, {trained, account});
   writer_of(c.output)(c, session->dataset(), {session->embeddings(), session->embedding_width(), "embeddings"});
   say_written(c, session->dataset());
 }
@@ -189,9 +205,9 @@ void run_predict(EvalCommand& c) {
   if (c.top > 0 && c.embeddings)
     throw UserError("--top", "is for items, not for --embeddings", "leave one of them out");
   const TrainedModel trained = read_settings(c);
-  MemoryAccount account(c.config, false);
+  MemoryAccount account(c.config, {.trains = false, .loaded = trained.bytes()});
   Dataset dataset = open_data(c.config);
-  if (is_recommendation(dataset)) return recommend(c, std::move(dataset), trained);
+  if (is_recommendation(dataset)) return recommend(c, std::move(dataset), trained, account);
   if (c.top > 0) throw UserError("--top", "is for recommenders", "leave it out");
   const auto session = open_session(c, std::move(dataset), trained, account);
   Rows rows{session->predict(), session->config().model.out_dim};
@@ -242,6 +258,7 @@ void add_predict(Command app) {
   command.add_option("--top", c->top, "recommenders: items for each user; default: 20").positive();
   command.callback([c, command] {
     refuse_without_data(command);
+    c->predicts = true;
     run_predict(*c);
   });
 }

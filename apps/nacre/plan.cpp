@@ -184,7 +184,7 @@ void run(PlanCommand& c, const Command& command) {
   situation.gpu = situation.gpu || c.config.device == kTypical;
   refuse_idle(command, situation);
   if (c.bill) return show_estimate(config);
-  MemoryAccount account(config, true);
+  MemoryAccount account(config, {});
   Dataset dataset = open_data(config);
   refuse_idle(command, with_data(situation, dataset));
   Planned planned(std::move(dataset), config, true);

@@ -120,17 +120,18 @@ TrainResult train_recommender(Dataset dataset, RecommendRun run, MemoryAccount& 
 }
 
 std::unique_ptr<RecommendSession> open_recommender(Dataset dataset, const RunConfig& config,
-                                                   const TrainedModel& trained) {
+                                                   const RecommenderUse& use) {
   auto session = std::make_unique<RecommendSession>(std::move(dataset), config, RecommendOptions{},
                                                     RecommendNeeds{.training = false});
   for (const std::string& note : session->notes()) log_note(note);
-  load_weights(trained.weights, trained.file, session->parameters());
+  use.account.present(session->host());
+  load_weights(use.trained.read_weights(), use.trained.file, session->parameters());
   session->start();
   return session;
 }
 
-void evaluate_recommender(Dataset dataset, const RunConfig& config, const TrainedModel& trained, bool json) {
-  const auto session = open_recommender(std::move(dataset), config, trained);
+void evaluate_recommender(Dataset dataset, const RunConfig& config, const RecommenderUse& use, bool json) {
+  const auto session = open_recommender(std::move(dataset), config, use);
   const Scores scores = session->evaluate(false);
   const int64_t k = parse_ranking_metric(session->metric()).k;
   const RankingScores& test = session->test_ranking();
@@ -145,13 +146,13 @@ void evaluate_recommender(Dataset dataset, const RunConfig& config, const Traine
   fmt::print("{}\n", j.dump());
 }
 
-void write_best_items(Dataset dataset, const RunConfig& config, const TrainedModel& trained, const BestItems& wanted) {
+void write_best_items(Dataset dataset, const RunConfig& config, const RecommenderUse& use, const BestItems& wanted) {
   const bool csv = wanted.output.ends_with(".csv");
   if (!csv && !wanted.output.ends_with(".npy")) {
     throw UserError("--output", "'" + wanted.output + "' has an unknown ending",
                     "items are written to .csv or .npy, --embeddings to .safetensors too");
   }
-  const auto session = open_recommender(std::move(dataset), config, trained);
+  const auto session = open_recommender(std::move(dataset), config, use);
   const Dataset& d = session->dataset();
   const UserItemSides& sides = session->sides();
   const int64_t width = session->embedding_width();

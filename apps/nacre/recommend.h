@@ -29,15 +29,20 @@ struct RecommendRun {
 // object. Chooses `trainer.run_folder` if none is given.
 TrainResult train_recommender(Dataset dataset, RecommendRun run, MemoryAccount& account);
 
-// Opens a session with the weights and settings of `trained`.
-std::unique_ptr<RecommendSession> open_recommender(Dataset dataset, const RunConfig& config,
-                                                   const TrainedModel& trained);
-void evaluate_recommender(Dataset dataset, const RunConfig& config, const TrainedModel& trained, bool json);
+// A trained recommender, and the memory of the command that uses it.
+struct RecommenderUse {
+  const TrainedModel& trained;
+  MemoryAccount& account;
+};
+// Opens a session with the weights and settings of `use.trained`. Shows the memory bill; throws
+// UserError if it does not fit.
+std::unique_ptr<RecommendSession> open_recommender(Dataset dataset, const RunConfig& config, const RecommenderUse& use);
+void evaluate_recommender(Dataset dataset, const RunConfig& config, const RecommenderUse& use, bool json);
 struct BestItems {
   // .csv: user, rank, item, score; .npy: ids of the items, one row for each user
   std::string output;
   int64_t top = 20;
 };
-void write_best_items(Dataset dataset, const RunConfig& config, const TrainedModel& trained, const BestItems& wanted);
+void write_best_items(Dataset dataset, const RunConfig& config, const RecommenderUse& use, const BestItems& wanted);
 
 }  // namespace nacre::cli

@@ -17,6 +17,7 @@
 #include "nacre/base/trace.h"
 #include "nacre/base/warnings.h"
 #include "nacre/train/batch_session.h"
+#include "nacre/train/checkpoint.h"
 #include "nacre/train/warm_start.h"
 #include "options.h"
 #include "recommend.h"
@@ -140,6 +141,12 @@ void say_result(VertexModel& session, const TrainResult& r, const TrainCommand& 
   if (!folder.empty()) say_line(c.json, "run folder: " + printable(folder));
 }
 
+// Bytes of the checkpoint that the run continues from, or of the weights that it begins with.
+int64_t loaded_bytes(const TrainCommand& c) {
+  const int64_t resumed = c.trainer.resume ? checkpoint_bytes(c.trainer.run_folder) : 0;
+  return resumed > 0 || c.config.init.empty() ? resumed : warm_start_bytes(c.config.init);
+}
+
 // Takes the weights of another run, unless the run continues with its own.
 void take_first_weights(const TrainCommand& c, VertexModel& session) {
   if (c.config.init.empty()) return;
@@ -173,10 +180,13 @@ TrainOutcome train_vertices(TrainCommand& c, Dataset dataset, const std::string&
     // A last span in the timeline names the resource that was busiest.
     if (const Shares shares = shares_of(session); !shares.use.all.empty())
       const TraceSpan span("train", trace_name(shares.use.text()));
-    trace_write(c.trace);
   }
   say_result(session, result, c, account);
   return {result, session.metric(), result_json(session, result, c.trainer.run_folder, account)};
+}
+
+void write_trace(const TrainCommand& c) {
+  if (!c.trace.empty()) trace_write(c.trace);
 }
 
 // Trains one run for each seed, in a folder of its own, on the same data and, if the first plan was
@@ -202,6 +212,7 @@ void train_seeds(TrainCommand c, const Dataset& dataset, MemoryAccount& account)
     if (interrupted) break;
     if (plan.empty() && !c.trainer.run_folder.empty()) plan = c.trainer.run_folder + "/plan.json";
   }
+  write_trace(c);
   const Spread of_test = spread_of(test), of_val = spread_of(val);
   for (size_t i = 0; i < test.size(); ++i) {
     say_line(c.json,
@@ -253,14 +264,15 @@ void run(TrainCommand& c, const Command& command) {
   for (const std::string& file : {c.trace, c.trainer.metrics_file}) {
     if (!file.empty()) PendingFile::check(file);
   }
-  if (!c.trace.empty()) trace_start();
+  if (!c.trace.empty()) trace_start(c.trace);
   c.config.folder = std::filesystem::current_path().string();
-  MemoryAccount account(c.config, true);
+  MemoryAccount account(c.config, {.trains = true, .loaded = loaded_bytes(c)});
   Dataset dataset = open_data(c.config);
   refuse_idle(command, with_data(situation, dataset));
   if (!is_recommendation(dataset)) {
     if (!c.seeds.empty()) return train_seeds(c, dataset, account);
     const TrainOutcome outcome = train_vertices(c, std::move(dataset), "", account);
+    write_trace(c);
     if (c.json) fmt::print("{}\n", outcome.json);
     if (outcome.result.interrupted) throw Interrupted{outcome.result.signal};
     return;
@@ -268,7 +280,7 @@ void run(TrainCommand& c, const Command& command) {
   c.recommend.batch_size = c.config.batch_size;
   const TrainResult result =
       train_recommender(std::move(dataset), {c.config, c.recommend, c.trainer, c.no_checkpoint, c.json}, account);
-  if (!c.trace.empty()) trace_write(c.trace);
+  write_trace(c);
   if (result.interrupted) throw Interrupted{result.signal};
 }
 

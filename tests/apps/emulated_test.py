@@ -109,6 +109,28 @@ class SpoiltCache(Emulated):
         self.assertEqual(self.run_with(*train).err, "", "nothing is left to warn of")
 
 
+class Memory(Emulated):
+    """Runs that do not fit into the memory of the device."""
+
+    def test_what_does_not_fit_is_refused_before_it_is_read(self):
+        large = ("train", "--data", "twin:products@0.2", "--model", "gcn", "--layers", 3, "--hidden", 128, "--device",
+                 "cuda", "--no-checkpoint", "--epochs", 1)
+        for options, changes, says in (((), {"NACRE_EMULATOR_MEMORY": 64 << 20}, "free on the device"),
+                                       (("--memory-limit", "64M"), {}, "--memory-limit")):
+            result = self.run_with(*large, *options, **changes)
+            self.assertEqual(result.code, 2, result)
+            self.assertIn("the device's memory", result.err, result)
+            self.assertIn(says, result.err, result)
+            self.assertNotIn("twin:products@0.2: ", result.err, "the data were read")
+        # Rows of nodes that are learned are weights: they lie on the device in mini-batches, too.
+        learned = ("train", "--data", "twin:products@0.2", "--features", "learned", "--model", "sage", "--hidden", 256,
+                   "--mode", "minibatch", "--device", "cuda", "--no-checkpoint", "--epochs", 1)
+        result = self.run_with(*learned, NACRE_EMULATOR_MEMORY=256 << 20)
+        self.assertEqual(result.code, 2, result)
+        self.assertIn("the device's memory", result.err, result)
+        self.assertNotIn("twin:products@0.2: ", result.err, "the data were read")
+
+
 def numbers(most):
     """1, 2, 3, 5, 8 … up to `most`; with NACRE_EMULATE_ALL ever closer together."""
     n, step = 1, 1

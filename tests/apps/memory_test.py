@@ -1,21 +1,24 @@
 #!/usr/bin/env python3
 """The memory bill holds: random runs are measured against it, and against limits set from it.
 
-NACRE_MEMORY_RUNS says how many random configurations are tried (25 if not set; make memory-test tries 200), and
-NACRE_MEMORY_SEED where they begin. The summary goes to stderr.
+NACRE_MEMORY_RUNS is the number of random configurations that are tried (25 if not set; make memory-test tries 200),
+NACRE_MEMORY_SEED chooses other ones, and NACRE_MEMORY_FIRST is the number of the first one, to repeat a single one.
+The summary goes to stderr.
 """
-import array
+import collections
 import json
 import os
 import random
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import time
 import unittest
 
 import cli
+import memory_draw
 
 MIB = 1 << 20
 SLACK = 64  # MiB beside 5 % of the bill
@@ -24,11 +27,13 @@ SLACK = 64  # MiB beside 5 % of the bill
 class Measured:
     """One run and the most memory it held, as the system counted."""
 
-    def __init__(self, arguments, folder, environment, data_limit=None):
+    def __init__(self, arguments, folder, environment, data_limit=None, address_limit=None):
         def limit():
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             if data_limit:
                 resource.setrlimit(resource.RLIMIT_DATA, (data_limit, data_limit))
+            if address_limit:
+                resource.setrlimit(resource.RLIMIT_AS, (address_limit, address_limit))
 
         with open(folder / "stdout.txt", "wb+") as out, open(folder / "stderr.txt", "wb+") as err:
             process = subprocess.Popen([cli.PROGRAM, *map(str, arguments)], cwd=folder, env=environment,
@@ -158,6 +163,56 @@ class Cases(Memory):
         self.assertLess(run.peak, 100, str(run))
         self.refused("data", "info", ".", "--sizes", says="--sizes")
 
+    def test_reading_takes_what_the_sizes_tell(self):
+        """Of every layout that is judged before it is read: the counts are near, and reading takes no more memory."""
+        drawer = memory_draw.Drawer(self)
+        self.ok("data", "make", "twin:arxiv@0.3", "arxiv.nacre")
+        for layout in ("ogb", "saint"):
+            self.ok("data", "export", "arxiv.nacre", layout, "--format", layout)
+        self.ok("data", "export", "arxiv.nacre", "arxiv.npz")
+        drawer.list_of_edges(random.Random(1), "edges", (200000, 32))
+        lists = {kind: drawer.list_of_edges(random.Random(1), kind, (200000, 32))[0]
+                 for kind in ("edges", "csv", "gz", "words", "mtx", "snap")}
+        users = drawer.pairs_of_users(random.Random(1))[0]
+        for data in ("ogb", "saint", "arxiv.npz", "arxiv.nacre", *lists.values(), users):
+            with self.subTest(data=data):
+                options = ("--format", "snap") if data.endswith("snap") else ()
+                told = self.nacre("data", "info", data, *options, "--sizes", "--json")
+                run = self.measure("data", "info", data, *options, "--json")
+                self.assertEqual(run.code, 0, str(run))
+                if told.code != 0:  # a folder of users and items tells no more than the bytes of its files
+                    self.assertEqual(data, users, told)
+                    continue
+                told, loaded = json.loads(told.out), run.json()
+                self.assertAlmostEqual(told["num_edges"] / loaded["num_edges"], 1, delta=0.06, msg=f"{told} {loaded}")
+                self.assertEqual(told["num_features"], loaded["num_features"], data)
+                self.assertLessEqual(run.peak, told["bytes"]["reading"] / MIB + 60, f"{told} {run}")
+
+    def test_other_layouts_are_refused_before_they_are_read(self):
+        drawer = memory_draw.Drawer(self)
+        packed = drawer.list_of_edges(random.Random(1), "gz", (200000, 32))[0]
+        self.ok("data", "make", "twin:arxiv@0.5", "arxiv.nacre")
+        self.ok("data", "export", "arxiv.nacre", "ogb", "--format", "ogb")
+        nodes = ("--labels", "list_200000.labels", "--splits", "list_200000.splits", "--num-nodes", 200000)
+        for options in (("--data", packed, *nodes, "--features", "list_200000.npy"), ("--data", "ogb"),
+                        ("--data", "twin:arxiv", "--features", "learned", "--hidden", 256),
+                        ("--data", "twin:cora@4", "--features", "onehot")):
+            run = self.measure(*self.TINY, "--model", "gcn", *options, "--memory-limit", "100M")
+            self.assert_refused(run, "--memory-limit")
+            self.assertLess(run.peak, 60, str(run))
+
+    def test_what_a_resumed_run_reads_is_on_the_bill(self):
+        run = ("train", "--device", "cpu", "--data", "twin:cora", "--features", "learned", "--hidden", 512, "--checkpoint",
+               "run", "--plan", "off", "--json")
+        first = self.measure(*run, "--epochs", 1)
+        self.assertEqual(first.code, 0, str(first))
+        self.assertNotIn("loading weights", first.json()["phases_mb"])
+        for options in (("--resume",), ("--init", "run", "--checkpoint", "other")):
+            later = self.measure(*run, "--epochs", 2, *options)
+            self.assertEqual(later.code, 0, str(later))
+            self.assertIn("loading weights", later.json()["phases_mb"])
+            self.assertLessEqual(later.peak, later.json()["planned_mb"], str(later))
+
     def test_the_estimate_is_near_the_bill(self):
         for options in (("--data", "twin:reddit@0.03", "--model", "gcn"), ("--data", "twin:arxiv@0.5", "--model", "sage"),
                         ("--data", "twin:cs@0.3", "--model", "gat", "--normalize-features", "none")):
@@ -178,114 +233,101 @@ class Cases(Memory):
         self.assert_refused(self.measure("predict", "--checkpoint", "run", "--device", "cpu", "--memory-limit", "60M"))
 
 
-# Shapes: few and many features, sparse and dense, several labels at once, typed edges; some of 100 to 300 MiB.
-TWINS = ("cora", "citeseer", "arxiv@0.05", "arxiv@0.5", "reddit@0.02", "reddit@0.05", "cs@0.1", "cs@0.25", "ppi@0.5",
-         "products@0.01", "products@0.05", "yelp@0.03", "am@0.05")
-
-
 class RandomRuns(Memory):
-    def make_data(self, draw):
-        twin = draw.choice(self.known)
-        kind = draw.choice(("twin", "twin", "nacre", "nacre", "npz", "edges"))
-        name = re.sub(r"\W", "_", twin)
-        if kind == "twin":
-            return [f"twin:{twin}"]
-        if not (self.dir / f"{name}.nacre").exists():
-            self.ok("data", "make", f"twin:{twin}", f"{name}.nacre", timeout=300)
-        if kind == "nacre":
-            return [f"{name}.nacre"]
-        if kind == "npz":
-            if not (self.dir / f"{name}.npz").exists():
-                self.ok("data", "export", f"{name}.nacre", f"{name}.npz", timeout=300)
-            return [f"{name}.npz"]
-        return self.edge_list(draw)
+    """Random runs, each of them once with all the memory there is and once more under a limit set from its bill."""
 
-    def edge_list(self, draw):
-        nodes, width = draw.choice(((2000, 16), (20000, 256), (50000, 512))), None
-        nodes, width = nodes
-        name = f"list_{nodes}"
-        if not (self.dir / f"{name}.txt").exists():
-            edges = random.Random(nodes)
-            with open(self.dir / f"{name}.txt", "w") as out:
-                for _ in range(5 * nodes):
-                    out.write(f"{edges.randrange(nodes)} {edges.randrange(nodes)}\n")
-            self.write(f"{name}.labels", "".join(f"{v % 7}\n" for v in range(nodes)))
-            self.write(f"{name}.splits", "".join(("train\n", "train\n", "val\n", "test\n")[v % 4] for v in range(nodes)))
-            payload = array.array("f", [edges.random() - 0.5 for _ in range(1 << 16)]).tobytes()
-            bytes_wanted = nodes * width * 4
-            payload = (payload * (bytes_wanted // len(payload) + 1))[:bytes_wanted]
-            self.write(f"{name}.npy", cli.npy(payload, (nodes, width), "<f4"))
-        options = [f"{name}.txt", "--features", f"{name}.npy", "--labels", f"{name}.labels", "--splits",
-                   f"{name}.splits", "--num-nodes", nodes, "--lr", "1e-30"]
-        return options + (["--undirected"] if draw.random() < 0.5 else [])
+    # What a configuration does: most train; the others need a run to continue or to use.
+    JOBS = ("train", "train", "train", "train", "resume", "eval", "predict")
 
-    def configuration(self, draw):
-        data = self.make_data(draw)
-        model = draw.choice(("gcn", "sage", "gat", "gin", "rgcn", "mlp", "gatv2"))
-        layers = draw.choice((1, 2, 2, 3))
-        hidden = ["--hidden", draw.choice((8, 16, 64, 128))]
-        options = ["train", "--device", "cpu", "--no-checkpoint", "--json", "--data", *data, "--model", model, "--layers",
-                   layers, *(hidden if layers > 1 or model == "gin" else []), "--threads", draw.choice((1, 2, 3, 4)), "--epochs",
-                   draw.choice((1, 2)), "--plan", draw.choice(("off", "off", "auto", "vertex")), "--optimizer",
-                   draw.choice(("adam", "sgd")), "--seed", draw.randrange(1000)]
-        if draw.random() < 0.3:
-            options += ["--normalize-features", "row"]
-        if draw.random() < 0.3:
-            options += ["--dropout", 0.5]
-        if draw.random() < 0.6 or model == "mlp":
-            return options
-        options += ["--mode", "minibatch", "--batch-size", draw.choice((64, 512, 2048)), "--prefetch", draw.choice((0, 1, 3))]
-        sampler = draw.choice(("neighbor", "neighbor", "layer", "saint-vertex", "saint-edge", "saint-walk"))
-        options += ["--sampler", sampler]
-        if sampler == "neighbor":
-            options += ["--fanout", ",".join(str(draw.choice((5, 10, -1 if layers < 3 else 15))) for _ in range(layers))]
-        elif sampler == "layer":
-            options += ["--fanout", ",".join(["256"] * layers)]
-        else:
-            options += ["--norm-samples", 5]
-        return options
+    def command(self, draw, number):
+        """The arguments of the command to be measured, and what must be done before each time."""
+        options = self.drawer.run(draw)
+        job = draw.choice(self.JOBS)
+        folder = f"run{number}"
+        if job == "train":
+            keep = ["--checkpoint", folder, "--checkpoint-every", 1] if draw.random() < 0.4 else ["--no-checkpoint"]
+            trace = ["--trace", "trace.json"] if draw.random() < 0.2 else []
+            return ["train", *options, *keep, *trace], lambda: self.remove(folder)
+        first = ["train", *options, "--checkpoint", folder]
+        if job == "resume":
+            return [*first, "--epochs", 3, "--resume"], lambda: (self.remove(folder), self.nacre(*first, timeout=300))
+        if self.nacre(*first, timeout=300).code != 0:
+            return first, lambda: self.remove(folder)  # which is refused
+        if job == "eval":
+            return ["eval", "--checkpoint", folder, "--device", "cpu", "--json"], lambda: None
+        outputs = ("p.csv", "p.npy", "p.safetensors")
+        how = [["--embeddings"], [], []]
+        return ["predict", "--checkpoint", folder, "--device", "cpu", "-o", draw.choice(outputs),
+                *draw.choice(how)], lambda: None
+
+    def remove(self, folder):
+        shutil.rmtree(self.dir / folder, ignore_errors=True)
+
+    def bill_of(self, run):
+        """The figure that a run printed before it began, in MiB."""
+        shown = re.search(r"in all, at most +([\d.]+) (MiB|GiB)", run.err)
+        self.assertIsNotNone(shown, str(run))
+        return float(shown.group(1)) * (1024 if shown.group(2) == "GiB" else 1)
 
     def within(self, run, limit, what):
-        """Ran, or was refused; never killed, never beyond `limit` MiB."""
+        """The run ended well or was refused, and never held more than `limit` MiB."""
         self.assertGreaterEqual(run.code, 0, f"killed {what}: {run}")
         if run.code != 0:
+            self.assertEqual(run.code, 2, f"failed {what}: {run}")
             self.assert_refused(run)
-        self.assertLessEqual(run.peak, limit, f"{what}: {run}")
-        return run.code == 0
+        if limit:
+            self.assertLessEqual(run.peak, limit, f"{what}: {run}")
+        return "ran" if run.code == 0 else "refused"
+
+    def limited(self, number, bill, command, draw):
+        """Runs the command once more under a limit set from its bill; returns what limit and what came of it."""
+        most = 1.05 * bill + SLACK
+        which = ("--memory-limit", "ulimit -d", "ulimit -v", "less")[number % 4]
+        if which == "--memory-limit":
+            run, limit = self.measure(*command, "--memory-limit", f"{most:.0f}M"), most
+        elif which == "ulimit -d":
+            run, limit = self.measure(*command, data_limit=int(most * MIB)), most
+        elif which == "ulimit -v":
+            run, limit = self.measure(*command, address_limit=int(most * MIB)), most
+        else:
+            limit = bill * draw.uniform(0.5, 1)
+            run = self.measure(*command, "--memory-limit", f"{limit:.0f}M")
+        return which, self.within(run, limit, f"under {which}")
 
     @unittest.skipIf("--sanitized" in sys.argv, "sanitizers take memory of their own")
     def test_random_configurations_hold_their_bill(self):
-        listed = self.ok("data", "list").out
-        self.known = [t for t in TWINS if re.search(rf"\b{t.split('@')[0]}\b", listed)]
-        self.assertGreater(len(self.known), 8, listed)
+        self.drawer = memory_draw.Drawer(self)
         runs = int(os.environ.get("NACRE_MEMORY_RUNS", 25))
         seed = int(os.environ.get("NACRE_MEMORY_SEED", 1))
-        ran = refused = limited = worst = largest = 0
-        for number in range(runs):
+        first = int(os.environ.get("NACRE_MEMORY_FIRST", 0))
+        counts = collections.Counter()
+        ratios, largest = [], 0
+        for number in range(first, first + runs):
             draw = random.Random(seed * 1_000_003 + number)
-            options = self.configuration(draw)
             with self.subTest(number=number):
-                free = self.measure(*options)
+                command, prepare = self.command(draw, number)
+                prepare()
+                free = self.measure(*command)
                 self.assertGreaterEqual(free.code, 0, f"killed: {free}")
                 if free.code != 0:  # a model that these data do not fit
                     self.assertEqual(free.code, 2, str(free))
-                    refused += 1
+                    self.assertNotIn("internal error", free.err, str(free))
+                    counts["refused"] += 1
                     continue
-                bill = free.json()["planned_mb"]
+                bill = self.bill_of(free)
+                counts["ran"] += 1
+                ratios.append((free.peak / bill, number))
+                largest = max(largest, bill)
                 self.assertLessEqual(free.peak, bill, f"beyond the bill of {bill:.0f} MiB: {free}")
-                ran += 1
-                worst, largest = max(worst, free.peak / bill), max(largest, bill)
-                most = 1.05 * bill + SLACK
-                which = number % 3
-                if which == 0:
-                    limited += self.within(self.measure(*options, "--memory-limit", f"{most:.0f}M"), most, "with its bill")
-                elif which == 1:
-                    self.within(self.measure(*options, data_limit=int(most * MIB)), most, "under ulimit -d")
-                else:
-                    share = bill * draw.uniform(0.5, 1)
-                    self.within(self.measure(*options, "--memory-limit", f"{share:.0f}M"), share, "with less")
-        print(f"memory: {ran} random configurations ran, {refused} were refused; the largest bill was {largest:.0f} MiB, "
-              f"the most used of a bill {100 * worst:.0f} %", file=sys.stderr)
+                prepare()
+                counts[self.limited(number, bill, command, draw)] += 1
+            self.remove(f"run{number}")
+        ratios.sort()
+        print(f"memory: {counts['ran']} random configurations ran, {counts['refused']} do not go together; the largest "
+              f"bill was {largest:.0f} MiB, the most used of a bill {100 * ratios[-1][0]:.0f} % (number {ratios[-1][1]}), "
+              f"the median {100 * ratios[len(ratios) // 2][0]:.0f} %", file=sys.stderr)
+        for key, count in sorted(item for item in counts.items() if isinstance(item[0], tuple)):
+            print(f"  {key[0]}: {count} {key[1]}", file=sys.stderr)
 
 
 if __name__ == "__main__":

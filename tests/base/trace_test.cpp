@@ -86,6 +86,33 @@ TEST_F(TraceTest, StartingAgainForgets) {
   EXPECT_EQ(written()["traceEvents"].size(), 0U);
 }
 
+// The spans of long runs are written as they come; nothing is lost, and nothing stands under the
+// name before the end.
+TEST_F(TraceTest, ManySpansAreWrittenAsTheyCome) {
+  constexpr int kMany = 50'000;
+  trace_start(path_);
+  const auto record = [](const char* name) {
+    for (int i = 0; i < kMany; ++i) const TraceSpan span("test", name);
+  };
+  std::thread other(record, "other");
+  record("own");
+  other.join();
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  std::map<std::string, int> counts;
+  const json trace = written();
+  for (const json& event : trace["traceEvents"]) ++counts[event["name"]];
+  EXPECT_EQ(counts, (std::map<std::string, int>{{"other", kMany}, {"own", kMany}}));
+}
+
+TEST_F(TraceTest, WhatFailsWhileSpansAreRecordedIsToldAtTheEnd) {
+  constexpr int kMany = 50'000;
+  trace_start("no/such/folder/trace.json");
+  for (int i = 0; i < kMany; ++i) const TraceSpan span("test", "span");
+  EXPECT_THROW(trace_write("no/such/folder/trace.json"), UserError);
+  trace_start();
+  EXPECT_EQ(written()["traceEvents"].size(), 0U);
+}
+
 TEST_F(TraceTest, AFolderThatIsNotThereIsAnError) { EXPECT_THROW(trace_write("no/such/folder/trace.json"), UserError); }
 
 }  // namespace

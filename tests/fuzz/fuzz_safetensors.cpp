@@ -11,8 +11,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const int file = memfd_create("fuzz", MFD_CLOEXEC);
   if (file < 0 || ftruncate(file, 0) != 0 || pwrite(file, data, size, 0) != static_cast<ssize_t>(size)) return 0;
   nacre::fuzz::run([] {
-    nacre::Metadata metadata;
-    nacre::read_safetensors("/proc/self/fd/" + std::to_string(file), &metadata);
+    const std::string path = "/proc/self/fd/" + std::to_string(file);
+    nacre::read_safetensors_header(path);
+    nacre::read_safetensors(path);
   });
   return 0;
 }

@@ -44,8 +44,8 @@ TEST(Bill, TheLargestPhaseIsTheFigure) {
 TEST(Bill, KnowsTwinsBeforeTheyAreMade) {
   const DataSizes papers = data_sizes("twin:papers100M", {}).value();
   EXPECT_EQ(papers.graph.nodes, 111'059'956);
-  const Bill gcn = bill_before_reading(config_of("gcn"), papers, true);
-  const Bill sage = bill_before_reading(config_of("sage"), papers, true);
+  const Bill gcn = bill_before_reading(config_of("gcn"), papers, {});
+  const Bill sage = bill_before_reading(config_of("sage"), papers, {});
   EXPECT_GT(phase(gcn, "reading"), papers.graph.nodes * 128 * 4) << "the features alone";
   EXPECT_GT(phase(gcn, "preparing"), phase(sage, "preparing") + papers.graph.edges * 4) << "a graph with self loops";
   EXPECT_GT(phase(gcn, "training"), papers.held + papers.graph.edges * 12) << "the order by source";
@@ -57,12 +57,12 @@ TEST(Bill, CountsParametersWithTheirCopies) {
   RunConfig config = config_of("gcn");
   config.model.hidden = 500'000;
   const double values = 4.0 * 500'000 * (1433 + 7);
-  const Bill adam = bill_before_reading(config, cora, true);
+  const Bill adam = bill_before_reading(config, cora, {});
   EXPECT_GT(static_cast<double>(adam.bytes()), 5 * values) << "values, gradients, best values and two moments";
   config.optimizer.name = "sgd";
-  const Bill sgd = bill_before_reading(config, cora, true);
+  const Bill sgd = bill_before_reading(config, cora, {});
   EXPECT_NEAR(static_cast<double>(adam.bytes() - sgd.bytes()), 2 * values, 0.01 * values);
-  const Bill predicting = bill_before_reading(config, cora, false);
+  const Bill predicting = bill_before_reading(config, cora, {.trains = false});
   EXPECT_LT(static_cast<double>(predicting.bytes()), 1.2 * values);
 }
 
@@ -70,7 +70,7 @@ TEST(Bill, RelationsMustBeAPossibleNumber) {
   const DataSizes cora = data_sizes("twin:cora", {}).value();
   RunConfig config = config_of("rgcn");
   config.relations = 0;
-  EXPECT_THROW(bill_before_reading(config, cora, true), UserError);
+  EXPECT_THROW(bill_before_reading(config, cora, {}), UserError);
 }
 
 TEST(Bill, SizesAreNotKnownOfWhatIsNotThere) {
@@ -85,6 +85,55 @@ TEST(Bill, UndirectedGraphsTakeMore) {
   const DataSizes both = data_sizes("twin:arxiv", options).value();
   EXPECT_EQ(both.graph.edges, 2 * once.graph.edges);
   EXPECT_GT(both.reading, once.held + once.graph.edges * 20);
+}
+
+TEST(Bill, LearnedRowsAreParameters) {
+  RunConfig config = config_of("sage");
+  config.load.features_file = "learned";
+  config.model.hidden = 256;
+  const DataSizes arxiv = data_sizes("twin:arxiv", config.load).value();
+  EXPECT_EQ(arxiv.features, 0);
+  const Bill bill = bill_before_reading(config, arxiv, {});
+  EXPECT_GT(phase(bill, "training"), 5 * arxiv.graph.nodes * 256 * 4) << "values, gradients, best values, two moments";
+}
+
+TEST(Bill, FeaturesMadeFromTheGraphReplaceThoseOfTheData) {
+  LoadOptions options;
+  const DataSizes own = data_sizes("twin:arxiv", options).value();
+  options.features_file = "degree";
+  const DataSizes degree = data_sizes("twin:arxiv", options).value();
+  EXPECT_EQ(degree.features, 18);
+  EXPECT_EQ(own.held - degree.held, own.graph.nodes * (128 - 18) * 4);
+  EXPECT_GT(degree.reading, own.held) << "the data's own features are read before";
+  options.features_file = "onehot";
+  const DataSizes cora = data_sizes("twin:cora", options).value();
+  EXPECT_EQ(cora.features, 2708);
+  EXPECT_EQ(cora.feature_bytes, int64_t{2708} * 2708 * 4);
+}
+
+TEST(Bill, WeightsThatAreReadComeOnTop) {
+  const DataSizes cora = data_sizes("twin:cora", {}).value();
+  const Bill plain = bill_before_reading(config_of("gcn"), cora, {});
+  EXPECT_EQ(phase(plain, "loading weights"), -1);
+  const Bill resumed = bill_before_reading(config_of("gcn"), cora, {.loaded = 1000});
+  EXPECT_EQ(phase(resumed, "loading weights"), phase(plain, "training") + 1000);
+  const Bill predicting = bill_before_reading(config_of("gcn"), cora, {.trains = false, .loaded = 1000});
+  EXPECT_EQ(phase(predicting, "loading weights"), phase(predicting, "predicting") + 1000);
+}
+
+TEST(Bill, OfADeviceHasEdgesAndTheLastLayers) {
+  const DataSizes arxiv = data_sizes("twin:arxiv", {}).value();
+  RunConfig config = config_of("sage");
+  config.model.hidden = 256;
+  const int64_t f32 = total_bytes(device_before_reading(config, arxiv, true));
+  EXPECT_GT(f32, arxiv.graph.edges * 8 + arxiv.graph.nodes * (256 + 40) * 4);
+  config.precision = "bf16";
+  EXPECT_LT(total_bytes(device_before_reading(config, arxiv, true)), f32);
+  config.mode = "minibatch";
+  EXPECT_LT(total_bytes(device_before_reading(config, arxiv, true)), f32 / 10) << "nothing but parameters is certain";
+  DataSizes folder;
+  folder.counted = false;
+  EXPECT_TRUE(device_before_reading(config, folder, true).empty());
 }
 
 TEST(Estimate, GrowsWithTheGraph) {

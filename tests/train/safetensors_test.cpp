@@ -130,11 +130,19 @@ TEST(Safetensors, ComeBackAsTheyWere) {
   const TempDir dir;
   const Metadata metadata = {{"format", "pt"}, {"config", "{\"a\": [1, 2]}\n"}};
   write_safetensors(dir.path("a.safetensors"), some_tensors(), metadata);
-  Metadata read;
-  expect_equal(read_safetensors(dir.path("a.safetensors"), &read), some_tensors());
-  EXPECT_EQ(read, metadata);
+  expect_equal(read_safetensors(dir.path("a.safetensors")), some_tensors());
+  EXPECT_EQ(read_safetensors_header(dir.path("a.safetensors")).metadata, metadata);
   write_safetensors(dir.path("none.safetensors"), {}, {});
   EXPECT_TRUE(read_safetensors(dir.path("none.safetensors")).empty());
+}
+
+TEST(Safetensors, OfWhichSomeAreRead) {
+  const TempDir dir;
+  write_safetensors(dir.path("a"), {{"best.w", floats({2}, {1, 2})}, {"first.w", floats({3}, {3, 4, 5})}}, {});
+  expect_equal(read_safetensors(dir.path("a"), "best."), {{"best.w", floats({2}, {1, 2})}});
+  EXPECT_TRUE(read_safetensors(dir.path("a"), "none.").empty());
+  EXPECT_EQ(read_safetensors_header(dir.path("a")).bytes, 20);
+  EXPECT_EQ(read_safetensors_header(dir.path("a"), "best.").bytes, 8);
 }
 
 TEST(Safetensors, BytesAreAFunctionOfTheArguments) {

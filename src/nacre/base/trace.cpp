@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <exception>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <vector>
@@ -21,13 +23,20 @@ struct Event {
   int thread;
 };
 
+// Spans that are held before they are written, if a file is known.
+constexpr size_t kHeld = 1 << 14;
+
 std::atomic<bool> g_enabled{false};
 std::atomic<int> g_next_thread{0};
 std::mutex g_mutex;
-std::vector<Event> g_events;  // guarded by g_mutex
-// Guarded by g_mutex; c_str() stays valid because a set never moves its elements.
-std::set<std::string> g_names;
+// All below is guarded by g_mutex.
+std::vector<Event> g_events;
+std::set<std::string> g_names;  // c_str() stays valid because a set never moves its elements
 int64_t g_origin_ns = 0;
+// The file that spans are written to as they come; empty: there is none.
+std::string g_path;
+std::unique_ptr<PendingFile> g_file;  // open once there were more spans than are held
+std::exception_ptr g_failure;         // why spans could not be recorded
 
 int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
@@ -49,12 +58,47 @@ int thread_number() {
   return number;
 }
 
+std::string text_of(const Event& e) {
+  return fmt::format(R"({{"ph":"X","pid":1,"tid":{},"cat":"{}","name":"{}","ts":{:.3f},"dur":{:.3f}}})", e.thread,
+                     escaped(e.category), escaped(e.name), static_cast<double>(e.begin_ns - g_origin_ns) / 1e3,
+                     static_cast<double>(e.end_ns - e.begin_ns) / 1e3);
+}
+
+// Appends the spans that are held. `first`: none is in the file yet.
+void append_events(PendingFile& file, bool& first) {
+  constexpr size_t kPiece = 1 << 16;
+  std::string text;
+  for (const Event& e : g_events) {
+    text += (first ? "\n" : ",\n") + text_of(e);
+    first = false;
+    if (text.size() < kPiece) continue;
+    file.append(text);
+    text.clear();
+  }
+  file.append(text);
+}
+
+void begin_file(PendingFile& file) { file.append(R"({"displayTimeUnit":"ms","traceEvents":[)"); }
+
+void make_room() {
+  bool first = g_file == nullptr;
+  if (first) {
+    g_file = std::make_unique<PendingFile>(g_path);
+    begin_file(*g_file);
+  }
+  append_events(*g_file, first);
+  g_events.clear();
+}
+
 }  // namespace
 
-void trace_start() {
+void trace_start(const std::string& file) {
   const std::lock_guard lock(g_mutex);
   g_events.clear();
-  g_events.reserve(1 << 16);
+  g_events.reserve(kHeld);
+  g_file.reset();
+  g_failure = nullptr;
+  g_path = file;
   g_origin_ns = now_ns();
   g_enabled = true;
 }
@@ -63,14 +107,16 @@ bool trace_enabled() { return g_enabled.load(std::memory_order_relaxed); }
 
 void trace_write(const std::string& path) {
   const std::lock_guard lock(g_mutex);
-  std::string text("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
-  for (size_t i = 0; i < g_events.size(); ++i) {
-    const Event& e = g_events[i];
-    text += fmt::format(R"({{"ph":"X","pid":1,"tid":{},"cat":"{}","name":"{}","ts":{:.3f},"dur":{:.3f}}}{})", e.thread,
-                        escaped(e.category), escaped(e.name), static_cast<double>(e.begin_ns - g_origin_ns) / 1e3,
-                        static_cast<double>(e.end_ns - e.begin_ns) / 1e3, i + 1 < g_events.size() ? ",\n" : "\n");
+  if (g_failure) std::rethrow_exception(g_failure);
+  bool first = g_file == nullptr;
+  std::unique_ptr<PendingFile> file = std::move(g_file);
+  if (first) {
+    file = std::make_unique<PendingFile>(path);
+    begin_file(*file);
   }
-  write_file(path, text + "]}\n");
+  append_events(*file, first);
+  file->append("\n]}\n");
+  file->commit();
 }
 
 TraceSpan::TraceSpan(const char* category, const char* name)
@@ -79,7 +125,14 @@ TraceSpan::TraceSpan(const char* category, const char* name)
 TraceSpan::~TraceSpan() {
   if (begin_ns_ == 0 || !trace_enabled()) return;
   const std::lock_guard lock(g_mutex);
-  g_events.push_back({category_, name_, begin_ns_, now_ns(), thread_number()});
+  if (g_failure) return;
+  // A destructor must not throw: trace_write() will.
+  try {
+    if (!g_path.empty() && g_events.size() == kHeld) make_room();
+    g_events.push_back({category_, name_, begin_ns_, now_ns(), thread_number()});
+  } catch (...) {
+    g_failure = std::current_exception();
+  }
 }
 
 const char* trace_name(const std::string& name) {

@@ -7,9 +7,12 @@
 
 namespace nacre {
 
-void trace_start();
+// Begins a timeline and forgets the last one. If `file` is given, spans are written beside it as
+// they come and only a few thousand are held in memory; otherwise all are held until trace_write().
+void trace_start(const std::string& file = "");
 bool trace_enabled();
-// Writes everything recorded so far as JSON. The file appears only when it is complete.
+// Writes the timeline as JSON to `path`, which must be the `file` of trace_start() if one was
+// given. The file appears when it is whole. Throws what went wrong while spans were recorded.
 void trace_write(const std::string& path);
 
 // Records the time from construction to destruction under `name` in `category` on the calling

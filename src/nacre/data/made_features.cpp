@@ -50,6 +50,12 @@ Tensor one_hot_features(int64_t nodes) {
 
 bool is_made_features(const std::string& name) { return name == "learned" || name == "degree" || name == "onehot"; }
 
+int64_t made_features_width(const std::string& name, int64_t nodes) {
+  if (name == "degree") return 2 + kDegreeSizes;
+  // A larger graph is refused by make_features(), which says why.
+  return name == "onehot" && nodes <= kMostOneHot ? nodes : 0;
+}
+
 void make_features(const std::string& name, Dataset& data) {
   if (data.heterogeneous() && name != "learned") {
     throw UserError("--features " + name, "is for graphs with one kind of nodes",

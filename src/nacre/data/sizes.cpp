@@ -5,10 +5,11 @@
 #include <string_view>
 
 #include "nacre/base/error.h"
-#include "nacre/data/formats/format.h"
+#include "nacre/data/made_features.h"
 #include "nacre/data/mapped_file.h"
 #include "nacre/data/native.h"
 #include "nacre/data/npz.h"
+#include "nacre/data/sizes_parts.h"
 #include "nacre/data/twin_plan.h"
 
 namespace nacre {
@@ -17,23 +18,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kTwin = "twin:";
-// The number of bytes at the beginning of a text that its sizes are estimated from.
-constexpr int64_t kLookedAt = 256 << 10;
-// Columns of an edge list grow by doubling, so the old and the new memory exist together for a
-// moment.
-constexpr int64_t kGrowing = 3;
-// Estimated bytes for an id in a text file that names nodes by words, and for what refers to it.
+// Estimated bytes for the name of a node, and for what refers to it.
 constexpr int64_t kNameBytes = 64;
 
 int64_t file_bytes(const std::string& path) {
   std::error_code error;
   const auto bytes = fs::file_size(path, error);
   return error ? 0 : static_cast<int64_t>(bytes);
-}
-
-void finish(DataSizes& s, int64_t sources) {
-  s.held += s.graph.bytes() + s.feature_bytes + s.label_bytes;
-  s.reading = std::max(s.reading, sources + s.held);
 }
 
 DataSizes twin_sizes(std::string_view name, uint64_t seed) {
@@ -48,7 +39,7 @@ DataSizes twin_sizes(std::string_view name, uint64_t seed) {
   s.feature_bytes = plan.num_nodes * spec.num_features * 4;
   s.label_bytes = plan.num_nodes * ((spec.multilabel ? spec.num_classes : 4) + 8);
   s.reading = twin_peak_bytes(plan);
-  finish(s, 0);
+  complete_sizes(s, 0);
   return s;
 }
 
@@ -90,8 +81,25 @@ DataSizes native_sizes(const std::shared_ptr<const MappedFile>& file) {
   return s;
 }
 
+// Pairs of users and items, which become edges both ways with a type for each direction.
+DataSizes pair_sizes(const NpzFile& npz, int64_t file_bytes) {
+  DataSizes s;
+  s.heterogeneous = s.users_and_items = true;
+  const int64_t pairs = npz.open("train_user").header().count;
+  const int64_t held_out = npz.has("test_user") ? npz.open("test_user").header().count : 0;
+  s.exact = npz.has("num_users") && npz.has("num_items");
+  s.graph = {s.exact ? npz.open("num_users").scalar_i64() + npz.open("num_items").scalar_i64() : 2 * pairs, 2 * pairs,
+             false, true};
+  s.edge_types = 2;
+  s.label_bytes = held_out * 8;
+  s.reading = file_bytes + pairs * 8 + s.label_bytes + build_graph_bytes(s.graph);
+  complete_sizes(s, file_bytes);
+  return s;
+}
+
 std::optional<DataSizes> npz_sizes(const std::shared_ptr<const MappedFile>& file, const LoadOptions& options) {
   const NpzFile npz(file);
+  if (npz.has("train_user")) return pair_sizes(npz, file->size());
   if (!npz.has("edge_index") && !npz.has("src")) return std::nullopt;
   const auto header = [&](const std::string& key) { return npz.open(key).header(); };
   DataSizes s;
@@ -127,59 +135,21 @@ std::optional<DataSizes> npz_sizes(const std::shared_ptr<const MappedFile>& file
                   : rows > 0             ? rows
                                          : std::min<int64_t>(2 * s.graph.edges, INT64_C(0xFFFFFFFF));
   s.reading = file->size() + build_graph_bytes(s.graph);
-  finish(s, file->size());
-  return s;
-}
-
-// The number of lines of a text and of values per line, estimated from its beginning.
-struct TextGuess {
-  int64_t lines = 0;
-  int64_t columns = 0;
-};
-
-TextGuess guess_text(const std::shared_ptr<const MappedFile>& file) {
-  const int64_t looked = std::min(file->size(), kLookedAt);
-  int64_t lines = 0, values = 0;
-  bool inside = false;
-  for (int64_t i = 0; i < looked; ++i) {
-    const char c = static_cast<char>(file->bytes()[static_cast<size_t>(i)]);
-    lines += c == '\n' ? 1 : 0;
-    const bool value = c != '\n' && c != ' ' && c != '\t' && c != ',' && c != ';' && c != '\r';
-    values += value && !inside ? 1 : 0;
-    inside = value;
-  }
-  lines = std::max<int64_t>(1, lines);
-  const double share = looked == 0 ? 0 : static_cast<double>(file->size()) / static_cast<double>(looked);
-  return {static_cast<int64_t>(share * static_cast<double>(lines)) + 1, (values + lines - 1) / lines};
-}
-
-std::optional<DataSizes> edge_list_sizes(const std::shared_ptr<const MappedFile>& file, const LoadOptions& options) {
-  // A gzipped file tells its length only at its end.
-  if (file->starts_with("\x1f\x8b")) return std::nullopt;
-  const TextGuess text = guess_text(file);
-  DataSizes s;
-  s.exact = false;
-  s.graph.edges = text.lines;
-  s.graph.weighted = text.columns > 2;
-  s.graph.typed = text.columns > 3;
-  s.graph.nodes = options.num_nodes > 0 ? options.num_nodes : std::min<int64_t>(text.lines, INT64_C(0xFFFFFFFF));
-  const int64_t columns = 8 + (s.graph.weighted ? 4 : 0) + (s.graph.typed ? 2 : 0);
-  s.reading = file->size() + std::max(build_graph_bytes(s.graph), s.graph.edges * columns * kGrowing);
-  finish(s, file->size());
+  complete_sizes(s, file->size());
   return s;
 }
 
 // Adds the sizes of --features, --labels and --splits.
 void add_node_files(const LoadOptions& options, DataSizes& s) {
   int64_t sources = 0;
-  if (const std::string& path = options.features_file; !path.empty() && file_bytes(path) > 0) {
+  const std::string& path = options.features_file;
+  if (!path.empty() && !is_made_features(path) && file_bytes(path) > 0) {
     const auto file = MappedFile::open(path);
     sources += file->size();
     if (path.ends_with(".npy")) {
       const NpyHeader h = NpyReader(file).header();
       s.feature_bytes = h.count * 4;
       s.features = h.shape.size() == 2 ? h.shape[1] : 1;
-      if (!h.shape.empty() && options.num_nodes == 0) s.graph.nodes = std::max(s.graph.nodes, h.shape[0]);
     } else if (path.ends_with(".npz")) {
       s.feature_bytes = file->size();
       s.exact = false;
@@ -191,28 +161,60 @@ void add_node_files(const LoadOptions& options, DataSizes& s) {
     }
     s.held += s.feature_bytes;
   }
-  for (const std::string& path : {options.labels_file, options.splits_file}) {
-    if (path.empty()) continue;
-    sources += file_bytes(path);
-    s.label_bytes += 8 * file_bytes(path);
-    s.held += 8 * file_bytes(path);
+  for (const std::string& other : {options.labels_file, options.splits_file}) {
+    if (other.empty()) continue;
+    sources += file_bytes(other);
+    s.label_bytes += 8 * file_bytes(other);
+    s.held += 8 * file_bytes(other);
   }
   s.reading = std::max(s.reading, s.mapped + s.held + sources);
 }
 
-std::optional<DataSizes> place_sizes(const std::string& path, const LoadOptions& options) {
+// Of features that are made from the graph when it has been read. The data's own features are read
+// before and given back, unless they lie in a mapped file.
+void replace_features(const std::string& made, DataSizes& s) {
+  const int64_t width = made_features_width(made, s.graph.nodes);
+  const int64_t bytes = s.graph.nodes * width * 4;
+  const int64_t degrees = made == "degree" ? s.graph.nodes * 8 : 0;
+  s.reading = std::max(s.reading, s.mapped + s.held + bytes + degrees);
+  if (s.mapped == 0) s.held -= s.feature_bytes;
+  s.held += bytes;
+  s.feature_bytes = bytes;
+  s.features = width;
+}
+
+// Rows of --features, which are as many as the nodes; 0 if its header does not tell them.
+int64_t feature_rows(const std::string& path) {
+  if (!path.ends_with(".npy") || file_bytes(path) == 0) return 0;
+  const NpyHeader header = NpyReader(MappedFile::open(path)).header();
+  return header.shape.empty() || header.count == 0 ? 0 : header.shape[0];
+}
+
+std::optional<DataSizes> place_sizes(const std::string& path, LoadOptions options) {
   std::error_code error;
-  if (!fs::is_regular_file(path, error)) return std::nullopt;
+  if (!fs::is_regular_file(path, error) && !fs::is_directory(path, error)) return std::nullopt;
+  if (options.num_nodes == 0) options.num_nodes = feature_rows(options.features_file);
   const Place place(path);
   const Choice choice = choose_format(place, options.format);
   const std::string_view name = choice.format->name;
   if (name == "nacre") return native_sizes(place.file());
   if (name == "npz") return npz_sizes(place.file(), options);
-  if (name == "edges") return edge_list_sizes(place.file(), options);
-  return std::nullopt;
+  if (name == "edges" || name == "snap" || name == "names" || name == "mtx")
+    return edge_text_sizes(name, place.file(), options);
+  if (name == "saint") return saint_sizes(place);
+  if (choice.format->open != nullptr) {
+    if (const auto builder = choice.format->open(place, choice.variant, options))
+      return builder_sizes(*builder, bytes_of(place));
+  }
+  return byte_sizes(place);
 }
 
 }  // namespace
+
+void complete_sizes(DataSizes& s, int64_t sources) {
+  s.held += s.graph.bytes() + s.feature_bytes + s.label_bytes;
+  s.reading = std::max(s.reading, sources + s.held);
+}
 
 std::optional<DataSizes> data_sizes(const std::string& spec, const LoadOptions& options) {
   const bool twin = spec.starts_with(kTwin);
@@ -235,6 +237,7 @@ std::optional<DataSizes> data_sizes(const std::string& spec, const LoadOptions& 
     sizes->held += sizes->graph.bytes() - (sizes->mapped > 0 ? 0 : before);
     sizes->exact = false;
   }
+  if (is_made_features(options.features_file) && sizes->counted) replace_features(options.features_file, *sizes);
   return sizes;
 }
 

@@ -18,6 +18,7 @@ struct DataSizes {
   int64_t classes = 0;   // 0 if this is known only after reading
   bool multilabel = false;
   bool heterogeneous = false;
+  bool users_and_items = false;  // pairs of users and items, for a recommender
   int64_t feature_bytes = 0;
   int64_t label_bytes = 0;  // bytes of labels, targets, splits and names
 
@@ -26,9 +27,11 @@ struct DataSizes {
   int64_t held = 0;     // bytes of memory after loading
   int64_t reading = 0;  // most bytes at any moment while loading, including pages of mapped files
   bool exact = true;    // false if counted from the first lines of a text, or if only a bound
+  // False if only the bytes of the files are known; then the graph above is empty.
+  bool counted = true;
 };
 
-// Returns nothing if the sizes are known only after reading, or if the source does not exist.
+// Returns nothing if the data do not exist or have no known layout.
 std::optional<DataSizes> data_sizes(const std::string& spec, const LoadOptions& options);
 
 // Returns the sizes of a data set that has been loaded.

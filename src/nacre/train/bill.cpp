@@ -10,6 +10,7 @@
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
 #include "nacre/base/parallel.h"
+#include "nacre/train/bill_parts.h"
 #include "nacre/train/device.h"
 #include "nacre/train/room.h"
 
@@ -20,8 +21,6 @@ constexpr int64_t kMiB = 1 << 20;
 // Code and tables of the program and its libraries, plans, and pages that allocators keep.
 constexpr int64_t kProgram = 56 * kMiB;
 constexpr int64_t kPerThread = kMiB;
-// Drivers and compilers of a GPU.
-constexpr int64_t kGpuLibraries = 768 * kMiB;
 // Less than this is not worth a refusal of its own: the bill will tell.
 constexpr double kManyParameterBytes = 64.0 * kMiB;
 
@@ -30,10 +29,28 @@ std::string size_of(int64_t bytes) { return human_bytes(static_cast<double>(byte
 
 bool keeps_moments(const OptimizerOptions& o) { return o.name != "sgd"; }
 
-// Copies of the parameters' size that a run holds: values, moments, the best so far, gradients.
+}  // namespace
+
+void refuse_memory(const std::string& what, double need, const MemoryBound& bound, const std::string& remedy) {
+  const bool asked = bound.by == "--memory-limit";
+  throw UserError("memory",
+                  fmt::format("{} {} but only {} may be used ({}{})", what, size_of(need), size_of(bound.bytes),
+                              asked ? "" : "limited by ", bound.by),
+                  remedy + (asked ? ", or raise --memory-limit" : ""));
+}
+
+bool runs_on_gpu(const RunConfig& config) {
+  try {
+    return choose_device(config.device, config.precision).gpu;
+  } catch (const UserError&) {
+    return false;
+  }
+}
+
 int parameter_copies(const RunConfig& config, bool training) {
   if (!training) return 1;
-  return 3 + (keeps_moments(config.optimizer) ? 2 : config.optimizer.momentum > 0 ? 1 : 0);
+  const int moments = keeps_moments(config.optimizer) ? 2 : config.optimizer.momentum > 0 ? 1 : 0;
+  return 3 + moments + (config.optimizer.ema > 0 ? 1 : 0);
 }
 
 double parameter_bytes(const Dfg& dfg, int64_t nodes, int64_t edge_types) {
@@ -49,48 +66,6 @@ double parameter_bytes(const Dfg& dfg, int64_t nodes, int64_t edge_types) {
     sum += size;
   }
   return sum;
-}
-
-void refuse(const std::string& what, double need, const MemoryBound& bound, const std::string& remedy) {
-  const bool asked = bound.by == "--memory-limit";
-  throw UserError("memory",
-                  fmt::format("{} {} but only {} may be used ({}{})", what, size_of(need), size_of(bound.bytes),
-                              asked ? "" : "limited by ", bound.by),
-                  remedy + (asked ? ", or raise --memory-limit" : ""));
-}
-
-constexpr const char* kSmaller = "use a smaller --hidden, fewer --layers, --heads or --relations, or a smaller graph";
-
-// The graph as the model wants it.
-GraphCounts prepared(const ModelInfo& model, GraphCounts graph) {
-  if (model.needs_types) graph.typed = true;
-  if (model.needs_self_loops) graph.edges += graph.nodes;
-  return graph;
-}
-
-bool on_gpu(const RunConfig& config) {
-  try {
-    return choose_device(config.device, config.precision).gpu;
-  } catch (const UserError&) {
-    return false;  // said elsewhere
-  }
-}
-
-}  // namespace
-
-ModelOptions model_for(const RunConfig& config, const DataSizes& sizes) {
-  const ModelInfo& model = model_info(config.model.model);
-  if (model.needs_types && !sizes.graph.typed && (config.relations < 1 || config.relations > 65535))
-    throw UserError("--relations", "must lie between 1 and 65535");
-  ModelOptions options = config.model;
-  options.in_dim = sizes.features;
-  options.out_dim = std::max<int64_t>(2, sizes.classes);
-  options.num_edge_types = sizes.graph.typed ? sizes.edge_types : model.needs_types ? config.relations : 0;
-  // Files do not always tell how many types there are; too many bases are refused when the graph is there.
-  if (sizes.graph.typed && model.needs_types) options.num_edge_types = std::max(sizes.edge_types, options.num_bases);
-  options.edge_weighted = sizes.graph.weighted && model.supports_edge_weight && !config.load.ignore_edge_weights;
-  options.loss = sizes.multilabel ? "bce" : "cross_entropy";
-  return complete_options(options);
 }
 
 int64_t program_bytes() { return kProgram + kPerThread * num_threads(); }
@@ -131,32 +106,34 @@ void require_fit(const Bill& bill, const MemoryBound& bound) {
   const MemoryPhase& phase = bill.largest();
   const auto part = std::max_element(phase.items.begin(), phase.items.end(),
                                      [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
-  refuse(fmt::format("{} needs {} for {}; in all", phase.name, size_of(part->bytes), part->what),
-         static_cast<double>(bill.bytes()), bound,
-         phase.name == "reading" ? "use a smaller graph, or convert it to a .nacre file, which is mapped" : kSmaller);
+  refuse_memory(
+      fmt::format("{} needs {} for {}; in all", phase.name, size_of(part->bytes), part->what),
+      static_cast<double>(bill.bytes()), bound,
+      phase.name == "reading" ? "use a smaller graph, or convert it to a .nacre file, which is mapped" : kSmallerModel);
 }
 
 void require_parameters(const Dfg& dfg, const Blocks& blocks, const RunConfig& config, bool training) {
   const double one = parameter_bytes(dfg, blocks.rows(Space::vertex(0)), blocks.rows(Space::type()));
   const double need = one * parameter_copies(config, training);
   if (need <= kManyParameterBytes) return;
-  const MemoryBound bound = host_bound(config, on_gpu(config));
+  const MemoryBound bound = host_bound(config, runs_on_gpu(config));
   if (need <= static_cast<double>(bound.bytes)) return;
-  refuse(fmt::format("the model has {} of parameters; with all that training keeps of them they take", size_of(one)),
-         need, bound, kSmaller);
+  refuse_memory(
+      fmt::format("the model has {} of parameters; with all that training keeps of them they take", size_of(one)), need,
+      bound, kSmallerModel);
 }
 
 void require_room(const RunConfig& config, int64_t bytes, const std::string& what) {
   if (config.program_bytes == 0) return;
-  const MemoryBound bound = host_bound(config, on_gpu(config));
+  const MemoryBound bound = host_bound(config, runs_on_gpu(config));
   const int64_t need = resident_memory() + bytes;
   if (need <= bound.bytes) return;
-  refuse(fmt::format("preparing needs {} for {}; in all", size_of(bytes), what), static_cast<double>(need), bound,
-         kSmaller);
+  refuse_memory(fmt::format("preparing needs {} for {}; in all", size_of(bytes), what), static_cast<double>(need),
+                bound, kSmallerModel);
 }
 
 int64_t room_for_plans(const RunConfig& config) {
-  if (config.memory_limit <= 0 || config.program_bytes == 0 || on_gpu(config)) return config.memory_limit;
+  if (config.memory_limit <= 0 || config.program_bytes == 0 || runs_on_gpu(config)) return config.memory_limit;
   return std::max(kMiB, config.memory_limit - std::max(config.program_bytes, held_memory()));
 }
 
@@ -166,38 +143,6 @@ int64_t ranking_bytes(const std::string& metric, const Dataset& d) {
   return split * 8 * std::min<int64_t>(num_threads(), d.num_classes);
 }
 
-Bill bill_before_reading(const RunConfig& config, const DataSizes& sizes, bool trains) {
-  Bill bill;
-  const MemoryItem program{"the program", program_bytes() + (on_gpu(config) ? kGpuLibraries : 0)};
-  bill.phases.push_back({"reading", {program, {"the data while they are read", sizes.reading}}});
-
-  const ModelInfo& model = model_info(config.model.model);
-  const GraphCounts graph = prepared(model, sizes.graph);
-  const bool changed = model.needs_types || model.needs_self_loops;
-  const int64_t new_graph = changed ? graph.bytes() : 0;
-  const MemoryItem data{sizes.mapped > 0 ? "data (mapped file and memory)" : "data", sizes.mapped + sizes.held};
-  std::vector<MemoryItem> making{program, data, {"graph as the model wants it", new_graph}};
-  if (model.needs_types && !sizes.graph.typed) making.push_back({"edges by destination", sizes.graph.edges * 4});
-  if (config.normalize_features == "row") making.push_back({"features, divided by their sums", sizes.feature_bytes});
-  bill.phases.push_back({"preparing", making});
-
-  // The graph that was read is given back, unless it is a mapped file's.
-  const int64_t kept = sizes.mapped + sizes.held - (changed && sizes.mapped == 0 ? sizes.graph.bytes() : 0) + new_graph;
-  std::vector<MemoryItem> training{program, {"data and graph", kept}};
-  if (config.mode == "full" && trains && !on_gpu(config)) {
-    training.push_back({"labels and loss weights", graph.nodes * 8});
-    if (model.name != "mlp") training.push_back({"edges by source, while they are sorted", making_out_bytes(graph)});
-  }
-  if (!sizes.heterogeneous && sizes.features > 0) {
-    const ModelOptions options = model_for(config, sizes);
-    const double most = 0x1p59;
-    const double bytes = parameter_bytes(build_model(options), graph.nodes, options.num_edge_types);
-    training.push_back({"parameters and all that training keeps of them",
-                        static_cast<int64_t>(std::min(most, bytes * parameter_copies(config, trains)))});
-  }
-  bill.phases.push_back({trains ? "training" : "predicting", training});
-  return bill;
-}
 Bill bill_of(const HostMemory& session, const Bill& before, int64_t mapped) {
   Bill bill;
   const int64_t held = held_memory();
@@ -218,9 +163,15 @@ Bill bill_of(const HostMemory& session, const Bill& before, int64_t mapped) {
   }
   std::vector<MemoryItem> items = session.training;
   items.insert(items.begin(), {"the program and its plans", program});
-  bill.phases.push_back({"training", items});
-  for (const MemoryItem& item : session.evaluating) items.push_back(item);
-  bill.phases.push_back({"evaluating", items});
+  const auto add = [&](const std::string& name, const std::vector<MemoryItem>& more) {
+    bill.phases.push_back({name, items});
+    std::vector<MemoryItem>& all = bill.phases.back().items;
+    all.insert(all.end(), more.begin(), more.end());
+  };
+  add(session.trains ? "training" : "predicting", {});
+  if (!session.loading.empty()) add("loading weights", session.loading);
+  add("evaluating", session.evaluating);
+  if (!session.writing.empty()) add("writing predictions", session.writing);
   return bill;
 }
 

@@ -46,9 +46,22 @@ int64_t room_for_plans(const RunConfig& config);
 // The program, its libraries and its threads, in bytes.
 int64_t program_bytes();
 
+// What a run is for.
+struct RunPurpose {
+  bool trains = true;  // false: it predicts with weights that are there
+  int64_t loaded = 0;  // bytes of weights and optimiser state that are read when the session is ready
+};
+
 // What is certain before anything is read: reading, preparing, and training without the values of a step. Nothing is
 // allocated.
-Bill bill_before_reading(const RunConfig& config, const DataSizes& sizes, bool trains);
+Bill bill_before_reading(const RunConfig& config, const DataSizes& sizes, const RunPurpose& purpose);
+
+// The same of a GPU's memory: what every plan of the model holds there. Empty if the sizes do not
+// tell the model.
+std::vector<MemoryItem> device_before_reading(const RunConfig& config, const DataSizes& sizes, bool trains);
+// Throws UserError if that is more than the run's GPU has free, or than --memory-limit. Does
+// nothing on the host.
+void require_device(const RunConfig& config, const DataSizes& sizes, bool trains);
 
 // The model that would be built for data of these sizes, its options complete. Throws UserError where they do not fit
 // together.
@@ -58,8 +71,11 @@ ModelOptions model_for(const RunConfig& config, const DataSizes& sizes);
 struct HostMemory {
   std::vector<MemoryItem> training;    // all that is held while it trains (or predicts)
   std::vector<MemoryItem> evaluating;  // more than that, while it evaluates
+  std::vector<MemoryItem> loading;     // more than that, while weights of a checkpoint are read
+  std::vector<MemoryItem> writing;     // more than that, while predictions are written
   int64_t held = 0;                    // of all this, what is held already
   bool gpu = false;                    // it computes on a GPU
+  bool trains = true;                  // false: it only predicts
 };
 // Of a session that has been made and not been started. What is over counts as it was measured, where that is more
 // than `before`, the bill made before the data were read. `mapped`: bytes of the data that are a mapped file's.

@@ -339,6 +339,18 @@ std::optional<TrainState> load_newest_checkpoint(const std::string& folder, cons
   return std::nullopt;
 }
 
+int64_t checkpoint_bytes(const std::string& folder) {
+  const std::vector<EpochFolder> found = epoch_folders(folder);
+  if (found.empty()) return 0;
+  int64_t sum = 0;
+  for (const char* name : {"model.safetensors", "optimizer.safetensors"}) {
+    std::error_code error;
+    const auto bytes = fs::file_size(found.front().path / name, error);
+    if (!error) sum += static_cast<int64_t>(bytes);
+  }
+  return sum;
+}
+
 void save_weights(const std::string& path, const Parameters& parameters, const Tensor& values,
                   const std::string& config_json) {
   write_safetensors(path, pieces(parameters, values.data<float>(), "", false),

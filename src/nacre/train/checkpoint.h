@@ -50,6 +50,9 @@ void save_checkpoint(const std::string& folder, const TrainState& state, const P
 std::optional<TrainState> load_newest_checkpoint(const std::string& folder, const TrainState& fresh,
                                                  Parameters& parameters, Optimizer& optimizer, Tensor& best);
 
+// Bytes of the tensors that load_newest_checkpoint() reads; 0 if there is no checkpoint.
+int64_t checkpoint_bytes(const std::string& folder);
+
 // Weights by name, e.g. the final model.safetensors. Throws UserError when names or shapes do not match.
 void save_weights(const std::string& path, const Parameters& parameters, const Tensor& values,
                   const std::string& config_json);

@@ -80,7 +80,7 @@ void add_batches(const RunConfig& config, const DataSizes& sizes, std::vector<Me
 }  // namespace
 
 Bill estimate_bill(const RunConfig& config, const DataSizes& sizes) {
-  Bill bill = bill_before_reading(config, sizes, true);
+  Bill bill = bill_before_reading(config, sizes, {});
   if (sizes.heterogeneous || sizes.features == 0) return bill;
   const ModelInfo& model = model_info(config.model.model);
   GraphCounts counts = sizes.graph;

@@ -91,6 +91,37 @@ ordered_json read_header(const std::string& path, std::ifstream& file, uint64_t 
   return header;
 }
 
+// A file whose header has been read and checked.
+struct Opened {
+  std::ifstream file;
+  uint64_t data_begin = 0;
+  Metadata metadata;
+  std::vector<Entry> entries;
+};
+
+Opened open_safetensors(const std::string& path) {
+  std::error_code error;
+  const auto size = static_cast<uint64_t>(std::filesystem::file_size(path, error));
+  Opened opened;
+  opened.file.open(path, std::ios::binary);
+  if (error || !opened.file) throw UserError(path, "cannot be read");
+  const ordered_json header = read_header(path, opened.file, size);
+  opened.data_begin = static_cast<uint64_t>(opened.file.tellg());
+  const uint64_t data_bytes = size - opened.data_begin;
+  for (const auto& [name, entry] : header.items()) {
+    if (name != "__metadata__") {
+      opened.entries.push_back(parse_entry(path, name, entry, data_bytes));
+      continue;
+    }
+    if (!entry.is_object()) continue;
+    for (const auto& [key, value] : entry.items()) {
+      if (value.is_string()) opened.metadata.emplace_back(key, value.get<std::string>());
+    }
+  }
+  check_places(path, opened.entries, data_bytes);
+  return opened;
+}
+
 }  // namespace
 
 void write_safetensors(const std::string& path, const NamedTensors& tensors, const Metadata& metadata) {
@@ -115,37 +146,29 @@ void write_safetensors(const std::string& path, const NamedTensors& tensors, con
   file.commit();
 }
 
-NamedTensors read_safetensors(const std::string& path, Metadata* metadata) {
-  std::error_code error;
-  const auto size = static_cast<uint64_t>(std::filesystem::file_size(path, error));
-  std::ifstream file(path, std::ios::binary);
-  if (error || !file) throw UserError(path, "cannot be read");
-  const ordered_json header = read_header(path, file, size);
-  const auto data_begin = static_cast<uint64_t>(file.tellg());
-  const uint64_t data_bytes = size - data_begin;
-  std::vector<Entry> entries;
-  for (const auto& [name, entry] : header.items()) {
-    if (name == "__metadata__") {
-      if (metadata == nullptr || !entry.is_object()) continue;
-      for (const auto& [key, value] : entry.items()) {
-        if (value.is_string()) metadata->emplace_back(key, value.get<std::string>());
-      }
-      continue;
-    }
-    entries.push_back(parse_entry(path, name, entry, data_bytes));
-  }
-  check_places(path, entries, data_bytes);
+NamedTensors read_safetensors(const std::string& path, const std::string& prefix) {
+  Opened opened = open_safetensors(path);
   NamedTensors tensors;
-  for (const Entry& e : entries) {
+  for (const Entry& e : opened.entries) {
+    if (!e.name.starts_with(prefix)) continue;
     Tensor tensor(e.dtype, e.shape);
-    file.seekg(static_cast<std::streamoff>(data_begin + e.begin));
+    opened.file.seekg(static_cast<std::streamoff>(opened.data_begin + e.begin));
     if (e.end > e.begin &&
-        !file.read(static_cast<char*>(tensor.raw()), static_cast<std::streamsize>(e.end - e.begin))) {
+        !opened.file.read(static_cast<char*>(tensor.raw()), static_cast<std::streamsize>(e.end - e.begin))) {
       bad(path, "it is cut short");
     }
     tensors.emplace_back(e.name, std::move(tensor));
   }
   return tensors;
+}
+
+SafetensorsHeader read_safetensors_header(const std::string& path, const std::string& prefix) {
+  Opened opened = open_safetensors(path);
+  SafetensorsHeader header{std::move(opened.metadata), 0};
+  for (const Entry& e : opened.entries) {
+    if (e.name.starts_with(prefix)) header.bytes += static_cast<int64_t>(e.end - e.begin);
+  }
+  return header;
 }
 
 }  // namespace nacre

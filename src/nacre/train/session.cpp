@@ -22,7 +22,7 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
   if (needs.training) {
     const Graph& graph = run_.dataset.graph;
     const GraphCounts counts{graph.num_nodes(), graph.num_edges(), graph.weighted(), graph.typed()};
-    if (options.model != "mlp" && !device_.gpu)
+    if (options.model != "mlp" && (!device_.gpu || options.layers > 1))
       require_room(run_.config, making_out_bytes(counts), "the order of the edges by source");
     options.training = true;
     options.loss = run_.training_loss();

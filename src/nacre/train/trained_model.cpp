@@ -20,23 +20,12 @@ using nlohmann::json;
 constexpr const char* kBest = "best.";  // what the names of the best weights so far begin with in a checkpoint
 
 TrainedModel from_file(const std::string& file) {
-  TrainedModel model{file, "", {}};
-  Metadata metadata;
-  model.weights = read_safetensors(file, &metadata);
+  const Metadata metadata = read_safetensors_header(file).metadata;
   const auto settings =
       std::find_if(metadata.begin(), metadata.end(), [](const auto& m) { return m.first == "nacre.config"; });
   if (settings == metadata.end())
     throw UserError(file, "does not say how the model was built", "use the model.safetensors of a run folder");
-  model.config_json = settings->second;
-  return model;
-}
-
-NamedTensors best_weights(const std::string& file) {
-  NamedTensors best;
-  for (auto& [name, tensor] : read_safetensors(file)) {
-    if (name.starts_with(kBest)) best.emplace_back(name.substr(std::string(kBest).size()), tensor);
-  }
-  return best;
+  return {file, settings->second, ""};
 }
 
 TrainedModel from_checkpoint(const std::string& folder) {
@@ -45,14 +34,13 @@ TrainedModel from_checkpoint(const std::string& folder) {
     const json& config = state.at("config");
     const bool last = config.at("training").value("select", std::string()) == "last";
     const int best_epoch = state.at("best_epoch").get<int>();
-    TrainedModel model{folder, config.dump(), {}};
+    TrainedModel model{folder, config.dump(), ""};
     if (last || best_epoch < 0) {
       model.file += "/model.safetensors";
-      model.weights = read_safetensors(model.file);
       log_info(fmt::format("{}: weights after epoch {}", folder, state.at("epoch").get<int>()));
     } else {
       model.file += "/optimizer.safetensors";
-      model.weights = best_weights(model.file);
+      model.prefix = kBest;
       log_info(fmt::format("{}: best weights so far, of epoch {}", folder, best_epoch));
     }
     return model;
@@ -62,6 +50,14 @@ TrainedModel from_checkpoint(const std::string& folder) {
 }
 
 }  // namespace
+
+int64_t TrainedModel::bytes() const { return read_safetensors_header(file, prefix).bytes; }
+
+NamedTensors TrainedModel::read_weights() const {
+  NamedTensors weights = read_safetensors(file, prefix);
+  for (auto& [name, tensor] : weights) name.erase(0, prefix.size());
+  return weights;
+}
 
 TrainedModel read_trained_model(const std::string& path) {
   std::error_code ignored;

@@ -44,6 +44,12 @@ bool has_checkpoint(const std::string& folder) {
   });
 }
 
+int64_t warm_start_bytes(const std::string& from) {
+  std::error_code error;
+  const auto bytes = fs::file_size(weights_of(from), error);
+  return error ? 0 : static_cast<int64_t>(bytes);
+}
+
 int warm_start(const std::string& from, bool partial, Parameters& parameters) {
   const std::string file = weights_of(from);
   const NamedTensors tensors = read_safetensors(file);

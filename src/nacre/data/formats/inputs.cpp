@@ -85,6 +85,7 @@ FeatureInput npy_features(const std::shared_ptr<const MappedFile>& file) {
   FeatureInput input;
   input.where = file->name();
   input.rows = header.shape.empty() ? 0 : header.shape[0];
+  input.columns = header.shape.size() == 2 ? header.shape[1] : 1;
   input.memory = memory_of(header, true);
   input.read = [file] { return features_from(NpyReader(file)); };
   if (!row_by_row(header)) return input;
@@ -104,6 +105,7 @@ FeatureInput npz_features(const NpzFile& npz, const std::string& key) {
   FeatureInput input;
   input.where = array.where();
   input.rows = header.shape.empty() ? 0 : header.shape[0];
+  input.columns = header.shape.size() == 2 ? header.shape[1] : 1;
   input.memory = memory_of(header, false);
   input.read = [npz, key] { return features_from(npz.open(key)); };
   if (!row_by_row(header)) return input;
@@ -140,6 +142,7 @@ FeatureInput raw_features(const std::shared_ptr<const MappedFile>& file, int64_t
   FeatureInput input;
   input.where = file->name();
   input.rows = file->size() / row;
+  input.columns = width;
   const Shape shape{input.rows, width};
   input.read = [file, shape] { return NpyReader::headerless(file, {}, shape).to_f32(); };
   input.stream = [file, shape](int64_t vertices) {

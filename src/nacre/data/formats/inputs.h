@@ -37,8 +37,9 @@ LargestEnds largest_ends(const EdgeInput& edges);  // reads all edges
 
 struct FeatureInput {
   std::string where;
-  int64_t rows = -1;   // -1 if known only after reading
-  int64_t memory = 0;  // bytes that read() takes; 0 if the features stay in their file
+  int64_t rows = -1;    // -1 if known only after reading
+  int64_t columns = 0;  // 0 if known only after reading
+  int64_t memory = 0;   // bytes that read() takes; 0 if the features stay in their file
   std::function<Tensor()> read;
   // Returns the rows of all vertices in order. If this is empty, read() is the only way.
   std::function<native::RowSource(int64_t vertices)> stream;

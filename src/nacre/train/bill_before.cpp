@@ -1,0 +1,136 @@
+// The bill before anything is read.
+#include <algorithm>
+#include <utility>
+
+#include "nacre/base/error.h"
+#include "nacre/train/bill.h"
+#include "nacre/train/bill_parts.h"
+#include "nacre/train/device.h"
+
+namespace nacre {
+namespace {
+
+constexpr double kMost = 0x1p59;
+
+// The graph as the model wants it.
+GraphCounts prepared(const ModelInfo& model, GraphCounts graph) {
+  if (model.needs_types) graph.typed = true;
+  if (model.needs_self_loops) graph.edges += graph.nodes;
+  return graph;
+}
+
+// With --features learned, every node has a row among the parameters.
+bool learns_rows(const RunConfig& config, const DataSizes& sizes) {
+  return config.load.features_file == "learned" && !sizes.heterogeneous;
+}
+
+bool knows_parameters(const RunConfig& config, const DataSizes& sizes) {
+  if (!sizes.counted) return false;
+  return sizes.users_and_items || learns_rows(config, sizes) || (!sizes.heterogeneous && sizes.features > 0);
+}
+
+// Whether a step passes gradients from edges to their sources, which walks the edges by source. On
+// a GPU the sums of the first layer's features are taken once, and nothing passes through them.
+bool walks_by_source(const RunConfig& config, const DataSizes& sizes) {
+  if (config.mode != "full" || config.model.model == "mlp" || !sizes.counted) return false;
+  return !runs_on_gpu(config) || config.model.layers > 1;
+}
+
+double bytes_of_parameters(const RunConfig& config, const DataSizes& sizes) {
+  // Recommenders learn a row for each user and item; the rest is little.
+  const int64_t width = config.model.in_dim > 0 ? config.model.in_dim : config.model.hidden;
+  if (sizes.users_and_items) return 4 * static_cast<double>(sizes.graph.nodes) * static_cast<double>(width);
+  const ModelOptions options = model_for(config, sizes);
+  return parameter_bytes(build_model(options), sizes.graph.nodes, options.num_edge_types);
+}
+
+}  // namespace
+
+ModelOptions model_for(const RunConfig& config, const DataSizes& sizes) {
+  const ModelInfo& model = model_info(config.model.model);
+  if (model.needs_types && !sizes.graph.typed && (config.relations < 1 || config.relations > 65535))
+    throw UserError("--relations", "must lie between 1 and 65535");
+  ModelOptions options = config.model;
+  if (learns_rows(config, sizes)) {
+    options.kinds = {{"node", sizes.graph.nodes, 0}};
+  } else {
+    options.in_dim = sizes.features;
+  }
+  options.out_dim = std::max<int64_t>(2, sizes.classes);
+  options.num_edge_types = sizes.graph.typed ? sizes.edge_types : model.needs_types ? config.relations : 0;
+  // Files do not always tell how many types there are; too many bases are refused when the graph is
+  // there.
+  if (sizes.graph.typed && model.needs_types) options.num_edge_types = std::max(sizes.edge_types, options.num_bases);
+  options.edge_weighted = sizes.graph.weighted && model.supports_edge_weight && !config.load.ignore_edge_weights;
+  options.loss = sizes.multilabel ? "bce" : "cross_entropy";
+  return complete_options(options);
+}
+
+Bill bill_before_reading(const RunConfig& config, const DataSizes& sizes, const RunPurpose& purpose) {
+  Bill bill;
+  const bool gpu = runs_on_gpu(config);
+  const MemoryItem program{"the program", program_bytes() + (gpu ? kGpuLibraries : 0)};
+  bill.phases.push_back({"reading", {program, {"the data while they are read", sizes.reading}}});
+
+  const ModelInfo& model = model_info(config.model.model);
+  const GraphCounts graph = prepared(model, sizes.graph);
+  const bool changed = model.needs_types || model.needs_self_loops;
+  const int64_t new_graph = changed ? graph.bytes() : 0;
+  const MemoryItem data{sizes.mapped > 0 ? "data (mapped file and memory)" : "data", sizes.mapped + sizes.held};
+  std::vector<MemoryItem> making{program, data, {"graph as the model wants it", new_graph}};
+  if (model.needs_types && !sizes.graph.typed) making.push_back({"edges by destination", sizes.graph.edges * 4});
+  if (config.normalize_features == "row") making.push_back({"features, divided by their sums", sizes.feature_bytes});
+  bill.phases.push_back({"preparing", making});
+
+  // The graph that was read is given back, unless it is a mapped file's.
+  const int64_t kept = sizes.mapped + sizes.held - (changed && sizes.mapped == 0 ? sizes.graph.bytes() : 0) + new_graph;
+  std::vector<MemoryItem> training{program, {"data and graph", kept}};
+  if (config.mode == "full" && purpose.trains) training.push_back({"labels and loss weights", graph.nodes * 8});
+  if (purpose.trains && walks_by_source(config, sizes))
+    training.push_back({"edges by source, while they are sorted", making_out_bytes(graph)});
+  if (knows_parameters(config, sizes)) {
+    const double bytes = bytes_of_parameters(config, sizes) * parameter_copies(config, purpose.trains);
+    training.push_back(
+        {"parameters and all that training keeps of them", static_cast<int64_t>(std::min(kMost, bytes))});
+  }
+  bill.phases.push_back({purpose.trains ? "training" : "predicting", training});
+  if (purpose.loaded > 0) {
+    training.push_back({"weights of the checkpoint", purpose.loaded});
+    bill.phases.push_back({"loading weights", training});
+  }
+  return bill;
+}
+
+std::vector<MemoryItem> device_before_reading(const RunConfig& config, const DataSizes& sizes, bool trains) {
+  if (!knows_parameters(config, sizes)) return {};
+  std::vector<MemoryItem> items;
+  const double bytes = bytes_of_parameters(config, sizes);
+  // The best values so far stay on the host.
+  const int copies = trains ? parameter_copies(config, true) - 1 : 1;
+  items.push_back(
+      {"parameters and their gradients and moments", static_cast<int64_t>(std::min(kMost, bytes * copies))});
+  const ModelOptions& model = config.model;
+  if (config.mode != "full" || sizes.users_and_items) return items;
+  const int64_t value = config.precision == "bf16" ? 2 : 4;
+  const GraphCounts graph = prepared(model_info(model.model), sizes.graph);
+  if (model.model != "mlp" && model.layers > 1) items.push_back({"edges", graph.edges * 4 * (trains ? 2 : 1)});
+  // While the last layer passes its gradients back, the values of the layer before are there, too.
+  const int64_t hidden = model.layers > 1 ? static_cast<int64_t>(model.hidden) : 0;
+  items.push_back({"values of the last layers", graph.nodes * (hidden + sizes.classes) * value});
+  if (trains) items.push_back({"labels and loss weights", graph.nodes * 8});
+  return items;
+}
+
+void require_device(const RunConfig& config, const DataSizes& sizes, bool trains) {
+  const DeviceChoice choice = choose_device(config.device, config.precision);
+  if (!choice.gpu) return;
+  const int64_t need = total_bytes(device_before_reading(config, sizes, trains));
+  const DeviceInfo device = device_plugin()->devices()[static_cast<size_t>(choice.index)];
+  MemoryBound bound{device.free_bytes > 0 ? device.free_bytes : device.memory_bytes, "what is free on the device"};
+  if (config.memory_limit > 0 && config.memory_limit < bound.bytes) bound = {config.memory_limit, "--memory-limit"};
+  if (need <= bound.bytes) return;
+  refuse_memory("the run needs at least this much of the device's memory:", static_cast<double>(need), bound,
+                std::string(kSmallerModel) + (config.mode == "full" ? ", or --mode minibatch" : ""));
+}
+
+}  // namespace nacre
