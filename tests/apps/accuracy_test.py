@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Published accuracies on the real citation graphs, mean over seeds 0-9. SCRIPT PROGRAM SOURCE_ROOT"""
+"""Trains on the real citation graphs and compares the mean accuracy over seeds 0 to 9 with published ones.
+
+    accuracy_test.py PROGRAM SOURCE_ROOT
+"""
 import statistics
 import sys
 

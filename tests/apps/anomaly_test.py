@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Every call of the system that a run makes fails once: the n-th write, sync, rename, opened or mapped file, new folder,
-thread, allocation, for n = 1, 2, 3, … Each time the program must end with one clear line and status 1 or 2 (or go on, where
-the call did not matter), leave nothing half-written, and continue from whole files when it is run again.
+"""Lets every system call of a run fail once: the n-th write, sync, rename, opened or mapped file, new folder, thread or
+allocation, for n = 1, 2, 3, … Each time the program must end with one clear line and status 1 or 2, or go on if the call
+did not matter. It must leave nothing half-written, and the next run must continue from whole files.
 
     anomaly_test.py PROGRAM FAULTS_LIBRARY
 
-NACRE_ANOMALIES=all tries every n up to LIMIT and all kinds; otherwise a sample that takes about a minute.
+With NACRE_ANOMALIES=all, every n up to LIMIT is tried; otherwise only a sample of them, which takes about a minute.
 """
 import json
 import os
@@ -19,15 +19,15 @@ import cli
 
 LIBRARY = ""
 ALL = os.environ.get("NACRE_ANOMALIES") == "all"
-LIMIT = 400  # of one kind in one case; allocations are a sample in any case
-PLENTY = 40 if ALL else 4  # allocations that fail, besides the first ones
+LIMIT = 400  # the largest n tried of one kind in one case; of allocations only a sample is tried
+PLENTY = 40 if ALL else 4  # number of randomly chosen allocations that fail, besides the first ones
 
 SMALL = ("--data", "small.npz", "--threads", 2)
 TRAIN = ("train", *SMALL, "--model", "gcn", "--hidden", 8, "--epochs", 2, "--checkpoint-every", 1, "--checkpoint", "run")
 BATCHES = ("train", *SMALL, "--model", "sage", "--hidden", 8, "--epochs", 2, "--mode", "minibatch", "--batch-size", 8,
            "--fanout", "3,2", "--checkpoint", "run")
 CONVERT = ("data", "convert", "edges.txt", "out.nacre", "--features", "x.npy", "--labels", "y.npy")
-# Long enough for a search, whose plan is kept in the cache.
+# So many epochs that a search pays; the plan it finds is kept in the cache.
 PLAN = ("plan", *SMALL, "--model", "gcn", "--epochs", 200000, "--output", "plan.json")
 
 
@@ -46,7 +46,7 @@ class Anomalies(cli.CliTest):
         self.tried = 0
 
     def faulty(self, arguments, fault=""):
-        """The program's result, and what the library noted."""
+        """Runs the program with a fault; returns its result and the text that the library logged."""
         log = self.dir / "faults.log"
         log.unlink(missing_ok=True)
         environment = dict(self.environment(), LD_PRELOAD=LIBRARY, NACRE_FAULT=fault, NACRE_FAULT_LOG=str(log))
@@ -68,7 +68,7 @@ class Anomalies(cli.CliTest):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def calls(self, arguments):
-        """How many calls of each kind an undisturbed run makes."""
+        """Returns how many calls of each kind a run without a fault makes."""
         result, noted = self.faulty(arguments)
         self.assertEqual(result.code, 0, result)
         counts = [line for line in noted.splitlines() if line.startswith("calls ")][-1]
@@ -88,7 +88,7 @@ class Anomalies(cli.CliTest):
         self.assertFalse([name for name in self.files() if ".tmp" in name], what)
 
     def check_run_folder(self, what):
-        """A run that ended well has one line of metrics for each epoch and no unfinished files, whatever failed before."""
+        """Checks that a finished run has one line of metrics for each epoch and no unfinished files."""
         if not (self.dir / "run").exists():
             return
         self.assertFalse([name for name in self.files() if ".tmp" in name], what)
@@ -105,7 +105,8 @@ class Anomalies(cli.CliTest):
         return sorted(set(first) | {noise.randrange(1, count) for _ in range(PLENTY)})
 
     def check(self, arguments, made, prepare=None, again=None, kinds=None):
-        """`made`: the file that a whole run leaves; its bytes must be the same after a failure and another run."""
+        """Lets the calls of a command fail in turn. `made` is the file that an undisturbed run writes; after a failure and
+        another run it must have the same bytes."""
         prepare and prepare()
         counts = self.calls(arguments)
         want = self.read(made)
@@ -139,7 +140,7 @@ class Anomalies(cli.CliTest):
         self.check((*TRAIN, "--resume", "--epochs", 4), "run/model.safetensors", prepare=lambda: self.ok(*TRAIN))
 
     def test_threads_refused_inside_loops(self):
-        """oneTBB starts its threads in the first loop, and those start others: one is refused to each of them in turn."""
+        """oneTBB starts threads in the first loop, and these threads start others. Each of them is refused once."""
         large = ("train", "--data", "twin:cora@0.5", "--threads", 4, "--epochs", 2, "--checkpoint", "run")
         self.check(large, "run/model.safetensors", again=(*large, "--resume"), kinds=("thread",))
         self.assertGreater(self.tried, 3, "only the threads that are tried before the first loop were refused")
@@ -148,12 +149,12 @@ class Anomalies(cli.CliTest):
         self.check(CONVERT, "out.nacre")
 
     def test_plan_cache(self):
-        """Plans are found by timing, so their bytes differ; that one is found, written and kept does not."""
+        """The plan depends on timing, so its bytes are not compared; after every failure, a plan must be found and kept."""
         self.ok(*PLAN)
-        self.inputs += ["cache"]  # with the machine's profile, which takes seconds to measure
+        self.inputs += ["cache"]  # keeps the machine's profile, which takes seconds to measure
         plans = self.dir / "cache/plans"
         for kind, count in self.calls_without(plans).items():
-            # With a thread less the machine is measured anew, which takes long and is another test's business.
+            # If a thread is refused, the machine is measured again for fewer threads, which takes long.
             for n in self.numbers(kind, count) if kind != "thread" else ():
                 shutil.rmtree(plans, ignore_errors=True)
                 self.clear()

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Bad input through the program: one clear line, exit code 2, nothing left behind, quickly and in little memory."""
+"""Gives the program bad input. It must end with one clear line and exit code 2, leave nothing behind, and take little
+time and memory."""
 import gzip
 import json
 import os
@@ -58,7 +59,7 @@ class BadFiles(cli.CliTest):
                     damaged[noise.randrange(len(damaged))] ^= 1 << noise.randrange(8)
                 name = self.write("damaged" + os.path.splitext(source)[1], bytes(damaged))
                 result = self.nacre("data", "info", name)
-                self.assertIn(result.code, (0, 2), result)  # padding and comments carry nothing
+                self.assertIn(result.code, (0, 2), result)  # bytes of padding and comments do not matter
 
     def test_wrong_types(self):
         complex_x = cli.npy(b"\0" * 16 * cli.NODES, (cli.NODES, 1), "<c16")
@@ -103,7 +104,7 @@ class BadFiles(cli.CliTest):
             self.refused_everywhere(name, says="bad.npz")
         self.write("bad.npy", b"\x93NUMPY\x02\x00" + b"\xff\xff\xff\xff" + b"{" * 100)
         self.refused_everywhere("bad.npy")
-        # 40 GB of zeros behind a few kilobytes.
+        # A few kilobytes of deflated data claim to hold 40 GB of zeros.
         self.write("zeros.npz", cli.small_npz(x=cli.npy(b"\0" * (64 << 20), header=huge)))
         self.refused_everywhere("zeros.npz")
         self.write("ids.txt", "0 4294967295\n4000000000 1\n")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What people who train models expect to find: splits, words for nodes and classes, features for graphs that have none,
-several seeds, warm starts, and what shapes a training step."""
+"""Tests what people who train models expect to find: drawn splits, words as names of nodes and classes, features for
+graphs that have none, several seeds, warm starts, and options of the training step."""
 import csv
 import json
 import math
@@ -15,7 +15,7 @@ TEAM = ["red", "green", "blue"]
 
 
 def friends():
-    """Three teams, most friends within one's own, as a table of names."""
+    """Writes a table of friends by name. There are three teams, and most friends are of the same team."""
     noise = random.Random(7)
     lines = ["source,target"]
     for i in range(60):
@@ -45,7 +45,7 @@ class Basics(cli.CliTest):
         self.refused("train", "--data", bare, *QUICK, "--split", "thirds", says="--split")
         trained = self.train("--data", bare, "--split", "stratified:0.5/0.25/0.25", "--split-seed", 3,
                              "--checkpoint", "run")
-        # The same nodes are scored again, also where the data lie elsewhere.
+        # eval draws the same split again, also if the data lie in another place.
         self.write("moved.npz", self.read(bare))
         for where in ((), ("--data", "moved.npz")):
             again = self.ok("eval", "--checkpoint", "run", "--json", *where).last_json()
@@ -80,7 +80,7 @@ class Basics(cli.CliTest):
             self.assertEqual(sorted(row["node"] for row in csv.DictReader(file)), sorted(PEOPLE))
         with open(self.dir / "p.classes.csv", newline="") as file:
             self.assertEqual([row["name"] for row in csv.DictReader(file)], sorted(TEAM))
-        # Without labels the model still knows what its classes are called; with fewer it numbers them alike.
+        # The names of the classes come from the model, so data without labels, or without some classes, get the same names.
         self.write("few.csv", teams([1, 4, 7, 2, 5]))
         few = self.ok("eval", "--checkpoint", "run", "--data", graph, "--labels", "few.csv", "--json")
         self.assertIn("test_acc", few.last_json())

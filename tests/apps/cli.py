@@ -1,4 +1,4 @@
-"""What the tests of the program share: running it under limits, and writers of small files.
+"""Helpers of the tests of the program: they run it under limits and write small files.
 
 Only the standard library, so that the tests run wherever the program is built.
 """
@@ -18,7 +18,7 @@ import unittest
 import zipfile
 
 PROGRAM = ""
-SANITIZED = False  # sanitizers reserve terabytes of address space and take their time
+SANITIZED = False  # sanitizers reserve terabytes of address space and are slow, so some limits do not apply
 
 
 class Result:
@@ -26,7 +26,7 @@ class Result:
         self.code, self.out, self.err, self.seconds = code, out, err, seconds
 
     def last_json(self):
-        """With --json, stdout is one JSON object and nothing else."""
+        """Returns the output of a command with --json, which prints one JSON object and nothing else."""
         return json.loads(self.out)
 
     def __str__(self):
@@ -47,7 +47,7 @@ def limits(memory, file_size):
 class CliTest(unittest.TestCase):
     """Every test gets an empty folder of its own and runs the program in it."""
 
-    gpu = False  # where there is one: otherwise a run without --device would not be the same everywhere
+    gpu = False  # True: use a GPU if there is one; False: hide it, so that runs without --device use the CPU everywhere
 
     def environment(self):
         return dict(os.environ) if self.gpu else dict(os.environ, NACRE_PLUGIN_PATH="/absent")
@@ -70,7 +70,7 @@ class CliTest(unittest.TestCase):
         return result
 
     def start(self, *arguments):
-        """The running program, its output in files beside the test's own."""
+        """Starts the program and returns its process. Its output goes to stdout.txt and stderr.txt."""
         self.addCleanup(lambda: process.poll() is None and process.kill())
         with open(self.dir / "stdout.txt", "wb") as out, open(self.dir / "stderr.txt", "wb") as err:
             process = subprocess.Popen([PROGRAM, *map(str, arguments)], cwd=self.dir, env=self.environment(),
@@ -81,7 +81,7 @@ class CliTest(unittest.TestCase):
         return sorted(str(p.relative_to(self.dir)) for p in self.dir.rglob("*"))
 
     def refused(self, *arguments, code=2, says="", seconds=10, memory=2 << 30, file_size=None):
-        """The program must end with one clear line and leave the folder as it was."""
+        """Checks that the program ends with one clear line of error and leaves the folder as it was; returns the line."""
         before = self.files()
         result = self.nacre(*arguments, timeout=120, memory=memory, file_size=file_size)
         what = f"{arguments}\n{result}"
@@ -111,7 +111,7 @@ CODES = {"<f4": "f", "<f8": "d", "<i4": "i", "<i8": "q", "|u1": "B"}
 
 
 def npy(values, shape=None, descr="<i8", header=None):
-    """An .npy file; `header` replaces the dictionary as a whole."""
+    """Returns the bytes of an .npy file. If `header` is given, it replaces the whole dictionary."""
     if shape is None:
         shape = (len(values),)
     payload = values if isinstance(values, bytes) else array.array(CODES[descr], values).tobytes()
@@ -134,7 +134,7 @@ NODES, FEATURES, CLASSES = 40, 5, 3
 
 
 def small_members(**changes):
-    """A data set of 40 vertices in a ring with chords; `changes` replace members (None: left out)."""
+    """Returns the arrays of a data set: 40 nodes in a ring with chords. `changes` replace arrays; None leaves one out."""
     src = [v for v in range(NODES) for _ in range(3)]
     dst = [(v + step) % NODES for v in range(NODES) for step in (1, 3, 9)]
     x = [((v * 7 + j * 3) % 11 - 5) / 4 + (2 if j == v % CLASSES else 0) for v in range(NODES) for j in range(FEATURES)]
@@ -150,7 +150,7 @@ def small_npz(**changes):
 
 
 def mixed(a, b):
-    """One step of the checksum of files in the cache folder."""
+    """Computes one step of the checksum of files in the cache folder."""
     z = (a + 0x9E3779B97F4A7C15 * (b + 1)) & 0xFFFFFFFFFFFFFFFF
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
@@ -158,7 +158,7 @@ def mixed(a, b):
 
 
 def resealed(entry, value):
-    """A file of the cache with another value and the checksum of that value (src/nacre/base/file_cache.cpp)."""
+    """Returns a file of the cache with another value and a matching checksum (src/nacre/base/file_cache.cpp)."""
     key = entry[24:24 + struct.unpack("<Q", entry[8:16])[0]]
     text = b"nacreKV1" + struct.pack("<QQ", len(key), len(value)) + key + value
     h = mixed(0, len(text))
@@ -168,7 +168,7 @@ def resealed(entry, value):
 
 
 def datasets(source_root):
-    """The folder of real data sets, or None."""
+    """Returns the folder of real data sets, or None if it is not there."""
     folder = pathlib.Path(os.environ.get("NACRE_DATASETS", "../shared/datasets"))
     folder = folder if folder.is_absolute() else pathlib.Path(source_root) / folder
     return folder if (folder / "cora.npz").exists() else None

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""nacre data convert, verify, info, export, and predictions by original id."""
+"""Tests nacre data convert, verify, info and export, and predictions by the ids of the source."""
 import array
 import csv
 import io
@@ -21,7 +21,7 @@ except ImportError:
 
 
 def edges_text(count, nodes, seed=1, weighted=False):
-    """Skewed, with duplicates and loops."""
+    """Returns the text of an edge list with a few very frequent nodes, repeated edges and self loops."""
     noise = random.Random(seed)
     pick = [noise.randrange(nodes) * noise.randrange(nodes) // nodes for _ in range(4096)]
     lines = []
@@ -32,10 +32,10 @@ def edges_text(count, nodes, seed=1, weighted=False):
 
 
 def read_npy(content):
-    """(shape, values) of a little-endian array, by struct and array alone."""
+    """Returns the shape and the values of a little-endian .npy array."""
     assert content[:6] == b"\x93NUMPY"
     length, = struct.unpack("<H", content[8:10])
-    header = eval(content[10:10 + length])  # a literal that this test's own program wrote
+    header = eval(content[10:10 + length])  # safe, because the program under test wrote this literal
     code = {"<f4": "f", "<i8": "q", "|u1": "B"}.get(header["descr"])
     payload = content[10 + length:]
     return header["shape"], array.array(code, payload).tolist() if code else payload
@@ -254,7 +254,7 @@ class Predictions(cli.CliTest):
         written = [float(row[f"embedding_{k}"]) for row in rows for k in range(12)]
         for one, other in zip(values, written):
             self.assertAlmostEqual(one, other, places=5)
-        self.assertTrue(min(values) >= 0 < max(values))  # after relu
+        self.assertTrue(min(values) >= 0 < max(values))  # the values come from a relu
         self.assertIn(b"embeddings", self.read("e.safetensors")[:200])
         self.ok("train", "--data", "small.npz", "--epochs", 1, "--layers", 1, "--checkpoint", "flat")
         self.refused("predict", "--checkpoint", "flat", "--data", "small.npz", "-o", "f.npy", "--embeddings",

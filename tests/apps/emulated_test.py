@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The program on the emulated GPU: many cold starts with random delays, and device calls that fail one after another.
+"""Runs the program on the emulated GPU: many cold starts with random delays, and device calls that fail in turn.
 
     python3 tests/apps/emulated_test.py build/release/nacre build/release/emulator -v
 
-NACRE_EMULATE_ALL=1 makes 200 cold starts and tries every failure; otherwise there are fewer of both.
+NACRE_EMULATE_ALL=1 makes 200 cold starts and tries many more failures; without it there are fewer of both.
 """
 import concurrent.futures
 import itertools
@@ -31,7 +31,7 @@ PLACES = ((), ("--features-on", "host"), ("--features-on", "device"), ("--sample
 
 
 class Emulated(cli.CliTest):
-    """Runs of the program whose GPU is the emulated one. Compiled kernels are shared by all runs."""
+    """Runs the program with the emulated GPU. All runs share their compiled kernels."""
 
     def environment(self, **changes):
         own = {name: value for name, value in os.environ.items() if not name.startswith("NACRE_EMULATOR_")}
@@ -49,7 +49,7 @@ class Emulated(cli.CliTest):
 
 
 class ColdStarts(Emulated):
-    """Mini-batch runs with empty caches: kernels are compiled while batches are being loaded."""
+    """Starts mini-batch runs with empty caches, whose kernels are compiled while batches are being loaded."""
 
     def start(self, number, **changes):
         model, places = list(itertools.product(MODELS, PLACES))[number % (len(MODELS) * len(PLACES))]
@@ -69,8 +69,8 @@ class ColdStarts(Emulated):
         self.assertEqual(len(failed), 0, "".join(f"\nrun {i}: {r}" for i, r in failed[:3]))
 
     def test_the_old_fault_would_be_found(self):
-        """Recording once forbade the calls of all other threads: some of these runs must then fail."""
-        # Every third seed makes the loaders slow.
+        """While one thread recorded, calls of all other threads once failed. With that rule, some of these runs must fail."""
+        # Every third seed makes the loader threads slow.
         failed = self.failures(range(2, 50, 3), NACRE_EMULATOR_RECORDING="alone")
         self.assertTrue(any("while launches are recorded" in r.err for _, r in failed), failed)
         for i, result in failed:
@@ -79,7 +79,7 @@ class ColdStarts(Emulated):
 
 
 class SpoiltCache(Emulated):
-    """Compiled kernels in the cache that have the right checksum and cannot be used."""
+    """Puts kernels into the cache that have the right checksum but cannot be loaded."""
 
     def test_kernels_are_compiled_again(self):
         train = ("train", *SMALL, "--model", "sage", *BATCHES, "--epochs", 1, "--no-checkpoint", "--json", "-q")
@@ -110,7 +110,7 @@ class SpoiltCache(Emulated):
 
 
 class Memory(Emulated):
-    """Runs that do not fit into the memory of the device."""
+    """Starts runs that do not fit into the memory of the device."""
 
     def test_what_does_not_fit_is_refused_before_it_is_read(self):
         large = ("train", "--data", "twin:products@0.2", "--model", "gcn", "--layers", 3, "--hidden", 128, "--device",
@@ -132,7 +132,7 @@ class Memory(Emulated):
 
 
 def numbers(most):
-    """1, 2, 3, 5, 8 … up to `most`; with NACRE_EMULATE_ALL ever closer together."""
+    """Yields 1, 2, 3, 5, 8 and so on up to `most`; with NACRE_EMULATE_ALL, many more numbers."""
     n, step = 1, 1
     while n <= most:
         yield n
@@ -141,7 +141,8 @@ def numbers(most):
 
 
 class Anomalies(Emulated):
-    """The n-th device call, allocation or compilation fails: one clear line, and the next run goes on."""
+    """Lets the n-th device call, allocation or compilation fail. The program must end with one clear line, and the next
+    run must succeed."""
 
     RUNS = {
         "full": ("--model", "gcn", "--dropout", 0.5),
@@ -153,7 +154,7 @@ class Anomalies(Emulated):
                              "--checkpoint-every", 1, "--json", "-q", *arguments, **changes)
 
     def train_on(self, what, folder):
-        """The next run with the same folder, which goes on from a checkpoint if the failed run wrote one."""
+        """Starts the next run with the same folder, which resumes if the failed run wrote a checkpoint."""
         saved = any((self.dir / folder).glob("epoch*"))
         return self.train(what, folder, *(["--resume"] if saved else []))
 
@@ -176,7 +177,7 @@ class Anomalies(Emulated):
             reached = False
             with concurrent.futures.ThreadPoolExecutor(2) as pool:
                 for _, n, folder, fault, result in pool.map(one, [(what, n) for n in numbers(most)]):
-                    if result.code == 0:  # fewer than n of them are made, or the run can do without
+                    if result.code == 0:  # the run makes fewer than n such calls, or can do without the one that failed
                         continue
                     reached = True
                     self.check(result, f"{what}, {fault}", codes)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The program on a GPU: with NACRE_TEST_DEVICE=cuda, where the plug-in is beside the program or at NACRE_PLUGIN_PATH."""
+"""Runs the program on a GPU if NACRE_TEST_DEVICE=cuda is set. The plug-in lies beside the program or in the folder
+NACRE_PLUGIN_PATH."""
 import json
 import os
 import tempfile
@@ -78,7 +79,7 @@ class Gpu(cli.CliTest):
     def test_kernels_are_compiled_once_and_people_are_told(self):
         empty = tempfile.mkdtemp(prefix="nacre-cache-")
         self.addCleanup(cli.shutil.rmtree, empty, ignore_errors=True)
-        self.cache = empty  # of this test alone
+        self.cache = empty  # a cache folder for this test alone
         common = ("train", *TWIN, *SMALL, "--model", "sage", "--mode", "minibatch", "--batch-size", 30, "--fanout", "5,3",
                   "--epochs", 2, *GPU, "--no-checkpoint")
         err = self.ok(*common, timeout=600).err

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Graphs of several kinds of vertices, from an on-disk layout to predictions, one command each."""
+"""Converts, trains and predicts on graphs with several kinds of nodes, one command each."""
 import json
 import pathlib
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs that are killed or asked to stop, resumed until they are done: the weights must be those of a run left alone."""
+"""Kills or stops runs and resumes them until they are done. The weights must equal those of a run left alone."""
 import json
 import random
 import signal
@@ -8,7 +8,7 @@ import time
 import cli
 
 TWIN = ("--data", "twin:cora@0.3")
-KILLS = 12  # at least, per case
+KILLS = 12  # the least number of kills in a case
 CASES = {
     "gcn-adam": ("--model", "gcn", "--hidden", 32, "--dropout", 0.5, "--norm", "batch", "--weight-decay", 5e-4),
     "gat-adamw": ("--model", "gat", "--hidden", 16, "--heads", 4, "--dropout", 0.4, "--attention-dropout", 0.4,
@@ -37,7 +37,8 @@ class Interrupted(cli.CliTest):
         return {p.name for p in folder.iterdir() if p.name.startswith(".tmp-epoch-")} if folder.exists() else set()
 
     def kill_somewhere(self, process, noise, run, before):
-        """Half of the time at a random moment, half while a checkpoint is being written. False: it was done before."""
+        """Kills the process, half of the time at a random moment and half of the time while it writes a checkpoint. Returns
+        False if the process ended before."""
         wait_for_write = noise.random() < 0.5
         deadline = time.monotonic() + noise.uniform(0.0, 0.6)
         patience = time.monotonic() + 20
@@ -61,7 +62,7 @@ class Interrupted(cli.CliTest):
             while True:
                 before = self.unfinished(run)
                 process = self.start(*common, "--checkpoint", run, "--checkpoint-every", 1, "--resume")
-                # The last processes of a case run to the end.
+                # After enough kills, processes of a case run to the end.
                 enough = kills >= KILLS and writes >= 2
                 if enough or not self.kill_somewhere(process, noise, run, before):
                     break
@@ -108,7 +109,7 @@ class Interrupted(cli.CliTest):
             self.assertTrue((self.dir / run / f"epoch-{j['epochs']:06}" / "state.json").exists())
             self.assertFalse((self.dir / run / "model.safetensors").exists(), "the run is not finished")
             self.assertEqual(len(self.metrics(run)), j["epochs"])
-            # Nothing was evaluated: the weights are the last ones.
+            # No epoch was evaluated yet, so the weights are the last ones and not the best ones.
             for folder in (run, f"{run}/epoch-{j['epochs']:06}"):
                 evaluated = self.ok("eval", "--checkpoint", folder)
                 self.assertIn(f"weights after epoch {j['epochs']}", evaluated.err)
@@ -122,7 +123,7 @@ class Interrupted(cli.CliTest):
             process = self.start(*common, "--checkpoint", "run", "--resume")
             time.sleep(noise.uniform(0.1, 0.8))
             process.send_signal(signal.SIGTERM)
-            # Before training begins there is nothing to save, and the signal ends the program as usual.
+            # Before training begins there is nothing to save, and the signal ends the program at once.
             code = process.wait(timeout=60)
             self.assertIn(code, (0, -signal.SIGTERM, 128 + signal.SIGTERM), self.read("stderr.txt").decode())
             if (self.dir / "run" / "model.safetensors").exists():
@@ -163,7 +164,7 @@ class Interrupted(cli.CliTest):
         result = self.ok("train", "--resume", "run")
         self.assertIn("resuming after epoch 10", result.err)
         self.same_as_alone("run")
-        # What does not change the result may be said, the rest is refused.
+        # Options that do not change the result may be given when a run is resumed; others are refused.
         self.ok("train", "--resume", "run", "--threads", 1)
         self.refused("train", "--resume", "run", "--seed", 8, says="training.seed is 7 there and 8 here")
         self.refused("train", "--resume", "run", "--lr", 0.5, says="training.lr")

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Every command of the user pages, exactly as it stands there, and the kind of output they show.
+"""Runs every command of the user pages exactly as it is written, and compares the kind of output with the page.
 
     python3 tests/apps/pages_test.py build/release/nacre
 
 A page's commands are the lines of its ```sh blocks. They run one after the other in one folder. A command that must fail
 ends with `# exit status N`. Lines of a plain ``` block behind such a block are output: each that is not indented must
-begin with a word that a line of the real output begins with. The rest of it, times, sizes and scores, differs from
-machine to machine.
+begin with a word that a line of the real output begins with. The rest of the line (times, sizes, scores) differs from
+machine to machine and is not compared.
 """
 import os
 import pathlib
@@ -23,7 +23,7 @@ STATUS = re.compile(r"\s+# exit status (\d+)$")
 
 
 def first_word(line):
-    """The word a line begins with, every number in it as #."""
+    """Returns the first word of a line, with # for every number in it."""
     words = line.split()
     return re.sub(r"\d[\d.]*", "#", words[0]) if words else ""
 
@@ -31,7 +31,7 @@ def first_word(line):
 class Pages(cli.CliTest):
     @classmethod
     def setUpClass(cls):
-        # One profile for all pages, measured in a moment.
+        # All pages share one profile of the machine, which is measured quickly.
         folder = tempfile.TemporaryDirectory(prefix="nacre-pages-")
         cls.addClassCleanup(folder.cleanup)
         cls.cache = folder.name

@@ -25,7 +25,8 @@ with open(argument("--out"), "a") as file:
 
 
 class Worker:
-    """In place of the measuring process: GAT's eager steps find no memory, the expert is three times as slow as nacre."""
+    """Stands in for the measuring process. GAT's eager steps run out of memory, and the expert takes three times as long
+    as nacre."""
 
     def __init__(self, out):
         self.out, self.about, self.jobs, self.opened, self.seconds = out, {"torch": "none"}, [], [], 1e6

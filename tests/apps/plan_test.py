@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plans as people meet them: asked for by name, table or file, searched and remembered, explained, drawn, measured."""
+"""Tests plans as users see them: asked for by name, table or file, searched and kept, explained, drawn and measured."""
 import csv
 import json
 import os
@@ -16,7 +16,7 @@ PLANS = ("off", "vertex", "edge", "tensor", "dst-id=1,edge-id=32", "src-id=64,ed
 
 
 class PlanTest(cli.CliTest):
-    """All tests share one profile, measured in a moment."""
+    """All tests share one profile of the machine, which is measured quickly."""
 
     @classmethod
     def setUpClass(cls):
@@ -150,7 +150,7 @@ class Plans(PlanTest):
         self.assertEqual(self.files(), ["gpu.json"])
 
     def test_searched_plans_are_remembered(self):
-        # So many epochs that a search would pay; training stops early.
+        # With so many epochs a search pays; training stops early.
         run = (*TWIN, *SMALL, "--model", "gcn", "--epochs", 200000)
         self.assertIn("searched in", self.ok("plan", *run, "-v").out)
         self.assertIn("searched in an earlier run", self.ok("plan", *run).out)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Recommenders on the command line: users and items from files to recall@k, interrupted and resumed."""
+"""Trains recommenders from files of users and items, checks recall@k, and interrupts and resumes runs."""
 import json
 import random
 
@@ -44,7 +44,7 @@ class Recommend(cli.CliTest):
                             "recall@8", "--checkpoint", model, "--json")
                 j = r.last_json()
                 self.assertEqual(j["metric"], "recall@8")
-                self.assertGreater(j["test"], 0.7)  # by chance about 0.2
+                self.assertGreater(j["test"], 0.7)  # a random ranking would give about 0.2
                 self.assertEqual(j["last_recall"], j["test"])
                 self.assertGreater(j["last_ndcg"], 0.3)
                 self.assertEqual(j["users"], USERS)
@@ -95,8 +95,8 @@ class Recommend(cli.CliTest):
             mine.append((int(item), float(score)))
         self.assertEqual(sorted(best), list(range(USERS)))
         hits = sum((user, item) in held for user in best for item, _ in best[user])
-        self.assertAlmostEqual(hits / len(held), j["test"], places=5)  # two are held out of every user
-        self.ok("predict", *saved, "--top", 100, "-o", "best.npy")  # as many as there are
+        self.assertAlmostEqual(hits / len(held), j["test"], places=5)  # every user has two held-out items
+        self.ok("predict", *saved, "--top", 100, "-o", "best.npy")  # more than there are items: all of them are written
         self.assertIn(b"(60,45", self.read("best.npy")[:128])
         self.ok("predict", *saved, "--embeddings", "-o", "rows.csv")
         self.assertEqual(len(self.read("rows.csv").splitlines()), 1 + USERS + ITEMS)

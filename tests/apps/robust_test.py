@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Outputs that are no files, folders in use, damaged caches, numbers out of range, readers that go away."""
+"""Tests outputs that are not regular files, folders in use, damaged caches, numbers out of range, and readers that go
+away."""
 import json
 import math
 import os
@@ -16,7 +17,7 @@ SMALL = ("--data", "small.npz", "--model", "gcn", "--hidden", 8)
 
 
 def nodes_work(folder):
-    """Whether device nodes can be made and used here."""
+    """Returns whether this user can make and use device nodes."""
     try:
         os.mknod(folder / "probe", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
         (folder / "probe").write_bytes(b"x")
@@ -56,7 +57,7 @@ class Outputs(Robust):
         self.ok("predict", "--checkpoint", "run", "-o", "null.csv")
         self.ok("predict", "--checkpoint", "run", "-o", "null.npy")
         self.ok("predict", "--checkpoint", "run", "-o", "null.safetensors")
-        self.nacre("data", "convert", "small.npz", "null.npz")  # refused or written, but never replaced
+        self.nacre("data", "convert", "small.npz", "null.npz")  # may be refused or written to, but must not be replaced
         self.refused("data", "convert", "small.npz", "null.nacre", says="not a regular file")
         for name in ("metrics", "trace", "plan", "null.csv", "null.npy", "null.safetensors", "null.npz", "null.nacre"):
             self.assertTrue(stat.S_ISCHR((self.dir / name).stat().st_mode), name)
@@ -91,7 +92,7 @@ class Outputs(Robust):
         self.assertIn("metrics.jsonl: cannot be written", result.err)
         failed = len(epochs()) + 1
         self.assertTrue((self.dir / f"run/epoch-{failed:06}/state.json").exists(), self.files())
-        for last in (failed, failed, failed + 2):  # resumed twice with nothing left to do, and once with two epochs
+        for last in (failed, failed, failed + 2):  # resumed twice with no epoch left, once with two
             self.ok("train", *SMALL, "--epochs", last, "--checkpoint", "run", "--resume")
             self.assertEqual(epochs(), list(range(1, last + 1)))
 
@@ -127,7 +128,7 @@ class Runs(Robust):
             result = self.nacre("train", *SMALL, "--epochs", 1000000, "--checkpoint", "run", *arguments)
             self.assertEqual(result.code, 2, result)
             self.assertIn("run: is in use by another process", result.err)
-        process.kill()  # a dead process holds nothing
+        process.kill()  # the lock ends with the process
         process.wait()
         process = self.start("train", *SMALL, "--epochs", 1000000, "--checkpoint", "run", "--resume")
         self.wait_for(lambda: b"resuming" in self.read("stderr.txt"), process)
@@ -136,7 +137,7 @@ class Runs(Robust):
         self.assertEqual(process.wait(timeout=60), 128 + signal.SIGTERM)
 
     def test_nobody_reads_what_is_said(self):
-        """Pipes that are closed while a run writes to them: it trains on to its end."""
+        """Closes pipes while a run writes to them; the run must train to its end."""
         process = subprocess.Popen([cli.PROGRAM, "train", *map(str, SMALL), "--epochs", "2000", "--checkpoint", "run", "-v"],
                                    cwd=self.dir, env=self.environment(), stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -272,7 +273,7 @@ class Numbers(Robust):
 
 
 class Cache(Robust):
-    """The plan cache; a run as long as this one is searched for."""
+    """Tests the plan cache with a run so long that its plan is searched for."""
 
     LONG = ("plan", "--data", "twin:cora", "--model", "gcn", "--epochs", 20000, "-v")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The program as scripts use it: results as JSON, files it writes and reads again, options however they are spelled."""
+"""Tests the program as scripts use it: results as JSON, files that it writes and reads again, spellings of options."""
 import csv
 import json
 import math
@@ -97,7 +97,7 @@ class Train(cli.CliTest):
         r = self.ok(*common, "--checkpoint", "file", "--plan", "plan.json", "--json")
         self.assertEqual(r.last_json()["plan"], "plan.json")
         self.assertEqual(self.read("auto/model.safetensors"), self.read("file/model.safetensors"))
-        # A plan without fusion computes in another order: close, not equal.
+        # A plan without fusion adds in another order, so its results are close but not equal.
         self.ok(*common, "--checkpoint", "tensor", "--plan", "tensor")
         self.refused("train", *TWIN, "--model", "gcn", "--plan", "plan.json", says="another model")
         self.write("damaged.json", self.read("plan.json")[:-40])

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The command line as people use it: typos, settings files, terminals of any width, warnings, files already there."""
+"""Tests the command line as people use it: typos, settings files, terminals of any width, warnings, and files that are
+already there."""
 import fcntl
 import json
 import os
@@ -80,7 +81,7 @@ class Typos(cli.CliTest):
 
 
 class Settings(cli.CliTest):
-    """--config"""
+    """Tests --config."""
 
     def setUp(self):
         super().setUp()
@@ -163,7 +164,7 @@ hidden = 16
 
 
 class Terminal:
-    """The program on a terminal of some width, and what it wrote."""
+    """Runs the program on a terminal of some width and keeps what it wrote."""
 
     def __init__(self, test, columns, *arguments, **environment):
         self.master, slave = pty.openpty()
@@ -199,7 +200,7 @@ class Terminal:
         return self.process.wait(timeout=60)
 
     def lines(self, text=None):
-        """What stood on the screen's lines, without control sequences."""
+        """Returns what stood on the lines of the screen, without control sequences."""
         plain = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", self.text if text is None else text)
         return [line.decode() for line in re.split(rb"[\r\n]+", plain)]
 
@@ -233,7 +234,7 @@ class Terminals(cli.CliTest):
         screen.resize(50)
         time.sleep(0.3)
         screen.read(seconds=0.5)
-        after = self.progress_lines(screen.lines(screen.text[before:]))[2:]  # what was under way may still be wide
+        after = self.progress_lines(screen.lines(screen.text[before:]))[2:]  # the first two may be older than the resize
         screen.process.send_signal(signal.SIGINT)
         screen.finish()
         self.assertGreater(len(after), 0, screen.text)
@@ -299,7 +300,7 @@ class Warnings(cli.CliTest):
 
 
 class Json(cli.CliTest):
-    """With --json, stdout is one object, and docs/command_line.md has every field of it."""
+    """With --json, stdout is one JSON object, and docs/command_line.md documents every field of it."""
 
     FREE = ("choices", "options.choices", "attributes", "memory", "training_memory", "dfg.changed", "options.tables", "phases_mb")
 
@@ -310,7 +311,7 @@ class Json(cli.CliTest):
         self.sections = dict(part.split("\n", 1) for part in text.split("\n### ")[1:])
 
     def nested(self, value, at=""):
-        """Keys of inner objects, those that are free left out."""
+        """Returns the keys of inner objects, without those whose keys depend on the data."""
         found = set()
         for item in value if isinstance(value, list) else [value]:
             for key, inner in item.items() if isinstance(item, dict) else ():
@@ -366,7 +367,7 @@ class Json(cli.CliTest):
 
 
 class Idle(cli.CliTest):
-    """Options without effect are refused, before the data are read wherever that is known."""
+    """Options without effect are refused, before the data are read if that is possible."""
 
     def setUp(self):
         super().setUp()
@@ -375,7 +376,7 @@ class Idle(cli.CliTest):
     def idle(self, *arguments, data="twin:papers100M@0.01", command="train"):
         words = [command, *(("--data", data) if data else ()), *arguments]
         option = next(word for word in reversed(words) if str(word).startswith("--"))
-        # A hundredth of papers100M takes minutes to make: who refuses at once has not read it.
+        # A hundredth of papers100M takes minutes to make, so a refusal within seconds shows that it was not made.
         return self.refused(*words, says=str(option), seconds=5)
 
     def test_train(self):
@@ -436,7 +437,7 @@ class Idle(cli.CliTest):
 
 
 class Plans(cli.CliTest):
-    """plan and explain for people, in both modes."""
+    """Tests the summaries of plan and explain, in both modes."""
 
     def setUp(self):
         super().setUp()

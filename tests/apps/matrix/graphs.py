@@ -1,4 +1,4 @@
-"""Small data of every kind the program takes. Each can be learned, so that a run that does not learn is a fault."""
+"""Small data of every kind that the program takes. All of them can be learned: a run that does not learn has a fault."""
 import random
 import subprocess
 import sys
@@ -11,7 +11,7 @@ USERS, ITEMS = 40, 30
 
 
 def edges():
-    """Three neighbours each, mostly of one's own class, and a hub; vertex 95 has none."""
+    """Returns edges: every node has about three neighbours, mostly of its own class, node 0 is a hub, node 95 is alone."""
     draw = random.Random(1)
     found = set()
     for v in range(NODES - 1):
@@ -54,7 +54,7 @@ def typed():
 
 
 def multilabel():
-    """A vertex has its class's label and, for every second vertex, the next one's."""
+    """Every node has the label of its class; every second node also has the label of the next class."""
     y = [int(k == v % CLASSES or (k == (v + 1) % CLASSES and v % 2 == 0)) for v in range(NODES) for k in range(CLASSES)]
     x = [value + (1.6 if j == CLASSES and v % 2 == 0 else 0)
          for v in range(NODES) for j, value in enumerate(features()[v * WIDTH:(v + 1) * WIDTH])]
@@ -66,7 +66,8 @@ def words(*names):
 
 
 def kinds():
-    """Papers with labels, authors with narrower features, fields without; papers cite, are written and belong."""
+    """Papers have labels, authors have narrower features, and fields have no features. Papers cite papers, authors write
+    papers, and fields have papers."""
     papers, authors, fields = NODES, 30, 6
     found = [(a, b, 0) for a, b in edges()]
     for v in range(papers):
@@ -84,7 +85,7 @@ def kinds():
 
 
 def users():
-    """Users like the items of their own third; two of each one's items are held out."""
+    """Users like the items of their own third; two items of every user are held out."""
     train, test = [], []
     for user in range(USERS):
         chosen = random.Random(user).sample([item for item in range(ITEMS) if item % 3 == user % 3], 8)

@@ -11,8 +11,8 @@ import tempfile
 import table
 
 ENOUGH = 60
-EPOCHS = ENOUGH  # fewer: nothing need be learned
-SECONDS = 400  # of one command; most take a tenth of a second, but the machine may be busy
+EPOCHS = ENOUGH  # with fewer epochs than ENOUGH, runs need not learn anything
+SECONDS = 400  # time limit of one command; most take a tenth of a second, but the machine may be busy
 
 
 class Fault(Exception):
@@ -39,7 +39,7 @@ def only(accepted, words):
 
 
 class Place:
-    """A folder for one row, removed at the end, with the data in it and caches as the row wants them."""
+    """A folder for one row, with the data and with caches as the row says. It is removed at the end."""
 
     def __init__(self, shared, row, plugin):
         self.path = tempfile.mkdtemp(prefix="row-", dir=shared.folder)
@@ -131,7 +131,7 @@ def test_score(result):
 def then_eval(runner, words, result, accepted):
     done = runner.run("eval", "--checkpoint", "run", "--json", "-q", *only(accepted["eval"], words_without_data(words)))
     again = json.loads(done.stdout.strip().splitlines()[-1])
-    # Layer by layer and at once, sums round differently.
+    # Inference layer by layer adds in another order than inference on the whole graph.
     if abs(test_score(again) - test_score(result)) > 0.05:
         raise runner.fault(f"eval gives {test_score(again)}, training {test_score(result)}", done)
 

@@ -112,7 +112,7 @@ FACTORS = {
                "macro_f1": "--metric macro_f1", "average_precision": "--metric average_precision",
                "roc_auc": "--metric roc_auc", "recall": "--metric recall@8", "ndcg": "--metric ndcg@8"},
     "pairs": {"default": "", "set": "--embedding-decay 1e-3 --embedding-init 0.2 --positives pairs"},
-    # What is done with the run afterwards (check.py).
+    # What is done with the run afterwards (runs.py).
     "then": {"nothing": "--no-checkpoint", "eval": "--checkpoint run", "predict": "--checkpoint run",
              "embeddings": "--checkpoint run", "resume": "--checkpoint run --checkpoint-every 5 --keep 1",
              "plan file": "--checkpoint run", "plan": "--no-checkpoint", "trace": "--no-checkpoint --trace t.json "
@@ -195,10 +195,10 @@ RULES = (
     Rule("then=embeddings & layers=1 & model!=ngcf|lightgcn", "has no hidden layer"),
 )
 
-# Left out until they are mended: faults that the array found. Nothing is expected of them.
+# Combinations with known faults, which are left out until these are mended.
 OPEN = ()
 
-# Options with tests of their own: a run that others are compared with would not show what they do.
+# Options that have tests of their own, because a run here would not show what they do.
 ELSEWHERE = {
     "--config": "tests/apps/train_test.py",
     "-v": "tests/apps/plan_test.py",
@@ -215,16 +215,16 @@ ELSEWHERE = {
     "--top": "tests/apps/recommend_test.py",
 }
 
-# Nothing can be learned, or not in so few steps: the loss must be finite, and that is all.
+# Rows that cannot learn, or not in so few steps. Their loss must be finite; nothing else is checked.
 WEAK = (
     Rule("optimizer=sgd & data=users|twin|kinds|learned features"),
-    Rule("data=degree features"),  # which say little about classes
-    Rule("data=learned features & model=mlp"),  # rows of nodes that are not trained on stay as they were
-    Rule("data=twin & input=row"),  # its features have both signs: their sums are next to nothing
+    Rule("data=degree features"),  # degrees say little about classes
+    Rule("data=learned features & model=mlp"),  # without edges, only the rows of training nodes are learned
+    Rule("data=twin & input=row"),  # its features have both signs, so the sums of rows are near zero
     Rule("data=users & select=last & gradients=averaged"),
 )
 
-# A score that chance does not give.
+# The least score of a run that has learned; random guesses score less.
 ABOVE_CHANCE = {
     "accuracy": 0.45, "micro_f1": 0.45, "macro_f1": 0.4, "roc_auc": 0.6, "average_precision": 0.45,
     "twin accuracy": 0.1, "twin micro_f1": 0.1, "twin macro_f1": 0.05, "twin roc_auc": 0.55,
