@@ -45,11 +45,13 @@ class Anomalies(cli.CliTest):
         self.inputs = self.files()
         self.tried = 0
 
-    def faulty(self, arguments, fault=""):
+    def faulty(self, arguments, fault="", after=None):
         """Runs the program with a fault; returns its result and the text that the library logged."""
         log = self.dir / "faults.log"
         log.unlink(missing_ok=True)
         environment = dict(self.environment(), LD_PRELOAD=LIBRARY, NACRE_FAULT=fault, NACRE_FAULT_LOG=str(log))
+        if after:
+            environment["NACRE_FAULT_AFTER"] = after
         start = time.monotonic()
         try:
             done = subprocess.run([cli.PROGRAM, *map(str, arguments)], cwd=self.dir, env=environment, timeout=60,
@@ -67,9 +69,9 @@ class Anomalies(cli.CliTest):
             if path.name not in self.inputs:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
-    def calls(self, arguments):
+    def calls(self, arguments, after=None):
         """Returns how many calls of each kind a run without a fault makes."""
-        result, noted = self.faulty(arguments)
+        result, noted = self.faulty(arguments, after=after)
         self.assertEqual(result.code, 0, result)
         counts = [line for line in noted.splitlines() if line.startswith("calls ")][-1]
         return {kind: int(count) for kind, count in (word.split("=") for word in counts.split()[1:])}
@@ -144,6 +146,30 @@ class Anomalies(cli.CliTest):
         large = ("train", "--data", "twin:cora@0.5", "--threads", 4, "--epochs", 2, "--checkpoint", "run")
         self.check(large, "run/model.safetensors", again=(*large, "--resume"), kinds=("thread",))
         self.assertGreater(self.tried, 3, "only the threads that are tried before the first loop were refused")
+
+    def test_checkpoints_without_memory(self):
+        """Lets allocations fail from the moment the folder of a checkpoint is made until the program ends."""
+        run = (*TRAIN, "--epochs", 1)
+        after = ".tmp-epoch-"
+        count = self.calls(run, after)["memory"]
+        want = self.read("run/model.safetensors")
+        self.assertGreater(count, 100)
+        for n in range(1, count + 1, 1 if ALL else max(1, count // 40)):
+            for onwards in ("", "+"):
+                fault = f"memory:{n}{onwards}"
+                self.clear()
+                result, noted = self.faulty(run, fault, after)
+                what = f"{fault} after {after}\n{noted}{result}"
+                self.assertIn(result.code, (0, 1), what)
+                self.assertNotIn("internal error", result.err, what)
+                self.assertNotIn("terminate", result.err, what)
+                if not onwards:  # if no memory is left at all, nothing can be removed: the next run does it
+                    self.assertFalse([name for name in self.files() if ".tmp" in name], what)
+                self.ok(*run, "--resume")
+                self.assertEqual(self.read("run/model.safetensors"), want, what)
+                self.check_run_folder(what)
+                self.tried += 1
+        print(f"test_checkpoints_without_memory: {self.tried} failures of {count} allocations", flush=True)
 
     def test_conversion(self):
         self.check(CONVERT, "out.nacre")

@@ -1,11 +1,17 @@
-// A library for LD_PRELOAD that makes the program's calls of the system fail, one by one.
-//   NACRE_FAULT=KIND:N    the N-th call of a kind fails; KIND:N+ all from the N-th on, as on a full disk
-//   NACRE_FAULT_LOG=FILE  gets one line when a call failed, and, when main() returns, how many calls of each kind were
-//   made
-// Kinds: memory (malloc and its kin: ENOMEM), write (write, pwrite, writev, ftruncate: ENOSPC), sync (fsync, fdatasync:
-// EIO), rename (EIO), open (of files to be written: ENOSPC), folder (mkdir: ENOSPC), map (mmap of a file: ENOMEM),
-// thread (pthread_create: EAGAIN). Calls count from the beginning of main() to its end. What the C library calls inside
-// itself (stdout, stderr, the stacks of threads) is not seen.
+// A library for LD_PRELOAD that makes chosen system calls of the program fail.
+//   NACRE_FAULT=KIND:N      The N-th call of a kind fails. With KIND:N+ all calls from the N-th on
+//                           fail, as on a full disk.
+//   NACRE_FAULT_LOG=FILE    FILE gets one line when the N-th call failed, and one line with the
+//                           number of calls of each kind when main() returns.
+//   NACRE_FAULT_AFTER=TEXT  Calls are counted from the first mkdir() whose path contains TEXT
+//                           instead of from the beginning of main().
+// The kinds, and the errors they fail with:
+//   memory  malloc and related functions: ENOMEM     write   write, pwrite, writev, ftruncate: ENOSPC
+//   sync    fsync, fdatasync: EIO                    rename  EIO
+//   open    of files to be written: ENOSPC           folder  mkdir: ENOSPC
+//   map     mmap of a file: ENOMEM                   thread  pthread_create: EAGAIN
+// Calls that the C library makes inside itself (for stdout, stderr and the stacks of threads) are
+// neither counted nor changed.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -40,6 +46,7 @@ int g_kind = -1;
 long g_nth = 0;
 bool g_onwards = false;
 const char* g_log = nullptr;
+const char* g_after = nullptr;
 int (*g_main)(int, char**, char**) = nullptr;
 
 void note(const char* line, int length) {
@@ -64,6 +71,7 @@ bool fails(Kind kind, int error) {
 
 void read_settings() {
   g_log = std::getenv("NACRE_FAULT_LOG");
+  g_after = std::getenv("NACRE_FAULT_AFTER");
   const char* text = std::getenv("NACRE_FAULT");
   if (text == nullptr) return;
   const char* colon = std::strchr(text, ':');
@@ -78,7 +86,7 @@ void read_settings() {
 
 int counted_main(int argc, char** argv, char** environment) {
   read_settings();
-  g_counting = true;
+  g_counting = g_after == nullptr;
   const int result = g_main(argc, argv, environment);
   g_counting = false;
   char line[256];
@@ -145,6 +153,7 @@ int rename(const char* from, const char* to) noexcept {
   return fails(kRename, EIO) ? -1 : static_cast<int>(syscall(SYS_rename, from, to));
 }
 int mkdir(const char* path, mode_t mode) noexcept {
+  if (g_after != nullptr && std::strstr(path, g_after) != nullptr) g_counting = true;
   return fails(kFolder, ENOSPC) ? -1 : static_cast<int>(syscall(SYS_mkdir, path, mode));
 }
 

@@ -72,9 +72,12 @@ DataSizes builder_sizes(const DatasetBuilder& builder, int64_t file_bytes) {
     s.graph.edges += edges_of(input.edges);
     s.exact = s.exact && input.edges.stated >= 0;
   }
+  int64_t mapped = 0;  // features that stay in their files
   for (const auto& input : builder.feature_inputs()) {
     if (!input) continue;
-    s.feature_bytes += input->rows > 0 ? input->rows * input->columns * 4 : input->memory;
+    const int64_t bytes = input->rows > 0 ? input->rows * input->columns * 4 : input->memory;
+    s.feature_bytes += bytes;
+    if (input->memory == 0) mapped += bytes;
     if (!s.heterogeneous) s.features = input->columns;
     s.exact = s.exact && input->rows > 0;
   }
@@ -82,8 +85,10 @@ DataSizes builder_sizes(const DatasetBuilder& builder, int64_t file_bytes) {
   // The list has a type for each edge in any case, and the list of one relation is copied into that
   // of all.
   const int64_t lists = s.graph.edges * (8 + 8 + 2);
-  s.reading = file_bytes + s.feature_bytes + s.label_bytes +
+  s.reading = file_bytes + s.feature_bytes - mapped + s.label_bytes +
               std::max(lists, build_graph_bytes(s.graph) + s.graph.edges * (s.graph.typed ? 0 : 2));
+  s.held = -mapped;
+  s.mapped = mapped;
   complete_sizes(s, file_bytes);
   return s;
 }

@@ -115,7 +115,9 @@ std::vector<MemoryItem> device_before_reading(const RunConfig& config, const Dat
   const GraphCounts graph = prepared(model_info(model.model), sizes.graph);
   if (model.model != "mlp" && model.layers > 1) items.push_back({"edges", graph.edges * 4 * (trains ? 2 : 1)});
   // While the last layer passes its gradients back, the values of the layer before are there, too.
-  const int64_t hidden = model.layers > 1 ? static_cast<int64_t>(model.hidden) : 0;
+  // The layers of recommenders are as wide as their input.
+  const bool has_hidden = model.layers > 1 && model.model != "lightgcn" && model.model != "ngcf";
+  const int64_t hidden = has_hidden ? static_cast<int64_t>(model.hidden) : 0;
   items.push_back({"values of the last layers", graph.nodes * (hidden + sizes.classes) * value});
   if (trains) items.push_back({"labels and loss weights", graph.nodes * 8});
   return items;
