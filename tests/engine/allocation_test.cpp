@@ -1,5 +1,5 @@
-// A step allocates nothing. Our own code is watched at the linker (--wrap) and operator new is replaced; what oneTBB's
-// shared library takes for its task pools is its own affair.
+// A step allocates nothing. The linker redirects the calls in our own code (--wrap), and operator
+// new is replaced. What the shared library of oneTBB allocates for its task pools does not count.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,8 @@ void count() {
 
 }  // namespace
 
-// The names are the linker's: a call of NAME in our objects becomes __wrap_NAME, and __real_NAME is the library's.
+// The linker chooses these names: a call of NAME in our objects becomes __wrap_NAME, and
+// __real_NAME is the function of the library.
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" {
 void* __real_malloc(size_t size);
@@ -99,7 +100,8 @@ int64_t allocations_of_a_step(const Dfg& dfg, const Blocks& blocks, const PlanOp
   BoundPlan bound(make_plan(dfg, blocks, options), blocks, bindings);
   // The first steps may start workers and create buffers that stay.
   for (uint64_t step = 0; step < 2; ++step) bound.executor().run({1, step});
-  // On a busy machine a worker may start, and set itself up, as late as now: what counts is what every step does.
+  // On a busy machine, a worker may start as late as now and allocate. What counts is what every
+  // step allocates.
   int64_t least = std::numeric_limits<int64_t>::max();
   for (uint64_t step = 2; step < 6; ++step) {
     g_allocations = 0;
@@ -112,7 +114,7 @@ int64_t allocations_of_a_step(const Dfg& dfg, const Blocks& blocks, const PlanOp
 }
 
 TEST(Allocation, NoneInAStepOfAnyModel) {
-  // The hub's row is cut into pieces; as an LSTM's sequence it would take long.
+  // The row of the hub is cut into pieces. As the sequence of an LSTM it would take long.
   const Graph hub = typed_weighted_graph({.vertices = 600, .edges = 4000, .hub_edges = 34000, .seed = 6});
   const Graph small = typed_weighted_graph({.vertices = 600, .edges = 4000, .hub_edges = 300, .seed = 6});
   for (const int threads : {1, 4}) {
@@ -124,7 +126,8 @@ TEST(Allocation, NoneInAStepOfAnyModel) {
       Dfg dfg = build_model(options_for(model.options, blocks));
       differentiate(dfg);
       EXPECT_EQ(allocations_of_a_step(dfg, blocks, {}), 0) << model.name << " on " << threads << " threads";
-      // Unfused typed products have only the reference implementation, which is not made for training.
+      // Unfused typed products have only the reference implementation, which is not made for
+      // training.
       if (model.options.model == "rgcn") continue;
       EXPECT_EQ(allocations_of_a_step(dfg, blocks, {.fuse = false}), 0)
           << model.name << " op by op on " << threads << " threads";

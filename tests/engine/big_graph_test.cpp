@@ -1,5 +1,6 @@
-// Models as wide as people train them on a graph of many chunks, with a hub whose row is cut into pieces: against the
-// interpreter, and with the same bits on any number of threads.
+// Tests models as wide as people train them on a graph of many chunks, with a hub whose row is cut
+// into pieces. Results are compared with the interpreter, and have the same bits on any number of
+// threads.
 #include <gtest/gtest.h>
 
 #include "model/cases.h"
@@ -30,7 +31,7 @@ class BigModel : public testing::TestWithParam<BigCase> {
     o.hidden = 64;
     o.out_dim = 10;
     o.dropout = 0.5;
-    // Smooth, because f32 and double may fall on different sides of a kink.
+    // The activation is smooth, because f32 and double may fall on different sides of a kink.
     o.activation = "elu";
     return options_for(o, blocks);
   }
@@ -57,7 +58,8 @@ TEST_P(BigModel, AgreesWithTheInterpreterOnAnyNumberOfThreads) {
   }
 }
 
-// 36,000 edges into one vertex are cut into pieces; an LSTM's row is one sequence, and shorter here to save time.
+// The 36,000 edges into one vertex are cut into pieces. The row of an LSTM is one sequence, and
+// shorter here to save time.
 INSTANTIATE_TEST_SUITE_P(Models, BigModel,
                          testing::Values(BigCase{"gcn", "", 36000}, BigCase{"gat", "", 36000},
                                          BigCase{"gatv2", "", 36000}, BigCase{"sage", "mean", 36000},

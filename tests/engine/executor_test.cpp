@@ -1,5 +1,6 @@
-// Every model on every awkward graph: the planned engine against the double-precision interpreter of the untransformed
-// DFG, forward and backward, fused and op by op; and the same bits on 1, 2 and 4 threads.
+// Compares the planned engine with the double-precision interpreter of the untransformed DFG, for
+// every model on every awkward graph, forward and backward, fused and op by op. The bits are the
+// same on 1, 2 and 4 threads.
 #include "nacre/engine/executor.h"
 
 #include <gtest/gtest.h>
@@ -34,13 +35,13 @@ TEST_F(EngineTest, EveryModelAgreesWithTheInterpreter) {
     for (const BlocksInput& input : block_inputs(11, model.options.layers)) {
       SCOPED_TRACE(model.name + " on " + input.name);
       const Dfg dfg = training_dfg(options_for(model.options, input.blocks));
-      // Batch norm of nearly equal rows (hubs) magnifies the rounding of what it is given.
+      // Batch norm of nearly equal rows (hubs) magnifies the rounding of its input.
       expect_plans_agree(dfg, input.blocks, rounded_to_float(model_bindings(dfg, input.blocks, 23)), kStep, 4e-5);
     }
   }
 }
 
-// Rows that are divided by their lengths, where those are next to nothing: values and gradients stay finite.
+// Some rows are divided by their lengths, which are nearly zero. Values and gradients stay finite.
 TEST_F(EngineTest, RowsNextToZeroAgreeWithTheInterpreter) {
   ModelOptions options;
   options.model = "ngcf";
@@ -71,7 +72,7 @@ TEST_F(EngineTest, ARunnerOfBatchesAsksForWhatTheyShare) {
   ASSERT_TRUE(std::any_of(plan.kernels.begin(), plan.kernels.end(), [](const Kernel& k) { return k.once; }));
   BlockRunner runner(plan, make_cpu_backend(std::make_shared<GraphViews>()));
   EXPECT_THROW(runner.make_ready(blocks, {}, {}), InternalError);
-  const auto executor = runner.prepare(blocks);  // only what memory it takes is asked
+  const auto executor = runner.prepare(blocks);  // this only asks how much memory the batch takes
   EXPECT_THROW(runner.run(*executor, {}, {}, kStep), InternalError);
 }
 
@@ -144,7 +145,8 @@ TEST_F(EngineTest, AnotherStepDropsOtherElements) {
   EXPECT_TRUE(same_bits(logits({5, 3}), logits({5, 3})));
 }
 
-// Training and evaluation share constants and arena: the second plan computes none of the first one's again.
+// Training and evaluation share constants and arena: the second plan computes no constant of the
+// first one again.
 TEST_F(EngineTest, PlansShareTheirConstants) {
   const ModelCase model = model_cases().front();
   const BlocksInput input = block_inputs(15, model.options.layers).front();

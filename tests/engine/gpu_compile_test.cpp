@@ -1,5 +1,5 @@
-// Every kernel the planner can ask of a GPU compiles, for the oldest and the newest architecture we run on. Needs the
-// plug-in (its compiler), no GPU.
+// Compiles every kernel that the planner can ask of a GPU, for the oldest and the newest
+// architecture that is supported. This needs the plug-in for its compiler, but no GPU.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -20,11 +20,11 @@
 namespace nacre::test {
 namespace {
 
-// Collects the sources of every plan bound to it.
+// Collects the sources of every plan that is bound to it.
 class Sources {
  public:
   explicit Sources(GpuOptions options = {.whole_products = 1}) : options_(options) {}
-  // `only`: a kernel's name.
+  // If `only` is not empty, it is the name of the only kernel to bind.
   void bind(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options, GemmType precision = GemmType::f32,
             const std::string& only = "") {
     const auto loader =
@@ -43,7 +43,7 @@ class Sources {
   }
 
   void add(const cuda::Source& source) { texts_.emplace(source.text, source.name); }
-  // Compiles at most about `most` of them, evenly spread.
+  // Compiles at most about `most` of the sources, evenly spread.
   void expect_compile(size_t most) const {
     std::string why;
     DevicePlugin* plugin = device_plugin(&why);
@@ -112,7 +112,7 @@ TEST(GpuSources, OfEveryModelCompile) {
   sources.expect_compile(limit(24));
 }
 
-// Every model with wide rows, under one plan.
+// Returns the sources of every model with wide rows, under one plan.
 Sources sources_of_models(double dropout, const PlanOptions& plan, GemmType precision, const std::string& only = "") {
   Sources sources;
   for (const ModelCase& model : model_cases()) {
@@ -137,7 +137,7 @@ TEST(GpuSources, OfModelsInTf32Compile) {
   sources.expect_compile(limit(6));
 }
 
-// Which only large graphs ask for.
+// Only large graphs ask for these kernels.
 TEST(GpuSources, OfTensorCoresCompile) {
   Sources sources;
   const int64_t shared = typical_gpu().shared_bytes;
@@ -178,7 +178,7 @@ TEST(GpuSources, OfScoresCompile) {
   sources.expect_compile(limit(7));
 }
 
-// Of rows that are read often and do not fit the cache.
+// Column tiles are for rows that are read often and do not fit into the cache.
 TEST(GpuSources, OfColumnTilesCompile) {
   Sources sources({.cache_bytes = 1024});
   const Blocks blocks = Blocks::full(typed_weighted_graph({.vertices = 60, .edges = 60 * 70, .seed = 4}), 2);

@@ -1,4 +1,4 @@
-// What of a tail a product takes over, and where its result may lie meanwhile.
+// Tests which part of a tail a product takes over, and where its result may lie meanwhile.
 #include "nacre/engine/gpu/epilogue.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ TEST(GpuEpilogue, TakesAnotherValueAndLeavesTheRest) {
   EXPECT_EQ(e.rest.code[0].out, biased);
   EXPECT_EQ(e.rest.code[1].op, MicroOp::log_softmax);
   EXPECT_EQ(e.rest.code[2].op, MicroOp::store);
-  // Nothing the rest reads can lie where its result goes.
+  // Nothing that the rest reads can lie where its result goes.
   EXPECT_EQ(e.landing, kResult);
 }
 
@@ -53,8 +53,8 @@ TEST(GpuEpilogue, LeavesAValueThatIsUsedTwice) {
   EXPECT_EQ(e.rest.code.size(), t.program().code.size());
 }
 
-// A gradient may take the place of the activation it is masked by: the product must not write there before the mask is
-// read.
+// A gradient may take the place of the activation that masks it. The product must not write there
+// before the mask is read.
 TEST(GpuEpilogue, DoesNotLandOnWhatTheRestReads) {
   Tail t(kWidth);
   t.store(t.apply(MicroOp::relu_grad, t.root(), t.load(kMask)), kResult);

@@ -1,4 +1,5 @@
-// Kernels are compiled side by side, each once, and batches of other sizes need no others. Needs no GPU.
+// Kernels are compiled side by side, each of them once, and batches of other sizes need no other
+// kernels. This needs no GPU.
 #include "nacre/engine/gpu/loader.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ namespace {
 
 cuda::Source source(int number) { return {"kernel", "source " + std::to_string(number), 128, 0}; }
 
-// A compiler that takes a while and notes what it is asked for.
+// A compiler that takes a while and notes its calls.
 struct SlowCompiler {
   std::atomic<int> now{0}, most{0}, calls{0};
   std::atomic<bool> hold{false};
@@ -124,7 +125,7 @@ TEST(GpuLoader, EndsWithWorkLeft) {
   EXPECT_LT(compiler.calls, 50) << "what nobody waits for is not compiled";
 }
 
-// A device that loads only images which end with "good".
+// A device that loads only images that end with "good".
 class Fussy : public NullDevice {
  public:
   Fussy() : NullDevice(typical_gpu()) {}
@@ -160,7 +161,7 @@ TEST(GpuLoader, WithoutACacheAnImageThatCannotBeLoadedIsAnError) {
   EXPECT_THROW(loader.function(source(1)), RuntimeError);
 }
 
-// The compute stream and the sampler's have a loader each; people see one line for both.
+// The compute stream and the sampler's stream have a loader each. Users see one line for both.
 TEST(GpuLoader, LoadersTellOfTheirKernelsTogether) {
   SlowCompiler compiler;
   compiler.hold = true;
@@ -205,7 +206,7 @@ Dfg training_dfg(const std::string& model, const Graph& graph, Sampling sampling
   return dfg;
 }
 
-// Notes how many sources were asked for when it is first used.
+// Notes how many sources had been requested when the device is first used.
 class FirstLaunch : public NullDevice {
  public:
   FirstLaunch() : NullDevice(typical_gpu()) {}
@@ -240,7 +241,7 @@ TEST(GpuPlans, AskForAllKernelsBeforeTheFirstIsTimed) {
     ConstantPool pool;
     executor.allocate(context->allocate(executor.arena_bytes()), pool);
     ASSERT_GE(device->asked(), 0) << "nothing was timed";
-    // Kernels of other kinds (losses) are bound after those that are timed and wait for nothing.
+    // Kernels of other kinds (losses) are bound after those that are timed, and wait for nothing.
     EXPECT_GE(device->asked() + 4, loader->num_sources());
     EXPECT_GT(loader->num_sources(), 10);
   }
@@ -249,7 +250,7 @@ TEST(GpuPlans, AskForAllKernelsBeforeTheFirstIsTimed) {
 struct BatchCase {
   std::string model;
   GemmType precision;
-  size_t most;  // sources of a batch
+  size_t most;  // most sources that a batch may need
 };
 
 void PrintTo(const BatchCase& c, std::ostream* out) { *out << c.model << static_cast<int>(c.precision); }

@@ -1,4 +1,4 @@
-// Optimiser steps and predictions on a GPU against the host's.
+// Compares optimiser steps and predictions on a GPU with those on the host.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ struct Moments {
   double w, m, v;
 };
 
-// One element, in double, as the formulas say.
+// Updates one element in double, as the formulas say.
 void step(const GpuOptimizerOptions& o, double lr, double g, int64_t t, Moments& x) {
   const bool adamw = o.name == "adamw";
   const double grad = g + (adamw ? 0 : o.weight_decay) * x.w;
@@ -65,7 +65,7 @@ TEST_F(GpuOptimizerTest, FollowsTheFormulas) {
       {.name = "adam", .weight_decay = 0.1},          {.name = "adamw", .weight_decay = 0.1},
       {.name = "sgd", .weight_decay = 0.1},           {.name = "sgd", .momentum = 0.9},
       {.name = "adam", .clip_norm = 0.5, .ema = 0.9}, {.name = "sgd", .momentum = 0.5, .clip_norm = 1e6, .ema = 0.5}};
-  // The third parameter has no gradient; the second is longer than a block's piece.
+  // The third parameter has no gradient, and the second is longer than the piece of a block.
   const std::vector<int64_t> sizes = {3, 5000, 7, 1024};
   int64_t total = 0;
   for (const int64_t s : sizes) total += s;
@@ -116,7 +116,7 @@ TEST_F(GpuOptimizerTest, FollowsTheFormulas) {
   }
 }
 
-// Counts the calls that may wait for what is queued, and the few bytes that do not.
+// Counts the calls that may wait for queued work, and the uploads of few bytes, which do not wait.
 class WaitingDevice : public NullDevice {
  public:
   using NullDevice::NullDevice;
@@ -148,7 +148,7 @@ TEST(GpuStep, ItsNumbersMakeNobodyWait) {
     device->written.clear();
     const std::shared_ptr<Backend> batch = make_gpu_backend(context)->scoped();
     batch->begin_step({7, step});
-    batch->begin_step({7, step});  // known already
+    batch->begin_step({7, step});  // the step is known already
     ASSERT_EQ(device->written.size(), 1);
     EXPECT_EQ(device->written[0].first, context->step());
     uint64_t words[2];

@@ -1,5 +1,5 @@
-// gTasks and patterns made on a device are the host's, bit for bit; without a GPU (NACRE_TEST_DEVICE=cuda) there is
-// nothing to see.
+// gTasks and patterns made on a device are those of the host, bit for bit. Without a GPU
+// (NACRE_TEST_DEVICE=cuda), these tests are skipped.
 #include "nacre/engine/gpu/partition.h"
 
 #include <gtest/gtest.h>
@@ -89,7 +89,7 @@ TEST_F(GpuPartitionTest, LargerGraph) {
     SCOPED_TRACE(table.text());
     expect_same(graph, table);
   }
-  // More bits than a word has, and windows longer than a thread's places.
+  // These tables need more bits than a word has, and windows longer than the places of a thread.
   for (const char* text : {"edge-type=2,src-degree=3,dst-degree=4,src-id=5,dst-id=6", "src-id=300,dst-id=min",
                            "src-id=64,dst-id=64", "dst-id=64", "edge-type=1,edge-id=64"}) {
     SCOPED_TRACE(text);
@@ -97,7 +97,7 @@ TEST_F(GpuPartitionTest, LargerGraph) {
   }
 }
 
-// Of gTasks made elsewhere, and of a graph after another.
+// Tests patterns of gTasks that were made elsewhere, and of one graph after another.
 TEST_F(GpuPartitionTest, PatternsOfOthers) {
   const Graph graph = typed_weighted_graph({.vertices = 90, .edges = 900, .hub_edges = 80, .seed = 9});
   const GTasks tasks = partition(graph, PartitionTable::parse("src-id=4,edge-type=1"));
@@ -107,7 +107,7 @@ TEST_F(GpuPartitionTest, PatternsOfOthers) {
   expect_same_patterns(partitioner_->find_patterns(tasks), find_patterns(tasks));
 }
 
-// Small graphs stay on the host; the answer is the same.
+// Small graphs stay on the host, with the same result.
 TEST_F(GpuPartitionTest, BehindTheViews) {
   const Graph graph = typed_weighted_graph({.vertices = 90, .edges = 900, .hub_edges = 80, .seed = 9});
   const auto make = partition_on(loader_);

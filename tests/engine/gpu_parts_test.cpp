@@ -1,4 +1,4 @@
-// The index work behind the GPU's typed products and sequences, which needs no GPU.
+// Tests the index work behind the GPU's typed products and sequences, which needs no GPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace nacre::test {
 namespace {
 
-// Whatever changes a kernel's text changes the key of its function.
+// Everything that changes the text of a kernel changes the key of its function.
 TEST(GpuParts, FunctionsAreKnownByAllTheirTextDependsOn) {
   RowProgram program;
   program.domain = Space::edge(0);
@@ -59,7 +59,7 @@ TEST(GpuParts, FunctionsAreKnownByAllTheirTextDependsOn) {
   specs[15].row_width = 12;
   specs[16].tile_pitch = 64;
   for (const cuda::ReduceSpec& s : specs) EXPECT_TRUE(keys.insert(FunctionKey("reduce").add(s).bytes()).second);
-  // What it is bound to does not.
+  // The memory that a kernel is bound to does not change the key.
   RowProgram elsewhere = program;
   elsewhere.operands = {8, 9};
   EXPECT_TRUE(keys.contains(FunctionKey("map").add(elsewhere).bytes()));
@@ -249,7 +249,7 @@ TEST(GpuParts, SlotsNameTheirPairs) {
 }
 
 TEST(GpuParts, PackedSumsCoverEveryEdgeOnce) {
-  // One destination with 1000 edges of two types by turns, one with a single edge.
+  // One destination has 1000 edges of alternating types, another has a single edge.
   EdgeList edges;
   edges.num_nodes = 1001;
   edges.num_types = 2;
@@ -282,7 +282,7 @@ TEST(GpuParts, PackedSumsCoverEveryEdgeOnce) {
           EXPECT_LT(item.begin, item.end);
           for (int64_t e = item.begin; e < item.end; ++e) ++seen[static_cast<size_t>(e)];
           if (item.partial >= 0) continue;
-          // Whole pairs.
+          // Items without a partial sum hold whole pairs.
           EXPECT_TRUE(std::binary_search(pairs.edge_ptr.begin(), pairs.edge_ptr.end(), item.begin));
           EXPECT_TRUE(std::binary_search(pairs.edge_ptr.begin(), pairs.edge_ptr.end(), item.end));
           pairs_seen += std::lower_bound(pairs.edge_ptr.begin(), pairs.edge_ptr.end(), item.end) -
@@ -294,7 +294,7 @@ TEST(GpuParts, PackedSumsCoverEveryEdgeOnce) {
       EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), g.num_edges());
     }
   }
-  // The hub's two pairs come in pieces that add up to their rows.
+  // The two pairs of the hub come in pieces that add up to their rows.
   const PairIndex& pairs = graph.pairs(End::dst);
   const PackedSums packed = pack_sums(pairs, 2, SumRange::of_slots(pairs, 2, 0, graph.num_dst()));
   ASSERT_EQ(packed.rows.size(), 2u);
@@ -357,7 +357,7 @@ TEST(GpuParts, SumsOfSourcesTakeEveryStepOnce) {
         const auto first = static_cast<size_t>(borders[run]);
         const int64_t entries = order.entry[static_cast<size_t>(borders[run + 1])] - order.entry[first];
         EXPECT_LE(entries, longest_run(order, borders));
-        // Source of each step of the run, by its entry.
+        // Maps the entry of each step of the run to its source.
         std::map<uint32_t, uint32_t> want, got;
         for (auto p = first; p < static_cast<size_t>(borders[run + 1]); ++p) {
           for (int64_t t = 0; t < c.graph.in_degree(order.row[p]); ++t) {

@@ -1,6 +1,6 @@
-// What only large graphs make a GPU do, on small ones: column tiles, rows in pieces, tails after tiles, rows that take
-// a block of threads. Against the double-precision interpreter; without a GPU (NACRE_TEST_DEVICE=cuda) there is nothing
-// to see.
+// Tests on small graphs what a GPU does only for large ones: column tiles, rows in pieces, tails
+// after tiles, rows that take a block of threads. Results are compared with the double-precision
+// interpreter. Without a GPU (NACRE_TEST_DEVICE=cuda), these tests are skipped.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -50,7 +50,8 @@ TEST_F(GpuRowsTest, ColumnTilesAgree) {
                       {"gcn", "gcn_weighted", "sage_mean", "sage_sum", "gin"}, 128);
 }
 
-// Tiles that overlap and are read from a copy, a row that is one tile, tiles of one line each.
+// Tests tiles that overlap and are read from a copy, a row that is one tile, and tiles of one line
+// each.
 TEST_F(GpuRowsTest, ColumnTilesOfOtherWidthsAgree) {
   test_gpu_options().cache_bytes = 1024;
   const Graph graph = typed_weighted_graph({.vertices = 90, .edges = 90 * 70, .hub_edges = 200, .seed = 4});
@@ -79,8 +80,8 @@ Tensor leaf_values(const Node& leaf, const std::vector<double>& values) {
   return out;
 }
 
-// What is made for one batch (edges by source for the device alone, rows in pieces among them) gives the bits of what
-// is made once for all steps.
+// What is made for one batch (edges by source for the device alone, with rows in pieces) gives the
+// same bits as what is made once for all steps.
 TEST_F(GpuRowsTest, ABatchHasTheBitsOfAGraphTrainedWhole) {
   const BigGraph how{.vertices = 300, .edges = 1500, .hub_edges = 290, .seed = 8};
   for (const ModelCase& model : model_cases()) {
@@ -111,18 +112,19 @@ TEST_F(GpuRowsTest, ABatchHasTheBitsOfAGraphTrainedWhole) {
   }
 }
 
-// bf16 has eight bits: a few layers and their gradients leave about two digits. A test for each model: nearly all of
-// their time is the compiler's, and tests can be shared out.
+// bf16 has eight bits, so a few layers and their gradients leave about two digits. Each model has
+// its own test, because the compiler takes nearly all of the time and tests can be divided among
+// processes.
 class GpuBf16Test : public GpuRowsTest, public testing::WithParamInterface<const char*> {};
 
 TEST_P(GpuBf16Test, Agrees) {
   test_gpu_options().precision = GemmType::bf16;
   const Graph graph = typed_weighted_graph({.vertices = 300, .edges = 3000, .hub_edges = 290, .seed = 6});
   const std::string model = GetParam();
-  // Sums without division, and an LSTM's gates, make more of a rounded digit.
+  // Sums without division, and the gates of an LSTM, enlarge rounding errors.
   if (model == "gin" || model == "sage_lstm") return expect_models_agree(graph, {model}, 32, 1e-1);
   expect_models_agree(graph, {model}, 64, 5e-2);
-  // Widths that are no multiple of eight stay f32 next to those that are.
+  // Values whose widths are no multiple of eight stay f32 beside the others.
   expect_models_agree(graph, {model}, 20, 5e-2);
 }
 
@@ -131,8 +133,8 @@ INSTANTIATE_TEST_SUITE_P(Models, GpuBf16Test,
                                          "gatv2", "rgcn", "gin", "sage_lstm"),
                          [](const auto& model) { return std::string(model.param); });
 
-// A model's training step and what it computes in double precision. Rounded numbers must not change which side of a
-// corner they are on: there are none.
+// The training step of a model, and its results in double precision. The activation has no corners,
+// so rounding cannot change the side of a corner.
 struct Trained {
   Trained(ModelOptions options, const Blocks& blocks, uint64_t seed, double scale) {
     options.activation = "tanh";
@@ -148,8 +150,9 @@ struct Trained {
   std::map<std::string, std::vector<double>> want;
 };
 
-// Typed products on tensor cores take as many rows as fill the device, and with them the product of the vertices' own
-// rows and what follows. Rows of no whole number of vectors, vertices of few types and of none.
+// Typed products on tensor cores take as many rows as fill the device, and with them the product of
+// the vertices' own rows and what follows. Rows are no whole number of vectors, and vertices have
+// few types or none.
 TEST_F(GpuRowsTest, TensorCoresAgree) {
   test_gpu_options().precision = GemmType::tf32;
   const int64_t vertices = device_plugin()->devices()[0].multiprocessors * 140;
@@ -182,9 +185,10 @@ TEST_F(GpuRowsTest, TensorCoresAgree) {
   }
 }
 
-// Products and what follows them in one kernel, on more tiles of rows than the device has places and on less than one.
-// Columns of no whole number of eights, tails that sum over rows, drop elements, overwrite what they read, or keep what
-// the product gave; two products that are added.
+// Products and what follows them run in one kernel, on more tiles of rows than the device has
+// places and on less than one tile. The numbers of columns are no multiples of eight. Tails sum
+// over rows, drop elements, overwrite what they read, or keep the result of the product. Two
+// products are added.
 class GpuProductsTest : public GpuRowsTest, public testing::WithParamInterface<const char*> {};
 
 TEST_P(GpuProductsTest, AgreeWithTheirTails) {
@@ -203,8 +207,8 @@ TEST_P(GpuProductsTest, AgreeWithTheirTails) {
       options.out_dim = 46;
       options.dropout = hidden == 72 ? 0.3 : 0;
       const Trained trained(options, blocks, 23, 0.1);
-      // The library's products are as far from exact ones as ours, where their rows are whole vectors; others it
-      // computes in f32. Gradients of attention are small differences.
+      // The products of the library are as inexact as ours if their rows are whole vectors; others
+      // it computes in f32. Gradients of attention are small differences.
       const double tolerance = options.model == "gat" ? 2e-2 : 2e-3;
       const auto errors = [&](int64_t least, int64_t join) {
         test_gpu_options().whole_products = least;

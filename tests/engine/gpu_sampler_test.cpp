@@ -1,5 +1,5 @@
-// Samples drawn on a device are the host's, bit for bit (NACRE_TEST_DEVICE=cuda); and the sources that draw them
-// compile, which needs the plug-in but no GPU.
+// Samples drawn on a device are those of the host, bit for bit (NACRE_TEST_DEVICE=cuda). The
+// sources that draw them compile, which needs the plug-in but no GPU.
 #include "nacre/engine/gpu/sampler.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class GpuSamplerTest : public testing::Test {
     ASSERT_NE(plugin, nullptr);
     loader_ = GpuLoader::open(*plugin, plugin->open(0, 0));
   }
-  // Three batches at once: some vertices, none, all.
+  // Draws three batches at once: for some vertices, for none, and for all.
   void expect_same(const Graph& graph, const SampleOptions& options, GpuSampler::Place place);
 
   std::shared_ptr<GpuLoader> loader_;
@@ -37,7 +37,7 @@ void GpuSamplerTest::expect_same(const Graph& graph, const SampleOptions& option
   std::vector<NodeId> some;
   for (size_t v = 0; v < all.size(); v += 3) some.insert(some.begin(), all[v]);
   const std::vector<GpuSampler::Batch> batches = {{some, {3, 7}}, {{}, {3, 8}}, {all, {4, 0}}};
-  // The second time in memory that was used before.
+  // The second round uses memory that was used before.
   for (int round = 0; round < 2; ++round) {
     const std::vector<DeviceSample> samples = on_device.sample(batches);
     ASSERT_EQ(samples.size(), batches.size());
@@ -91,7 +91,7 @@ TEST_F(GpuSamplerTest, LongRowsAndManyDraws) {
   }
 }
 
-// Weights of 0 are never drawn; a vertex may have no others.
+// Edges of weight 0 are never drawn, even if a vertex has no others.
 TEST_F(GpuSamplerTest, WeightsOfZero) {
   for (const std::vector<float>& weights :
        {std::vector<float>(70, 0.0F), std::vector<float>{0, 1, 0, 2, 0, 3e-38F, 3e38F, 0, 1, 1}}) {
@@ -114,7 +114,7 @@ TEST_F(GpuSamplerTest, WrongSeeds) {
   EXPECT_TRUE(on_device.sample({}).empty());
 }
 
-// Drawn ahead for a loader: in order, out of order, of another order, of another epoch.
+// Batches are drawn ahead for a loader: in order, out of order, of another order, of another epoch.
 TEST_F(GpuSamplerTest, BatchesAhead) {
   const Graph graph = typed_weighted_graph({.vertices = 300, .edges = 2500, .hub_edges = 100, .seed = 8});
   const SampleOptions options = draw_options({4, 3}, false, false);
@@ -145,7 +145,7 @@ TEST_F(GpuSamplerTest, BatchesAhead) {
   expect_equal(got, want);
 }
 
-// What was written and sent stays when the buffer grows; slots are used again.
+// What was written and sent stays when the buffer grows, and slots are used again.
 TEST_F(GpuSamplerTest, RowsSentToTheDevice) {
   const std::unique_ptr<FeatureSink> sink = make_device_sink(loader_->device(), device_plugin()->open(0, 0));
   for (const int64_t bytes : {5000, 3000, 9000}) {
@@ -166,7 +166,7 @@ TEST_F(GpuSamplerTest, RowsSentToTheDevice) {
   EXPECT_GT(sink->seconds(), 0);
 }
 
-// A batch's context sends beside what runs; rows are looked up on the device.
+// The context of a batch sends beside the running work, and rows are looked up on the device.
 TEST_F(GpuSamplerTest, RowsLookedUpOnTheDevice) {
   const auto root = std::make_shared<GpuContext>(loader_, std::make_shared<GraphViews>(), GpuOptions{});
   for (const int64_t width : {1, 6, 8}) {

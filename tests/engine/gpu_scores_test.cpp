@@ -1,4 +1,5 @@
-// Scores counted on a GPU against the definitions written out for the host: equal, not near.
+// Compares scores counted on a GPU with the definitions written out for the host. They must be
+// equal, not just near.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,8 +22,8 @@ struct Case {
   std::vector<std::vector<NodeId>> lists;
 };
 
-// Logits are of a handful of values, so that ties are everywhere; some are NaN or infinite. Lists are of any length,
-// out of order, and longer than a block's piece.
+// Returns logits of a handful of values, so that ties are everywhere; some are NaN or infinite.
+// Lists have any length, are out of order, and are longer than the piece of a block.
 Case random_case(uint64_t seed, int64_t rows, int64_t classes) {
   Rng rng(seed);
   Case c{rows, classes, {}, {}, {}, std::vector<std::vector<NodeId>>(3)};
@@ -104,7 +105,7 @@ class GpuScoresTest : public testing::Test {
     return memory;
   }
 
-  // Labels of all vertices, or of the lists' alone.
+  // Checks with labels of all vertices, or only of those in the lists.
   void expect_counts(const Case& c, bool multiple, bool by_vertex) {
     std::vector<std::span<const NodeId>> lists(c.lists.begin(), c.lists.end());
     std::vector<int32_t> labels;

@@ -1,4 +1,4 @@
-// The arena: placement, the bill against what is taken, and that values stay inside.
+// Tests of the arena: placement, the bill compared with what is taken, and that values stay inside.
 #include "nacre/engine/memory.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ std::vector<BufferRequest> random_requests(Rng& rng) {
   std::vector<BufferRequest> requests(static_cast<size_t>(rng.below(60)));
   const int64_t steps = 1 + rng.below(30);
   for (BufferRequest& r : requests) {
-    // A few sizes over and over, as models have them, and some odd ones, and some empty.
+    // Some sizes occur again and again, as in models; some are odd, and some are 0.
     const int64_t kind = rng.below(10);
     r.bytes = kind == 0 ? 0 : kind < 6 ? 4096 * (1 + rng.below(3)) : 1 + rng.below(100000);
     r.first = static_cast<int>(rng.below(steps));
@@ -97,8 +97,9 @@ TEST(MemoryBill, AddsUpAndNamesTheLargest) {
   }
 }
 
-// What the executor announces is what it takes: every value it computes lies in the arena it asked for or in a constant
-// it announced, and no two values that live together share a byte.
+// The executor takes exactly the memory that it announced: every value it computes lies in the
+// arena it asked for or in a constant it announced, and no two values that live at the same time
+// share a byte.
 TEST(ExecutorMemory, IsWhatWasAnnounced) {
   for (const ModelCase& model : model_cases()) {
     const BlocksInput input = block_inputs(17, model.options.layers)[3];
@@ -111,7 +112,8 @@ TEST(ExecutorMemory, IsWhatWasAnnounced) {
     for (const NamedOptions& how : kAllPlans) {
       SCOPED_TRACE(model.name + ", " + how.name);
       Executor executor(make_plan(dfg, input.blocks, how.options), input.blocks, std::make_shared<GraphViews>());
-      std::map<std::string, std::vector<double>> leaves = bindings;  // large enough for any element type
+      // Large enough for any element type.
+      std::map<std::string, std::vector<double>> leaves = bindings;
       for (auto& [name, values] : leaves) executor.bind(name, values.data());
       ConstantPool pool;
       const int64_t announced = executor.constant_bytes(pool);
@@ -157,7 +159,7 @@ TEST(ExecutorMemory, GrowsWithTheThreads) {
 
 TEST(GraphViews, AreSharedByEqualGraphsAndNotByOthers) {
   const Graph plain = random_graphs(5).front().graph;
-  const Graph typed = assign_relations(plain, 3);  // shares the offsets of `plain`
+  const Graph typed = assign_relations(plain, 3);  // this graph shares the offsets of `plain`
   const Graph other = assign_relations(plain, 2);
   GraphViews views;
   const Graph copy = plain;

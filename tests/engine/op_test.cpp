@@ -1,5 +1,6 @@
-// Every operation and its gradient through planner and engine, alone in a DFG: against the interpreter on awkward
-// graphs, with rows as wide as models have them, and with the same bits on any number of threads.
+// Runs every operation and its gradient through planner and engine, alone in a DFG. Results are
+// compared with the interpreter on awkward graphs, with rows as wide as in models, and have the
+// same bits on any number of threads.
 #include <gtest/gtest.h>
 
 #include "nacre/base/parallel.h"
@@ -38,7 +39,8 @@ TEST_P(EngineOp, AgreesWithTheInterpreter) {
   }
 }
 
-// The operation's own result is wanted too, so it must be in memory whatever fusing would prefer.
+// The result of the operation is an output, too, so it must be in memory whatever fusing would
+// prefer.
 TEST_P(EngineOp, AgreesWhenItsResultIsAnOutput) {
   Net net;
   const NodeRef y = GetParam().build(net);
@@ -51,7 +53,7 @@ TEST_P(EngineOp, AgreesWhenItsResultIsAnOutput) {
   }
 }
 
-// Nothing is trained: the whole DFG is constant and computed before the first step.
+// Nothing is trained, so the whole DFG is constant and computed before the first step.
 TEST_P(EngineOp, AgreesWhenItIsConstant) {
   Net net(false);
   const NodeRef y = GetParam().build(net);
@@ -105,9 +107,10 @@ INSTANTIATE_TEST_SUITE_P(Sizes, WideOp,
                                          OpSizes{17, 64, 8, 8, 16}),
                          [](const auto& c) { return "wide" + std::to_string(c.param.wide); });
 
-// ---- compositions that single operations do not reach
+// ---- Compositions that single operations do not reach.
 
-// A typed product of width 1: its edge factor is no narrower than the product, and must be in memory all the same.
+// In a typed product of width 1, the factor on edges is not narrower than the product, and must be
+// in memory all the same.
 TEST(EngineComposition, TypedProductOfWidthOne) {
   Net net;
   const NodeRef x = net.op(Op::index, {net.param(v(0, {3}))}, Attr::src);
@@ -125,7 +128,7 @@ TEST(EngineComposition, TypedProductOfWidthOne) {
   }
 }
 
-// Expressions longer than any one program may be.
+// The expressions are longer than any one program may be.
 TEST(EngineComposition, LongChains) {
   for (const bool on_edges : {true, false}) {
     Net net;
@@ -141,7 +144,8 @@ TEST(EngineComposition, LongChains) {
   }
 }
 
-// Every node of the chain is used twice: an expression written out as a tree would have 2^60 nodes.
+// Every node of the chain is used twice, so an expression written out as a tree would have 2^60
+// nodes.
 TEST(EngineComposition, SharedConstantsStayShort) {
   Net net;
   NodeRef x = net.input(v(0, {2}));
@@ -152,7 +156,8 @@ TEST(EngineComposition, SharedConstantsStayShort) {
   expect_plans_agree(net.dfg, blocks, bindings_for(net.dfg, blocks, 48), kStep, 1e-4);
 }
 
-// Constants that differ in a digit far behind the point, or in the layer of a leaf whose name only looks like a suffix.
+// The constants differ in a digit far behind the point, or in the layer of a leaf whose name only
+// looks like a suffix.
 TEST(EngineComposition, AlikeConstantsAreKeptApart) {
   Net net;
   const NodeRef x = net.dfg.add({.op = Op::input, .type = v(1, {2}), .name = "x"});
@@ -169,7 +174,7 @@ TEST(EngineComposition, AlikeConstantsAreKeptApart) {
   expect_plans_agree(net.dfg, blocks, bindings_for(net.dfg, blocks, 49), kStep);
 }
 
-// Moments of a value made of parameters alone, used there too.
+// Tests the moments of a value that is made of parameters alone.
 TEST(EngineComposition, StandardizedParameters) {
   Net net;
   const NodeRef x = net.param(p({3}));

@@ -1,4 +1,4 @@
-// The passes of the planner: each that may be left out changes no value when it is.
+// Tests of the planner's passes: leaving out a pass that may be left out changes no value.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -23,7 +23,8 @@ std::vector<std::string> optional_passes() {
   return names;
 }
 
-// Plans in which every pass has something to do, each pass left out in turn, against the interpreter.
+// Compares plans in which every pass has something to do with the interpreter, leaving out each
+// pass in turn.
 void expect_same_without_passes(const Dfg& dfg, const Blocks& blocks, const ref::Bindings& bindings, size_t turn) {
   ref::Interpreter reference(dfg, blocks);
   reference.run(bindings, kStep);
@@ -34,7 +35,7 @@ void expect_same_without_passes(const Dfg& dfg, const Blocks& blocks, const ref:
   const std::vector<std::string> names = optional_passes();
   for (size_t i = 0; i < names.size(); ++i) {
     PlanOptions options = all[(turn + i) % std::size(all)];
-    // The one pass, and sometimes its neighbour in the list, too.
+    // Leaves out this pass, and sometimes its neighbour in the list, too.
     options.disabled_passes = {names[i], names[(i + (turn + i) % 2) % names.size()]};
     SCOPED_TRACE(options_json(options));
     const Outputs outputs = run_plan(dfg, blocks, bindings, kStep, options);

@@ -1,6 +1,6 @@
-// The planner's promise: whatever table cuts the edges, whichever order is chosen at every site, with and without
-// rewriting, fusing, hoisting and splitting outliers, a plan computes what the interpreter computes in double from
-// the DFG as the model wrote it.
+// Tests the planner's promise: whatever table cuts the edges, whichever option is chosen at every
+// site, with and without rewriting, fusing, hoisting and splitting outliers, a plan computes what
+// the interpreter computes in double from the DFG as the model wrote it.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -16,13 +16,13 @@ namespace {
 
 constexpr StepContext kStep{9, 4};
 
-// Every shape of plan that has a name, sizes that do not divide anything, and no restriction at all.
+// Every shape of plan that has a name, sizes that divide nothing, and no restriction at all.
 const std::vector<std::string> kTables = {"dst-id=1",                  // vertex-centric
                                           "edge-id=1",                 // edge-centric
                                           "dst-id=1,edge-id=32",       // neighbour grouping
                                           "src-id=4,dst-id=4",         // 2-D
                                           "dst-id=1,edge-type=1",      // relations of a destination
-                                          "dst-degree=1",              // destinations of equal degree
+                                          "dst-degree=1",              // equal degrees
                                           "dst-id=16,dst-degree=min",  // batches of similar degree
                                           "src-id=8,edge-type=1",      // shared products
                                           "edge-id=7",
@@ -34,7 +34,7 @@ const std::vector<std::string> kTables = {"dst-id=1",                  // vertex
 
 constexpr int kFlags = 16;
 
-// Sanitizers are after other faults, and slow: they see every table on every fourth input.
+// Sanitizers look for other faults and are slow, so they see every table on every fourth input.
 #ifdef __SANITIZE_ADDRESS__
 constexpr size_t kStride = 4;
 #else
@@ -53,7 +53,8 @@ PlanOptions flagged(int bits) {
 
 std::string describe(const PlanOptions& options) { return options_json(options); }
 
-// Options for all sites of a DFG: first all sites' first option, all second ones, …, then whatever the numbers say.
+// Chooses options for all sites of a DFG: first the first option of all sites, then the second one
+// of all, …, then random ones.
 class ChoiceMaker {
  public:
   explicit ChoiceMaker(uint64_t seed) : rng_(seed) {}
@@ -125,13 +126,13 @@ class Plans : public testing::TestWithParam<ModelCase> {
   void TearDown() override { set_num_threads(2); }
 };
 
-// Over the inputs, every table meets every combination of flags.
+// Over all inputs, every table meets every combination of flags.
 TEST_P(Plans, EveryTableAndEveryChoiceAgreeWithTheInterpreter) {
   ChoiceMaker maker(GetParam().name.size());
   const std::vector<BlocksInput> inputs = block_inputs(51, GetParam().options.layers);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Blocks& blocks = inputs[i].blocks;
-    // Dropout at every third input: in full graphs and in blocks, where edges are few and where they are many.
+    // Every third input has dropout: full graphs and blocks, with few edges and with many.
     const bool dropout = i % 3 == 2;
     const ModelOptions model = dropout ? with_dropout(GetParam().options) : GetParam().options;
     const Dfg dfg = training_dfg(options_for(model, blocks));
@@ -149,7 +150,8 @@ TEST_P(Plans, EveryTableAndEveryChoiceAgreeWithTheInterpreter) {
   maker.expect_every_option_taken();
 }
 
-// The choices of the training DFG, whichever they are, also plan the evaluation, which has fewer sites.
+// Whatever the choices of the training DFG are, they also plan the evaluation, which has fewer
+// sites.
 TEST_P(Plans, TheEvaluationTakesTheChoicesOfTraining) {
   ChoiceMaker maker(3);
   for (const BlocksInput& input : block_inputs(52, GetParam().options.layers)) {
@@ -165,7 +167,8 @@ TEST_P(Plans, TheEvaluationTakesTheChoicesOfTraining) {
   }
 }
 
-// Rows as wide as models have them, several chunks, a hub in each direction; the same bits on any number of threads.
+// Rows are as wide as in models, in several chunks, with a hub in each direction. The bits are the
+// same on any number of threads.
 TEST_P(Plans, WideRowsAgreeAndThreadsDoNotChangeABit) {
   const int layers = GetParam().options.layers;
   const Blocks blocks = Blocks::full(

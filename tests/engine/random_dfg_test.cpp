@@ -1,4 +1,5 @@
-// DFGs nobody would write: whatever is drawn, every plan of it must compute what the interpreter computes.
+// Tests random DFGs that nobody would write: every plan of a DFG must compute what the interpreter
+// computes.
 #include <gtest/gtest.h>
 
 #include "nacre/base/parallel.h"
@@ -17,7 +18,8 @@ ref::Bindings bindings_for(const Dfg& dfg, const Blocks& blocks, uint64_t seed) 
   return rounded_to_float(random_bindings(dfg, blocks, seed, {.scale = 0.7}));
 }
 
-// Some at a time: on a GPU each takes a while to compile, and tests are shared out among processes.
+// Several DFGs share a test, because on a GPU each takes a while to compile and tests are divided
+// among processes.
 constexpr uint64_t kDfgs = 250, kTogether = 10;
 
 class RandomDfgs : public testing::TestWithParam<uint64_t> {};

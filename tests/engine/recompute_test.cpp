@@ -1,4 +1,5 @@
-// Values computed again in the backward pass: not a bit changes, and the memory they took is free in between.
+// Values may be computed again in the backward pass: no bit changes, and the memory they took is
+// free in between.
 #include "nacre/dfg/recompute.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ std::vector<Recomputable> candidates(const Dfg& dfg, const Blocks& blocks, const
   return find_recomputable(choose_dfg(dfg, blocks, options));
 }
 
-// All of them, and a few random choices.
+// Returns the set of all values, and a few random sets.
 std::vector<std::set<std::string>> some_sets(const std::vector<Recomputable>& all, uint64_t seed) {
   Rng rng(seed);
   std::vector<std::set<std::string>> sets(3);
@@ -36,7 +37,8 @@ std::vector<std::set<std::string>> some_sets(const std::vector<Recomputable>& al
   return sets;
 }
 
-// On a GPU a value that is not kept may be inlined elsewhere, where the compiler takes its product and a sum in one.
+// On a GPU, a value that is not kept may be inlined elsewhere, where the compiler fuses its product
+// with a sum.
 void expect_same(const std::vector<float>& kept, const std::vector<float>& again, const std::string& what) {
   if (!testing_gpu()) {
     ASSERT_TRUE(same_bits(kept, again)) << what;
@@ -72,10 +74,10 @@ TEST(Recompute, ChangesNoBitOfAnyModel) {
       SCOPED_TRACE(model.name + " on " + inputs[i].name);
       const Dfg dfg = training_dfg(options_for(with, inputs[i].blocks));
       PlanOptions options = plans[i % std::size(plans)];
-      // The other order at every site: sums and products change places.
+      // At every site, the other order is chosen: sums and products change places.
       if (i % 3 == 0) {
         for (const Site& site : find_sites(prepare_dfg(dfg, inputs[i].blocks, options))) {
-          // On a GPU an LSTM that keeps its gates is another kernel, which rounds in its own way.
+          // On a GPU, an LSTM that keeps its gates is another kernel, which rounds in its own way.
           if (!testing_gpu() || !site.key.starts_with("lstm")) options.choices[site.key] = site.options.back();
         }
       }
@@ -95,7 +97,8 @@ Sizes sizes(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options) {
   return {executor.arena_bytes(), peak_live_bytes(plan, blocks)};
 }
 
-// A GCN of three layers keeps two activations and a sum alive at once; without the first, two values.
+// A GCN of three layers keeps two activations and a sum alive at once; without the first
+// activation, it keeps two values.
 TEST(Recompute, FreesTheMemoryInBetween) {
   const Blocks blocks = Blocks::full(random_graphs(7, 40000)[0].graph, 3);
   for (const char* model : {"gcn", "sage"}) {
@@ -122,7 +125,8 @@ TEST(Recompute, FreesTheMemoryInBetween) {
     const Sizes again = sizes(dfg, blocks, options);
     const int64_t value = blocks.rows(Space::vertex(0)) * 256 * 4;
     EXPECT_NEAR(static_cast<double>(kept.peak - again.peak), static_cast<double>(value), 0.06 * value) << model;
-    // Some of a step's peak is work space of kernels: on a GPU at least 32 MiB, most of such a value.
+    // Some of the peak of a step is workspace of kernels, on a GPU at least 32 MiB, which is most
+    // of such a value.
     EXPECT_GT(static_cast<double>(kept.arena - again.arena), (testing_gpu() ? 0.1 : 0.75) * static_cast<double>(value))
         << model;
   }

@@ -1,5 +1,5 @@
-// Orders of the edges that typed kernels walk: what of them stays in a device's memory, and that sums taken once, which
-// bring their own, are those of any step.
+// Tests the orders of the edges that typed kernels walk: which of them stay in the memory of a
+// device, and that sums computed once, which bring their own orders, equal those of any step.
 #include <gtest/gtest.h>
 
 #include "model/cases.h"
@@ -26,7 +26,7 @@ Dfg rgcn(const Blocks& blocks) {
   return dfg;
 }
 
-// The first layer by `first`, the others by `rest`.
+// Returns options that walk the first layer by `first` and the others by `rest`.
 PlanOptions by_ends(const Dfg& dfg, const Blocks& blocks, const std::string& first, const std::string& rest) {
   PlanOptions options;
   options.keep_sums = int64_t{1} << 40;
@@ -54,12 +54,14 @@ TEST(TypedOrders, OnlyWhatStepsWalkStaysInDeviceMemory) {
     executor.allocate(backend->allocate(executor.arena_bytes()), pool);
     const int64_t orders = order_bytes(executor.plan(), blocks);
     EXPECT_GE(backend->graph_bytes(), orders) << rest;
-    // Besides them, edge numbers to bring scales into their order, and lists of pieces and pairs.
+    // Besides the orders, there are edge numbers that bring scales into their order, and lists of
+    // pieces and pairs.
     EXPECT_LT(backend->graph_bytes(), orders + 2 * array) << rest;
   }
 }
 
-// One more product among those by type, and what follows it, against a product of its own.
+// Compares a product that joins the products by type, with what follows it, with a product of its
+// own.
 TEST(TypedOrders, ProductsThatJoinThemAgree) {
   for (const BlocksInput& input : block_inputs(92, 2)) {
     SCOPED_TRACE(input.name);

@@ -1,4 +1,5 @@
-// What fuzz targets share. A target may succeed or throw UserError; any other way out is a finding.
+// Code that fuzz targets share. A target may succeed or throw UserError; anything else is a
+// finding.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Text: edge lists, tables of numbers, words. The reader itself recognises gzip, so this serves both text targets.
+// Fuzzes text: edge lists, tables of numbers, words. The reader itself recognises gzip, so this
+// serves both text targets.
 #include "fuzz/fuzz.h"
 #include "nacre/data/edge_list.h"
 #include "nacre/data/text.h"

@@ -1,6 +1,7 @@
-// Whole layouts, folders and files: the input is text, "FORMAT" in its first line, then the files of the set, each
-// behind a line "--- NAME" and followed by one line end. Tables, JSON, YAML, Matrix Market and the fitting together of
-// parts are reached through here, as are the blocks in which conversions read edges and features.
+// Fuzzes whole layouts, folders and files. The input is text: "FORMAT" in its first line, then the
+// files of the set, each behind a line "--- NAME" and followed by one line end. This reaches
+// tables, JSON, YAML, Matrix Market and the fitting together of parts, and the blocks in which
+// conversions read edges and features.
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,7 +21,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kMark = "\n--- ";
 
-// No way out of the folder, nothing the shell or a terminal would trip over.
+// Returns whether a name stays inside the folder and has nothing that a shell or a terminal
+// would stumble over.
 bool usable(std::string_view name) {
   const auto good = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
@@ -47,7 +49,7 @@ void write_files(std::string_view text, const fs::path& folder) {
   }
 }
 
-// What a conversion does with a set that may be larger than memory.
+// Does what a conversion does with a set that may be larger than memory.
 void stream(const nacre::Place& place, const nacre::Choice& choice) {
   if (choice.format->open == nullptr) return;
   const auto opened = choice.format->open(place, choice.variant, {});

@@ -1,4 +1,5 @@
-// Nacre's own format: as it is, and with the header's checksum put right so that mutations reach the rest.
+// Fuzzes Nacre's own format: as it is, and with a corrected checksum of the header, so that
+// mutations reach the rest.
 #include <cstddef>
 #include <cstring>
 #include <vector>

@@ -1,4 +1,4 @@
-// One .npy array, read in every way there is.
+// Fuzzes one .npy array, read in every possible way.
 #include "fuzz/fuzz.h"
 #include "nacre/data/npy.h"
 

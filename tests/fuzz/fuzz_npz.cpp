@@ -1,4 +1,4 @@
-// An archive as it is: container, compression, checksums; then the data set in it.
+// Fuzzes an archive as it is: container, compression, checksums; then the data set in it.
 #include <algorithm>
 #include <vector>
 

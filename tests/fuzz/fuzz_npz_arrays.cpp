@@ -1,5 +1,6 @@
-// The meaning of arrays: the input describes well-formed arrays under the known keys, so that mutations do not die at a
-// checksum. Each array: key, element type, order and rank, two bytes per dimension, elements.
+// Fuzzes the meaning of arrays. The input describes well-formed arrays under the known keys, so
+// that mutations are not refused because of a checksum. Each array is key, element type, order and
+// rank, two bytes per dimension, elements.
 #include <zlib.h>
 
 #include <algorithm>
@@ -56,7 +57,7 @@ std::string array(Input& in) {
     shape += std::to_string(dimension) + ",";
     count *= dimension;
   }
-  if (count > 4096) count = 0;  // then shape and size disagree, which is worth a try too
+  if (count > 4096) count = 0;  // shape and size disagree then, which is worth a test, too
   const std::string header = std::string("{'descr': '") + type +
                              "', 'fortran_order': " + ((layout & 1) != 0 ? "True" : "False") + ", 'shape': " + shape +
                              "), }\n";

@@ -1,4 +1,4 @@
-// A pickle and every array in it.
+// Fuzzes a pickle and every array in it.
 #include "fuzz/fuzz.h"
 #include "nacre/data/formats/pickle.h"
 

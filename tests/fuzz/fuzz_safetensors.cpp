@@ -1,4 +1,5 @@
-// A safetensors file, through the descriptor of a file in memory: the reader takes paths.
+// Fuzzes a safetensors file, through the descriptor of a file in memory, because the reader takes
+// paths.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// SciPy matrices: an archive as it is, read as one.
+// Fuzzes SciPy matrices: an archive as it is, read as a matrix.
 #include "fuzz/fuzz.h"
 #include "nacre/data/formats/sparse.h"
 

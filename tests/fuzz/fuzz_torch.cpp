@@ -1,5 +1,5 @@
-// A file of torch.save: the input is its pickle; the storages around it are fixed, so that mutations reach the tensors
-// and not the checksums of the archive.
+// Fuzzes a file of torch.save. The input is its pickle. The storages around it are fixed, so that
+// mutations reach the tensors and not the checksums of the archive.
 #include <zlib.h>
 
 #include <string>
@@ -20,7 +20,9 @@ std::string archive(const std::vector<std::pair<std::string, std::string>>& memb
   std::string directory;
   for (const auto& [name, content] : members) {
     const auto crc = crc32(0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size()));
-    std::string common;  // what both headers hold: version, flags, method, time, CRC, sizes, length of the name
+    // The part that both headers hold: version, flags, method, time, CRC, sizes, length of the
+    // name.
+    std::string common;
     put(common, 20, 2);
     put(common, 0, 8);
     put(common, crc, 4);

@@ -1,5 +1,5 @@
-// Runs a fuzz target over the files named on the command line (folders: every file in them), for builds without
-// libFuzzer.
+// Runs a fuzz target over the files named on the command line (or all files of folders), for builds
+// without libFuzzer.
 #include <cstdio>
 #include <exception>
 #include <filesystem>

@@ -1,4 +1,5 @@
-// One list of parameters gives the host's struct and the text of the kernel, and launches with other ones are refused.
+// One list of parameters gives the host's struct and the text of the kernel, and launches with
+// other ones are refused.
 #include "nacre/kernel/cuda/params.h"
 
 #include <gtest/gtest.h>

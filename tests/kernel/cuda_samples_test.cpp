@@ -1,5 +1,5 @@
-// docs/dev/cuda_samples shows one kernel of each family as CUDA text. The pages are what the writers write today:
-// NACRE_WRITE_SAMPLES=1 writes them anew.
+// docs/dev/cuda_samples shows one kernel of each family as CUDA text. The pages are what the
+// writers write today: NACRE_WRITE_SAMPLES=1 writes them anew.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

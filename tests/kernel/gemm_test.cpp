@@ -1,4 +1,5 @@
-// Matrix products against a double reference on awkward sizes, and the promise of equal bits on any number of threads.
+// Compares matrix products with a double reference on awkward sizes, and checks that bits are equal
+// on any number of threads.
 #include "nacre/kernel/cpu/gemm.h"
 
 #include <gtest/gtest.h>
@@ -27,8 +28,8 @@ constexpr Kind kKinds[] = {Kind::nn,      Kind::nt,      Kind::tn,        Kind::
 bool a_transposed(Kind kind) { return kind == Kind::tn || kind == Kind::tile_tn; }
 bool b_transposed(Kind kind) { return kind == Kind::nt || kind == Kind::tile_nt || kind == Kind::packed_nt; }
 
-// A row-major matrix with a padded leading dimension that starts one float off any alignment; the padding is NaN, so
-// reading it shows in the result and writing it is found by padding_untouched().
+// A row-major matrix with a padded leading dimension that starts one float off any alignment. The
+// padding is NaN, so reading it shows in the result, and padding_untouched() finds writes to it.
 struct Matrix {
   Matrix(int64_t rows_in, int64_t cols_in, uint64_t seed) : rows(rows_in), cols(cols_in), ld(cols_in + 3) {
     store.assign(static_cast<size_t>(rows * ld + 1), std::numeric_limits<float>::quiet_NaN());
@@ -60,7 +61,8 @@ struct Matrix {
   std::vector<float> store;
 };
 
-// Product of depth `depth` into C[rows, cols]; for tn the depth is the number of rows of A and B.
+// Computes a product of depth `depth` into C[rows, cols]. For tn, the depth is the number of rows
+// of A and B.
 void multiply(Kind kind, int64_t depth, const Matrix& a, const Matrix& b, Matrix& c, const GemmEpilogue& e) {
   switch (kind) {
     case Kind::nn:
@@ -108,7 +110,7 @@ struct Problem {
     return e.act == Activation::relu ? std::max(0.0, sum) : sum;
   }
 
-  // Largest error in units of what rounding may do to this sum; at most 1 is right.
+  // Returns the largest error in units of what rounding may do to this sum. At most 1 is right.
   double worst_error(const GemmEpilogue& e) const {
     Matrix result = c;
     multiply(kind, depth, a, b, result, e);
@@ -141,7 +143,7 @@ std::string describe(Kind kind, int64_t rows, int64_t cols, int64_t depth) {
 }
 
 TEST(Gemm, MatchesReferenceOnAwkwardSizes) {
-  // All pairs of awkward sizes, the third walking through the list with them.
+  // Tests all pairs of awkward sizes; the third size walks through the list with them.
   size_t next = 0;
   for (const Kind kind : kKinds) {
     for (const int64_t x : kSizes) {
@@ -150,7 +152,7 @@ TEST(Gemm, MatchesReferenceOnAwkwardSizes) {
         EXPECT_LE(Problem(kind, x, y, z).worst_error({}), 1) << describe(kind, x, y, z);
         EXPECT_LE(Problem(kind, z, x, y).worst_error({}), 1) << describe(kind, z, x, y);
       }
-      ++next;  // 16 and 16 would repeat the same third size otherwise
+      ++next;  // without this, 16 and 16 would repeat the same third size
     }
   }
 }
@@ -179,7 +181,7 @@ TEST(Gemm, EpilogueAddsOldValuesBiasAndActivation) {
       for (const int64_t cols : {1, 8, 40, 47, 64}) {
         for (const int64_t depth : {0, 1, 19, 385}) {
           const Problem problem(kind, rows, cols, depth);
-          // Exactly `cols` long, so that an address sanitizer sees a read past the end.
+          // The bias is exactly `cols` long, so that an address sanitizer sees a read past the end.
           const std::vector<float> bias(static_cast<size_t>(cols), 0.25f);
           for (const float beta : {0.0f, 1.0f, 0.5f}) {
             const bool tn = a_transposed(kind);
@@ -229,7 +231,7 @@ class GemmThreads : public ::testing::Test {
 
 TEST_F(GemmThreads, SameBitsOnAnyNumberOfThreads) {
   for (const Kind kind : {Kind::nn, Kind::nt, Kind::tn}) {
-    // Tall for all; for tn also the case that cuts C because there are few rows.
+    // The problems are tall; for tn there is also the case that cuts C because there are few rows.
     for (const auto& [rows, cols, depth] : {std::array<int64_t, 3>{3001, 47, 65}, {64, 40, 5003}, {257, 65, 257}}) {
       const Problem problem(kind, rows, cols, depth);
       const std::vector<float> bias(static_cast<size_t>(cols), 0.25f);
@@ -264,7 +266,7 @@ TEST(Gemm, TilesAndWholeMatricesGiveTheSameBits) {
   }
 }
 
-// Products of one kernel set, all layouts after each other, in one vector.
+// Returns the products of one kernel set in all layouts, one after the other, in one vector.
 std::vector<float> all_products(const GemmKernels& set, int64_t rows, int64_t cols, int64_t depth, double& worst) {
   std::vector<float> values;
   const GemmEpilogue e = {nullptr, Activation::none, 1};

@@ -1,5 +1,5 @@
-// Gradients of every operation against central differences of the loss, both in double by the reference interpreter, on
-// graphs with every awkward structure and on message-flow blocks.
+// Compares the gradients of every operation with central differences of the loss, both in double by
+// the reference interpreter, on graphs with every awkward structure and on message-flow blocks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,9 +19,9 @@ namespace {
 constexpr StepContext kStep{.seed = 11, .step = 4};
 constexpr double kDelta = 1e-5;
 constexpr double kTolerance = 1e-6;
-constexpr size_t kMaxElements = 48;  // of one parameter that are checked
+constexpr size_t kMaxElements = 48;  // number of elements of one parameter that are checked
 
-// ---- the check
+// ---- The check.
 
 struct Checked {
   int64_t elements = 0;
@@ -33,7 +33,7 @@ std::vector<double> gradient_of(const ref::Interpreter& run, const Dfg& dfg, con
   return node < 0 ? std::vector<double>(n, 0) : run.value(node);
 }
 
-// Absolute errors count below the size of the loss's own rounding error in the quotient.
+// Below the rounding error of the loss in the quotient, absolute errors count.
 double relative_error(double gradient, double difference, double loss) {
   const double floor = 1e-3 * std::max(1.0, std::abs(loss));
   return std::abs(gradient - difference) / std::max({std::abs(gradient), std::abs(difference), floor});
@@ -100,12 +100,14 @@ std::string case_name(const testing::TestParamInfo<OpCase>& info) { return info.
 INSTANTIATE_TEST_SUITE_P(Ops, Gradient, testing::ValuesIn(op_cases()), case_name);
 INSTANTIATE_TEST_SUITE_P(Models, Gradient, testing::ValuesIn(layer_cases()), case_name);
 
-// ---- operations without a gradient
+// ---- Operations without a gradient.
 
 struct NoGradient {
   Op op;
   std::string reason;
-  Build build;  // a use on a trainable value, which differentiate() must refuse; none for leaves and integers
+  // Uses the operation on a trainable value, which differentiate() must refuse. Empty for leaves
+  // and integers.
+  Build build;
 };
 
 std::vector<NoGradient> without_gradient() {
@@ -166,7 +168,7 @@ TEST(GradientTable, DifferentiateRefusesWhatHasNoGradient) {
   }
 }
 
-// Operands that are meant to be data: a trainable value there must not lose its gradient in silence.
+// Some operands are meant to be data. A trainable value there must not silently lose its gradient.
 TEST(Gradient, IsRefusedWhereItWouldBeLost) {
   const std::vector<std::pair<std::string, Build>> uses = {
       {"nll weight",

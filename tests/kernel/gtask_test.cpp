@@ -1,4 +1,4 @@
-// Kernels over gTasks against plain loops in double, for every kind of table.
+// Compares kernels over gTasks with plain loops in double, for every kind of table.
 #include "nacre/kernel/cpu/gtask.h"
 
 #include <map>
@@ -48,7 +48,7 @@ const std::map<Kind, std::string> kKinds = {{Kind::gather, "gather"},
                                             {Kind::typed_gemm, "typed_gemm"},
                                             {Kind::typed_gemm_t, "typed_gemm_t"}};
 
-// A program over the edges of a graph, and every edge's value computed by hand.
+// A program over the edges of a graph, and the value of every edge computed by hand.
 class EdgeProgram {
  public:
   EdgeProgram(const Graph& graph, Kind kind, int64_t in, int64_t out)
@@ -128,7 +128,8 @@ class EdgeProgram {
   std::vector<double> want_, before_;
 };
 
-// Sums or means of the edges' values, by hand; and of their sizes, which rounding errors are measured by.
+// Sums or means of the edges' values computed by hand, and of their magnitudes, which measure
+// rounding errors.
 struct Sums {
   std::vector<double> value, size;
 };
@@ -152,13 +153,13 @@ Sums reduced(const Graph& graph, const EdgeProgram& program, Direction direction
 void expect_sums(const std::vector<float>& got, const Sums& want, const std::string& what) {
   ASSERT_EQ(got.size(), want.value.size()) << what;
   for (size_t i = 0; i < got.size(); ++i) {
-    // written so that NaN fails
+    // The comparison is written so that NaN fails.
     ASSERT_TRUE(std::abs(got[i] - want.value[i]) <= 5e-5 * want.size[i] + 1e-5)
         << what << ": element " << i << " is " << got[i] << ", not " << want.value[i];
   }
 }
 
-// One for all: it is large, and the runs are many.
+// All runs share this scratch, because it is large and there are many runs.
 cpu::Scratch shared_scratch(int64_t per_thread) {
   static std::vector<float> memory;
   if (memory.size() < static_cast<size_t>(4 * per_thread)) memory = testing::unset(4 * per_thread);
@@ -231,7 +232,7 @@ struct Case {
   int64_t rows() const { return options.direction == Direction::by_dst ? graph.num_dst() : graph.num_src(); }
 };
 
-// What reduce_rows makes of it: maxima must agree exactly.
+// Compares with the result of reduce_rows. Maxima must agree exactly.
 void expect_same_max(const Case& c, EdgeProgram& program, const GTaskRun& run) {
   const auto view = cpu::make_row_view(c.graph, c.options.direction);
   cpu::ReduceArgs args;
@@ -276,7 +277,7 @@ const std::vector<std::pair<Kind, Reduce>> kWork = {{Kind::gather, Reduce::sum},
                                                     {Kind::gemm, Reduce::max},         {Kind::typed_gemm, Reduce::sum},
                                                     {Kind::typed_gemm_t, Reduce::sum}, {Kind::typed_gemm, Reduce::max}};
 
-// Every table × direction × way of running × work, on one thread.
+// Checks every table × direction × way of running × work on one thread.
 void check_everything(const std::string& name, const Graph& graph, int64_t in, int64_t out) {
   std::map<Kind, EdgeProgram> programs;
   for (const auto& [kind, text] : kKinds) programs.try_emplace(kind, graph, kind, in, out);
@@ -312,7 +313,7 @@ Graph big_graph() {
 
 TEST(GTaskKernel, ManyUnits) { check_everything("big", big_graph(), 8, 24); }
 
-// Rows so wide that their partial sums need many windows.
+// Rows are so wide that their partial sums need many windows.
 TEST(GTaskKernel, ManyWindowsOnAnyNumberOfThreads) {
   const Graph graph = big_graph();
   std::map<Kind, EdgeProgram> programs;
@@ -361,7 +362,7 @@ TEST(GTaskKernel, OnlyStores) {
   }
 }
 
-// ---- weight gradients
+// ---- Weight gradients.
 void check_weight_grad(const std::string& name, const Graph& graph, const std::string& table, bool split_outliers) {
   const int64_t k = 13, n = 20;
   const auto x = random_floats(graph.num_src() * k, 1), g = random_floats(graph.num_dst() * n, 2),

@@ -1,4 +1,4 @@
-// The LSTM kernels against plain loops in double.
+// Compares the LSTM kernels with plain loops in double.
 #include "nacre/kernel/cpu/lstm.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 using Row = std::vector<double>;
 
-// One sequence at a time, all states kept.
+// Computes one sequence at a time and keeps all states.
 class Reference {
  public:
   Reference(const Graph& graph, int64_t hidden, const std::vector<float>& z, const std::vector<float>& w,
@@ -52,7 +52,7 @@ class Reference {
   struct State {
     Row gates, c, h;
   };
-  // Row of z.
+  // Returns the row of z that a step reads.
   size_t source(int64_t v, size_t step) const {
     const int64_t edge = graph_.row_ptr()[v] + static_cast<int64_t>(step);
     return on_edges_ ? static_cast<size_t>(edge) : graph_.col_idx()[edge];
@@ -157,7 +157,7 @@ struct Problem {
     return out;
   }
 
-  // What the forward pass keeps and the backward pass over it leaves, by edge.
+  // What the forward pass keeps and what the backward pass makes of it, by edge.
   struct Kept {
     std::vector<float> gates, grads, states;
     bool operator==(const Kept&) const = default;
@@ -227,7 +227,7 @@ struct Problem {
   }
 };
 
-// Vertex v has about length(v) in-edges from random sources.
+// Returns a graph in which vertex v has about length(v) in-edges from random sources.
 template <class F>
 Graph graph_of_lengths(int64_t nodes, const F& length) {
   test::Rng rng(9);
@@ -242,7 +242,8 @@ Graph graph_of_lengths(int64_t nodes, const F& length) {
   return build_graph(std::move(list), "lengths");
 }
 
-// Lengths from 0 to a few hundred, most of them short: many batches, some of several segments.
+// Lengths go from 0 to a few hundred and most are short, which gives many batches, some of several
+// segments.
 Graph skewed_graph() {
   return graph_of_lengths(900, [](int64_t v) { return v % 11 == 0 ? 0 : 2 + 4000 / (v + 10); });
 }
@@ -327,7 +328,7 @@ TEST(Lstm, EveryWayOfRunning) {
   }
 }
 
-// Padding computes more and changes nothing; gathering z by edge is gathering it by source.
+// Padding computes more and changes nothing; gathering z by edge equals gathering it by source.
 TEST(Lstm, WaysOfRunningAgreeExactly) {
   const Graph graph = skewed_graph();
   const Problem plain(graph, 16, 12);

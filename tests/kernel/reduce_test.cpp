@@ -11,7 +11,8 @@ using testing::Program;
 using testing::random_floats;
 using testing::TestScratch;
 
-// Reduces relu(x[src] - y[dst]) + e[edge]; relu makes equal values, so that the first maximum matters.
+// Reduces relu(x[src] - y[dst]) + e[edge]. relu makes equal values, so that the first maximum
+// matters.
 class ReduceCheck {
  public:
   ReduceCheck(const Graph& graph, Direction direction, int64_t width)

@@ -1,5 +1,6 @@
-// The reference operations against values worked out by hand, on one block with an empty destination, a duplicate edge,
-// a self loop and a type without edges. Every operation has an entry, in double (through the interpreter) and in float.
+// Compares the reference operations with values worked out by hand, on one block with an empty
+// destination, a duplicate edge, a self loop and a type without edges. Every operation has an
+// entry, in double (through the interpreter) and in float.
 #include "nacre/kernel/ref/ref_op.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,8 @@ namespace {
 
 constexpr StepContext kStep{.seed = 5, .step = 3};
 
-// Sources 0 … 3, destinations 0 … 2. Edges: 1→0, 2→0, 2→2, 2→2, 3→2 of types 0, 1, 1, 1, 0.
+// Returns sources 0 … 3 and destinations 0 … 2 with the edges 1→0, 2→0, 2→2, 2→2, 3→2 of types 0,
+// 1, 1, 1, 0.
 Blocks small_block() {
   GraphArrays arrays;
   arrays.num_src = 4;
@@ -110,7 +112,8 @@ void index_cases(std::vector<OpCase>& out) {
                {-0.1875, 0.1875, -1.75, -0.75, 2.5}}});
 }
 
-// Source pairs by (type, vertex): (0, 1), (0, 3), (1, 2); destination pairs: (0, 0), (0, 2), (1, 0), (1, 2).
+// The source pairs by (type, vertex) are (0, 1), (0, 3), (1, 2); the destination pairs are (0, 0),
+// (0, 2), (1, 0), (1, 2).
 void pair_cases(std::vector<OpCase>& out) {
   const auto index = [](Attr attr, std::vector<int64_t> ints) {
     return Node{.op = Op::index, .attr = attr, .ints = std::move(ints)};
@@ -168,7 +171,7 @@ void lstm_cases(std::vector<OpCase>& out) {
                  "v1[1]",
                  {0.5 * std::tanh(c0), 0, 0.5 * std::tanh(c2)}});
 
-  // The same gates, one row per edge.
+  // These are the same gates, with one row per edge.
   Values at_edges;
   for (const size_t src : {1, 2, 2, 2, 3}) {
     for (size_t j = 0; j < 4; ++j) at_edges.push_back(z[4 * src + j]);
@@ -179,7 +182,7 @@ void lstm_cases(std::vector<OpCase>& out) {
                  "v1[1]",
                  {0.5 * std::tanh(c0), 0, 0.5 * std::tanh(c2)}});
 
-  // Gradient of destination 0's state only, with w = 0: c1 = c2 = ¼ and d = ∂h/∂c2.
+  // Only the state of destination 0 has a gradient, and w = 0: c1 = c2 = ¼ and d = ∂h/∂c2.
   const double t = std::tanh(0.25);
   const double d = 0.5 * (1 - t * t);
   const Values step1 = {d / 2 * 0.5 * 0.25, 0, d / 2 * 0.5 * 0.75, 0};
@@ -455,7 +458,7 @@ TEST_P(RefOp, GivesTheSameInFloat) {
 INSTANTIATE_TEST_SUITE_P(Ops, RefOp, testing::ValuesIn(op_cases()), [](const auto& p) { return p.param.name; });
 
 TEST(RefOpTable, HasEveryOperationThatComputes) {
-  std::set<Op> seen = {Op::input, Op::param};  // bound, not computed
+  std::set<Op> seen = {Op::input, Op::param};  // these are bound, not computed
   for (const OpCase& c : op_cases()) seen.insert(c.node.op);
   for (int i = 0; i < static_cast<int>(Op::count_); ++i) {
     EXPECT_TRUE(seen.contains(static_cast<Op>(i))) << op_info(static_cast<Op>(i)).name << " has no hand-checked value";
@@ -475,7 +478,7 @@ TEST(RefOp, UntypedEdgesAreOfTypeZero) {
   EXPECT_EQ(interpreter.value(y), (Values{3, 3}));
 }
 
-// How many vertices there are is only known when a graph is bound.
+// The number of vertices is known only when a graph is bound.
 TEST(RefOp, RefusesRowsThatDoNotFitTheGraph) {
   for (const int64_t count : {3, 5}) {
     Dfg dfg;
@@ -518,9 +521,11 @@ TEST(Interpreter, RefusesBlocksThatDoNotFit) {
   Dfg dfg;
   const NodeRef x = dfg.add({.op = Op::input, .type = v1(), .name = "x"});
   dfg.add({.op = Op::index, .inputs = {x}, .attr = Attr::self});
-  EXPECT_THROW(ref::Interpreter(dfg, small_block()), InternalError);  // two layers, one block
+  // The DFG has two layers, but there is one block.
+  EXPECT_THROW(ref::Interpreter(dfg, small_block()), InternalError);
   const Graph graph = small_block().layer(0);
-  EXPECT_THROW(ref::Interpreter(dfg, Blocks({graph, graph})), InternalError);  // 3 destinations, then 4 sources
+  // 3 destinations do not match 4 sources.
+  EXPECT_THROW(ref::Interpreter(dfg, Blocks({graph, graph})), InternalError);
 }
 
 TEST(Interpreter, RunsAgainOnOtherValues) {

@@ -46,7 +46,7 @@ const std::vector<Function> kFunctions = {
     {MicroOp::inv_sqrt, [](double a, double, double) { return a <= 0 ? 0 : 1 / std::sqrt(a); }},
 };
 
-// Values in [-4, 4], zeros and a few large ones among them.
+// Returns values in [-4, 4], with zeros and a few large ones among them.
 std::vector<float> mixed_floats(int64_t n, uint64_t seed) {
   auto values = random_floats(n, seed, -4, 4);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -78,7 +78,8 @@ TEST(MapRows, ElementwiseFunctions) {
   }
 }
 
-// An operand of H elements with one of H · D, either way round, from its own rows or from a parameter.
+// Combines an operand of H elements with one of H · D, either way round, from its own rows or from
+// a parameter.
 TEST(MapRows, RepeatedOperands) {
   const int64_t rows = 333;
   for (const auto& [h, d] : std::vector<std::pair<int64_t, int64_t>>{
@@ -128,7 +129,7 @@ TEST(MapRows, BothOperandsRepeated) {
   testing::expect_close(sums, want_sums, 1e-6, "dot");
 }
 
-// ---- dropout
+// ---- Dropout.
 std::vector<float> dropped(const std::vector<float>& x, const Program& program, uint64_t salt, float share) {
   const auto bound = program.bound();
   const DropoutStream stream(bound.step->seed, salt, bound.step->step);
@@ -158,7 +159,7 @@ TEST(MapRows, DropoutDrawsTheNumbersOfTheSpecification) {
   }
 }
 
-// Element numbers beyond 2^32 and rows that are not whole Philox blocks.
+// Tests element numbers beyond 2^32 and rows that are not whole Philox blocks.
 TEST(MapRows, DropoutFarFromZero) {
   const int64_t width = 3, first = 5000000001, rows = 40;
   const auto x = random_floats(rows * width, 3, 1, 2);
@@ -177,7 +178,7 @@ TEST(MapRows, DropoutFarFromZero) {
   }
 }
 
-// ---- row shapes and sums
+// ---- Row shapes and sums.
 TEST(MapRows, RowSumAndDot) {
   const int64_t rows = 100;
   for (const int64_t groups : {1, 3, 4, 8}) {
@@ -244,7 +245,7 @@ TEST(MapRows, ConcatSlicePadExpand) {
   }
 }
 
-// ---- normalisation
+// ---- Normalisation.
 struct RowOracle {
   std::vector<double> normalized, normalized_grad, log_softmax, log_softmax_grad, standardized;
 };
@@ -306,8 +307,7 @@ TEST(MapRows, Normalisation) {
   }
 }
 
-// ---- matrix products
-// out[r] = Σ over k of in[r, k] · element(r, k, n).
+// ---- Matrix products. Returns out[r] = Σ over k of in[r, k] · element(r, k, n).
 template <class F>
 std::vector<double> product(const std::vector<double>& in, int64_t rows, int64_t k, int64_t n, const F& element) {
   std::vector<double> out(static_cast<size_t>(rows * n));
@@ -321,7 +321,8 @@ std::vector<double> product(const std::vector<double>& in, int64_t rows, int64_t
   return out;
 }
 
-// relu(x + p)·W, then relu of it times Wᵀ: products in a row, of rows read in place and of rows in slots.
+// Computes relu(x + p)·W, then relu of that times Wᵀ: consecutive products of rows read in place
+// and of rows in slots.
 TEST(MapRows, MatrixProducts) {
   for (const auto& [k, n] : std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {3, 40}, {64, 7}, {100, 100}, {33, 257}}) {
     for (const int64_t rows : {0, 1, 5, 700}) {
@@ -393,8 +394,8 @@ TEST(ProgramText, NamesProducts) {
   EXPECT_EQ(program_text(program.program()), "program over e0\n  r0[16] = load_src %0\n  r1[8] = typed_gemm_t %1 r0\n");
 }
 
-// ---- edges
-// edge value = (x[src] + y[dst]) · t[type] + e[edge] + p, dropped; positions name edges in both directions.
+// ---- Edges. The value of an edge is (x[src] + y[dst]) · t[type] + e[edge] + p, dropped. Positions
+// name edges in both directions.
 TEST(MapEdges, GathersFromEverySpaceInBothDirections) {
   for (const auto& [name, graph] : testing::awkward_graphs()) {
     for (const int64_t width : kWidths) {
@@ -474,7 +475,7 @@ TEST(MapEdges, TakeMaxAndGatheredDot) {
   }
 }
 
-// ---- where registers live
+// ---- Where registers live.
 TEST(MapRows, UpdatesInPlace) {
   const int64_t rows = 1000, width = 33;
   const auto before = random_floats(rows * width, 1);
@@ -483,14 +484,15 @@ TEST(MapRows, UpdatesInPlace) {
   Program program(Space::vertex(0));
   const int rx = program.load(MicroOp::load, x.data(), width);
   program.store(program.apply(MicroOp::add, width, rx, rx), x.data());
-  program.store(rx, old.data());  // read after its memory has been overwritten
+  program.store(rx, old.data());  // it is read after its memory has been overwritten
   TestScratch scratch(cpu::scratch_floats(program.program()));
   cpu::map_rows(program.bound(), rows, scratch.scratch());
   EXPECT_EQ(old, before);
   for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(x[i], before[i] + before[i]);
 }
 
-// Random programs: whatever slots, aliases and early stores the planner chooses, every register must hold its value.
+// In random programs, every register must hold its value, whatever slots, aliases and early stores
+// the planner chooses.
 TEST(MapRows, RandomProgramsKeepTheirRegistersApart) {
   const int64_t rows = 150;
   for (uint64_t seed = 0; seed < 150; ++seed) {

@@ -11,7 +11,7 @@ using testing::TestScratch;
 
 const std::vector<int64_t> kHeads = {1, 2, 3, 4, 8, 16, 17, 33};
 
-// Scores leaky_relu(a[src] + b[dst]), as attention has them.
+// Scores leaky_relu(a[src] + b[dst]), as in attention.
 struct Scores {
   Scores(const Graph& graph, int64_t heads, float range)
       : a(random_floats(graph.num_src() * heads, 1, -range, range)),
@@ -62,7 +62,7 @@ void check(const std::string& name, const Graph& graph, int64_t heads, float ran
   const auto y = run_softmax(graph, heads, s);
   testing::expect_close(y, expected_softmax(graph, heads, s), 2e-6, what);
 
-  // The gradient, with g read from memory: a register that is nothing but a load.
+  // In the gradient, g is read from memory: a register that is nothing but a load.
   const auto g = random_floats(graph.num_edges() * heads, 3);
   Program program(Space::edge(0));
   const int value = program.load(MicroOp::load, g.data(), heads);

@@ -1,4 +1,5 @@
-// What the tests of the CPU edge kernels share: awkward graphs, programs by hand, and runs on several thread counts.
+// Code that the tests of the CPU edge kernels share: awkward graphs, programs by hand, and runs on
+// several numbers of threads.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,7 +32,8 @@ struct NamedGraph {
   Graph graph;
 };
 
-// Duplicates and self loops occur; the last fifth of the vertices stays isolated, others have no in- or no out-edges.
+// Returns a graph with duplicates and self loops. The last fifth of the vertices is isolated;
+// others have no in-edges or no out-edges.
 inline Graph random_graph(int64_t nodes, int64_t edges, uint64_t seed, int types = 3) {
   EdgeList list;
   list.num_nodes = nodes;
@@ -39,7 +41,7 @@ inline Graph random_graph(int64_t nodes, int64_t edges, uint64_t seed, int types
   const auto live = static_cast<uint32_t>(std::max<int64_t>(1, nodes * 4 / 5));
   for (int64_t e = 0; e < edges; ++e) {
     const auto i = static_cast<uint64_t>(e);
-    // squaring the number skews the degrees
+    // Squaring the number skews the degrees.
     const float skew = uniform01(random_bits(seed, 3 * i));
     list.src.push_back(random_bits(seed, 3 * i + 1) % live);
     list.dst.push_back(static_cast<NodeId>(skew * skew * static_cast<float>(live - 1)));
@@ -159,7 +161,8 @@ bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
-// Calls run() on 1, 2 and 4 threads; `result` (refilled by every run) must have the same bytes each time.
+// Calls run() on 1, 2 and 4 threads. `result`, which every run fills again, must have the same
+// bytes each time.
 template <class T, class F>
 void run_on_threads(std::vector<T>& result, const F& run) {
   std::vector<T> first;
@@ -181,13 +184,13 @@ inline void expect_close(const std::vector<float>& got, const std::vector<double
   ASSERT_EQ(got.size(), want.size()) << what;
   for (size_t i = 0; i < got.size(); ++i) {
     const double error = std::abs(static_cast<double>(got[i]) - want[i]);
-    // written so that NaN fails
+    // The comparison is written so that NaN fails.
     ASSERT_TRUE(error <= tolerance * (1 + std::abs(want[i])))
         << what << ": element " << i << " is " << got[i] << ", not " << want[i];
   }
 }
 
-// Entries of a row as (in-CSR position, source, destination).
+// An entry of a row: in-CSR position, source, destination.
 struct Edge {
   int64_t position;
   NodeId src, dst;

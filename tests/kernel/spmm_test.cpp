@@ -28,7 +28,7 @@ class SpmmCheck {
     weight_ = random_floats(graph.num_edges() * c.heads, 22);
   }
 
-  // Sums of the terms, or of their magnitudes.
+  // Returns the sums of the terms, or of their magnitudes.
   std::vector<double> expected(bool magnitudes) const {
     const int64_t d = case_.width / case_.heads;
     std::vector<double> out(static_cast<size_t>(view_->rows * case_.width));
@@ -47,7 +47,8 @@ class SpmmCheck {
     return out;
   }
 
-  // Without `post` the result is spmm's own; with it, what the post program stores (root + root).
+  // Without `post`, the result is that of spmm; with it, it is what the post program stores (root +
+  // root).
   std::vector<float> run(bool keep, bool with_post) {
     const int64_t size = view_->rows * case_.width;
     std::vector<float> out = testing::unset(size), doubled = testing::unset(size);
@@ -134,7 +135,8 @@ TEST(Spmm, SplitsLongRows) {
   }
 }
 
-// Results beyond the caches are written around them when their rows are aligned; one float further they are not.
+// Results larger than the caches are written around them if their rows are aligned; one float
+// further, they are not.
 TEST(Spmm, LargeResultsDoNotDependOnAlignment) {
   const int64_t nodes = 33000, width = 256;
   const Graph graph = testing::random_graph(nodes, 40000, 8);

@@ -1,4 +1,4 @@
-// Which products a tail gives away to the product it follows.
+// Tests which products a tail hands over to the product that it follows.
 #include "nacre/kernel/tail_product.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Products of rows with their type's matrix, and the weight gradient, against sums in double.
+// Compares products of rows with the matrix of their type, and the weight gradient, with sums in
+// double.
 #include "nacre/kernel/cpu/typed_rows.h"
 
 #include <gtest/gtest.h>
@@ -77,7 +78,7 @@ class Problem {
     return out;
   }
 
-  // x gathered if the shape says so, g never: both ways of reading in one run.
+  // Gathers x if the shape says so, but never g, so that one run tests both ways of reading.
   std::vector<float> gradient() const {
     std::vector<float> dw = unset(static_cast<int64_t>(w_.size()));
     std::vector<float> space = unset(rows_.by_type->num_partials * s_.k * s_.n);
@@ -121,7 +122,7 @@ class Problem {
     const std::string name = rows_.name + " " + std::to_string(s_.k) + "x" + std::to_string(s_.n) +
                              (s_.gather ? " gathered" : "") + (s_.transpose ? " transposed" : "");
     expect_close(product(), out, 2e-5, name);
-    // Sums of many terms of either sign.
+    // These are sums of many terms of either sign.
     expect_close(gradient(), dw, 2e-6 * (20 + std::sqrt(static_cast<double>(count_))), name + " weights");
   }
 
@@ -164,7 +165,7 @@ TEST(TypedRows, AwkwardShapes) {
   }
 }
 
-// Runs longer than one task, gradients in several partial sums, a type without rows.
+// Tests runs longer than one task, gradients in several partial sums, and a type without rows.
 TEST(TypedRows, ManyRowsOfOneType) {
   const Graph graph = test::typed_weighted_graph({.vertices = 3000, .edges = 40000, .hub_edges = 3000, .types = 3});
   EXPECT_GT(cpu::edges_by_type(graph)->num_partials, 2);

@@ -1,4 +1,4 @@
-// The typed kernels against plain loops in double.
+// Compares the typed kernels with plain loops in double.
 #include "nacre/kernel/cpu/typed.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,8 @@ std::vector<float> normal_values(test::Rng& rng, int64_t count) {
   return values;
 }
 
-// A sum in double beside the sum of its terms' magnitudes, which bounds the rounding error of any order of summation.
+// A sum in double, and the sum of the magnitudes of its terms, which bounds the rounding error of
+// any order of summation.
 struct Sums {
   std::vector<double> value, magnitude;
   explicit Sums(int64_t count) : value(static_cast<size_t>(count)), magnitude(static_cast<size_t>(count)) {}
@@ -85,7 +86,7 @@ struct Problem {
     return dw;
   }
 
-  // Calls term(edge's x row, g row, w offset, scale) for every edge and element of w.
+  // Calls term(x row of the edge, g row, w offset, scale) for every edge and element of w.
   template <class F>
   void for_terms(const F& term) const {
     for (int64_t e = 0; e < graph.num_edges(); ++e) {
@@ -117,7 +118,8 @@ struct Problem {
   }
 };
 
-// Random edges of `types` types, the last of which has none, and vertex 0 with `hub` more in-edges.
+// Returns random edges of `types` types, the last of which has none, and `hub` more in-edges of
+// vertex 0.
 Graph large_graph(int64_t nodes, int64_t edges, int64_t hub, int types) {
   test::Rng rng(7);
   EdgeList list;

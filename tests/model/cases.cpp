@@ -6,7 +6,7 @@
 namespace nacre::test {
 namespace {
 
-// 5 → hidden → 3.
+// The widths are 5 → hidden → 3.
 ModelOptions base(const std::string& model, int layers, int64_t hidden) {
   ModelOptions o;
   o.model = model;

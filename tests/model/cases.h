@@ -1,4 +1,4 @@
-// Models × options × graphs that the tests of this room run over.
+// Models × options × graphs that the tests of this room use.
 #pragma once
 
 #include <string>
@@ -24,16 +24,17 @@ struct BlocksInput {
   Blocks blocks;
 };
 
-// Every random full graph, and every random chain of blocks.
+// Returns every random full graph, and every random chain of blocks.
 std::vector<BlocksInput> block_inputs(uint64_t seed, int layers);
 
-// The options for a graph: its number of edge types filled in.
+// Returns the options with the number of edge types of the graph filled in.
 ModelOptions options_for(ModelOptions options, const Blocks& blocks);
 
-// The same for a graph whose vertices are of up to three kinds: with features, without, with others.
+// Does the same for a graph whose vertices are of up to three kinds: with features, without, and
+// with other features.
 ModelOptions with_kinds(ModelOptions options, const Blocks& blocks);
 
-// Random values of all leaves; running variances are positive.
+// Returns random values of all leaves; running variances are positive.
 ref::Bindings model_bindings(const Dfg& dfg, const Blocks& blocks, uint64_t seed);
 
 }  // namespace nacre::test

@@ -1,5 +1,5 @@
-// Gradients of whole models against central differences, in double. Dropout is on: with the step fixed it is a constant
-// mask.
+// Compares gradients of whole models with central differences, in double. Dropout is on: for a
+// fixed step it is a constant mask.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,7 +26,8 @@ class ModelGradient {
     }
   }
 
-  // Every trained parameter has a gradient, and it is right along a few directions.
+  // Checks that every trained parameter has a gradient, and that it is right along a few
+  // directions.
   void check() {
     for (const Node& node : forward_.nodes()) {
       if (node.op != Op::param || node.state) continue;
@@ -60,7 +61,7 @@ class ModelGradient {
     double analytic = 0;
     for (size_t i = 0; i < direction.size(); ++i) analytic += gradients_[name][i] * direction[i];
     const double numeric = (loss_at(name, direction, kStep) - loss_at(name, direction, -kStep)) / (2 * kStep);
-    // Below 1e-2 the difference of two losses has too few digits left for a relative comparison.
+    // Below 1e-2, the difference of two losses has too few digits left for a relative comparison.
     const double size = std::max({std::abs(analytic), std::abs(numeric), 1e-2});
     EXPECT_LT(std::abs(analytic - numeric) / size, kTolerance) << name << ": " << analytic << " against " << numeric;
   }
@@ -85,7 +86,7 @@ TEST_P(Gradient, matches_central_differences) {
   }
 }
 
-// Several kinds of vertices: gradients of the projections and of the learned rows.
+// With several kinds of vertices, projections and learned rows have gradients.
 TEST(GradientOfKinds, matches_central_differences) {
   for (const char* model : {"rgcn", "gat", "gated-mean"}) {
     ModelOptions options;

@@ -1,4 +1,4 @@
-// Options that do not fit are refused in one clear line; the registry takes a user's models.
+// Options that do not fit are refused in one clear line, and the registry accepts a user's models.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -33,7 +33,7 @@ struct BadCase {
   std::string name;
   std::string model;
   std::function<void(ModelOptions&)> change;
-  std::string message;  // part of it
+  std::string message;  // a part of the message
 };
 
 const std::vector<BadCase>& bad_cases() {
@@ -128,7 +128,7 @@ TEST(Options, defaults_are_filled_in) {
   EXPECT_EQ(complete_options(good("gcn")).heads, 1);
 }
 
-// ---- a user's own models
+// ---- A user's own models.
 
 Value one_pull(Napa& net, const ModelOptions& o) {
   const Value x = net.features(o.in_dim);

@@ -10,7 +10,7 @@ namespace {
 
 size_t at(int64_t i) { return static_cast<size_t>(i); }
 
-// f(destination, edge, source) for every edge.
+// Calls f(destination, edge, source) for every edge.
 template <class F>
 void for_edges(const Graph& graph, F f) {
   for (int64_t i = 0; i < graph.num_dst(); ++i) {
@@ -54,7 +54,7 @@ Rows PlainModel::linear(const Rows& x, const std::string& name, bool bias) const
   return y;
 }
 
-// Neighbours by 1/√(d_j · d_i).
+// Sums neighbours with the factors 1/√(d_j · d_i).
 Rows PlainModel::propagate(const Rows& x) const {
   std::vector<double> in(at(graph().num_dst()), 0.0), out(at(graph().num_src()), 0.0);
   for_edges(graph(), [&](size_t i, int64_t e, size_t j) {
@@ -70,7 +70,8 @@ Rows PlainModel::propagate(const Rows& x) const {
 
 Rows PlainModel::gcn(const Rows& x) const { return linear(propagate(x), "lin", true); }
 
-// Both maps after the sums they share (tests/model/recommender_test.cpp: message by message).
+// Applies both maps after the sums that they share (tests/model/recommender_test.cpp goes message
+// by message).
 Rows PlainModel::ngcf(const Rows& x) const {
   if (o_.knobs.at("authors") != 0) return ngcf_of_authors(x);
   Rows sum = propagate(x), product = sum;
@@ -108,7 +109,7 @@ Rows PlainModel::ngcf_of_authors(const Rows& x) const {
   return y;
 }
 
-// LightGCN adds up its layers, NGCF lays them side by side.
+// LightGCN adds up its layers, and NGCF puts them side by side.
 Rows PlainModel::joined_layers(Rows x) {
   const bool light = o_.model == "lightgcn";
   const auto outside = [&](const Rows& rows, const std::string& name) {
@@ -195,8 +196,8 @@ Rows PlainModel::sage(const Rows& x) const {
   return y;
 }
 
-// Softmax of the scores (one row of heads per edge) over the edges of each destination, weighted sum of z, heads
-// merged.
+// Computes the softmax of the scores (one row of heads per edge) over the edges of each
+// destination, and the weighted sum of z, with heads merged.
 Rows PlainModel::attend(const Rows& z, const Rows& scores, bool last) const {
   const size_t heads = scores.empty() ? 1 : scores[0].size();
   const size_t depth = z[0].size() / heads;

@@ -1,5 +1,5 @@
-// Every model written out as plain loops over vertices and edges, in double: what the DFG of the model has to compute.
-// Nothing here uses the DFG or the builder.
+// Every model written out as plain loops over vertices and edges in double. This is what the DFG of
+// the model has to compute. Nothing here uses the DFG or the builder.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ using Rows = std::vector<std::vector<double>>;
 
 class PlainModel {
  public:
-  // `options` are complete (complete_options). Dropout is not modelled.
+  // `options` must be complete (complete_options). Dropout is not modelled.
   PlainModel(const ModelOptions& options, const Blocks& blocks, const ref::Bindings& bindings)
       : o_(options), blocks_(blocks), bindings_(bindings) {}
 

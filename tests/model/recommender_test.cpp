@@ -1,4 +1,5 @@
-// NGCF and LightGCN, and the loss recommenders are trained with, against plain loops in double and central differences.
+// Compares NGCF and LightGCN, and the loss that recommenders are trained with, with plain loops in
+// double and central differences.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -37,14 +38,14 @@ double knob(const ModelOptions& options, const std::string& name) {
   return options.knobs.contains(name) ? options.knobs.at(name) : 0;
 }
 
-// Of the model's dropouts the edges' comes first.
+// The dropout of edges is the first of the model's dropouts.
 void drop_edges(Row& c, double share) {
   const DropoutStream stream(kStep.seed, 1, kStep.step);
   for (size_t e = 0; e < c.size() && share > 0; ++e)
     c[e] = dropout_keep(stream, e, dropout_threshold(share)) ? c[e] / (1 - share) : 0;
 }
 
-// c_ij of block l, edge by edge, by weighted degrees where the graph's weights count.
+// Returns c_ij of block l for each edge, by weighted degrees if the weights of the graph count.
 Row coefficients(const Blocks& blocks, int l, const ref::Bindings& bindings, const ModelOptions& options) {
   const Graph& g = blocks.layer(l);
   Row in(static_cast<size_t>(g.num_dst()), 0.0), out(static_cast<size_t>(g.num_src()), 0.0);
@@ -64,7 +65,7 @@ Row coefficients(const Blocks& blocks, int l, const ref::Bindings& bindings, con
   return c;
 }
 
-// The papers' equations, message by message.
+// The equations of the papers, message by message.
 class Plain {
  public:
   Plain(const ModelOptions& options, const Blocks& blocks, const ref::Bindings& bindings)
@@ -188,8 +189,8 @@ TEST(Ngcf, and_lightgcn_match_their_formulas) {
   }
 }
 
-// Three triples over a graph of users 0 … 3 and items 4 … 8: user 3 and item 8 have no edges; the third triple is there
-// to fill up the batch.
+// Three triples over a graph of users 0 … 3 and items 4 … 8. User 3 and item 8 have no edges. The
+// third triple fills up the batch.
 struct Recommendation {
   Blocks blocks;
   ModelOptions options;
@@ -276,7 +277,8 @@ double loss_at(const Dfg& dfg, const Blocks& blocks, const ref::Bindings& bindin
   return interpreter.scalar(dfg.output("loss"));
 }
 
-// Along one random direction of every parameter, `of_layers` far for those of layers; dropout is a fixed mask.
+// Checks along one random direction of every parameter, with a step of `of_layers` for those of
+// layers. Dropout is a fixed mask.
 void expect_gradients(const Dfg& forward, const Blocks& blocks, const ref::Bindings& bindings,
                       double of_layers = 1e-6) {
   Dfg backward = forward;
@@ -314,7 +316,8 @@ TEST(Ngcf, and_lightgcn_have_the_gradients_of_central_differences) {
   }
 }
 
-// Rows that are divided by their lengths, which are next to nothing: the gradient is large there, and finite.
+// Some rows are divided by their lengths, which are nearly zero. The gradient is large there, but
+// finite.
 TEST(Ngcf, has_the_gradients_of_central_differences_where_rows_are_next_to_zero) {
   ModelOptions given = options_of("ngcf", 1);
   given.knobs["normalize"] = 1;
@@ -336,7 +339,7 @@ TEST(Recommender, gradients_match_central_differences) {
   for (const char* model : {"lightgcn", "ngcf", "sage", "gcn"}) {
     for (const int layers : {2, 3}) {
       SCOPED_TRACE(model);
-      // Models of stacked layers leave their last one out.
+      // Models of stacked layers leave out their last one.
       const bool stacked = std::string(model) == "sage" || std::string(model) == "gcn";
       Recommendation r(model, stacked ? layers - 1 : layers);
       r.options.layers = layers;
@@ -347,7 +350,8 @@ TEST(Recommender, gradients_match_central_differences) {
   }
 }
 
-// Nothing but numbers of edges is dropped, the same edges in all layers, apart from what other dropouts draw.
+// Only the coefficients of edges are dropped, for the same edges in all layers, independently of
+// what other dropouts draw.
 TEST(Recommender, edges_are_dropped_by_their_weights_and_in_training_alone) {
   for (const char* model : {"lightgcn", "ngcf"}) {
     for (const bool authors : {false, true}) {
@@ -367,7 +371,8 @@ TEST(Recommender, edges_are_dropped_by_their_weights_and_in_training_alone) {
         EXPECT_TRUE(!on_edges || node.type.dims.empty());
         (on_edges ? edge_salts : other_salts).insert(node.salt);
       }
-      EXPECT_EQ(edges, 3);  // none of the backward pass: it reads the forward's
+      // The backward pass has none, because it reads those of the forward pass.
+      EXPECT_EQ(edges, 3);
       EXPECT_EQ(edge_salts.size(), 1u);
       EXPECT_FALSE(other_salts.contains(*edge_salts.begin()));
       options.training = false;
@@ -381,7 +386,7 @@ TEST(Recommender, what_does_not_apply_is_refused) {
   ModelOptions options = Recommendation("lightgcn", 2).options;
   options.activation = "relu";
   EXPECT_THROW(build_recommender(options, 0), UserError);
-  options = Recommendation("gcn", 1).options;  // one layer: no embedding before it
+  options = Recommendation("gcn", 1).options;  // with one layer, there is no embedding before it
   EXPECT_THROW(build_recommender(options, 0), UserError);
 }
 

@@ -1,4 +1,4 @@
-// What the DFGs look like: text form, operations, names, the place of dense work.
+// Tests the structure of the DFGs: text form, operations, names, the place of dense work.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -68,7 +68,7 @@ TEST_P(Structure, every_node_is_needed) {
 TEST_P(Structure, evaluation_has_the_same_parameters_and_nothing_random) {
   const Dfg train = build_model(options(true));
   const Dfg eval = build_model(options(false));
-  // NGCF drops out what its last layer adds to the embedding, too.
+  // NGCF also drops out what its last layer adds to the embedding.
   EXPECT_EQ(count(train, Op::dropout), GetParam().options.layers + (GetParam().options.model == "ngcf" ? 1 : 0));
   EXPECT_EQ(count(eval, Op::dropout), 0);
   EXPECT_EQ(count(eval, Op::column_moments), 0);
@@ -102,7 +102,8 @@ TEST_P(Structure, edge_weights_are_read_in_every_layer) {
 INSTANTIATE_TEST_SUITE_P(Models, Structure, testing::ValuesIn(model_cases()),
                          [](const auto& of) { return of.param.name; });
 
-// The order that is cheapest depends on widths, graph and machine: the planner's business (plan/sites.h).
+// Which order is cheapest depends on widths, graph and machine, so the planner chooses
+// (plan/sites.h).
 TEST(Gcn, sums_before_it_multiplies_whatever_the_widths) {
   const Dfg dfg = build_model(options_of("gcn", 5, 8, 3));
   EXPECT_EQ(count(dfg, Op::matmul), 2);
@@ -141,7 +142,8 @@ TEST(Sage, max_is_never_moved_behind_the_linear_map) {
   EXPECT_EQ(first(dfg, Op::index_max).type.dims, Dims{9});
 }
 
-// As the paper writes it: the input of every step is projected, which is the same for all edges of a source.
+// As in the paper, the input of every step is projected, which is the same for all edges of a
+// source.
 TEST(Sage, the_lstm_projects_messages_on_edges) {
   const Dfg dfg = build_model(options_of("sage-lstm", 5, 8, 3));
   for (int l = 0; l < 2; ++l) {
@@ -232,7 +234,7 @@ TEST(Kinds, width_is_that_of_the_hidden_layers_unless_chosen) {
   EXPECT_EQ(type_text(first(build_model(options), Op::join_rows).type), "v0[5]");
 }
 
-// The stage belongs to no layer, wherever a model asks for its features, and there is one of it.
+// The stage belongs to no layer, wherever a model asks for its features, and it exists once.
 TEST(Kinds, features_are_made_once) {
   Dfg dfg;
   Napa net(dfg, {.kinds = {{"a", 3, 2}, {"b", 3, 0}}});

@@ -1,4 +1,5 @@
-// The DFG of every model, run by the reference interpreter, gives what the model's formula gives.
+// The DFG of every model, run by the reference interpreter, gives the values of the model's
+// formula.
 #include <gtest/gtest.h>
 
 #include <cmath>
