@@ -17,6 +17,7 @@ check rooms python3 scripts/check_rooms.py
 check docs python3 scripts/check_docs.py
 check launches python3 scripts/check_launches.py
 check options python3 -B scripts/check_options.py
+check plan python3 scripts/check_plan.py
 if [ -f build/release/compile_commands.json ] || cmake --preset release >/dev/null; then
   check clang-tidy python3 scripts/tidy.py build/release
 else

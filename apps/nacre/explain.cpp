@@ -20,6 +20,7 @@
 #include "nacre/engine/calibrate.h"
 #include "nacre/engine/measure.h"
 #include "nacre/plan/explain.h"
+#include "nacre/plan/operands.h"
 #include "options.h"
 #include "planned.h"
 #include "summary.h"
@@ -161,7 +162,7 @@ std::vector<TableReport> report_tables(const Planned& planned) {
 bool has_chosen(const Explanation& e, const Candidate& c) {
   if (c.group.starts_with("lstm ")) {
     return std::any_of(e.plan.kernels.begin(), e.plan.kernels.end(), [&](const Kernel& k) {
-      return is_sequence(k.kind) && c.group == "lstm " + type_text(e.plan.dfg[k.args.back()].type) &&
+      return is_sequence(k.kind) && c.group == "lstm " + type_text(e.plan.dfg[sequence_weight(k)].type) &&
              k.table.text() == c.what;
     });
   }

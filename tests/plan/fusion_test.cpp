@@ -4,6 +4,7 @@
 #include <set>
 
 #include "nacre/kernel/tail_product.h"
+#include "nacre/plan/operands.h"
 #include "plan/plans.h"
 #include "support/op_cases.h"
 #include "support/random_dfg.h"
@@ -45,7 +46,7 @@ TEST(Fusion, EdgeCoefficientsAreInlinedOrComputedOnce) {
   const Plan plan = plan_model(options).plan;
   EXPECT_TRUE(count_kernels(plan, KernelKind::map_edges, false) == 0) << plan_text(plan, plan_model(options).blocks);
   for (const Kernel* k : kernels_of(plan, KernelKind::spmm))
-    EXPECT_GE(k->args[1], 0) << "the norm is the product's weight";
+    EXPECT_GE(operands<SpmmOperands>(*k).weight, 0) << "the norm is the product's weight";
 }
 
 TEST(Fusion, AttentionKeepsOneNumberPerHead) {
@@ -62,7 +63,7 @@ TEST(Fusion, AttentionKeepsOneNumberPerHead) {
       EXPECT_LE(widest_stored_edge_value(plan), heads) << model;
       for (const Kernel* k : kernels_of(plan, KernelKind::spmm)) {
         EXPECT_TRUE(k->heads == heads || k->heads == 1) << "heads of the hidden layer, one in the last";
-        EXPECT_GE(k->args[1], 0);
+        EXPECT_GE(operands<SpmmOperands>(*k).weight, 0);
       }
     }
   }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "nacre/plan/cost.h"
+#include "nacre/plan/operands.h"
 #include "nacre/plan/order.h"
 #include "nacre/plan/search.h"
 #include "plan/plans.h"
@@ -46,7 +47,7 @@ TEST(KeptSums, OfFeaturesAreTakenOnceAndSharedOnesOncePerStep) {
   EXPECT_EQ(count_kernels(kept, KernelKind::typed_weight_grad, false), 0);
   for (const Kernel& k : kept.kernels) {
     if (k.kind != KernelKind::typed_reduce) continue;
-    EXPECT_TRUE(kept.dfg[k.args[0]].type.space.is_pair()) << "of kept sums";
+    EXPECT_TRUE(kept.dfg[operands<TypedReduceOperands>(k).x].type.space.is_pair()) << "of kept sums";
   }
   EXPECT_EQ(count_kernels(kept, KernelKind::typed_rows_grad, false), 3);
 }
@@ -104,6 +105,14 @@ TEST(GpuPlan, HasNoTypedProductsInPrograms) {
   }
 }
 
+// Returns the rows that a kernel sums over the edges of a vertex or pair.
+NodeRef summed_rows(const Kernel& k) {
+  if (k.kind == KernelKind::spmm) return operands<SpmmOperands>(k).x;
+  if (k.kind == KernelKind::typed_reduce) return operands<TypedReduceOperands>(k).x;
+  const auto in = operands<TypedWeightGradOperands>(k);
+  return k.direction == cpu::Direction::by_dst ? in.x : in.gradient;
+}
+
 TEST(GpuPlan, SumsEachLayersRowsAtMostTwiceWhereRowsAreLong) {
   const Graph graph = typed_weighted_graph({.vertices = 300, .edges = 147000, .hub_edges = 100, .types = 8});
   const Plan plan = planned_for_gpu(graph, rgcn(602, 256, 41));
@@ -113,10 +122,9 @@ TEST(GpuPlan, SumsEachLayersRowsAtMostTwiceWhereRowsAreLong) {
     const bool pairs_only = k.direction == cpu::Direction::pairs_of_dst || k.direction == cpu::Direction::pairs_of_src;
     const bool walks = (k.kind == KernelKind::spmm && !pairs_only) || k.kind == KernelKind::typed_reduce ||
                        k.kind == KernelKind::typed_weight_grad;
-    if (!walks || k.args.empty() || plan.dfg[k.args[0]].type.space.is_pair()) continue;
-    const bool grad = k.kind == KernelKind::typed_weight_grad;
-    const NodeRef summed = k.args[grad && k.direction != cpu::Direction::by_dst ? 1 : 0];
-    wide += plan.dfg[summed].type.row_size() >= 256 ? 1 : 0;
+    if (!walks) continue;
+    const ValueType& summed = plan.dfg[summed_rows(k)].type;
+    wide += !summed.space.is_pair() && summed.row_size() >= 256 ? 1 : 0;
   }
   EXPECT_LE(wide, 2) << "the second layer's result and its input gradient";
 }

@@ -10,6 +10,7 @@
 #include "nacre/kernel/cpu/gemm.h"
 #include "nacre/kernel/cpu/loss.h"
 #include "nacre/kernel/ref/ref_op.h"
+#include "nacre/plan/operands.h"
 
 namespace nacre {
 namespace {
@@ -50,7 +51,9 @@ std::shared_ptr<const cpu::LstmView> Binder::lstm_view(const Kernel& k) const {
   const Restriction& batch = k.table.at(Location::dst, Attribute::id);
   if (batch.kind == Restriction::exact) options.batch_rows = batch.k;
   const bool kept = k.kind == KernelKind::lstm_gates_grad;
-  const NodeRef z = kept ? node(k.args[1]).inputs[0] : k.args[k.kind == KernelKind::lstm ? 0 : 1];
+  const NodeRef z = kept                         ? node(operands<LstmGatesGradOperands>(k).gates).inputs[0]
+                    : k.kind == KernelKind::lstm ? operands<LstmOperands>(k).z
+                                                 : operands<LstmGradOperands>(k).z;
   options.on_edges = node(z).type.space.kind == SpaceKind::edge;
   options.one_pass = kept || (k.kind == KernelKind::lstm && gates_of(k) >= 0);
   options.pad = !ex_.plan().options.split_outliers;
@@ -129,26 +132,29 @@ KernelNeeds Binder::needs(const Kernel& k) const {
       for (const RowFactor& f : sum.inputs) packed += packed_floats(n, width(f.x));
       return {matmul_block_rows(n) * n + cpu::scratch_floats(sum.tail), packed * kFloat};
     }
-    case KernelKind::weight_grad:
-      return {0, cpu::gemm_tn_workspace(rows(k.args[0]), width(k.args[0]), width(k.args[1]))};
-    case KernelKind::typed_reduce:
-    case KernelKind::typed_weight_grad: {
-      if (k.kind == KernelKind::typed_reduce && node(k.args[0]).type.space.is_pair()) {
-        const Dims& matrix = node(k.args[1]).type.dims;
-        const int64_t products = rows(k.args[0]) * width(k.root);
+    case KernelKind::weight_grad: {
+      const auto in = operands<WeightGradOperands>(k);
+      return {0, cpu::gemm_tn_workspace(rows(in.x), width(in.x), width(in.gradient))};
+    }
+    case KernelKind::typed_reduce: {
+      const auto in = operands<TypedReduceOperands>(k);
+      const Dims& w = node(in.weight).type.dims;
+      if (node(in.x).type.space.is_pair()) {
+        const int64_t products = rows(in.x) * width(k.root);
         const int64_t of_tail = tail == nullptr ? 0 : kPairSumRows * width(k.root) + cpu::scratch_floats(*tail);
-        return {std::max(cpu::typed_rows_scratch(matrix[0], matrix[1]), of_tail),
-                (products + cpu::typed_rows_workspace(*by_type(k), matrix[0], matrix[1])) * kFloat};
+        return {std::max(cpu::typed_rows_scratch(w[0], w[1]), of_tail),
+                (products + cpu::typed_rows_workspace(*by_type(k), w[0], w[1])) * kFloat};
       }
       const auto view = views_.typed(graph(k), k.direction);
-      const Dims& w = k.kind == KernelKind::typed_reduce ? node(k.args[1]).type.dims : root.type.dims;
-      const int64_t workspace = k.kind == KernelKind::typed_reduce
-                                    ? cpu::typed_matmul_workspace(*view, w[0], w[1])
-                                    : cpu::typed_weight_grad_workspace(*view, w[0], w[1]);
-      return {cpu::typed_scratch_floats(w[0], w[1]), workspace * kFloat};
+      return {cpu::typed_scratch_floats(w[0], w[1]), cpu::typed_matmul_workspace(*view, w[0], w[1]) * kFloat};
+    }
+    case KernelKind::typed_weight_grad: {
+      const auto view = views_.typed(graph(k), k.direction);
+      const Dims& w = root.type.dims;
+      return {cpu::typed_scratch_floats(w[0], w[1]), cpu::typed_weight_grad_workspace(*view, w[0], w[1]) * kFloat};
     }
     case KernelKind::typed_rows: {
-      const Dims& w = node(k.args[1]).type.dims;
+      const Dims& w = node(operands<ProductOperands>(k).weight).type.dims;
       return {cpu::typed_rows_scratch(w[0], w[1]), cpu::typed_rows_workspace(*by_type(k), w[0], w[1]) * kFloat};
     }
     case KernelKind::typed_rows_grad: {
@@ -167,21 +173,24 @@ KernelNeeds Binder::needs(const Kernel& k) const {
                                                root.op == Op::typed_weight_grad)};
     case KernelKind::lstm: {
       const auto view = lstm_view(k);
-      const int64_t hidden = width(k.args[0]) / 4;
+      const int64_t hidden = width(operands<LstmOperands>(k).z) / 4;
       return {cpu::lstm_scratch_floats(*view, hidden), cpu::lstm_forward_workspace(hidden) * kFloat};
     }
     case KernelKind::lstm_gates_grad: {
-      const int64_t hidden = width(k.args[0]);
+      const int64_t hidden = width(operands<LstmGatesGradOperands>(k).gradient);
       return {cpu::lstm_gates_grad_scratch(*lstm_view(k), hidden), cpu::lstm_gates_grad_workspace(hidden) * kFloat};
     }
     case KernelKind::lstm_grad: {
       const auto view = lstm_view(k);
-      return {0, cpu::lstm_grad_workspace(*view, width(k.args[0])) * kFloat};
+      return {0, cpu::lstm_grad_workspace(*view, width(operands<LstmGradOperands>(k).gradient)) * kFloat};
     }
     case KernelKind::loss:
-      return {0, cpu::rows_workspace(rows(k.args[0]), 1) * static_cast<int64_t>(sizeof(double))};
-    case KernelKind::moments:
-      return {0, cpu::rows_workspace(rows(k.args[0]), 2 * width(k.args[0])) * static_cast<int64_t>(sizeof(double))};
+      return {0, cpu::rows_workspace(rows(operands<LossOperands>(k).x), 1) * static_cast<int64_t>(sizeof(double))};
+    case KernelKind::moments: {
+      const NodeRef x =
+          root.op == Op::column_moments ? operands<ColumnMomentsOperands>(k).x : operands<StandardizeGradOperands>(k).x;
+      return {0, cpu::rows_workspace(rows(x), 2 * width(x)) * static_cast<int64_t>(sizeof(double))};
+    }
     case KernelKind::copy:
     case KernelKind::reference:
       return {};
@@ -215,12 +224,13 @@ std::function<void()> Binder::bind(const Kernel& k, const cpu::Scratch& scratch,
     case KernelKind::matmul:
       return bind_matmul(k, scratch, workspace);
     case KernelKind::weight_grad: {
-      const float* x = f32(k.args[0]);
-      const float* g = f32(k.args[1]);
+      const auto in = operands<WeightGradOperands>(k);
+      const float* x = f32(in.x);
+      const float* g = f32(in.gradient);
       float* out = f32(k.root);
-      const int64_t m = rows(k.args[0]);
-      const int64_t kk = width(k.args[0]);
-      const int64_t n = width(k.args[1]);
+      const int64_t m = rows(in.x);
+      const int64_t kk = width(in.x);
+      const int64_t n = width(in.gradient);
       return [=] { cpu::gemm_tn(m, n, kk, x, kk, g, n, out, n, workspace); };
     }
     case KernelKind::typed_reduce:
@@ -260,7 +270,8 @@ std::function<void()> Binder::bind_edges(const Kernel& k, const cpu::Scratch& sc
       return [a, view] { cpu::edge_softmax(a); };
     }
     case KernelKind::softmax_grad: {
-      const cpu::SoftmaxGradArgs a{view.get(), bound(k.program), k.value, f32(k.args[0]), f32(k.root), scratch};
+      const float* y = f32(operands<SoftmaxGradOperands>(k).y);
+      const cpu::SoftmaxGradArgs a{view.get(), bound(k.program), k.value, y, f32(k.root), scratch};
       return [a, view] { cpu::edge_softmax_grad(a); };
     }
     case KernelKind::reduce: {
@@ -278,15 +289,16 @@ std::function<void()> Binder::bind_edges(const Kernel& k, const cpu::Scratch& sc
       return [a, view] { cpu::reduce_rows(a); };
     }
     default: {
+      const auto in = operands<SpmmOperands>(k);
       cpu::SpmmArgs a;
       a.view = view.get();
-      a.x = f32(k.args[0]);
-      const Space from = node(k.args[0]).type.space;
+      a.x = f32(in.x);
+      const Space from = node(in.x).type.space;
       const bool edges = k.direction == Direction::by_dst || k.direction == Direction::by_src;
       if (edges && from.is_pair()) {
         a.col = views_.pair_columns(graph(k), k.direction, from.kind == SpaceKind::pair_src ? End::src : End::dst);
       }
-      a.weight = f32(k.args[1]);
+      a.weight = f32(in.weight);
       a.width = width(k.root);
       a.heads = k.heads;
       a.mean = k.reduce_op == cpu::Reduce::mean;
@@ -300,15 +312,16 @@ std::function<void()> Binder::bind_edges(const Kernel& k, const cpu::Scratch& sc
 }
 
 std::function<void()> Binder::bind_matmul(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const {
-  const float* x = f32(k.args[0]);
-  const float* w = f32(k.args[1]);
+  const auto in = operands<ProductOperands>(k);
+  const float* x = f32(in.x);
+  const float* w = f32(in.weight);
   float* out = stored_root(k);
-  const int64_t m = rows(k.args[0]);
-  const int64_t kk = width(k.args[0]);
+  const int64_t m = rows(in.x);
+  const int64_t kk = width(in.x);
   const int64_t n = width(k.root);
   const bool transpose = k.transpose;
   // w is [K, N] of the forward product; its leading dimension is its second size either way.
-  const int64_t ldw = node(k.args[1]).type.dims[1];
+  const int64_t ldw = node(in.weight).type.dims[1];
   if (k.tail.empty()) {
     if (transpose) return [=] { cpu::gemm_nt(m, n, kk, x, kk, w, ldw, out, n); };
     return [=] { cpu::gemm_nn(m, n, kk, x, kk, w, ldw, out, n); };
@@ -350,29 +363,30 @@ std::function<void()> Binder::bind_matmul(const Kernel& k, const cpu::Scratch& s
 }
 
 std::function<void()> Binder::bind_typed(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const {
-  if (k.kind == KernelKind::typed_reduce && node(k.args[0]).type.space.is_pair()) {
-    return bind_pair_products(k, scratch, static_cast<float*>(workspace));
-  }
-  const auto view = views_.typed(graph(k), k.direction);
   if (k.kind == KernelKind::typed_reduce) {
+    const auto in = operands<TypedReduceOperands>(k);
+    if (node(in.x).type.space.is_pair()) return bind_pair_products(k, scratch, static_cast<float*>(workspace));
+    const auto view = views_.typed(graph(k), k.direction);
     cpu::TypedMatmulArgs a;
     a.view = view.get();
-    a.x = f32(k.args[0]);
-    a.w = f32(k.args[1]);
-    a.scale = f32(k.args[2]);
-    a.k = node(k.args[1]).type.dims[0];
-    a.n = node(k.args[1]).type.dims[1];
+    a.x = f32(in.x);
+    a.w = f32(in.weight);
+    a.scale = f32(in.scale);
+    a.k = node(in.weight).type.dims[0];
+    a.n = node(in.weight).type.dims[1];
     a.transpose = k.transpose;
     a.out = f32(k.root);
     a.scratch = scratch;
     a.workspace = static_cast<float*>(workspace);
     return [a, view] { cpu::typed_matmul_reduce(a); };
   }
+  const auto in = operands<TypedWeightGradOperands>(k);
+  const auto view = views_.typed(graph(k), k.direction);
   cpu::TypedWeightGradArgs a;
   a.view = view.get();
-  a.x = f32(k.args[0]);
-  a.g = f32(k.args[1]);
-  a.scale = f32(k.args[2]);
+  a.x = f32(in.x);
+  a.g = f32(in.gradient);
+  a.scale = f32(in.scale);
   a.k = node(k.root).type.dims[0];
   a.n = node(k.root).type.dims[1];
   a.dw = f32(k.root);
@@ -383,17 +397,18 @@ std::function<void()> Binder::bind_typed(const Kernel& k, const cpu::Scratch& sc
 
 // Products of the pairs' rows, then their sum over the pairs of each vertex, and what follows on that.
 std::function<void()> Binder::bind_pair_products(const Kernel& k, const cpu::Scratch& scratch, float* products) const {
+  const auto in = operands<TypedReduceOperands>(k);
   const auto rows_of = by_type(k);
   const int64_t width_out = width(k.root);
   cpu::TypedRowsArgs a;
   a.rows = rows_of.get();
-  a.x = f32(k.args[0]);
-  a.w = f32(k.args[1]);
-  a.k = node(k.args[1]).type.dims[0];
-  a.n = node(k.args[1]).type.dims[1];
+  a.x = f32(in.x);
+  a.w = f32(in.weight);
+  a.k = node(in.weight).type.dims[0];
+  a.n = node(in.weight).type.dims[1];
   a.transpose = k.transpose;
   a.out = products;
-  a.workspace = products + rows(k.args[0]) * width_out;
+  a.workspace = products + rows(in.x) * width_out;
   a.scratch = scratch;
   const PairIndex& pairs = graph(k).pairs(k.direction == cpu::Direction::by_dst ? End::dst : End::src);
   std::optional<cpu::BoundProgram> tail;
@@ -419,25 +434,27 @@ std::function<void()> Binder::bind_pair_products(const Kernel& k, const cpu::Scr
 std::function<void()> Binder::bind_typed_rows(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const {
   const auto rows_of = by_type(k);
   if (k.kind == KernelKind::typed_rows) {
+    const auto in = operands<ProductOperands>(k);
     cpu::TypedRowsArgs a;
     a.rows = rows_of.get();
-    a.x = f32(k.args[0]);
-    a.gather = pair_gather(k, k.args[0]);
-    a.w = f32(k.args[1]);
-    a.k = node(k.args[1]).type.dims[0];
-    a.n = node(k.args[1]).type.dims[1];
+    a.x = f32(in.x);
+    a.gather = pair_gather(k, in.x);
+    a.w = f32(in.weight);
+    a.k = node(in.weight).type.dims[0];
+    a.n = node(in.weight).type.dims[1];
     a.transpose = k.transpose;
     a.out = f32(k.root);
     a.workspace = static_cast<float*>(workspace);
     a.scratch = scratch;
     return [a, rows_of] { cpu::typed_rows(a); };
   }
+  const auto in = operands<WeightGradOperands>(k);
   cpu::TypedRowsGradArgs a;
   a.rows = rows_of.get();
-  a.x = f32(k.args[0]);
-  a.gather_x = pair_gather(k, k.args[0]);
-  a.g = f32(k.args[1]);
-  a.gather_g = pair_gather(k, k.args[1]);
+  a.x = f32(in.x);
+  a.gather_x = pair_gather(k, in.x);
+  a.g = f32(in.gradient);
+  a.gather_g = pair_gather(k, in.gradient);
   a.k = node(k.root).type.dims[0];
   a.n = node(k.root).type.dims[1];
   a.dw = f32(k.root);
@@ -477,23 +494,25 @@ std::function<void()> Binder::bind_gtask(const Kernel& k, const cpu::Scratch& sc
 std::function<void()> Binder::bind_lstm(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const {
   const auto view = lstm_view(k);
   if (k.kind == KernelKind::lstm) {
+    const auto in = operands<LstmOperands>(k);
     cpu::LstmArgs a;
     a.view = view.get();
-    a.hidden = width(k.args[0]) / 4;
-    a.z = f32(k.args[0]);
-    a.w = f32(k.args[1]);
+    a.hidden = width(in.z) / 4;
+    a.z = f32(in.z);
+    a.w = f32(in.weight);
     if (const NodeRef gates = gates_of(k); gates >= 0) a.gates = f32(gates);
     if (node(k.root).op == Op::lstm) a.out = f32(k.root);
     a.scratch = scratch;
     a.workspace = static_cast<float*>(workspace);
     return [a, view] { cpu::lstm_forward(a); };
   }
+  const auto in = operands<LstmGradOperands>(k);
   cpu::LstmGradArgs a;
   a.view = view.get();
-  a.hidden = width(k.args[0]);
-  a.g = f32(k.args[0]);
-  a.z = f32(k.args[1]);
-  a.w = f32(k.args[2]);
+  a.hidden = width(in.gradient);
+  a.g = f32(in.gradient);
+  a.z = f32(in.z);
+  a.w = f32(in.weight);
   const bool root_is_z = node(k.root).op == Op::lstm_grad_z;
   a.dz = f32(root_is_z ? k.root : k.second);
   a.dw = f32(root_is_z ? k.second : k.root);
@@ -504,12 +523,13 @@ std::function<void()> Binder::bind_lstm(const Kernel& k, const cpu::Scratch& scr
 std::function<void()> Binder::bind_lstm_gates_grad(const Kernel& k, const cpu::Scratch& scratch,
                                                    void* workspace) const {
   const auto view = lstm_view(k);
+  const auto in = operands<LstmGatesGradOperands>(k);
   cpu::LstmGatesGradArgs a;
   a.view = view.get();
-  a.hidden = width(k.args[0]);
-  a.g = f32(k.args[0]);
-  a.gates = f32(k.args[1]);
-  a.w = f32(k.args[2]);
+  a.hidden = width(in.gradient);
+  a.g = f32(in.gradient);
+  a.gates = f32(in.gates);
+  a.w = f32(in.weight);
   a.out = f32(k.root);
   if (k.second >= 0) a.states = f32(k.second);
   a.workspace = static_cast<float*>(workspace);
@@ -518,37 +538,41 @@ std::function<void()> Binder::bind_lstm_gates_grad(const Kernel& k, const cpu::S
 }
 
 std::function<void()> Binder::bind_loss(const Kernel& k, void* workspace) const {
+  const auto in = operands<LossOperands>(k);
   cpu::LossArgs a;
-  a.rows = rows(k.args[0]);
-  a.classes = width(k.args[0]);
-  a.x = f32(k.args[0]);
-  a.weight = f32(k.args[2]);
+  a.rows = rows(in.x);
+  a.classes = width(in.x);
+  a.x = f32(in.x);
+  a.weight = f32(in.weight);
   a.smoothing = node(k.root).alpha;
   a.out = f32(k.root);
   a.workspace = static_cast<double*>(workspace);
   const Op op = node(k.root).op;
   if (op == Op::nll || op == Op::nll_grad) {
-    a.label = static_cast<const int32_t*>(ex_.pointer(k.args[1]));
+    a.label = static_cast<const int32_t*>(ex_.pointer(in.target));
   } else {
-    a.target = static_cast<const uint8_t*>(ex_.pointer(k.args[1]));
-    a.weight_of_each = !node(k.args[2]).type.dims.empty();
+    a.target = static_cast<const uint8_t*>(ex_.pointer(in.target));
+    a.weight_of_each = !node(in.weight).type.dims.empty();
   }
   if (op == Op::nll) return [a] { cpu::nll(a); };
   if (op == Op::bce) return [a] { cpu::bce(a); };
-  a.gradient = f32(k.args[3]);
+  a.gradient = f32(in.gradient);
   if (op == Op::nll_grad) return [a] { cpu::nll_grad(a); };
   return [a] { cpu::bce_grad(a); };
 }
 
 std::function<void()> Binder::bind_moments(const Kernel& k, void* workspace) const {
   auto* sums = static_cast<double*>(workspace);
-  const int64_t n = rows(k.args[0]);
-  const int64_t w = width(k.args[0]);
   if (node(k.root).op == Op::column_moments) {
-    return [x = f32(k.args[0]), out = f32(k.root), n, w, sums] { cpu::column_moments(x, n, w, out, sums); };
+    const NodeRef x = operands<ColumnMomentsOperands>(k).x;
+    return [from = f32(x), out = f32(k.root), n = rows(x), w = width(x), sums] {
+      cpu::column_moments(from, n, w, out, sums);
+    };
   }
+  const auto in = operands<StandardizeGradOperands>(k);
   const cpu::StandardizeGradArgs a{
-      n, w, f32(k.args[0]), f32(k.args[1]), f32(k.args[2]), static_cast<float>(node(k.root).alpha), f32(k.root), sums};
+      rows(in.x),  width(in.x), f32(in.gradient), f32(in.x), f32(in.moments), static_cast<float>(node(k.root).alpha),
+      f32(k.root), sums};
   return [a] { cpu::standardize_grad(a); };
 }
 

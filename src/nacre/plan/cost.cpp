@@ -1,4 +1,5 @@
 #include "nacre/plan/cost.h"
+#include "nacre/plan/operands.h"
 
 #include <algorithm>
 #include <optional>
@@ -104,21 +105,35 @@ struct WalkedOrder {
   NodeRef weights = -1;
 };
 
+cpu::Direction pairs_of(cpu::Direction rows) {
+  return rows == cpu::Direction::by_dst ? cpu::Direction::by_dst_pair : cpu::Direction::by_src_pair;
+}
+
 std::optional<WalkedOrder> order_of(const Kernel& k, const Dfg& dfg) {
   using cpu::Direction;
   WalkedOrder order;
   order.direction = k.direction;
   switch (k.kind) {
-    case KernelKind::spmm:
-      order.columns = dfg[k.args[0]].type.space.kind;
-      order.weights = k.args[1];
+    case KernelKind::spmm: {
+      const auto in = operands<SpmmOperands>(k);
+      order.columns = dfg[in.x].type.space.kind;
+      order.weights = in.weight;
       break;
-    case KernelKind::typed_reduce:
-    case KernelKind::typed_weight_grad:
-      if (dfg[k.args[0]].type.space.is_pair()) return std::nullopt;
-      order.direction = k.direction == Direction::by_dst ? Direction::by_dst_pair : Direction::by_src_pair;
-      order.weights = k.args[2];
+    }
+    case KernelKind::typed_reduce: {
+      const auto in = operands<TypedReduceOperands>(k);
+      if (dfg[in.x].type.space.is_pair()) return std::nullopt;
+      order.direction = pairs_of(k.direction);
+      order.weights = in.scale;
       break;
+    }
+    case KernelKind::typed_weight_grad: {
+      const auto in = operands<TypedWeightGradOperands>(k);
+      if (dfg[in.x].type.space.is_pair()) return std::nullopt;
+      order.direction = pairs_of(k.direction);
+      order.weights = in.scale;
+      break;
+    }
     case KernelKind::reduce:
     case KernelKind::softmax:
     case KernelKind::softmax_grad:
@@ -162,11 +177,11 @@ void estimate_cost(Kernel& k, const Plan& plan, const Analysis& an) {
   const Node& root = plan.dfg[k.root];
   const auto edges = static_cast<double>(an.rows(Space::edge(walked_layer(k, plan.dfg))));
   k.floor_bytes += edges * 4;
-  if (k.kind == KernelKind::spmm && k.args[1] >= 0) {
+  if (k.kind == KernelKind::spmm && operands<SpmmOperands>(k).weight >= 0) {
     k.flops += edges * static_cast<double>(root.type.row_size());
   } else if (k.kind == KernelKind::typed_reduce) {
     // Rows of equal (row, type) are summed before the product: one product per pair.
-    const Node& w = plan.dfg[k.args[1]];
+    const Node& w = plan.dfg[operands<TypedReduceOperands>(k).weight];
     const auto pairs = static_cast<double>(an.rows(plan.dfg[root.inputs[0]].type.space));
     k.flops += 2 * pairs * static_cast<double>(w.type.dims[0] * w.type.dims[1]);
   } else if (!k.program.empty()) {

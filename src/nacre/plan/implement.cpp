@@ -5,6 +5,7 @@
 
 #include "nacre/kernel/cpu/lstm.h"
 #include "nacre/plan/match.h"
+#include "nacre/plan/operands.h"
 
 namespace nacre {
 namespace {
@@ -24,6 +25,9 @@ void set_reduction(Kernel& k, const Dfg& dfg) {
   k.direction = direction_of(node, dfg[node.inputs[0]].type.space);
   k.reduce_op = node.op == Op::index_mean ? Reduce::mean : node.op == Op::index_add ? Reduce::sum : Reduce::max;
 }
+
+// Returns the edge factor of gathered rows; -1 if there is none.
+NodeRef factor_of(const GatherProduct& match) { return match.factors.empty() ? -1 : match.factors[0]; }
 
 // The parameter behind a weight, looking through what is computed from it.
 std::string parameter_of(const Dfg& dfg, NodeRef i) {
@@ -76,6 +80,8 @@ Kernel Implementer::with_inputs(NodeRef i, KernelKind kind, std::string why) con
   return k;
 }
 
+NodeRef Implementer::behind_gather(NodeRef i) const { return inlined(i) ? dfg_[i].inputs[0] : i; }
+
 Kernel Implementer::root(NodeRef i) const {
   const Node& node = dfg_[i];
   switch (node.op) {
@@ -89,7 +95,7 @@ Kernel Implementer::root(NodeRef i) const {
       return start(i, KernelKind::softmax);
     case Op::edge_softmax_grad: {
       Kernel k = start(i, KernelKind::softmax_grad);
-      k.args = {node.inputs[1]};
+      set_operands(k, SoftmaxGradOperands{.y = node.inputs[1]});
       return k;
     }
     case Op::matmul:
@@ -100,10 +106,9 @@ Kernel Implementer::root(NodeRef i) const {
     }
     case Op::typed_matmul:
     case Op::typed_matmul_t: {
-      Kernel k = with_inputs(i, KernelKind::typed_rows);
+      Kernel k = start(i, KernelKind::typed_rows);
       k.transpose = node.op == Op::typed_matmul_t;
-      // Rows read by pair are gathered on the way.
-      if (inlined(node.inputs[0])) k.args[0] = dfg_[node.inputs[0]].inputs[0];
+      set_operands(k, ProductOperands{.x = behind_gather(node.inputs[0]), .weight = node.inputs[1]});
       return k;
     }
     case Op::weight_grad:
@@ -152,18 +157,18 @@ Kernel Implementer::sum_of_pairs(NodeRef i) const {
     k.direction = node.attr == Attr::dst ? Direction::by_dst : Direction::by_src;
     k.transpose = dfg_[match->typed].op == Op::typed_matmul_t;
     const NodeRef sums = dfg_[match->typed].inputs[0];
+    TypedReduceOperands in = {.x = sums, .weight = dfg_[match->typed].inputs[1]};
     if (inlined(sums)) {
-      k.args = {match->gather.x, dfg_[match->typed].inputs[1],
-                match->gather.factors.empty() ? -1 : match->gather.factors[0]};
-    } else {
-      k.args = {sums, dfg_[match->typed].inputs[1], -1};
+      in.x = match->gather.x;
+      in.scale = factor_of(match->gather);
     }
+    set_operands(k, in);
     return k;
   }
   if (match && options_.keep_sums > 0) why = "the sums over pairs are in memory";
   Kernel k = start(i, KernelKind::spmm, why);
   set_reduction(k, dfg_);
-  k.args = {node.inputs[0], -1};
+  set_operands(k, SpmmOperands{.x = node.inputs[0]});
   return k;
 }
 
@@ -212,7 +217,7 @@ Kernel Implementer::reduction(NodeRef i) const {
     } else if (match) {
       Kernel k = start(i, KernelKind::spmm);
       set_reduction(k, dfg_);
-      k.args = {match->x, match->factors.empty() ? -1 : match->factors[0]};
+      set_operands(k, SpmmOperands{.x = match->x, .weight = factor_of(*match)});
       k.heads = match->factors.empty() ? 1 : dfg_[match->factors[0]].type.row_size();
       return k;
     }
@@ -250,11 +255,11 @@ Kernel Implementer::typed_grad(NodeRef i) const {
   }
   if (match) {
     Kernel k = start(i, KernelKind::typed_weight_grad);
-    const NodeRef factor = match->summed.factors.empty() ? -1 : match->summed.factors[0];
     const Space pairs = dfg_[node.inputs[0]].type.space;
     k.direction = pairs.kind == SpaceKind::pair_dst ? Direction::by_dst : Direction::by_src;
-    k.args = match->row_is_x ? std::vector<NodeRef>{match->by_row, match->summed.x, factor}
-                             : std::vector<NodeRef>{match->summed.x, match->by_row, factor};
+    set_operands(k, TypedWeightGradOperands{.x = match->row_is_x ? match->by_row : match->summed.x,
+                                            .gradient = match->row_is_x ? match->summed.x : match->by_row,
+                                            .scale = factor_of(match->summed)});
     return k;
   }
   const bool on_edges = dfg_[node.inputs[0]].type.space.kind == SpaceKind::edge;
@@ -263,10 +268,8 @@ Kernel Implementer::typed_grad(NodeRef i) const {
     k.table = table_of(k, PartitionTable::parse("edge-type=1,edge-id=256"));
     return k;
   }
-  Kernel k = with_inputs(i, KernelKind::typed_rows_grad, why);
-  for (NodeRef& arg : k.args) {
-    if (inlined(arg)) arg = dfg_[arg].inputs[0];
-  }
+  Kernel k = start(i, KernelKind::typed_rows_grad, why);
+  set_operands(k, WeightGradOperands{behind_gather(node.inputs[0]), behind_gather(node.inputs[1])});
   return k;
 }
 

@@ -17,7 +17,10 @@ class Implementer {
 
  private:
   bool inlined(NodeRef i) const { return inlined_[static_cast<size_t>(i)] != 0; }
+  // Starts a kernel whose operands are the inputs of node i.
   Kernel with_inputs(NodeRef i, KernelKind kind, std::string why = "") const;
+  // Returns the rows that node i gathers if the kernel gathers them itself (i is inlined); otherwise i.
+  NodeRef behind_gather(NodeRef i) const;
   Kernel sum(NodeRef i) const;
   Kernel sum_of_pairs(NodeRef i) const;
   Kernel reduction(NodeRef i) const;

@@ -59,7 +59,7 @@ struct Kernel {
   std::vector<NodeRef> nodes;   // every DFG node computed here: roots, inlined nodes, tail
   std::vector<NodeRef> reads;   // stored values read
   std::vector<NodeRef> writes;  // stored values written
-  std::vector<NodeRef> args;    // operands of the hand-written kinds, in the order the kernel takes them; -1 = absent
+  std::vector<NodeRef> args;    // operands of the hand-written kinds; operands.h names them
   cpu::Direction direction = cpu::Direction::by_dst;
   cpu::Reduce reduce_op = cpu::Reduce::sum;
   int64_t heads = 1;

@@ -9,6 +9,7 @@
 #include "nacre/base/log.h"
 #include "nacre/base/trace.h"
 #include "nacre/plan/cost.h"
+#include "nacre/plan/operands.h"
 #include "nacre/plan/order.h"
 
 namespace nacre {
@@ -159,7 +160,7 @@ class Search {
     std::map<std::string, std::vector<std::string>> by_width;
     for (const Kernel& k : plan.kernels) {
       if (!is_sequence(k.kind)) continue;
-      auto& keys = by_width[type_text(plan.dfg[k.args.back()].type)];
+      auto& keys = by_width[type_text(plan.dfg[sequence_weight(k)].type)];
       const std::string key = kernel_key(plan.dfg, k);
       if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
     }

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "nacre/plan/operands.h"
 #include "nacre/plan/program_builder.h"
 
 namespace nacre {
@@ -23,7 +24,8 @@ RowProgram tail_program(const Draft& draft, const Kernel& kernel, const std::vec
 }
 
 SummedProducts summed_products(const Plan& plan, const Kernel& kernel) {
-  SummedProducts sum = {{{kernel.args[0], kernel.args[1], kernel.transpose}}, kernel.tail};
+  const auto in = operands<ProductOperands>(kernel);
+  SummedProducts sum = {{{in.x, in.weight, kernel.transpose}}, kernel.tail};
   if (plan.stored[static_cast<size_t>(kernel.root)] != 0) return sum;
   if (const auto second = take_product(sum.tail)) sum.inputs.push_back(*second);
   return sum;

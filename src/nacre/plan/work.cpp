@@ -1,4 +1,5 @@
 #include "nacre/plan/work.h"
+#include "nacre/plan/operands.h"
 
 #include <algorithm>
 
@@ -66,54 +67,65 @@ class Counter {
     w_[Feature::rows] += rows(k_.root);
     switch (k_.kind) {
       case KernelKind::spmm: {
+        const auto in = operands<SpmmOperands>(k_);
         const bool of_pairs =
             k_.direction == cpu::Direction::pairs_of_dst || k_.direction == cpu::Direction::pairs_of_src;
-        const double entries = of_pairs ? rows(k_.args[0]) : edges();
+        const double entries = of_pairs ? rows(in.x) : edges();
         w_[Feature::edges] += entries;
         w_[Feature::stream_bytes] += entries * 4;
-        gather(k_.args[0], entries);
-        stream(k_.args[1]);
+        gather(in.x, entries);
+        stream(in.weight);
         w_[Feature::vector_flops] += entries * width(k_.root);
         return;
       }
-      case KernelKind::matmul:
-        stream(k_.args[0]);
-        product(rows(k_.args[0]), dfg_[k_.args[1]].type.dims);
+      case KernelKind::matmul: {
+        const auto in = operands<ProductOperands>(k_);
+        stream(in.x);
+        product(rows(in.x), dfg_[in.weight].type.dims);
         return;
-      case KernelKind::weight_grad:
-        stream(k_.args[0]);
-        stream(k_.args[1]);
-        product(rows(k_.args[0]), root.type.dims);
+      }
+      case KernelKind::weight_grad: {
+        const auto in = operands<WeightGradOperands>(k_);
+        stream(in.x);
+        stream(in.gradient);
+        product(rows(in.x), root.type.dims);
         return;
-      case KernelKind::typed_reduce:
-        if (dfg_[k_.args[0]].type.space.is_pair()) {
-          stream(k_.args[0]);
-          product(pairs() / kOnTensorCores, dfg_[k_.args[1]].type.dims);  // nothing goes through memory in between
+      }
+      case KernelKind::typed_reduce: {
+        const auto in = operands<TypedReduceOperands>(k_);
+        if (dfg_[in.x].type.space.is_pair()) {
+          stream(in.x);
+          product(pairs() / kOnTensorCores, dfg_[in.weight].type.dims);  // nothing goes through memory in between
           return;
         }
         walk_edges();
-        gather(k_.args[0], edges());
-        stream(k_.args[2]);
-        product(pairs(), dfg_[k_.args[1]].type.dims);
+        gather(in.x, edges());
+        stream(in.scale);
+        product(pairs(), dfg_[in.weight].type.dims);
         w_[Feature::tasks] += pairs();
         return;
+      }
       case KernelKind::typed_weight_grad: {
+        const auto in = operands<TypedWeightGradOperands>(k_);
         walk_edges();
         const bool dst = k_.direction == cpu::Direction::by_dst;
-        gather(k_.args[dst ? 0 : 1], edges());
-        gather(k_.args[dst ? 1 : 0], pairs());
-        stream(k_.args[2]);
+        gather(dst ? in.x : in.gradient, edges());
+        gather(dst ? in.gradient : in.x, pairs());
+        stream(in.scale);
         product(pairs(), root.type.dims);
         return;
       }
-      case KernelKind::typed_rows:
-        read_rows(k_.args[0], rows(k_.root));
-        product(rows(k_.root), dfg_[k_.args[1]].type.dims);
+      case KernelKind::typed_rows: {
+        const auto in = operands<ProductOperands>(k_);
+        read_rows(in.x, rows(k_.root));
+        product(rows(k_.root), dfg_[in.weight].type.dims);
         return;
+      }
       case KernelKind::typed_rows_grad: {
+        const auto in = operands<WeightGradOperands>(k_);
         const double count = rows(root.inputs[0]);
-        read_rows(k_.args[0], count);
-        read_rows(k_.args[1], count);
+        read_rows(in.x, count);
+        read_rows(in.gradient, count);
         product(count, root.type.dims);
         return;
       }
@@ -133,7 +145,7 @@ class Counter {
         w_[Feature::near_bytes] += 2 * edges() * width(k_.root) * 4;  // partial rows, written and read again
         return;
       case KernelKind::softmax_grad:
-        stream(k_.args[0]);
+        stream(operands<SoftmaxGradOperands>(k_).y);
         [[fallthrough]];
       case KernelKind::softmax:
         w_[Feature::vector_flops] += 6 * edges() * width(k_.root);
@@ -174,8 +186,8 @@ class Counter {
 
   void count_sequences() {
     const bool grad = k_.kind == KernelKind::lstm_grad;
-    const NodeRef z = k_.args[grad ? 1 : 0];
-    const Dims& w = dfg_[k_.args[grad ? 2 : 1]].type.dims;
+    const NodeRef z = grad ? operands<LstmGradOperands>(k_).z : operands<LstmOperands>(k_).z;
+    const Dims& w = dfg_[sequence_weight(k_)].type.dims;
     walk_edges();
     product((grad ? 3.0 : 1.0) * edges(), w);
     if (dfg_[z].type.space.kind == SpaceKind::vertex) {
@@ -188,10 +200,10 @@ class Counter {
   }
 
   void count_kept_sequences() {
-    const Dims& w = dfg_[k_.args[2]].type.dims;
+    const Dims& w = dfg_[sequence_weight(k_)].type.dims;
     walk_edges();
     product(edges(), w);
-    stream(k_.args[1]);
+    stream(operands<LstmGatesGradOperands>(k_).gates);
     w_[Feature::vector_flops] += 24.0 * edges() * static_cast<double>(w[0]);
     count_steps();
   }

@@ -2,6 +2,7 @@
 #include "nacre/engine/gpu/step_list.h"
 #include "nacre/kernel/cuda/loss.h"
 #include "nacre/kernel/cuda/moments.h"
+#include "nacre/plan/operands.h"
 
 namespace nacre {
 namespace {
@@ -13,21 +14,22 @@ double* doubles(StepList& steps, int64_t count) {
 }
 
 void add_loss(const GpuKernel& k, StepList& steps) {
+  const auto in = operands<LossOperands>(k.kernel);
   const Op op = k.node(k.kernel.root).op;
   const bool nll = op == Op::nll || op == Op::nll_grad;
-  const int64_t rows = k.rows(k.kernel.args[0]), classes = k.width(k.kernel.args[0]);
+  const int64_t rows = k.rows(in.x), classes = k.width(in.x);
   const cuda::LossShape loss = {nll ? cuda::LossKind::nll : cuda::LossKind::bce, classes, k.node(k.kernel.root).alpha,
-                                !k.node(k.kernel.args[2]).type.dims.empty()};
-  void* const x = k.pointer(k.kernel.args[0]);
-  void* const label = k.pointer(k.kernel.args[1]);
-  void* const weight = k.pointer(k.kernel.args[2]);
+                                !k.node(in.weight).type.dims.empty()};
+  void* const x = k.pointer(in.x);
+  void* const label = k.pointer(in.target);
+  void* const weight = k.pointer(in.weight);
   if (op == Op::nll_grad || op == Op::bce_grad) {
     const cuda::Source grad = cuda::loss_grad(loss);
     steps.launch(grad, blocks_of(rows * classes, grad.threads), [&] {
       return cuda::LossGradParams{.x = x,
                                   .label = label,
                                   .weight = weight,
-                                  .gradient = k.pointer(k.kernel.args[3]),
+                                  .gradient = k.pointer(in.gradient),
                                   .out = k.pointer(k.kernel.root),
                                   .elements = rows * classes};
     });
@@ -68,8 +70,8 @@ void add_column_sums(StepList& steps, cuda::ColumnSums kind, const Columns& c) {
 }
 
 void add_column_moments(const GpuKernel& k, StepList& steps) {
-  Columns c = {
-      k.rows(k.kernel.args[0]), k.width(k.kernel.args[0]), k.pointer(k.kernel.args[0]), nullptr, nullptr, nullptr};
+  const NodeRef x = operands<ColumnMomentsOperands>(k.kernel).x;
+  Columns c = {k.rows(x), k.width(x), k.pointer(x), nullptr, nullptr, nullptr};
   const int64_t runs = cuda::moments_runs(c.rows);
   c.slots = doubles(steps, runs * c.width);
   auto* out = static_cast<float*>(k.pointer(k.kernel.root));
@@ -85,8 +87,8 @@ void add_column_moments(const GpuKernel& k, StepList& steps) {
 }
 
 void add_standardize_grad(const GpuKernel& k, StepList& steps) {
-  const auto& args = k.kernel.args;  // g, x, moments
-  Columns c = {k.rows(args[0]), k.width(args[0]), k.pointer(args[1]), k.pointer(args[0]), k.pointer(args[2]), nullptr};
+  const auto in = operands<StandardizeGradOperands>(k.kernel);
+  Columns c = {k.rows(in.x), k.width(in.x), k.pointer(in.x), k.pointer(in.gradient), k.pointer(in.moments), nullptr};
   const int64_t runs = cuda::moments_runs(c.rows);
   c.slots = doubles(steps, runs * 2 * c.width);
   float* terms = steps.carve.floats(3 * c.width);

@@ -9,6 +9,7 @@
 #include "nacre/engine/gpu/step_list.h"
 #include "nacre/kernel/cuda/lstm.h"
 #include "nacre/kernel/cuda/typed.h"
+#include "nacre/plan/operands.h"
 
 namespace nacre {
 namespace {
@@ -87,7 +88,8 @@ void add_forward(StepList& steps, const Lstm& l, const Rows& rows, const Run& ru
 
 void add_lstm(const GpuKernel& k, StepList& steps) {
   if (steps.sizing()) return;
-  const Lstm l = lstm_of(k, k.kernel.args[0], k.kernel.args[1]);
+  const auto in = operands<LstmOperands>(k.kernel);
+  const Lstm l = lstm_of(k, in.z, in.weight);
   const SequenceOrder& order = order_of(k.context, l);
   auto* out = static_cast<float*>(k.pointer(k.kernel.root));
   steps.zero(out, l.graph.num_dst() * l.hidden * kFloat);  // rows without neighbours
@@ -155,12 +157,13 @@ Grads grads_of(const GpuKernel& k) {
   const bool root_is_z = k.node(k.kernel.root).op == Op::lstm_grad_z;
   const NodeRef z = root_is_z ? k.kernel.root : k.kernel.second;
   const NodeRef w = root_is_z ? k.kernel.second : k.kernel.root;
-  return {static_cast<const float*>(k.pointer(k.kernel.args[0])), z >= 0, w >= 0, static_cast<float*>(k.pointer(z)),
-          static_cast<float*>(k.pointer(w))};
+  return {static_cast<const float*>(k.pointer(operands<LstmGradOperands>(k.kernel).gradient)), z >= 0, w >= 0,
+          static_cast<float*>(k.pointer(z)), static_cast<float*>(k.pointer(w))};
 }
 
 void add_lstm_grad(const GpuKernel& k, StepList& steps) {
-  const Lstm l = lstm_of(k, k.kernel.args[1], k.kernel.args[2]);
+  const auto in = operands<LstmGradOperands>(k.kernel);
+  const Lstm l = lstm_of(k, in.z, in.weight);
   const Grads grads = grads_of(k);
   const int64_t h = l.hidden;
   const SequenceOrder& order = order_of(k.context, l);

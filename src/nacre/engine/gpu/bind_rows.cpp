@@ -9,6 +9,7 @@
 #include "nacre/engine/gpu/rows_parts.h"
 #include "nacre/engine/gpu/typed_parts.h"
 #include "nacre/engine/gpu/weights_parts.h"
+#include "nacre/plan/operands.h"
 
 namespace nacre {
 namespace {
@@ -17,7 +18,7 @@ using cpu::Direction;
 
 GpuRows& rows_view(const GpuKernel& g) {
   // A sum without weights asks for no edges.
-  const bool edges = g.kernel.kind != KernelKind::spmm || g.kernel.args[1] >= 0;
+  const bool edges = g.kernel.kind != KernelKind::spmm || operands<SpmmOperands>(g.kernel).weight >= 0;
   return g.context.rows(g.graph(), g.kernel.direction, edges);
 }
 
@@ -82,18 +83,19 @@ ReduceRows reduce_rows(const GpuKernel& g, const cuda::ReduceSpec& spec) {
 
 // A weighted sum of gathered rows as a program, `width` columns of them: columns stand where a source would.
 RowProgram spmm_program(const GpuKernel& g, int64_t width) {
+  const auto in = operands<SpmmOperands>(g.kernel);
   RowProgram p;
   p.domain = {SpaceKind::edge, g.layer()};
-  p.operands.push_back(g.kernel.args[0]);
-  p.narrow.push_back(g.narrow(g.kernel.args[0]) ? 1 : 0);
+  p.operands.push_back(in.x);
+  p.narrow.push_back(g.narrow(in.x) ? 1 : 0);
   p.widths.push_back(width);
   Micro load;
   load.op = MicroOp::load_src;
   load.out = 0;
   load.operand = 0;
   p.code.push_back(load);
-  if (g.kernel.args[1] < 0) return p;
-  p.operands.push_back(g.kernel.args[1]);
+  if (in.weight < 0) return p;
+  p.operands.push_back(in.weight);
   p.narrow.push_back(0);
   p.widths.push_back(g.kernel.heads);
   p.widths.push_back(width);
@@ -121,12 +123,13 @@ struct ColumnTiles {
 // Column tiles of a sum: where rows are read many times over but all of them together do not fit the cache, a tile of
 // them does.
 ColumnTiles column_tiles(const GpuKernel& g) {
+  const NodeRef x = operands<SpmmOperands>(g.kernel).x;
   const int64_t width = g.width(g.kernel.root);
-  const int64_t read = g.rows(g.kernel.args[0]);
+  const int64_t read = g.rows(x);
   const ColumnTiles whole = {1, width};
   if (g.kernel.heads > 1 || side_of(rows_view(g)).mean_degree < 64) return whole;
   const int64_t cache = g.context.options().cache_bytes;
-  const bool narrow = g.narrow(g.kernel.args[0]);
+  const bool narrow = g.narrow(x);
   if (read * width * (narrow ? 2 : 4) <= (cache > 0 ? cache : g.context.device().info().l2_bytes)) return whole;
   if (!narrow && width % 4 == 0) {
     // What counts is how many lines of memory a row's tiles touch: two each, or one where two would not come out even.
@@ -146,7 +149,7 @@ ColumnTiles column_tiles(const GpuKernel& g) {
 }
 
 const uint32_t* spmm_columns(const GpuKernel& g) {
-  const Space from = g.node(g.kernel.args[0]).type.space;
+  const Space from = g.node(operands<SpmmOperands>(g.kernel).x).type.space;
   const Direction d = g.kernel.direction;
   if (!from.is_pair() || (d != Direction::by_dst && d != Direction::by_src)) return g.context.columns(rows_view(g));
   const End end = from.kind == SpaceKind::pair_src ? End::src : End::dst;
@@ -157,7 +160,7 @@ const uint32_t* spmm_columns(const GpuKernel& g) {
 // Weights of a sum that walks the edges in another order than theirs are first brought into its order: read one by one
 // where rows are gathered, each would cost a sector of memory in the way of the rows.
 bool weights_in_order(const GpuKernel& g) {
-  return g.kernel.kind == KernelKind::spmm && g.kernel.args[1] >= 0 && rows_view(g).listed &&
+  return g.kernel.kind == KernelKind::spmm && operands<SpmmOperands>(g.kernel).weight >= 0 && rows_view(g).listed &&
          g.width(g.kernel.root) >= 16 * g.kernel.heads;
 }
 
@@ -171,8 +174,9 @@ KeptOrder order_of(const GpuKernel& g) {
 // Bytes of the workspace for ordered weights; those of constants are kept for all steps instead.
 int64_t weight_bytes(const GpuKernel& g) {
   if (!weights_in_order(g)) return 0;
-  if (!constant_edges(g, g.kernel.args[1])) return ordered_bytes(g);
-  kept_edges(g, g.kernel.args[1], order_of(g));
+  const NodeRef weight = operands<SpmmOperands>(g.kernel).weight;
+  if (!constant_edges(g, weight)) return ordered_bytes(g);
+  kept_edges(g, weight, order_of(g));
   return 0;
 }
 
@@ -199,7 +203,7 @@ auto with_reduction(const GpuKernel& g, const F& use) {
     spec.store = true;
   }
   // An entry's edge only says where its weight is.
-  if (weights_in_order(g) || g.kernel.args[1] < 0) spec.side.edge_ids = false;
+  if (weights_in_order(g) || operands<SpmmOperands>(g.kernel).weight < 0) spec.side.edge_ids = false;
   ReduceRows rows = reduce_rows(g, spec);
   rows.col = spmm_columns(g);
   return use(Reduction{g, spec, rows, {}});
@@ -220,20 +224,22 @@ int64_t hidden_bytes(const Reduction& r) {
 }
 
 int64_t copy_bytes(const Reduction& r) {
-  return r.spec.tile_pitch > 0 ? r.g.rows(r.g.kernel.args[0]) * r.spec.tiles * r.spec.tile_pitch * 4 : 0;
+  if (r.spec.tile_pitch == 0) return 0;
+  return r.g.rows(operands<SpmmOperands>(r.g.kernel).x) * r.spec.tiles * r.spec.tile_pitch * 4;
 }
 
 // The tiles of the rows that are gathered, each from a line of memory on.
 Step copy_tiles(const Reduction& r, float* to) {
   const GpuKernel& g = r.g;
   const cuda::ReduceSpec& spec = r.spec;
+  const NodeRef x = operands<SpmmOperands>(g.kernel).x;
   const int64_t width = spec.program->widths[0];
   StepList steps(g.context, nullptr, false);
   for (int tile = 0; tile < spec.tiles; ++tile) {
     RowCopy copy{{width, false, {1, spec.row_width}, {1, spec.tiles * spec.tile_pitch}}};
-    copy.x = static_cast<const float*>(g.pointer(g.kernel.args[0])) + cuda::tile_column(spec, tile);
+    copy.x = static_cast<const float*>(g.pointer(x)) + cuda::tile_column(spec, tile);
     copy.out = to + tile * spec.tile_pitch;
-    copy.count = g.rows(g.kernel.args[0]);
+    copy.count = g.rows(x);
     add_copy(steps, copy);
   }
   return steps.finish(nullptr);
@@ -255,7 +261,7 @@ Step bind_rows_reduction(Reduction r, void* workspace) {
   }
   if (weights_in_order(g)) {
     void* ordered = weights;
-    const NodeRef value = g.kernel.args[1];
+    const NodeRef value = operands<SpmmOperands>(g.kernel).weight;
     if (constant_edges(g, value)) {
       ordered = kept_edges(g, value, order_of(g)).memory.get();
       first = then(first, order_kept_edges(g, value, order_of(g)));
@@ -329,7 +335,7 @@ Step bind_softmax(const GpuKernel& g) {
                                                   .edge_type = edge_types(g, g.kernel.program),
                                                   .step = g.context.step(),
                                                   .out = g.pointer(g.kernel.root)});
-    if (gradient) params.then(cuda::SoftmaxGradParams{.y = g.pointer(g.kernel.args[0])});
+    if (gradient) params.then(cuda::SoftmaxGradParams{.y = g.pointer(operands<SoftmaxGradOperands>(g.kernel).y)});
     params.operands(operands_of(g, g.kernel.program));
     all = then(all, g.context.launch(function, blocks_for(order.count, function), params));
   }

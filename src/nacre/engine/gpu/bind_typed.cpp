@@ -11,6 +11,7 @@
 
 #include "nacre/base/error.h"
 #include "nacre/engine/gpu/rows_parts.h"
+#include "nacre/plan/operands.h"
 
 namespace nacre {
 namespace {
@@ -64,7 +65,8 @@ struct Reduce {
 };
 
 Reduce reduce_of(const GpuKernel& k) {
-  const Dims& dims = k.node(k.kernel.args[1]).type.dims;
+  const auto in = operands<TypedReduceOperands>(k.kernel);
+  const Dims& dims = k.node(in.weight).type.dims;
   Reduce r = {GpuPairs(k.context, k.graph(), end_of(k)),
               {0, dims[0], dims[1]},
               0,
@@ -72,14 +74,14 @@ Reduce reduce_of(const GpuKernel& k) {
               k.kernel.transpose,
               precision_of(k),
               {},
-              static_cast<const float*>(k.pointer(k.kernel.args[1])),
+              static_cast<const float*>(k.pointer(in.weight)),
               static_cast<float*>(k.pointer(k.kernel.root))};
   r.w.types = r.pairs.types();
   r.in = r.transpose ? r.w.n : r.w.k;
   r.out = r.transpose ? r.w.k : r.w.n;
   r.sum.what.width = r.in;
   r.sum.what.bf16 = r.p.bf16;
-  r.sum.x = static_cast<const float*>(k.pointer(k.kernel.args[0]));
+  r.sum.x = static_cast<const float*>(k.pointer(in.x));
   r.tail = k.kernel.tail;
   r.own = take_product(r.tail);
   return r;
@@ -250,6 +252,7 @@ struct WeightGrad {
 };
 
 WeightGrad weight_grad_of(const GpuKernel& k) {
+  const auto in = operands<TypedWeightGradOperands>(k.kernel);
   const Dims& dims = k.node(k.kernel.root).type.dims;
   const bool by_dst = end_of(k) == End::dst;
   WeightGrad g = {GpuPairs(k.context, k.graph(), end_of(k)),
@@ -259,12 +262,12 @@ WeightGrad weight_grad_of(const GpuKernel& k) {
                   {},
                   by_dst ? dims[0] : dims[1],
                   by_dst ? dims[1] : dims[0],
-                  static_cast<const float*>(k.pointer(k.kernel.args[by_dst ? 1 : 0])),
+                  static_cast<const float*>(k.pointer(by_dst ? in.gradient : in.x)),
                   static_cast<float*>(k.pointer(k.kernel.root))};
   g.w.types = g.pairs.types();
   g.sum.what.width = g.summed;
   g.sum.what.bf16 = g.p.bf16;
-  g.sum.x = static_cast<const float*>(k.pointer(k.kernel.args[by_dst ? 0 : 1]));
+  g.sum.x = static_cast<const float*>(k.pointer(by_dst ? in.x : in.gradient));
   return g;
 }
 
@@ -368,13 +371,14 @@ bool wide_weight_grad(const WeightGrad& g) {
 
 // Sums over the edges of pairs as a value of its own.
 void add_pair_sums(const GpuKernel& k, StepList& steps) {
+  const auto in = operands<SpmmOperands>(k.kernel);
   const bool dst = k.kernel.direction == cpu::Direction::by_dst_pair;
   const GpuPairs pairs(k.context, k.graph(), dst ? End::dst : End::src);
   GpuPairs::Sum sum;
   sum.what.width = k.width(k.kernel.root);
   sum.range = SumRange::of_pairs(0, pairs.num_pairs());
-  sum.x = static_cast<const float*>(k.pointer(k.kernel.args[0]));
-  pairs.prepare(k, steps, k.kernel.args[1], sum);
+  sum.x = static_cast<const float*>(k.pointer(in.x));
+  pairs.prepare(k, steps, in.weight, sum);
   sum.partials = steps.carve.floats(pairs.num_partials(sum.range) * sum.what.length);
   sum.out = k.pointer(k.kernel.root);
   pairs.sum(steps, sum);
@@ -410,8 +414,9 @@ Step bind_typed(const GpuKernel& k, void* workspace) {
 }  // namespace
 
 void add_typed_reduce(const GpuKernel& k, StepList& steps) {
+  const auto in = operands<TypedReduceOperands>(k.kernel);
   Reduce r = reduce_of(k);
-  const bool of_pairs = k.node(k.kernel.args[0]).type.space.is_pair();
+  const bool of_pairs = k.node(in.x).type.space.is_pair();
   const bool whole = of_pairs && r.own && r.pairs.num_pairs() > 0 && products_by_slot(k, r);
   // What the products' kernel does not do of the tail follows it.
   const std::optional<RowFactor> own = whole ? std::nullopt : std::exchange(r.own, std::nullopt);
@@ -421,7 +426,7 @@ void add_typed_reduce(const GpuKernel& k, StepList& steps) {
   } else if (of_pairs) {
     reduce_pairs(k, r, steps);
   } else {
-    r.pairs.prepare(k, steps, k.kernel.args[2], r.sum);
+    r.pairs.prepare(k, steps, in.scale, r.sum);
     reduce_sums(k, r, steps);
   }
   if (whole || r.tail.empty()) return;
@@ -441,7 +446,7 @@ void add_typed_reduce(const GpuKernel& k, StepList& steps) {
 void add_typed_weight_grad(const GpuKernel& k, StepList& steps) {
   WeightGrad g = weight_grad_of(k);
   if (g.pairs.num_pairs() == 0) return steps.zero(g.dw, g.w.types * g.w.k * g.w.n * 4);
-  g.pairs.prepare(k, steps, k.kernel.args[2], g.sum);
+  g.pairs.prepare(k, steps, operands<TypedWeightGradOperands>(k.kernel).scale, g.sum);
   if (wide_weight_grad(g)) return weight_grad_wide(k, g, steps);
   weight_grad_by_type(k, g, steps);
 }

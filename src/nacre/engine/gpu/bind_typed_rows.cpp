@@ -9,6 +9,7 @@
 
 #include "nacre/base/error.h"
 #include "nacre/engine/gpu/bind_typed.h"
+#include "nacre/plan/operands.h"
 
 namespace nacre {
 namespace {
@@ -361,14 +362,15 @@ void grad_by_type(const GpuKernel& k, const RowsGrad& r, StepList& steps) {
 }  // namespace
 
 void add_typed_rows(const GpuKernel& k, StepList& steps) {
-  const Dims& dims = k.node(k.kernel.args[1]).type.dims;
+  const auto in = operands<ProductOperands>(k.kernel);
+  const Dims& dims = k.node(in.weight).type.dims;
   const bool transpose = k.kernel.transpose;
   const Space space = k.node(k.kernel.root).type.space;
   Rows r = {space_of(k, space, steps.sizing()),
             {k.graph().num_edge_types(), dims[0], dims[1]},
             transpose,
-            operand_of(k, k.kernel.args[0], transpose ? dims[1] : dims[0]),
-            static_cast<const float*>(k.pointer(k.kernel.args[1])),
+            operand_of(k, in.x, transpose ? dims[1] : dims[0]),
+            static_cast<const float*>(k.pointer(in.weight)),
             static_cast<float*>(k.pointer(k.kernel.root)),
             transpose ? dims[0] : dims[1]};
   if (r.space.rows() == 0) return;
@@ -381,12 +383,13 @@ void add_typed_rows(const GpuKernel& k, StepList& steps) {
 }
 
 void add_typed_rows_grad(const GpuKernel& k, StepList& steps) {
+  const auto in = operands<WeightGradOperands>(k.kernel);
   const Dims& dims = k.node(k.kernel.root).type.dims;
   const Space space = k.node(k.node(k.kernel.root).inputs[0]).type.space;
   RowsGrad r = {space_of(k, space, steps.sizing()),
                 {k.graph().num_edge_types(), dims[0], dims[1]},
-                operand_of(k, k.kernel.args[0], dims[0]),
-                operand_of(k, k.kernel.args[1], dims[1]),
+                operand_of(k, in.x, dims[0]),
+                operand_of(k, in.gradient, dims[1]),
                 static_cast<float*>(k.pointer(k.kernel.root))};
   if (r.space.rows() == 0) return steps.zero(r.dw, r.w.types * r.w.k * r.w.n * 4);
   if (grad_on_tensor_cores(k, r, steps)) return;

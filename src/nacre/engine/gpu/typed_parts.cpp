@@ -9,6 +9,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
 #include "nacre/engine/gpu/weights_parts.h"
+#include "nacre/plan/operands.h"
 
 namespace nacre {
 namespace {
@@ -192,7 +193,7 @@ bool sums_edges_of_pairs(const Kernel& kernel, const Dfg& dfg, End end) {
     case KernelKind::spmm:
       return kernel.direction == (dst ? cpu::Direction::by_dst_pair : cpu::Direction::by_src_pair);
     case KernelKind::typed_reduce:
-      if (dfg[kernel.args[0]].type.space.is_pair()) return false;
+      if (dfg[operands<TypedReduceOperands>(kernel).x].type.space.is_pair()) return false;
       [[fallthrough]];
     case KernelKind::typed_weight_grad:
       return kernel.direction == (dst ? cpu::Direction::by_dst : cpu::Direction::by_src);

@@ -2,6 +2,7 @@
 // a product that is added to products by type. The joined product never reaches memory.
 #include <algorithm>
 
+#include "nacre/plan/operands.h"
 #include "nacre/plan/passes.h"
 #include "nacre/plan/tail_program.h"
 
@@ -76,9 +77,10 @@ class Joining {
 
   // Returns whether products by type and the target's product have one shape, so that they can follow one another.
   bool joinable_by_type(const Kernel& kernel, const Kernel& target) const {
-    return plan_.options.join_products.typed && kernel.kind == KernelKind::typed_reduce &&
-           dfg_[kernel.args[0]].type.space.is_pair() && kernel.transpose == target.transpose &&
-           dfg_[kernel.args[1]].type.dims == dfg_[target.args[1]].type.dims;
+    if (!plan_.options.join_products.typed || kernel.kind != KernelKind::typed_reduce) return false;
+    const auto typed = operands<TypedReduceOperands>(kernel);
+    return dfg_[typed.x].type.space.is_pair() && kernel.transpose == target.transpose &&
+           dfg_[typed.weight].type.dims == dfg_[operands<ProductOperands>(target).weight].type.dims;
   }
 
   Draft& draft_;
