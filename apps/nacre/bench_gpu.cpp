@@ -53,7 +53,7 @@ void say(const GpuBench& c, const ordered_json& line) {
 
 double quantile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(std::lround(q * static_cast<double>(values.size() - 1)))];
+  return values[std::lround(q * static_cast<double>(values.size() - 1))];
 }
 
 // Makes every vertex that has a label count in the loss.
@@ -154,12 +154,11 @@ void run_model(const GpuBench& c, const Dataset& data, const std::string& model)
 
 // Returns numbers for the rows of every width, and for the edges.
 std::vector<float> random_values(int64_t count) {
-  std::vector<float> values(static_cast<size_t>(count));
+  std::vector<float> values(count);
   parallel_for((count + 3) / 4, 1 << 14, [&](int64_t begin, int64_t end) {
     for (int64_t four = begin; four < end; ++four) {
       const auto words = philox(7, 0, static_cast<uint64_t>(four));
-      for (int64_t i = four * 4; i < std::min(count, four * 4 + 4); ++i)
-        values[static_cast<size_t>(i)] = uniform01(words[static_cast<size_t>(i % 4)]);
+      for (int64_t i = four * 4; i < std::min(count, four * 4 + 4); ++i) values[i] = uniform01(words[i % 4]);
     }
   });
   return values;

@@ -35,7 +35,7 @@ Tensor made_up_features(int64_t rows, int64_t width) {
       for (int64_t c = 0; c < width; c += 4) {
         const PhiloxBlock block = philox(0x6665617473, static_cast<uint64_t>(r), static_cast<uint64_t>(c));
         for (int64_t i = c; i < std::min(width, c + 4); ++i)
-          row[i] = static_cast<float>(block[static_cast<size_t>(i - c)]) * 0x1p-32F - 0.5F;
+          row[i] = static_cast<float>(block[i - c]) * 0x1p-32F - 0.5F;
       }
     }
   });

@@ -60,7 +60,7 @@ double edge_tensor_bytes(const Plan& plan, const Blocks& blocks) {
   double sum = 0;
   for (NodeRef v = 0; v < static_cast<NodeRef>(plan.stored.size()); ++v) {
     const ValueType& type = plan.dfg[v].type;
-    if (plan.stored[static_cast<size_t>(v)] != 0 && type.space.kind == SpaceKind::edge && type.row_size() > 1)
+    if (plan.stored[v] != 0 && type.space.kind == SpaceKind::edge && type.row_size() > 1)
       sum += static_cast<double>(blocks.rows(type.space) * type.row_size() * dtype_size(type.dtype));
   }
   return sum;

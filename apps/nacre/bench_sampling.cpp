@@ -64,7 +64,7 @@ class Seeds {
  private:
   static Array<NodeId> ids(const Dataset& data) {
     if (!data.splits.train.empty()) return data.splits.train;
-    std::vector<NodeId> all(static_cast<size_t>(data.num_nodes()));
+    std::vector<NodeId> all(data.num_nodes());
     std::iota(all.begin(), all.end(), NodeId{0});
     return Array<NodeId>(std::move(all));
   }
@@ -79,7 +79,7 @@ SampleRange on_cpu(const Sampler& sampler, const Seeds& seeds) {
     std::vector<Met> met(workers->size());
     parallel_for(count, 1, [&](int64_t b, int64_t e) {
       for (int64_t w = b; w < e; ++w) {
-        BatchSampler& own = *(*workers)[static_cast<size_t>(w)];
+        BatchSampler& own = *(*workers)[w];
         for (int64_t i = first + w; i < last; i += count) {
           own.begin(seeds.at(i), Seeds::key(i));
           for (int hop = 0; hop < own.hops(); ++hop) {
@@ -88,8 +88,8 @@ SampleRange on_cpu(const Sampler& sampler, const Seeds& seeds) {
             own.reindex(hop);
           }
           const Sample sample = own.finish();
-          met[static_cast<size_t>(w)].edges += sample.num_edges();
-          met[static_cast<size_t>(w)].vertices += sample.vertices.size();
+          met[w].edges += sample.num_edges();
+          met[w].vertices += sample.vertices.size();
         }
       }
     });

@@ -75,7 +75,7 @@ Graph without_outliers(const GTasks& tasks, const PatternReport& found) {
   edges.num_nodes = tasks.graph.num_nodes();
   edges.num_types = tasks.graph.num_edge_types();
   for (int64_t t = 0; t < tasks.num_tasks(); ++t) {
-    if (found.outlier[static_cast<size_t>(t)] != Outlier::none) continue;
+    if (found.outlier[t] != Outlier::none) continue;
     for (int64_t i = tasks.task_ptr[t]; i < tasks.task_ptr[t + 1]; ++i) {
       edges.src.push_back(tasks.src[i]);
       edges.dst.push_back(tasks.dst[i]);

@@ -27,7 +27,8 @@ void bench_pictures(WiseBench& bench) {
   for (const std::string& model : bench.options().models) {
     Workbench work = bench.open(graph, model);
     if (&model == &bench.options().models.front()) draw(work, model, "vertex", PartitionTable::parse("dst-id=1"));
-    draw(work, model, "auto", main_table(work.answer("auto").plan, work.blocks()));
+    const PartitionTable table = main_table(work.answer("auto").plan, work.blocks());
+    draw(work, model, "auto", table.empty() ? PartitionTable::parse("dst-id=1") : table);
   }
   bench.keep("fig15", "Fig. 15: partitions", report);
 }

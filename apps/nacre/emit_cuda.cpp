@@ -51,7 +51,7 @@ class Recorder : public NullDevice {
     products_.push_back(product_text(shape));
     return static_cast<int>(products_.size()) - 1;
   }
-  void run_gemm(int handle, const GemmArgs&, void*) override { note({-1, {}, products_[static_cast<size_t>(handle)]}); }
+  void run_gemm(int handle, const GemmArgs&, void*) override { note({-1, {}, products_[handle]}); }
   void fill(void*, int, int64_t bytes) override { note({-1, {}, fmt::format("{} bytes filled", bytes)}); }
   void copy(void*, const void*, int64_t bytes) override { note({-1, {}, fmt::format("{} bytes copied", bytes)}); }
 
@@ -119,7 +119,7 @@ std::string shape_text(const LaunchShape& s) {
 // Returns the comment lines before a source: which kernels of the plan launch it, and how.
 std::string heading(const Plan& plan, const Requests& all, int source, const std::string& title) {
   std::string text = fmt::format("// {}: generated for {}, plan {}\n//\n// Kernels of the plan that launch it:\n",
-                                 all.sources[static_cast<size_t>(source)].name, title, plan.name);
+                                 all.sources[source].name, title, plan.name);
   for (size_t k = 0; k < all.of_kernel.size(); ++k) {
     bool first = true;
     for (const Request& r : all.of_kernel[k]) {
@@ -159,7 +159,7 @@ GpuListing list_gpu_kernels(const Plan& plan, const Blocks& blocks, std::shared_
       }
       std::string& name = names[r.source];
       if (name.empty()) {
-        const cuda::Source& source = all.sources[static_cast<size_t>(r.source)];
+        const cuda::Source& source = all.sources[r.source];
         std::string stem = fmt::format("{:02}-{}", k, kernel_name(plan.kernels[k].kind));
         if (source.name != kernel_name(plan.kernels[k].kind)) stem += "-" + source.name;
         name = stem + ".cu";

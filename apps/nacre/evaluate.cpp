@@ -103,7 +103,7 @@ void run_eval(EvalCommand& c) {
 // Returns the vertex of each row of the output. If the source had other numbers, the rows are in
 // the order of those.
 std::vector<int64_t> row_order(const Dataset& d) {
-  std::vector<int64_t> rows(static_cast<size_t>(d.num_nodes()));
+  std::vector<int64_t> rows(d.num_nodes());
   std::iota(rows.begin(), rows.end(), int64_t{0});
   if (!d.original_ids.empty() && !d.heterogeneous()) {
     std::sort(rows.begin(), rows.end(), [&](int64_t a, int64_t b) { return d.original_ids[a] < d.original_ids[b]; });

@@ -141,12 +141,12 @@ std::string with_rates(const std::string& json, const std::vector<KernelRate>& r
   return j.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-// Reports the tables of the plan; in mini-batches, on the block of the first layer.
+// Reports every table that a kernel runs; in mini-batches, on the block of the first layer.
 std::vector<TableReport> report_tables(const Planned& planned) {
   std::vector<TableReport> reports;
   const Plan& plan = planned.model().plan();
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
-    const PartitionTable table = table_in_use(plan.kernels[k]);
+    const PartitionTable& table = plan.kernels[k].table;
     if (table.empty()) continue;
     auto same = std::find_if(reports.begin(), reports.end(), [&](const TableReport& r) { return r.table == table; });
     if (same == reports.end()) {
@@ -204,7 +204,7 @@ void check(const ExplainCommand& c, const Command& command) {
                                        "--recompute",     "--walk-length",
                                        "--norm-samples",  "--sample-weighted",
                                        "--input-dropout", "--attention-dropout",
-                                       "--no-plan-cache"};
+                                       "--no-plan-cache", "--disable-pass"};
   for (const char* option : kOfTheRun) {
     if (command.given(option)) throw UserError(option, "is set by the run that is explained", "leave it or --run out");
   }
@@ -287,6 +287,7 @@ void add_explain(Command app) {
   add_data_options(command, c->config, false);
   add_model_options(command, c->config);
   add_execution_options(command, c->config);
+  add_pass_option(command, c->config);
   add_batch_options(command, c->config);
   command.without({"--prefetch", "--no-subtasks", "--no-relax", "--no-stream"});
   add_planned_epochs(command, c->config);

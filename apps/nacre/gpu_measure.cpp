@@ -141,7 +141,7 @@ class Bench {
     // The table is so much larger than the cache that few of its rows are found there.
     const int64_t cache = std::max(info.l2_bytes, 4 * kMiB);
     const int64_t far = std::min(20 * cache, info.free_bytes / 5), near = std::min(far, cache / 4);
-    std::vector<uint32_t> drawn(static_cast<size_t>(most_rows));
+    std::vector<uint32_t> drawn(most_rows);
     for (size_t i = 0; i < drawn.size(); i += 4) {
       const auto four = philox(3, 0, i);
       std::copy(four.begin(), four.end(), drawn.begin() + static_cast<int64_t>(i));
@@ -231,7 +231,7 @@ class Bench {
     const Memory there = memory(most);
     const Memory pinned(device_.allocate_pinned(most), [this](void* m) { device_.release_pinned(m); });
     // the value 1 makes sure that every page is touched
-    std::vector<char> ordinary(static_cast<size_t>(most), 1);
+    std::vector<char> ordinary(most, 1);
     std::fill_n(static_cast<char*>(pinned.get()), most, 1);
     const auto up = [&](const void* host) {
       return rate(kMiB, most,

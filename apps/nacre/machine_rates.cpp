@@ -35,7 +35,7 @@ double read_bandwidth() {
       for (int64_t i = b; i < e; i += 8) {
         for (int64_t l = 0; l < 8; ++l) lanes[l] += memory[i + l];
       }
-      sums[static_cast<size_t>(b >> 16)] = std::accumulate(lanes, lanes + 8, uint64_t{0});
+      sums[b >> 16] = std::accumulate(lanes, lanes + 8, uint64_t{0});
     });
   });
   // The sums must be used; otherwise the compiler could drop the reads.

@@ -17,6 +17,7 @@
 #include "nacre/engine/gpu/gpu_backend.h"
 #include "nacre/gtask/picture.h"
 #include "nacre/plan/explain.h"
+#include "nacre/plan/passes.h"
 #include "neighbourhood.h"
 #include "options.h"
 #include "planned.h"
@@ -34,14 +35,23 @@ struct PlanCommand {
   std::string cuda;  // folder for CUDA sources
   std::string picture;
   std::string table;
+  std::string stop_after;  // a pass
   PictureOptions square;
   bool json = false;
   bool bill = false;
 };
 
+// Returns the table that a picture shows: the one asked for, that of the plan's kernels, or, if none
+// of them runs over gTasks, one gTask for each destination.
+PartitionTable table_of_picture(const PlanCommand& c, const Planned& planned, const Plan& plan) {
+  if (!c.table.empty()) return PartitionTable::parse(c.table);
+  const PartitionTable table = main_table(plan, planned.blocks());
+  return table.empty() ? PartitionTable::parse("dst-id=1") : table;
+}
+
 // Draws the edges of a square of vertices in the colours of their gTasks.
 void draw(const PlanCommand& c, const Planned& planned, const Plan& plan) {
-  const PartitionTable table = c.table.empty() ? main_table(plan, planned.blocks()) : PartitionTable::parse(c.table);
+  const PartitionTable table = table_of_picture(c, planned, plan);
   const Dataset& data = planned.model().dataset();
   PictureOptions options = c.square;
   options.title = fmt::format("{} on {}", planned.model().config().model.model, printable(data.name));
@@ -68,6 +78,12 @@ void check(const PlanCommand& c, const Command& command) {
     throw UserError("--picture", "shows the whole graph", "leave out --mode minibatch");
   }
   if (!c.table.empty()) PartitionTable::parse(c.table);
+  if (!c.stop_after.empty()) {
+    for (const char* option : {"--output", "--emit-cuda", "--picture", "--bill", "--json"}) {
+      if (command.given(option))
+        throw UserError(option, "needs a whole plan, and --stop-after ends planning early", "leave one of them out");
+    }
+  }
   if (c.config.device == kTypical) {
     for (const char* option : {"--recompute", "--memory-limit", "--no-plan-cache", "--features-on", "--sample-on"}) {
       if (command.given(option))
@@ -88,6 +104,7 @@ PlanAnswer plan_for(const DeviceInfo& gpu, const RunConfig& asked, const Planned
   PlanRequest request;
   request.plan = asked.plan;
   request.deterministic = true;
+  request.disabled_passes = asked.disabled_passes;
   const RunConfig& config = planned.model().config();
   request.epochs = static_cast<int>(std::min<int64_t>(config.epochs * planned.model().steps_per_epoch(), 1 << 30));
   if (planned.batches() != nullptr)
@@ -176,6 +193,15 @@ void print_details(const Shown& shown, const Planned& planned) {
   fmt::print("\n");
 }
 
+// Prints the plan as the passes up to --stop-after leave it, with the choices of the whole plan.
+void print_stopped(const PlanCommand& c, const Planned& planned, const PlanOptions& options) {
+  const Plan plan = make_plan(without_scores(planned.written()), planned.blocks(), options,
+                              {.stop_after = c.stop_after, .validate = true});
+  std::string passes;
+  for (const PassTime& pass : plan.passes) passes += (passes.empty() ? "" : ", ") + pass.pass;
+  fmt::print("passes: {}\n{}", passes, plan_text(plan, planned.blocks()));
+}
+
 void run(PlanCommand& c, const Command& command) {
   RunConfig config = session_config(c);
   apply_execution(config);
@@ -190,6 +216,7 @@ void run(PlanCommand& c, const Command& command) {
   Planned planned(std::move(dataset), config, true);
   for (const std::string& note : planned.model().notes()) log_note(note);
   Shown shown = make_shown(c, planned);
+  if (!c.stop_after.empty()) return print_stopped(c, planned, shown.plan.options);
   shown.summary.plan = &shown.plan;
   account.reckon(planned.model().host());
   if (c.config.device != kTypical) shown.summary.host_bytes = account.planned();
@@ -221,6 +248,7 @@ void add_plan(Command app) {
   add_data_options(command, c->config, true);
   add_model_options(command, c->config);
   add_execution_options(command, c->config);
+  add_pass_option(command, c->config);
   add_batch_options(command, c->config);
   command.without({"--prefetch", "--no-subtasks", "--no-relax", "--no-stream"});
   add_planned_epochs(command, c->config);
@@ -239,6 +267,11 @@ void add_plan(Command app) {
   command.add_option("--first", c->square.first, "its first vertex; default: vertices around the busiest one are shown")
       .not_negative()
       .group("Picture");
+  command
+      .add_call(
+          "--stop-after", [c](const std::string& name) { c->stop_after = choose_pass(name, "--stop-after"); },
+          "print the plan as it is after this pass of the planner, such as group, and nothing else")
+      .group("Execution");
   command.add_flag("--bill", c->bill, "only the memory a run would take, estimated without loading the data");
   command.add_flag("--json", c->json, "print the plan file, which is one JSON object, instead of text");
   command.callback([c, command] { run(*c, command); });

@@ -158,7 +158,7 @@ void write_best_items(Dataset dataset, const RunConfig& config, const Recommende
   const int64_t width = session->embedding_width();
   const float* rows = session->embeddings();
   const auto row = [&](int64_t vertex) { return rows + vertex * width; };
-  std::vector<NodeId> users(static_cast<size_t>(sides.num_users));
+  std::vector<NodeId> users(sides.num_users);
   std::iota(users.begin(), users.end(), NodeId{0});
   const int64_t k = std::min(wanted.top, sides.num_items);
   const std::vector<NodeId> best =
@@ -170,8 +170,8 @@ void write_best_items(Dataset dataset, const RunConfig& config, const Recommende
       const int64_t user = sides.first_user + u;
       const std::string name = csv_name(d, user);
       std::string lines;
-      for (int64_t r = 0; r < k && best[static_cast<size_t>(u * k + r)] != kNoItem; ++r) {
-        const int64_t item = sides.first_item + int64_t{best[static_cast<size_t>(u * k + r)]};
+      for (int64_t r = 0; r < k && best[u * k + r] != kNoItem; ++r) {
+        const int64_t item = sides.first_item + int64_t{best[u * k + r]};
         const double score = std::inner_product(row(user), row(user) + width, row(item), 0.0);
         lines += fmt::format("{},{},{},{:.6g}\n", name, r + 1, csv_name(d, item), score);
       }
@@ -180,7 +180,7 @@ void write_best_items(Dataset dataset, const RunConfig& config, const Recommende
     out.commit();
   } else {
     write_npy<int64_t>(wanted.output, {sides.num_users, k}, [&](int64_t i) {
-      const NodeId item = best[static_cast<size_t>(i)];
+      const NodeId item = best[i];
       return item == kNoItem ? -1 : original_id(d, sides.first_item + int64_t{item});
     });
   }

@@ -112,7 +112,7 @@ std::string choice_words(const std::string& choice) {
 }
 
 std::string edges_text(const std::string& table) {
-  if (table == "dst-id=1") return "every node takes its own in-edges (partition table " + table + ")";
+  if (table.empty()) return "every node takes its own edges; no kernel groups them by a partition table";
   return "taken in groups (partition table " + table + ")";
 }
 

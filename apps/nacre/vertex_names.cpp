@@ -30,7 +30,7 @@ std::string csv_field(const std::string& text) {
 }  // namespace
 
 std::string csv_name(const Dataset& d, int64_t v) {
-  return d.node_names.empty() ? std::to_string(original_id(d, v)) : csv_field(d.node_names[static_cast<size_t>(v)]);
+  return d.node_names.empty() ? std::to_string(original_id(d, v)) : csv_field(d.node_names[v]);
 }
 
 std::string csv_class(const Dataset& d, int64_t k) {

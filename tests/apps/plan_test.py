@@ -12,6 +12,12 @@ import cli
 TWIN = ("--data", "twin:cora@0.3")
 SMALL = ("--hidden", 8, "--layers", 2)
 MODELS = ("gcn", "sage", "gat", "rgcn", "gin", "sage-lstm")
+# Passes of the planner that may be left out on the CPU, and those that run on GPUs only.
+PASSES = ("merge_equal_nodes", "fold_dropout_into_relu_grad", "swap_indexing", "inline_edges", "sink_tails",
+          "join_products", "drop_unread", "order_for_memory")
+GPU_PASSES = ("factor_sums", "delay_row_factors")
+NEEDED_PASSES = ("apply_choices", "recompute", "analyse", "group", "build_programs", "store_values", "estimate_costs",
+                 "validate")
 PLANS = ("off", "vertex", "edge", "tensor", "dst-id=1,edge-id=32", "src-id=64,edge-type=1", "dst-id=16,dst-degree=min")
 
 
@@ -60,6 +66,58 @@ class Plans(PlanTest):
                 losses[plan] = r["loss"]
             for plan, loss in losses.items():
                 self.assertLess(abs(loss - losses["auto"]), 1e-4 * abs(losses["auto"]), f"{model} {losses}")
+
+    def test_every_model_trains_alike_without_a_pass(self):
+        for model in (*MODELS, "gatv2", "mlp"):
+            common = ("train", *TWIN, *SMALL, "--model", model, "--dropout", 0.3, "--epochs", 3, "--no-checkpoint",
+                      "--json", "-q")
+            want = self.ok(*common).last_json()["loss"]
+            for names in (*PASSES, ",".join(PASSES)):
+                got = self.ok(*common, "--disable-pass", names).last_json()["loss"]
+                self.assertLess(abs(got - want), 1e-4 * abs(want), f"{model} without {names}: {got}, not {want}")
+
+    def test_passes_that_are_left_out_are_part_of_the_plan(self):
+        gcn = (*TWIN, *SMALL, "--model", "gcn")
+        self.ok("plan", *gcn, "--disable-pass", "sink_tails", "--disable-pass", "Drop-Unread", "-o", "plan.json")
+        j = json.loads(self.read("plan.json"))
+        self.assertEqual(j["options"]["disabled_passes"], ["drop_unread", "sink_tails"])
+        again = json.loads(self.ok("plan", *gcn, "--plan", "plan.json", "--json").out)
+        self.assertEqual(again["options"], j["options"])
+        self.ok("explain", *gcn, "--disable-pass", "inline_edges", "--steps", 0)
+        self.ok("train", *gcn, "--disable-pass", "sink_tails,drop_unread", "--epochs", 1, "--checkpoint", "run")
+        self.assertEqual(json.loads(self.read("run/config.json"))["execution"]["disable_pass"],
+                         ["drop_unread", "sink_tails"])
+        self.ok("train", "--config", "run/config.json", "--epochs", 1, "--checkpoint", "again")
+        self.assertEqual(json.loads(self.read("again/plan.json"))["options"]["disabled_passes"],
+                         ["drop_unread", "sink_tails"])
+
+    def test_passes_that_cannot_be_left_out(self):
+        for command in ("train", "plan", "explain"):
+            for name in NEEDED_PASSES:
+                self.refused(command, *TWIN, "--disable-pass", name, says="cannot be left out")
+            self.refused(command, *TWIN, "--disable-pass", "sink_tail", says="did you mean 'sink_tails'?")
+            for name in GPU_PASSES:
+                self.refused(command, *TWIN, "--disable-pass", name, says="run on GPUs only")
+            for plan, name in (("vertex", "swap_indexing"), ("tensor", "sink_tails"), ("edge", "join_products"),
+                               ("dst-id=1", "join_products")):
+                self.refused(command, *TWIN, "--plan", plan, "--disable-pass", name, says="--disable-pass")
+        self.ok("plan", *TWIN, *SMALL, "-o", "plan.json")
+        self.refused("train", *TWIN, *SMALL, "--plan", "plan.json", "--disable-pass", "sink_tails",
+                     says="is settled by the plan file")
+        self.ok("plan", *TWIN, *SMALL, "--device", "cuda:typical", "--disable-pass", ",".join(GPU_PASSES))
+
+    def test_planning_stops_after_a_pass(self):
+        for name in (*PASSES, *GPU_PASSES, *NEEDED_PASSES):
+            out = self.ok("plan", *TWIN, *SMALL, "--model", "sage", "--stop-after", name).out
+            self.assertTrue(out.splitlines()[0].endswith(name), out)
+            self.assertIn("output loss", out)
+        out = self.ok("plan", *TWIN, *SMALL, "--stop-after", "Group", "--disable-pass", "inline_edges").out
+        self.assertNotIn("inline_edges,", out.splitlines()[0])
+        self.refused("plan", *TWIN, "--stop-after", "groop", says="did you mean 'group'?")
+        for option in ("--json", "--bill", "--output=p.json", "--picture=p.svg", "--emit-cuda=folder"):
+            self.refused("plan", *TWIN, "--stop-after", "group", option, says="needs a whole plan")
+        for command in ("train", "explain"):
+            self.refused(command, *TWIN, "--stop-after", "group", says="unknown option '--stop-after'")
 
     def test_files_keep_tables_and_choices(self):
         rgcn = (*TWIN, *SMALL, "--model", "rgcn")
@@ -165,10 +223,14 @@ class Explain(PlanTest):
     def test_text(self):
         out = self.ok("explain", *TWIN, *SMALL, "--model", "rgcn", "-v").out
         for word in ("attributes of the edges", "edge-type", "% removed", "choices", "typed_matmul@layers.0.weight",
-                     "predicted", "measured", "over", "gTasks", "outliers", "alternatives", "chosen", "memory", "total"):
+                     "predicted", "measured", "over", "no kernel runs over gTasks", "alternatives", "chosen", "memory",
+                     "total"):
             self.assertIn(word, out)
         self.assertIn("as written\ndfg", out)
         self.assertNotIn("as written\ndfg", self.ok("explain", *TWIN, *SMALL, "--model", "rgcn").out)
+        out = self.ok("explain", *TWIN, *SMALL, "--model", "sage-lstm", "-v").out
+        for word in ("gTasks\n", "dst-degree=min (kernels", "outliers"):
+            self.assertIn(word, out)
 
     def test_json(self):
         for model, plan in (("rgcn", "auto"), ("sage-lstm", "auto"), ("gcn", "vertex"), ("mlp", "auto")):
@@ -185,7 +247,9 @@ class Explain(PlanTest):
                     self.assertGreater(t["edges"], 3000)
                 for group in {c["group"] for c in j["candidates"]}:
                     self.assertEqual(sum(c["chosen"] for c in j["candidates"] if c["group"] == group), 1, group)
-        self.assertFalse(j["tables"], "an MLP walks no edges")
+                # Tables are those that kernels run, and no others.
+                self.assertEqual({t["table"] for t in j["tables"]}, {k["table"] for k in j["kernels"]} - {""})
+                self.assertEqual(bool(j["tables"]), model == "sage-lstm")
 
     def test_rewriting_removes_duplicated_products(self):
         j = json.loads(self.ok("explain", *TWIN, "--model", "rgcn", "--relations", 1, "--hidden", 32, "--steps", 0,

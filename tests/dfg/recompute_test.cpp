@@ -120,8 +120,7 @@ TEST(RecomputeDfg, DropoutDrawsTheSameNumbers) {
   const Recomputed again = recompute(dfg, names);
   std::set<uint64_t> salts, cloned;
   for (NodeRef i = 0; i < again.dfg.size(); ++i) {
-    if (again.dfg[i].op == Op::dropout)
-      (again.again[static_cast<size_t>(i)] ? cloned : salts).insert(again.dfg[i].salt);
+    if (again.dfg[i].op == Op::dropout) (again.again[i] ? cloned : salts).insert(again.dfg[i].salt);
   }
   EXPECT_FALSE(cloned.empty());
   EXPECT_TRUE(std::includes(salts.begin(), salts.end(), cloned.begin(), cloned.end()));

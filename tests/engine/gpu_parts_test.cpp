@@ -43,7 +43,7 @@ TEST(GpuParts, FunctionsAreKnownByAllTheirTextDependsOn) {
   spec.value = 1;
   std::vector<cuda::ReduceSpec> specs(17, spec);
   specs[1].value = 0;
-  specs[2].reduce = cpu::Reduce::mean;
+  specs[2].reduce = ReduceOp::mean;
   specs[3].store = false;
   specs[4].narrow_out = true;
   specs[5].argmax = true;

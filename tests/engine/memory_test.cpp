@@ -163,13 +163,13 @@ TEST(GraphViews, AreSharedByEqualGraphsAndNotByOthers) {
   const Graph other = assign_relations(plain, 2);
   GraphViews views;
   const Graph copy = plain;
-  EXPECT_EQ(views.rows(plain, cpu::Direction::by_dst), views.rows(copy, cpu::Direction::by_dst));
-  EXPECT_NE(views.rows(plain, cpu::Direction::by_dst), views.rows(plain, cpu::Direction::by_src));
-  EXPECT_NE(views.rows(plain, cpu::Direction::by_dst), views.rows(typed, cpu::Direction::by_dst));
-  EXPECT_EQ(views.typed(typed, cpu::Direction::by_dst)->num_types, 3);
-  EXPECT_EQ(views.typed(other, cpu::Direction::by_dst)->num_types, 2);
+  EXPECT_EQ(views.rows(plain, Direction::by_dst), views.rows(copy, Direction::by_dst));
+  EXPECT_NE(views.rows(plain, Direction::by_dst), views.rows(plain, Direction::by_src));
+  EXPECT_NE(views.rows(plain, Direction::by_dst), views.rows(typed, Direction::by_dst));
+  EXPECT_EQ(views.typed(typed, Direction::by_dst)->num_types, 3);
+  EXPECT_EQ(views.typed(other, Direction::by_dst)->num_types, 2);
   const int64_t before = views.bytes();
-  views.rows(copy, cpu::Direction::by_src);
+  views.rows(copy, Direction::by_src);
   EXPECT_EQ(views.bytes(), before);
 }
 

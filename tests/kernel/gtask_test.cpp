@@ -11,8 +11,6 @@
 namespace nacre {
 namespace {
 
-using cpu::Direction;
-using cpu::Reduce;
 using testing::Program;
 using testing::random_floats;
 using testing::TestScratch;
@@ -133,12 +131,12 @@ class EdgeProgram {
 struct Sums {
   std::vector<double> value, size;
 };
-Sums reduced(const Graph& graph, const EdgeProgram& program, Direction direction, Reduce reduce) {
+Sums reduced(const Graph& graph, const EdgeProgram& program, Direction direction, ReduceOp reduce) {
   const auto rows = testing::edges_by(graph, direction);
   const auto width = static_cast<size_t>(program.width());
   Sums sums = {std::vector<double>(rows.size() * width, 0), std::vector<double>(rows.size() * width, 0)};
   for (size_t r = 0; r < rows.size(); ++r) {
-    const double share = reduce == Reduce::mean ? 1 / static_cast<double>(rows[r].size()) : 1;
+    const double share = reduce == ReduceOp::mean ? 1 / static_cast<double>(rows[r].size()) : 1;
     for (const auto& e : rows[r]) {
       for (size_t i = 0; i < width; ++i) {
         const double v = share * program.want()[static_cast<size_t>(e.position) * width + i];
@@ -169,7 +167,7 @@ cpu::Scratch shared_scratch(int64_t per_thread) {
 // One way of running an edge program, with a post program that doubles the rows.
 class GTaskRun {
  public:
-  GTaskRun(const cpu::GTaskView& view, EdgeProgram& program, int64_t rows, Reduce reduce)
+  GTaskRun(const cpu::GTaskView& view, EdgeProgram& program, int64_t rows, ReduceOp reduce)
       : program_(program),
         out(testing::unset(rows * program.width())),
         doubled(out),
@@ -184,7 +182,7 @@ class GTaskRun {
     args.value = program.value();
     args.reduce = reduce;
     args.out = out.data();
-    args.argmax = reduce == Reduce::max ? argmax.data() : nullptr;
+    args.argmax = reduce == ReduceOp::max ? argmax.data() : nullptr;
   }
 
   void run() {
@@ -222,7 +220,7 @@ struct Case {
   std::string table;
   cpu::GTaskOptions options;
   Kind kind = Kind::gather;
-  Reduce reduce = Reduce::sum;
+  ReduceOp reduce = ReduceOp::sum;
 
   std::string text() const {
     return name + " \"" + table + "\" " + kKinds.at(kind) + " reduce " + std::to_string(static_cast<int>(reduce)) +
@@ -242,7 +240,7 @@ void expect_same_max(const Case& c, EdgeProgram& program, const GTaskRun& run) {
   args.view = view.get();
   args.program = program.program().bound();
   args.value = program.value();
-  args.reduce = Reduce::max;
+  args.reduce = ReduceOp::max;
   args.out = out.data();
   args.argmax = argmax.data();
   args.partials = partials.data();
@@ -257,7 +255,7 @@ void check(const Case& c, const cpu::GTaskView& view, EdgeProgram& program) {
   GTaskRun run(view, program, c.rows(), c.reduce);
   run.run();
   testing::expect_close(program.stored(), program.want_stored(), 1e-5, c.text() + " stored");
-  if (c.reduce == Reduce::max) {
+  if (c.reduce == ReduceOp::max) {
     expect_same_max(c, program, run);
   } else {
     expect_sums(run.out, reduced(c.graph, program, c.options.direction, c.reduce), c.text());
@@ -271,11 +269,11 @@ void check(const Case& c, const cpu::GTaskView& view, EdgeProgram& program) {
   }
 }
 
-const std::vector<std::pair<Kind, Reduce>> kWork = {{Kind::gather, Reduce::sum},       {Kind::weighted, Reduce::mean},
-                                                    {Kind::chain, Reduce::sum},        {Kind::chain, Reduce::max},
-                                                    {Kind::gemm, Reduce::sum},         {Kind::gemm_t, Reduce::mean},
-                                                    {Kind::gemm, Reduce::max},         {Kind::typed_gemm, Reduce::sum},
-                                                    {Kind::typed_gemm_t, Reduce::sum}, {Kind::typed_gemm, Reduce::max}};
+const std::vector<std::pair<Kind, ReduceOp>> kWork = {
+    {Kind::gather, ReduceOp::sum},    {Kind::weighted, ReduceOp::mean},  {Kind::chain, ReduceOp::sum},
+    {Kind::chain, ReduceOp::max},     {Kind::gemm, ReduceOp::sum},       {Kind::gemm_t, ReduceOp::mean},
+    {Kind::gemm, ReduceOp::max},      {Kind::typed_gemm, ReduceOp::sum}, {Kind::typed_gemm_t, ReduceOp::sum},
+    {Kind::typed_gemm, ReduceOp::max}};
 
 // Checks every table × direction × way of running × work on one thread.
 void check_everything(const std::string& name, const Graph& graph, int64_t in, int64_t out) {
@@ -329,8 +327,9 @@ TEST(GTaskKernel, ManyWindowsOnAnyNumberOfThreads) {
         if (table == "edge-id=1" && direction == Direction::by_src) {
           EXPECT_GT(view->windows.size(), 1u);
         }
-        for (const auto& [kind, reduce] :
-             {std::pair{Kind::gather, Reduce::sum}, {Kind::chain, Reduce::max}, {Kind::typed_gemm, Reduce::sum}}) {
+        for (const auto& [kind, reduce] : {std::pair{Kind::gather, ReduceOp::sum},
+                                           {Kind::chain, ReduceOp::max},
+                                           {Kind::typed_gemm, ReduceOp::sum}}) {
           const Case c = {"big", graph, table, options, kind, reduce};
           GTaskRun run(*view, programs.at(kind), c.rows(), reduce);
           testing::run_on_threads(run.out, [&] { run.run(); });
@@ -345,7 +344,7 @@ TEST(GTaskKernel, WorkspaceIsBounded) {
   const Graph graph = big_graph();
   const auto view = cpu::make_gtask_view(gtasks(graph, "edge-id=1"), {Direction::by_src, 512, false, true});
   EdgeProgram program(graph, Kind::gather, 512, 512);
-  const int64_t bytes = cpu::gtask_workspace(*view, program.program().program(), program.value(), Reduce::sum, true);
+  const int64_t bytes = cpu::gtask_workspace(*view, program.program().program(), program.value(), ReduceOp::sum, true);
   EXPECT_LE(bytes, 4 << 20);
 }
 
@@ -354,7 +353,7 @@ TEST(GTaskKernel, OnlyStores) {
     const Graph graph = big_graph();
     EdgeProgram program(graph, Kind::chain, 9, 9);
     const auto view = cpu::make_gtask_view(gtasks(graph, table), {});
-    GTaskRun run(*view, program, graph.num_dst(), Reduce::sum);
+    GTaskRun run(*view, program, graph.num_dst(), ReduceOp::sum);
     run.args.value = -1;
     run.args.out = nullptr;
     testing::run_on_threads(program.stored(), [&] { run.run(); });

@@ -3,8 +3,6 @@
 namespace nacre {
 namespace {
 
-using cpu::Direction;
-using cpu::Reduce;
 using testing::edges_by;
 using testing::kWidths;
 using testing::Program;
@@ -32,7 +30,7 @@ class ReduceCheck {
     value_ = program_.apply(MicroOp::add, width, relu, c);
   }
 
-  void check(Reduce reduce, double tolerance, const std::string& name) {
+  void check(ReduceOp reduce, double tolerance, const std::string& name) {
     const std::string what = name + " width " + std::to_string(width_) + " reduce " +
                              std::to_string(static_cast<int>(reduce)) +
                              (direction_ == Direction::by_dst ? " by_dst" : " by_src");
@@ -51,13 +49,13 @@ class ReduceCheck {
     args.value = value_;
     args.reduce = reduce;
     args.out = out.data();
-    if (reduce == Reduce::max) args.argmax = argmax.data();
+    if (reduce == ReduceOp::max) args.argmax = argmax.data();
     args.partials = partials.data();
     args.scratch = scratch.scratch();
     testing::run_on_threads(out, [&] { cpu::reduce_rows(args); });
     expected(reduce);
     testing::expect_close(out, want_, tolerance, what);
-    if (reduce == Reduce::max) {
+    if (reduce == ReduceOp::max) {
       EXPECT_EQ(argmax, want_argmax_) << what;
     }
 
@@ -79,7 +77,7 @@ class ReduceCheck {
     return std::max(0.0f, d) + e_[static_cast<size_t>(e.position * width_ + i)];
   }
 
-  void expected(Reduce reduce) {
+  void expected(ReduceOp reduce) {
     want_.assign(static_cast<size_t>(view_->rows * width_), 0);
     want_argmax_.assign(want_.size(), -1);
     const auto rows = edges_by(graph_, direction_);
@@ -88,14 +86,14 @@ class ReduceCheck {
         const size_t at = r * static_cast<size_t>(width_) + static_cast<size_t>(i);
         for (const auto& e : rows[r]) {
           const float v = edge_value(e, i);
-          if (reduce != Reduce::max) {
+          if (reduce != ReduceOp::max) {
             want_[at] += v;
           } else if (want_argmax_[at] < 0 || v > want_[at]) {
             want_[at] = v;
             want_argmax_[at] = static_cast<int32_t>(e.position);
           }
         }
-        if (reduce == Reduce::mean && !rows[r].empty()) want_[at] /= static_cast<double>(rows[r].size());
+        if (reduce == ReduceOp::mean && !rows[r].empty()) want_[at] /= static_cast<double>(rows[r].size());
       }
     }
   }
@@ -116,7 +114,7 @@ TEST(ReduceRows, EveryWidth) {
     for (const int64_t width : kWidths) {
       for (const auto direction : {Direction::by_dst, Direction::by_src}) {
         ReduceCheck check(graph, direction, width);
-        for (const Reduce reduce : {Reduce::sum, Reduce::mean, Reduce::max}) check.check(reduce, 1e-5, name);
+        for (const ReduceOp reduce : {ReduceOp::sum, ReduceOp::mean, ReduceOp::max}) check.check(reduce, 1e-5, name);
       }
     }
   }
@@ -126,7 +124,7 @@ TEST(ReduceRows, SplitsLongRows) {
   const Graph graph = testing::hub_graph();
   for (const int64_t width : {1, 3, 17}) {
     ReduceCheck check(graph, Direction::by_dst, width);
-    for (const Reduce reduce : {Reduce::sum, Reduce::mean, Reduce::max}) check.check(reduce, 2e-4, "hub");
+    for (const ReduceOp reduce : {ReduceOp::sum, ReduceOp::mean, ReduceOp::max}) check.check(reduce, 2e-4, "hub");
   }
 }
 

@@ -5,7 +5,6 @@
 namespace nacre {
 namespace {
 
-using cpu::Direction;
 using testing::kWidths;
 using testing::Program;
 using testing::random_floats;

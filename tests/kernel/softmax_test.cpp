@@ -3,7 +3,6 @@
 namespace nacre {
 namespace {
 
-using cpu::Direction;
 using testing::edges_by;
 using testing::Program;
 using testing::random_floats;

@@ -195,8 +195,8 @@ struct Edge {
   int64_t position;
   NodeId src, dst;
 };
-inline std::vector<std::vector<Edge>> edges_by(const Graph& graph, cpu::Direction direction) {
-  const bool by_dst = direction == cpu::Direction::by_dst;
+inline std::vector<std::vector<Edge>> edges_by(const Graph& graph, Direction direction) {
+  const bool by_dst = direction == Direction::by_dst;
   std::vector<std::vector<Edge>> rows(static_cast<size_t>(by_dst ? graph.num_dst() : graph.num_src()));
   for (int64_t v = 0; v < graph.num_dst(); ++v) {
     for (int64_t e = graph.row_ptr()[v]; e < graph.row_ptr()[v + 1]; ++e) {

@@ -3,7 +3,6 @@
 namespace nacre {
 namespace {
 
-using cpu::Direction;
 using cpu::SpmmArgs;
 using testing::awkward_graphs;
 using testing::edges_by;

@@ -119,9 +119,8 @@ TEST(Drop, ClonesWaitForTheirReaders) {
   options.recompute = {"relu@layers.0.lin.bias"};
   const Plan plan = make_plan(c.dfg, c.blocks, options);
   const auto writes = [&](const Kernel& k, bool again) {
-    return std::any_of(k.writes.begin(), k.writes.end(), [&](NodeRef w) {
-      return plan.dfg[w].op == Op::relu && (plan.again[static_cast<size_t>(w)] != 0) == again;
-    });
+    return std::any_of(k.writes.begin(), k.writes.end(),
+                       [&](NodeRef w) { return plan.dfg[w].op == Op::relu && (plan.again[w] != 0) == again; });
   };
   size_t clone = 0, loss = 0;
   for (size_t k = 0; k < plan.kernels.size(); ++k) {

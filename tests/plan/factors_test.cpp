@@ -106,7 +106,7 @@ TEST(Factors, AGcnKeepsNothingForItsEdges) {
   const auto edge_values = [](const Plan& plan) {
     int count = 0;
     for (NodeRef i = 0; i < plan.dfg.size(); ++i)
-      count += plan.dfg[i].type.space.kind == SpaceKind::edge && plan.stored[static_cast<size_t>(i)] ? 1 : 0;
+      count += plan.dfg[i].type.space.kind == SpaceKind::edge && plan.stored[i] ? 1 : 0;
     return count;
   };
   EXPECT_EQ(edge_values(plan_model(usual("gcn", 3)).plan), 1);

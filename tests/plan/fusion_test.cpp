@@ -92,7 +92,7 @@ TEST(Fusion, MaximumAndItsPositionAreOnePass) {
   const Plan plan = plan_model(options).plan;
   int pairs = 0;
   for (const Kernel* k : kernels_of(plan, KernelKind::reduce)) {
-    if (k->reduce_op != cpu::Reduce::max) continue;
+    if (k->reduce_op != ReduceOp::max) continue;
     EXPECT_NE(k->why.find("maximum"), std::string::npos) << k->why;
     pairs += k->second >= 0 ? 1 : 0;
   }
@@ -162,8 +162,7 @@ TEST(Fusion, DropoutFoldsIntoTheReluGradient) {
   EXPECT_EQ(count_ops(relu.plan.dfg, Op::dropout), 2) << "forward only";
   EXPECT_EQ(count_ops(relu.dfg, Op::dropout), 4);
   for (NodeRef i = 0; i < relu.plan.dfg.size(); ++i) {
-    EXPECT_FALSE(relu.plan.dfg[i].op == Op::relu && relu.plan.stored[static_cast<size_t>(i)])
-        << "its sign is in the dropout";
+    EXPECT_FALSE(relu.plan.dfg[i].op == Op::relu && relu.plan.stored[i]) << "its sign is in the dropout";
   }
   options.activation = "elu";
   EXPECT_EQ(count_ops(plan_model(options).plan.dfg, Op::dropout), 4) << "elu's gradient needs more than a sign";
@@ -204,7 +203,7 @@ TEST(Hoisting, BlocksOfTheirOwnShareNothing) {
   const Blocks blocks(random_blocks(4, 3).front().layers);
   const PlannedModel m = plan_on(blocks, usual("gcn", 3));
   for (NodeRef i = 0; i < m.plan.dfg.size(); ++i) {
-    const NodeRef owner = m.plan.alias[static_cast<size_t>(i)];
+    const NodeRef owner = m.plan.alias[i];
     EXPECT_EQ(m.plan.dfg[i].type.space, m.plan.dfg[owner].type.space) << "%" << i;
   }
 }
@@ -233,8 +232,8 @@ TEST(EveryPlan, RunsNoReferenceKernelInAStep) {
 void expect_sound(const Plan& plan, const std::string& name) {
   std::set<NodeRef> used;
   for (const Kernel& k : plan.kernels) used.insert(k.reads.begin(), k.reads.end());
-  for (const auto& [output, node] : plan.dfg.outputs()) used.insert(plan.alias[static_cast<size_t>(node)]);
-  for (const auto& [state, node] : plan.dfg.updates()) used.insert(plan.alias[static_cast<size_t>(node)]);
+  for (const auto& [output, node] : plan.dfg.outputs()) used.insert(plan.alias[node]);
+  for (const auto& [state, node] : plan.dfg.updates()) used.insert(plan.alias[node]);
   for (const Kernel& k : plan.kernels) {
     EXPECT_TRUE(std::any_of(k.writes.begin(), k.writes.end(), [&](NodeRef w) { return used.contains(w); }))
         << name << ": nobody needs kernel of %" << k.root;
@@ -316,7 +315,7 @@ TEST(Fusion, ProductsByTypeTakeTheOneThatIsAddedToThem) {
   for (const Kernel* k : by_type) {
     RowProgram tail = k->tail;
     EXPECT_TRUE(take_product(tail) && !has_products(tail)) << "its product can be taken out";
-    EXPECT_FALSE(joined.plan.stored[static_cast<size_t>(k->root)]) << "what nobody else reads";
+    EXPECT_FALSE(joined.plan.stored[k->root]) << "what nobody else reads";
   }
   EXPECT_EQ(joined.plan.kernels.size() + by_type.size(), apart.plan.kernels.size());
   for (const Kernel& k : apart.plan.kernels) EXPECT_FALSE(k.kind == KernelKind::typed_reduce && !k.tail.empty());
@@ -362,9 +361,9 @@ TEST(EveryPlan, OpByOpStoresEverything) {
     for (NodeRef i = 0; i < plan.dfg.size(); ++i) {
       const Node& node = plan.dfg[i];
       if (node.op == Op::input || node.op == Op::param) continue;
-      const NodeRef owner = plan.alias[static_cast<size_t>(i)];
+      const NodeRef owner = plan.alias[i];
       const bool leaf = plan.dfg[owner].op == Op::input || plan.dfg[owner].op == Op::param;
-      EXPECT_TRUE(leaf || plan.stored[static_cast<size_t>(owner)]) << c.name << " %" << i;
+      EXPECT_TRUE(leaf || plan.stored[owner]) << c.name << " %" << i;
       EXPECT_TRUE(owner == i || is_view(plan.dfg, node)) << c.name << " %" << i;
       computed += is_view(plan.dfg, node) ? 0 : 1;
     }

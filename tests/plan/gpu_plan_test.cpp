@@ -110,7 +110,7 @@ NodeRef summed_rows(const Kernel& k) {
   if (k.kind == KernelKind::spmm) return operands<SpmmOperands>(k).x;
   if (k.kind == KernelKind::typed_reduce) return operands<TypedReduceOperands>(k).x;
   const auto in = operands<TypedWeightGradOperands>(k);
-  return k.direction == cpu::Direction::by_dst ? in.x : in.gradient;
+  return k.direction == Direction::by_dst ? in.x : in.gradient;
 }
 
 TEST(GpuPlan, SumsEachLayersRowsAtMostTwiceWhereRowsAreLong) {
@@ -119,7 +119,7 @@ TEST(GpuPlan, SumsEachLayersRowsAtMostTwiceWhereRowsAreLong) {
   int wide = 0;  // kernels of a step that gather 256 elements for every edge
   for (const Kernel& k : plan.kernels) {
     if (k.once) continue;
-    const bool pairs_only = k.direction == cpu::Direction::pairs_of_dst || k.direction == cpu::Direction::pairs_of_src;
+    const bool pairs_only = k.direction == Direction::pairs_of_dst || k.direction == Direction::pairs_of_src;
     const bool walks = (k.kind == KernelKind::spmm && !pairs_only) || k.kind == KernelKind::typed_reduce ||
                        k.kind == KernelKind::typed_weight_grad;
     if (!walks) continue;

@@ -84,8 +84,7 @@ inline int64_t widest_stored_edge_value(const Plan& plan) {
   for (NodeRef i = 0; i < plan.dfg.size(); ++i) {
     const Node& node = plan.dfg[i];
     if (node.type.space.kind != SpaceKind::edge || node.op == Op::input || node.op == Op::param) continue;
-    if (plan.stored[static_cast<size_t>(plan.alias[static_cast<size_t>(i)])])
-      widest = std::max(widest, node.type.row_size());
+    if (plan.stored[plan.alias[i]]) widest = std::max(widest, node.type.row_size());
   }
   return widest;
 }

@@ -254,7 +254,7 @@ TEST_F(TimingTest, KernelsOfEqualWorkAreTimedOnce) {
 
 // Sums towards sources, and as wide sums towards destinations: equal work, but not the same kernel.
 TEST_F(TimingTest, DirectionsAreTimedApart) {
-  std::set<cpu::Direction> seen;
+  std::set<Direction> seen;
   search_on(
       plan_model(sized("gcn", 48, 64, 64, 3)), nominal_model(),
       [&](const Plan& plan, size_t k) {

@@ -45,7 +45,7 @@ TEST(NamedTables, CutTheEdgesOfRelations) {
     ASSERT_EQ(sums.size(), 3U) << named.name;
     int backwards = 0;
     for (const Kernel* k : sums) {
-      const bool forward = k->direction == cpu::Direction::by_dst;
+      const bool forward = k->direction == Direction::by_dst;
       EXPECT_EQ(k->table, forward ? table : table.mirrored()) << named.name;
       backwards += forward ? 0 : 1;
     }
@@ -72,7 +72,7 @@ TEST(NamedTables, CutTheEdgesOfPlainSums) {
         EXPECT_GE(over_tasks.size(), as_usual) << model << " " << named.name;
       }
       for (const Kernel* k : over_tasks) {
-        const PartitionTable& back = k->direction == cpu::Direction::by_dst ? k->table : k->table.mirrored();
+        const PartitionTable& back = k->direction == Direction::by_dst ? k->table : k->table.mirrored();
         EXPECT_EQ(back.text(), PartitionTable::parse(named.text).text()) << model;
         EXPECT_NE(k->why.find("table splits rows"), std::string::npos) << k->why;
       }
@@ -126,7 +126,7 @@ TEST(Tables, OfOneKernelGoBeforeTheTableOfAll) {
     const bool named = kernel_key(plan.dfg, *k) == key;
     own += named ? 1 : 0;
     const PartitionTable want = PartitionTable::parse(named ? "src-id=9,edge-type=1" : "dst-id=7");
-    EXPECT_EQ(k->direction == cpu::Direction::by_dst ? k->table : k->table.mirrored(), want);
+    EXPECT_EQ(k->direction == Direction::by_dst ? k->table : k->table.mirrored(), want);
   }
   EXPECT_EQ(own, 1);
 }

@@ -63,8 +63,7 @@ TEST_F(ValidateTest, NoticesTablesThatDoNotMatch) {
     p.alias[n - 1] = static_cast<NodeRef>(n - 2);
     p.alias[n - 2] = 0;
   });
-  expect_caught("a written node without memory",
-                [](Plan& p) { p.stored[static_cast<size_t>(p.kernels.back().writes.front())] = 0; });
+  expect_caught("a written node without memory", [](Plan& p) { p.stored[p.kernels.back().writes.front()] = 0; });
   expect_caught("memory that nobody writes", [](Plan& p) {
     for (size_t i = 0; i < p.stored.size(); ++i) {
       if (!p.stored[i]) {

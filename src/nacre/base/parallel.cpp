@@ -35,7 +35,7 @@ int startable_threads(int wanted) {
     for (std::thread& thread : others) thread.join();
   };
   try {
-    others.reserve(static_cast<size_t>(wanted));
+    others.reserve(wanted);
     while (static_cast<int>(others.size()) + 1 < wanted) {
       others.emplace_back([&] {
         std::unique_lock lock(mutex);

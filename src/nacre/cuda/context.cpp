@@ -137,7 +137,7 @@ void Context::open_green(int multiprocessors) {
 void Context::close_green() {
   driver().green_destroy(green_);
   const std::lock_guard lock(partitions_mutex);
-  all_partitions()[{index_, partition_size_}].taken[static_cast<size_t>(partition_)] = false;
+  all_partitions()[{index_, partition_size_}].taken[partition_] = false;
 }
 
 cudaEvent_t Context::take_event(bool timed) {

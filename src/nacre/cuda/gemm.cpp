@@ -234,7 +234,7 @@ std::vector<Gemm::Algorithm> Gemm::candidates(const Plan& plan, const Alignment&
   set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment[0]);
   set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment[2]);
   set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment[2]);
-  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(most));
+  std::vector<cublasLtMatmulHeuristicResult_t> results(most);
   int found = 0;
   const cublasStatus_t status =
       blaslt().heuristic(library_.get(), plan.desc.get(), plan.b.get(), plan.a.get(), plan.c.get(), plan.c.get(),
@@ -243,7 +243,7 @@ std::vector<Gemm::Algorithm> Gemm::candidates(const Plan& plan, const Alignment&
   NACRE_CHECK(status == CUBLAS_STATUS_SUCCESS, text(plan.shape) + ": " + describe(status));
   std::vector<Algorithm> algorithms;
   for (int i = 0; i < found; ++i) {
-    const auto& result = results[static_cast<size_t>(i)];
+    const auto& result = results[i];
     if (result.state != CUBLAS_STATUS_SUCCESS) continue;
     algorithms.push_back({result.algo, static_cast<int64_t>(result.workspaceSize)});
   }

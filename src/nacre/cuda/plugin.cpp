@@ -37,7 +37,7 @@ class Plugin final : public DevicePlugin {
     std::string why;
     const int count = count_devices(why);
     std::vector<DeviceInfo> found;
-    found.reserve(static_cast<size_t>(count));
+    found.reserve(count);
     for (int i = 0; i < count; ++i) found.push_back(query_device(i));
     return found;
   }

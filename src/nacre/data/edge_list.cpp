@@ -30,7 +30,7 @@ void reserve_rest(EdgeList& edges, const EdgeSource& source) {
 }
 
 int64_t count_unused(const Graph& graph) {
-  std::vector<char> used(static_cast<size_t>(graph.num_nodes()), 0);
+  std::vector<char> used(graph.num_nodes(), 0);
   for (const NodeId source : graph.col_idx()) used[source] = 1;
   int64_t unused = 0;
   for (int64_t v = 0; v < graph.num_nodes(); ++v) unused += used[v] == 0 && graph.in_degree(v) == 0 ? 1 : 0;

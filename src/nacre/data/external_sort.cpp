@@ -72,7 +72,7 @@ struct KeyRange {
 
 template <class Edge>
 KeyRange key_range(const Edge* edges, int64_t count) {
-  std::vector<KeyRange> parts(static_cast<size_t>((count + kChunk - 1) / kChunk));
+  std::vector<KeyRange> parts((count + kChunk - 1) / kChunk);
   parallel_for(count, kChunk, [&](int64_t b, int64_t e) {
     KeyRange range;
     for (int64_t i = b; i < e; ++i) {
@@ -91,7 +91,7 @@ template <class Edge>
 std::vector<int64_t> scatter(const Edge* edges, Edge* to, int64_t count, int shift) {
   const auto digit = [shift](const Edge& edge) { return edge.key >> shift & (kTopBuckets - 1); };
   const int64_t chunks = (count + kChunk - 1) / kChunk;
-  std::vector<int64_t> next(static_cast<size_t>(chunks * kTopBuckets), 0);
+  std::vector<int64_t> next(chunks * kTopBuckets, 0);
   parallel_for(count, kChunk, [&](int64_t b, int64_t e) {
     int64_t* histogram = &next[b / kChunk * kTopBuckets];
     for (int64_t i = b; i < e; ++i) ++histogram[digit(edges[i])];
@@ -280,8 +280,8 @@ auto ExternalSort<Edge>::ranges(int64_t about, int64_t widest, uint64_t end) con
 
 template <class Edge>
 void ExternalSort<Edge>::read(const Range& range, std::vector<Edge>& edges, std::vector<Edge>& scratch) const {
-  edges.resize(static_cast<size_t>(range.count));
-  scratch.resize(static_cast<size_t>(range.count));
+  edges.resize(range.count);
+  scratch.resize(range.count);
   int64_t at = 0;
   for (size_t r = 0; r < runs_.size(); ++r) {
     const int64_t count = range.last[r] - range.first[r];

@@ -30,7 +30,7 @@ struct Info {
 
 ClassBalance count_classes(const Dataset& data) {
   ClassBalance balance;
-  balance.counts.assign(static_cast<size_t>(data.num_classes), 0);
+  balance.counts.assign(data.num_classes, 0);
   for (const int32_t label : data.labels) {
     if (label < 0) {
       ++balance.unlabelled;
@@ -48,7 +48,7 @@ ClassBalance count_classes(const Dataset& data) {
 double zero_share(const Tensor& features) {
   if (!features.defined() || features.empty()) return 0;
   constexpr int64_t chunk = 1 << 20;
-  std::vector<int64_t> zeros(static_cast<size_t>((features.size() + chunk - 1) / chunk), 0);
+  std::vector<int64_t> zeros((features.size() + chunk - 1) / chunk, 0);
   const auto* x = features.data<float>();
   parallel_for(features.size(), chunk,
                [&](int64_t b, int64_t e) { zeros[b / chunk] = std::count(x + b, x + e, 0.0F); });

@@ -77,7 +77,7 @@ bool is_node_list(const std::vector<Line>& lines, bool header, const Dataset& da
 }
 
 void set_by_node(const std::vector<Line>& lines, const std::string& file, Dataset& data) {
-  std::vector<std::string> words(static_cast<size_t>(data.num_nodes()));
+  std::vector<std::string> words(data.num_nodes());
   std::vector<char> seen(words.size(), 0);
   NodeFinder nodes(data);
   for (const Line& line : lines) {
@@ -85,9 +85,9 @@ void set_by_node(const std::vector<Line>& lines, const std::string& file, Datase
       throw_at_line(file, line.number, "has " + std::to_string(line.fields.size()) + " columns; 'node,label' has two");
     const int64_t node = nodes.find_at(line.fields[0], file, line.number);
     if (node < 0) continue;
-    if (std::exchange(seen[static_cast<size_t>(node)], 1) != 0)
+    if (std::exchange(seen[node], 1) != 0)
       throw_at_line(file, line.number, "gives the node " + in_quotes(line.fields[0]) + " a label again");
-    words[static_cast<size_t>(node)] = line.fields[1];
+    words[node] = line.fields[1];
   }
   nodes.note_unknown("labels", file, static_cast<int64_t>(lines.size()), data);
   set_class_words(words, data);

@@ -97,12 +97,12 @@ Dataset load_place(const std::string& path, const LoadOptions& options) {
 // 50,001 classes, and labels that are ids give one class per node.
 std::string doubtful_classes(const Dataset& data) {
   if (data.labels.empty() || data.num_classes < 1) return "";
-  std::vector<bool> seen(static_cast<size_t>(data.num_classes), false);
+  std::vector<bool> seen(data.num_classes, false);
   int64_t labelled = 0;
   for (const int32_t label : data.labels) {
     if (label < 0) continue;
     ++labelled;
-    seen[static_cast<size_t>(label)] = true;
+    seen[label] = true;
   }
   constexpr int64_t kFew = 8;
   const int64_t present = std::count(seen.begin(), seen.end(), true);

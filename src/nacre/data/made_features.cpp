@@ -18,7 +18,7 @@ constexpr int64_t kMostOneHot = 16'384;  // the features take 1 GiB then
 
 Tensor degree_features(const Graph& graph) {
   const int64_t nodes = graph.num_nodes();
-  std::vector<int64_t> out_degree(static_cast<size_t>(nodes), 0);
+  std::vector<int64_t> out_degree(nodes, 0);
   for (const NodeId source : graph.col_idx()) ++out_degree[source];
   constexpr int64_t width = 2 + kDegreeSizes;
   Tensor features = Tensor::zeros(DType::f32, {nodes, width});
@@ -27,7 +27,7 @@ Tensor degree_features(const Graph& graph) {
       float* row = features.data<float>() + v * width;
       const auto in = static_cast<uint64_t>(graph.in_degree(v));
       row[0] = static_cast<float>(std::log1p(static_cast<double>(in)));
-      row[1] = static_cast<float>(std::log1p(static_cast<double>(out_degree[static_cast<size_t>(v)])));
+      row[1] = static_cast<float>(std::log1p(static_cast<double>(out_degree[v])));
       row[2 + std::min<int64_t>(std::bit_width(in), kDegreeSizes - 1)] = 1;
     }
   });

@@ -123,7 +123,7 @@ RowSource rows_in_order(const Tensor& features, const Array<uint32_t>& order) {
   RowSource source{order.size(), features.shape()[1], {}, {}};
   source.get = [features, order, room = std::vector<float>()](int64_t first, int64_t count) mutable {
     const int64_t columns = features.shape()[1];
-    room.resize(static_cast<size_t>(count * columns));
+    room.resize(count * columns);
     parallel_for(count, std::max<int64_t>(1, (1 << 16) / columns), [&](int64_t b, int64_t e) {
       for (int64_t i = b; i < e; ++i) {
         const float* row = features.data<float>() + static_cast<int64_t>(order[first + i]) * columns;
@@ -155,7 +155,7 @@ void append_rows(Writer& writer, OpenSection& section, const RowSource& source, 
     if (to.stored == Element::f32) {
       writer.append(section, x, values * 4);
     } else {
-      narrow_values.resize(static_cast<size_t>(values));
+      narrow_values.resize(values);
       const int64_t bad = narrow(to.stored, x, narrow_values.data(), values);
       if (bad >= 0) refuse(bad, " is too large for " + std::string(float_name(to.stored)), "use --feature-dtype f32");
       writer.append(section, narrow_values.data(), values * 2);

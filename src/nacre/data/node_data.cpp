@@ -70,7 +70,7 @@ std::vector<NodeId> ids_from_mask(NpyReader array, int64_t num_nodes) {
 }
 
 std::vector<NodeId> ids_from_list(NpyReader array, int64_t num_nodes) {
-  std::vector<NodeId> ids(static_cast<size_t>(array.header().count));
+  std::vector<NodeId> ids(array.header().count);
   array.stream_i64(NanAs::error, [&](int64_t first, std::span<const int64_t> values) {
     for (size_t i = 0; i < values.size(); ++i) {
       if (values[i] < 0 || values[i] >= num_nodes) {
@@ -179,11 +179,10 @@ Tensor named_features(const std::shared_ptr<const MappedFile>& file, Dataset& da
   nodes.note_unknown("rows of features", file->name(), lines, data);
   if (rows.empty()) throw UserError(file->name(), "holds no rows of features");
   Tensor features = Tensor::zeros(DType::f32, {data.num_nodes(), static_cast<int64_t>(width)});
-  std::vector<char> seen(static_cast<size_t>(data.num_nodes()), 0);
+  std::vector<char> seen(data.num_nodes(), 0);
   for (const auto& [node, first] : rows) {
-    if (std::exchange(seen[static_cast<size_t>(node)], 1) != 0)
-      throw UserError(file->name(),
-                      "has two rows for the node " + in_quotes(data.node_names[static_cast<size_t>(node)]));
+    if (std::exchange(seen[node], 1) != 0)
+      throw UserError(file->name(), "has two rows for the node " + in_quotes(data.node_names[node]));
     std::copy_n(values.data() + first, width, features.data<float>() + node * static_cast<int64_t>(width));
   }
   const auto without = std::count(seen.begin(), seen.end(), 0);
@@ -262,7 +261,7 @@ void labels_from(NpyReader array, Dataset& data) {
   }
   data.origins.labels = {array.where()};
   if (shape.size() == 1 || shape[1] == 1) {
-    std::vector<int32_t> labels(static_cast<size_t>(array.header().count));
+    std::vector<int32_t> labels(array.header().count);
     array.stream_i64(NanAs::minus_one, [&](int64_t first, std::span<const int64_t> values) {
       for (size_t i = 0; i < values.size(); ++i)
         labels[first + i] = to_label(values[i], data.origins.labels, first + static_cast<int64_t>(i));
@@ -295,7 +294,7 @@ void labels_from_rows(std::span<const float> values, int64_t columns, Origin ori
     data.targets = std::move(targets);
     return;
   }
-  std::vector<int32_t> labels(static_cast<size_t>(rows));
+  std::vector<int32_t> labels(rows);
   for (int64_t i = 0; i < rows; ++i) {
     const float value = values[i];
     if (value != std::trunc(value) || std::abs(value) > 1e9F) {

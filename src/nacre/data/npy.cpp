@@ -188,8 +188,8 @@ int64_t NpyReader::row_major_index(int64_t stored) const {
 
 template <class To, class Convert>
 void NpyReader::stream_as(const Convert& convert, FunctionRef<void(int64_t, std::span<const To>)> sink) {
-  std::vector<unsigned char> raw(static_cast<size_t>(std::min(kPiece, header_.count) * header_.type.size));
-  std::vector<To> values(static_cast<size_t>(std::min(kPiece, header_.count)));
+  std::vector<unsigned char> raw(std::min(kPiece, header_.count) * header_.type.size);
+  std::vector<To> values(std::min(kPiece, header_.count));
   with_type(header_.type, [&](auto tag) {
     using From = typename decltype(tag)::Type;
     for (int64_t first = 0; first < header_.count; first += kPiece) {
@@ -208,7 +208,7 @@ void NpyReader::stream_f32(FunctionRef<void(int64_t, std::span<const float>)> si
 }
 
 void NpyReader::next_f32(float* to, int64_t count) {
-  std::vector<unsigned char> raw(static_cast<size_t>(std::min(kPiece, count) * header_.type.size));
+  std::vector<unsigned char> raw(std::min(kPiece, count) * header_.type.size);
   with_type(header_.type, [&](auto tag) {
     using From = typename decltype(tag)::Type;
     for (int64_t first = 0; first < count; first += kPiece) {

@@ -42,8 +42,8 @@ EdgeList pairs_from(NpyReader array, PairLayout layout, std::vector<std::string>
     notes.emplace_back("edge_index has shape [E, 2]: read as one (source, destination) pair per row");
   const int64_t count = array.header().count / 2;
   const bool in_turn = rows == array.header().fortran;
-  edges.src.resize(static_cast<size_t>(count));
-  edges.dst.resize(static_cast<size_t>(count));
+  edges.src.resize(count);
+  edges.dst.resize(count);
   array.stream_i64(NanAs::error, [&](int64_t first, std::span<const int64_t> values) {
     for (size_t i = 0; i < values.size(); ++i) {
       const int64_t at = first + static_cast<int64_t>(i);
@@ -62,7 +62,7 @@ std::vector<NodeId> node_ids_from(NpyReader array) {
   if (array.shape().size() != 1) {
     throw UserError(array.where_header(), "has shape " + shape_text(array.shape()) + "; [E] is expected");
   }
-  std::vector<NodeId> ids(static_cast<size_t>(array.header().count));
+  std::vector<NodeId> ids(array.header().count);
   array.stream_i64(NanAs::error, [&](int64_t first, std::span<const int64_t> values) {
     for (size_t i = 0; i < values.size(); ++i) ids[first + i] = to_node_id(values[i], first + i, array.where());
   });

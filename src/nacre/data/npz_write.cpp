@@ -11,13 +11,13 @@ void write_kinds(const Dataset& d, NpzWriter& out) {
   if (d.node_types.empty()) return;
   out.add_words("node_types", d.node_types);
   out.add<int64_t>("node_offsets", {static_cast<int64_t>(d.node_offsets.size())},
-                   [&](int64_t i) { return d.node_offsets[static_cast<size_t>(i)]; });
+                   [&](int64_t i) { return d.node_offsets[i]; });
   std::vector<std::string> names;
   for (const Relation& r : d.relations) names.push_back(r.name);
   const auto count = static_cast<int64_t>(names.size());
   out.add_words("relation_name", names);
-  out.add<int64_t>("relation_src", {count}, [&](int64_t i) { return d.relations[static_cast<size_t>(i)].src_type; });
-  out.add<int64_t>("relation_dst", {count}, [&](int64_t i) { return d.relations[static_cast<size_t>(i)].dst_type; });
+  out.add<int64_t>("relation_src", {count}, [&](int64_t i) { return d.relations[i].src_type; });
+  out.add<int64_t>("relation_dst", {count}, [&](int64_t i) { return d.relations[i].dst_type; });
   for (size_t k = 0; k < d.type_features.size(); ++k) {
     const Tensor& x = d.type_features[k];
     if (x.defined())

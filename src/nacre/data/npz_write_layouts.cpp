@@ -187,7 +187,7 @@ void write_saint(const Dataset& data, const std::string& path) {
     throw UserError("export", "the layout saint needs features and labels", "export as npz or ogb");
   }
   PendingFolder folder(path);
-  std::vector<char> trained(static_cast<size_t>(data.num_nodes()), 0);
+  std::vector<char> trained(data.num_nodes(), 0);
   for (const NodeId v : data.splits.train) trained[v] = 1;
   write_adjacency(data.graph, folder.at("adj_full.npz"), [](NodeId) { return true; });
   write_adjacency(data.graph, folder.at("adj_train.npz"), [&](NodeId v) { return trained[v] != 0; });

@@ -19,7 +19,7 @@ struct Origin {
   std::string at(int64_t item) const {
     const int64_t own = item - first;
     const bool listed = own >= 0 && own < static_cast<int64_t>(positions.size());
-    return file + " " + unit + " " + std::to_string(listed ? positions[static_cast<size_t>(own)] : own);
+    return file + " " + unit + " " + std::to_string(listed ? positions[own] : own);
   }
 };
 

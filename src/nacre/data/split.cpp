@@ -75,16 +75,16 @@ void cut(const std::vector<NodeId>& nodes, const SplitRequest& r, Parts& parts) 
 }
 
 void cut_by_class(const std::vector<NodeId>& nodes, const Dataset& data, const SplitRequest& r, Parts& parts) {
-  std::vector<std::vector<NodeId>> of_class(static_cast<size_t>(data.num_classes));
-  for (const NodeId v : nodes) of_class[static_cast<size_t>(data.labels[v])].push_back(v);
+  std::vector<std::vector<NodeId>> of_class(data.num_classes);
+  for (const NodeId v : nodes) of_class[data.labels[v]].push_back(v);
   for (const std::vector<NodeId>& members : of_class) cut(members, r, parts);
 }
 
 void take_per_class(const std::vector<NodeId>& nodes, const Dataset& data, const SplitRequest& r, Parts& parts) {
-  std::vector<int64_t> taken(static_cast<size_t>(data.num_classes), 0);
+  std::vector<int64_t> taken(data.num_classes, 0);
   std::vector<NodeId> others;
   for (const NodeId v : nodes) {
-    int64_t& count = taken[static_cast<size_t>(data.labels[v])];
+    int64_t& count = taken[data.labels[v]];
     const bool trains = count < static_cast<int64_t>(r.train);
     count += trains ? 1 : 0;
     (trains ? parts.train : others).push_back(v);

@@ -44,7 +44,7 @@ Buckets scatter(const Rows& rows, int64_t first, int64_t count) {
   const int64_t buckets = (count >> result.shift) + 1;
   const int64_t total = rows.columns.size();
   const int64_t chunks = (total + kPairChunk - 1) / kPairChunk;
-  std::vector<int64_t> next(static_cast<size_t>(chunks * buckets), 0);
+  std::vector<int64_t> next(chunks * buckets, 0);
   const auto bucket_of = [&](NodeId column) { return (column - first) >> result.shift; };
   parallel_for(total, kPairChunk, [&](int64_t b, int64_t e) {
     int64_t* own = &next[b / kPairChunk * buckets];
@@ -166,7 +166,7 @@ Rows turn_rows(const Rows& rows, int64_t begin, int64_t count) {
     const int64_t first = bucket << buckets.shift;
     const int64_t last = std::min(count, (bucket + 1) << buckets.shift);
     if (first >= last) return;
-    std::vector<int64_t> next(static_cast<size_t>(last - first), 0);
+    std::vector<int64_t> next(last - first, 0);
     const Pair* from = buckets.pairs.data() + buckets.begin[bucket];
     const Pair* to = buckets.pairs.data() + buckets.begin[bucket + 1];
     for (const Pair* p = from; p != to; ++p) ++next[p->column - begin - first];

@@ -39,7 +39,7 @@ std::vector<float> community_means(const TwinPlan& plan) {
   const int64_t width = plan.spec->num_features;
   const auto length = static_cast<float>(plan.spec->feature_signal / std::sqrt(static_cast<double>(width)));
   const uint64_t key = plan.key(TwinStream::means);
-  std::vector<float> means(static_cast<size_t>(plan.communities * width));
+  std::vector<float> means(plan.communities * width);
   for (size_t i = 0; i < means.size(); ++i) {
     const PhiloxBlock r = philox(key, 0, i);
     means[i] = length * normal_from(r[0], r[1]);
@@ -136,7 +136,7 @@ Tensor draw_targets(const TwinPlan& plan, const Communities& communities) {
   const double noise = plan.spec->label_noise;
   // Every task holds for its own set of communities (at least one), in which most vertices have the
   // label. In other communities, few vertices have it.
-  std::vector<uint16_t> chance(static_cast<size_t>(plan.communities * tasks));
+  std::vector<uint16_t> chance(plan.communities * tasks);
   const uint64_t profile = plan.key(TwinStream::profiles);
   for (int64_t t = 0; t < tasks; ++t) {
     const double breadth = 0.05 + 0.3 * uniform01(philox(profile, 1, static_cast<uint64_t>(t))[0]);

@@ -48,7 +48,7 @@ class DrawnSet {
 // Returns row lengths proportional to the weights (by slot), rounded so that they sum to `total`.
 Array<int64_t> row_lengths(const KindLayout& layout, const std::vector<float>& weights, int64_t total) {
   Buffer<int64_t> row_ptr(layout.count + 1);
-  std::vector<uint64_t> fixed(static_cast<size_t>(layout.count));
+  std::vector<uint64_t> fixed(layout.count);
   unsigned __int128 sum = 0;
   for (int64_t i = 0; i < layout.count; ++i) {
     fixed[i] = 1 + static_cast<uint64_t>(weights[layout.slot_of[i]] * 65536.0);

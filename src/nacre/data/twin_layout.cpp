@@ -69,7 +69,7 @@ std::vector<float> take_share(std::vector<float>& due, const std::vector<int64_t
 std::vector<double> community_shares(const TwinPlan& plan) {
   const int64_t n = plan.communities;
   const Shuffle shuffle(n, plan.key(TwinStream::class_order));
-  std::vector<double> shares(static_cast<size_t>(n));
+  std::vector<double> shares(n);
   double sum = 0;
   for (int64_t rank = 0; rank < n; ++rank) {
     const double share = portable_pow(static_cast<double>(rank + 1), -plan.spec->class_skew);
@@ -126,7 +126,7 @@ std::vector<float> draw_weights(int64_t count, const DegreeTail& tail, double me
   const double span = 1 - portable_pow(low / high, alpha);
   // Ranks are used instead of independent draws, so that the tail is complete at every size.
   const Shuffle rank(count, key);
-  std::vector<float> weights(static_cast<size_t>(count));
+  std::vector<float> weights(count);
   parallel_for(count, kChunk, [&](int64_t b, int64_t e) {
     for (int64_t i = b; i < e; ++i) {
       const double q = (static_cast<double>(rank(i)) + 0.5) / static_cast<double>(count);
@@ -138,7 +138,7 @@ std::vector<float> draw_weights(int64_t count, const DegreeTail& tail, double me
 
 void build_alias(const double* weights, const uint32_t* ids, int64_t count, AliasEntry* out) {
   const double sum = std::accumulate(weights, weights + count, 0.0);
-  std::vector<double> left(static_cast<size_t>(count));
+  std::vector<double> left(count);
   std::vector<int64_t> small;
   std::vector<int64_t> large;
   for (int64_t i = 0; i < count; ++i) {
@@ -164,7 +164,7 @@ PartnerTables::Level PartnerTables::build_level(const std::vector<float>& weight
                                                 const std::vector<int64_t>& group_blocks) const {
   const auto blocks = static_cast<int64_t>(layout_.block_begin.size()) - 1;
   Level level{Buffer<AliasEntry>(layout_.count), std::vector<AliasEntry>(static_cast<size_t>(blocks))};
-  std::vector<double> sums(static_cast<size_t>(blocks));
+  std::vector<double> sums(blocks);
   parallel_tasks(blocks, [&](int64_t b) {
     const int64_t first = layout_.block_begin[b];
     const int64_t last = layout_.block_begin[b + 1];
@@ -172,7 +172,7 @@ PartnerTables::Level PartnerTables::build_level(const std::vector<float>& weight
     build_alias(own.data(), &layout_.vertex_at[first], last - first, &level.members[first]);
     sums[b] = std::accumulate(own.begin(), own.end(), 0.0);
   });
-  std::vector<uint32_t> ids(static_cast<size_t>(blocks));
+  std::vector<uint32_t> ids(blocks);
   std::iota(ids.begin(), ids.end(), 0);
   for (size_t g = 0; g + 1 < group_blocks.size(); ++g) {
     const int64_t first = group_blocks[g];

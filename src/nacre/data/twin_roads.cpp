@@ -49,7 +49,7 @@ std::vector<uint8_t> draw_streets(const TwinPlan& plan, const Lattice& lattice) 
   Selection straight_kept(straight, pairs - crossing);
   Selection diagonals_kept(diagonals, crossing);
   const uint64_t key = plan.key(TwinStream::roads);
-  std::vector<uint8_t> streets(static_cast<size_t>(lattice.n), 0);
+  std::vector<uint8_t> streets(lattice.n, 0);
   for (int64_t v = 0; v < lattice.n; ++v) {
     const PhiloxBlock r = philox(key, 0, static_cast<uint64_t>(v));
     if (lattice.has_right(v) && straight_kept.take(r[0])) streets[v] |= Street::right;

@@ -123,7 +123,7 @@ class Validator {
   }
 
   void check_splits() const {
-    std::vector<uint8_t> owner(static_cast<size_t>(nodes_), 0);
+    std::vector<uint8_t> owner(nodes_, 0);
     const Array<NodeId>* parts[] = {&d_.splits.train, &d_.splits.val, &d_.splits.test};
     const Origin* origins[] = {&d_.origins.train, &d_.origins.val, &d_.origins.test};
     constexpr std::string_view names[] = {"", "train", "val", "test"};
@@ -161,9 +161,9 @@ class Validator {
 
  private:
   bool fits(int type, int64_t src, int64_t dst) const {
-    const Relation& r = d_.relations[static_cast<size_t>(type)];
+    const Relation& r = d_.relations[type];
     const auto within = [&](int64_t v, int kind) {
-      return v >= d_.node_offsets[static_cast<size_t>(kind)] && v < d_.node_offsets[static_cast<size_t>(kind) + 1];
+      return v >= d_.node_offsets[kind] && v < d_.node_offsets[kind + 1];
     };
     return within(src, r.src_type) && within(dst, r.dst_type);
   }

@@ -44,7 +44,7 @@ class Parser {
     if (directory.entries > directory.bytes / kEntryBytes)
       damaged("the directory is shorter than its entry count", directory.offset);
     std::vector<ZipEntry> entries;
-    entries.reserve(static_cast<size_t>(directory.entries));
+    entries.reserve(directory.entries);
     int64_t at = directory.offset;
     const int64_t end = directory.offset + directory.bytes;
     for (int64_t i = 0; i < directory.entries; ++i) entries.push_back(entry(at, end));

@@ -5,6 +5,7 @@
 
 #include "nacre/base/error.h"
 #include "nacre/dfg/dfg.h"
+#include "nacre/dfg/node_vector.h"
 
 namespace nacre {
 namespace {
@@ -35,7 +36,7 @@ class Differentiator {
  private:
   // Only values that depend on a trainable parameter need gradients.
   void mark_dependents() {
-    wanted_.assign(static_cast<size_t>(size_), 0);
+    wanted_.assign(dfg_, 0);
     for (NodeRef i = 0; i < size_; ++i) {
       const Node& node = dfg_[i];
       bool wanted = node.op == Op::param && !node.state;
@@ -255,7 +256,7 @@ class Differentiator {
 
   Dfg& dfg_;
   NodeRef size_;  // nodes of the forward pass
-  std::vector<char> wanted_;
+  NodeVector<char> wanted_;
   std::map<NodeRef, NodeRef> grads_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nacre/base/error.h"
+#include "nacre/dfg/node_vector.h"
 
 namespace nacre {
 
@@ -116,7 +117,7 @@ void Dfg::validate() const {
 }
 
 Dfg prune(const Dfg& dfg) {
-  std::vector<char> needed(static_cast<size_t>(dfg.size()), 0);
+  NodeVector<char> needed(dfg, 0);
   for (const auto& [name, node] : dfg.outputs()) needed[node] = 1;
   for (const auto& [name, node] : dfg.updates()) {
     needed[node] = 1;
@@ -127,7 +128,7 @@ Dfg prune(const Dfg& dfg) {
     for (const NodeRef in : dfg[i].inputs) needed[in] = 1;
   }
   Dfg out(dfg.name());
-  std::vector<NodeRef> moved(static_cast<size_t>(dfg.size()), -1);
+  NodeVector<NodeRef> moved(dfg, -1);
   for (int i = 0; i < dfg.size(); ++i) {
     if (!needed[i]) continue;
     Node node = dfg[i];

@@ -81,7 +81,7 @@ class Dfg {
 
   const std::string& name() const { return name_; }
   const std::vector<Node>& nodes() const { return nodes_; }
-  const Node& operator[](NodeRef i) const { return nodes_[static_cast<size_t>(i)]; }
+  const Node& operator[](NodeRef i) const { return nodes_[i]; }
   int size() const { return static_cast<int>(nodes_.size()); }
 
   // Named results: "logits", "loss", "grad:NAME". Order is kept.

@@ -283,7 +283,7 @@ class Inference {
       case Op::row_sum: {
         require(node_.ints.size() == 1 && node_.ints[0] >= 0 && node_.ints[0] <= static_cast<int64_t>(out.dims.size()),
                 "rank out of range");
-        out.dims.resize(static_cast<size_t>(node_.ints[0]));
+        out.dims.resize(node_.ints[0]);
         return out;
       }
       case Op::expand:

@@ -24,29 +24,28 @@ bool walks_edges(const Node& node) {
 
 class Finder {
  public:
-  explicit Finder(const Dfg& dfg) : dfg_(dfg), n_(static_cast<size_t>(dfg.size())) {
+  explicit Finder(const Dfg& dfg) : dfg_(dfg) {
     mark_forward();
     mark_constants();
     find_bases();
-    read_.assign(n_, 0);
+    read_.assign(dfg_, 0);
     for (NodeRef i = 0; i < dfg_.size(); ++i) {
       if (forward(i)) continue;
       for (const NodeRef in : dfg_[i].inputs) {
-        if (forward(in)) read_[static_cast<size_t>(base(in))] = 1;
+        if (forward(in)) read_[base(in)] = 1;
       }
     }
     for (NodeRef i = 0; i < dfg_.size(); ++i) {
       const auto& inputs = dfg_[i].inputs;
-      const bool below = std::any_of(inputs.begin(), inputs.end(), [&](NodeRef in) {
-        return !kept(in) && over_edges_[static_cast<size_t>(in)] != 0;
-      });
+      const bool below =
+          std::any_of(inputs.begin(), inputs.end(), [&](NodeRef in) { return !kept(in) && over_edges_[in] != 0; });
       over_edges_.push_back(below || walks_edges(dfg_[i]) ? 1 : 0);
     }
   }
 
-  bool forward(NodeRef i) const { return forward_[static_cast<size_t>(i)] != 0; }
+  bool forward(NodeRef i) const { return forward_[i] != 0; }
   // The value whose rows a node's are: views of it and rows gathered from it are seldom in memory themselves.
-  NodeRef base(NodeRef i) const { return base_[static_cast<size_t>(i)]; }
+  NodeRef base(NodeRef i) const { return base_[i]; }
   bool has_gradients() const {
     return std::any_of(dfg_.outputs().begin(), dfg_.outputs().end(),
                        [](const auto& o) { return is_gradient(o.first); });
@@ -55,8 +54,7 @@ class Finder {
   // gradients read.
   bool kept(NodeRef i) const {
     const SpaceKind space = dfg_[i].type.space.kind;
-    return is_leaf(dfg_[i]) || constant_[static_cast<size_t>(i)] || space == SpaceKind::param ||
-           space == SpaceKind::type || read_[static_cast<size_t>(base(i))];
+    return is_leaf(dfg_[i]) || constant_[i] || space == SpaceKind::param || space == SpaceKind::type || read_[base(i)];
   }
 
   std::vector<Recomputable> candidates() const {
@@ -64,8 +62,7 @@ class Finder {
     std::map<std::string, int> seen;
     for (NodeRef i = 0; i < dfg_.size(); ++i) {
       if (!is_candidate(i)) continue;
-      Recomputable r{std::string(op_info(dfg_[i].op).name) + "@" + nearest_parameter(i), i,
-                     over_edges_[static_cast<size_t>(i)] != 0};
+      Recomputable r{std::string(op_info(dfg_[i].op).name) + "@" + nearest_parameter(i), i, over_edges_[i] != 0};
       const int count = ++seen[r.name];
       if (count > 1) r.name += "#" + std::to_string(count);
       found.push_back(std::move(r));
@@ -75,31 +72,30 @@ class Finder {
 
  private:
   void mark_forward() {
-    forward_.assign(n_, 0);
+    forward_.assign(dfg_, 0);
     for (const auto& [name, node] : dfg_.outputs()) {
-      if (!is_gradient(name)) forward_[static_cast<size_t>(node)] = 1;
+      if (!is_gradient(name)) forward_[node] = 1;
     }
-    for (const auto& [name, node] : dfg_.updates()) forward_[static_cast<size_t>(node)] = 1;
+    for (const auto& [name, node] : dfg_.updates()) forward_[node] = 1;
     for (NodeRef i = dfg_.size() - 1; i >= 0; --i) {
       if (!forward(i)) continue;
-      for (const NodeRef in : dfg_[i].inputs) forward_[static_cast<size_t>(in)] = 1;
+      for (const NodeRef in : dfg_[i].inputs) forward_[in] = 1;
     }
     for (NodeRef i = 0; i < dfg_.size(); ++i) {
       const Node& node = dfg_[i];
       const bool from_forward =
           std::all_of(node.inputs.begin(), node.inputs.end(), [&](NodeRef in) { return forward(in); });
-      if (made_beside_forward(node.op) && from_forward) forward_[static_cast<size_t>(i)] = 1;
+      if (made_beside_forward(node.op) && from_forward) forward_[i] = 1;
     }
   }
 
   void mark_constants() {
-    constant_.assign(n_, 0);
+    constant_.assign(dfg_, 0);
     for (NodeRef i = 0; i < dfg_.size(); ++i) {
       const Node& node = dfg_[i];
       const bool changes = node.op == Op::param || node.op == Op::dropout;
-      constant_[static_cast<size_t>(i)] =
-          !changes && std::all_of(node.inputs.begin(), node.inputs.end(),
-                                  [&](NodeRef in) { return constant_[static_cast<size_t>(in)] != 0; });
+      constant_[i] = !changes && std::all_of(node.inputs.begin(), node.inputs.end(),
+                                             [&](NodeRef in) { return constant_[in] != 0; });
     }
   }
 
@@ -107,14 +103,14 @@ class Finder {
     for (NodeRef i = 0; i < dfg_.size(); ++i) {
       const Node& node = dfg_[i];
       const bool view = node.op == Op::reshape || node.op == Op::index;
-      base_.push_back(view ? base_[static_cast<size_t>(node.inputs[0])] : i);
+      base_.push_back(view ? base_[node.inputs[0]] : i);
     }
   }
 
   bool is_candidate(NodeRef i) const {
     const SpaceKind space = dfg_[i].type.space.kind;
-    return forward(i) && base(i) == i && read_[static_cast<size_t>(i)] && !is_leaf(dfg_[i]) &&
-           !constant_[static_cast<size_t>(i)] && space != SpaceKind::param && space != SpaceKind::type;
+    return forward(i) && base(i) == i && read_[i] && !is_leaf(dfg_[i]) && !constant_[i] && space != SpaceKind::param &&
+           space != SpaceKind::type;
   }
 
   // Level by level, so that a layer's own parameters come before those of the layers below it.
@@ -134,10 +130,9 @@ class Finder {
   }
 
   const Dfg& dfg_;
-  size_t n_;
-  std::vector<char> forward_, constant_, read_;
-  std::vector<char> over_edges_;  // whether computing the value again would walk edges
-  std::vector<NodeRef> base_;
+  NodeVector<char> forward_, constant_, read_;
+  NodeVector<char> over_edges_;  // whether computing the value again would walk edges
+  NodeVector<NodeRef> base_;
 };
 
 class Rewriter {
@@ -157,11 +152,11 @@ class Rewriter {
     Recomputed out{Dfg(dfg_.name()), {}};
     for (NodeRef i = 0; i < dfg_.size(); ++i) {
       Node node = dfg_[i];
-      for (NodeRef& in : node.inputs) in = finder_.forward(i) ? moved_[static_cast<size_t>(in)] : operand(in, out);
+      for (NodeRef& in : node.inputs) in = finder_.forward(i) ? moved_[in] : operand(in, out);
       moved_.push_back(add(std::move(node), false, out));
     }
-    for (const auto& [name, node] : dfg_.outputs()) out.dfg.set_output(name, moved_[static_cast<size_t>(node)]);
-    for (const auto& [name, node] : dfg_.updates()) out.dfg.set_update(name, moved_[static_cast<size_t>(node)]);
+    for (const auto& [name, node] : dfg_.outputs()) out.dfg.set_output(name, moved_[node]);
+    for (const auto& [name, node] : dfg_.updates()) out.dfg.set_update(name, moved_[node]);
     return out;
   }
 
@@ -177,12 +172,12 @@ class Rewriter {
   // What a node of the backward pass reads instead of node i. What lies below is cloned in the order it stands in, so
   // that the clones become the same kernels as the originals, with the same rounding.
   NodeRef operand(NodeRef i, Recomputed& out) {
-    if (!wanted(i)) return moved_[static_cast<size_t>(i)];
+    if (!wanted(i)) return moved_[i];
     std::set<NodeRef> missing;
     collect(i, missing);
     for (const NodeRef m : missing) {
       Node node = dfg_[m];
-      for (NodeRef& in : node.inputs) in = cloned(in) ? clones_.at(in) : moved_[static_cast<size_t>(in)];
+      for (NodeRef& in : node.inputs) in = cloned(in) ? clones_.at(in) : moved_[in];
       clones_[m] = add(std::move(node), true, out);
     }
     return clones_.at(i);
@@ -196,7 +191,7 @@ class Rewriter {
   const Dfg& dfg_;
   Finder finder_;
   std::set<NodeRef> wanted_;
-  std::vector<NodeRef> moved_;
+  NodeVector<NodeRef> moved_;
   std::map<NodeRef, NodeRef> clones_;
 };
 

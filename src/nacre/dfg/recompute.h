@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "nacre/dfg/dfg.h"
+#include "nacre/dfg/node_vector.h"
 
 namespace nacre {
 
@@ -25,7 +26,7 @@ std::vector<Recomputable> find_recomputable(const Dfg& dfg);
 
 struct Recomputed {
   Dfg dfg;
-  std::vector<char> again;  // per node: a clone, to be computed no sooner than somebody needs it
+  NodeVector<char> again;  // per node: a clone, to be computed no sooner than somebody needs it
 };
 
 // The backward pass computes the values of these names again, and what lies below them down to values that it reads

@@ -15,8 +15,6 @@
 namespace nacre {
 namespace {
 
-using cpu::Direction;
-
 constexpr int64_t kFloat = sizeof(float);
 
 // Of a matrix rearranged for products; what follows it begins a cache line.
@@ -28,21 +26,9 @@ int64_t matmul_block_rows(int64_t width) { return std::clamp<int64_t>(65536 / st
 
 }  // namespace
 
-float* Binder::stored_root(const Kernel& k) const {
-  return ex_.plan().stored[static_cast<size_t>(k.root)] ? f32(k.root) : nullptr;
-}
+float* Binder::stored_root(const Kernel& k) const { return ex_.plan().stored[k.root] ? f32(k.root) : nullptr; }
 
-int Binder::layer(const Kernel& k) const {
-  const Node& root = node(k.root);
-  if (root.op == Op::lstm) return root.type.space.layer - 1;
-  if (root.op == Op::lstm_grad_z || root.op == Op::lstm_grad_w) return node(root.inputs[1]).type.space.layer;
-  for (const NodeRef in : root.inputs) {
-    if (node(in).type.space.is_typed()) return node(in).type.space.layer;
-  }
-  return root.type.space.layer;
-}
-
-const Graph& Binder::graph(const Kernel& k) const { return ex_.blocks().layer(layer(k)); }
+const Graph& Binder::graph(const Kernel& k) const { return ex_.blocks().layer(walked_layer(ex_.plan().dfg, k)); }
 
 NodeRef Binder::gates_of(const Kernel& k) const { return node(k.root).op == Op::lstm_gates ? k.root : k.second; }
 
@@ -116,7 +102,7 @@ KernelNeeds Binder::needs(const Kernel& k) const {
       return {cpu::scratch_floats(k.program), cpu::column_sum_workspace(rows(root.inputs[0]), width(k.root)) * kFloat};
     case KernelKind::reduce: {
       const auto view = rows_view(k);
-      const int64_t per_piece = k.reduce_op == cpu::Reduce::max ? 2 : 1;  // a maximum keeps its position too
+      const int64_t per_piece = k.reduce_op == ReduceOp::max ? 2 : 1;  // a maximum keeps its position too
       return {cpu::reduce_scratch_floats(*view, k.program, k.value, tail),
               view->num_partials * width(k.root) * per_piece * kFloat};
     }
@@ -163,7 +149,7 @@ KernelNeeds Binder::needs(const Kernel& k) const {
     }
     case KernelKind::gtask: {
       const auto view = gtask_view(k);
-      const bool stored = root.op != Op::index_argmax && ex_.plan().stored[static_cast<size_t>(k.root)];
+      const bool stored = root.op != Op::index_argmax && ex_.plan().stored[k.root];
       return {cpu::gtask_scratch_floats(k.program, tail),
               cpu::gtask_workspace(*view, k.program, k.value, k.reduce_op, stored)};
     }
@@ -301,7 +287,7 @@ std::function<void()> Binder::bind_edges(const Kernel& k, const cpu::Scratch& sc
       a.weight = f32(in.weight);
       a.width = width(k.root);
       a.heads = k.heads;
-      a.mean = k.reduce_op == cpu::Reduce::mean;
+      a.mean = k.reduce_op == ReduceOp::mean;
       a.out = stored_root(k);
       if (!k.tail.empty()) a.post = bound(k.tail);
       a.partials = partials;
@@ -410,7 +396,7 @@ std::function<void()> Binder::bind_pair_products(const Kernel& k, const cpu::Scr
   a.out = products;
   a.workspace = products + rows(in.x) * width_out;
   a.scratch = scratch;
-  const PairIndex& pairs = graph(k).pairs(k.direction == cpu::Direction::by_dst ? End::dst : End::src);
+  const PairIndex& pairs = graph(k).pairs(k.direction == Direction::by_dst ? End::dst : End::src);
   std::optional<cpu::BoundProgram> tail;
   if (!k.tail.empty()) tail = bound(k.tail);
   return [a, rows_of, &pairs, width_out, tail, out = stored_root(k), vertices = rows(k.root)] {

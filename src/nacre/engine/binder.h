@@ -24,7 +24,6 @@ class Binder {
   float* f32(NodeRef i) const { return static_cast<float*>(ex_.pointer(i)); }
   float* stored_root(const Kernel& k) const;
   const Graph& graph(const Kernel& k) const;
-  int layer(const Kernel& k) const;
   std::shared_ptr<const cpu::RowView> rows_view(const Kernel& k) const;
   std::shared_ptr<const cpu::LstmView> lstm_view(const Kernel& k) const;
   std::shared_ptr<const cpu::GTaskView> gtask_view(const Kernel& k) const;

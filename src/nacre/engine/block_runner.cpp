@@ -39,9 +39,7 @@ std::unique_ptr<Executor> BlockRunner::prepare(Blocks blocks) const {
 }
 
 void* BlockRunner::bind_output(const std::string& output, void* data) {
-  const auto value = [&](const std::string& name) {
-    return plan_->alias[static_cast<size_t>(plan_->dfg.output(name))];
-  };
+  const auto value = [&](const std::string& name) { return plan_->alias[plan_->dfg.output(name)]; };
   for (const auto& [name, place] : outputs_) {
     if (name != output && value(name) == value(output)) return place;
   }

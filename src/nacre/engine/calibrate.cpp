@@ -136,7 +136,7 @@ double row_rate(int64_t rows, bool scattered) {
   Buffer<float> table(rows * width);
   parallel_for(rows * width, 1 << 18,
                [&](int64_t b, int64_t e) { std::fill(table.data() + b, table.data() + e, 1.0F); });
-  std::vector<float> sums(static_cast<size_t>((reads + tile - 1) / tile));
+  std::vector<float> sums((reads + tile - 1) / tile);
   const auto run = [&] {
     parallel_for(reads, tile, [&](int64_t b, int64_t e) {
       float sum[16] = {};
@@ -147,7 +147,7 @@ double row_rate(int64_t rows, bool scattered) {
           for (int64_t l = 0; l < 16; ++l) sum[l] += x[j + l];
         }
       }
-      sums[static_cast<size_t>(b / tile)] = std::accumulate(sum, sum + 16, 0.0F);
+      sums[b / tile] = std::accumulate(sum, sum + 16, 0.0F);
     });
   };
   run();

@@ -50,9 +50,8 @@ Executor::Executor(Plan plan, Blocks blocks, std::shared_ptr<Backend> backend)
 
 Executor::Executor(std::shared_ptr<const Plan> plan, Blocks blocks, std::shared_ptr<Backend> backend)
     : plan_(std::move(plan)), blocks_(std::move(blocks)), backend_(std::move(backend)) {
-  const auto n = static_cast<size_t>(plan_->dfg.size());
-  pointers_.assign(n, nullptr);
-  constants_.resize(n);
+  pointers_.assign(plan_->dfg, nullptr);
+  constants_.assign(plan_->dfg, {});
   times_.resize(plan_->kernels.size());
   pooled_.assign(plan_->kernels.size(), 0);
   for (const Kernel& kernel : plan_->kernels) {
@@ -72,14 +71,12 @@ std::string Executor::pool_key(NodeRef node) const {
 }
 
 // Per node: the last kernel that reads it; past the end for results, which must outlive the step.
-std::vector<int> Executor::last_readers() const {
-  std::vector<int> last(static_cast<size_t>(plan_->dfg.size()), -1);
+NodeVector<int> Executor::last_readers() const {
+  NodeVector<int> last(plan_->dfg, -1);
   for (size_t k = 0; k < plan_->kernels.size(); ++k) {
-    for (const NodeRef r : plan_->kernels[k].reads) last[static_cast<size_t>(r)] = static_cast<int>(k);
+    for (const NodeRef r : plan_->kernels[k].reads) last[r] = static_cast<int>(k);
   }
-  const auto keep = [&](NodeRef node) {
-    last[static_cast<size_t>(plan_->alias[static_cast<size_t>(node)])] = static_cast<int>(plan_->kernels.size());
-  };
+  const auto keep = [&](NodeRef node) { last[plan_->alias[node]] = static_cast<int>(plan_->kernels.size()); };
   for (const auto& [name, node] : plan_->dfg.outputs()) keep(node);
   for (const auto& [name, node] : plan_->dfg.updates()) keep(node);
   return last;
@@ -100,7 +97,7 @@ void Executor::request_leaves(int constants) {
   for (NodeRef i = 0; i < plan_->dfg.size(); ++i) {
     const Node& node = plan_->dfg[i];
     if (node.op != Op::input || step_reads(node.name)) continue;
-    node_request_[static_cast<size_t>(i)] = static_cast<int>(requests_.size());
+    node_request_[i] = static_cast<int>(requests_.size());
     requests_.push_back({bytes_of(i), 0, constants - 1});
   }
 }
@@ -109,46 +106,45 @@ void Executor::request_leaves(int constants) {
 void Executor::plan_memory() {
   const Dfg& dfg = plan_->dfg;
   const int last = static_cast<int>(plan_->kernels.size());
-  node_request_.assign(static_cast<size_t>(dfg.size()), -1);
+  node_request_.assign(dfg, -1);
   workspace_request_.assign(plan_->kernels.size(), -1);
   scratch_threads_ = num_threads();
-  std::vector<int> last_reader = last_readers();
+  NodeVector<int> last_reader = last_readers();
   const std::vector<int> time = time_of_kernels();
   for (int k = 0; k < last; ++k) {
-    const int now = time[static_cast<size_t>(k)];
-    const Kernel& kernel = plan_->kernels[static_cast<size_t>(k)];
+    const int now = time[k];
+    const Kernel& kernel = plan_->kernels[k];
     const KernelNeeds needs = backend_->needs(*this, kernel);
     scratch_per_thread_ = std::max(scratch_per_thread_, needs.scratch_floats);
     if (needs.workspace_bytes > 0) {
-      workspace_request_[static_cast<size_t>(k)] = static_cast<int>(requests_.size());
+      workspace_request_[k] = static_cast<int>(requests_.size());
       requests_.push_back({needs.workspace_bytes, now, now});
     }
     if (kernel.once) continue;
     for (const NodeRef w : kernel.writes) {
       const NodeRef r = overwritten_operand(*plan_, kernel, w, [&](NodeRef o) {
-        return last_reader[static_cast<size_t>(o)] == k && node_request_[static_cast<size_t>(o)] >= 0 &&
-               bytes_of(o) == bytes_of(w);
+        return last_reader[o] == k && node_request_[o] >= 0 && bytes_of(o) == bytes_of(w);
       });
       if (r >= 0) {
         // One request for both: it now lives as long as the new value.
-        node_request_[static_cast<size_t>(w)] = node_request_[static_cast<size_t>(r)];
-        last_reader[static_cast<size_t>(r)] = -1;
+        node_request_[w] = node_request_[r];
+        last_reader[r] = -1;
         continue;
       }
-      node_request_[static_cast<size_t>(w)] = static_cast<int>(requests_.size());
+      node_request_[w] = static_cast<int>(requests_.size());
       requests_.push_back({bytes_of(w), now, now});
     }
     for (const NodeRef r : kernel.reads) {
-      const int request = node_request_[static_cast<size_t>(r)];
+      const int request = node_request_[r];
       if (request >= 0) {
-        int& until = requests_[static_cast<size_t>(request)].last;
+        int& until = requests_[request].last;
         until = std::max(until, now);
       }
     }
   }
   const auto keep = [&](NodeRef node) {
-    const int request = node_request_[static_cast<size_t>(plan_->alias[static_cast<size_t>(node)])];
-    if (request >= 0) requests_[static_cast<size_t>(request)].last = last;
+    const int request = node_request_[plan_->alias[node]];
+    if (request >= 0) requests_[request].last = last;
   };
   for (const auto& [name, node] : dfg.outputs()) keep(node);
   for (const auto& [name, node] : dfg.updates()) keep(node);
@@ -178,9 +174,7 @@ void Executor::bind_host(const std::string& leaf, const void* host) {
   on_host_[leaf] = host;
 }
 
-void* Executor::pointer(NodeRef node) const {
-  return node < 0 ? nullptr : pointers_[static_cast<size_t>(plan_->alias[static_cast<size_t>(node)])];
-}
+void* Executor::pointer(NodeRef node) const { return node < 0 ? nullptr : pointers_[plan_->alias[node]]; }
 
 void Executor::allocate(std::shared_ptr<void> arena, ConstantPool& pool) {
   NACRE_CHECK(num_threads() == scratch_threads_, "the number of threads changed after the memory was planned");
@@ -191,14 +185,13 @@ void Executor::allocate(std::shared_ptr<void> arena, ConstantPool& pool) {
     if (is_bound_leaf(dfg[i]) && !on_host_.contains(dfg[i].name)) {
       const auto found = bound_.find(dfg[i].name);
       NACRE_CHECK(found != bound_.end(), "leaf '" + dfg[i].name + "' is not bound");
-      pointers_[static_cast<size_t>(i)] = found->second;
-    } else if (node_request_[static_cast<size_t>(i)] >= 0) {
-      pointers_[static_cast<size_t>(i)] =
-          base + arena_plan_.offsets[static_cast<size_t>(node_request_[static_cast<size_t>(i)])];
+      pointers_[i] = found->second;
+    } else if (node_request_[i] >= 0) {
+      pointers_[i] = base + arena_plan_.offsets[node_request_[i]];
     }
   }
   for (const auto& [name, data] : bound_outputs_) {
-    pointers_[static_cast<size_t>(plan_->alias[static_cast<size_t>(dfg.output(name))])] = data;
+    pointers_[plan_->alias[dfg.output(name)]] = data;
   }
   for (size_t k = 0; k < plan_->kernels.size(); ++k) {
     const Kernel& kernel = plan_->kernels[k];
@@ -211,18 +204,18 @@ void Executor::allocate(std::shared_ptr<void> arena, ConstantPool& pool) {
         const std::shared_ptr<void> memory = backend_->allocate(bytes_of(w));
         slot = Tensor(DType::u8, {bytes_of(w)}, memory, memory.get());
       }
-      constants_[static_cast<size_t>(w)] = slot;
-      pointers_[static_cast<size_t>(w)] = slot.raw();
+      constants_[w] = slot;
+      pointers_[w] = slot.raw();
     }
     pooled_[k] = all_known ? 1 : 0;
   }
   cpu::Scratch scratch;
-  scratch.data = reinterpret_cast<float*>(base + arena_plan_.offsets[static_cast<size_t>(scratch_request_)]);
+  scratch.data = reinterpret_cast<float*>(base + arena_plan_.offsets[scratch_request_]);
   scratch.per_thread = scratch_per_thread_;
   steps_.clear();
   const auto workspace_of = [&](size_t k) -> void* {
     const int request = workspace_request_[k];
-    return request < 0 ? nullptr : base + arena_plan_.offsets[static_cast<size_t>(request)];
+    return request < 0 ? nullptr : base + arena_plan_.offsets[request];
   };
   for (size_t k = 0; k < plan_->kernels.size(); ++k) {
     if (!pooled_[k]) backend_->announce(*this, plan_->kernels[k], workspace_of(k));
@@ -309,8 +302,7 @@ void Executor::run_timed(const StepContext& step) {
 bool Executor::step_reads(const std::string& leaf) const {
   const NodeRef wanted = plan_->dfg.find_leaf(leaf);
   const auto among = [&](const std::vector<NodeRef>& list) {
-    return std::any_of(list.begin(), list.end(),
-                       [&](NodeRef i) { return i >= 0 && plan_->alias[static_cast<size_t>(i)] == wanted; });
+    return std::any_of(list.begin(), list.end(), [&](NodeRef i) { return i >= 0 && plan_->alias[i] == wanted; });
   };
   return wanted >= 0 && std::any_of(plan_->kernels.begin(), plan_->kernels.end(), [&](const Kernel& k) {
            return !k.once && (among(k.reads) || among(k.args) || among(k.program.operands) || among(k.tail.operands) ||

@@ -41,9 +41,7 @@ class Executor {
   // Memory of a value (of the back end); null for -1 and for values that are not stored.
   void* pointer(NodeRef node) const;
   // Whether it lies there as bf16.
-  bool is_narrow(NodeRef node) const {
-    return node >= 0 && !plan_->narrow.empty() && plan_->narrow[static_cast<size_t>(node)] != 0;
-  }
+  bool is_narrow(NodeRef node) const { return node >= 0 && !plan_->narrow.empty() && plan_->narrow[node] != 0; }
   // What allocate() will take: the arena (shareable with executors that never run at the same time) and the constants
   // that are not in `pool` yet.
   int64_t arena_bytes() const { return arena_plan_.bytes; }
@@ -82,7 +80,7 @@ class Executor {
   std::string pool_key(NodeRef node) const;
   void plan_memory();
   void update_state();
-  std::vector<int> last_readers() const;
+  NodeVector<int> last_readers() const;
   std::vector<int> time_of_kernels() const;
   void request_leaves(int constants);
 
@@ -90,7 +88,7 @@ class Executor {
   Blocks blocks_;
   std::shared_ptr<Backend> backend_;
   ArenaPlan arena_plan_;
-  std::vector<int> node_request_;       // per node: its request in the arena, or -1
+  NodeVector<int> node_request_;        // its request in the arena, or -1
   std::vector<int> workspace_request_;  // per kernel
   int scratch_request_ = -1;
   int64_t scratch_per_thread_ = 0;  // floats
@@ -98,8 +96,8 @@ class Executor {
   std::vector<BufferRequest> requests_;
 
   std::shared_ptr<void> arena_;
-  std::vector<Tensor> constants_;  // per node; keeps pooled memory alive
-  std::vector<void*> pointers_;    // per node
+  NodeVector<Tensor> constants_;  // keeps pooled memory alive
+  NodeVector<void*> pointers_;
   std::map<std::string, void*> bound_;
   std::map<std::string, void*> bound_outputs_;
   std::map<std::string, const void*> on_host_;

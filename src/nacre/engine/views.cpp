@@ -22,8 +22,7 @@ typename Map::mapped_type& GraphViews::slot(Map GraphViews::*map, const typename
   return (this->*map)[key];
 }
 
-std::shared_ptr<const cpu::RowView> GraphViews::rows(const Graph& graph, cpu::Direction direction,
-                                                     bool split_outliers) {
+std::shared_ptr<const cpu::RowView> GraphViews::rows(const Graph& graph, Direction direction, bool split_outliers) {
   auto& slot =
       this->slot(&GraphViews::rows_, key(graph, fmt::format("{} {}", static_cast<int>(direction), split_outliers)));
   if (!slot) {
@@ -33,7 +32,7 @@ std::shared_ptr<const cpu::RowView> GraphViews::rows(const Graph& graph, cpu::Di
   return slot;
 }
 
-std::shared_ptr<const cpu::RowView> GraphViews::uncut_rows(const Graph& graph, cpu::Direction direction) {
+std::shared_ptr<const cpu::RowView> GraphViews::uncut_rows(const Graph& graph, Direction direction) {
   auto& slot = this->slot(&GraphViews::rows_, key(graph, fmt::format("{} uncut", static_cast<int>(direction))));
   if (!slot) {
     const TraceSpan span("prepare", "rows of edges");
@@ -42,7 +41,7 @@ std::shared_ptr<const cpu::RowView> GraphViews::uncut_rows(const Graph& graph, c
   return slot;
 }
 
-std::shared_ptr<const cpu::TypedView> GraphViews::typed(const Graph& graph, cpu::Direction direction) {
+std::shared_ptr<const cpu::TypedView> GraphViews::typed(const Graph& graph, Direction direction) {
   auto& slot = this->slot(&GraphViews::typed_, key(graph, direction));
   if (!slot) {
     const TraceSpan span("prepare", "pairs of row and type");
@@ -56,7 +55,7 @@ std::shared_ptr<const cpu::LstmView> GraphViews::lstm(const Graph& graph, const 
                                                                      options.on_edges, options.pad, options.one_pass)));
   if (!slot) {
     const TraceSpan span("prepare", "sequences by length");
-    slot = cpu::make_lstm_view(rows(graph, cpu::Direction::by_dst), options);
+    slot = cpu::make_lstm_view(rows(graph, Direction::by_dst), options);
   }
   return slot;
 }
@@ -71,7 +70,7 @@ std::shared_ptr<const cpu::RowsByType> GraphViews::by_type(const Graph& graph, S
   return slot;
 }
 
-const NodeId* GraphViews::pair_columns(const Graph& graph, cpu::Direction direction, End end) {
+const NodeId* GraphViews::pair_columns(const Graph& graph, Direction direction, End end) {
   const Array<EdgeId>& of_edge = graph.pairs(end).of_edge;
   const auto view = rows(graph, direction);
   if (view->edge_id == nullptr) return of_edge.data();
@@ -112,8 +111,7 @@ int64_t GraphViews::bytes() const {
   std::set<const void*> by_src;
   for (const auto& [k, view] : rows_) {
     sum += static_cast<int64_t>(view->chunks.size() * sizeof(cpu::RowChunk));
-    if (view->direction == cpu::Direction::by_src && by_src.insert(view->row_ptr).second)
-      sum += view->graph.out_bytes();
+    if (view->direction == Direction::by_src && by_src.insert(view->row_ptr).second) sum += view->graph.out_bytes();
   }
   std::set<std::pair<const void*, End>> pairs;
   for (const auto& [k, view] : rows_) {

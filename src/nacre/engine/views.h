@@ -22,15 +22,15 @@ class GraphViews {
  public:
   GraphViews() = default;
   explicit GraphViews(std::shared_ptr<const GraphViews> parent) : parent_(std::move(parent)) {}
-  std::shared_ptr<const cpu::RowView> rows(const Graph& graph, cpu::Direction direction, bool split_outliers = true);
+  std::shared_ptr<const cpu::RowView> rows(const Graph& graph, Direction direction, bool split_outliers = true);
   // Without chunks and the longest row.
-  std::shared_ptr<const cpu::RowView> uncut_rows(const Graph& graph, cpu::Direction direction);
-  std::shared_ptr<const cpu::TypedView> typed(const Graph& graph, cpu::Direction direction);
+  std::shared_ptr<const cpu::RowView> uncut_rows(const Graph& graph, Direction direction);
+  std::shared_ptr<const cpu::TypedView> typed(const Graph& graph, Direction direction);
   std::shared_ptr<const cpu::LstmView> lstm(const Graph& graph, const cpu::LstmOptions& options);
   // Rows of a space of edges or pairs, by type.
   std::shared_ptr<const cpu::RowsByType> by_type(const Graph& graph, SpaceKind space);
   // The pair at `end` of every entry of a view of edges.
-  const NodeId* pair_columns(const Graph& graph, cpu::Direction direction, End end);
+  const NodeId* pair_columns(const Graph& graph, Direction direction, End end);
   std::shared_ptr<const GTasks> tasks(const Graph& graph, const PartitionTable& table);
   std::shared_ptr<const cpu::GTaskView> gtasks(const Graph& graph, const PartitionTable& table,
                                                const cpu::GTaskOptions& options);
@@ -47,7 +47,7 @@ class GraphViews {
     return {graph.row_ptr().data(), graph.col_idx().data(), graph.edge_type().data()};
   }
   static Key key(const Graph& graph, const std::string& form) { return {graph_key(graph), form}; }
-  static Key key(const Graph& graph, cpu::Direction direction) {
+  static Key key(const Graph& graph, Direction direction) {
     return key(graph, std::to_string(static_cast<int>(direction)));
   }
 

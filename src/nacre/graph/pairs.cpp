@@ -61,7 +61,7 @@ PairIndex make_pairs(const Graph& graph, End end) {
     for (int64_t i = b; i < e; ++i) n += starts(i) ? 1 : 0;
     first[static_cast<size_t>(b / kChunk) + 1] = n;
   });
-  for (int64_t c = 0; c < chunks; ++c) first[static_cast<size_t>(c) + 1] += first[static_cast<size_t>(c)];
+  for (int64_t c = 0; c < chunks; ++c) first[c + 1] += first[c];
 
   PairIndex p;
   p.num_pairs = first.back();
@@ -72,7 +72,7 @@ PairIndex make_pairs(const Graph& graph, End end) {
   Buffer<NodeId> other(edges);
   edge_ptr[p.num_pairs] = edges;
   parallel_for(edges, kChunk, [&](int64_t b, int64_t e) {
-    int64_t pair = first[static_cast<size_t>(b / kChunk)] - 1;
+    int64_t pair = first[b / kChunk] - 1;
     for (int64_t i = b; i < e; ++i) {
       if (starts(i)) {
         ++pair;
@@ -110,7 +110,7 @@ int64_t count_pairs(const Graph& graph, End end) {
   const uint16_t* type = graph.typed() ? graph.edge_type().data() : nullptr;
   std::vector<int64_t> found(static_cast<size_t>(vertices / kChunk) + 1, 0);
   parallel_for(vertices, kChunk, [&](int64_t b, int64_t e) {
-    std::vector<int64_t> last(static_cast<size_t>(graph.num_edge_types()), -1);
+    std::vector<int64_t> last(graph.num_edge_types(), -1);
     int64_t n = 0;
     for (int64_t v = b; v < e; ++v) {
       for (int64_t i = ptr[v]; i < ptr[v + 1]; ++i) {
@@ -119,7 +119,7 @@ int64_t count_pairs(const Graph& graph, End end) {
         last[t] = v;
       }
     }
-    found[static_cast<size_t>(b / kChunk)] = n;
+    found[b / kChunk] = n;
   });
   return std::accumulate(found.begin(), found.end(), int64_t{0});
 }

@@ -25,7 +25,7 @@ struct Keyed {
 
 void radix_pass(const Keyed* in, Keyed* out, int64_t count, int shift) {
   const int64_t chunks = (count + kChunk - 1) / kChunk;
-  std::vector<int64_t> start(static_cast<size_t>(chunks * kBuckets), 0);
+  std::vector<int64_t> start(chunks * kBuckets, 0);
   const auto digit = [shift](NodeId key) { return static_cast<int64_t>(key >> shift) & (kBuckets - 1); };
   parallel_for(count, kChunk, [&](int64_t b, int64_t e) {
     int64_t* histogram = &start[b / kChunk * kBuckets];

@@ -13,7 +13,7 @@ namespace {
 
 // Returns the number of edges at each vertex, in both directions.
 std::vector<int64_t> degrees(const Graph& graph) {
-  std::vector<int64_t> degree(static_cast<size_t>(graph.num_nodes()));
+  std::vector<int64_t> degree(graph.num_nodes());
   for (int64_t v = 0; v < graph.num_nodes(); ++v) degree[v] = graph.in_degree(v);
   for (const NodeId source : graph.col_idx()) ++degree[source];
   return degree;
@@ -143,7 +143,7 @@ Array<NodeId> vertex_order(const Graph& graph, Reorder how) {
     case Reorder::none:
       break;
   }
-  std::vector<NodeId> same(static_cast<size_t>(graph.num_nodes()));
+  std::vector<NodeId> same(graph.num_nodes());
   for (size_t i = 0; i < same.size(); ++i) same[i] = static_cast<NodeId>(i);
   return same;
 }

@@ -85,7 +85,7 @@ template <class Degree>
 DegreeStats degree_stats(int64_t vertices, const Degree& degree) {
   constexpr int64_t pieces = 16;
   const int64_t chunk = std::max<int64_t>(kRows, (vertices + pieces - 1) / pieces);
-  std::vector<DegreeCounts> parts(static_cast<size_t>((vertices + chunk - 1) / chunk));
+  std::vector<DegreeCounts> parts((vertices + chunk - 1) / chunk);
   parallel_for(vertices, chunk, [&](int64_t b, int64_t e) {
     for (int64_t v = b; v < e; ++v) parts[b / chunk].add(degree(v));
   });
@@ -95,7 +95,7 @@ DegreeStats degree_stats(int64_t vertices, const Degree& degree) {
 }
 
 std::vector<int64_t> out_degrees(const Graph& graph) {
-  std::vector<int64_t> degree(static_cast<size_t>(graph.num_src()), 0);
+  std::vector<int64_t> degree(graph.num_src(), 0);
   parallel_for(graph.num_edges(), 1 << 18, [&](int64_t b, int64_t e) {
     for (int64_t i = b; i < e; ++i) {
       std::atomic_ref(degree[graph.col_idx()[i]]).fetch_add(1, std::memory_order_relaxed);
@@ -149,7 +149,7 @@ void count_components(const Graph& graph, GraphStats& stats) {
       }
     }
   });
-  std::vector<int64_t> size(static_cast<size_t>(graph.num_src()), 0);
+  std::vector<int64_t> size(graph.num_src(), 0);
   parallel_for(graph.num_src(), 1 << 16, [&](int64_t b, int64_t e) {
     // Consecutive vertices mostly share a root, so runs are counted before the shared counter is
     // changed.
@@ -201,7 +201,7 @@ EdgeCounts count_rows(const Graph& graph, int64_t begin, int64_t end) {
 }
 
 void count_edges(const Graph& graph, GraphStats& stats) {
-  std::vector<EdgeCounts> parts(static_cast<size_t>((graph.num_dst() + kRows - 1) / kRows));
+  std::vector<EdgeCounts> parts((graph.num_dst() + kRows - 1) / kRows);
   parallel_for(graph.num_dst(), kRows, [&](int64_t b, int64_t e) { parts[b / kRows] = count_rows(graph, b, e); });
   uint64_t difference = 0;
   for (const EdgeCounts& part : parts) {
@@ -229,7 +229,7 @@ GraphStats compute_stats(const Graph& graph) {
 
 double edge_homophily(const Graph& graph, std::span<const int32_t> labels) {
   NACRE_CHECK(static_cast<int64_t>(labels.size()) == graph.num_src(), "one label per vertex");
-  std::vector<std::pair<int64_t, int64_t>> parts(static_cast<size_t>((graph.num_dst() + kRows - 1) / kRows));
+  std::vector<std::pair<int64_t, int64_t>> parts((graph.num_dst() + kRows - 1) / kRows);
   parallel_for(graph.num_dst(), kRows, [&](int64_t b, int64_t e) {
     auto& [same, all] = parts[b / kRows];
     for (int64_t v = b; v < e; ++v) {

@@ -34,7 +34,7 @@ Watch make_watch(const Graph& graph, const SortKey& key, int64_t limit) {
     watch.degree = degrees_at(graph, key.location);
     values = watch.degree.empty() ? 0 : int64_t{*std::max_element(watch.degree.begin(), watch.degree.end())} + 1;
   }
-  watch.stamp.assign(static_cast<size_t>(values), 0);
+  watch.stamp.assign(values, 0);
   return watch;
 }
 

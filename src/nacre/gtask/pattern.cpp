@@ -85,7 +85,7 @@ struct Finder {
       : tasks(g), src_degree_of(degrees_at(g.graph, Location::src)), dst_degree_of(degrees_at(g.graph, Location::dst)) {
     end = g.table.free(Location::src, Attribute::id) ? Location::dst : Location::src;
     if (!g.table.owns(end)) tasks_of.assign((end == Location::src ? src_degree_of : dst_degree_of).size(), 0);
-    outlier.assign(static_cast<size_t>(g.num_tasks()), Outlier::none);
+    outlier.assign(g.num_tasks(), Outlier::none);
   }
 
   const GTasks& tasks;
@@ -120,7 +120,7 @@ class Lane {
       n[dst_pair] = sorted_pairs(t, g.dst);
     }
     for (size_t a = 0; a < kCounted; ++a) tallies_[a].add(n[a]);
-    f_.outlier[static_cast<size_t>(t)] = judge(n);
+    f_.outlier[t] = judge(n);
   }
 
  private:
@@ -135,7 +135,7 @@ class Lane {
       std::atomic_ref<uint32_t>(f_.tasks_of[at_src ? s : d]).fetch_add(1, std::memory_order_relaxed);
     }
     const int type = g.type_at(i);
-    uint32_t& last = type_seen_[static_cast<size_t>(type)];
+    uint32_t& last = type_seen_[type];
     n[edge_type] += last != task_;
     last = task_;
     if (words_) {
@@ -189,7 +189,7 @@ int64_t num_lanes(const Graph& graph) {
 Tallies count_all(Finder& finder) {
   const GTasks& g = finder.tasks;
   const int64_t lanes = num_lanes(g.graph);
-  std::vector<Tallies> parts(static_cast<size_t>(lanes));
+  std::vector<Tallies> parts(lanes);
   const auto first_task = [&](int64_t lane) {
     return std::lower_bound(g.task_ptr.begin(), g.task_ptr.end(), g.num_edges() * lane / lanes) - g.task_ptr.begin();
   };
@@ -197,7 +197,7 @@ Tallies count_all(Finder& finder) {
     const int64_t from = first_task(l);
     const int64_t to = l + 1 == lanes ? g.num_tasks() : first_task(l + 1);
     if (from >= to) return;
-    Lane lane(finder, parts[static_cast<size_t>(l)]);
+    Lane lane(finder, parts[l]);
     for (int64_t t = from; t < to; ++t) lane.count(t);
   });
   Tallies sum;
@@ -213,7 +213,7 @@ void find_frequent(Finder& finder) {
   const Array<NodeId>& vertex = finder.end == Location::src ? g.src : g.dst;
   parallel_for(g.num_tasks(), 256, [&](int64_t b, int64_t e) {
     for (int64_t t = b; t < e; ++t) {
-      Outlier& outlier = finder.outlier[static_cast<size_t>(t)];
+      Outlier& outlier = finder.outlier[t];
       if (outlier != Outlier::none) continue;
       int64_t shared = 0;
       for (int64_t i = g.task_ptr[t]; i < g.task_ptr[t + 1]; ++i) shared += finder.tasks_of[vertex[i]] > kFrequent;
@@ -241,7 +241,7 @@ void sum_outliers(const Finder& finder, Patterns& p) {
       ++tasks;
       sum += edges;
     };
-    switch (finder.outlier[static_cast<size_t>(t)]) {
+    switch (finder.outlier[t]) {
       case Outlier::none:
         break;
       case Outlier::underfill:

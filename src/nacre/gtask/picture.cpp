@@ -59,7 +59,7 @@ struct Dots {
 // Where several edges have the same ends, the colour is that of the first edge's gTask.
 Dots paint(const GTasks& tasks, int64_t first, int64_t side) {
   Dots dots;
-  dots.colour.assign(static_cast<size_t>(side * side), kNothing);
+  dots.colour.assign(side * side, kNothing);
   for (int64_t t = 0; t < tasks.num_tasks(); ++t) {
     const int64_t before = dots.edges;
     for (int64_t i = tasks.task_ptr[t]; i < tasks.task_ptr[t + 1]; ++i) {
@@ -67,7 +67,7 @@ Dots paint(const GTasks& tasks, int64_t first, int64_t side) {
       const int64_t y = tasks.dst[i] - first;
       if (x < 0 || x >= side || y < 0 || y >= side) continue;
       ++dots.edges;
-      uint8_t& dot = dots.colour[static_cast<size_t>(y * side + x)];
+      uint8_t& dot = dots.colour[y * side + x];
       if (dot == kNothing) dot = static_cast<uint8_t>(t % std::ssize(kColours));
     }
     dots.tasks += dots.edges > before;
@@ -80,7 +80,7 @@ std::string paths(const Dots& dots, int64_t side) {
   std::array<std::string, kColours.size()> drawn;
   for (int64_t y = 0; y < side; ++y) {
     for (int64_t x = 0; x < side;) {
-      const uint8_t* row = &dots.colour[static_cast<size_t>(y * side)];
+      const uint8_t* row = &dots.colour[y * side];
       int64_t end = x + 1;
       while (end < side && row[end] == row[x]) ++end;
       if (row[x] != kNothing) {

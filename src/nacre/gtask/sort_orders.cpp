@@ -55,7 +55,7 @@ template <class Value>
 void count_digits(uint8_t* digits, std::vector<int64_t>& counts, int64_t count, const Pass& pass, const Value& value) {
   const auto mask = static_cast<NodeId>((1 << pass.bits) - 1);
   parallel_for(count, kChunk, [&](int64_t b, int64_t e) {
-    int64_t* histogram = &counts[static_cast<size_t>((b / kChunk) << pass.bits)];
+    int64_t* histogram = &counts[(b / kChunk) << pass.bits];
     for (int64_t i = b; i < e; ++i) {
       const NodeId digit = (value(i) >> pass.shift) & mask;
       digits[i] = static_cast<uint8_t>(digit);
@@ -88,14 +88,14 @@ void find_digits(const ColumnsView& in, uint8_t* digits, std::vector<int64_t>& c
 void radix_pass(const ColumnsView& in, Columns& out, Buffer<uint8_t>& digits, const Pass& pass) {
   const int64_t chunks = (in.count + kChunk - 1) / kChunk;
   const int64_t buckets = int64_t{1} << pass.bits;
-  std::vector<int64_t> place(static_cast<size_t>(chunks * buckets), 0);
+  std::vector<int64_t> place(chunks * buckets, 0);
   find_digits(in, digits.data(), place, pass);
   int64_t sum = 0;
   for (int64_t d = 0; d < buckets; ++d) {
-    for (int64_t c = 0; c < chunks; ++c) sum += std::exchange(place[static_cast<size_t>(c * buckets + d)], sum);
+    for (int64_t c = 0; c < chunks; ++c) sum += std::exchange(place[c * buckets + d], sum);
   }
   parallel_for(in.count, kChunk, [&](int64_t b, int64_t e) {
-    int64_t* next = &place[static_cast<size_t>(b / kChunk * buckets)];
+    int64_t* next = &place[b / kChunk * buckets];
     for (int64_t i = b; i < e; ++i) {
       const int64_t to = next[digits[i]]++;
       out.edge[to] = in.edge ? in.edge[i] : static_cast<EdgeId>(i);
@@ -167,7 +167,7 @@ EdgeOrder out_order(const Graph& graph) {
 
 std::vector<NodeId> degrees_at(const Graph& graph, Location end) {
   const bool at_src = end == Location::src;
-  std::vector<NodeId> degree(static_cast<size_t>(at_src ? graph.num_src() : graph.num_dst()), 0);
+  std::vector<NodeId> degree(at_src ? graph.num_src() : graph.num_dst(), 0);
   if (at_src && !graph.has_out()) {
     for (const NodeId v : graph.col_idx()) ++degree[v];
     return degree;

@@ -16,7 +16,7 @@ class Blocks {
   static Blocks full(const Graph& graph, int layers) { return Blocks(std::vector<Graph>(layers, graph)); }
   explicit Blocks(std::vector<Graph> layers) : layers_(std::move(layers)) {}
 
-  const Graph& layer(int l) const { return layers_[static_cast<size_t>(l)]; }
+  const Graph& layer(int l) const { return layers_[l]; }
   int num_layers() const { return static_cast<int>(layers_.size()); }
   int64_t rows(Space space) const;
 

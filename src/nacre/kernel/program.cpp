@@ -81,9 +81,9 @@ std::string register_text(int index, int repeat) {
 
 std::string micro_text(const RowProgram& program, const Micro& m) {
   std::string text = "  ";
-  if (m.out >= 0) text += fmt::format("r{}[{}] = ", m.out, program.widths[static_cast<size_t>(m.out)]);
+  if (m.out >= 0) text += fmt::format("r{}[{}] = ", m.out, program.widths[m.out]);
   text += micro_name(m.op);
-  if (m.operand >= 0) text += fmt::format(" %{}", program.operands[static_cast<size_t>(m.operand)]);
+  if (m.operand >= 0) text += fmt::format(" %{}", program.operands[m.operand]);
   if (m.a >= 0) text += register_text(m.a, m.a_repeat);
   if (m.b >= 0) text += register_text(m.b, m.b_repeat);
   if (m.op == MicroOp::concat) text += fmt::format(" parts {}+{}", m.a_part, m.b_part);

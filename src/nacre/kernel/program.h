@@ -79,6 +79,9 @@ struct Micro {
   uint64_t salt = 0;
 };
 
+// The most registers of a program.
+inline constexpr int kMaxRegisters = 128;
+
 struct RowProgram {
   Space domain;
   std::vector<Micro> code;        // registers are written once, before they are read
@@ -88,9 +91,7 @@ struct RowProgram {
   // this list are stored as f32.
   std::vector<char> narrow;
   bool empty() const { return code.empty(); }
-  bool is_narrow(int operand) const {
-    return static_cast<size_t>(operand) < narrow.size() && narrow[static_cast<size_t>(operand)] != 0;
-  }
+  bool is_narrow(int operand) const { return static_cast<size_t>(operand) < narrow.size() && narrow[operand] != 0; }
 };
 
 inline bool is_product(MicroOp op) { return op >= MicroOp::gemm && op <= MicroOp::typed_gemm_t; }

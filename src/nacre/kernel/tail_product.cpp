@@ -25,7 +25,7 @@ bool plain_sum(const Micro& m) { return m.op == MicroOp::add && m.a_repeat == 1 
 bool sum_from_root(const RowProgram& program, int reg) {
   const int at = written_by(program, reg);
   if (at < 0 || uses(program, reg) != 1) return false;
-  const Micro& m = program.code[static_cast<size_t>(at)];
+  const Micro& m = program.code[at];
   if (m.op == MicroOp::root) return true;
   return plain_sum(m) && (sum_from_root(program, m.a) || sum_from_root(program, m.b));
 }
@@ -54,12 +54,11 @@ std::optional<RowFactor> take_product(RowProgram& tail) {
     const Micro product = tail.code[i];
     if (product.op != MicroOp::gemm && product.op != MicroOp::gemm_t) continue;
     const int load = written_by(tail, product.a);
-    if (load < 0 || tail.code[static_cast<size_t>(load)].op != MicroOp::load || !added_to_root(tail, product.out))
-      continue;
+    if (load < 0 || tail.code[load].op != MicroOp::load || !added_to_root(tail, product.out)) continue;
     const Micro* sum = sum_of(tail, product.out);
     const int other = other_term(*sum, product.out);
-    const RowFactor factor = {tail.operands[static_cast<size_t>(tail.code[static_cast<size_t>(load)].operand)],
-                              tail.operands[static_cast<size_t>(product.operand)], product.op == MicroOp::gemm_t};
+    const RowFactor factor = {tail.operands[tail.code[load].operand], tail.operands[product.operand],
+                              product.op == MicroOp::gemm_t};
     const int result = sum->out;
     std::vector<Micro> left;
     for (const Micro& m : tail.code) {

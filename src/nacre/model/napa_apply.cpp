@@ -79,7 +79,7 @@ Value Napa::batch_norm(Value x, const std::string& name) {
   const Value moments = add(Op::column_moments, {x});
   const Value flat = reshape(moments, {2 * width});
   for (int i = 0; i < 2; ++i) {
-    const Value old = running[static_cast<size_t>(i)];
+    const Value old = running[i];
     const Value kept = (1 - kBatchNormMomentum) * old;
     const Value next = kept + kBatchNormMomentum * slice(flat, i * width, width);
     dfg_.set_update(dfg_[old.node()].name, next.node());

@@ -8,23 +8,22 @@
 namespace nacre {
 
 Analysis::Analysis(const Dfg& dfg, const Blocks& blocks, bool hoist) : dfg_(dfg), blocks_(blocks) {
-  const auto n = static_cast<size_t>(dfg.size());
   find_whole_blocks(hoist);
-  consumers_.resize(n);
-  result_.assign(n, 0);
-  constant_.assign(n, 0);
+  consumers_.assign(dfg, {});
+  result_.assign(dfg, 0);
+  constant_.assign(dfg, 0);
   for (int i = 0; i < dfg.size(); ++i) {
     const Node& node = dfg[i];
     bool constant = hoist && node.op != Op::param && node.op != Op::dropout;
     for (const NodeRef in : node.inputs) {
-      auto& list = consumers_[static_cast<size_t>(in)];
+      auto& list = consumers_[in];
       if (list.empty() || list.back() != i) list.push_back(i);
-      constant = constant && constant_[static_cast<size_t>(in)] != 0;
+      constant = constant && constant_[in] != 0;
     }
-    constant_[static_cast<size_t>(i)] = constant ? 1 : 0;
+    constant_[i] = constant ? 1 : 0;
   }
-  for (const auto& [name, node] : dfg.outputs()) result_[static_cast<size_t>(node)] = 1;
-  for (const auto& [name, node] : dfg.updates()) result_[static_cast<size_t>(node)] = 1;
+  for (const auto& [name, node] : dfg.outputs()) result_[node] = 1;
+  for (const auto& [name, node] : dfg.updates()) result_[node] = 1;
   number_values();
 }
 

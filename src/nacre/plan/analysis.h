@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "nacre/dfg/dfg.h"
+#include "nacre/dfg/node_vector.h"
 #include "nacre/kernel/blocks.h"
 
 namespace nacre {
@@ -12,11 +13,11 @@ class Analysis {
  public:
   Analysis(const Dfg& dfg, const Blocks& blocks, bool hoist);
 
-  const std::vector<NodeRef>& consumers(NodeRef i) const { return consumers_[static_cast<size_t>(i)]; }
+  const std::vector<NodeRef>& consumers(NodeRef i) const { return consumers_[i]; }
   // Named results and state updates must end up in memory.
-  bool is_result(NodeRef i) const { return result_[static_cast<size_t>(i)] != 0; }
+  bool is_result(NodeRef i) const { return result_[i] != 0; }
   // Depends on no parameter and no random number: the same in every epoch.
-  bool constant(NodeRef i) const { return constant_[static_cast<size_t>(i)] != 0; }
+  bool constant(NodeRef i) const { return constant_[i] != 0; }
   // Its rows are known before anything runs: an input or a parameter.
   bool bound(NodeRef i) const { return dfg_[i].op == Op::input || dfg_[i].op == Op::param; }
   // Row r of the result needs only row r of the operands (or rows they are indexed by): expressible as a micro-op.
@@ -26,7 +27,7 @@ class Analysis {
   // Row r of one space is row r of the other.
   bool same_rows(Space a, Space b) const;
   // Equal numbers mean equal values, also across layers where those are the same rows.
-  int value_number(NodeRef i) const { return number_[static_cast<size_t>(i)]; }
+  int value_number(NodeRef i) const { return number_[i]; }
   int64_t rows(Space s) const { return blocks_.rows(s); }
   int64_t elements(NodeRef i) const { return rows(dfg_[i].type.space) * dfg_[i].type.row_size(); }
   int64_t bytes(NodeRef i) const { return elements(i) * dtype_size(dfg_[i].type.dtype); }
@@ -43,10 +44,10 @@ class Analysis {
   // layers share, or that all layers are; a sampled block may be square by chance, in this batch and not in the next.
   std::vector<int> block_class_;   // per block
   std::vector<int> vertex_class_;  // per space of vertices
-  std::vector<std::vector<NodeRef>> consumers_;
-  std::vector<char> result_;
-  std::vector<char> constant_;
-  std::vector<int> number_;
+  NodeVector<std::vector<NodeRef>> consumers_;
+  NodeVector<char> result_;
+  NodeVector<char> constant_;
+  NodeVector<int> number_;
 };
 
 }  // namespace nacre

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "nacre/dfg/dfg.h"
+#include "nacre/dfg/node_vector.h"
 
 namespace nacre {
 
@@ -14,24 +15,24 @@ namespace nacre {
 template <class Edit>
 Dfg copy_dfg(const Dfg& dfg, Edit edit) {
   Dfg out(dfg.name());
-  std::vector<NodeRef> moved(static_cast<size_t>(dfg.size()), -1);
+  NodeVector<NodeRef> moved(dfg, -1);
   for (NodeRef i = 0; i < dfg.size(); ++i) {
     Node node = dfg[i];
-    for (NodeRef& in : node.inputs) in = moved[static_cast<size_t>(in)];
-    moved[static_cast<size_t>(i)] = edit(out, i, std::move(node), moved);
+    for (NodeRef& in : node.inputs) in = moved[in];
+    moved[i] = edit(out, i, std::move(node), moved);
   }
-  for (const auto& [name, node] : dfg.outputs()) out.set_output(name, moved[static_cast<size_t>(node)]);
-  for (const auto& [name, node] : dfg.updates()) out.set_update(name, moved[static_cast<size_t>(node)]);
+  for (const auto& [name, node] : dfg.outputs()) out.set_output(name, moved[node]);
+  for (const auto& [name, node] : dfg.updates()) out.set_update(name, moved[node]);
   return prune(out);
 }
 
-inline std::vector<int> count_consumers(const Dfg& dfg) {
-  std::vector<int> count(static_cast<size_t>(dfg.size()), 0);
+inline NodeVector<int> count_consumers(const Dfg& dfg) {
+  NodeVector<int> count(dfg, 0);
   for (const Node& node : dfg.nodes()) {
-    for (const NodeRef in : node.inputs) ++count[static_cast<size_t>(in)];
+    for (const NodeRef in : node.inputs) ++count[in];
   }
-  for (const auto& [name, node] : dfg.outputs()) ++count[static_cast<size_t>(node)];
-  for (const auto& [name, node] : dfg.updates()) ++count[static_cast<size_t>(node)];
+  for (const auto& [name, node] : dfg.outputs()) ++count[node];
+  for (const auto& [name, node] : dfg.updates()) ++count[node];
   return count;
 }
 

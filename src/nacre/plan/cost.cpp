@@ -85,32 +85,19 @@ bool walks_edges(KernelKind kind) {
   }
 }
 
-// The block whose edges a kernel walks: that of its root, or of the edges or pairs it reduces.
-int walked_layer(const Kernel& k, const Dfg& dfg) {
-  const Node& root = dfg[k.root];
-  int layer = root.type.space.layer;
-  for (const NodeRef in : root.inputs) {
-    if (dfg[in].type.space.is_typed()) layer = dfg[in].type.space.layer;
-  }
-  if (root.op == Op::lstm) layer = root.type.space.layer - 1;
-  if (root.op == Op::lstm_grad_w) layer = dfg[root.inputs[1]].type.space.layer;
-  return layer;
-}
-
 // An order of the edges as a kernel needs it, and how many arrays of one number for each edge it is.
 struct WalkedOrder {
-  cpu::Direction direction = cpu::Direction::by_dst;
+  Direction direction = Direction::by_dst;
   SpaceKind columns = SpaceKind::vertex;
   int64_t arrays = 1;
   NodeRef weights = -1;
 };
 
-cpu::Direction pairs_of(cpu::Direction rows) {
-  return rows == cpu::Direction::by_dst ? cpu::Direction::by_dst_pair : cpu::Direction::by_src_pair;
+Direction pairs_of(Direction rows) {
+  return rows == Direction::by_dst ? Direction::by_dst_pair : Direction::by_src_pair;
 }
 
 std::optional<WalkedOrder> order_of(const Kernel& k, const Dfg& dfg) {
-  using cpu::Direction;
   WalkedOrder order;
   order.direction = k.direction;
   switch (k.kind) {
@@ -150,16 +137,16 @@ std::optional<WalkedOrder> order_of(const Kernel& k, const Dfg& dfg) {
 }  // namespace
 
 int64_t order_bytes(const Plan& plan, const Blocks& blocks) {
-  std::set<std::tuple<const void*, cpu::Direction, SpaceKind, NodeRef>> known;
+  std::set<std::tuple<const void*, Direction, SpaceKind, NodeRef>> known;
   int64_t bytes = 0;
   for (const Kernel& k : plan.kernels) {
     const auto order = k.once ? std::nullopt : order_of(k, plan.dfg);
     if (!order) continue;
-    const Graph& graph = blocks.layer(walked_layer(k, plan.dfg));
+    const Graph& graph = blocks.layer(walked_layer(plan.dfg, k));
     const void* edges = graph.row_ptr().data();
     const int64_t array = graph.num_edges() * 4;
     if (known.emplace(edges, order->direction, order->columns, -1).second) bytes += order->arrays * array;
-    const NodeRef weights = order->weights < 0 ? -1 : plan.alias[static_cast<size_t>(order->weights)];
+    const NodeRef weights = order->weights < 0 ? -1 : plan.alias[order->weights];
     const bool constant = std::any_of(plan.kernels.begin(), plan.kernels.end(), [&](const Kernel& other) {
       return other.once && std::find(other.writes.begin(), other.writes.end(), weights) != other.writes.end();
     });
@@ -175,7 +162,7 @@ void estimate_cost(Kernel& k, const Plan& plan, const Analysis& an) {
   for (const NodeRef v : k.nodes) k.flops += node_flops(an, v);
   if (!walks_edges(k.kind)) return;
   const Node& root = plan.dfg[k.root];
-  const auto edges = static_cast<double>(an.rows(Space::edge(walked_layer(k, plan.dfg))));
+  const auto edges = static_cast<double>(an.rows(Space::edge(walked_layer(plan.dfg, k))));
   k.floor_bytes += edges * 4;
   if (k.kind == KernelKind::spmm && operands<SpmmOperands>(k).weight >= 0) {
     k.flops += edges * static_cast<double>(root.type.row_size());
@@ -190,8 +177,8 @@ void estimate_cost(Kernel& k, const Plan& plan, const Analysis& an) {
       if (m.a < 0 || m.op == MicroOp::store) continue;
       const bool product = m.op == MicroOp::gemm || m.op == MicroOp::gemm_t || m.op == MicroOp::typed_gemm ||
                            m.op == MicroOp::typed_gemm_t;
-      const double per_element = product ? 2 * static_cast<double>(k.program.widths[static_cast<size_t>(m.out)]) : 1;
-      k.flops += edges * per_element * static_cast<double>(k.program.widths[static_cast<size_t>(m.a)]);
+      const double per_element = product ? 2 * static_cast<double>(k.program.widths[m.out]) : 1;
+      k.flops += edges * per_element * static_cast<double>(k.program.widths[m.a]);
     }
   }
 }

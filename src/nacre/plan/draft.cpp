@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "nacre/kernel/cpu/tile_plan.h"
-
 namespace nacre {
 
-static_assert(3 * kMaxTail + 1 <= cpu::kMaxRegisters);
+static_assert(3 * kMaxTail + 1 <= kMaxRegisters);
 
 bool takes_tail(KernelKind kind) {
   return kind == KernelKind::map || kind == KernelKind::reduce || kind == KernelKind::spmm ||
@@ -22,16 +20,15 @@ Draft::Draft(const Dfg& dfg, const Blocks& on, const PlanOptions& options) : blo
 
 void Draft::analyse() {
   analysis_ = std::make_unique<Analysis>(plan.dfg, blocks, plan.options.hoist);
-  const auto n = static_cast<size_t>(plan.dfg.size());
-  inlined.assign(n, 0);
-  kernels_of.assign(n, -1);
-  plan.alias.resize(n);
+  inlined.assign(plan.dfg, 0);
+  kernels_of.assign(plan.dfg, -1);
+  plan.alias.assign(plan.dfg, 0);
   std::iota(plan.alias.begin(), plan.alias.end(), 0);
 }
 
 bool Draft::computes(int kernel, NodeRef i) const {
   if (kernel < 0) return false;
-  const std::vector<NodeRef>& nodes = plan.kernels[static_cast<size_t>(kernel)].nodes;
+  const std::vector<NodeRef>& nodes = plan.kernels[kernel].nodes;
   return std::find(nodes.begin(), nodes.end(), i) != nodes.end();
 }
 
@@ -57,7 +54,7 @@ void Draft::erase_empty_kernels() {
   }
   std::erase_if(plan.kernels, [](const Kernel& k) { return k.nodes.empty(); });
   for (int& k : kernels_of) {
-    if (k >= 0) k = now[static_cast<size_t>(k)];
+    if (k >= 0) k = now[k];
   }
 }
 

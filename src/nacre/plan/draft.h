@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "nacre/dfg/node_vector.h"
 #include "nacre/plan/analysis.h"
 #include "nacre/plan/plan.h"
 
@@ -32,13 +33,13 @@ class Draft {
   const Analysis& an() const { return *analysis_; }
 
   const Dfg& dfg() const { return plan.dfg; }
-  bool is_inlined(NodeRef i) const { return inlined[static_cast<size_t>(i)] != 0; }
+  bool is_inlined(NodeRef i) const { return inlined[i] != 0; }
   // Returns the index of the kernel that computes the node, or -1 if none does.
-  int kernel_of(NodeRef i) const { return kernels_of[static_cast<size_t>(i)]; }
-  void set_kernel(NodeRef i, int kernel) { kernels_of[static_cast<size_t>(i)] = kernel; }
+  int kernel_of(NodeRef i) const { return kernels_of[i]; }
+  void set_kernel(NodeRef i, int kernel) { kernels_of[i] = kernel; }
   // Returns the node whose memory node i is a view of; i itself if it has memory of its own.
-  NodeRef owner(NodeRef i) const { return plan.alias[static_cast<size_t>(i)]; }
-  void share_memory(NodeRef i, NodeRef of) { plan.alias[static_cast<size_t>(i)] = owner(of); }
+  NodeRef owner(NodeRef i) const { return plan.alias[i]; }
+  void share_memory(NodeRef i, NodeRef of) { plan.alias[i] = owner(of); }
 
   // Returns whether the kernel has a register for the node. (A constant that layers share is computed by the kernel of
   // the first layer only; the others read it from memory.)
@@ -50,8 +51,8 @@ class Draft {
 
   Plan plan;
   const Blocks& blocks;
-  std::vector<char> inlined;    // per node: every kernel that reads it computes it for itself
-  std::vector<int> kernels_of;  // per node: index of the kernel that computes it, or -1
+  NodeVector<char> inlined;    // per node: every kernel that reads it computes it for itself
+  NodeVector<int> kernels_of;  // per node: index of the kernel that computes it, or -1
 
  private:
   void add_readers(NodeRef i, std::vector<NodeRef>& readers) const;

@@ -68,42 +68,15 @@ double neural_removed(const DfgWork& before, const DfgWork& after) {
   return before.neural_flops > 0 ? 100 * (1 - after.neural_flops / before.neural_flops) : 0;
 }
 
-PartitionTable table_in_use(const Kernel& kernel) {
-  if (!kernel.table.empty()) return kernel.table;
-  PartitionTable table;
-  switch (kernel.kind) {
-    case KernelKind::spmm:
-    case KernelKind::reduce:
-    case KernelKind::softmax:
-    case KernelKind::softmax_grad:
-      if (kernel.direction == cpu::Direction::pairs_of_dst || kernel.direction == cpu::Direction::pairs_of_src) {
-        return table;
-      }
-      table = PartitionTable::parse("dst-id=1");
-      if (kernel.direction == cpu::Direction::by_dst_pair || kernel.direction == cpu::Direction::by_src_pair) {
-        table = PartitionTable::parse("dst-id=1,edge-type=1");
-      }
-      break;
-    case KernelKind::typed_reduce:
-    case KernelKind::typed_weight_grad:
-      table = PartitionTable::parse("dst-id=256,edge-type=1");
-      break;
-    default:
-      return table;
-  }
-  return rows_at_dst(kernel.direction) ? table : table.mirrored();
-}
-
 PartitionTable main_table(const Plan& plan, const Blocks& blocks) {
   std::map<std::string, double> seconds;
   for (const Kernel& k : plan.kernels) {
-    const PartitionTable table = table_in_use(k);
-    if (table.empty() || k.once) continue;
-    seconds[table.text()] += nominal_model().predict(kernel_work(k, plan, blocks, kNominalCache));
+    if (k.table.empty() || k.once) continue;
+    seconds[k.table.text()] += nominal_model().predict(kernel_work(k, plan, blocks, kNominalCache));
   }
   const auto most = std::max_element(seconds.begin(), seconds.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
-  return PartitionTable::parse(most == seconds.end() ? "dst-id=1" : most->first);
+  return most == seconds.end() ? PartitionTable() : PartitionTable::parse(most->first);
 }
 
 }  // namespace nacre

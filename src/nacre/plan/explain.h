@@ -24,9 +24,8 @@ DfgWork count_dfg_work(const Dfg& dfg, const Blocks& blocks);
 // Share of the neural operations that is gone, in percent.
 double neural_removed(const DfgWork& before, const DfgWork& after);
 
-// How a kernel's edges are cut: its own table, or the one its hand-written loop amounts to. Empty: no edges walked.
-PartitionTable table_in_use(const Kernel& kernel);
-// The table that the kernels with most to do follow, among those that have one; a row per destination when none has.
+// Returns the partition table of the kernels that are predicted to take the longest among those that run over gTasks;
+// an empty table if no kernel of a step does.
 PartitionTable main_table(const Plan& plan, const Blocks& blocks);
 
 struct KernelReport {

@@ -131,7 +131,7 @@ std::string table_section(const Explanation& e) {
   for (const TableReport& t : e.tables) {
     text += fmt::format("  {} (kernels {})\n{}", t.table.text(), t.kernels, indented(pattern_text(t.patterns), "  "));
   }
-  return e.tables.empty() ? "gTasks: no kernel walks edges\n" : text;
+  return e.tables.empty() ? "gTasks: no kernel runs over gTasks\n" : text;
 }
 
 // How much longer the first one takes: by timing where both were timed, otherwise by prediction.
@@ -233,7 +233,7 @@ ordered_json kernel_json(const Explanation& e, size_t i) {
   return {{"kind", std::string(kernel_name(k.kind))},
           {"type", type_text(e.plan.dfg[k.root].type)},
           {"operations", operations(e.plan, k)},
-          {"table", table_in_use(k).text()},
+          {"table", k.table.text()},
           {"once", k.once},
           {"predicted_ms", or_null(r.predicted * 1e3)},
           {"measured_ms", or_null(r.measured * 1e3)},

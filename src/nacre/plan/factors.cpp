@@ -9,11 +9,11 @@ namespace {
 bool on_vertices(const Node& node) { return node.type.space.kind == SpaceKind::vertex; }
 
 // Per node: depends on no parameter and no random number.
-std::vector<char> constants(const Dfg& dfg) {
-  std::vector<char> constant;
+NodeVector<char> constants(const Dfg& dfg) {
+  NodeVector<char> constant;
   for (const Node& node : dfg.nodes()) {
     bool fixed = node.op != Op::param && node.op != Op::dropout;
-    for (const NodeRef in : node.inputs) fixed = fixed && constant[static_cast<size_t>(in)] != 0;
+    for (const NodeRef in : node.inputs) fixed = fixed && constant[in] != 0;
     constant.push_back(fixed ? 1 : 0);
   }
   return constant;
@@ -30,13 +30,13 @@ class SumFactorer {
   explicit SumFactorer(const Dfg& dfg) : dfg_(dfg), constant_(constants(dfg)) {}
 
   Dfg run() const {
-    return copy_dfg(dfg_, [&](Dfg& out, NodeRef i, Node node, const std::vector<NodeRef>& moved) {
+    return copy_dfg(dfg_, [&](Dfg& out, NodeRef i, Node node, const NodeVector<NodeRef>& moved) {
       Message m;
       if (!is_sum(i) || !read(dfg_[i].inputs[0], m) || !worth_it(i, m)) return out.add(std::move(node));
       const Attr end = dfg_[m.rows].attr;
       const auto& inner = end == Attr::src ? m.src : m.dst;
       const auto& outer = end == Attr::src ? m.dst : m.src;
-      const NodeRef x = scaled(out, moved[static_cast<size_t>(dfg_[m.rows].inputs[0])], inner, moved);
+      const NodeRef x = scaled(out, moved[dfg_[m.rows].inputs[0]], inner, moved);
       const NodeRef messages = out.add({.op = Op::index, .inputs = {x}, .attr = end});
       return scaled(out, out.add({.op = node.op, .inputs = {messages}, .attr = node.attr}), outer, moved);
     });
@@ -58,7 +58,7 @@ class SumFactorer {
     if (!on_vertices(dfg_[x])) return false;
     if (node.type.dims.empty()) {
       (node.attr == Attr::src ? m.src : m.dst).push_back(x);
-      return constant_[static_cast<size_t>(x)] != 0;
+      return constant_[x] != 0;
     }
     if (m.rows >= 0 || node.type.dims.size() != 1) return false;
     m.rows = i;
@@ -67,18 +67,18 @@ class SumFactorer {
 
   bool worth_it(NodeRef sum, const Message& m) const {
     return m.rows >= 0 && dfg_[m.rows].attr != dfg_[sum].attr && !m.src.empty() && !m.dst.empty() &&
-           constant_[static_cast<size_t>(m.rows)] == 0;
+           constant_[m.rows] == 0;
   }
 
-  static NodeRef scaled(Dfg& out, NodeRef x, const std::vector<NodeRef>& factors, const std::vector<NodeRef>& moved) {
-    NodeRef product = moved[static_cast<size_t>(factors[0])];
+  static NodeRef scaled(Dfg& out, NodeRef x, const std::vector<NodeRef>& factors, const NodeVector<NodeRef>& moved) {
+    NodeRef product = moved[factors[0]];
     for (size_t f = 1; f < factors.size(); ++f)
-      product = out.add({.op = Op::mul, .inputs = {product, moved[static_cast<size_t>(factors[f])]}});
+      product = out.add({.op = Op::mul, .inputs = {product, moved[factors[f]]}});
     return out.add({.op = Op::mul, .inputs = {x, product}});
   }
 
   const Dfg& dfg_;
-  std::vector<char> constant_;
+  NodeVector<char> constant_;
 };
 
 bool is_product(const Node& node) { return node.op == Op::matmul || node.op == Op::matmul_t; }
@@ -88,21 +88,20 @@ bool is_sum_of_edges(const Node& node) {
 bool is_row_scalar(const Node& node) { return on_vertices(node) && node.type.dims.empty(); }
 
 // s·(r·W), r being a sum over edges, that nobody else reads.
-bool scales_product_of_sum(const Dfg& dfg, NodeRef i, const std::vector<int>& consumers) {
+bool scales_product_of_sum(const Dfg& dfg, NodeRef i, const NodeVector<int>& consumers) {
   const Node& node = dfg[i];
   if (node.op != Op::mul || !is_row_scalar(dfg[node.inputs[1]])) return false;
   const Node& product = dfg[node.inputs[0]];
-  return is_product(product) && is_sum_of_edges(dfg[product.inputs[0]]) &&
-         consumers[static_cast<size_t>(node.inputs[0])] == 1;
+  return is_product(product) && is_sum_of_edges(dfg[product.inputs[0]]) && consumers[node.inputs[0]] == 1;
 }
 
 // x of s·x where that is a row of a vertex times a scalar of it, x changes and is no sum over edges; -1 otherwise.
-NodeRef scaled_row(const Dfg& dfg, NodeRef i, const std::vector<char>& constant) {
+NodeRef scaled_row(const Dfg& dfg, NodeRef i, const NodeVector<char>& constant) {
   const Node& node = dfg[i];
   if (node.op != Op::mul || !on_vertices(node) || node.type.dims.size() != 1) return -1;
   const NodeRef x = node.inputs[0], s = node.inputs[1];
   const bool scalar = is_row_scalar(dfg[s]) && on_vertices(dfg[x]) && dfg[x].type.dims == node.type.dims;
-  return scalar && !is_sum_of_edges(dfg[x]) && constant[static_cast<size_t>(x)] == 0 ? x : -1;
+  return scalar && !is_sum_of_edges(dfg[x]) && constant[x] == 0 ? x : -1;
 }
 
 }  // namespace
@@ -110,9 +109,9 @@ NodeRef scaled_row(const Dfg& dfg, NodeRef i, const std::vector<char>& constant)
 Dfg factor_sums(const Dfg& dfg) { return merge_equal_nodes(SumFactorer(dfg).run()); }
 
 Dfg delay_row_factors(const Dfg& dfg) {
-  const std::vector<char> constant = constants(dfg);
-  const std::vector<int> consumers = count_consumers(dfg);
-  return merge_equal_nodes(copy_dfg(dfg, [&](Dfg& out, NodeRef i, Node node, const std::vector<NodeRef>& moved) {
+  const NodeVector<char> constant = constants(dfg);
+  const NodeVector<int> consumers = count_consumers(dfg);
+  return merge_equal_nodes(copy_dfg(dfg, [&](Dfg& out, NodeRef i, Node node, const NodeVector<NodeRef>& moved) {
     if (scales_product_of_sum(dfg, i, consumers)) {
       Node product = out[node.inputs[0]];
       product.inputs[0] = out.add({.op = Op::mul, .inputs = {product.inputs[0], node.inputs[1]}});
@@ -121,8 +120,8 @@ Dfg delay_row_factors(const Dfg& dfg) {
     const bool product = is_product(dfg[i]);
     const NodeRef x = product || dfg[i].op == Op::weight_grad ? scaled_row(dfg, dfg[i].inputs[0], constant) : -1;
     if (x < 0) return out.add(std::move(node));
-    const NodeRef s = moved[static_cast<size_t>(dfg[dfg[i].inputs[0]].inputs[1])];
-    node.inputs[0] = moved[static_cast<size_t>(x)];
+    const NodeRef s = moved[dfg[dfg[i].inputs[0]].inputs[1]];
+    node.inputs[0] = moved[x];
     if (product) return out.add({.op = Op::mul, .inputs = {out.add(std::move(node)), s}});
     node.inputs[1] = out.add({.op = Op::mul, .inputs = {node.inputs[1], s}});
     return out.add(std::move(node));

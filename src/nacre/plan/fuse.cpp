@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "nacre/kernel/cpu/tile_plan.h"
 #include "nacre/kernel/cuda/typed_mma.h"
 #include "nacre/plan/match.h"
 
@@ -15,39 +14,37 @@ constexpr int kMaxInlined = 48;
 // Of a GPU, where sums are kept: operations of typed products and bytes, a second.
 constexpr double kProductRate = 220e12;
 constexpr double kMemoryRate = 3.5e12;
-static_assert(2 * kMaxInlined + 1 <= cpu::kMaxRegisters);
+static_assert(2 * kMaxInlined + 1 <= kMaxRegisters);
 
 class Chooser {
  public:
-  Chooser(const Analysis& an, const PlanOptions& options)
-      : an_(an), options_(options), inlined_(static_cast<size_t>(an.dfg().size()), 0) {}
+  Chooser(const Analysis& an, const PlanOptions& options) : an_(an), options_(options), inlined_(an.dfg(), 0) {}
 
-  std::vector<char> run() {
+  NodeVector<char> run() {
     cut_long_expressions();
     // Readers first: whether a reader is itself inlined decides what it can absorb.
-    for (int i = an_.dfg().size() - 1; i >= 0; --i) inlined_[static_cast<size_t>(i)] = choose(i) ? 1 : 0;
+    for (int i = an_.dfg().size() - 1; i >= 0; --i) inlined_[i] = choose(i) ? 1 : 0;
     return inlined_;
   }
 
  private:
   // Marks the values to be stored so that no expression of edge values in between grows beyond kMaxInlined.
   void cut_long_expressions() {
-    const auto n = static_cast<size_t>(an_.dfg().size());
-    cut_.assign(n, 0);
-    std::vector<int> registers(n, 1);
+    cut_.assign(an_.dfg(), 0);
+    NodeVector<int> registers(an_.dfg(), 1);
     for (NodeRef i = 0; i < an_.dfg().size(); ++i) {
       const Node& node = an_.dfg()[i];
       if (node.type.space.kind != SpaceKind::edge || (!an_.row_local(i) && !an_.matrix_on_edges(i))) continue;
       int sum = 1;
-      for (const NodeRef in : node.inputs) sum += registers[static_cast<size_t>(in)];
-      cut_[static_cast<size_t>(i)] = sum > kMaxInlined ? 1 : 0;
-      registers[static_cast<size_t>(i)] = sum > kMaxInlined ? 1 : sum;
+      for (const NodeRef in : node.inputs) sum += registers[in];
+      cut_[i] = sum > kMaxInlined ? 1 : 0;
+      registers[i] = sum > kMaxInlined ? 1 : sum;
     }
   }
 
   bool choose(NodeRef i) const {
     const Node& node = an_.dfg()[i];
-    if (cut_[static_cast<size_t>(i)] != 0) return false;
+    if (cut_[i] != 0) return false;
     if (!node.type.space.is_typed() || node.type.dtype != DType::f32 || an_.is_result(i)) return false;
     if (node.type.space.is_pair()) return choose_on_pairs(i);
     if (node.op == Op::index && (node.attr == Attr::pair_src || node.attr == Attr::pair_dst)) return feeds_sums(i, i);
@@ -78,7 +75,7 @@ class Chooser {
       case Op::matmul_t:
       case Op::typed_matmul:
       case Op::typed_matmul_t:
-        return r.inputs[0] == value && inlined_[static_cast<size_t>(reader)] != 0;
+        return r.inputs[0] == value && inlined_[reader] != 0;
       case Op::weight_grad:
       case Op::typed_weight_grad:
         return true;
@@ -102,7 +99,7 @@ class Chooser {
       const bool sum = (r.op == Op::index_add && (r.attr == Attr::src || r.attr == Attr::dst)) ||
                        r.op == Op::index_mean || r.op == Op::index_max || r.op == Op::index_argmax;
       if (sum || r.op == Op::weight_grad || r.op == Op::typed_weight_grad) continue;
-      if (inlined_[static_cast<size_t>(reader)] == 0 || !ends_in_gtasks(reader)) return false;
+      if (inlined_[reader] == 0 || !ends_in_gtasks(reader)) return false;
     }
     return true;
   }
@@ -139,7 +136,7 @@ class Chooser {
       if (node.op == Op::index && node.attr != Attr::type) {
         fits = (product && an_.dfg()[reader].inputs[0] == i) || op == Op::typed_weight_grad;
       } else if (node.op == Op::index_add) {
-        fits = (product && inlined_[static_cast<size_t>(reader)] != 0) ||
+        fits = (product && inlined_[reader] != 0) ||
                (op == Op::typed_weight_grad && match_pair_grad(an_.dfg(), reader, &why));
       } else if (node.op == Op::typed_matmul || node.op == Op::typed_matmul_t) {
         fits = op == Op::index_add && an_.consumers(i).size() == 1 && match_pair_sum(an_.dfg(), reader, &why) &&
@@ -158,8 +155,7 @@ class Chooser {
         std::string why;
         const auto match = match_gather(an_.dfg(), at, &why);
         if (!match || match->factors.size() > 1 || match->end == r.attr) return false;
-      } else if (at != gather || r.op != Op::mul || inlined_[static_cast<size_t>(reader)] == 0 ||
-                 !feeds_sums(gather, reader)) {
+      } else if (at != gather || r.op != Op::mul || inlined_[reader] == 0 || !feeds_sums(gather, reader)) {
         return false;
       }
     }
@@ -195,12 +191,12 @@ class Chooser {
 
   const Analysis& an_;
   const PlanOptions& options_;
-  std::vector<char> inlined_;
-  std::vector<char> cut_;
+  NodeVector<char> inlined_;
+  NodeVector<char> cut_;
 };
 
 }  // namespace
 
-std::vector<char> choose_inlined(const Analysis& an, const PlanOptions& options) { return Chooser(an, options).run(); }
+NodeVector<char> choose_inlined(const Analysis& an, const PlanOptions& options) { return Chooser(an, options).run(); }
 
 }  // namespace nacre

@@ -14,6 +14,6 @@ namespace nacre {
 // a hand-written kernel absorbs) all of whose readers can recompute it. Values with few elements per row are stored all
 // the same when a wide product reads them, since the fast aggregation kernels want their weights in memory.
 // Sums over the edges of pairs that PlanOptions::keep_sums speaks of are not.
-std::vector<char> choose_inlined(const Analysis& an, const PlanOptions& options);
+NodeVector<char> choose_inlined(const Analysis& an, const PlanOptions& options);
 
 }  // namespace nacre

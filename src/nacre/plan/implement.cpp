@@ -3,15 +3,11 @@
 #include <algorithm>
 #include <functional>
 
-#include "nacre/kernel/cpu/lstm.h"
 #include "nacre/plan/match.h"
 #include "nacre/plan/operands.h"
 
 namespace nacre {
 namespace {
-
-using cpu::Direction;
-using cpu::Reduce;
 
 Direction direction_of(const Node& sum, Space from) {
   const bool dst = sum.attr == Attr::dst || sum.attr == Attr::pair_dst;
@@ -23,7 +19,7 @@ Direction direction_of(const Node& sum, Space from) {
 void set_reduction(Kernel& k, const Dfg& dfg) {
   const Node& node = dfg[k.root];
   k.direction = direction_of(node, dfg[node.inputs[0]].type.space);
-  k.reduce_op = node.op == Op::index_mean ? Reduce::mean : node.op == Op::index_add ? Reduce::sum : Reduce::max;
+  k.reduce_op = node.op == Op::index_mean ? ReduceOp::mean : node.op == Op::index_add ? ReduceOp::sum : ReduceOp::max;
 }
 
 // Returns the edge factor of gathered rows; -1 if there is none.
@@ -62,6 +58,16 @@ std::string kernel_key(const Dfg& dfg, const Kernel& kernel) {
     if (node == kernel.root && output.starts_with("grad:")) return name + "@" + output.substr(5);
   }
   return name + "@%" + std::to_string(kernel.root);
+}
+
+int walked_layer(const Dfg& dfg, const Kernel& kernel) {
+  const Node& root = dfg[kernel.root];
+  if (root.op == Op::lstm) return root.type.space.layer - 1;
+  if (root.op == Op::lstm_grad_z || root.op == Op::lstm_grad_w) return dfg[root.inputs[1]].type.space.layer;
+  for (const NodeRef in : root.inputs) {
+    if (dfg[in].type.space.is_typed()) return dfg[in].type.space.layer;
+  }
+  return root.type.space.layer;
 }
 
 Kernel Implementer::start(NodeRef i, KernelKind kind, std::string why) const {
@@ -275,7 +281,7 @@ Kernel Implementer::typed_grad(NodeRef i) const {
 
 Kernel Implementer::sequence(NodeRef i, KernelKind kind) const {
   Kernel k = with_inputs(i, kind);
-  k.table = PartitionTable::parse("dst-id=" + std::to_string(cpu::LstmOptions{}.batch_rows) + ",dst-degree=min");
+  k.table = PartitionTable::parse("dst-id=" + std::to_string(kSequencesAtATime) + ",dst-degree=min");
   const PartitionTable wanted = table_of(k, k.table);
   if (wanted.owns(Location::dst)) {
     k.table = wanted;

@@ -9,14 +9,14 @@ namespace nacre {
 
 class Implementer {
  public:
-  Implementer(const Plan& plan, const Analysis& analysis, const std::vector<char>& inlined)
+  Implementer(const Plan& plan, const Analysis& analysis, const NodeVector<char>& inlined)
       : options_(plan.options), dfg_(analysis.dfg()), an_(analysis), inlined_(inlined) {}
 
   Kernel start(NodeRef i, KernelKind kind, std::string why = "") const;
   Kernel root(NodeRef i) const;
 
  private:
-  bool inlined(NodeRef i) const { return inlined_[static_cast<size_t>(i)] != 0; }
+  bool inlined(NodeRef i) const { return inlined_[i] != 0; }
   // Starts a kernel whose operands are the inputs of node i.
   Kernel with_inputs(NodeRef i, KernelKind kind, std::string why = "") const;
   // Returns the rows that node i gathers if the kernel gathers them itself (i is inlined); otherwise i.
@@ -35,7 +35,7 @@ class Implementer {
   const PlanOptions& options_;
   const Dfg& dfg_;
   const Analysis& an_;
-  const std::vector<char>& inlined_;
+  const NodeVector<char>& inlined_;
 };
 
 }  // namespace nacre

@@ -8,11 +8,11 @@ namespace {
 // Hand-written kernels read their arguments in any order. (An argument may be a reshape of the value.)
 bool reads_argument(const Plan& plan, const Kernel& kernel, NodeRef value) {
   return std::any_of(kernel.args.begin(), kernel.args.end(),
-                     [&](NodeRef a) { return a >= 0 && plan.alias[static_cast<size_t>(a)] == value; });
+                     [&](NodeRef a) { return a >= 0 && plan.alias[a] == value; });
 }
 
 bool same_size(const Plan& plan, NodeRef a, NodeRef b) {
-  const auto narrow = [&](NodeRef i) { return !plan.narrow.empty() && plan.narrow[static_cast<size_t>(i)] != 0; };
+  const auto narrow = [&](NodeRef i) { return !plan.narrow.empty() && plan.narrow[i] != 0; };
   const ValueType& s = plan.dfg[a].type;
   const ValueType& t = plan.dfg[b].type;
   return s.space.kind == t.space.kind && s.row_size() == t.row_size() && dtype_size(s.dtype) == dtype_size(t.dtype) &&
@@ -35,7 +35,7 @@ NodeRef overwritten_operand(const Plan& plan, const Kernel& kernel, NodeRef writ
     bool stored = false;
     for (const Micro& m : program.code) {
       if (m.operand < 0) continue;
-      const NodeRef operand = program.operands[static_cast<size_t>(m.operand)];
+      const NodeRef operand = program.operands[m.operand];
       stored |= operand == written;
       // From the store on, the rows of `r` are gone.
       if (operand == r && (m.op != MicroOp::load || stored)) by_row = false;

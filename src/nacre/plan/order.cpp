@@ -17,15 +17,14 @@ namespace {
 class LiveValues {
  public:
   LiveValues(const Plan& plan, const Blocks& blocks) : plan_(plan), blocks_(blocks) {
-    const auto n = static_cast<size_t>(plan.dfg.size());
-    readers_.assign(n, 0);
-    in_step_.assign(n, 0);
+    readers_.assign(plan.dfg, 0);
+    in_step_.assign(plan.dfg, 0);
     for (const Kernel& k : plan.kernels) {
       if (k.once) continue;
-      for (const NodeRef w : k.writes) in_step_[static_cast<size_t>(w)] = 1;
-      for (const NodeRef r : k.reads) ++readers_[static_cast<size_t>(r)];
+      for (const NodeRef w : k.writes) in_step_[w] = 1;
+      for (const NodeRef r : k.reads) ++readers_[r];
     }
-    const auto keep = [&](NodeRef node) { ++readers_[static_cast<size_t>(plan.alias[static_cast<size_t>(node)])]; };
+    const auto keep = [&](NodeRef node) { ++readers_[plan.alias[node]]; };
     for (const auto& [name, node] : plan.dfg.outputs()) keep(node);
     for (const auto& [name, node] : plan.dfg.updates()) keep(node);
   }
@@ -43,7 +42,7 @@ class LiveValues {
     std::vector<NodeRef> taken;
     for (const NodeRef w : k.writes) {
       const NodeRef r = overwritten_operand(plan_, k, w, [&](NodeRef o) {
-        return in_step_[static_cast<size_t>(o)] && readers_[static_cast<size_t>(o)] == 1 && size(o) == size(w) &&
+        return in_step_[o] && readers_[o] == 1 && size(o) == size(w) &&
                std::find(taken.begin(), taken.end(), o) == taken.end();
       });
       if (r < 0) {
@@ -59,7 +58,7 @@ class LiveValues {
   int64_t change(const Kernel& k) const {
     int64_t bytes = written(k);
     for (const NodeRef r : k.reads) {
-      if (in_step_[static_cast<size_t>(r)] && readers_[static_cast<size_t>(r)] == 1) bytes -= size(r);
+      if (in_step_[r] && readers_[r] == 1) bytes -= size(r);
     }
     return bytes;
   }
@@ -67,7 +66,7 @@ class LiveValues {
   void run(const Kernel& k) {
     peak_ = std::max(peak_, live_ + extra(k));
     live_ += change(k);
-    for (const NodeRef r : k.reads) --readers_[static_cast<size_t>(r)];
+    for (const NodeRef r : k.reads) --readers_[r];
   }
 
   int64_t written(const Kernel& k) const {
@@ -78,10 +77,10 @@ class LiveValues {
   int64_t peak() const { return peak_; }
 
   // Values in memory while the kernel runs, those it writes in an operand's place aside.
-  std::vector<std::pair<NodeRef, int64_t>> values(const Kernel& k, const std::vector<char>& written) const {
+  std::vector<std::pair<NodeRef, int64_t>> values(const Kernel& k, const NodeVector<char>& written) const {
     std::vector<std::pair<NodeRef, int64_t>> list;
     for (NodeRef i = 0; i < plan_.dfg.size(); ++i) {
-      if (written[static_cast<size_t>(i)] && readers_[static_cast<size_t>(i)] > 0) list.emplace_back(i, size(i));
+      if (written[i] && readers_[i] > 0) list.emplace_back(i, size(i));
     }
     for (const auto& [node, bytes] : fresh(k)) list.emplace_back(node, bytes);
     std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -95,8 +94,8 @@ class LiveValues {
   }
   const Plan& plan_;
   const Blocks& blocks_;
-  std::vector<int> readers_;
-  std::vector<char> in_step_;
+  NodeVector<int> readers_;
+  NodeVector<char> in_step_;
   int64_t live_ = 0;
   int64_t peak_ = 0;
 };
@@ -141,8 +140,8 @@ class Ready {
  private:
   bool late(size_t k) const {
     const std::vector<NodeRef>& writes = plan_.kernels[k].writes;
-    return !plan_.again.empty() && std::all_of(writes.begin(), writes.end(),
-                                               [&](NodeRef w) { return plan_.again[static_cast<size_t>(w)] != 0; });
+    return !plan_.again.empty() &&
+           std::all_of(writes.begin(), writes.end(), [&](NodeRef w) { return plan_.again[w] != 0; });
   }
   bool wanted(size_t k) const {
     return std::any_of(readers_[k].begin(), readers_[k].end(), [&](size_t r) {
@@ -204,7 +203,7 @@ int64_t peak_live_bytes(const Plan& plan, const Blocks& blocks) {
 LivePeak live_at_peak(const Plan& plan, const Blocks& blocks) {
   LivePeak most;
   LiveValues live(plan, blocks);
-  std::vector<char> written(static_cast<size_t>(plan.dfg.size()), 0);
+  NodeVector<char> written(plan.dfg, 0);
   int64_t peak = -1;
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
     const Kernel& kernel = plan.kernels[k];
@@ -213,7 +212,7 @@ LivePeak live_at_peak(const Plan& plan, const Blocks& blocks) {
     live.run(kernel);
     if (live.peak() > peak) most = {k, std::move(values)};
     peak = live.peak();
-    for (const NodeRef w : kernel.writes) written[static_cast<size_t>(w)] = 1;
+    for (const NodeRef w : kernel.writes) written[w] = 1;
   }
   return most;
 }

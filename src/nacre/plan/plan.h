@@ -12,9 +12,10 @@
 #include <vector>
 
 #include "nacre/dfg/dfg.h"
+#include "nacre/dfg/node_vector.h"
 #include "nacre/gtask/table.h"
 #include "nacre/kernel/blocks.h"
-#include "nacre/kernel/cpu/sparse.h"
+#include "nacre/kernel/direction.h"
 #include "nacre/kernel/program.h"
 #include "nacre/kernel/tail_product.h"
 #include "nacre/plan/sites.h"
@@ -51,6 +52,8 @@ bool is_sequence(KernelKind kind);
 // How a plan file or a search names the table of a kernel: "lstm@layers.0.lstm.weight_hh".
 struct Kernel;
 std::string kernel_key(const Dfg& dfg, const Kernel& kernel);
+// Returns the layer whose block a kernel walks: the block of the edges or pairs that its root reads, or of its root.
+int walked_layer(const Dfg& dfg, const Kernel& kernel);
 
 struct Kernel {
   KernelKind kind = KernelKind::reference;
@@ -60,8 +63,8 @@ struct Kernel {
   std::vector<NodeRef> reads;   // stored values read
   std::vector<NodeRef> writes;  // stored values written
   std::vector<NodeRef> args;    // operands of the hand-written kinds; operands.h names them
-  cpu::Direction direction = cpu::Direction::by_dst;
-  cpu::Reduce reduce_op = cpu::Reduce::sum;
+  Direction direction = Direction::by_dst;
+  ReduceOp reduce_op = ReduceOp::sum;
   int64_t heads = 1;
   bool transpose = false;  // matmul_t, typed_matmul_t
   RowProgram program;      // row programs; `value` is the register that is reduced or stored
@@ -116,10 +119,10 @@ struct Plan {
   PlanOptions options;
   Dfg dfg;                      // after the passes
   std::vector<Kernel> kernels;  // in execution order; `once` kernels first run before the loop
-  std::vector<char> stored;     // per node: has memory of its own
-  std::vector<NodeRef> alias;   // per node: the node whose memory it shares (itself unless a reshape)
-  std::vector<char> again;      // per node: computes a dropped value once more; empty: none does
-  std::vector<char> narrow;     // per node: stored as bf16, by the back end's wish; empty: none is
+  NodeVector<char> stored;      // has memory of its own
+  NodeVector<NodeRef> alias;    // the node whose memory it shares (itself unless a reshape)
+  NodeVector<char> again;       // computes a dropped value once more; empty: none does
+  NodeVector<char> narrow;      // stored as bf16, by the back end's wish; empty: none is
   std::vector<PassTime> passes;
 };
 

@@ -39,7 +39,7 @@ MicroOp simple_micro(Op op) {
 
 }  // namespace
 
-ProgramBuilder::ProgramBuilder(const Analysis& analysis, const std::vector<NodeRef>& alias, Space domain,
+ProgramBuilder::ProgramBuilder(const Analysis& analysis, const NodeVector<NodeRef>& alias, Space domain,
                                std::function<bool(NodeRef)> inside)
     : an_(analysis), alias_(alias), inside_(std::move(inside)) {
   program_.domain = domain;
@@ -53,7 +53,7 @@ int ProgramBuilder::emit(Micro micro, int64_t width) {
 }
 
 int ProgramBuilder::operand(NodeRef node) {
-  const NodeRef owner = alias_[static_cast<size_t>(node)];
+  const NodeRef owner = alias_[node];
   const auto found = std::find(program_.operands.begin(), program_.operands.end(), owner);
   if (found != program_.operands.end()) return static_cast<int>(found - program_.operands.begin());
   program_.operands.push_back(owner);

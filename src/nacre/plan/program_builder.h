@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 
+#include "nacre/dfg/node_vector.h"
 #include "nacre/kernel/program.h"
 #include "nacre/plan/analysis.h"
 
@@ -13,7 +14,7 @@ class ProgramBuilder {
  public:
   // `inside(node)` says whether a row-local node is computed by this program (otherwise it is loaded from memory);
   // `alias[node]` is the node that owns its memory.
-  ProgramBuilder(const Analysis& analysis, const std::vector<NodeRef>& alias, Space domain,
+  ProgramBuilder(const Analysis& analysis, const NodeVector<NodeRef>& alias, Space domain,
                  std::function<bool(NodeRef)> inside);
 
   // The value of `root` comes from the kernel this program follows.
@@ -31,10 +32,10 @@ class ProgramBuilder {
   int compute(NodeRef computed);
   int binary(const Node& node, MicroOp op);
   int compute_row_sum(const Node& node);
-  int64_t width(int reg) const { return program_.widths[static_cast<size_t>(reg)]; }
+  int64_t width(int reg) const { return program_.widths[reg]; }
 
   const Analysis& an_;
-  const std::vector<NodeRef>& alias_;
+  const NodeVector<NodeRef>& alias_;
   std::function<bool(NodeRef)> inside_;
   NodeRef root_ = -1;
   RowProgram program_;

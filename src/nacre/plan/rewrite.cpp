@@ -7,7 +7,7 @@
 namespace nacre {
 
 Dfg merge_equal_nodes(const Dfg& dfg) {
-  return copy_dfg(dfg, [](Dfg& out, NodeRef, Node node, const std::vector<NodeRef>&) {
+  return copy_dfg(dfg, [](Dfg& out, NodeRef, Node node, const NodeVector<NodeRef>&) {
     node.type = infer_type(out, node);
     const auto same = std::find(out.nodes().begin(), out.nodes().end(), node);
     if (same != out.nodes().end()) return static_cast<NodeRef>(same - out.nodes().begin());
@@ -16,7 +16,7 @@ Dfg merge_equal_nodes(const Dfg& dfg) {
 }
 
 Dfg fold_dropout_into_relu_grad(const Dfg& dfg) {
-  return copy_dfg(dfg, [](Dfg& out, NodeRef, Node node, const std::vector<NodeRef>&) {
+  return copy_dfg(dfg, [](Dfg& out, NodeRef, Node node, const NodeVector<NodeRef>&) {
     if (node.op != Op::relu_grad) return out.add(std::move(node));
     const Node g = out[node.inputs[0]];
     const NodeRef y = node.inputs[1];

@@ -64,9 +64,9 @@ std::optional<Aggregation> match_aggregation(const Dfg& dfg, NodeRef node) {
 // Builds expressions in the new DFG from operands of the old one.
 class Builder {
  public:
-  Builder(Dfg& out, const std::vector<NodeRef>& moved) : out_(out), moved_(moved) {}
+  Builder(Dfg& out, const NodeVector<NodeRef>& moved) : out_(out), moved_(moved) {}
 
-  NodeRef at(NodeRef old) const { return moved_[static_cast<size_t>(old)]; }
+  NodeRef at(NodeRef old) const { return moved_[old]; }
   NodeRef add(Op op, std::vector<NodeRef> inputs, Attr attr = Attr::none, std::vector<int64_t> ints = {}) {
     return out_.add({.op = op, .inputs = std::move(inputs), .attr = attr, .ints = std::move(ints)});
   }
@@ -93,7 +93,7 @@ class Builder {
 
  private:
   Dfg& out_;
-  const std::vector<NodeRef>& moved_;
+  const NodeVector<NodeRef>& moved_;
 };
 
 Attr pair_of(Attr end) { return end == Attr::src ? Attr::pair_src : Attr::pair_dst; }
@@ -181,7 +181,7 @@ class Finder {
     std::string why;
     auto match = match_typed(dfg_, node.inputs[0], &why);
     if (!match || node.attr == match->gather.end || node.op != Op::index_add) return std::nullopt;
-    if (consumers_[static_cast<size_t>(match->typed)] != 1) return std::nullopt;
+    if (consumers_[match->typed] != 1) return std::nullopt;
     return match;
   }
 
@@ -198,7 +198,7 @@ class Finder {
     const auto a = match_aggregation(dfg_, i);
     if (!a) return std::nullopt;
     SumOfProduct sum{*a, a->x, {}};
-    const auto read_once = [&] { return consumers_[static_cast<size_t>(sum.product)] == 1; };
+    const auto read_once = [&] { return consumers_[sum.product] == 1; };
     while (read_once() && peel_row_factor(dfg_, sum.product, sum.scales)) {
     }
     if (!is_product(dfg_[sum.product].op) || !read_once()) return std::nullopt;
@@ -250,7 +250,7 @@ class Finder {
   }
 
   const Dfg& dfg_;
-  std::vector<int> consumers_;
+  NodeVector<int> consumers_;
   std::map<std::string, int> keys_;
 };
 
@@ -281,7 +281,7 @@ Dfg apply_choices(const Dfg& dfg, const Choices& choices, bool all) {
   }
   if (all && found < choices.size()) throw UserError("plan", "names places this model does not have", "plan it again");
   const Finder finder(dfg);
-  const Dfg chosen = copy_dfg(dfg, [&](Dfg& out, NodeRef i, Node node, const std::vector<NodeRef>& moved) {
+  const Dfg chosen = copy_dfg(dfg, [&](Dfg& out, NodeRef i, Node node, const NodeVector<NodeRef>& moved) {
     const auto found_change = change.find(i);
     if (found_change == change.end()) return out.add(std::move(node));
     Builder builder(out, moved);

@@ -49,7 +49,7 @@ class Swapper {
 
   // op(index(x)) → index(op(x)), in topological order, so that whole chains move.
   Dfg gathers(const Dfg& dfg) const {
-    return copy_dfg(dfg, [&](Dfg& out, NodeRef, Node node, const std::vector<NodeRef>&) {
+    return copy_dfg(dfg, [&](Dfg& out, NodeRef, Node node, const NodeVector<NodeRef>&) {
       NodeRef gather = -1;
       if (!works_by_row(node) || !one_gather(out, node, &gather) || !fewer_rows(out, gather)) {
         return out.add(std::move(node));
@@ -66,11 +66,11 @@ class Swapper {
 
   // index_add(op(g)) → op(index_add(g)); weight_grad(index(x), g) → weight_grad(x, index_add(g)), and mirrored.
   Dfg scatters(const Dfg& dfg) const {
-    const std::vector<int> consumers = count_consumers(dfg);
-    return copy_dfg(dfg, [&](Dfg& out, NodeRef i, Node node, const std::vector<NodeRef>&) {
+    const NodeVector<int> consumers = count_consumers(dfg);
+    return copy_dfg(dfg, [&](Dfg& out, NodeRef i, Node node, const NodeVector<NodeRef>&) {
       if (is_scatter(node, out)) {
         Node inner = out[node.inputs[0]];
-        const bool alone = consumers[static_cast<size_t>(dfg[i].inputs[0])] == 1;
+        const bool alone = consumers[dfg[i].inputs[0]] == 1;
         const bool fits =
             is_linear(inner.op) && alone && blocks_.rows(infer_type(out, node).space) <= rows(out, inner.inputs[0]);
         if (fits) {
@@ -95,7 +95,7 @@ class Swapper {
 
   // A sum over all edges of a value that is also summed by vertex takes those sums.
   static Dfg column_sums(const Dfg& dfg) {
-    return copy_dfg(dfg, [&](Dfg& out, NodeRef i, Node node, const std::vector<NodeRef>&) {
+    return copy_dfg(dfg, [&](Dfg& out, NodeRef i, Node node, const NodeVector<NodeRef>&) {
       if (node.op == Op::column_sum && out[node.inputs[0]].type.space.kind == SpaceKind::edge) {
         for (const Node& other : dfg.nodes()) {
           if (!is_scatter(other, dfg) || other.inputs[0] != dfg[i].inputs[0]) continue;
@@ -109,7 +109,7 @@ class Swapper {
 
   // An LSTM whose gates are gathered from the sources reads them there itself.
   static Dfg sequences(const Dfg& dfg) {
-    return copy_dfg(dfg, [](Dfg& out, NodeRef, Node node, const std::vector<NodeRef>&) {
+    return copy_dfg(dfg, [](Dfg& out, NodeRef, Node node, const NodeVector<NodeRef>&) {
       const auto at_sources = [&](const Node& n, size_t z) {
         const Node& gates = out[n.inputs[z]];
         return is_gather(gates) && gates.attr == Attr::src;

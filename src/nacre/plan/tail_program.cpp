@@ -7,7 +7,7 @@
 
 namespace nacre {
 
-RowProgram tail_program(const Draft& draft, const Kernel& kernel, const std::vector<char>* stored) {
+RowProgram tail_program(const Draft& draft, const Kernel& kernel, const NodeVector<char>* stored) {
   const Dfg& dfg = draft.dfg();
   const std::set<NodeRef> own(kernel.nodes.begin(), kernel.nodes.end());
   // A product that is not the kernel's root has been joined to the kernel.
@@ -18,7 +18,7 @@ RowProgram tail_program(const Draft& draft, const Kernel& kernel, const std::vec
   for (const NodeRef v : kernel.nodes) {
     if (v == kernel.root || v == kernel.second || draft.owner(v) != v) continue;
     builder.value(v);
-    if (stored != nullptr && (*stored)[static_cast<size_t>(v)]) builder.store(v);
+    if (stored != nullptr && (*stored)[v]) builder.store(v);
   }
   return std::move(builder).finish();
 }
@@ -26,7 +26,7 @@ RowProgram tail_program(const Draft& draft, const Kernel& kernel, const std::vec
 SummedProducts summed_products(const Plan& plan, const Kernel& kernel) {
   const auto in = operands<ProductOperands>(kernel);
   SummedProducts sum = {{{in.x, in.weight, kernel.transpose}}, kernel.tail};
-  if (plan.stored[static_cast<size_t>(kernel.root)] != 0) return sum;
+  if (plan.stored[kernel.root] != 0) return sum;
   if (const auto second = take_product(sum.tail)) sum.inputs.push_back(*second);
   return sum;
 }

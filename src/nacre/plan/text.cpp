@@ -52,8 +52,7 @@ std::string inlined_line(const Plan& plan, const Blocks& blocks) {
   int64_t inlined = 0;
   for (NodeRef i = 0; i < plan.dfg.size(); ++i) {
     const Node& node = plan.dfg[i];
-    if (node.type.space.kind == SpaceKind::edge &&
-        !plan.stored[static_cast<size_t>(plan.alias[static_cast<size_t>(i)])]) {
+    if (node.type.space.kind == SpaceKind::edge && !plan.stored[plan.alias[i]]) {
       inlined += blocks.rows(node.type.space) * node.type.row_size() * dtype_size(node.type.dtype);
     }
   }

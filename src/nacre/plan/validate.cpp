@@ -9,15 +9,14 @@ namespace {
 class Validator {
  public:
   Validator(const Plan& plan, const Blocks& blocks) : plan_(plan), dfg_(plan.dfg) {
-    const auto n = static_cast<size_t>(dfg_.size());
     dfg_.validate();
     NACRE_CHECK(blocks.num_layers() >= dfg_.num_layers(), "the plan spans more layers than there are blocks");
-    NACRE_CHECK(plan.stored.size() == n && plan.alias.size() == n, "the plan's tables do not match its DFG");
+    NACRE_CHECK(plan.stored.covers(dfg_) && plan.alias.covers(dfg_), "the plan's tables do not match its DFG");
     for (const NodeRef a : plan.alias) check_ref(a, "an alias");
-    written_.assign(n, 0);
+    written_.assign(dfg_, 0);
     for (NodeRef i = 0; i < dfg_.size(); ++i) {
       NACRE_CHECK(owner(owner(i)) == owner(i), "node " + std::to_string(i) + " is the alias of an alias");
-      written_[static_cast<size_t>(i)] = dfg_[i].op == Op::input || dfg_[i].op == Op::param ? 1 : 0;
+      written_[i] = dfg_[i].op == Op::input || dfg_[i].op == Op::param ? 1 : 0;
     }
   }
 
@@ -29,8 +28,7 @@ class Validator {
       }
     }
     for (NodeRef i = 0; i < dfg_.size(); ++i) {
-      NACRE_CHECK(!plan_.stored[static_cast<size_t>(i)] || written(i),
-                  "node " + std::to_string(i) + " is stored but nothing computes it");
+      NACRE_CHECK(!plan_.stored[i] || written(i), "node " + std::to_string(i) + " is stored but nothing computes it");
     }
     for (const auto& [name, node] : dfg_.outputs()) {
       NACRE_CHECK(written(owner(node)), "output '" + name + "' is not computed");
@@ -41,8 +39,8 @@ class Validator {
   }
 
  private:
-  NodeRef owner(NodeRef i) const { return plan_.alias[static_cast<size_t>(i)]; }
-  bool written(NodeRef i) const { return written_[static_cast<size_t>(i)] != 0; }
+  NodeRef owner(NodeRef i) const { return plan_.alias[i]; }
+  bool written(NodeRef i) const { return written_[i] != 0; }
   void check_ref(NodeRef i, const std::string& what) const {
     NACRE_CHECK(i >= 0 && i < dfg_.size(), what + " refers to a node that does not exist");
   }
@@ -59,8 +57,8 @@ class Validator {
     for (const NodeRef w : k.writes) {
       check_ref(w, at);
       NACRE_CHECK(!written(w), at + " writes node " + std::to_string(w) + " again");
-      NACRE_CHECK(plan_.stored[static_cast<size_t>(w)], at + " writes a node that has no memory");
-      written_[static_cast<size_t>(w)] = 1;
+      NACRE_CHECK(plan_.stored[w], at + " writes a node that has no memory");
+      written_[w] = 1;
     }
   }
 
@@ -85,18 +83,18 @@ class Validator {
 
   const Plan& plan_;
   const Dfg& dfg_;
-  std::vector<char> written_;
+  NodeVector<char> written_;
 };
 
 // What holds between two passes, from `analyse` on.
 class DraftValidator {
  public:
-  explicit DraftValidator(const Draft& draft)
-      : draft_(draft), plan_(draft.plan), n_(static_cast<size_t>(draft.dfg().size())), producer_(n_, -1) {}
+  explicit DraftValidator(const Draft& draft) : draft_(draft), plan_(draft.plan), producer_(draft.dfg(), -1) {}
 
   void run() {
-    NACRE_CHECK(draft_.inlined.size() == n_ && draft_.kernels_of.size() == n_ && plan_.alias.size() == n_,
-                "the draft's tables do not match its DFG");
+    NACRE_CHECK(
+        draft_.inlined.covers(plan_.dfg) && draft_.kernels_of.covers(plan_.dfg) && plan_.alias.covers(plan_.dfg),
+        "the draft's tables do not match its DFG");
     for (NodeRef i = 0; i < draft_.dfg().size(); ++i) {
       NACRE_CHECK(draft_.owner(draft_.owner(i)) == draft_.owner(i), node(i) + " is the alias of an alias");
     }
@@ -126,17 +124,17 @@ class DraftValidator {
     NACRE_CHECK(kernel.second < 0 || has(kernel.second),
                 "the kernel of " + node(kernel.root) + " does not compute its second root");
     for (const NodeRef v : kernel.nodes) {
-      NACRE_CHECK(producer_[static_cast<size_t>(v)] < 0, node(v) + " is computed by two kernels");
+      NACRE_CHECK(producer_[v] < 0, node(v) + " is computed by two kernels");
       NACRE_CHECK(!draft_.is_inlined(v), node(v) + " is inlined, yet a kernel has it");
-      producer_[static_cast<size_t>(v)] = static_cast<int>(k);
+      producer_[v] = static_cast<int>(k);
     }
   }
 
   // Kernels that run once come before all others.
   void check_order(NodeRef value, size_t reader) const {
-    const int from = producer_[static_cast<size_t>(draft_.owner(value))];
+    const int from = producer_[draft_.owner(value)];
     if (from < 0 || static_cast<size_t>(from) == reader) return;
-    const bool made_once = plan_.kernels[static_cast<size_t>(from)].once;
+    const bool made_once = plan_.kernels[from].once;
     const bool read_once = plan_.kernels[reader].once;
     const bool before = made_once == read_once ? static_cast<size_t>(from) < reader : made_once;
     NACRE_CHECK(before, "the kernel of " + node(plan_.kernels[reader].root) + " reads " + node(value) + " too early");
@@ -153,14 +151,12 @@ class DraftValidator {
   }
 
   void check_result(const std::string& name, NodeRef result) const {
-    NACRE_CHECK(draft_.an().bound(result) || producer_[static_cast<size_t>(result)] >= 0,
-                "result '" + name + "' is computed by no kernel");
+    NACRE_CHECK(draft_.an().bound(result) || producer_[result] >= 0, "result '" + name + "' is computed by no kernel");
   }
 
   const Draft& draft_;
   const Plan& plan_;
-  size_t n_;
-  std::vector<int> producer_;  // per node: the kernel that has it, or -1
+  NodeVector<int> producer_;  // the kernel that has it, or -1
 };
 
 }  // namespace

@@ -42,19 +42,10 @@ class Counter {
     w_[Feature::flops] += 2 * count * static_cast<double>(w[0]) * static_cast<double>(w[1]);
   }
 
-  int layer() const {
-    const Node& root = dfg_[k_.root];
-    if (root.op == Op::lstm) return root.type.space.layer - 1;
-    for (const NodeRef in : root.inputs) {
-      if (dfg_[in].type.space.is_typed()) return dfg_[in].type.space.layer;
-    }
-    if (root.op == Op::lstm_grad_z || root.op == Op::lstm_grad_w) return dfg_[root.inputs[1]].type.space.layer;
-    return root.type.space.layer;
-  }
-  const Graph& graph() const { return blocks_.layer(layer()); }
+  const Graph& graph() const { return blocks_.layer(walked_layer(dfg_, k_)); }
   double edges() const { return static_cast<double>(graph().num_edges()); }
   double pairs() const {
-    const bool dst = k_.direction == cpu::Direction::by_dst;
+    const bool dst = k_.direction == Direction::by_dst;
     return static_cast<double>(graph().count_pairs(dst ? End::dst : End::src));
   }
   void walk_edges() {
@@ -68,8 +59,7 @@ class Counter {
     switch (k_.kind) {
       case KernelKind::spmm: {
         const auto in = operands<SpmmOperands>(k_);
-        const bool of_pairs =
-            k_.direction == cpu::Direction::pairs_of_dst || k_.direction == cpu::Direction::pairs_of_src;
+        const bool of_pairs = k_.direction == Direction::pairs_of_dst || k_.direction == Direction::pairs_of_src;
         const double entries = of_pairs ? rows(in.x) : edges();
         w_[Feature::edges] += entries;
         w_[Feature::stream_bytes] += entries * 4;
@@ -108,7 +98,7 @@ class Counter {
       case KernelKind::typed_weight_grad: {
         const auto in = operands<TypedWeightGradOperands>(k_);
         walk_edges();
-        const bool dst = k_.direction == cpu::Direction::by_dst;
+        const bool dst = k_.direction == Direction::by_dst;
         gather(dst ? in.x : in.gradient, edges());
         gather(dst ? in.gradient : in.x, pairs());
         stream(in.scale);
@@ -217,8 +207,8 @@ class Counter {
     if (p.empty()) return;
     const double count = static_cast<double>(blocks_.rows(p.domain));
     for (const Micro& m : p.code) {
-      const double out = m.out < 0 ? 0 : static_cast<double>(p.widths[static_cast<size_t>(m.out)]);
-      const NodeRef operand = m.operand < 0 ? -1 : p.operands[static_cast<size_t>(m.operand)];
+      const double out = m.out < 0 ? 0 : static_cast<double>(p.widths[m.out]);
+      const NodeRef operand = m.operand < 0 ? -1 : p.operands[m.operand];
       switch (m.op) {
         case MicroOp::load:
           w_[Feature::stream_bytes] += count * out * 4;
@@ -237,7 +227,7 @@ class Counter {
         case MicroOp::typed_gemm:
         case MicroOp::typed_gemm_t:
           // By the registers' widths: the operand may own the memory under another shape.
-          w_[Feature::flops] += 2 * count * out * static_cast<double>(p.widths[static_cast<size_t>(m.a)]) /
+          w_[Feature::flops] += 2 * count * out * static_cast<double>(p.widths[m.a]) /
                                 (k_.kind == KernelKind::typed_reduce ? kOnTensorCores : 1);
           break;
         case MicroOp::store:
@@ -246,8 +236,7 @@ class Counter {
         case MicroOp::load_type:
           break;
         default:
-          w_[Feature::vector_flops] +=
-              count * std::max(out, m.a < 0 ? 0.0 : static_cast<double>(p.widths[static_cast<size_t>(m.a)]));
+          w_[Feature::vector_flops] += count * std::max(out, m.a < 0 ? 0.0 : static_cast<double>(p.widths[m.a]));
       }
     }
   }

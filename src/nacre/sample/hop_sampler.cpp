@@ -40,7 +40,7 @@ void HopSampler<Table>::make_room(int64_t more) {
 
 template <class Table>
 void HopSampler<Table>::pick(int hop) {
-  Hop& h = hops_[static_cast<size_t>(hop)];
+  Hop& h = hops_[hop];
   h.num_dst = count_;
   h.row_ptr = pool_.take<int64_t>(count_ + 1);
   choose(hop, h);
@@ -55,7 +55,7 @@ void HopSampler<Table>::pick(int hop) {
 
 template <class Table>
 void HopSampler<Table>::insert(int hop) {
-  Hop& h = hops_[static_cast<size_t>(hop)];
+  Hop& h = hops_[hop];
   make_room(h.num_edges);
   constexpr int64_t ahead = 32;
   const int64_t n = h.num_edges;
@@ -75,7 +75,7 @@ void HopSampler<Table>::insert(int hop) {
 
 template <class Table>
 void HopSampler<Table>::reindex(int hop) {
-  Hop& h = hops_[static_cast<size_t>(hop)];
+  Hop& h = hops_[hop];
   GraphArrays arrays;
   arrays.num_src = h.num_src;
   arrays.num_dst = h.num_dst;

@@ -30,7 +30,7 @@ class LayerSampler final : public HopSampler<Table> {
   using HopSampler<Table>::key_;
 
   void choose(int index, Hop& hop) override {
-    const int fanout = options_.fanout[static_cast<size_t>(index)];
+    const int fanout = options_.fanout[index];
     weigh(hop);
     scale_.assign(ids_.size(), fanout < 0 ? 1.0f : 0.0f);
     if (fanout >= 0) draw_vertices(static_cast<uint32_t>(index), fanout);
@@ -99,8 +99,8 @@ class LayerSampler final : public HopSampler<Table> {
     }
   }
 
-  int64_t row_begin(int64_t i) const { return graph_.row_ptr()[this->vertices()[static_cast<size_t>(i)]]; }
-  int64_t row_end(int64_t i) const { return graph_.row_ptr()[int64_t{this->vertices()[static_cast<size_t>(i)]} + 1]; }
+  int64_t row_begin(int64_t i) const { return graph_.row_ptr()[this->vertices()[i]]; }
+  int64_t row_end(int64_t i) const { return graph_.row_ptr()[int64_t{this->vertices()[i]} + 1]; }
 
   Table candidates_;
   std::vector<NodeId> ids_;  // of the candidates

@@ -70,8 +70,7 @@ class NeighborSampler final : public HopSampler<Table> {
 
   void choose(int index, Hop& hop) override {
     const bool by_type = !options_.type_fanout.empty();
-    fanout_ = by_type ? options_.type_fanout[static_cast<size_t>(index)]
-                      : std::vector<int>{options_.fanout[static_cast<size_t>(index)]};
+    fanout_ = by_type ? options_.type_fanout[index] : std::vector<int>{options_.fanout[index]};
     find_rows(hop);
     hop.edges = this->pool_.template take<int64_t>(bound(hop.num_dst));
     const bool whole = std::all_of(fanout_.begin(), fanout_.end(), [](int k) { return k < 0; });
@@ -173,7 +172,7 @@ class NeighborSampler final : public HopSampler<Table> {
       merged_.clear();
       for (size_t lane = 0; lane < fanout_.size(); ++lane) {
         const draw::Stream stream{key_, draw::place(static_cast<uint32_t>(lane), static_cast<uint32_t>(index)),
-                                  this->vertices()[static_cast<size_t>(i)]};
+                                  this->vertices()[i]};
         const std::span<const uint32_t> members{members_.data() + lane_ptr_[lane],
                                                 lane_ptr_[lane + 1] - lane_ptr_[lane]};
         for (const Pick& pick : pick_lane(stream, row, members, fanout_[lane])) {

@@ -89,7 +89,7 @@ std::span<const Pick> Picker::by_sums(const draw::Stream& stream, std::span<cons
   for (size_t i = 0; i < weights.size(); ++i) keys_[i] = sum += weights[i];
   picks_.clear();
   if (!(sum > 0)) return {};
-  order_.resize(static_cast<size_t>(count));
+  order_.resize(count);
   for (size_t i = 0; i < order_.size(); ++i) {
     const PhiloxBlock words = stream.four(static_cast<uint32_t>(i / 2));
     const double unit = draw::open_unit(words[i % 2 * 2], words[i % 2 * 2 + 1]);

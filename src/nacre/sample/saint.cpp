@@ -88,7 +88,7 @@ class SaintSampler final : public BatchSampler {
     scale.reserve(induced_.positions.size());
     for (size_t v = 0; v < vertices_.size(); ++v) {
       for (int64_t e = induced_.row_ptr[v]; e < induced_.row_ptr[v + 1]; ++e) {
-        scale.push_back(shared_.counts.edge_scale(vertices_[v], induced_.positions[static_cast<size_t>(e)]));
+        scale.push_back(shared_.counts.edge_scale(vertices_[v], induced_.positions[e]));
       }
       loss_scale.push_back(shared_.counts.loss_scale(vertices_[v]));
     }
@@ -96,9 +96,9 @@ class SaintSampler final : public BatchSampler {
     sample.num_seeds = static_cast<int64_t>(vertices_.size());
     sample.vertices = vertices_;
     sample.loss_scale = std::move(loss_scale);
-    sample.blocks.assign(static_cast<size_t>(layers_), block_);
-    sample.edges.assign(static_cast<size_t>(layers_), induced_.positions);
-    sample.scale.assign(static_cast<size_t>(layers_), std::move(scale));
+    sample.blocks.assign(layers_, block_);
+    sample.edges.assign(layers_, induced_.positions);
+    sample.scale.assign(layers_, std::move(scale));
     return sample;
   }
 
@@ -115,8 +115,8 @@ class SaintSampler final : public BatchSampler {
 template <class Table>
 void count(const Graph& graph, const SampleOptions& options, const SaintDraw& saint, SaintCounts& counts) {
   counts.samples = options.norm_samples;
-  counts.vertex.assign(static_cast<size_t>(graph.num_nodes()), 0);
-  counts.edge.assign(static_cast<size_t>(graph.num_edges()), 0);
+  counts.vertex.assign(graph.num_nodes(), 0);
+  counts.edge.assign(graph.num_edges(), 0);
   parallel_for(options.norm_samples, 8, [&](int64_t begin, int64_t end) {
     InducedEdges<Table> induced(graph);
     std::vector<NodeId> vertices;
@@ -126,7 +126,7 @@ void count(const Graph& graph, const SampleOptions& options, const SaintDraw& sa
       saint.vertices(draw::batch_key(options.seed, epoch, static_cast<uint64_t>(i)), vertices);
       induced.find(vertices);
       for (const NodeId v : vertices) add(counts.vertex[v]);
-      for (const int64_t e : induced.positions) add(counts.edge[static_cast<size_t>(e)]);
+      for (const int64_t e : induced.positions) add(counts.edge[e]);
     }
   });
   double drawn = 0, scaled = 0;

@@ -46,7 +46,7 @@ struct SaintCounts {
   // Chances are estimated with the subgraph at hand counted in: (count + 1) / (samples + 1), never 0, and the expected
   // inverse is that of the chance itself up to (1 - chance)^(samples + 1).
   float edge_scale(NodeId dst, int64_t position) const {
-    return static_cast<float>(vertex[dst] + 1) / static_cast<float>(edge[static_cast<size_t>(position)] + 1);
+    return static_cast<float>(vertex[dst] + 1) / static_cast<float>(edge[position] + 1);
   }
   float loss_scale(NodeId v) const {
     return static_cast<float>(loss_factor * static_cast<double>(samples + 1) / (vertex[v] + 1));

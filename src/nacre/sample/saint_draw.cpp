@@ -26,10 +26,10 @@ SaintDraw::SaintDraw(const Graph& graph, const SampleOptions& options)
 }
 
 void SaintDraw::weigh_columns() {
-  sums_.assign(static_cast<size_t>(graph_.num_nodes()), 0);
+  sums_.assign(graph_.num_nodes(), 0);
   for (int64_t v = 0; v < graph_.num_nodes(); ++v) {
     const double entry = 1 / static_cast<double>(graph_.in_degree(v) + 1);
-    sums_[static_cast<size_t>(v)] += entry * entry;
+    sums_[v] += entry * entry;
     for (int64_t e = graph_.row_ptr()[v]; e < graph_.row_ptr()[v + 1]; ++e) {
       sums_[graph_.col_idx()[e]] += entry * entry;
     }
@@ -42,12 +42,12 @@ double SaintDraw::edge_weight(int64_t dst, int64_t edge) const {
 }
 
 void SaintDraw::weigh_rows() {
-  sums_.assign(static_cast<size_t>(graph_.num_nodes()), 0);
+  sums_.assign(graph_.num_nodes(), 0);
   parallel_for(graph_.num_nodes(), 1 << 12, [&](int64_t begin, int64_t end) {
     for (int64_t v = begin; v < end; ++v) {
       double sum = 0;
       for (int64_t e = graph_.row_ptr()[v]; e < graph_.row_ptr()[v + 1]; ++e) sum += edge_weight(v, e);
-      sums_[static_cast<size_t>(v)] = sum;
+      sums_[v] = sum;
     }
   });
 }
@@ -80,7 +80,7 @@ void SaintDraw::vertices(uint64_t key, std::vector<NodeId>& out) const {
         if (step % 4 == 0) words = stream.four(static_cast<uint32_t>(step / 4));
         const int64_t degree = graph_.in_degree(at);
         if (degree == 0) break;
-        const uint32_t edge = draw::below(words[static_cast<size_t>(step % 4)], static_cast<uint64_t>(degree));
+        const uint32_t edge = draw::below(words[step % 4], static_cast<uint64_t>(degree));
         at = graph_.col_idx()[graph_.row_ptr()[at] + edge];
         out.push_back(at);
       }

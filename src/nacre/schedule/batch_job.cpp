@@ -50,8 +50,8 @@ void BatchJob::start(int64_t index, std::span<const NodeId> seeds, uint64_t epoc
   index_ = index;
   seeds_ = seeds;
   epoch_ = epoch;
-  ids_.resize(static_cast<size_t>(context_.hops));
-  hop_end_.assign(static_cast<size_t>(context_.hops), 0);
+  ids_.resize(context_.hops);
+  hop_end_.assign(context_.hops, 0);
   open_ = given_ = found_ = sent_ = 0;
   hops_open_ = 0;
   chunks_.clear();
@@ -192,7 +192,7 @@ void BatchJob::after_insert(int hop, std::vector<Subtask>& ready) {
   if (context_.options.subtasks) {
     emit({Subtask::Kind::reindex, hop}, ready);
     hops_open_ = hop + 1;
-    open_ = hop_end_[static_cast<size_t>(hop)];
+    open_ = hop_end_[hop];
   } else if (hop + 1 == context_.hops) {
     emit({Subtask::Kind::reindex, 0}, ready);
   }
@@ -236,7 +236,7 @@ void BatchJob::advance(std::vector<Subtask>& ready) {
 void BatchJob::emit_lookups(std::vector<Subtask>& ready) {
   while (given_ < open_) {
     const int hop = hop_of(given_);
-    const int64_t end = std::min(given_ + context_.chunk_rows, hop_end_[static_cast<size_t>(hop)]);
+    const int64_t end = std::min(given_ + context_.chunk_rows, hop_end_[hop]);
     emit({Subtask::Kind::look_up, hop, given_, end}, ready);
     chunks_.push_back({end, false});
     ++lookups_;

@@ -33,7 +33,7 @@ class StageClock {
       }
     }
   }
-  const char* name(Stage stage, int hop) const { return names_[static_cast<size_t>(stage)][static_cast<size_t>(hop)]; }
+  const char* name(Stage stage, int hop) const { return names_[static_cast<size_t>(stage)][hop]; }
   void add(Stage stage, int64_t ns) { ns_[static_cast<size_t>(stage)].fetch_add(ns, std::memory_order_relaxed); }
   void add_waited(int64_t ns) { waited_.fetch_add(ns, std::memory_order_relaxed); }
 

@@ -47,8 +47,7 @@ void gather_rows(const Tensor& table, std::span<const NodeId> ids, void* out) {
   const int64_t chunk = std::max<int64_t>(1, kGatherBytes / std::max<int64_t>(1, row_bytes));
   parallel_for(static_cast<int64_t>(ids.size()), chunk, [&](int64_t b, int64_t e) {
     for (int64_t i = b; i < e; ++i) {
-      std::memcpy(to + i * row_bytes, from + static_cast<int64_t>(ids[static_cast<size_t>(i)]) * row_bytes,
-                  static_cast<size_t>(row_bytes));
+      std::memcpy(to + i * row_bytes, from + static_cast<int64_t>(ids[i]) * row_bytes, static_cast<size_t>(row_bytes));
     }
   });
 }
@@ -67,8 +66,7 @@ void spread_rows(const float* rows, std::span<const NodeId> ids, const Tensor& t
   parallel_for(table.size(), kGatherBytes / 4, [&](int64_t b, int64_t e) { std::fill(to + b, to + e, 0.0F); });
   const int64_t chunk = std::max<int64_t>(1, kGatherBytes / std::max<int64_t>(4, width * 4));
   parallel_for(static_cast<int64_t>(ids.size()), chunk, [&](int64_t b, int64_t e) {
-    for (int64_t i = b; i < e; ++i)
-      std::copy_n(rows + i * width, width, to + static_cast<int64_t>(ids[static_cast<size_t>(i)]) * width);
+    for (int64_t i = b; i < e; ++i) std::copy_n(rows + i * width, width, to + static_cast<int64_t>(ids[i]) * width);
   });
 }
 
@@ -76,7 +74,7 @@ BatchInputs::BatchInputs(const RunData& run) : run_(run) {
   const Graph& graph = run.dataset.graph;
   in_degree_ = sum_at(graph, End::dst, {});
   out_degree_ = sum_at(graph, End::src, {});
-  counts_.assign(static_cast<size_t>(graph.num_nodes()), 0);
+  counts_.assign(graph.num_nodes(), 0);
   for (const NodeId v : run.dataset.splits.train) counts_[v] = run.dataset.num_classes > 0 && run.counts(v) ? 1 : 0;
   if (!graph.weighted()) return;
   in_weight_ = sum_at(graph, End::dst, graph.edge_weight());

@@ -111,7 +111,7 @@ void BatchSession::make_sampler() {
   if (layers == 0 && !info.draws_subgraph) return sample_no_neighbours();
   take_added_loops(run_.config, run_.dataset.graph, o);
   if (!info.draws_subgraph && o.type_fanout.empty()) {
-    if (o.fanout.empty()) o.fanout.assign(static_cast<size_t>(layers), info.usual_fanout);
+    if (o.fanout.empty()) o.fanout.assign(layers, info.usual_fanout);
     if (static_cast<int>(o.fanout.size()) != layers) {
       throw UserError("--fanout", fmt::format("has {} numbers, the model has {} layers", o.fanout.size(), layers),
                       "give one number per layer, the one next to the seeds first");

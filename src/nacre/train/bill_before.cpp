@@ -127,7 +127,7 @@ void require_device(const RunConfig& config, const DataSizes& sizes, bool trains
   const DeviceChoice choice = choose_device(config.device, config.precision);
   if (!choice.gpu) return;
   const int64_t need = total_bytes(device_before_reading(config, sizes, trains));
-  const DeviceInfo device = device_plugin()->devices()[static_cast<size_t>(choice.index)];
+  const DeviceInfo device = device_plugin()->devices()[choice.index];
   MemoryBound bound{device.free_bytes > 0 ? device.free_bytes : device.memory_bytes, "what is free on the device"};
   if (config.memory_limit > 0 && config.memory_limit < bound.bytes) bound = {config.memory_limit, "--memory-limit"};
   if (need <= bound.bytes) return;

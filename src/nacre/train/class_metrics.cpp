@@ -33,11 +33,11 @@ std::vector<double> row_norms(const ScoredNodes& s) {
   const int64_t classes = s.dataset.num_classes;
   parallel_for(static_cast<int64_t>(s.nodes.size()), 1024, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const float* row = s.scores + static_cast<int64_t>(s.nodes[static_cast<size_t>(i)]) * classes;
+      const float* row = s.scores + static_cast<int64_t>(s.nodes[i]) * classes;
       const double top = *std::max_element(row, row + classes);
       double sum = 0;
       for (int64_t c = 0; c < classes; ++c) sum += std::exp(row[c] - top);
-      norms[static_cast<size_t>(i)] = top + std::log(sum);
+      norms[i] = top + std::log(sum);
     }
   });
   return norms;
@@ -95,9 +95,8 @@ double class_area(const std::vector<Ranked>& list) {
 double mean_over_classes(const ScoredNodes& s, double (*of_class)(const std::vector<Ranked>&)) {
   if (any_nan(s)) return NAN;
   const std::vector<double> norms = row_norms(s);
-  std::vector<double> values(static_cast<size_t>(s.dataset.num_classes));
-  parallel_tasks(s.dataset.num_classes,
-                 [&](int64_t c) { values[static_cast<size_t>(c)] = of_class(ranking(s, norms, c)); });
+  std::vector<double> values(s.dataset.num_classes);
+  parallel_tasks(s.dataset.num_classes, [&](int64_t c) { values[c] = of_class(ranking(s, norms, c)); });
   double sum = 0;
   int64_t counted = 0;
   for (const double value : values) {
@@ -115,7 +114,7 @@ double macro_f1(const ScoredNodes& s) {
   struct Counts {
     int64_t hit = 0, predicted = 0, actual = 0;
   };
-  std::vector<Counts> of_class(static_cast<size_t>(classes));
+  std::vector<Counts> of_class(classes);
   for (const NodeId v : s.nodes) {
     if (!counts(s.dataset, v)) continue;
     const float* row = s.scores + static_cast<int64_t>(v) * classes;
@@ -124,7 +123,7 @@ double macro_f1(const ScoredNodes& s) {
     for (int64_t c = 0; c < classes; ++c) {
       const bool yes = known && (s.dataset.multilabel() ? row[c] > 0 : c == top);
       const bool actual = has_class(s.dataset, v, c);
-      Counts& n = of_class[static_cast<size_t>(c)];
+      Counts& n = of_class[c];
       n.hit += yes && actual ? 1 : 0;
       n.predicted += yes ? 1 : 0;
       n.actual += actual ? 1 : 0;

@@ -17,11 +17,11 @@ namespace {
 constexpr const char* kOption = "--class-weights";
 
 std::vector<double> balanced(const Dataset& d) {
-  std::vector<int64_t> counts(static_cast<size_t>(d.num_classes), 0);
+  std::vector<int64_t> counts(d.num_classes, 0);
   int64_t nodes = 0;
   for (const NodeId v : d.splits.train) {
     if (d.labels[v] < 0) continue;
-    ++counts[static_cast<size_t>(d.labels[v])];
+    ++counts[d.labels[v]];
     ++nodes;
   }
   const auto present = std::count_if(counts.begin(), counts.end(), [](int64_t c) { return c > 0; });
@@ -37,7 +37,7 @@ std::vector<double> balanced(const Dataset& d) {
 // Of data whose nodes may have several classes: a class that few training nodes have weighs as much as all the nodes
 // without it. A class that all of them have, or none, weighs 1.
 std::vector<double> balanced_pairs(const Dataset& d) {
-  std::vector<int64_t> with(static_cast<size_t>(d.num_classes), 0);
+  std::vector<int64_t> with(d.num_classes, 0);
   for (const NodeId v : d.splits.train) {
     const uint8_t* target = d.targets.data<uint8_t>() + static_cast<int64_t>(v) * d.num_classes;
     for (size_t c = 0; c < with.size(); ++c) with[c] += target[c] != 0 ? 1 : 0;
@@ -92,7 +92,7 @@ std::vector<double> class_weights(std::string& text, const Dataset& d) {
   }
   // Classes that a node does not have weigh something in any case.
   const bool any = d.multilabel() || std::any_of(d.splits.train.begin(), d.splits.train.end(), [&](NodeId v) {
-                     return d.labels[v] >= 0 && weights[static_cast<size_t>(d.labels[v])] > 0;
+                     return d.labels[v] >= 0 && weights[d.labels[v]] > 0;
                    });
   if (!any) throw UserError(kOption, "leaves no training node any weight");
   text.clear();

@@ -88,7 +88,7 @@ void align_classes(const std::vector<std::string>& trained, const std::string& w
     number.push_back(static_cast<int32_t>(found - trained.begin()));
   }
   std::vector<int32_t> labels(dataset.labels.begin(), dataset.labels.end());
-  for (int32_t& label : labels) label = label < 0 ? label : number[static_cast<size_t>(label)];
+  for (int32_t& label : labels) label = label < 0 ? label : number[label];
   dataset.labels = std::move(labels);
   dataset.class_names = trained;
   dataset.num_classes = static_cast<int64_t>(trained.size());

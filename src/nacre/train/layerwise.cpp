@@ -19,7 +19,7 @@ Sample rows_only(int64_t begin, int64_t end) {
   GraphArrays arrays;
   arrays.num_src = arrays.num_dst = end - begin;
   arrays.row_ptr = std::vector<int64_t>(static_cast<size_t>(end - begin + 1), 0);
-  std::vector<NodeId> ids(static_cast<size_t>(end - begin));
+  std::vector<NodeId> ids(end - begin);
   std::iota(ids.begin(), ids.end(), static_cast<NodeId>(begin));
   Sample sample;
   sample.blocks.emplace_back(std::move(arrays), "a block without edges");

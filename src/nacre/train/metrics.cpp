@@ -23,11 +23,11 @@ template <class Add>
 Sums sum_over(std::span<const NodeId> nodes, const Add& add) {
   constexpr int64_t kRun = 1024;
   const int64_t count = std::ssize(nodes);
-  std::vector<Sums> runs(static_cast<size_t>((count + kRun - 1) / kRun));
+  std::vector<Sums> runs((count + kRun - 1) / kRun);
   parallel_for(count, kRun, [&](int64_t begin, int64_t end) {
     Sums sums;
-    for (int64_t i = begin; i < end; ++i) add(nodes[static_cast<size_t>(i)], sums);
-    runs[static_cast<size_t>(begin / kRun)] = sums;
+    for (int64_t i = begin; i < end; ++i) add(nodes[i], sums);
+    runs[begin / kRun] = sums;
   });
   Sums all;
   for (const Sums& run : runs) {
@@ -103,9 +103,8 @@ double roc_auc(const float* scores, const uint8_t* targets, int64_t classes, std
     const float* row = scores + static_cast<int64_t>(v) * classes;
     if (std::any_of(row, row + classes, [](float x) { return std::isnan(x); })) return NAN;
   }
-  std::vector<double> areas(static_cast<size_t>(classes));
-  parallel_tasks(classes,
-                 [&](int64_t c) { areas[static_cast<size_t>(c)] = class_auc(scores, targets, classes, c, nodes); });
+  std::vector<double> areas(classes);
+  parallel_tasks(classes, [&](int64_t c) { areas[c] = class_auc(scores, targets, classes, c, nodes); });
   double sum = 0;
   int counted = 0;
   for (const double area : areas) {

@@ -106,9 +106,9 @@ double Optimizer::gradient_norm(const Parameters& parameters, const std::vector<
     const Parameter& p = parameters.list()[k];
     const float* g = gradients[k];
     if (!p.trained || g == nullptr) continue;
-    squares_.assign(static_cast<size_t>((p.size + kChunk - 1) / kChunk), 0);
+    squares_.assign((p.size + kChunk - 1) / kChunk, 0);
     parallel_for(p.size, kChunk, [&](int64_t b, int64_t e) {
-      double& part = squares_[static_cast<size_t>(b / kChunk)];
+      double& part = squares_[b / kChunk];
       for (int64_t i = b; i < e; ++i) part += static_cast<double>(g[i]) * g[i];
     });
     for (const double part : squares_) sum += part;

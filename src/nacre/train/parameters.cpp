@@ -45,8 +45,7 @@ void initialise(const Node& node, uint64_t seed, float* out, int64_t size) {
   parallel_for((size + 3) / 4, 1 << 14, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
       const PhiloxBlock block = philox(key, 0, static_cast<uint64_t>(b));
-      for (int64_t i = 4 * b; i < std::min(4 * b + 4, size); ++i)
-        out[i] = (2 * uniform01(block[static_cast<size_t>(i % 4)]) - 1) * bound;
+      for (int64_t i = 4 * b; i < std::min(4 * b + 4, size); ++i) out[i] = (2 * uniform01(block[i % 4]) - 1) * bound;
     }
   });
 }

@@ -76,7 +76,7 @@ struct PackedItems {
 
   PackedItems(const float* rows, int64_t items, int64_t columns) : num_items(items), width(columns) {
     const int64_t blocks = (items + kBlockItems - 1) / kBlockItems;
-    values.resize(static_cast<size_t>(blocks * stride));
+    values.resize(blocks * stride);
     parallel_tasks(blocks, [&](int64_t b) {
       cpu::gemm_pack_nt(count(b), width, rows + b * kBlockItems * width, width, values.data() + b * stride);
     });
@@ -154,7 +154,7 @@ RankingScores score_ranking(const Embeddings& embeddings, const UserItems& taken
   result.users = static_cast<int64_t>(users.size());
   if (users.empty()) return result;
   const std::vector<NodeId> ranked = best_items(embeddings, taken, users, k);
-  std::vector<double> gain(static_cast<size_t>(k));  // of a hit at each rank
+  std::vector<double> gain(k);  // of a hit at each rank
   std::vector<double> ideal(static_cast<size_t>(k) + 1, 0);
   for (size_t r = 0; r < gain.size(); ++r) {
     gain[r] = 1 / std::log2(static_cast<double>(r) + 2);
@@ -170,10 +170,10 @@ RankingScores score_ranking(const Embeddings& embeddings, const UserItems& taken
       const NodeId item = ranked[i * static_cast<size_t>(k) + static_cast<size_t>(r)];
       if (item == kNoItem || !held.has(users[i], item)) continue;
       ++hits;
-      gained += gain[static_cast<size_t>(r)];
+      gained += gain[r];
     }
     recall += static_cast<double>(hits) / static_cast<double>(wanted);
-    ndcg += gained / ideal[static_cast<size_t>(std::min(k, wanted))];
+    ndcg += gained / ideal[std::min(k, wanted)];
   }
   result.recall = recall / static_cast<double>(users.size());
   result.ndcg = ndcg / static_cast<double>(users.size());

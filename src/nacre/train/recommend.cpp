@@ -46,7 +46,7 @@ std::vector<char> depends_on_block(const Dfg& dfg, int block) {
     const Space s = node.type.space;
     const bool degree = node.op == Op::degree && node.attr == Attr::src && s == Space::vertex(block);
     bool here = degree || s == Space::vertex(block + 1) || (s.is_typed() && s.layer == block);
-    for (const NodeRef in : node.inputs) here = here || depends[static_cast<size_t>(in)] != 0;
+    for (const NodeRef in : node.inputs) here = here || depends[in] != 0;
     depends.push_back(here ? 1 : 0);
   }
   return depends;
@@ -56,8 +56,7 @@ std::vector<char> depends_on_block(const Dfg& dfg, int block) {
 void compute_block_every_step(Plan& plan, int block) {
   const std::vector<char> depends = depends_on_block(plan.dfg, block);
   const auto changes = [&](const Kernel& k) {
-    return k.once &&
-           std::any_of(k.nodes.begin(), k.nodes.end(), [&](NodeRef i) { return depends[static_cast<size_t>(i)] != 0; });
+    return k.once && std::any_of(k.nodes.begin(), k.nodes.end(), [&](NodeRef i) { return depends[i] != 0; });
   };
   const auto rest = std::stable_partition(plan.kernels.begin(), plan.kernels.end(), changes);
   for (auto k = plan.kernels.begin(); k != rest; ++k) k->once = false;
@@ -200,7 +199,7 @@ void RecommendSession::draw_embeddings() {
 }
 
 Blocks RecommendSession::batch_blocks(int64_t batch) const {
-  std::vector<Graph> layers(static_cast<size_t>(model_blocks_), dataset_.graph);
+  std::vector<Graph> layers(model_blocks_, dataset_.graph);
   layers.push_back(batches_->block(batch));
   return Blocks(std::move(layers));
 }

@@ -119,7 +119,7 @@ void TripleBatches::begin_epoch(uint64_t epoch) {
 }
 
 TripleBatches::Pair TripleBatches::positive(int64_t triple) const {
-  if (positives_ == Positives::pairs) return pairs_[order_[static_cast<size_t>(triple)]];
+  if (positives_ == Positives::pairs) return pairs_[order_[triple]];
   const PhiloxBlock bits = philox(mix_key(epoch_key_, user_stream), 0, static_cast<uint64_t>(triple));
   const NodeId user = users_[below(bits[0], users_.size())];
   const auto items = taken_.of(user);

@@ -18,9 +18,7 @@ struct UserItems {
   int64_t num_users() const { return static_cast<int64_t>(ptr.size()) - 1; }
   int64_t size() const { return static_cast<int64_t>(items.size()); }
   std::span<const NodeId> of(int64_t user) const {
-    return std::span(items).subspan(
-        static_cast<size_t>(ptr[static_cast<size_t>(user)]),
-        static_cast<size_t>(ptr[static_cast<size_t>(user) + 1] - ptr[static_cast<size_t>(user)]));
+    return std::span(items).subspan(static_cast<size_t>(ptr[user]), static_cast<size_t>(ptr[user + 1] - ptr[user]));
   }
   bool has(int64_t user, NodeId item) const;
 };

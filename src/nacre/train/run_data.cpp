@@ -129,7 +129,7 @@ Tensor RunData::all_labels() const {
 }
 
 double RunData::class_weight(NodeId node) const {
-  return class_weights.empty() || dataset.multilabel() ? 1 : class_weights[static_cast<size_t>(dataset.labels[node])];
+  return class_weights.empty() || dataset.multilabel() ? 1 : class_weights[dataset.labels[node]];
 }
 
 void RunData::loss_weights(NodeId node, double total, float* out) const {

@@ -22,7 +22,7 @@ double score_of(const std::string& metric, const ScoreCounts& counts) {
 }
 
 Array<NodeId> numbers(int64_t begin, int64_t count) {
-  std::vector<NodeId> list(static_cast<size_t>(count));
+  std::vector<NodeId> list(count);
   std::iota(list.begin(), list.end(), static_cast<NodeId>(begin));
   return list;
 }

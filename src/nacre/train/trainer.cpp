@@ -28,7 +28,7 @@ using nlohmann::json;
 double quantile(std::vector<double> values, double q) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(std::lround(q * static_cast<double>(values.size() - 1)))];
+  return values[std::lround(q * static_cast<double>(values.size() - 1))];
 }
 
 json number(double x) { return std::isfinite(x) ? json(x) : json(nullptr); }

@@ -53,7 +53,7 @@ class EdgeNpy : public EdgeSource {
   bool next(std::vector<EdgePart>& parts) override {
     if (at_ == edges_) return false;
     const int64_t count = std::min(edges_ - at_, kPart * kPartsInBlock);
-    parts.resize(static_cast<size_t>((count + kPart - 1) / kPart));
+    parts.resize((count + kPart - 1) / kPart);
     fetch(at_, count);
     bad_ = -1;
     parallel_for(count, kPart, [&](int64_t b, int64_t e) { convert(at_ + b, e - b, parts[b / kPart]); });
@@ -112,7 +112,7 @@ class EdgeNpy : public EdgeSource {
   }
 
   bool copy(int64_t first, int64_t count, std::vector<NodeId>& to) const {
-    to.resize(static_cast<size_t>(count));
+    to.resize(count);
     const unsigned char* from = element(first);
     if ((header_.type.swap && header_.type.size > 1) || header_.type.kind == 'f') return copy_slowly(first, to);
     const bool is_signed = header_.type.kind == 'i';
@@ -223,7 +223,7 @@ class StreamedEdges final : public EdgeNpy {
   void fetch(int64_t first, int64_t count) override {
     first_ = first * step_;
     for (size_t i = 0; i < streams_.size(); ++i) {
-      rooms_[i].resize(static_cast<size_t>(size_of(count * step_)));
+      rooms_[i].resize(size_of(count * step_));
       read(*streams_[i], rooms_[i].data(), size_of(count * step_));
     }
     finish(first + count);

@@ -60,7 +60,7 @@ native::RowSource mapped_rows(const MappedRows& r) {
   source.get = [r, data, row_bytes, room = std::vector<float>()](int64_t first, int64_t count) mutable {
     const std::byte* from = data + first * row_bytes;
     if (r.element == 4 && r.offset % 4 == 0) return reinterpret_cast<const float*>(from);
-    room.resize(static_cast<size_t>(count * r.columns));
+    room.resize(count * r.columns);
     to_f32(from, r.element, room.data(), count * r.columns);
     return static_cast<const float*>(room.data());
   };

@@ -235,7 +235,7 @@ class Merger {
   };
 
   void merge(const typename ExternalSort<Edge>::Range& range, RangeRows& out) {
-    Room& room = rooms_[static_cast<size_t>(thread_index())];
+    Room& room = rooms_[thread_index()];
     sorted_.read(range, room.edges, room.scratch);
     RangeMerger<Edge>(o_, used_.get(), out).run(range.begin, range.end, room.edges);
   }

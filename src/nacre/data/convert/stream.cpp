@@ -186,7 +186,7 @@ class StreamConversion {
   // file is shorter.
   Checksum64 checksum_of(uint64_t offset, int64_t bytes) const {
     Checksum64 sum;
-    std::vector<char> piece(static_cast<size_t>(std::min<int64_t>(bytes, 16 << 20)));
+    std::vector<char> piece(std::min<int64_t>(bytes, 16 << 20));
     for (int64_t at = 0; at < bytes; at += static_cast<int64_t>(piece.size())) {
       const int64_t count = std::min<int64_t>(bytes - at, static_cast<int64_t>(piece.size()));
       if (!folder_.read_at(static_cast<int64_t>(offset) + at, piece.data(), count)) break;
@@ -329,7 +329,7 @@ class StreamConversion {
     }
     if (!set_) return;
     for (int k = 0; k < set_->num_types(); ++k) {
-      const std::optional<FeatureInput>& input = set_->feature_inputs()[static_cast<size_t>(k)];
+      const std::optional<FeatureInput>& input = set_->feature_inputs()[k];
       if (!input) continue;
       const std::string name = set_->num_types() == 1 ? "features" : "features." + std::to_string(k);
       write_section(name, input->stream ? input->stream(set_->count(k)) : native::rows_of(input->read()), input->where);

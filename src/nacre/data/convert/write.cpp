@@ -26,7 +26,7 @@ template <class T>
 Array<T> moved(const Array<T>& values, const Array<NodeId>& order) {
   if (values.empty()) return {};
   std::vector<T> out;
-  out.reserve(static_cast<size_t>(order.size()));
+  out.reserve(order.size());
   for (const NodeId v : order) out.push_back(values[v]);
   return out;
 }

@@ -108,20 +108,18 @@ void DatasetBuilder::add_edges(const Relation& relation, EdgeList edges, const s
 }
 
 void DatasetBuilder::set_features(int type, Tensor features, Origin origin) {
-  features_[static_cast<size_t>(type)] = std::move(features);
-  feature_origins_[static_cast<size_t>(type)] = std::move(origin);
+  features_[type] = std::move(features);
+  feature_origins_[type] = std::move(origin);
 }
 
-void DatasetBuilder::set_features(int type, FeatureInput features) {
-  feature_inputs_[static_cast<size_t>(type)] = std::move(features);
-}
+void DatasetBuilder::set_features(int type, FeatureInput features) { feature_inputs_[type] = std::move(features); }
 
 void DatasetBuilder::set_labels(int type, std::vector<int32_t> labels, int64_t num_classes, Origin origin) {
   const auto held = static_cast<int64_t>(labels.size());
   if (held != count(type)) {
     throw UserError(origin.known() ? origin.at(std::min(held, count(type))) : where_,
                     "has " + human_count(held) + " labels for " + human_count(count(type)) + " nodes of kind '" +
-                        types_[static_cast<size_t>(type)] + "'");
+                        types_[type] + "'");
   }
   NACRE_CHECK(labelled_ < 0, "two kinds have labels");
   labelled_ = type;
@@ -132,7 +130,7 @@ void DatasetBuilder::set_labels(int type, std::vector<int32_t> labels, int64_t n
     data.labels = std::move(labels);
     return;
   }
-  std::vector<int32_t> all(static_cast<size_t>(num_nodes()), -1);
+  std::vector<int32_t> all(num_nodes(), -1);
   std::copy(labels.begin(), labels.end(), all.begin() + offset(type));
   data.labels = std::move(all);
 }
@@ -141,7 +139,7 @@ void DatasetBuilder::set_targets(int type, const Tensor& targets, Origin origin)
   if (targets.rows() != count(type)) {
     throw UserError(origin.known() ? origin.at(std::min(targets.rows(), count(type))) : where_,
                     "has " + human_count(targets.rows()) + " rows of labels for " + human_count(count(type)) +
-                        " nodes of kind '" + types_[static_cast<size_t>(type)] + "'");
+                        " nodes of kind '" + types_[type] + "'");
   }
   NACRE_CHECK(labelled_ < 0, "two kinds have labels");
   labelled_ = type;
@@ -275,7 +273,7 @@ Dataset add_reverse_relations(Dataset data) {
     float weight;
   };
   std::vector<Edge> both;
-  both.reserve(static_cast<size_t>(2 * graph.num_edges()));
+  both.reserve(2 * graph.num_edges());
   for (int64_t e = 0; e < graph.num_edges(); ++e) {
     const NodeId s = graph.col_idx()[e];
     const uint16_t type = graph.typed() ? graph.edge_type()[e] : 0;

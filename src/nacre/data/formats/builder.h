@@ -27,10 +27,8 @@ class DatasetBuilder {
   int find_type(const std::string& name) const;  // -1 if unknown
   // Returns the index of a kind. Throws UserError naming `where` if it is unknown.
   int type(const std::string& name, const std::string& where) const;
-  int64_t count(int type) const {
-    return offsets_[static_cast<size_t>(type) + 1] - offsets_[static_cast<size_t>(type)];
-  }
-  int64_t offset(int type) const { return offsets_[static_cast<size_t>(type)]; }
+  int64_t count(int type) const { return offsets_[type + 1] - offsets_[type]; }
+  int64_t offset(int type) const { return offsets_[type]; }
   int64_t num_nodes() const { return offsets_.back(); }
 
   // Adds edges to a relation, which may already have some. `edges` holds ids within the two kinds;
@@ -77,7 +75,7 @@ class DatasetBuilder {
   const std::vector<TypedInput>& edge_inputs() const { return edge_inputs_; }
   const std::vector<std::optional<FeatureInput>>& feature_inputs() const { return feature_inputs_; }
   const std::vector<Relation>& relations() const { return relations_; }
-  const std::string& type_name(int type) const { return types_[static_cast<size_t>(type)]; }
+  const std::string& type_name(int type) const { return types_[type]; }
   int num_types() const { return static_cast<int>(types_.size()); }
   bool plain() const { return types_.size() == 1 && relations_.size() <= 1; }
   // Returns everything but the graph and what the inputs hold.

@@ -86,7 +86,7 @@ void note_unused(const CsvTable& table, const std::vector<int>& used, std::vecto
   std::string unused;
   for (int c = 0; c < static_cast<int>(table.columns().size()); ++c) {
     if (std::find(used.begin(), used.end(), c) == used.end())
-      unused += (unused.empty() ? "" : ", ") + in_quotes(table.columns()[static_cast<size_t>(c)]);
+      unused += (unused.empty() ? "" : ", ") + in_quotes(table.columns()[c]);
   }
   if (!unused.empty()) notes.push_back("columns of " + table.name() + " that were not used: " + unused);
 }
@@ -99,7 +99,7 @@ class OneGraph {
   int column() const { return column_; }
   void check(std::span<const std::string> fields, const std::string& where, int64_t line) {
     if (column_ < 0) return;
-    const std::string& id = fields[static_cast<size_t>(column_)];
+    const std::string& id = fields[column_];
     if (!seen_.empty() && id != seen_)
       throw_at_line(where, line, "this row belongs to a second graph", "only sets of one graph are supported");
     seen_ = id;
@@ -134,7 +134,7 @@ NodeTable read_nodes(const Place& place, const Yaml& entry, char separator, std:
   note_unused(table, {id, feature, label, masks[0], masks[1], masks[2], graph.column()}, notes);
   std::vector<std::string> ids;
   table.for_each_row([&](std::span<const std::string> fields, int64_t line) {
-    const auto at = [&](int column) -> const std::string& { return fields[static_cast<size_t>(column)]; };
+    const auto at = [&](int column) -> const std::string& { return fields[column]; };
     graph.check(fields, table.name(), line);
     ids.emplace_back(trimmed(at(id)));
     nodes.lines.push_back(line);
@@ -168,12 +168,12 @@ void add_attributes(const NodeTable& nodes, int type, bool& labelled, DatasetBui
     return;
   }
   Dataset part;
-  std::vector<float> labels(static_cast<size_t>(count * nodes.label_width));
+  std::vector<float> labels(count * nodes.label_width);
   for (int64_t v = 0; v < count; ++v) {
     std::copy_n(nodes.labels.begin() + nodes.row_of[v] * nodes.label_width, nodes.label_width,
                 labels.begin() + v * nodes.label_width);
   }
-  std::vector<int64_t> lines(static_cast<size_t>(count));
+  std::vector<int64_t> lines(count);
   for (int64_t v = 0; v < count; ++v) lines[v] = nodes.lines[nodes.row_of[v]];
   labels_from_rows(labels, nodes.label_width, {nodes.where, "line", lines}, part);
   builder.set_labels(type, part);
@@ -183,7 +183,7 @@ void add_attributes(const NodeTable& nodes, int type, bool& labelled, DatasetBui
     std::vector<int64_t> ids;
     Origin origin{nodes.where, "line"};
     for (int64_t v = 0; v < count && !nodes.masks[m].empty(); ++v) {
-      if (!nodes.masks[m][static_cast<size_t>(nodes.row_of[v])]) continue;
+      if (!nodes.masks[m][nodes.row_of[v]]) continue;
       ids.push_back(v);
       origin.positions.push_back(lines[v]);
     }
@@ -218,7 +218,7 @@ void read_edges(const Place& place, const Yaml& entry, char separator, const std
   table.for_each_row([&](std::span<const std::string> fields, int64_t line) {
     graph.check(fields, table.name(), line);
     const auto vertex = [&](const NodeTable& nodes, int column) {
-      const std::string id(trimmed(fields[static_cast<size_t>(column)]));
+      const std::string id(trimmed(fields[column]));
       const int64_t found = nodes.ids.find(id);
       if (found < 0) throw_at_line(table.name(), line, in_quotes(id) + " is not a node of " + nodes.where);
       return static_cast<NodeId>(found);
@@ -227,7 +227,7 @@ void read_edges(const Place& place, const Yaml& entry, char separator, const std
     edges.dst.push_back(vertex(to, dst));
     if (weight < 0) return;
     float value = 0;
-    const std::string& text = fields[static_cast<size_t>(weight)];
+    const std::string& text = fields[weight];
     if (!parse_real(trimmed(text), value))
       throw_at_line(table.name(), line, in_quotes(text) + " is not a finite weight");
     edges.weight.push_back(value);

@@ -201,7 +201,7 @@ class Reader {
     }
     if (labels_.empty()) {
       labelled_ = of;
-      labels_.assign(static_cast<size_t>(builder_.count(of)), -1);
+      labels_.assign(builder_.count(of), -1);
     }
     if (labelled_ != of) throw UserError(seeds.where, "labels two kinds of nodes", "one kind may have labels");
     for (size_t i = 0; i < numbers.size(); ++i) {

@@ -106,8 +106,7 @@ void read_labels(const Place& place, const std::string& file, int paper, Dataset
   part.labels = {};
   const int64_t prefix = std::min(labelled_prefix(builder.count(paper), file), static_cast<int64_t>(labels.size()));
   std::fill(labels.begin() + prefix, labels.end(), -1);
-  if (static_cast<int64_t>(labels.size()) < builder.count(paper))
-    labels.resize(static_cast<size_t>(builder.count(paper)), -1);
+  if (static_cast<int64_t>(labels.size()) < builder.count(paper)) labels.resize(builder.count(paper), -1);
   builder.set_labels(paper, std::move(labels), part.num_classes, part.origins.labels);
 }
 

@@ -153,8 +153,8 @@ class PickleParser {
   }
 
   void push_tuple(int count) {
-    std::vector<Id> items(static_cast<size_t>(count));
-    for (int i = count - 1; i >= 0; --i) items[static_cast<size_t>(i)] = pop();
+    std::vector<Id> items(count);
+    for (int i = count - 1; i >= 0; --i) items[i] = pop();
     push_pool(Kind::tuple, std::move(items));
   }
 

@@ -77,7 +77,7 @@ std::vector<int32_t> classes_from(const Pickle& pickle, int64_t& columns) {
     throw UserError(pickle.where(pickle.root()),
                     "has " + human_count(columns) + " columns of labels, more than the 1,000,000 that are possible");
   const Buffer<int64_t> values = array.to_i64(NanAs::error);
-  std::vector<int32_t> labels(static_cast<size_t>(values.size() == 0 ? 0 : rows), -1);
+  std::vector<int32_t> labels(values.size() == 0 ? 0 : rows, -1);
   for (int64_t i = 0; i < values.size(); ++i) {
     if (values[i] == 0) continue;
     if (values[i] != 1 || labels[i / columns] >= 0)
@@ -200,7 +200,7 @@ Dataset load_planetoid(const Place& place, const std::string& variant, const Loa
   data.name = chosen_name(place, variant);
   const std::string prefix = "ind." + data.name + ".";
   Parts parts = read_parts(place, prefix);
-  std::vector<int32_t> labels(static_cast<size_t>(parts.nodes), -1);
+  std::vector<int32_t> labels(parts.nodes, -1);
   std::copy(parts.ally.begin(), parts.ally.end(), labels.begin());
   for (size_t k = 0; k < parts.test.size(); ++k) labels[parts.test[k]] = parts.ty[k];
   data.labels = std::move(labels);

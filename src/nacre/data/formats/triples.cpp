@@ -160,7 +160,7 @@ Dataset load_triples(const Place& place, const std::string&, const LoadOptions&)
   for (int64_t r = 0; r < edges.num_types; ++r) {
     const auto& words = reader.relations().words().words();
     const bool named = r < static_cast<int64_t>(words.size());
-    data.relations.push_back({0, named ? words[static_cast<size_t>(r)] : std::to_string(r), 0});
+    data.relations.push_back({0, named ? words[r] : std::to_string(r), 0});
   }
   data.graph = build_graph(std::move(edges), place.path());
   data.notes.push_back(human_count(data.val_edges.size()) + " validation and " + human_count(data.test_edges.size()) +

@@ -212,7 +212,7 @@ void add_lstm_grad(const GpuKernel& k, StepList& steps) {
                                       .count = count};
     });
     if (by_source) add_to_sources(k.context, steps, sums, c);
-    product.k = order.entry[static_cast<size_t>(borders[c + 1])] - order.entry[static_cast<size_t>(first)];
+    product.k = order.entry[borders[c + 1]] - order.entry[first];
     product.beta = c == 0 ? 0.0f : 1.0f;
     if (grads.want_w) steps.product(product, {kept.h, kept.gates, grads.dw, nullptr});
   }

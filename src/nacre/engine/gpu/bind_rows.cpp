@@ -14,8 +14,6 @@
 namespace nacre {
 namespace {
 
-using cpu::Direction;
-
 GpuRows& rows_view(const GpuKernel& g) {
   // A sum without weights asks for no edges.
   const bool edges = g.kernel.kind != KernelKind::spmm || operands<SpmmOperands>(g.kernel).weight >= 0;
@@ -24,7 +22,7 @@ GpuRows& rows_view(const GpuKernel& g) {
 
 cuda::EdgeSide side_of(const GpuRows& rows) {
   cuda::EdgeSide side;
-  side.rows_at_dst = cpu::rows_at_dst(rows.direction);
+  side.rows_at_dst = rows_at_dst(rows.direction);
   side.edge_ids = rows.listed;
   side.row_vertex = rows.row_vertex != nullptr;
   side.wide_offsets = rows.wide;

@@ -29,7 +29,7 @@ struct TaskWindows {
 
 // Pieces of the rows that are in several windows.
 int64_t count_pieces(const TaskWindows& w) {
-  std::vector<uint32_t> pieces(static_cast<size_t>(w.rows), 0), last(pieces);  // last: the window that had it, from 1
+  std::vector<uint32_t> pieces(w.rows, 0), last(pieces);  // last: the window that had it, from 1
   for (int64_t t = 0; t < w.count(); ++t) {
     for (int64_t i = w.border(t); i < w.border(t + 1); ++i) {
       const NodeId row = w.row_of()[i];
@@ -50,8 +50,8 @@ int64_t choose_window(TaskWindows w) {
   // The widest is all gTasks as one: nothing is cut.
   parallel_tasks(static_cast<int64_t>(windows.size()) - 1, [&](int64_t i) {
     TaskWindows mine = w;
-    mine.window = windows[static_cast<size_t>(i)];
-    pieces[static_cast<size_t>(i)] = count_pieces(mine);
+    mine.window = windows[i];
+    pieces[i] = count_pieces(mine);
   });
   size_t chosen = 0;
   while (pieces[chosen] > most_pieces(w.rows)) ++chosen;
@@ -70,19 +70,19 @@ std::vector<uint32_t> deal_edges(const TaskWindows& w, TaskWalk& walk) {
   const Graph& graph = w.tasks.graph;
   const auto edges = static_cast<size_t>(w.tasks.num_edges());
   std::vector<uint32_t> window_of(edges), row(edges);
-  std::vector<int64_t> next(static_cast<size_t>(w.count()));
+  std::vector<int64_t> next(w.count());
   parallel_for(w.count(), std::max<int64_t>(1, w.count() / 1024), [&](int64_t b, int64_t e) {
     for (int64_t t = b; t < e; ++t) {
-      next[static_cast<size_t>(t)] = w.border(t);
+      next[t] = w.border(t);
       for (int64_t i = w.border(t); i < w.border(t + 1); ++i) {
-        window_of[static_cast<size_t>(w.tasks.edge_at(i))] = static_cast<uint32_t>(t);
+        window_of[w.tasks.edge_at(i)] = static_cast<uint32_t>(t);
       }
     }
   });
   walk.col.resize(edges);
   walk.edge.resize(edges);
   const auto deal = [&](int64_t r, int64_t edge, NodeId other) {
-    const auto at = static_cast<size_t>(next[window_of[static_cast<size_t>(edge)]]++);
+    const auto at = static_cast<size_t>(next[window_of[edge]]++);
     row[at] = static_cast<uint32_t>(r);
     walk.col[at] = other;
     walk.edge[at] = static_cast<uint32_t>(edge);
@@ -104,39 +104,39 @@ TaskWalk walk_tasks(const TaskWindows& windows) {
   TaskWalk w;
   const std::vector<uint32_t> row = deal_edges(windows, w);
   const int64_t rows = windows.rows;
-  std::vector<int32_t> pieces(static_cast<size_t>(rows), 0), length(static_cast<size_t>(rows), 0);
+  std::vector<int32_t> pieces(rows, 0), length(static_cast<size_t>(rows), 0);
   std::vector<RowSegment>& segments = w.cut.segments;
   for (int64_t t = 0; t < windows.count(); ++t) {
     const int64_t end = windows.border(t + 1);
     for (int64_t i = windows.border(t); i < end;) {
-      const uint32_t r = row[static_cast<size_t>(i)];
+      const uint32_t r = row[i];
       int64_t e = i;
-      while (e < end && row[static_cast<size_t>(e)] == r) ++e;
+      while (e < end && row[e] == r) ++e;
       segments.push_back({r, pieces[r]++, -1, 0, i, e});
       length[r] += static_cast<int32_t>(e - i);
       i = e;
     }
   }
   // Rows in one piece write their result; the others get slots side by side.
-  std::vector<int32_t> split(static_cast<size_t>(rows), -1);
+  std::vector<int32_t> split(rows, -1);
   for (int64_t r = 0; r < rows; ++r) {
-    const int32_t n = pieces[static_cast<size_t>(r)];
+    const int32_t n = pieces[r];
     if (n == 0) segments.push_back({static_cast<uint32_t>(r), -1, -1, 0, 0, 0});
     if (n < 2) continue;
-    split[static_cast<size_t>(r)] = static_cast<int32_t>(w.cut.split.size());
-    w.cut.split.push_back({static_cast<int32_t>(w.cut.partials), n, length[static_cast<size_t>(r)], 0});
+    split[r] = static_cast<int32_t>(w.cut.split.size());
+    w.cut.split.push_back({static_cast<int32_t>(w.cut.partials), n, length[r], 0});
     w.cut.partials += n;
   }
   for (RowSegment& s : segments) {
     s.split = split[s.row];
-    s.partial = s.split < 0 ? -1 : w.cut.split[static_cast<size_t>(s.split)].first + s.partial;
+    s.partial = s.split < 0 ? -1 : w.cut.split[s.split].first + s.partial;
   }
   return w;
 }
 
 const ReduceRows& task_rows(const GpuKernel& g) {
   const Graph& graph = g.graph();
-  const bool by_dst = g.kernel.direction == cpu::Direction::by_dst;
+  const bool by_dst = g.kernel.direction == Direction::by_dst;
   const auto tasks = g.context.host_views().tasks(graph, g.kernel.table);
   const std::string key = fmt::format("gtasks {} {}", static_cast<const void*>(tasks.get()), by_dst);
   return g.context.once<ReduceRows>(key, [&] {
@@ -170,8 +170,8 @@ struct GradChunks {
 GradChunks grad_chunks(const GpuKernel& g) {
   GradChunks c;
   c.typed = g.node(g.kernel.root).op == Op::typed_weight_grad;
-  c.k = g.kernel.program.widths[static_cast<size_t>(g.kernel.value)];
-  c.n = g.kernel.program.widths[static_cast<size_t>(g.kernel.second_value)];
+  c.k = g.kernel.program.widths[g.kernel.value];
+  c.n = g.kernel.program.widths[g.kernel.second_value];
   const int64_t budget = int64_t{256} << 20;
   c.rows = std::clamp<int64_t>(budget / (4 * (c.k + c.n)), 1024, std::max<int64_t>(1024, g.graph().num_edges()));
   return c;
@@ -196,10 +196,10 @@ GemmShape grad_shape(const GpuKernel& g, const GradChunks& c, int64_t rows, bool
 template <class F>
 void each_chunk(const GpuKernel& g, const GradChunks& c, const F& chunk) {
   const auto by_type = g.context.host_views().by_type(g.graph(), SpaceKind::edge);
-  std::vector<int64_t> begin(static_cast<size_t>(by_type->num_types), 0), end(begin);
+  std::vector<int64_t> begin(by_type->num_types, 0), end(begin);
   for (const auto& run : by_type->runs) {
-    int64_t& b = begin[static_cast<size_t>(run.type)];
-    int64_t& e = end[static_cast<size_t>(run.type)];
+    int64_t& b = begin[run.type];
+    int64_t& e = end[run.type];
     if (e == 0) b = run.begin;
     e = run.end;
   }
@@ -252,7 +252,7 @@ Step bind_grad(const GpuKernel& g, void* workspace) {
   std::vector<uint32_t> own;
   const uint32_t* order = by_type->order;
   if (order == nullptr || !c.typed) {
-    own.resize(static_cast<size_t>(g.graph().num_edges()));
+    own.resize(g.graph().num_edges());
     std::iota(own.begin(), own.end(), 0U);
     order = nullptr;
   }

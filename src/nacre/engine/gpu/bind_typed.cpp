@@ -21,7 +21,7 @@ using cuda::RowPlace;
 
 constexpr double kSlotSlower = 1.4;  // products read by slot, against the library's of rows side by side
 
-End end_of(const GpuKernel& k) { return k.kernel.direction == cpu::Direction::by_dst ? End::dst : End::src; }
+End end_of(const GpuKernel& k) { return k.kernel.direction == Direction::by_dst ? End::dst : End::src; }
 
 // How summed rows are kept for the products.
 struct Precision {
@@ -337,7 +337,7 @@ void weight_grad_by_type(const GpuKernel& k, WeightGrad& g, StepList& steps) {
     add_copy(steps, {{g.by_row, g.p.bf16, {}, {1, ld_row}}, g.rows, vertex, b, rows, nullptr, 0, count});
     for (const TypeRun& run : runs_of_types(type_ptr, b, b + count)) {
       shape.k = run.end - run.begin;
-      shape.beta = run.begin == type_ptr[static_cast<size_t>(run.type)] ? 0.0f : 1.0f;
+      shape.beta = run.begin == type_ptr[run.type] ? 0.0f : 1.0f;
       const void* sums = at(static_cast<const char*>(g.sum.out), (run.begin - b) * ld_sum * g.p.bytes);
       const void* by_row = at(static_cast<const char*>(rows), (run.begin - b) * ld_row * g.p.bytes);
       steps.product(shape,
@@ -372,7 +372,7 @@ bool wide_weight_grad(const WeightGrad& g) {
 // Sums over the edges of pairs as a value of its own.
 void add_pair_sums(const GpuKernel& k, StepList& steps) {
   const auto in = operands<SpmmOperands>(k.kernel);
-  const bool dst = k.kernel.direction == cpu::Direction::by_dst_pair;
+  const bool dst = k.kernel.direction == Direction::by_dst_pair;
   const GpuPairs pairs(k.context, k.graph(), dst ? End::dst : End::src);
   GpuPairs::Sum sum;
   sum.what.width = k.width(k.kernel.root);
@@ -453,8 +453,8 @@ void add_typed_weight_grad(const GpuKernel& k, StepList& steps) {
 
 bool sums_pairs(const Kernel& kernel) {
   return kernel.kind == KernelKind::spmm && kernel.heads == 1 && kernel.tail.empty() &&
-         kernel.reduce_op == cpu::Reduce::sum &&
-         (kernel.direction == cpu::Direction::by_dst_pair || kernel.direction == cpu::Direction::by_src_pair);
+         kernel.reduce_op == ReduceOp::sum &&
+         (kernel.direction == Direction::by_dst_pair || kernel.direction == Direction::by_src_pair);
 }
 
 const GpuFamily kGpuTyped = {typed_needs, bind_typed};

@@ -32,7 +32,7 @@ struct TypedSpace {
   std::vector<int64_t> type_ptr;    // positions of each type
   const uint32_t* order = nullptr;  // row of each position; null: the position itself
   int64_t rows() const { return type_ptr.back(); }
-  int64_t begin_of(const TypeRun& run) const { return type_ptr[static_cast<size_t>(run.type)]; }
+  int64_t begin_of(const TypeRun& run) const { return type_ptr[run.type]; }
 };
 
 End end_of(Space space) { return space.kind == SpaceKind::pair_src ? End::src : End::dst; }

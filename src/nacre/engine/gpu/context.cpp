@@ -125,16 +125,6 @@ void GpuContext::scatter_rows(const void* from, const NodeId* ids, void* table, 
   launch(source, (threads + source.threads - 1) / source.threads, params)();
 }
 
-int GpuKernel::layer() const {
-  const Node& root = node(kernel.root);
-  if (root.op == Op::lstm) return root.type.space.layer - 1;
-  if (root.op == Op::lstm_grad_z || root.op == Op::lstm_grad_w) return node(root.inputs[1]).type.space.layer;
-  for (const NodeRef in : root.inputs) {
-    if (node(in).type.space.is_typed()) return node(in).type.space.layer;
-  }
-  return root.type.space.layer;
-}
-
 Step then(Step first, Step second) {
   if (!first) return second;
   if (!second) return first;

@@ -34,7 +34,7 @@ struct GpuSplitRow {
 struct GpuRows {
   std::string name;
   Graph graph;
-  cpu::Direction direction = cpu::Direction::by_dst;
+  Direction direction = Direction::by_dst;
   int64_t rows = 0;
   int64_t entries = 0;
   bool listed = false;            // edge_ids has the edge of each entry; if not, entry i is edge i
@@ -112,7 +112,7 @@ class GpuContext {
   // functions that follow copy an array of the view to the device on first use (gpu_rows.cpp):
   // where the entries of each row begin; the vertices at their other ends; and their edges, null if
   // entry i is edge i.
-  GpuRows& rows(const Graph& graph, cpu::Direction direction, bool edges);
+  GpuRows& rows(const Graph& graph, Direction direction, bool edges);
   const void* offsets(GpuRows& rows);
   const uint32_t* columns(GpuRows& rows);
   const uint32_t* edge_ids(GpuRows& rows);
@@ -216,9 +216,9 @@ struct GpuKernel {
   int64_t width(NodeRef i) const { return node(i).type.row_size(); }
   int64_t rows(NodeRef i) const { return executor.blocks().rows(node(i).type.space); }
   void* pointer(NodeRef i) const { return executor.pointer(i); }
-  bool stored(NodeRef i) const { return executor.plan().stored[static_cast<size_t>(i)] != 0; }
+  bool stored(NodeRef i) const { return executor.plan().stored[i] != 0; }
   bool narrow(NodeRef i) const { return executor.is_narrow(i); }
-  int layer() const;
+  int layer() const { return walked_layer(executor.plan().dfg, kernel); }
   const Graph& graph() const { return executor.blocks().layer(layer()); }
 };
 

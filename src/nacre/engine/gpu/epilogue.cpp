@@ -13,23 +13,23 @@ class Absorber {
     Epilogue e;
     const int root = find_root();
     if (root < 0) return e;
-    value_ = program_.code[static_cast<size_t>(root)].out;
+    value_ = program_.code[root].out;
     int last = root;
     while (true) {
       const int use = only_use(value_);
       if (use < 0) break;
-      const Micro& m = program_.code[static_cast<size_t>(use)];
+      const Micro& m = program_.code[use];
       if (m.op == MicroOp::relu && !e.relu) {
         e.relu = true;
       } else if (m.op != MicroOp::add || e.relu || !take_term(m, e)) {
         break;
       }
-      dead_[static_cast<size_t>(last)] = 1;
+      dead_[last] = 1;
       last = use;
       value_ = m.out;
     }
     if (e.empty()) return e;
-    dead_[static_cast<size_t>(last)] = 1;
+    dead_[last] = 1;
     finish(e);
     return e;
   }
@@ -67,7 +67,7 @@ class Absorber {
       const bool alone = only_use(other) >= 0;
       NodeRef* slot = m.op == MicroOp::load && add_ ? &e.add : m.op == MicroOp::load_row0 ? &e.bias : nullptr;
       if (slot == nullptr || *slot >= 0) return false;
-      *slot = program_.operands[static_cast<size_t>(m.operand)];
+      *slot = program_.operands[m.operand];
       if (alone) dead_[i] = 1;
       return true;
     }
@@ -80,7 +80,7 @@ class Absorber {
       if (!dead_[i]) left.push_back(program_.code[i]);
     }
     if (left.size() == 1 && left[0].op == MicroOp::store && left[0].a == value_) {
-      e.result = program_.operands[static_cast<size_t>(left[0].operand)];
+      e.result = program_.operands[left[0].operand];
       return;
     }
     e.rest = program_;
@@ -104,13 +104,12 @@ class Absorber {
 NodeRef find_landing(const RowProgram& rest) {
   int64_t width = 0;
   for (const Micro& m : rest.code) {
-    if (m.op == MicroOp::root) width = rest.widths[static_cast<size_t>(m.out)];
+    if (m.op == MicroOp::root) width = rest.widths[m.out];
   }
   NodeRef found = -1;
   for (const Micro& m : rest.code) {
-    if (m.op == MicroOp::load && rest.widths[static_cast<size_t>(m.out)] == width) return -1;
-    if (m.op == MicroOp::store && rest.widths[static_cast<size_t>(m.a)] == width)
-      found = rest.operands[static_cast<size_t>(m.operand)];
+    if (m.op == MicroOp::load && rest.widths[m.out] == width) return -1;
+    if (m.op == MicroOp::store && rest.widths[m.a] == width) found = rest.operands[m.operand];
   }
   return found;
 }

@@ -27,7 +27,7 @@ int64_t longest_row(const cpu::RowView& view) {
 
 }  // namespace
 
-GpuRows& GpuContext::rows(const Graph& graph, cpu::Direction direction, bool edges) {
+GpuRows& GpuContext::rows(const Graph& graph, Direction direction, bool edges) {
   // Graphs that share arrays are the same graph.
   const std::string name = fmt::format("{} {} {} {}", static_cast<const void*>(graph.row_ptr().data()),
                                        static_cast<const void*>(graph.col_idx().data()),
@@ -39,7 +39,7 @@ GpuRows& GpuContext::rows(const Graph& graph, cpu::Direction direction, bool edg
   r.name = name;
   r.graph = graph;
   r.direction = direction;
-  if (direction == cpu::Direction::by_src && parent_ && !graph.has_out() && is_few_edges(graph)) {
+  if (direction == Direction::by_src && parent_ && !graph.has_out() && is_few_edges(graph)) {
     transpose(r, edges);
     return r;
   }
@@ -117,7 +117,7 @@ const uint32_t* GpuContext::edge_ids(GpuRows& rows) {
   if (!rows.listed || rows.edge_ids != nullptr) return rows.edge_ids;
   if (rows.host) return rows.edge_ids = static_cast<const uint32_t*>(resident(rows.host->edge_id, rows.entries * 4));
   return rows.edge_ids = static_cast<const uint32_t*>(filled("edges " + rows.name, rows.entries * 4, [&](void* to) {
-           std::vector<uint32_t> offsets(static_cast<size_t>(rows.rows + 2));
+           std::vector<uint32_t> offsets(rows.rows + 2);
            group_by_source(rows.graph, EdgesBySource<uint32_t>{offsets.data(), nullptr, static_cast<EdgeId*>(to)});
          }));
 }

@@ -17,13 +17,12 @@ SequenceOrder order_sequences(const Graph& graph) {
   for (int64_t v = 0; v < graph.num_dst(); ++v) longest = std::max(longest, graph.in_degree(v));
   // Counting sort by length, longest first.
   std::vector<int64_t> place(static_cast<size_t>(longest) + 2, 0);
-  for (int64_t v = 0; v < graph.num_dst(); ++v) ++place[static_cast<size_t>(longest - graph.in_degree(v)) + 1];
+  for (int64_t v = 0; v < graph.num_dst(); ++v) ++place[longest - graph.in_degree(v) + 1];
   for (size_t i = 1; i < place.size(); ++i) place[i] += place[i - 1];
-  order.row.resize(static_cast<size_t>(place[static_cast<size_t>(longest)]));
+  order.row.resize(place[longest]);
   for (int64_t v = 0; v < graph.num_dst(); ++v) {
     if (graph.in_degree(v) == 0) continue;
-    order.row[static_cast<size_t>(place[static_cast<size_t>(longest - graph.in_degree(v))]++)] =
-        static_cast<uint32_t>(v);
+    order.row[place[longest - graph.in_degree(v)]++] = static_cast<uint32_t>(v);
   }
   order.entry.push_back(0);
   for (const uint32_t v : order.row) order.entry.push_back(order.entry.back() + graph.in_degree(v));
@@ -44,8 +43,7 @@ std::vector<int64_t> cut_sequences(const SequenceOrder& order, int64_t most) {
 int64_t longest_run(const SequenceOrder& order, const std::vector<int64_t>& borders) {
   int64_t longest = 0;
   for (size_t c = 0; c + 1 < borders.size(); ++c) {
-    longest = std::max(longest,
-                       order.entry[static_cast<size_t>(borders[c + 1])] - order.entry[static_cast<size_t>(borders[c])]);
+    longest = std::max(longest, order.entry[borders[c + 1]] - order.entry[borders[c]]);
   }
   return longest;
 }
@@ -54,9 +52,9 @@ SequenceSums sums_of_sources(const Graph& graph, const SequenceOrder& order, con
   const OutCsc& out = graph.out();
   const size_t runs = borders.size() - 1;
   // Per destination: its run, and the entry of its first step counted from the run's first.
-  std::vector<uint32_t> run_of(static_cast<size_t>(graph.num_dst()), 0), entry_of(run_of);
+  std::vector<uint32_t> run_of(graph.num_dst(), 0), entry_of(run_of);
   for (size_t c = 0; c < runs; ++c) {
-    const int64_t first = order.entry[static_cast<size_t>(borders[c])];
+    const int64_t first = order.entry[borders[c]];
     for (auto p = static_cast<size_t>(borders[c]); p < static_cast<size_t>(borders[c + 1]); ++p) {
       run_of[order.row[p]] = static_cast<uint32_t>(c);
       entry_of[order.row[p]] = static_cast<uint32_t>(order.entry[p] - first);
@@ -69,7 +67,7 @@ SequenceSums sums_of_sources(const Graph& graph, const SequenceOrder& order, con
   };
   std::vector<Sums> lists(runs);
   parallel_tasks(static_cast<int64_t>(runs), [&](int64_t c) {
-    Sums& list = lists[static_cast<size_t>(c)];
+    Sums& list = lists[c];
     for (int64_t s = 0; s < graph.num_src(); ++s) {
       const size_t before = list.entry.size();
       for (int64_t i = out.row_ptr[s]; i < out.row_ptr[s + 1]; ++i) {

@@ -18,19 +18,19 @@ bool suits(const Node& node) {
 
 void mark_operands(RowProgram& program, const Plan& plan) {
   program.narrow.clear();
-  for (const NodeRef o : program.operands) program.narrow.push_back(plan.narrow[static_cast<size_t>(o)]);
+  for (const NodeRef o : program.operands) program.narrow.push_back(plan.narrow[o]);
 }
 
 }  // namespace
 
 void narrow_values(Plan& plan, const std::function<bool(const Kernel&)>& reads_bf16) {
-  const auto owner = [&](NodeRef i) { return plan.alias[static_cast<size_t>(i)]; };
-  std::vector<char> narrow(static_cast<size_t>(plan.dfg.size()), 0);
+  const auto owner = [&](NodeRef i) { return plan.alias[i]; };
+  NodeVector<char> narrow(plan.dfg, 0);
   for (NodeRef i = 0; i < plan.dfg.size(); ++i) {
-    narrow[static_cast<size_t>(i)] = plan.stored[static_cast<size_t>(owner(i))] != 0 && suits(plan.dfg[owner(i)]);
+    narrow[i] = plan.stored[owner(i)] != 0 && suits(plan.dfg[owner(i)]);
   }
   const auto keep = [&](NodeRef i) {
-    if (i >= 0) narrow[static_cast<size_t>(owner(i))] = 0;
+    if (i >= 0) narrow[owner(i)] = 0;
   };
   for (const auto& [name, node] : plan.dfg.outputs()) keep(node);
   for (const auto& [name, node] : plan.dfg.updates()) keep(node);
@@ -41,9 +41,8 @@ void narrow_values(Plan& plan, const std::function<bool(const Kernel&)>& reads_b
     std::for_each(kernel.args.begin(), kernel.args.end(), keep);
     std::for_each(plan.dfg[kernel.root].inputs.begin(), plan.dfg[kernel.root].inputs.end(), keep);
   }
-  plan.narrow.assign(narrow.size(), 0);
-  for (NodeRef i = 0; i < plan.dfg.size(); ++i)
-    plan.narrow[static_cast<size_t>(i)] = narrow[static_cast<size_t>(owner(i))];
+  plan.narrow.assign(plan.dfg, 0);
+  for (NodeRef i = 0; i < plan.dfg.size(); ++i) plan.narrow[i] = narrow[owner(i)];
   for (Kernel& kernel : plan.kernels) {
     mark_operands(kernel.program, plan);
     mark_operands(kernel.tail, plan);

@@ -72,8 +72,8 @@ class PatternCounter {
     sum(Outlier::overfill, patterns.overfill, patterns.overfill_edges);
     sum(Outlier::frequent, patterns.frequent, patterns.frequent_edges);
     const Array<uint8_t> read = work_.read(kinds, tasks);
-    outlier.resize(static_cast<size_t>(tasks));
-    for (int64_t t = 0; t < tasks; ++t) outlier[static_cast<size_t>(t)] = static_cast<Outlier>(read[t]);
+    outlier.resize(tasks);
+    for (int64_t t = 0; t < tasks; ++t) outlier[t] = static_cast<Outlier>(read[t]);
   }
 
  private:

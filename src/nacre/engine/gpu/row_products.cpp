@@ -91,7 +91,7 @@ int faster_block(const GpuKernel& g, const cuda::RowProduct& what, const cuda::L
     }
     return fastest;
   });
-  return tried[static_cast<size_t>(best)];
+  return tried[best];
 }
 
 }  // namespace

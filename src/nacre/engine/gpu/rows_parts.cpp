@@ -19,7 +19,7 @@ Step launch_reduce(const Reduction& r, const cuda::ReduceSpec& spec, void* works
   void* out = argmax_only ? nullptr : rows_to != nullptr ? rows_to : g.pointer(g.kernel.root);
   void* argmax = argmax_only ? g.pointer(g.kernel.root) : g.pointer(g.kernel.second);
   // Zeros, and zeros again after every run.
-  const std::vector<int32_t> zeros(static_cast<size_t>(spec.tiles * r.rows.num_partials));
+  const std::vector<int32_t> zeros(spec.tiles * r.rows.num_partials);
   auto* counters = const_cast<int32_t*>(g.context.made(fmt::format("counters {}", zeros.size()), zeros));
   const GpuFunction& function =
       g.context.loader().function(FunctionKey("reduce").add(spec).bytes(), [&] { return cuda::reduce_source(spec); });
@@ -138,8 +138,8 @@ cuda::ReduceSpec reduce_spec(const GpuKernel& g, const RowProgram& program, int 
 
 // The sums of pieces. A maximum keeps its position too.
 int64_t reduce_workspace(const Reduction& r) {
-  const int64_t width = r.spec.program->widths[static_cast<size_t>(r.spec.value)];
-  return r.rows.num_partials * r.spec.tiles * width * 4 * (r.spec.reduce == cpu::Reduce::max ? 2 : 1);
+  const int64_t width = r.spec.program->widths[r.spec.value];
+  return r.rows.num_partials * r.spec.tiles * width * 4 * (r.spec.reduce == ReduceOp::max ? 2 : 1);
 }
 
 Step bind_reduce(const Reduction& r, void* workspace, void* out) {

@@ -134,7 +134,7 @@ std::vector<int64_t> GpuSampler::State::ends(const Memory& sums, const Memory& p
   const Memory out = allocate(count, 8);
   const cuda::TakeEndsParams params = {.sums = sums.get(), .places = places.get(), .out = out.get(), .count = count};
   launch(cuda::take_ends(), count, params);
-  std::vector<int64_t> host(static_cast<size_t>(count));
+  std::vector<int64_t> host(count);
   device->download(host.data(), out.get(), count * 8);
   return host;
 }
@@ -196,7 +196,7 @@ Memory GpuSampler::State::count_edges(int fanout, const Memory& begins, const Me
 
 HopResult GpuSampler::State::hop(int index) {
   const SampleOptions& o = sampler.options();
-  const int fanout = o.fanout[static_cast<size_t>(index)];
+  const int fanout = o.fanout[index];
   const int64_t n = dst_ptr.back();
   HopResult result;
   result.dst_ptr = dst_ptr;

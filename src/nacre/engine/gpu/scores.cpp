@@ -52,7 +52,7 @@ int64_t GpuScores::bytes() const {
 void GpuScores::start(const GpuLabels& labels) {
   labels_ = labels;
   std::vector<NodeId> all;
-  all.reserve(static_cast<size_t>(num_vertices_));
+  all.reserve(num_vertices_);
   for (const std::span<const NodeId> list : lists_) all.insert(all.end(), list.begin(), list.end());
   vertices_ = upload(*context_, all);
   device_pieces_ = upload(*context_, pieces_);
@@ -84,7 +84,7 @@ std::vector<ScoreCounts> GpuScores::run(const float* logits, ScoreLoss* loss) {
   const auto results = static_cast<int64_t>(lists + (loss != nullptr ? 1 : 0));
   const cuda::ScoreTotalsParams sums = {.slots = slots_.get(), .first = device_first_.get(), .out = totals_.get()};
   context_->launch(sum_, results, sums)();
-  std::vector<ScoreCounts> counts(static_cast<size_t>(results));
+  std::vector<ScoreCounts> counts(results);
   static_assert(sizeof(ScoreCounts) == kSlotBytes);
   context_->device().download(counts.data(), totals_.get(), results * kSlotBytes);
   if (loss != nullptr) {

@@ -50,7 +50,7 @@ std::shared_ptr<void> Staging::place(const void* host, int64_t bytes) {
 
 std::shared_ptr<void> Staging::place_filled(int64_t bytes, FunctionRef<void(void*)> fill) {
   if (!pool_) {
-    std::vector<char> values(static_cast<size_t>(bytes));
+    std::vector<char> values(bytes);
     fill(values.data());
     return place(values.data(), bytes);
   }

@@ -142,7 +142,7 @@ PackedSums pack_sums(const PairIndex& pairs, int types, const SumRange& range) {
   PackedSums packed;
   const int64_t piece = piece_edges(pairs.edge.size()), longest = long_pair(pairs.edge.size());
   std::vector<GpuSegment> runs;
-  std::vector<char> present(static_cast<size_t>(range.num_slots), 0);
+  std::vector<char> present(range.num_slots, 0);
   const auto slot_of = [&](int64_t p) {
     return static_cast<int64_t>(pairs.vertex[p]) * types + pairs.type[p] - range.first_slot;
   };
@@ -155,7 +155,7 @@ PackedSums pack_sums(const PairIndex& pairs, int types, const SumRange& range) {
     };
     for (int64_t p = r.begin; p < r.end; ++p) {
       const int64_t begin = pairs.edge_ptr[p], end = pairs.edge_ptr[p + 1];
-      if (range.slots) present[static_cast<size_t>(slot_of(p))] = 1;
+      if (range.slots) present[slot_of(p)] = 1;
       const bool in_pieces = end - begin > longest;
       if (in_pieces || end - from > kPack) close(begin);
       if (!in_pieces) continue;
@@ -178,7 +178,7 @@ PackedSums pack_sums(const PairIndex& pairs, int types, const SumRange& range) {
 }
 
 std::vector<uint32_t> pairs_of_entries(const PairIndex& pairs) {
-  std::vector<uint32_t> pair_of(static_cast<size_t>(pairs.edge.size()));
+  std::vector<uint32_t> pair_of(pairs.edge.size());
   parallel_for(pairs.num_pairs, 1 << 14, [&](int64_t b, int64_t e) {
     for (int64_t p = b; p < e; ++p) {
       std::fill(pair_of.begin() + pairs.edge_ptr[p], pair_of.begin() + pairs.edge_ptr[p + 1], static_cast<uint32_t>(p));
@@ -191,33 +191,32 @@ bool sums_edges_of_pairs(const Kernel& kernel, const Dfg& dfg, End end) {
   const bool dst = end == End::dst;
   switch (kernel.kind) {
     case KernelKind::spmm:
-      return kernel.direction == (dst ? cpu::Direction::by_dst_pair : cpu::Direction::by_src_pair);
+      return kernel.direction == (dst ? Direction::by_dst_pair : Direction::by_src_pair);
     case KernelKind::typed_reduce:
       if (dfg[operands<TypedReduceOperands>(kernel).x].type.space.is_pair()) return false;
       [[fallthrough]];
     case KernelKind::typed_weight_grad:
-      return kernel.direction == (dst ? cpu::Direction::by_dst : cpu::Direction::by_src);
+      return kernel.direction == (dst ? Direction::by_dst : Direction::by_src);
     default:
       return false;
   }
 }
 
 std::vector<uint32_t> pairs_of_slots(const PairIndex& pairs, int64_t vertices, int types) {
-  std::vector<uint32_t> slots(static_cast<size_t>(vertices * types), cuda::kNoRow);
+  std::vector<uint32_t> slots(vertices * types, cuda::kNoRow);
   parallel_for(pairs.num_pairs, 1 << 16, [&](int64_t b, int64_t e) {
     for (int64_t p = b; p < e; ++p) {
-      slots[static_cast<size_t>(static_cast<int64_t>(pairs.vertex[p]) * types + pairs.type[p])] =
-          static_cast<uint32_t>(p);
+      slots[static_cast<int64_t>(pairs.vertex[p]) * types + pairs.type[p]] = static_cast<uint32_t>(p);
     }
   });
   return slots;
 }
 
 SlotOrder order_slots(const PairIndex& pairs, int64_t vertices, int types, int64_t rows) {
-  std::vector<uint32_t> has(static_cast<size_t>(vertices), 0);
+  std::vector<uint32_t> has(vertices, 0);
   const bool masked = types <= cuda::kMostMasked;
   SlotOrder order;
-  order.vertex.resize(static_cast<size_t>(vertices));
+  order.vertex.resize(vertices);
   std::iota(order.vertex.begin(), order.vertex.end(), 0u);
   if (masked) {
     for (int64_t p = 0; p < pairs.num_pairs; ++p) has[pairs.vertex[p]] |= 1u << pairs.type[p];
@@ -274,10 +273,9 @@ const uint32_t* GpuPairs::pair_of_entry() const {
 
 const uint32_t* GpuPairs::slot_of_pair() const {
   return context_.made_once<uint32_t>(key("slot of pair"), [&] {
-    std::vector<uint32_t> slot(static_cast<size_t>(num_pairs()));
+    std::vector<uint32_t> slot(num_pairs());
     for (int64_t p = 0; p < num_pairs(); ++p) {
-      slot[static_cast<size_t>(p)] =
-          static_cast<uint32_t>(static_cast<int64_t>(pairs_->vertex[p]) * types_ + pairs_->type[p]);
+      slot[p] = static_cast<uint32_t>(static_cast<int64_t>(pairs_->vertex[p]) * types_ + pairs_->type[p]);
     }
     return slot;
   });
@@ -377,8 +375,8 @@ void GpuPairs::sum_of_vertices(StepList& steps, const OfVertices& args, const st
   if (steps.sizing() || args.count == 0) return;
   const int64_t* shift = nullptr;
   if (!ranges.empty()) {
-    std::vector<int64_t> moved(static_cast<size_t>(types_), 0);
-    for (const PairRange& r : ranges) moved[static_cast<size_t>(r.type)] = r.begin - r.offset;
+    std::vector<int64_t> moved(types_, 0);
+    for (const PairRange& r : ranges) moved[r.type] = r.begin - r.offset;
     shift = context_.made(key("shift of pairs") + fmt::format(" {} {}", args.first, args.count), moved);
   }
   const int64_t tiles = cuda::split_row(args.width).tiles;

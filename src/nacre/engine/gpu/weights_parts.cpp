@@ -17,7 +17,7 @@ constexpr int64_t kPiece = 1 << 22;  // entries
 
 bool constant_edges(const GpuKernel& g, NodeRef value) {
   const Plan& plan = g.executor.plan();
-  const NodeRef owner = plan.alias[static_cast<size_t>(value)];
+  const NodeRef owner = plan.alias[value];
   return std::any_of(plan.kernels.begin(), plan.kernels.end(), [&](const Kernel& k) {
     return k.once && std::find(k.writes.begin(), k.writes.end(), owner) != k.writes.end();
   });

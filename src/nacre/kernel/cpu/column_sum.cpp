@@ -42,7 +42,7 @@ void sum_edges(const ColumnSumArgs& args, const TilePlan& plan, int64_t width) {
   parallel_tasks(groups, [&](int64_t g) {
     TileRunner runner(plan, thread_scratch(args.scratch, floats));
     for (int64_t c = g * per_group; c < std::min(count, (g + 1) * per_group); ++c) {
-      const RowChunk& chunk = chunks[static_cast<size_t>(c)];
+      const RowChunk& chunk = chunks[c];
       EdgeTiles tiles(*args.edges, chunk.row_begin, runner);
       for (int64_t e = chunk.edge_begin; e < chunk.edge_end; e += plan.rows) {
         add_tile(runner, args, tiles.tile(e, std::min(chunk.edge_end, e + plan.rows)), false,
@@ -70,7 +70,7 @@ void sum_rows(const ColumnSumArgs& args, const TilePlan& plan, int64_t width) {
 
 void column_sum(const ColumnSumArgs& args) {
   const RowProgram& program = *args.program.program;
-  const int64_t width = program.widths[static_cast<size_t>(args.value)];
+  const int64_t width = program.widths[args.value];
   if (args.rows <= 0) {
     std::fill(args.out, args.out + width, 0.0f);
     return;

@@ -27,7 +27,7 @@ struct Shape {
   const GTaskView& view;
   const RowProgram& program;
   int value;
-  Reduce reduce;
+  ReduceOp reduce;
   bool stored;
 };
 
@@ -36,9 +36,9 @@ Workspace carve(const Shape& shape, Carve& memory) {
   const int64_t packed = gtask_packed_floats(shape.view, shape.program);
   if (packed > 0) ws.packed = memory.take(packed);
   if (shape.value < 0) return ws;
-  const int64_t width = shape.program.widths[static_cast<size_t>(shape.value)];
+  const int64_t width = shape.program.widths[shape.value];
   ws.partials = memory.take(shape.view.max_slots * width);
-  if (shape.reduce == Reduce::max) {
+  if (shape.reduce == ReduceOp::max) {
     ws.partial_argmax = reinterpret_cast<int32_t*>(memory.take(shape.view.max_slots * width));
   }
   if (!shape.stored) ws.rows = memory.take(shape.view.rows * width);
@@ -68,10 +68,10 @@ class GTaskRunner {
   explicit GTaskRunner(const GTaskArgs& args)
       : args_(args),
         view_(*args.view),
-        width_(args.value < 0 ? 0 : args.program.program->widths[static_cast<size_t>(args.value)]),
+        width_(args.value < 0 ? 0 : args.program.program->widths[args.value]),
         segments_(segment_functions()),
         plan_(make_tile_plan(args.program, options(args))) {
-    NACRE_CHECK(args.argmax == nullptr || args.reduce == Reduce::max, "only a maximum has an argmax");
+    NACRE_CHECK(args.argmax == nullptr || args.reduce == ReduceOp::max, "only a maximum has an argmax");
     NACRE_CHECK(args.value >= 0 || args.post.empty(), "a post program follows a reduction");
     Carve memory(static_cast<float*>(args.workspace));
     space_ = carve({view_, *args.program.program, args.value, args.reduce, args.out != nullptr}, memory);
@@ -98,9 +98,8 @@ class GTaskRunner {
       });
     }
     const auto rest = static_cast<int64_t>(view_.ranges.size()) - view_.rest_begin;
-    parallel_tasks(rest, [&](int64_t i) {
-      finish(view_.ranges[static_cast<size_t>(view_.rest_begin + i)], thread_scratch(args_.scratch, floats_));
-    });
+    parallel_tasks(
+        rest, [&](int64_t i) { finish(view_.ranges[view_.rest_begin + i], thread_scratch(args_.scratch, floats_)); });
   }
 
  private:
@@ -119,7 +118,7 @@ class GTaskRunner {
   }
 
   void run_unit(int64_t u) const {
-    const GTaskView::Unit& unit = view_.units[static_cast<size_t>(u)];
+    const GTaskView::Unit& unit = view_.units[u];
     float* scratch = thread_scratch(args_.scratch, floats_);
     TileRunner runner(plan_, scratch);
     int64_t run = unit.run_begin;
@@ -127,7 +126,7 @@ class GTaskRunner {
       runner.run(tile);
       if (args_.value >= 0) run = reduce_tile(runner, tile, unit, run);
     });
-    for (int64_t i = unit.range_begin; i < unit.range_end; ++i) finish(view_.ranges[static_cast<size_t>(i)], scratch);
+    for (int64_t i = unit.range_begin; i < unit.range_end; ++i) finish(view_.ranges[i], scratch);
   }
 
   // Adds the rows of a tile to the targets of its runs; `run` is the run that the tile's first row
@@ -164,7 +163,7 @@ class GTaskRunner {
   }
 
   void reduce(const RowSegment& s) const {
-    if (args_.reduce != Reduce::max) {
+    if (args_.reduce != ReduceOp::max) {
       segments_.add(s);
     } else if (s.argmax == nullptr || view_.ascending) {
       segments_.max(s);
@@ -199,7 +198,7 @@ class GTaskRunner {
     s.end = end - begin;
     s.sum = row(r);
     s.fresh = fresh;
-    (args_.reduce == Reduce::max ? segments_.max : segments_.add)(s);
+    (args_.reduce == ReduceOp::max ? segments_.max : segments_.add)(s);
   }
 
   void combine_argmax(int64_t r, int64_t begin, int64_t end, bool fresh) const {
@@ -221,7 +220,7 @@ class GTaskRunner {
       if (degree == 0) {
         std::fill_n(row(r), width_, 0.0f);
         if (int32_t* argmax = argmax_row(r)) std::fill_n(argmax, width_, -1);
-      } else if (args_.reduce == Reduce::mean) {
+      } else if (args_.reduce == ReduceOp::mean) {
         segments_.scale(row(r), width_, 1.0f / static_cast<float>(degree));
       }
     }
@@ -246,7 +245,7 @@ int64_t gtask_scratch_floats(const RowProgram& program, const RowProgram* post) 
   return std::max(product_scratch_floats(program), tail);
 }
 
-int64_t gtask_workspace(const GTaskView& view, const RowProgram& program, int value, Reduce reduce, bool stored) {
+int64_t gtask_workspace(const GTaskView& view, const RowProgram& program, int value, ReduceOp reduce, bool stored) {
   Carve count(nullptr);
   carve({view, program, value, reduce, stored}, count);
   return count.used() * static_cast<int64_t>(sizeof(float));

@@ -38,7 +38,7 @@ struct GTaskArgs {
   const GTaskView* view = nullptr;
   BoundProgram program;  // program over edges; it may store edge values
   int value = -1;        // register that is reduced; -1: the program only stores
-  Reduce reduce = Reduce::sum;
+  ReduceOp reduce = ReduceOp::sum;
   float* out = nullptr;       // rows × width; null: the result is only read by `post`
   int32_t* argmax = nullptr;  // used by max only, as in ReduceArgs
   BoundProgram post;          // program over the reduced rows; may be empty
@@ -48,7 +48,7 @@ struct GTaskArgs {
 int64_t gtask_scratch_floats(const RowProgram& program, const RowProgram* post);
 // Returns the bytes of workspace that run_gtasks() needs. With `stored`, the result is written to
 // `out`; otherwise the workspace holds it until `post` has run.
-int64_t gtask_workspace(const GTaskView& view, const RowProgram& program, int value, Reduce reduce, bool stored);
+int64_t gtask_workspace(const GTaskView& view, const RowProgram& program, int value, ReduceOp reduce, bool stored);
 void run_gtasks(const GTaskArgs& args);
 
 // Computes dw = Σ over edges of xᵀ·g, separately for each edge type if `typed` is set; x and g are

@@ -40,7 +40,7 @@ Schedule in_partition_order(const GTasks& tasks) {
 // Returns a schedule with overfill gTasks first and underfill gTasks last, in pools.
 Schedule outliers_first(const GTasks& tasks) {
   const std::vector<Outlier> outlier = find_patterns(tasks).outlier;
-  const auto kind = [&](int64_t t) { return outlier[static_cast<size_t>(t)]; };
+  const auto kind = [&](int64_t t) { return outlier[t]; };
   Schedule schedule;
   for (const bool large : {true, false}) {
     for (int64_t t = 0; t < tasks.num_tasks(); ++t) {
@@ -136,7 +136,7 @@ GTaskOrder order_gtasks(const GTasks& tasks, const GTaskOptions& options) {
     entries += tasks.task_ptr[t + 1] - tasks.task_ptr[t];
   }
   for (int64_t s = 0; s < spans; ++s) {
-    order.span_ptr.push_back(task_begin[static_cast<size_t>(schedule.span_task[static_cast<size_t>(s)])]);
+    order.span_ptr.push_back(task_begin[schedule.span_task[s]]);
   }
   order.span_ptr.push_back(entries);
 
@@ -146,8 +146,8 @@ GTaskOrder order_gtasks(const GTasks& tasks, const GTaskOptions& options) {
     for (int64_t s = begin; s < end; ++s) {
       const auto i = static_cast<size_t>(s);
       for (int64_t k = schedule.span_task[i]; k < schedule.span_task[i + 1]; ++k) {
-        int64_t at = task_begin[static_cast<size_t>(k)];
-        const int64_t t = schedule.tasks[static_cast<size_t>(k)];
+        int64_t at = task_begin[k];
+        const int64_t t = schedule.tasks[k];
         for (int64_t e = tasks.task_ptr[t]; e < tasks.task_ptr[t + 1]; ++e) entry[at++] = static_cast<EdgeId>(e);
       }
       sort(entry.data() + order.span_ptr[i], order.span_ptr[i + 1] - order.span_ptr[i]);

@@ -57,7 +57,7 @@ class UnitCutter {
   std::vector<GTaskView::Unit> take_units() { return std::move(units_); }
 
  private:
-  int64_t edges() const { return piece_ptr_.back() - piece_ptr_[static_cast<size_t>(first_piece_)]; }
+  int64_t edges() const { return piece_ptr_.back() - piece_ptr_[first_piece_]; }
   int64_t row_limit() const { return std::max(kMinUnitRows, (pooled_ != 0 ? kPoolFloats : kUnitFloats) / width_); }
   // Returns the number of edges of each piece if a large gTask is cut into equal shares.
   int64_t piece_edges(int64_t edges) const {
@@ -114,7 +114,7 @@ class UnitCutter {
 // Returns, for each row, the unit that alone touches it; kShared if several units do, kNone if none
 // does.
 std::vector<uint32_t> find_owners(const GTaskView& view, const NodeId* row) {
-  std::vector<uint32_t> owner(static_cast<size_t>(view.rows), kNone);
+  std::vector<uint32_t> owner(view.rows, kNone);
   for (size_t u = 0; u < view.units.size(); ++u) {
     for (int64_t i = view.entry_begin(view.units[u]); i < view.entry_end(view.units[u]); ++i) {
       uint32_t& mine = owner[row[i]];
@@ -142,15 +142,15 @@ void plan_ranges(GTaskView& view, std::vector<uint32_t> owner) {
     if (finishes(static_cast<uint32_t>(u))) at += owned_ranges[u];
   }
   view.rest_begin = at;
-  view.ranges.resize(static_cast<size_t>(at));
+  view.ranges.resize(at);
   for (int64_t begin = 0; begin < view.rows;) {
-    const auto of = [&](int64_t r) { return owner[static_cast<size_t>(r)]; };
+    const auto of = [&](int64_t r) { return owner[r]; };
     const uint32_t u = of(begin);
     const bool own = finishes(u);
     int64_t end = begin + 1;
     while (end < view.rows && (own ? of(end) == u : !finishes(of(end)) && end - begin < kRestRows)) ++end;
     if (own) {
-      view.ranges[static_cast<size_t>(view.units[u].range_end++)] = {begin, end};
+      view.ranges[view.units[u].range_end++] = {begin, end};
     } else {
       view.ranges.push_back({begin, end});
     }
@@ -159,7 +159,7 @@ void plan_ranges(GTaskView& view, std::vector<uint32_t> owner) {
 }
 
 Array<uint32_t> count_degrees(const NodeId* row, int64_t edges, int64_t rows) {
-  std::vector<uint32_t> degree(static_cast<size_t>(rows), 0);
+  std::vector<uint32_t> degree(rows, 0);
   for (int64_t i = 0; i < edges; ++i) ++degree[row[i]];
   return degree;
 }

@@ -20,7 +20,7 @@ struct Problem {
   int x, g;
   bool typed;
 
-  int64_t width(int reg) const { return program.widths[static_cast<size_t>(reg)]; }
+  int64_t width(int reg) const { return program.widths[reg]; }
   int64_t matrix() const { return width(x) * width(g); }
   int64_t matrices() const { return typed ? view.num_types : 1; }
   int64_t lanes() const {
@@ -121,7 +121,7 @@ void gtask_weight_grad(const GTaskWeightGradArgs& args) {
     TileRunner runner(plan, thread_scratch(args.scratch, floats));
     TypeSort by_type;
     for (int64_t u = units * lane / lanes; u < units * (lane + 1) / lanes; ++u) {
-      for_gtask_tiles(*args.view, args.view->units[static_cast<size_t>(u)], runner, [&](const Tile& entries) {
+      for_gtask_tiles(*args.view, args.view->units[u], runner, [&](const Tile& entries) {
         const Tile tile = sort ? by_type(entries) : entries;
         runner.run(tile);
         add_tile(problem, runner, tile, dw);

@@ -32,7 +32,7 @@ class WindowPlanner {
       const int64_t end = window_end(begin);
       const int64_t first_slot = slot_ptr_.back();
       for (int64_t u = begin; u < end; ++u) {
-        view_.units[static_cast<size_t>(u)].slot = slot_ptr_.back() - first_slot;
+        view_.units[u].slot = slot_ptr_.back() - first_slot;
         add_runs(u);
       }
       view_.windows.push_back({begin, end, 0, 0});
@@ -57,7 +57,7 @@ class WindowPlanner {
     bool touched = false;       // whether an earlier window touches the row
     bool touched_now = false;
   };
-  int64_t entries(int64_t u) const { return view_.entry_end(view_.units[static_cast<size_t>(u)]); }
+  int64_t entries(int64_t u) const { return view_.entry_end(view_.units[u]); }
 
   // Takes units while their partial rows fit, and returns where the window ends. Sets `shared` in
   // the state of each row that several units of the window touch.
@@ -67,7 +67,7 @@ class WindowPlanner {
     int64_t u = begin;
     for (; u < static_cast<int64_t>(view_.units.size()); ++u) {
       if (slots >= wanted_slots_ && u - begin >= kWindowUnits) break;
-      for (int64_t i = view_.entry_begin(view_.units[static_cast<size_t>(u)]); i < entries(u); ++i) {
+      for (int64_t i = view_.entry_begin(view_.units[u]); i < entries(u); ++i) {
         if (!in_unit_.first(row_[i], static_cast<uint32_t>(u))) continue;
         RowState& state = state_[row_[i]];
         if (in_window_.first(row_[i], window)) {
@@ -84,7 +84,7 @@ class WindowPlanner {
   }
 
   void add_runs(int64_t u) {
-    GTaskView::Unit& unit = view_.units[static_cast<size_t>(u)];
+    GTaskView::Unit& unit = view_.units[u];
     const int64_t begin = view_.entry_begin(unit);
     unit.run_begin = static_cast<int64_t>(runs_.size());
     for (int64_t i = begin; i < entries(u); ++i) {
@@ -130,21 +130,21 @@ void plan_sums(GTaskView& view, const WindowPlanner& slots) {
   Buffer<NodeId> sum_slot(slot_ptr.back());
   std::vector<std::vector<int64_t>> begin(view.windows.size());
   // the row of each element of sum_slot
-  std::vector<NodeId> row_at(static_cast<size_t>(slot_ptr.back()));
+  std::vector<NodeId> row_at(slot_ptr.back());
   parallel_tasks(static_cast<int64_t>(view.windows.size()), [&](int64_t w) {
-    const GTaskView::Window& window = view.windows[static_cast<size_t>(w)];
-    const int64_t first = slot_ptr[static_cast<size_t>(window.unit_begin)];
-    const int64_t last = slot_ptr[static_cast<size_t>(window.unit_end)];
+    const GTaskView::Window& window = view.windows[w];
+    const int64_t first = slot_ptr[window.unit_begin];
+    const int64_t last = slot_ptr[window.unit_end];
     std::vector<uint64_t> sorted;
     for (int64_t s = first; s < last; ++s) {
-      sorted.push_back(uint64_t{slots.slot_row()[static_cast<size_t>(s)]} << 32 | static_cast<uint64_t>(s - first));
+      sorted.push_back(uint64_t{slots.slot_row()[s]} << 32 | static_cast<uint64_t>(s - first));
     }
     std::sort(sorted.begin(), sorted.end());
     for (int64_t s = first; s < last; ++s) {
-      const uint64_t slot = sorted[static_cast<size_t>(s - first)];
+      const uint64_t slot = sorted[s - first];
       const auto r = static_cast<NodeId>(slot >> 32);
-      if (s == first || r != row_at[static_cast<size_t>(s - 1)]) begin[static_cast<size_t>(w)].push_back(s);
-      row_at[static_cast<size_t>(s)] = r;
+      if (s == first || r != row_at[s - 1]) begin[w].push_back(s);
+      row_at[s] = r;
       sum_slot[s] = static_cast<NodeId>(slot);
     }
   });
@@ -153,12 +153,12 @@ void plan_sums(GTaskView& view, const WindowPlanner& slots) {
   std::vector<uint8_t> fresh;
   for (size_t w = 0; w < begin.size(); ++w) {
     GTaskView::Window& window = view.windows[w];
-    const int64_t first = slot_ptr[static_cast<size_t>(window.unit_begin)];
+    const int64_t first = slot_ptr[window.unit_begin];
     window.sum_begin = static_cast<int64_t>(sum_row.size());
     for (const int64_t s : begin[w]) {
-      sum_row.push_back(row_at[static_cast<size_t>(s)]);
+      sum_row.push_back(row_at[s]);
       sum_ptr.push_back(s);
-      fresh.push_back(slots.slot_fresh()[static_cast<size_t>(first + sum_slot[s])]);
+      fresh.push_back(slots.slot_fresh()[first + sum_slot[s]]);
     }
     window.sum_end = static_cast<int64_t>(sum_row.size());
   }

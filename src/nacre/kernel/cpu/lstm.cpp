@@ -81,7 +81,7 @@ void lstm_forward(const LstmArgs& args) {
   }
   parallel_tasks(static_cast<int64_t>(view.batches.size()), [&](int64_t b) {
     float* scratch = args.scratch.data + thread_index() * args.scratch.per_thread;
-    run_batch(args, view.batches[static_cast<size_t>(b)], weights, scratch);
+    run_batch(args, view.batches[b], weights, scratch);
   });
 }
 

@@ -22,7 +22,7 @@ namespace nacre::cpu {
 struct LstmOptions {
   // The largest number of destinations of a batch: the k of the table dst-id=k,dst-degree=min. Long
   // sequences may run in smaller batches, whose states fit the workspace.
-  int64_t batch_rows = 128;
+  int64_t batch_rows = kSequencesAtATime;
   // z has a row for every edge (in-CSR position) instead of one for every source.
   bool on_edges = false;
   // If set, sequences that have ended stay in the products of the batch, without effect, until its

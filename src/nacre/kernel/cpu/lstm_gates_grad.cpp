@@ -92,7 +92,7 @@ void lstm_gates_backward(const LstmGatesGradArgs& args) {
   gemm_pack_nt(hidden, 4 * hidden, args.w, 4 * hidden, args.workspace);
   parallel_tasks(static_cast<int64_t>(view.batches.size()), [&](int64_t b) {
     float* scratch = args.scratch.data + thread_index() * args.scratch.per_thread;
-    KeptBatch(args, view.batches[static_cast<size_t>(b)], scratch).run();
+    KeptBatch(args, view.batches[b], scratch).run();
   });
 }
 

@@ -58,7 +58,7 @@ class Lane {
       : args_(args),
         view_(*args.view),
         segment_(segment),
-        batch_(view_.batches[static_cast<size_t>(segment.batch)]),
+        batch_(view_.batches[segment.batch]),
         hidden_(args.hidden),
         weights_{args.w, all.packed, all.packed_t},
         my_(all) {
@@ -92,7 +92,7 @@ class Lane {
 
   // Fills in the states at the borders of the segments and the gradients of the last hidden states.
   void start_batch() {
-    const auto* border = &view_.segments[static_cast<size_t>(batch_.segment_begin)];
+    const auto* border = &view_.segments[batch_.segment_begin];
     for (int64_t step = 0; step < segment_.step_begin; ++step) {
       const int64_t rows = at(step).rows();
       lstm_gates(at(step), weights_, args_.z, my_.h, my_.gates);
@@ -213,7 +213,7 @@ void lstm_backward(const LstmGradArgs& args) {
   for (size_t r = 0; r < view.rounds.size(); ++r) {
     parallel_tasks(view.lanes, [&](int64_t lane) {
       const int64_t s = view.schedule[r * static_cast<size_t>(view.lanes) + static_cast<size_t>(lane)];
-      if (s >= 0) Lane(args, ws, lane, view.segments[static_cast<size_t>(s)]).run();
+      if (s >= 0) Lane(args, ws, lane, view.segments[s]).run();
     });
     if (add_up) add_round(args, view.rounds[r], ws.gates);
   }

@@ -116,7 +116,7 @@ void fill_steps(LstmView& view, const Lengths& length) {
   view.step_ptr = std::move(step_ptr).freeze();
   Buffer<NodeId> col(entries);
   parallel_tasks(static_cast<int64_t>(view.batches.size()), [&](int64_t b) {
-    const LstmView::Batch& batch = view.batches[static_cast<size_t>(b)];
+    const LstmView::Batch& batch = view.batches[b];
     for (int64_t i = batch.begin; i < batch.end; ++i) {
       const int64_t first = rows.row_ptr[view.row_order[i]];
       for (int64_t step = 0; step < length[i]; ++step) {
@@ -130,11 +130,11 @@ void fill_steps(LstmView& view, const Lengths& length) {
 }
 
 int64_t first_entry(const LstmView& view, const LstmView::Segment& segment) {
-  return view.step_ptr[view.batches[static_cast<size_t>(segment.batch)].first_step + segment.step_begin];
+  return view.step_ptr[view.batches[segment.batch].first_step + segment.step_begin];
 }
 
 int64_t entries_of(const LstmView& view, const LstmView::Segment& segment) {
-  const LstmView::Batch& batch = view.batches[static_cast<size_t>(segment.batch)];
+  const LstmView::Batch& batch = view.batches[segment.batch];
   return view.step_ptr[batch.first_step + segment.step_end] - view.step_ptr[batch.first_step + segment.step_begin];
 }
 
@@ -142,7 +142,7 @@ int64_t entries_of(const LstmView& view, const LstmView::Segment& segment) {
 // the last one first.
 void make_schedule(LstmView& view) {
   view.lanes = std::min(kLanes, static_cast<int64_t>(view.batches.size()));
-  std::vector<std::vector<int64_t>> lanes(static_cast<size_t>(view.lanes));
+  std::vector<std::vector<int64_t>> lanes(view.lanes);
   const auto shorter = [](const auto& a, const auto& b) { return a.size() < b.size(); };
   for (const LstmView::Batch& batch : view.batches) {
     auto& lane = *std::min_element(lanes.begin(), lanes.end(), shorter);
@@ -164,9 +164,9 @@ void make_schedule(LstmView& view) {
 std::vector<uint64_t> round_entries(const LstmView& view, int64_t round) {
   std::vector<uint64_t> entries;
   for (int64_t lane = 0; lane < view.lanes; ++lane) {
-    const int64_t s = view.schedule[static_cast<size_t>(round * view.lanes + lane)];
+    const int64_t s = view.schedule[round * view.lanes + lane];
     if (s < 0) continue;
-    const LstmView::Segment& segment = view.segments[static_cast<size_t>(s)];
+    const LstmView::Segment& segment = view.segments[s];
     const NodeId* col = view.col.data() + first_entry(view, segment);
     const int64_t count = entries_of(view, segment);
     for (int64_t i = 0; i < count; ++i) {
@@ -182,7 +182,7 @@ void plan_rounds(LstmView& view) {
   std::vector<int64_t> first_slot(static_cast<size_t>(rounds) + 1, 0);
   for (size_t i = 0; i < view.schedule.size(); ++i) {
     if (view.schedule[i] < 0) continue;
-    const int64_t entries = entries_of(view, view.segments[static_cast<size_t>(view.schedule[i])]);
+    const int64_t entries = entries_of(view, view.segments[view.schedule[i]]);
     first_slot[i / static_cast<size_t>(view.lanes) + 1] += entries;
   }
   std::partial_sum(first_slot.begin(), first_slot.end(), first_slot.begin());

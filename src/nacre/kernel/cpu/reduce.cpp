@@ -14,23 +14,21 @@ class Reducer {
   explicit Reducer(const ReduceArgs& args)
       : args_(args),
         view_(*args.view),
-        width_(args.program.program->widths[static_cast<size_t>(args.value)]),
+        width_(args.program.program->widths[args.value]),
         segments_(segment_functions()),
         blocks_({args.view, width_, args.out, &args.post}),
         plan_(make_tile_plan(args.program, options(args))),
         program_floats_(scratch_floats(*args.program.program)) {
-    NACRE_CHECK(args.argmax == nullptr || args.reduce == Reduce::max, "only a maximum has an argmax");
+    NACRE_CHECK(args.argmax == nullptr || args.reduce == ReduceOp::max, "only a maximum has an argmax");
     NACRE_CHECK(view_.num_partials == 0 || args.partials != nullptr, "split rows need partial slots");
   }
 
   void run() const {
     parallel_tasks(static_cast<int64_t>(view_.chunks.size()), [&](int64_t i) {
-      run_chunk(view_.chunks[static_cast<size_t>(i)],
-                thread_scratch(args_.scratch, program_floats_ + blocks_.floats()));
+      run_chunk(view_.chunks[i], thread_scratch(args_.scratch, program_floats_ + blocks_.floats()));
     });
     parallel_tasks(static_cast<int64_t>(view_.split_rows.size()), [&](int64_t i) {
-      combine(view_.split_rows[static_cast<size_t>(i)],
-              thread_scratch(args_.scratch, program_floats_ + blocks_.floats()));
+      combine(view_.split_rows[i], thread_scratch(args_.scratch, program_floats_ + blocks_.floats()));
     });
   }
 
@@ -101,7 +99,7 @@ class Reducer {
     return s;
   }
 
-  void reduce(const RowSegment& s) const { (args_.reduce == Reduce::max ? segments_.max : segments_.add)(s); }
+  void reduce(const RowSegment& s) const { (args_.reduce == ReduceOp::max ? segments_.max : segments_.add)(s); }
 
   void finish_row(int64_t row, int64_t first, float* rows) const {
     float* out = rows + (row - first) * width_;
@@ -109,7 +107,7 @@ class Reducer {
     if (length == 0) {
       std::fill(out, out + width_, 0.0f);
       if (int32_t* argmax = argmax_row(row)) std::fill(argmax, argmax + width_, -1);
-    } else if (args_.reduce == Reduce::mean) {
+    } else if (args_.reduce == ReduceOp::mean) {
       segments_.scale(out, width_, 1.0f / static_cast<float>(length));
     }
   }
@@ -158,7 +156,7 @@ class Reducer {
 }  // namespace
 
 int64_t reduce_scratch_floats(const RowView& view, const RowProgram& program, int value, const RowProgram* post) {
-  return scratch_floats(program) + row_block_floats(view, program.widths[static_cast<size_t>(value)], post);
+  return scratch_floats(program) + row_block_floats(view, program.widths[value], post);
 }
 
 void reduce_rows(const ReduceArgs& args) { Reducer(args).run(); }

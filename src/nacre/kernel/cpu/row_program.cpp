@@ -35,7 +35,7 @@ void map_edges(const BoundProgram& program, const RowView& by_dst, const Scratch
   const TilePlan plan = make_tile_plan(program, options);
   const int64_t floats = scratch_floats(*program.program);
   parallel_tasks(static_cast<int64_t>(by_dst.chunks.size()), [&](int64_t i) {
-    const RowChunk& chunk = by_dst.chunks[static_cast<size_t>(i)];
+    const RowChunk& chunk = by_dst.chunks[i];
     TileRunner runner(plan, thread_scratch(scratch, floats));
     EdgeTiles tiles(by_dst, chunk.row_begin, runner);
     for (int64_t e = chunk.edge_begin; e < chunk.edge_end; e += plan.rows) {

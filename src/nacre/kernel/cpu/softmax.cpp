@@ -33,14 +33,14 @@ void run(const Pass& pass) {
     SoftmaxRows s;
     s.row_ptr = view.row_ptr + row;
     s.rows = rows;
-    s.heads = pass.program->program->widths[static_cast<size_t>(pass.value)];
+    s.heads = pass.program->program->widths[pass.value];
     s.values = pass.out;
     s.y = pass.y;
     s.spare = spare;
     pass.y == nullptr ? softmax_rows(s) : softmax_grad_rows(s);
   };
   parallel_tasks(static_cast<int64_t>(view.chunks.size()), [&](int64_t i) {
-    const RowChunk& chunk = view.chunks[static_cast<size_t>(i)];
+    const RowChunk& chunk = view.chunks[i];
     TileRunner runner(plan, thread_scratch(*pass.scratch, floats));
     EdgeTiles tiles(view, chunk.row_begin, runner);
     for (int64_t e = chunk.edge_begin; e < chunk.edge_end; e += plan.rows) {
@@ -48,9 +48,8 @@ void run(const Pass& pass) {
     }
     if (chunk.partial < 0) normalise(chunk.row_begin, chunk.row_end - chunk.row_begin, runner.spare());
   });
-  parallel_tasks(static_cast<int64_t>(view.split_rows.size()), [&](int64_t i) {
-    normalise(view.split_rows[static_cast<size_t>(i)].row, 1, thread_scratch(*pass.scratch, floats));
-  });
+  parallel_tasks(static_cast<int64_t>(view.split_rows.size()),
+                 [&](int64_t i) { normalise(view.split_rows[i].row, 1, thread_scratch(*pass.scratch, floats)); });
 }
 
 }  // namespace

@@ -9,16 +9,10 @@
 
 #include "nacre/graph/graph.h"
 #include "nacre/kernel/blocks.h"
+#include "nacre/kernel/direction.h"
 #include "nacre/kernel/program.h"
 
 namespace nacre::cpu {
-
-// Says what the rows of a view are and what their entries are: edges grouped by destination
-// (in-CSR) or by source (out-CSC), edges grouped by the (vertex, type) pairs of one end, or the
-// pairs of each vertex (then the columns are pairs).
-enum class Direction : uint8_t { by_dst, by_src, by_dst_pair, by_src_pair, pairs_of_dst, pairs_of_src };
-// Returns whether the edges are grouped by their destination or by a pair of their destination.
-inline bool rows_at_dst(Direction d) { return d == Direction::by_dst || d == Direction::by_dst_pair; }
 
 // A run of rows (or a piece of one long row) of about equal work.
 struct RowChunk {
@@ -90,13 +84,11 @@ void map_rows_serial(const BoundProgram& program, int64_t begin, int64_t end, co
 // Runs a program over all edges in in-CSR order; its stores write edge rows.
 void map_edges(const BoundProgram& program, const RowView& by_dst, const Scratch& scratch);
 
-enum class Reduce : uint8_t { sum, mean, max };
-
 struct ReduceArgs {
   const RowView* view = nullptr;
   BoundProgram program;  // program over edges; its register `value` is reduced
   int value = -1;
-  Reduce reduce = Reduce::sum;
+  ReduceOp reduce = ReduceOp::sum;
   float* out = nullptr;  // rows × width; null: the result is only read by `post`
   // Used by max only: in-CSR position of the first maximum, -1 for empty rows; may be null.
   int32_t* argmax = nullptr;

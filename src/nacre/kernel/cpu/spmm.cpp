@@ -61,7 +61,7 @@ void spmm(const SpmmArgs& args) {
   const RowBlocks blocks({&view, args.width, args.out, &args.post});
   const auto scratch = [&] { return thread_scratch(args.scratch, blocks.floats()); };
   parallel_tasks(static_cast<int64_t>(view.chunks.size()), [&](int64_t i) {
-    const RowChunk& chunk = view.chunks[static_cast<size_t>(i)];
+    const RowChunk& chunk = view.chunks[i];
     if (chunk.partial >= 0) return sum_piece(args, chunk);
     SpmmRows s = rows_of(args, chunk);
     s.mean = args.mean;
@@ -74,7 +74,7 @@ void spmm(const SpmmArgs& args) {
     });
   });
   parallel_tasks(static_cast<int64_t>(view.split_rows.size()), [&](int64_t i) {
-    const SplitRow& split = view.split_rows[static_cast<size_t>(i)];
+    const SplitRow& split = view.split_rows[i];
     blocks.one_row(split.row, scratch(), [&](float* out) { combine(args, split, out); });
   });
 }

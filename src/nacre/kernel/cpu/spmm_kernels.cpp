@@ -168,7 +168,7 @@ void add_group(const SpmmRows& s, const Strip& group) {
       strip.column = strip.head * head_width + c;
       strip.columns = std::min(most, head_width - c);
       strip.sum = group.sum + strip.column;
-      functions[static_cast<size_t>((strip.columns + kLanes - 1) / kLanes - 1)](s, strip);
+      functions[(strip.columns + kLanes - 1) / kLanes - 1](s, strip);
     }
   }
 }
@@ -215,7 +215,7 @@ constexpr std::array<RowsFunction, kMaxVecs> by_vectors(std::index_sequence<kInd
 template <int kHeadVecs>
 RowsFunction in_registers(int64_t vecs) {
   static constexpr auto table = by_vectors<kHeadVecs>(std::make_index_sequence<kMaxVecs>());
-  return table[static_cast<size_t>(vecs - 1)];
+  return table[vecs - 1];
 }
 
 RowsFunction choose(const SpmmRows& s) {

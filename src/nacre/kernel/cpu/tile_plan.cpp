@@ -52,10 +52,8 @@ class Planner {
   }
 
  private:
-  int64_t width(int r) const { return bound_.program->widths[static_cast<size_t>(r)]; }
-  void* memory(const Micro& m) const {
-    return bound_.operands.empty() ? nullptr : bound_.operands[static_cast<size_t>(m.operand)];
-  }
+  int64_t width(int r) const { return bound_.program->widths[r]; }
+  void* memory(const Micro& m) const { return bound_.operands.empty() ? nullptr : bound_.operands[m.operand]; }
 
   void count_uses() {
     uses_.fill(0);
@@ -210,8 +208,7 @@ struct Matrix {
   int64_t count;
 };
 Matrix matrix_of(const RowProgram& program, const Micro& m, int types) {
-  return {program.widths[static_cast<size_t>(m.a)], program.widths[static_cast<size_t>(m.out)],
-          is_typed_product(m.op) ? types : 1};
+  return {program.widths[m.a], program.widths[m.out], is_typed_product(m.op) ? types : 1};
 }
 
 }  // namespace
@@ -236,7 +233,7 @@ void pack_matrices(TilePlan& plan, int types, float* to) {
   for (const Micro& m : plan.program->program->code) {
     if (!is_product(m.op)) continue;
     const Matrix matrix = matrix_of(*plan.program->program, m, types);
-    const auto* from = static_cast<const float*>(plan.program->operands[static_cast<size_t>(m.operand)]);
+    const auto* from = static_cast<const float*>(plan.program->operands[m.operand]);
     const int64_t size = gemm_packed_size(matrix.n, matrix.k);
     const bool transposed = is_transposed_product(m.op);
     parallel_tasks(matrix.count, [&](int64_t t) {

@@ -12,7 +12,6 @@
 
 namespace nacre::cpu {
 
-inline constexpr int kMaxRegisters = 128;
 // largest number of rows of a tile that is multiplied by matrices
 inline constexpr int64_t kMaxProductRows = 384;
 

@@ -47,11 +47,9 @@ void TileRunner::run_rows(int64_t begin, int64_t end, const float* root) {
 }
 
 void TileRunner::load(const Micro& m, const Tile& tile) {
-  Rows& out = registers_[static_cast<size_t>(m.out)];
-  const int64_t width = program_.widths[static_cast<size_t>(m.out)];
-  const auto* base = m.op == MicroOp::root
-                         ? tile.root
-                         : static_cast<const float*>(plan_.program->operands[static_cast<size_t>(m.operand)]);
+  Rows& out = registers_[m.out];
+  const int64_t width = program_.widths[m.out];
+  const auto* base = m.op == MicroOp::root ? tile.root : static_cast<const float*>(plan_.program->operands[m.operand]);
   out = {base, nullptr, width, width};
   switch (m.op) {
     case MicroOp::load:
@@ -84,8 +82,8 @@ void TileRunner::load(const Micro& m, const Tile& tile) {
 }
 
 void TileRunner::store(const Micro& m, const Tile& tile) {
-  const Rows& from = registers_[static_cast<size_t>(m.a)];
-  auto* to = static_cast<float*>(plan_.program->operands[static_cast<size_t>(m.operand)]);
+  const Rows& from = registers_[m.a];
+  auto* to = static_cast<float*>(plan_.program->operands[m.operand]);
   if (plan_.place[m.a] == TilePlan::direct && plan_.target[m.a] == to) return;
   if (tile.position != nullptr) {
     segments_.scatter(from, tile.rows, tile.position, to);
@@ -98,14 +96,14 @@ void TileRunner::compute(const Micro& m, const Tile& tile) {
   MicroCall call;
   call.micro = &m;
   call.rows = tile.rows;
-  if (m.a >= 0) call.a = registers_[static_cast<size_t>(m.a)];
-  if (m.b >= 0) call.b = registers_[static_cast<size_t>(m.b)];
-  call.out_width = program_.widths[static_cast<size_t>(m.out)];
+  if (m.a >= 0) call.a = registers_[m.a];
+  if (m.b >= 0) call.b = registers_[m.b];
+  call.out_width = program_.widths[m.out];
   call.out = output(m.out, tile);
   call.first_position = tile.first;
   call.position = tile.position;
   call.dst = tile.dst;
-  if (m.operand >= 0) call.operand = plan_.program->operands[static_cast<size_t>(m.operand)];
+  if (m.operand >= 0) call.operand = plan_.program->operands[m.operand];
   if (m.op == MicroOp::dropout) {
     const StepContext& step = *plan_.program->step;
     const DropoutStream stream(step.seed, m.salt, step.step);
@@ -113,16 +111,16 @@ void TileRunner::compute(const Micro& m, const Tile& tile) {
     call.step = stream.step;
   }
   functions_[static_cast<size_t>(m.op)](call);
-  registers_[static_cast<size_t>(m.out)] = {call.out, nullptr, call.out_width, call.out_width};
+  registers_[m.out] = {call.out, nullptr, call.out_width, call.out_width};
 }
 
 // Each run of rows of the same type is one product.
 void TileRunner::multiply(const Micro& m, const Tile& tile) {
-  const Rows& a = registers_[static_cast<size_t>(m.a)];
+  const Rows& a = registers_[m.a];
   NACRE_CHECK(a.packed(), "a product reads packed rows");
   const int64_t k = a.width;
-  const int64_t n = program_.widths[static_cast<size_t>(m.out)];
-  const auto* matrices = static_cast<const float*>(plan_.program->operands[static_cast<size_t>(m.operand)]);
+  const int64_t n = program_.widths[m.out];
+  const auto* matrices = static_cast<const float*>(plan_.program->operands[m.operand]);
   const float* packed = plan_.packed[m.out];
   const int64_t packed_size = packed == nullptr ? 0 : gemm_packed_size(n, k);
   float* out = output(m.out, tile);
@@ -141,19 +139,19 @@ void TileRunner::multiply(const Micro& m, const Tile& tile) {
     }
     r = end;
   }
-  registers_[static_cast<size_t>(m.out)] = {out, nullptr, n, n};
+  registers_[m.out] = {out, nullptr, n, n};
 }
 
 float* TileRunner::output(int reg, const Tile& tile) {
   if (plan_.place[reg] == TilePlan::direct) {
-    return plan_.target[reg] + tile.first * program_.widths[static_cast<size_t>(reg)];
+    return plan_.target[reg] + tile.first * program_.widths[reg];
   }
   return slots_ + plan_.rows * plan_.offset[reg];
 }
 
 int64_t root_width(const RowProgram& program) {
   for (const Micro& m : program.code) {
-    if (m.op == MicroOp::root) return program.widths[static_cast<size_t>(m.out)];
+    if (m.op == MicroOp::root) return program.widths[m.out];
   }
   return 0;
 }

@@ -30,7 +30,7 @@ class TileRunner {
   void run_rows(int64_t begin, int64_t end, const float* root);
 
   // Returns the rows of the register after run().
-  const Rows& value(int reg) const { return registers_[static_cast<size_t>(reg)]; }
+  const Rows& value(int reg) const { return registers_[reg]; }
   int64_t tile_rows() const { return plan_.rows; }
   const TilePlan& plan() const { return plan_; }
   // The scratch behind the slots holds two indices for each row of the tile …

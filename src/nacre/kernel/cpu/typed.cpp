@@ -59,7 +59,7 @@ void multiply_block(const TypedMatmulArgs& args, const TypedView::Block& block, 
   float* product = scratch + tile * in;
   std::fill(args.out + block.row_begin * out, args.out + block.row_end * out, 0.0f);
   for (int64_t g = block.group_begin; g < block.group_end; ++g) {
-    const TypedView::Group& group = view.groups[static_cast<size_t>(g)];
+    const TypedView::Group& group = view.groups[g];
     const int64_t share = even_share(group.pair_end - group.pair_begin, tile);
     for (int64_t begin = group.pair_begin; begin < group.pair_end; begin += share) {
       const int64_t end = std::min(begin + share, group.pair_end);
@@ -95,7 +95,7 @@ void sum_run(const TypedWeightGradArgs& args, const TypedView::Run& run, float* 
     beta = 1;
   };
   for (int64_t i = run.begin; i < run.end; ++i) {
-    const auto& group = view.groups[static_cast<size_t>(view.type_groups[static_cast<size_t>(i)])];
+    const auto& group = view.groups[view.type_groups[i]];
     for (int64_t begin = group.pair_begin; begin < group.pair_end;) {
       const int64_t end = std::min(group.pair_end, begin + tile - filled);
       const RowList rows = {view.pair_row.data() + begin, end - begin, group.pair_end - end};
@@ -155,9 +155,8 @@ void typed_matmul_reduce(const TypedMatmulArgs& args) {
       }
     });
   }
-  parallel_tasks(static_cast<int64_t>(view.blocks.size()), [&](int64_t b) {
-    multiply_block(args, view.blocks[static_cast<size_t>(b)], packed, scratch_of(args.scratch));
-  });
+  parallel_tasks(static_cast<int64_t>(view.blocks.size()),
+                 [&](int64_t b) { multiply_block(args, view.blocks[b], packed, scratch_of(args.scratch)); });
 }
 
 int64_t typed_weight_grad_workspace(const TypedView& view, int64_t k, int64_t n) { return view.num_partials * k * n; }
@@ -166,7 +165,7 @@ void typed_weight_grad(const TypedWeightGradArgs& args) {
   const TypedView& view = *args.view;
   NACRE_CHECK(args.scratch.per_thread >= typed_scratch_floats(args.k, args.n), "typed scratch too small");
   parallel_tasks(static_cast<int64_t>(view.runs.size()), [&](int64_t r) {
-    const TypedView::Run& run = view.runs[static_cast<size_t>(r)];
+    const TypedView::Run& run = view.runs[r];
     const int64_t size = args.k * args.n;
     float* sum = run.partial < 0 ? args.dw + run.type * size : args.workspace + run.partial * size;
     sum_run(args, run, sum, scratch_of(args.scratch));

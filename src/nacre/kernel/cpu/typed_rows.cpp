@@ -108,7 +108,7 @@ void typed_rows(const TypedRowsArgs& args) {
     }
   });
   parallel_tasks(static_cast<int64_t>(args.rows->runs.size()), [&](int64_t r) {
-    const RowsByType::Run& run = args.rows->runs[static_cast<size_t>(r)];
+    const RowsByType::Run& run = args.rows->runs[r];
     multiply_run(args, run, args.workspace + run.type * size,
                  thread_scratch(args.scratch, typed_rows_scratch(args.k, args.n)));
   });
@@ -118,7 +118,7 @@ void typed_rows_grad(const TypedRowsGradArgs& args) {
   const RowsByType& rows = *args.rows;
   const int64_t size = args.k * args.n;
   parallel_tasks(static_cast<int64_t>(rows.grad_runs.size()), [&](int64_t r) {
-    const RowsByType::Run& run = rows.grad_runs[static_cast<size_t>(r)];
+    const RowsByType::Run& run = rows.grad_runs[r];
     float* scratch = thread_scratch(args.scratch, typed_rows_scratch(args.k, args.n));
     float* dw = run.partial < 0 ? args.dw + run.type * size : args.workspace + run.partial * size;
     for (int64_t b = run.begin; b < run.end; b += kTileRows) {

@@ -40,7 +40,7 @@ Buffer<int32_t> count_row_pairs(const RowView& view, int num_types) {
   const EntryTypes type_of(view);
   Buffer<int32_t> pairs(view.rows);
   parallel_for(view.rows, 1 << 14, [&](int64_t begin, int64_t end) {
-    std::vector<int64_t> seen_in_row(static_cast<size_t>(num_types), -1);
+    std::vector<int64_t> seen_in_row(num_types, -1);
     for (int64_t row = begin; row < end; ++row) {
       pairs[row] = 0;
       for (int64_t e = view.row_ptr[row]; e < view.row_ptr[row + 1]; ++e) {
@@ -55,7 +55,7 @@ Buffer<int32_t> count_row_pairs(const RowView& view, int num_types) {
 
 int64_t count_types(const RowView& view, int num_types) {
   if (!view.graph.typed()) return 1;
-  std::vector<uint8_t> present(static_cast<size_t>(num_types), 0);
+  std::vector<uint8_t> present(num_types, 0);
   for (const uint16_t type : view.graph.edge_type()) present[type] = 1;
   return std::max<int64_t>(1, std::count(present.begin(), present.end(), uint8_t{1}));
 }
@@ -105,11 +105,11 @@ std::vector<TypedView::Group> fill_block(Building& to, const TypedView::Block& b
   std::vector<int64_t> next(static_cast<size_t>(to.num_types) + 1, 0);
   for (int64_t e = first; e < last; ++e) ++next[type_of(e) + size_t{1}];
   for (size_t t = 1; t < next.size(); ++t) next[t] += next[t - 1];
-  std::vector<NodeId> row_of(static_cast<size_t>(last - first));
+  std::vector<NodeId> row_of(last - first);
   for (int64_t row = block.row_begin; row < block.row_end; ++row) {
     for (int64_t e = view.row_ptr[row]; e < view.row_ptr[row + 1]; ++e) {
       const int64_t at = next[type_of(e)]++;
-      row_of[static_cast<size_t>(at)] = static_cast<NodeId>(row);
+      row_of[at] = static_cast<NodeId>(row);
       to.col[first + at] = view.col[e];
       to.edge_id[first + at] = type_of.edge(e);
     }
@@ -118,11 +118,11 @@ std::vector<TypedView::Group> fill_block(Building& to, const TypedView::Block& b
   std::vector<TypedView::Group> groups;
   int64_t at = 0;
   for (int t = 0; t < to.num_types; ++t) {
-    const int64_t end = next[static_cast<size_t>(t)];
+    const int64_t end = next[t];
     if (at == end) continue;
     groups.push_back({t, pair, pair});
     for (bool fresh = true; at < end; ++at) {
-      const NodeId row = row_of[static_cast<size_t>(at)];
+      const NodeId row = row_of[at];
       fresh = fresh || row != to.pair_row[pair - 1];
       if (fresh) {
         to.pair_row[pair] = row;
@@ -136,16 +136,16 @@ std::vector<TypedView::Group> fill_block(Building& to, const TypedView::Block& b
 }
 
 void cut_runs(TypedView& typed) {
-  std::vector<std::vector<int64_t>> groups_of(static_cast<size_t>(typed.num_types));
+  std::vector<std::vector<int64_t>> groups_of(typed.num_types);
   for (size_t g = 0; g < typed.groups.size(); ++g) {
-    groups_of[static_cast<size_t>(typed.groups[g].type)].push_back(static_cast<int64_t>(g));
+    groups_of[typed.groups[g].type].push_back(static_cast<int64_t>(g));
   }
   const int64_t wanted = std::max(kMinRunPairs, (typed.num_pairs + kRunsWanted - 1) / kRunsWanted);
   for (int t = 0; t < typed.num_types; ++t) {
     int64_t pairs = 0;
     bool first = true;
-    for (const int64_t g : groups_of[static_cast<size_t>(t)]) {
-      const auto& group = typed.groups[static_cast<size_t>(g)];
+    for (const int64_t g : groups_of[t]) {
+      const auto& group = typed.groups[g];
       const auto at = static_cast<int64_t>(typed.type_groups.size());
       if (first || pairs >= wanted) {
         typed.runs.push_back({t, at, at, first ? -1 : typed.num_partials++});

@@ -85,8 +85,8 @@ void ProgramText::find_shared() {
   if (o_.lanes == 1) return;
   int used = 0;
   const auto share = [&](int r) {
-    if (r < 0 || shared_at_[static_cast<size_t>(r)] >= 0 || width(r) == 1 || load_of(r) != nullptr) return;
-    shared_at_[static_cast<size_t>(r)] = used;
+    if (r < 0 || shared_at_[r] >= 0 || width(r) == 1 || load_of(r) != nullptr) return;
+    shared_at_[r] = used;
     used += static_cast<int>(width(r)) * o_.batch;
   };
   for (const Micro& m : program_.code) {
@@ -137,9 +137,7 @@ const Micro* ProgramText::load_of(int r) const {
     if (!is_load(m.op)) return nullptr;
     for (const Micro& s : program_.code) {
       // Memory that the program writes may have changed since the load.
-      if (s.op == MicroOp::store &&
-          program_.operands[static_cast<size_t>(s.operand)] == program_.operands[static_cast<size_t>(m.operand)])
-        return nullptr;
+      if (s.op == MicroOp::store && program_.operands[s.operand] == program_.operands[m.operand]) return nullptr;
     }
     // A store may update a value in place, and then overwrites rows that another operand loads by
     // position.
@@ -177,7 +175,7 @@ std::string ProgramText::element(int r, int u, const std::string& j) const {
                               number(stride(*load, width(r))) + " + (" + j + "))";
     return program_.is_narrow(load->operand) ? "widen(" + value + ")" : value;
   }
-  const int at = shared_at_[static_cast<size_t>(r)];
+  const int at = shared_at_[r];
   NACRE_CHECK(at >= 0, "a register read across threads is not shared");
   return "sh[" + number(o_.shared_offset + at + u * width(r)) + " + (" + j + ")]";
 }
@@ -225,7 +223,7 @@ std::string ProgramText::in_row(int64_t w) const {
 }
 
 std::string ProgramText::spill(int r, int u) const {
-  if (shared_at_[static_cast<size_t>(r)] < 0) return "";
+  if (shared_at_[r] < 0) return "";
   return fill(R"(__syncwarp(mask);
 #pragma unroll
 for (int c = 0; c < ${C}; ++c) {
@@ -238,7 +236,7 @@ __syncwarp(mask);
                {"L", o_.lanes},
                {"V", vector(width(r))},
                {"W", width(r)},
-               {"AT", o_.shared_offset + shared_at_[static_cast<size_t>(r)] + u * width(r)},
+               {"AT", o_.shared_offset + shared_at_[r] + u * width(r)},
                {"R", reg(r, u)}});
 }
 

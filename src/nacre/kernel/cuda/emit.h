@@ -66,7 +66,7 @@ class ProgramText {
   bool uses_step() const { return uses(MicroOp::dropout); }
 
  private:
-  int64_t width(int reg) const { return program_.widths[static_cast<size_t>(reg)]; }
+  int64_t width(int reg) const { return program_.widths[reg]; }
   int vector(int64_t w) const { return vector_of(w, o_.vector); }
   int slots(int64_t w) const { return slots_of(w, o_.lanes, o_.vector); }
   std::string reg(int r, int u) const;

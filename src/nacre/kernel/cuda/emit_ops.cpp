@@ -154,7 +154,7 @@ ${COPY})",
                {"X", added},
                {"N", size / v},
                {"G", groups},
-               {"AT", o_.shared_offset + shared_at_[static_cast<size_t>(m.out)] + u * groups},
+               {"AT", o_.shared_offset + shared_at_[m.out] + u * groups},
                {"COPY", per_element(m.out, u, element(m.out, u, "${j}"))}});
 }
 

@@ -48,7 +48,7 @@ std::string ProductTail::prefetch(const std::string& row) const {
   std::string text;
   for (const Micro& m : tail_.code) {
     if (m.op != MicroOp::load) continue;
-    const int64_t width = tail_.widths[static_cast<size_t>(m.out)];
+    const int64_t width = tail_.widths[m.out];
     if (width < kVector * kGroup) continue;
     const int64_t lines = parts(width, kLine);
     text += fill(R"(for (int i = tid; i < BM * ${L}; i += THREADS) {

@@ -10,8 +10,6 @@
 namespace nacre::cuda {
 namespace {
 
-using cpu::Reduce;
-
 constexpr int kThreads = 128;
 constexpr int64_t kUnit = 4;  // overlapping tiles begin at multiples of this many columns
 
@@ -47,8 +45,7 @@ int lanes_of(const ReduceSpec& spec) {
   if (is_thin(spec)) return 1;
   const int most = vector_of_spec(spec);
   const int64_t width = std::max(widest(*spec.program), spec.tail == nullptr ? 1 : widest(*spec.tail));
-  return width == spec.program->widths[static_cast<size_t>(spec.value)] ? lanes_of_reduction(width, most)
-                                                                        : lanes_for(width, most);
+  return width == spec.program->widths[spec.value] ? lanes_of_reduction(width, most) : lanes_for(width, most);
 }
 
 MicroOp common(const ReduceSpec& spec) { return spec.side.rows_at_dst ? MicroOp::load_dst : MicroOp::load_src; }
@@ -62,7 +59,7 @@ int64_t gathered_stride(const ReduceSpec& spec) {
 // Tile t begins at column t · units / gaps · unit. The last tile ends with the row.
 struct TileColumns {
   int64_t units, gaps = 1, unit = 1;
-  explicit TileColumns(const ReduceSpec& spec) : units(spec.program->widths[static_cast<size_t>(spec.value)]) {
+  explicit TileColumns(const ReduceSpec& spec) : units(spec.program->widths[spec.value]) {
     const int64_t width = units;
     if (width * spec.tiles == spec.row_width) return;
     NACRE_CHECK(width % kUnit == 0 && spec.row_width % kUnit == 0, "tiles that overlap begin at multiples of 4");
@@ -87,7 +84,7 @@ class ReduceText {
  public:
   explicit ReduceText(const ReduceSpec& spec)
       : spec_(spec),
-        width_(spec.program->widths[static_cast<size_t>(spec.value)]),
+        width_(spec.program->widths[spec.value]),
         thin_(is_thin(spec)),
         most_(vector_of_spec(spec)),
         lanes_(lanes_of(spec)),
@@ -363,7 +360,7 @@ ${ADD}}
   // Only the first slot finishes the row, because a tail may update rows in place.
   std::string finish() const {
     std::string text;
-    if (spec_.reduce == Reduce::mean)
+    if (spec_.reduce == ReduceOp::mean)
       text += "const float share = length > 0 ? 1.0f / (float)length : 0.0f;\n" + loop() + acc("s") + " *= share;\n";
     if (max()) text += loop() + "if (" + best("s") + " < 0) " + acc("s") + " = 0.0f;\n";
     if (slots_ > 1) text += "if (slot > 0) return;\n";

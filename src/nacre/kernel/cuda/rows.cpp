@@ -27,7 +27,7 @@ int batch_for(const RowProgram& program, int lanes, int vector, MicroOp common) 
   int64_t held = 1;
   for (const Micro& m : program.code) {
     if (m.op >= MicroOp::load && m.op < MicroOp::load_row0 && m.op != common)
-      held += slots_of(program.widths[static_cast<size_t>(m.out)], lanes, vector);
+      held += slots_of(program.widths[m.out], lanes, vector);
   }
   int batch = 8;
   while (batch > 1 && (batch * (held - 1) > 72 || batch > lanes)) batch /= 2;
@@ -112,7 +112,7 @@ RowSource map_listed_edges_source(const RowProgram& program) {
 }
 
 RowSource column_sum_source(const RowProgram& program, int value) {
-  const int64_t width = program.widths[static_cast<size_t>(value)];
+  const int64_t width = program.widths[value];
   const int most = vector_limit(program);
   const int lanes = widest(program) <= kThin && !has_products(program) ? 1 : lanes_for(widest(program), most);
   ProgramText text(program, {.lanes = lanes, .vector = most});

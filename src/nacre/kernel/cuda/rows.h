@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "nacre/kernel/cpu/sparse.h"
 #include "nacre/kernel/cuda/params.h"
+#include "nacre/kernel/direction.h"
 #include "nacre/kernel/program.h"
 
 namespace nacre::cuda {
@@ -24,7 +24,7 @@ struct EdgeSide {
 struct ReduceSpec {
   const RowProgram* program = nullptr;
   int value = -1;
-  cpu::Reduce reduce = cpu::Reduce::sum;
+  ReduceOp reduce = ReduceOp::sum;
   bool store = true;        // writes the reduced rows
   bool narrow_out = false;  // writes them as bf16
   bool argmax = false;

@@ -16,7 +16,7 @@ class SoftmaxText {
         gradient_(gradient),
         block_(whole_block),
         threads_(whole_block ? 512 : 128),
-        width_(program.widths[static_cast<size_t>(value)]),
+        width_(program.widths[value]),
         thin_(widest(program) <= kThin && !has_products(program)),
         most_(vector_limit(program)),
         lanes_(thin_ ? 1 : lanes_for(widest(program), most_)),

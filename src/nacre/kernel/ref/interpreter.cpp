@@ -10,8 +10,6 @@
 namespace nacre::ref {
 namespace {
 
-size_t at(NodeRef i) { return static_cast<size_t>(i); }
-
 // Converts bound values to integers and refuses values that are not exact: 1.5 is not a label.
 template <class T>
 std::vector<T> to_integers(const std::vector<double>& values, const std::string& name) {
@@ -44,9 +42,9 @@ Interpreter::Interpreter(const Dfg& dfg, Blocks blocks) : dfg_(dfg), blocks_(std
     NACRE_CHECK(blocks_.layer(l).num_dst() == blocks_.layer(l + 1).num_src(),
                 "the destinations of block " + std::to_string(l) + " are not the sources of the next");
   }
-  floats_.resize(at(dfg.size()));
-  ints_.resize(at(dfg.size()));
-  bytes_.resize(at(dfg.size()));
+  floats_.assign(dfg, {});
+  ints_.assign(dfg, {});
+  bytes_.assign(dfg, {});
 }
 
 void Interpreter::run(const Bindings& bindings, const StepContext& step) {
@@ -54,28 +52,28 @@ void Interpreter::run(const Bindings& bindings, const StepContext& step) {
     const Node& leaf = dfg_[i];
     const std::vector<double>& values = bound_value(leaf, bindings, blocks_.rows(leaf.type.space));
     if (leaf.type.dtype == DType::i32) {
-      ints_[at(i)] = to_integers<int32_t>(values, leaf.name);
+      ints_[i] = to_integers<int32_t>(values, leaf.name);
     } else if (leaf.type.dtype == DType::u8) {
-      bytes_[at(i)] = to_integers<uint8_t>(values, leaf.name);
+      bytes_[i] = to_integers<uint8_t>(values, leaf.name);
     } else {
-      floats_[at(i)] = values;
+      floats_[i] = values;
     }
   };
   const auto data = [&](NodeRef i) -> void* {
-    if (dfg_[i].type.dtype == DType::i32) return ints_[at(i)].data();
-    if (dfg_[i].type.dtype == DType::u8) return bytes_[at(i)].data();
-    return floats_[at(i)].data();
+    if (dfg_[i].type.dtype == DType::i32) return ints_[i].data();
+    if (dfg_[i].type.dtype == DType::u8) return bytes_[i].data();
+    return floats_[i].data();
   };
   const auto allocate = [&](NodeRef i, int64_t rows) {
     const auto n = static_cast<size_t>(rows * dfg_[i].type.row_size());
     if (dfg_[i].type.dtype == DType::i32) {
-      ints_[at(i)].assign(n, 0);
+      ints_[i].assign(n, 0);
     } else if (dfg_[i].type.dtype == DType::u8) {
-      bytes_[at(i)].assign(n, 0);
+      bytes_[i].assign(n, 0);
     } else {
       // The result is filled with NaN and not with 0, so that an operation that forgets an element
       // does not look right by chance.
-      floats_[at(i)].assign(n, std::numeric_limits<double>::quiet_NaN());
+      floats_[i].assign(n, std::numeric_limits<double>::quiet_NaN());
     }
   };
   for (NodeRef i = 0; i < dfg_.size(); ++i) {
@@ -95,11 +93,11 @@ void Interpreter::run(const Bindings& bindings, const StepContext& step) {
 std::vector<double> Interpreter::value(NodeRef node) const {
   switch (dfg_[node].type.dtype) {
     case DType::i32:
-      return {ints_[at(node)].begin(), ints_[at(node)].end()};
+      return {ints_[node].begin(), ints_[node].end()};
     case DType::u8:
-      return {bytes_[at(node)].begin(), bytes_[at(node)].end()};
+      return {bytes_[node].begin(), bytes_[node].end()};
     default:
-      return floats_[at(node)];
+      return floats_[node];
   }
 }
 

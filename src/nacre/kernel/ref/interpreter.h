@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "nacre/dfg/node_vector.h"
 #include "nacre/kernel/blocks.h"
 
 namespace nacre::ref {
@@ -26,9 +27,9 @@ class Interpreter {
  private:
   const Dfg& dfg_;
   Blocks blocks_;
-  std::vector<std::vector<double>> floats_;
-  std::vector<std::vector<int32_t>> ints_;
-  std::vector<std::vector<uint8_t>> bytes_;
+  NodeVector<std::vector<double>> floats_;
+  NodeVector<std::vector<int32_t>> ints_;
+  NodeVector<std::vector<uint8_t>> bytes_;
 };
 
 }  // namespace nacre::ref

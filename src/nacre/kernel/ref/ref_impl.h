@@ -89,7 +89,7 @@ struct Call {
 template <class T>
 void store(const Writer<T>& out, const std::vector<double>& values) {
   for (int64_t r = 0, i = 0; r < out.rows(); ++r) {
-    for (int64_t j = 0; j < out.row_size(); ++j, ++i) out(r, j, values[static_cast<size_t>(i)]);
+    for (int64_t j = 0; j < out.row_size(); ++j, ++i) out(r, j, values[i]);
   }
 }
 

@@ -47,7 +47,7 @@ class Grouping {
       draft_.share_memory(i, node.inputs[0]);
       const int kernel = draft_.kernel_of(node.inputs[0]);
       draft_.set_kernel(i, kernel);
-      if (draft_.computes(kernel, node.inputs[0])) plan_.kernels[static_cast<size_t>(kernel)].nodes.push_back(i);
+      if (draft_.computes(kernel, node.inputs[0])) plan_.kernels[kernel].nodes.push_back(i);
       return;
     }
     if (first_rows(i)) {
@@ -123,14 +123,14 @@ class Grouping {
       joins = true;
     }
     if (!joins) return false;
-    plan_.kernels[static_cast<size_t>(last)].nodes.push_back(i);
+    plan_.kernels[last].nodes.push_back(i);
     draft_.set_kernel(i, last);
     return true;
   }
 
   bool can_join(NodeRef i, int kernel) const {
     const Node& node = dfg_[i];
-    const Kernel& k = plan_.kernels[static_cast<size_t>(kernel)];
+    const Kernel& k = plan_.kernels[kernel];
     if (!takes_tail(k.kind) || k.once != an_.constant(i) || k.nodes.size() >= kMaxTail) return false;
     if (!an_.same_rows(dfg_[k.root].type.space, node.type.space)) return false;
     for (const NodeRef in : node.inputs) {
@@ -145,7 +145,7 @@ class Grouping {
 
   // Returns whether a kernel after this one, up to `last`, reads what this one computes.
   bool read_until(int kernel, int last) const {
-    const std::vector<NodeRef>& nodes = plan_.kernels[static_cast<size_t>(kernel)].nodes;
+    const std::vector<NodeRef>& nodes = plan_.kernels[kernel].nodes;
     const std::function<bool(NodeRef)> read = [&](NodeRef v) {
       const auto& consumers = an_.consumers(v);
       return std::any_of(consumers.begin(), consumers.end(), [&](NodeRef c) {

@@ -31,16 +31,16 @@ class Joining {
       const int from = draft_.kernel_of(in);
       if (draft_.is_inlined(in) || from < 0 || static_cast<size_t>(from) >= to) continue;
       if (!joinable(draft_.owner(in), sum, to)) continue;
-      Kernel& term = plan_.kernels[static_cast<size_t>(from)];
+      Kernel& term = plan_.kernels[from];
       const Kernel& target = plan_.kernels[to];
       // Products by type stay what the kernel is made around; of two alike it is the later one.
       Kernel joined = term.kind == KernelKind::typed_reduce ? term : target;
       joined.nodes = term.nodes;
       joined.nodes.insert(joined.nodes.end(), target.nodes.begin(), target.nodes.end());
       std::sort(joined.nodes.begin(), joined.nodes.end());  // operands before their readers
-      const std::vector<char> read = read_outside(joined);
+      const NodeVector<char> read = read_outside(joined);
       RowProgram tail = tail_program(draft_, joined, &read);
-      if (read[static_cast<size_t>(joined.root)] || !take_product(tail) || has_products(tail)) continue;
+      if (read[joined.root] || !take_product(tail) || has_products(tail)) continue;
       for (const NodeRef v : term.nodes) draft_.set_kernel(v, static_cast<int>(to));
       term.nodes.clear();
       plan_.kernels[to] = std::move(joined);
@@ -50,22 +50,22 @@ class Joining {
   }
 
   // Returns, per node, whether it is a node of the kernel that must be in memory: a result, or read by other kernels.
-  std::vector<char> read_outside(const Kernel& k) const {
-    std::vector<char> read(static_cast<size_t>(dfg_.size()), 0);
+  NodeVector<char> read_outside(const Kernel& k) const {
+    NodeVector<char> read(dfg_, 0);
     for (const NodeRef v : k.nodes) {
       const auto outside = [&](NodeRef c) {
         const bool view = draft_.owner(c) == draft_.owner(v);  // listed because it is a result
         return draft_.is_inlined(c) || view || std::find(k.nodes.begin(), k.nodes.end(), c) == k.nodes.end();
       };
       const std::vector<NodeRef> all = draft_.readers(v);
-      read[static_cast<size_t>(v)] = an_.is_result(v) || std::any_of(all.begin(), all.end(), outside) ? 1 : 0;
+      read[v] = an_.is_result(v) || std::any_of(all.begin(), all.end(), outside) ? 1 : 0;
     }
     return read;
   }
 
   // Returns whether the product's kernel computes nothing else, and only the sum reads the product.
   bool joinable(NodeRef product, NodeRef sum, size_t to) const {
-    const Kernel& kernel = plan_.kernels[static_cast<size_t>(draft_.kernel_of(product))];
+    const Kernel& kernel = plan_.kernels[draft_.kernel_of(product)];
     const Kernel& target = plan_.kernels[to];
     if (kernel.root != product || kernel.once != target.once) return false;
     if (kernel.kind != KernelKind::matmul && !joinable_by_type(kernel, target)) return false;

@@ -28,13 +28,13 @@ class Sinking {
   int target(NodeRef i) const {
     const int from = draft_.kernel_of(i);
     if (from < 0 || draft_.is_inlined(i) || draft_.owner(i) != i || !an_.row_local(i) || an_.is_result(i)) return -1;
-    const Kernel& k = plan_.kernels[static_cast<size_t>(from)];
+    const Kernel& k = plan_.kernels[from];
     if (!takes_tail(k.kind) || i == k.root || i == k.second || dfg_[i].type.space == Space::param()) return -1;
     int to = -1;
     for (const NodeRef c : draft_.readers(i)) {
       const int at = draft_.is_inlined(c) ? -1 : draft_.kernel_of(c);
       if (at < 0 || at == from || (to >= 0 && at != to)) return -1;
-      const Kernel& reader = plan_.kernels[static_cast<size_t>(at)];
+      const Kernel& reader = plan_.kernels[at];
       const bool in_tail =
           takes_tail(reader.kind) && c != reader.second && (c != reader.root || reader.kind == KernelKind::map);
       if (!in_tail || reader.once != k.once || !an_.same_rows(dfg_[reader.root].type.space, dfg_[i].type.space))
@@ -58,8 +58,7 @@ class Sinking {
       if (in_memory) {
         const bool wide = dfg_[o].type.space != Space::param() && dfg_[o].type.row_size() >= dfg_[i].type.row_size();
         if (wide) wide_operands.insert(o);
-      } else if (!only_here || o == plan_.kernels[static_cast<size_t>(from)].root ||
-                 !sinkable(o, moved, wide_operands)) {
+      } else if (!only_here || o == plan_.kernels[from].root || !sinkable(o, moved, wide_operands)) {
         return false;
       }
     }
@@ -68,8 +67,8 @@ class Sinking {
   }
 
   void move_nodes(const std::vector<NodeRef>& moved, int from, int to) {
-    auto& source = plan_.kernels[static_cast<size_t>(from)].nodes;
-    auto& target = plan_.kernels[static_cast<size_t>(to)].nodes;
+    auto& source = plan_.kernels[from].nodes;
+    auto& target = plan_.kernels[to].nodes;
     const auto moves = [&](NodeRef v) { return std::find(moved.begin(), moved.end(), draft_.owner(v)) != moved.end(); };
     for (const NodeRef v : source) {
       if (!moves(v)) continue;

@@ -9,18 +9,18 @@ namespace nacre {
 namespace {
 
 // Results have memory, and so has what another kernel reads.
-std::vector<char> find_stored(const Draft& draft) {
-  std::vector<char> stored(static_cast<size_t>(draft.dfg().size()), 0);
+NodeVector<char> find_stored(const Draft& draft) {
+  NodeVector<char> stored(draft.dfg(), 0);
   for (const Kernel& k : draft.plan.kernels) {
-    for (const NodeRef r : k.reads) stored[static_cast<size_t>(r)] = 1;
+    for (const NodeRef r : k.reads) stored[r] = 1;
   }
   for (NodeRef i = 0; i < draft.dfg().size(); ++i) {
-    if (draft.an().is_result(i)) stored[static_cast<size_t>(draft.owner(i))] = 1;
+    if (draft.an().is_result(i)) stored[draft.owner(i)] = 1;
   }
   for (const Kernel& k : draft.plan.kernels) {
     // Kinds without a tail always write their root; so does a kernel that has nothing but its root.
-    if (!takes_tail(k.kind) && k.tail.empty()) stored[static_cast<size_t>(k.root)] = 1;
-    if (k.second >= 0) stored[static_cast<size_t>(k.second)] = 1;
+    if (!takes_tail(k.kind) && k.tail.empty()) stored[k.root] = 1;
+    if (k.second >= 0) stored[k.second] = 1;
   }
   return stored;
 }
@@ -31,7 +31,7 @@ RowProgram map_program(const Draft& draft, const Kernel& k) {
                          [&](NodeRef v) { return draft.is_inlined(v) || own.contains(v); });
   for (const NodeRef v : k.nodes) {
     builder.value(v);
-    if (draft.owner(v) == v && draft.plan.stored[static_cast<size_t>(v)]) builder.store(v);
+    if (draft.owner(v) == v && draft.plan.stored[v]) builder.store(v);
   }
   return std::move(builder).finish();
 }
@@ -42,7 +42,7 @@ void store_values(Draft& draft) {
   draft.plan.stored = find_stored(draft);
   for (Kernel& k : draft.plan.kernels) {
     for (const NodeRef v : k.nodes) {
-      if (draft.owner(v) == v && draft.plan.stored[static_cast<size_t>(v)]) k.writes.push_back(v);
+      if (draft.owner(v) == v && draft.plan.stored[v]) k.writes.push_back(v);
     }
     if (k.kind == KernelKind::map || k.kind == KernelKind::map_edges) {
       k.program = map_program(draft, k);
