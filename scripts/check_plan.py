@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks what the planner's code keeps to: operands are read by name, and the table of passes is complete."""
+"""Checks rules of the planner's code: operands are read by name, and the table of passes is
+complete."""
 import re
 import sys
 
@@ -8,6 +9,7 @@ import tree
 # Operands are named in src/nacre/plan/operands.h; nobody else may rely on their order.
 POSITIONAL = re.compile(r"(?:\.|->)args\s*(?:\[|\.(?:at|front|back|data)\()|=\s*[\w.>()-]*(?:\.|->)args\s*;")
 PASSES = "src/nacre/plan/passes.cpp"
+PAGE = "docs/plans.md"  # lists the passes for users
 ENTRY = re.compile(r'\{\s*"(\w*)",\s*((?:"[^"\n]*"\s*)+),')
 FOLDER = ("src", "nacre", "plan", "passes")
 
@@ -24,7 +26,7 @@ def entries(text):
 
 
 def check_passes(text, files, declared):
-    """Compares the table in `text` with the files of the folder and the declared functions of passes."""
+    """Compares the table in `text` with the files of the folder and the declared functions."""
     table = entries(text)
     problems = [f"{PASSES}: the table has no pass '{name}' ({'/'.join(FOLDER)}/{name}.cpp)" for name in files
                 if name not in table]
@@ -56,6 +58,9 @@ def main():
     files = [path.stem for path in tree.files(".cpp") if path.parts[:-1] == FOLDER]
     declared = re.findall(r"^void (\w+)\(Draft& draft\);", tree.read("src/nacre/plan/passes.h"), re.M)
     problems += check_passes(tree.read(PASSES), files, declared)
+    page = re.findall(r"^\| `(\w+)` \|", tree.read(PAGE).split("## Passes")[-1].split("\n## ")[0], re.M)
+    if page != list(entries(tree.read(PASSES))):
+        problems.append(f"{PAGE}: its table of passes is not that of {PASSES}")
     tree.finish("check_plan", problems)
 
 

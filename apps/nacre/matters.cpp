@@ -51,6 +51,14 @@ bool uses_hidden(const S& s) {
 bool in_batches(const S& s) { return s.config->mode == "minibatch"; }
 bool saint(const S& s) { return sampler_info(s.config->sampling.sampler).draws_subgraph; }
 bool searched(const S& s) { return s.config->plan == "auto" && !s.config->deterministic; }
+bool plan_is(const S& s, std::initializer_list<const char*> names) {
+  return std::any_of(names.begin(), names.end(), [&](const char* name) { return s.config->plan == name; });
+}
+bool by_search_or_rules(const S& s) { return plan_is(s, {"auto", "off"}); }
+bool leaves_out(const S& s, std::initializer_list<const char*> passes) {
+  return std::any_of(passes.begin(), passes.end(),
+                     [&](const char* pass) { return s.config->disabled_passes.contains(pass); });
+}
 bool schedule_is(const S& s, const char* name) { return s.config->schedule.name == name; }
 
 struct Rule {
@@ -195,6 +203,32 @@ Rules rules_of_other_parts() {
        [](const S& s) { return s.config->plan != "auto" && s.config->plan != "off"; },
        "is settled by the plan that was given",
        "leave it out, or use --plan auto"},
+      {{"--disable-pass"},
+       [](const S& s) { return !is_plan_name(s.config->plan); },
+       "is settled by the plan file",
+       "leave it out, or use --plan auto"},
+      {{"--disable-pass"},
+       [](const S& s) {
+         return leaves_out(s, {"swap_indexing"}) && plan_is(s, {"vertex", "edge", "tensor"});
+       },
+       "swap_indexing does not run in plans that take the model as written",
+       "leave it out, or use --plan auto"},
+      {{"--disable-pass"},
+       [](const S& s) {
+         return leaves_out(s, {"inline_edges", "sink_tails"}) && plan_is(s, {"tensor"});
+       },
+       "inline_edges and sink_tails do not run in the plan tensor, which fuses nothing",
+       "leave it out, or use --plan auto"},
+      {{"--disable-pass"},
+       [](const S& s) { return leaves_out(s, {"join_products"}) && !by_search_or_rules(s); },
+       "join_products runs in searched plans and plans by rules only",
+       "leave it out, or use --plan auto or off"},
+      {{"--disable-pass"},
+       [](const S& s) {
+         return leaves_out(s, {"factor_sums", "delay_row_factors"}) && (!s.gpu || !by_search_or_rules(s));
+       },
+       "factor_sums and delay_row_factors run on GPUs only, in searched plans and plans by rules",
+       "leave it out, or use --device cuda with --plan auto or off"},
       {{"--checkpoint-every", "--keep"},
        [](const S& s) { return !s.keeps_run; },
        "is for checkpoints, and --no-checkpoint keeps none",

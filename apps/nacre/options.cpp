@@ -17,6 +17,7 @@
 #include "nacre/base/printable.h"
 #include "nacre/base/warnings.h"
 #include "nacre/data/load.h"
+#include "nacre/plan/passes.h"
 #include "nacre/train/device.h"
 #include "terminal_log.h"
 
@@ -272,6 +273,22 @@ void add_execution_options(Command command, RunConfig& c) {
       .add_call(
           "--memory-limit", [&c](const std::string& text) { c.memory_limit = parse_size("--memory-limit", text); },
           "most memory a run may use, e.g. 6G; default: what is free")
+      .group("Execution");
+}
+
+void add_pass_option(Command command, RunConfig& c) {
+  command
+      .add_list(
+          "--disable-pass",
+          [&c](const std::vector<std::string>& lists) {
+            c.disabled_passes.clear();
+            for (const std::string& list : lists) {
+              for (const std::string& name : split_list(list))
+                c.disabled_passes.insert(choose_pass(name, "--disable-pass"));
+            }
+            check_disabled_passes(c.disabled_passes, "--disable-pass");
+          },
+          "leave out a pass of the planner, such as sink_tails, or several: sink_tails,drop_unread")
       .group("Execution");
 }
 

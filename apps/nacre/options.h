@@ -17,6 +17,8 @@ void add_data_options(Command command, RunConfig& config, bool required);
 void add_model_options(Command command, RunConfig& config);
 void add_training_options(Command command, RunConfig& config);
 void add_execution_options(Command command, RunConfig& config);
+// Adds --disable-pass, for commands that plan training.
+void add_pass_option(Command command, RunConfig& config);
 // Adds --batch-size, --fanout and the options that say how batches are sampled and scheduled.
 void add_batch_options(Command command, RunConfig& config);
 // Reads --sampler; throws UserError.

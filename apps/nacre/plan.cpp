@@ -41,8 +41,8 @@ struct PlanCommand {
   bool bill = false;
 };
 
-// Returns the table that a picture shows: the one asked for, that of the plan's kernels, or, if none
-// of them runs over gTasks, one gTask for each destination.
+// Returns the table that a picture shows: the one asked for, or that of the plan's kernels. If no
+// kernel runs over gTasks, each destination is a gTask.
 PartitionTable table_of_picture(const PlanCommand& c, const Planned& planned, const Plan& plan) {
   if (!c.table.empty()) return PartitionTable::parse(c.table);
   const PartitionTable table = main_table(plan, planned.blocks());

@@ -93,7 +93,14 @@ TEST(Passes, TheTableSaysWhyEachPassStandsWhereItStands) {
     }
   }
   EXPECT_THROW(check_disabled_passes({"grope"}, "--disable-pass"), UserError);
-  EXPECT_THROW(check_pass_name("grope", "--stop-after"), UserError);
+  EXPECT_THROW(choose_pass("grope", "--stop-after"), UserError);
+  EXPECT_EQ(choose_pass("Sink-Tails", "--stop-after"), "sink_tails");
+  try {
+    choose_pass("sink_tail", "--stop-after");
+    FAIL() << "an unknown pass was taken";
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("did you mean 'sink_tails'?"), std::string::npos) << error.what();
+  }
 }
 
 TEST(Passes, APlanCanBeSeenAfterEveryPass) {

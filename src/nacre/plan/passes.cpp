@@ -7,6 +7,7 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
+#include "nacre/base/names.h"
 #include "nacre/base/trace.h"
 #include "nacre/dfg/recompute.h"
 #include "nacre/plan/factors.h"
@@ -28,6 +29,12 @@ const Pass* find_pass(std::string_view name) {
   const auto& all = pass_table();
   const auto found = std::find_if(all.begin(), all.end(), [&](const Pass& pass) { return pass.name == name; });
   return found == all.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> pass_names() {
+  std::vector<std::string> names;
+  for (const Pass& pass : pass_table()) names.emplace_back(pass.name);
+  return names;
 }
 
 bool enabled(const Pass& pass, const PlanOptions& options) { return !options.disabled_passes.contains(pass.name); }
@@ -89,18 +96,15 @@ const std::vector<Pass>& pass_table() {
   return table;
 }
 
-void check_pass_name(const std::string& name, const std::string& option) {
-  if (find_pass(name) != nullptr) return;
-  std::string names;
-  for (const Pass& pass : pass_table()) names += (names.empty() ? "" : ", ") + std::string(pass.name);
-  throw UserError(option, "there is no pass '" + name + "'", "the passes are " + names);
+std::string choose_pass(const std::string& given, const std::string& option) {
+  return choose_name(option, "pass", given, pass_names());
 }
 
 void check_disabled_passes(const std::set<std::string>& names, const std::string& option) {
   for (const std::string& name : names) {
-    check_pass_name(name, option);
-    const char* needed = find_pass(name)->needed;
-    if (needed != nullptr) throw UserError(option, "the pass " + name + " cannot be left out", needed);
+    const Pass* pass = find_pass(name);
+    if (pass == nullptr) throw UserError(option, "unknown pass '" + name + "'", suggest(name, pass_names()));
+    if (pass->needed != nullptr) throw UserError(option, "the pass " + name + " cannot be left out", pass->needed);
   }
 }
 

@@ -20,10 +20,11 @@ struct Pass {
 // Returns all passes in the order in which they run.
 const std::vector<Pass>& pass_table();
 
+// Returns the name of the pass that `given` stands for, whatever its capitals and hyphens. Throws UserError naming
+// `option`, with a suggestion, if there is none.
+std::string choose_pass(const std::string& given, const std::string& option);
 // Throws UserError naming `option` if a pass is unknown or cannot be left out.
 void check_disabled_passes(const std::set<std::string>& names, const std::string& option);
-// Throws UserError naming `option` if there is no pass of this name.
-void check_pass_name(const std::string& name, const std::string& option);
 
 // Checks what must hold between two passes: a sound DFG; and from `group` on, that each node is computed by one kernel
 // at most, that kernels come after the kernels whose values they read, and that results are computed.

@@ -136,6 +136,7 @@ std::string config_json(const RunConfig& c) {
                     {"recompute", c.recompute},
                     {"deterministic", c.deterministic},
                     {"memory_limit", c.memory_limit}};
+  if (!c.disabled_passes.empty()) j["execution"]["disable_pass"] = c.disabled_passes;
   if (c.mode == "minibatch") {
     j["execution"]["features_on"] = c.features_on;
     j["execution"]["sample_on"] = c.sample_on;

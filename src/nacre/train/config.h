@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,9 +50,10 @@ struct RunConfig {
   std::string plan = "auto";                 // see planner.h
   bool deterministic = false;                // the same weights, to the bit, on any machine and number of threads
   bool plan_cache = true;
-  std::string recompute = "auto";  // values dropped and computed again: auto, or fit, where a run would not fit
-  int64_t memory_limit = 0;        // bytes; 0 = what the machine has free
-  int64_t program_bytes = 0;       // of memory_limit, what the process takes besides the run's own parts
+  std::string recompute = "auto";         // values dropped and computed again: auto, or fit, where a run would not fit
+  std::set<std::string> disabled_passes;  // passes of the planner that are left out (plan/passes.h)
+  int64_t memory_limit = 0;               // bytes; 0 = what the machine has free
+  int64_t program_bytes = 0;              // of memory_limit, what the process takes besides the run's own parts
   // Settings of recommenders (recommend.h) by their options' names, for config.json; empty for other models.
   std::map<std::string, std::string> recommend;
 };

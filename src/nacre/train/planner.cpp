@@ -51,12 +51,14 @@ std::optional<PlanOptions> named_options(const std::string& plan) {
   return std::nullopt;
 }
 
-std::string cache_key(const Dfg& dfg, const Blocks& blocks, const Backend& backend) {
+std::string cache_key(const Dfg& dfg, const Blocks& blocks, const Backend& backend,
+                      const std::set<std::string>& disabled_passes) {
   const JoinedProducts joined = backend.joined_products();
   std::string key =
       fmt::format("plan {} {} {}{}{} layers {}\n", kProfileVersion, machine_name(num_threads()), backend.name(),
                   joined.rows > 0 ? " joined" : "", joined.typed ? " by type" : "", blocks.num_layers());
   for (int l = 0; l < blocks.num_layers(); ++l) key += fmt::format("{:016x} ", blocks.layer(l).fingerprint());
+  for (const std::string& pass : disabled_passes) key += "without " + pass + " ";
   return key + "\n" + print_dfg(dfg);
 }
 
@@ -170,6 +172,7 @@ PlanAnswer search(const Dfg& dfg, const Ground& ground, const std::shared_ptr<Ba
   PlanOptions base;
   base.hoist = !ground.changing;
   base.join_products = backend->joined_products();
+  base.disabled_passes = request.disabled_passes;
   const bool on_host = backend->name() == "cpu";
   if (!on_host) {
     rules.model = &nominal_gpu_model();
@@ -185,7 +188,7 @@ PlanAnswer search(const Dfg& dfg, const Ground& ground, const std::shared_ptr<Ba
   answer.source = "rules";
   const bool measure = request.plan == "auto" && !request.deterministic;
   if (measure && answer.search.predicted * rules.epochs >= kWorthSearching) {
-    const std::string key = cache_key(dfg, blocks, *backend);
+    const std::string key = cache_key(dfg, blocks, *backend, request.disabled_passes);
     const std::string folder = request.use_cache ? plan_cache() : "";
     if (!folder.empty()) {
       if (const auto options = cached_options(folder, key, dfg, blocks, memory)) {
@@ -214,6 +217,7 @@ PlanAnswer search(const Dfg& dfg, const Ground& ground, const std::shared_ptr<Ba
       how.others = {{"vertex", *named_options("vertex")}};
       how.others[0].options.hoist = base.hoist;
       how.others[0].options.join_products = base.join_products;
+      how.others[0].options.disabled_passes = base.disabled_passes;
       how.measure_step = [&](const Plan& plan) { return timers.step(plan); };
       answer.search = search_plan(dfg, blocks, base, how);
       answer.source = "searched";
@@ -246,13 +250,11 @@ PlanRequest plan_request(const RunConfig& c, int64_t epochs, const std::string& 
   request.memory_limit = room_for_plans(c);
   request.use_cache = c.plan_cache;
   request.recompute = c.recompute == "auto";
+  request.disabled_passes = c.disabled_passes;
   request.resumed_plan = resumed_plan;
   return request;
 }
 
-namespace {
-
-// A step of training gives gradients and a loss; scores are another pass's.
 Dfg without_scores(const Dfg& dfg) {
   const auto gradient = [](const auto& output) { return output.first.starts_with("grad:"); };
   if (std::none_of(dfg.outputs().begin(), dfg.outputs().end(), gradient)) return dfg;
@@ -265,6 +267,8 @@ Dfg without_scores(const Dfg& dfg) {
   return prune(out);
 }
 
+namespace {
+
 PlanAnswer plan_on(const Dfg& whole, const Ground& ground, const std::shared_ptr<Backend>& backend,
                    const PlanRequest& request) {
   const Dfg dfg = without_scores(whole);
@@ -276,6 +280,7 @@ PlanAnswer plan_on(const Dfg& whole, const Ground& ground, const std::shared_ptr
     answer.plan.name = request.plan;
   } else if (auto options = named_options(request.plan)) {
     options->hoist = !ground.changing;
+    options->disabled_passes = request.disabled_passes;
     answer.plan = make_plan(dfg, blocks, *options);
     answer.plan.name = request.plan;
     answer.source = "given";

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "nacre/engine/executor.h"
@@ -23,8 +24,9 @@ struct PlanRequest {
   int epochs = 200;
   int64_t memory_limit = 0;  // bytes; 0 = what the machine has free
   bool use_cache = true;
-  bool recompute = true;     // auto drops values where that saves much memory for little time; always if it must
-  std::string resumed_plan;  // plan file of the run that is continued
+  bool recompute = true;  // auto drops values where that saves much memory for little time; always if it must
+  std::set<std::string> disabled_passes;  // left out of every plan but those of files
+  std::string resumed_plan;               // plan file of the run that is continued
   // Of the predicted time of the epochs, for timing kernels; preparing them takes about half as much again.
   double budget_share = 0.01;
 };
@@ -56,6 +58,10 @@ PlanAnswer plan_batches(const Dfg& dfg, const std::vector<TrialBlocks>& trials, 
 // Drops values of the forward pass until a step's values take `bytes` less than now, or all that can be. False when
 // nothing can be dropped.
 bool shrink_plan(PlanAnswer& answer, const Dfg& dfg, const Blocks& blocks, const Backend& backend, int64_t bytes);
+
+// Returns the part of a model's DFG that a training step computes: gradients and the loss, without scores. Plans are
+// made for this part.
+Dfg without_scores(const Dfg& dfg);
 
 // What --plan may say besides a file; throws UserError when `text` is a table that means nothing.
 bool is_plan_name(const std::string& text);

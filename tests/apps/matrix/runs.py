@@ -162,8 +162,8 @@ def then_resume(runner, words, result, accepted):
 
 def then_plan_file(runner, words, result, accepted):
     again = list(words)
-    for option in ("--checkpoint", "--plan", "--recompute"):
-        if option in again:
+    for option in ("--checkpoint", "--plan", "--recompute", "--disable-pass"):
+        while option in again:
             del again[again.index(option):again.index(option) + 2]
     again = [word for word in again if word not in ("--no-plan-cache", "--deterministic")]
     if runner.train([*again, "--no-checkpoint", "--plan", "run/plan.json"])["plan_source"] != "file":

@@ -67,6 +67,10 @@ FACTORS = {
         "deterministic": "--deterministic",
     },
     "recompute": {"auto": "", "fit": "--recompute fit"},
+    "passes": {"all": "", "no tails": "--disable-pass sink_tails", "few": "--disable-pass "
+               "merge_equal_nodes,fold_dropout_into_relu_grad --disable-pass drop_unread,order_for_memory",
+               "no swaps": "--disable-pass swap_indexing", "no inlining": "--disable-pass inline_edges",
+               "no joins": "--disable-pass join_products"},
     "cache": {"cold": "", "warm": "", "not used": "--no-plan-cache", "no home": "", "not writable": ""},
     "threads": {"all": "", "1": "--threads 1", "3": "--threads 3"},
     "memory": {"free": "", "limited": "--memory-limit 2G"},
@@ -178,6 +182,9 @@ RULES = (
     # plans
     Rule("cache=not used & plan!=auto", "matters only where a plan is searched"),
     Rule("recompute=fit & plan=vertex|edge|tensor|table by edge|table by type", "is settled by the plan"),
+    Rule("passes=no swaps & plan=vertex|edge|tensor", "take the model as written"),
+    Rule("passes=no tails|no inlining & plan=tensor", "which fuses nothing"),
+    Rule("passes=no joins & plan=vertex|edge|tensor|table by edge|table by type", "--disable-pass"),
     # mini-batches
     Rule("mode=full & data!=users & sampler!=default", "--mode minibatch"),
     Rule("mode=full & data!=users & batch!=default", "--mode minibatch"),
@@ -209,6 +216,7 @@ ELSEWHERE = {
     "--emit-cuda": "tests/apps/plan_test.py",
     "--picture": "tests/apps/plan_test.py",
     "--table": "tests/apps/plan_test.py",
+    "--stop-after": "tests/apps/plan_test.py",
     "--vertices": "tests/apps/plan_test.py",
     "--first": "tests/apps/plan_test.py",
     "--run": "tests/apps/plan_test.py",

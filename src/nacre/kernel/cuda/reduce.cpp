@@ -174,7 +174,7 @@ ${FINISH}}
     return std::string("const u32 ") + (spec_.side.rows_at_dst ? "dst0" : "src0") + " = vertex;\n" + text;
   }
 
-  bool max() const { return spec_.reduce == Reduce::max; }
+  bool max() const { return spec_.reduce == ReduceOp::max; }
   // Returns the floats between rows of the result.
   int64_t stride() const { return spec_.tiles > 1 ? spec_.row_width : width_; }
 
