@@ -31,6 +31,7 @@ GUIDES = {
     "op": ("add_an_op.md", 3),
     "sampler": ("add_a_sampler.md", 2),
     "format": ("add_a_format.md", 2),
+    "kernel": ("add_a_kernel.md", 4),
 }
 NUMBERS = ["no", "one", "two", "three", "four", "five"]
 ROW = re.compile(r"^\| `((?:src|apps)/[^`]+)` \|", re.M)
@@ -149,6 +150,16 @@ class Toys(unittest.TestCase):
             self.skipTest("the release build has no emulated GPU, so the CUDA text was not run")
         device = train(*common, "--device", "cuda", emulated=True)
         self.assertAlmostEqual(device["loss"], host["loss"], places=4)
+
+    def test_kernel(self):
+        common = ["--model", "gcn", "--data", "twin:cora@0.1", "--epochs", "5", "--hidden", "16"]
+        self.assertIn("toy_degrees", nacre("plan", "--model", "gcn", "--data", "twin:cora@0.1", "--plan", "rules"))
+        with_toy = train(*common, "--device", "cpu", "--mode", "minibatch", "--fanout=-1,-1")
+        self.assertGreater(with_toy["test_acc"], 0.2)
+        release = subprocess.run([RELEASE / "nacre", "train", *common, "--device", "cpu", "--no-checkpoint", "--plan",
+                                  "rules", "--json", "-q"], cwd=RUNS, text=True, check=True, stdout=subprocess.PIPE,
+                                 env=dict(os.environ, NACRE_CACHE=str(WORK / "cache"))).stdout
+        self.assertEqual(train(*common, "--device", "cpu")["loss"], json.loads(release)["loss"], "the same degrees")
 
     def test_sampler(self):
         common = ["--model", "sage", "--data", "twin:cora@0.2", "--mode", "minibatch", "--batch-size", "64", "--epochs",

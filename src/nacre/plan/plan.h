@@ -45,6 +45,17 @@ enum class KernelKind : uint8_t {
   moments,          // column_moments and standardize_grad
   copy,             // whole rows as they are: joined, cut, or with rows of zeros after them
   reference,        // the plain implementation of one node
+  // Kinds behind this line run on the host, also in plans for a GPU, until family_of() in
+  // engine/gpu/gpu_backend.cpp names them.
+};
+// The names of the kinds, in their order.
+inline constexpr std::string_view kKernelNames[] = {
+    "map",        "map_edges",       "reduce",       "spmm",
+    "matmul",     "weight_grad",     "typed_reduce", "typed_weight_grad",
+    "typed_rows", "typed_rows_grad", "gtask",        "gtask_grad",
+    "softmax",    "softmax_grad",    "column_sum",   "lstm",
+    "lstm_grad",  "lstm_gates_grad", "loss",         "moments",
+    "copy",       "reference",
 };
 std::string_view kernel_name(KernelKind kind);
 // Runs an LSTM over the edges of each destination, forwards or backwards.

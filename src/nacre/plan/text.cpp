@@ -14,13 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kNames[] = {"map",        "map_edges",       "reduce",       "spmm",
-                                       "matmul",     "weight_grad",     "typed_reduce", "typed_weight_grad",
-                                       "typed_rows", "typed_rows_grad", "gtask",        "gtask_grad",
-                                       "softmax",    "softmax_grad",    "column_sum",   "lstm",
-                                       "lstm_grad",  "lstm_gates_grad", "loss",         "moments",
-                                       "copy",       "reference"};
-
 std::string node_list(const Dfg& dfg, const std::vector<NodeRef>& nodes) {
   std::string text;
   for (const NodeRef v : nodes) text += fmt::format("{}%{} {}", text.empty() ? "" : " + ", v, op_info(dfg[v].op).name);
@@ -65,7 +58,7 @@ bool is_sequence(KernelKind kind) {
   return kind == KernelKind::lstm || kind == KernelKind::lstm_grad || kind == KernelKind::lstm_gates_grad;
 }
 
-std::string_view kernel_name(KernelKind kind) { return kNames[static_cast<size_t>(kind)]; }
+std::string_view kernel_name(KernelKind kind) { return kKernelNames[static_cast<size_t>(kind)]; }
 
 std::string plan_text(const Plan& plan, const Blocks& blocks) {
   std::string text = fmt::format("plan {} ({} kernels, fuse={}, hoist={})\n", plan.name, plan.kernels.size(),

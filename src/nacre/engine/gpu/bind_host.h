@@ -9,7 +9,7 @@ namespace nacre {
 // its results back to the device.
 inline bool runs_on_host(const Kernel& kernel, const Dfg& dfg) {
   if (kernel.kind == KernelKind::lstm) return kernel.second >= 0 || dfg[kernel.root].op == Op::lstm_gates;
-  return kernel.kind == KernelKind::reference || kernel.kind == KernelKind::lstm_gates_grad;
+  return kernel.kind >= KernelKind::reference || kernel.kind == KernelKind::lstm_gates_grad;
 }
 
 // Returns whether a kernel runs on the host and has operands. Every step then waits for the host,
