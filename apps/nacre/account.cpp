@@ -57,7 +57,7 @@ std::string MemoryAccount::closing_line() const {
 void show_estimate(const RunConfig& config) {
   const std::optional<DataSizes> sizes = data_sizes(config.data, config.load);
   if (!sizes || !sizes->counted) {
-    throw UserError("--bill", "the layout of " + config.data + " does not tell its sizes before it is read",
+    throw UserError("--bill", "the sizes of " + config.data + " are not known before it is read",
                     "leave --bill out, or convert the data to a .nacre file");
   }
   const MemoryBound bound = host_bound(config, false);

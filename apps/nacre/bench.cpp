@@ -131,7 +131,7 @@ void run_cpu(BenchCommand& c, const Command& command) {
 }  // namespace
 
 void add_bench(Command app) {
-  Command bench = app.add_subcommand("bench", "measurements");
+  Command bench = app.add_subcommand("bench", "run a benchmark: cpu, gpu, sampling, wisegraph or graphtensor");
   bench.require_subcommand();
   add_bench_gpu(bench);
   add_bench_graphtensor(bench);
@@ -156,7 +156,7 @@ void add_bench(Command app) {
   command.add_option("--dropout", c->config.model.dropout).show_default();
   command.add_option("--relations", c->config.relations).show_default();
   command.add_option("--epochs", c->epochs, "timed epochs").show_default().positive();
-  command.add_option("--warmup", c->warmup, "epochs before").show_default().not_negative();
+  command.add_option("--warmup", c->warmup, "number of epochs before the timed ones").show_default().not_negative();
   command.add_option("--json", c->json, "write the results to a file");
   command.add_off_flag("--no-kernels", c->kernels, "leave out the table of kernels");
   command.callback([c, command] { run_cpu(*c, command); });

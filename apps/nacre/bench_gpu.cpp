@@ -279,7 +279,7 @@ std::vector<int64_t> parse_widths(const std::string& list) {
     const char* end = word.data() + word.size();
     const auto parsed = std::from_chars(word.data(), end, width);
     if (parsed.ec != std::errc() || parsed.ptr != end || width < 1) {
-      throw UserError("--spmm", "'" + word + "' is no width", "write for instance 16,64,256");
+      throw UserError("--spmm", "'" + word + "' is not a width", "write for example 16,64,256");
     }
     widths.push_back(width);
   }
@@ -288,7 +288,8 @@ std::vector<int64_t> parse_widths(const std::string& list) {
 
 void run_gpu(GpuBench& c, const Command& command) {
   if (!choose_device(c.config.device, "f32").gpu) {
-    throw UserError("--device", "'" + c.config.device + "' is no GPU here", "nacre bench cpu measures the CPU");
+    throw UserError("--device", "'" + c.config.device + "' is not a GPU of this machine",
+                    "nacre devices lists them; nacre bench cpu measures the CPU");
   }
   apply_execution(c.config);
   const std::vector<int64_t> widths = parse_widths(c.widths);
@@ -330,19 +331,19 @@ void add_bench_gpu(Command bench) {
   add_talk_options(command);
   command.add_option("--models", c->models, "comma-separated; may be empty").show_default();
   command.add_option("--spmm", c->widths, "widths of sums over neighbours to time alone, comma-separated");
-  command.add_option("--name", c->name, "of the data, in the results");
+  command.add_option("--name", c->name, "name of the data in the results");
   command.add_option("--layers", c->config.model.layers).show_default();
   command.add_option("--hidden", c->config.model.hidden).show_default();
   command.add_option("--heads", c->config.model.heads, "attention heads; default 1");
   command.add_option("--dropout", c->config.model.dropout).show_default();
-  command.add_option("--aggregator", c->config.model.aggregator, "of SAGE");
+  command.add_option("--aggregator", c->config.model.aggregator, "aggregator of SAGE");
   command.add_option("--relations", c->config.relations).show_default();
-  command.add_option("--seconds", c->seconds, "of timed epochs for each model").show_default();
+  command.add_option("--seconds", c->seconds, "seconds of timed epochs for each model").show_default();
   command.add_option("--out", c->out, "append the results to a file");
   command.add_option("--tensors", c->tensors, "write the first weights and gradients of each model into this folder");
   command.add_flag("--partition", c->partition,
-                   "time to make gTasks and their patterns, on the host and on the device");
-  command.add_flag("--kernels", c->kernels, "each kernel by itself as well");
+                   "measure the time to make gTasks and their patterns, on the host and on the device");
+  command.add_flag("--kernels", c->kernels, "time each kernel by itself, too");
   command.callback([c, command] { run_gpu(*c, command); });
 }
 

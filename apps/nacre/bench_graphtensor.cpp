@@ -59,10 +59,11 @@ void run(GraphTensorCommand& c, const Command& command) {
   o.variants = split_list(c.variants);
   for (const std::string& figure : o.figures) {
     if (std::none_of(std::begin(kFigures), std::end(kFigures), [&](const char* f) { return figure == f; }))
-      throw UserError("--figures", "'" + figure + "' is not among them", "use 15, 16, 17, 18, 19, 20, reuse");
+      throw UserError("--figures", "'" + figure + "' is not a figure of this benchmark",
+                      "choose from 15, 16, 17, 18, 19, 20 and reuse");
   }
   if (o.config.loader.in_flight < 0) o.config.loader.in_flight = LoaderOptions{}.in_flight;
-  if (o.config.loader.in_flight < 1) throw UserError("--prefetch", "must be at least 1 here");
+  if (o.config.loader.in_flight < 1) throw UserError("--prefetch", "must be at least 1 in this benchmark");
   for (const std::string& model : o.models) model_info(model);
   loader_variants(o);  // refuses wrong names
   o.config.mode = "minibatch";
@@ -140,7 +141,8 @@ std::vector<LoaderVariant> loader_variants(const GraphTensorOptions& options) {
     return !wanted.empty() && std::find(wanted.begin(), wanted.end(), v.name) == wanted.end();
   });
   if (list.size() < std::max<size_t>(1, wanted.size()))
-    throw UserError("--variants", "are not all known", "use serial, +overlap, +subtasks, +relax, +stream");
+    throw UserError("--variants", "holds an unknown variant",
+                    "choose from serial, +overlap, +subtasks, +relax and +stream");
   return list;
 }
 
@@ -189,14 +191,17 @@ void add_bench_graphtensor(Command bench) {
   add_talk_options(command);
   command.add_option("--graphs", c->graphs, "comma-separated, SPEC or SPEC#WIDTH for features of another width");
   command.add_option("--models", c->models, "comma-separated; default gcn,sage,ngcf");
-  command.add_option("--figures", c->figures, "of 15,16,17,18,19,20,reuse; default all");
+  command.add_option("--figures", c->figures, "figures to measure, from 15,16,17,18,19,20,reuse; default: all");
   command.add_option("--hidden", o.config.model.hidden).show_default().positive();
   command.add_option("--layers", o.config.model.layers).show_default().positive();
-  command.add_option("--variants", c->variants, "Fig. 19: of serial,+overlap,+subtasks,+relax,+stream; default all");
+  command.add_option("--variants", c->variants,
+                     "variants of Fig. 19, from serial,+overlap,+subtasks,+relax,+stream; default: all");
   command.add_option("--trace", c->trace, "write a timeline that Perfetto opens");
   command.add_option("--rounds", o.rounds, "measurements, of which the median is shown").show_default().positive();
-  command.add_option("--batches", o.batches, "of an epoch").show_default().positive();
-  command.add_option("--blocks", o.blocks, "that a tuned plan is used for again").show_default().positive();
+  command.add_option("--batches", o.batches, "number of batches of an epoch").show_default().positive();
+  command.add_option("--blocks", o.blocks, "number of batches that a tuned plan is used for again")
+      .show_default()
+      .positive();
   command.add_option("--out", o.out, "folder for CSV, JSON and SVG files").show_default();
   command.callback([c, command] { run(*c, command); });
 }

@@ -38,7 +38,8 @@ std::vector<int> parse_fanout(const std::string& text) {
     int value = 0;
     const auto parsed = std::from_chars(word.data(), word.data() + word.size(), value);
     if (parsed.ec != std::errc() || parsed.ptr != word.data() + word.size()) {
-      throw UserError("--fanout", "'" + word + "' is no number of neighbours", "write for instance 15,10,5; -1 = all");
+      throw UserError("--fanout", "'" + word + "' is not a number of neighbours",
+                      "write for example 15,10,5; -1 takes all");
     }
     list.push_back(value);
   }
@@ -56,7 +57,7 @@ using SampleRange = std::function<Met(int64_t first, int64_t last)>;
 class Seeds {
  public:
   Seeds(const Dataset& data, const RunConfig& config) : order_(ids(data), config.batch_size, config.seed, true) {
-    if (order_.num_batches() == 0) throw UserError(data.name, "has no vertices");
+    if (order_.num_batches() == 0) throw UserError(data.name, "has no nodes");
   }
   std::span<const NodeId> at(int64_t i) const { return order_.batch(i % order_.num_batches()); }
   static SampleKey key(int64_t i) { return {0, static_cast<uint64_t>(i)}; }
@@ -135,7 +136,7 @@ void run_sampling(SamplingBench& c, const Command& command) {
   SampleOptions& options = c.config.sampling;
   options.fanout = parse_fanout(c.fanout);
   options.seed = c.config.seed;
-  if (c.batches < 1 || c.together < 1) throw UserError("--batches", "must be at least 1, as --together");
+  if (c.batches < 1 || c.together < 1) throw UserError("--batches", "and --together must be at least 1");
   const Dataset data = open_data(c.config);
   const Sampler sampler(data.graph, options);
   const Seeds seeds(data, c.config);
@@ -181,7 +182,7 @@ void run_sampling(SamplingBench& c, const Command& command) {
                              {"edges_per_second_median", median(rates)},
                              {"same_as_host", same}};
   fmt::print("{}\n", line.dump());
-  if (!same) throw UserError("bench sampling", "the device's sample is not the host's");
+  if (!same) throw UserError("bench sampling", "the GPU sampled other edges than the CPU");
 }
 
 }  // namespace
@@ -195,16 +196,18 @@ void add_bench_sampling(Command bench) {
   add_talk_options(command);
   command
       .add_option("--device", c->device,
-                  "cpu; cuda: the graph in the GPU's memory; host-memory: in the host's, read by the GPU")
+                  "cpu, cuda (graph in GPU memory) or host-memory (graph in host memory, read by the GPU)")
       .written_as(device_name)
       .show_default();
-  command.add_option("--threads", c->config.threads, "of the CPU; default: all cores");
-  command.add_option("--fanout", c->fanout, "neighbours each vertex draws, next to the seeds first; -1 = all")
+  command.add_option("--threads", c->config.threads, "threads of the CPU; default: all cores");
+  command
+      .add_option("--fanout", c->fanout,
+                  "neighbours that each node draws, one number per layer, the one next to the seeds first; -1 = all")
       .show_default();
   command.add_option("--batch-size", c->config.batch_size).show_default();
   command.add_flag("--replace", c->config.sampling.replace, "draw with replacement");
   command.add_flag("--sample-weighted", c->config.sampling.weighted, "draw by edge weight");
-  command.add_option("--batches", c->batches, "to sample").show_default();
+  command.add_option("--batches", c->batches, "number of batches to sample").show_default();
   command.add_option("--together", c->together, "batches sampled at once").show_default();
   command.callback([c, command] { run_sampling(*c, command); });
 }

@@ -59,7 +59,8 @@ void run(WiseCommand& c, const Command& command) {
   if (o.figures.empty()) o.figures = {"13", "15", "16", "17", "18", "19", "t3"};
   for (const std::string& figure : o.figures) {
     if (std::none_of(std::begin(kFigures), std::end(kFigures), [&](const Figure& f) { return figure == f.name; })) {
-      throw UserError("--figures", "'" + figure + "' is not among them", "use 13, 15, 16, 17, 18, 19, t3");
+      throw UserError("--figures", "'" + figure + "' is not a figure of this benchmark",
+                      "choose from 13, 15, 16, 17, 18, 19 and t3");
     }
   }
   for (const std::string& model : o.models) model_info(model);
@@ -142,7 +143,8 @@ void WiseBench::write(const std::string& file, const std::string& content) {
 }
 
 void add_bench_wisegraph(Command bench) {
-  Command command = bench.add_subcommand("wisegraph", "the planner beside plans written by hand: figures of the paper");
+  Command command = bench.add_subcommand(
+      "wisegraph", "the planner compared with plans written by hand: figures of the WiseGraph paper");
   const auto c = std::make_shared<WiseCommand>();
   WiseOptions& o = c->options;
   o.config.model.layers = 3;
@@ -155,18 +157,21 @@ void add_bench_wisegraph(Command bench) {
   add_talk_options(command);
   command.add_option("--graphs", c->graphs, "comma-separated; default twin:arxiv and three more");
   command.add_option("--models", c->models, "comma-separated; default gcn,sage,gat,rgcn,sage-lstm");
-  command.add_option("--figures", c->figures, "of 13,15,16,17,18,19,t3; default all, or none beside the flags below");
+  command.add_option("--figures", c->figures,
+                     "figures to measure, from 13,15,16,17,18,19,t3; default: all, or none if a flag below is given");
   command.add_option("--hidden", o.config.model.hidden).show_default().positive();
   command.add_option("--layers", o.config.model.layers).show_default().positive();
-  command.add_option("--heads", o.config.model.heads, "of gat; default 4");
+  command.add_option("--heads", o.config.model.heads, "attention heads of gat; default 4");
   command.add_option("--relations", o.config.relations).show_default();
-  command.add_option("--epochs", o.epochs, "timed per plan").show_default().positive();
-  command.add_option("--scale", o.scale, "of every twin").show_default().positive();
-  command.add_option("--lstm-scale", o.lstm_scale, "of twins for sage-lstm, on top").show_default().positive();
+  command.add_option("--epochs", o.epochs, "number of timed epochs of each plan").show_default().positive();
+  command.add_option("--scale", o.scale, "factor on the size of every twin").show_default().positive();
+  command.add_option("--lstm-scale", o.lstm_scale, "further factor on the size of twins for sage-lstm")
+      .show_default()
+      .positive();
   command.add_option("--limit-s", o.limit, "seconds of a step; slower plans are given up").show_default().positive();
   command.add_option("--out", o.out, "folder for CSV and SVG files").show_default();
   command.add_flag("--cost-model", c->cost_model, "how well the cost model ranks plans and predicts kernels");
-  command.add_flag("--outliers", c->outliers, "Fig. 19: outliers run apart, or like the rest");
+  command.add_flag("--outliers", c->outliers, "Fig. 19: outliers run separately, or like the rest");
   command.add_flag("--dkp", c->dkp, "GCN's order of sum and product, chosen and measured, over sizes");
   command.add_flag("--partition", c->partition, "time to partition twin:reddit, by size and table");
   command.callback([c, command] { run(*c, command); });

@@ -16,8 +16,8 @@ void bench_pictures(WiseBench& bench) {
     const GTasks tasks = partition(work.graph(), table);
     const Patterns p = find_patterns(tasks).patterns;
     PictureOptions options;
-    options.title =
-        fmt::format("{}: {}, vertices around the busiest", plan == "vertex" ? "vertex-centric" : model, table.text());
+    options.title = fmt::format("{}: {}, nodes around the one with most edges",
+                                plan == "vertex" ? "vertex-centric" : model, table.text());
     bench.keep_svg("fig15-" + (plan == "vertex" ? plan : model),
                    partition_svg(among_neighbours(tasks, options.vertices), options));
     report.add({bench.graph_for(graph, model), model, plan, table.text(), std::to_string(p.tasks),

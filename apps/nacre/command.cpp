@@ -92,7 +92,7 @@ template <class T>
 std::string wrong_number(const std::string& text) {
   T value{};
   if (CLI::detail::lexical_cast(text, value)) return "";
-  return "'" + text + "' is no " + (std::is_floating_point_v<T> ? "number" : "whole number that fits here");
+  return "'" + text + "' is not a " + (std::is_floating_point_v<T> ? "number" : "whole number that fits here");
 }
 
 }  // namespace

@@ -29,11 +29,12 @@ void check_source(const Command& command, const DataCommand& c, bool reads_forma
 
 void add_output(Command command, DataCommand& c, const std::string& help) {
   command.add_option("output", c.output, help).required();
-  command.add_flag("--force", c.force, "replace the output if it is there already");
+  command.add_flag("--force", c.force, "replace the output if it exists");
 }
 
 void add_convert(Command data) {
-  Command command = data.add_subcommand("convert", "read any format, write Nacre's own; goes on where it stopped");
+  Command command =
+      data.add_subcommand("convert", "convert any format to Nacre's own; continues where it was interrupted");
   const auto c = add_source(command);
   add_output(command, *c, "a .nacre or .npz file");
   command
@@ -41,9 +42,9 @@ void add_convert(Command data) {
           "--memory", [c](const std::string& text) { c->convert.memory = parse_size("--memory", text); },
           "most memory for edge lists and arrays, whatever their size; default 2G")
       .group("Conversion");
-  command.add_flag("--self-loops", c->convert.self_loops, "add a loop to every vertex that has none")
+  command.add_flag("--self-loops", c->convert.self_loops, "add a self loop to every node that has none")
       .group("Conversion");
-  command.add_option("--reorder", c->reorder, "number the vertices anew: degree, rcm, rabbit or none")
+  command.add_option("--reorder", c->reorder, "renumber the nodes: degree, rcm, rabbit or none")
       .one_of("order", {"degree", "rcm", "rabbit", "none"})
       .show_default()
       .group("Conversion");
@@ -76,10 +77,10 @@ void add_verify(Command data) {
 }
 
 void add_info(Command data) {
-  Command command = data.add_subcommand("info", "what a data set holds, and what it costs to train");
+  Command command = data.add_subcommand("info", "describe a data set and what training on it costs");
   const auto c = add_source(command);
   command.add_flag("--json", c->json, "print one JSON object instead of text");
-  command.add_flag("--sizes", c->sizes, "from headers alone, without loading the data; the memory is an estimate");
+  command.add_flag("--sizes", c->sizes, "read only the headers, not the data; the memory is an estimate");
   command.callback([c, command] {
     check_source(command, *c);
     describe_data(*c);
@@ -87,7 +88,7 @@ void add_info(Command data) {
 }
 
 void add_export(Command data) {
-  Command command = data.add_subcommand("export", "write what others read");
+  Command command = data.add_subcommand("export", "write a data set in a format that other tools read");
   const auto c = add_source(command);
   // The format of the source is recognised; here --format says what to write.
   command.without({"--format"});
@@ -106,7 +107,7 @@ void add_export(Command data) {
 void add_data(Command app) {
   Command data = app.add_subcommand("data", "list, make, convert, check, export and describe data sets");
   data.require_subcommand();
-  data.add_subcommand("list", "the twins that can be generated").callback(list_twins);
+  data.add_subcommand("list", "list the twins that can be generated").callback(list_twins);
   add_make(data);
   add_convert(data);
   add_verify(data);

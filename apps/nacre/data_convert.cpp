@@ -24,7 +24,8 @@ void refuse_for_npz(const DataCommand& c) {
   for (const auto& [given, option] :
        {std::pair{c.convert.self_loops, "--self-loops"}, std::pair{c.reorder != "none", "--reorder"},
         std::pair{c.feature_dtype != "f32", "--feature-dtype"}, std::pair{c.memory_given, "--memory"}}) {
-    if (given) throw UserError(option, "needs a .nacre file to write", "convert to .nacre, then export that");
+    if (given)
+      throw UserError(option, "is only for .nacre outputs", "convert to a .nacre file, then export that to .npz");
   }
 }
 
@@ -32,7 +33,7 @@ void refuse_for_npz(const DataCommand& c) {
 // before.
 void refuse_existing(const DataCommand& c) {
   if (!c.force && std::filesystem::is_regular_file(c.output))
-    throw UserError(c.output, "is there already", "choose another name, or add --force to replace it");
+    throw UserError(c.output, "exists", "choose another name, or add --force to replace it");
 }
 
 void write_archive(const DataCommand& c) {
@@ -45,8 +46,7 @@ void write_archive(const DataCommand& c) {
 }  // namespace
 
 void list_twins() {
-  fmt::print("{:<12} {:>12} {:>14} {:>9} {:>8}  {}\n", "twin:", "vertices", "edges", "features", "classes",
-             "stands for");
+  fmt::print("{:<12} {:>12} {:>14} {:>9} {:>8}  {}\n", "twin:", "nodes", "edges", "features", "classes", "stands for");
   for (const TwinSpec& s : twin_specs()) {
     fmt::print("{:<12} {:>12} {:>14} {:>9} {:>8}  {}\n", s.name, human_count(s.num_nodes), human_count(s.num_edges),
                human_count(s.num_features), human_count(s.num_classes), s.about);
@@ -55,7 +55,7 @@ void list_twins() {
 
 void make_data(DataCommand& c) {
   if (!c.config.data.starts_with("twin:"))
-    throw UserError(c.config.data, "is no twin", "nacre data list shows them; nacre data convert reads files");
+    throw UserError(c.config.data, "is not a twin", "nacre data list shows the twins; nacre data convert reads files");
   convert_data(c);
 }
 
@@ -75,8 +75,8 @@ void convert_data(DataCommand& c) {
     const ConvertReport report = convert_dataset(c.config.data, c.output, c.convert);
     for (const std::string& note : report.notes) log_note(note);
     const double seconds = now_seconds() - start;
-    std::string line = fmt::format("{} vertices, {} edges in {}", human_count(report.vertices),
-                                   human_count(report.edges), human_seconds(seconds));
+    std::string line = fmt::format("{} nodes, {} edges in {}", human_count(report.vertices), human_count(report.edges),
+                                   human_seconds(seconds));
     if (seconds > 1) line += fmt::format(", {:.1f} M edges/s", static_cast<double>(report.edges) / seconds / 1e6);
     if (report.runs > 0) line += fmt::format(", {} sorted runs on disk", report.runs);
     log_info(line);
@@ -105,7 +105,7 @@ void export_data(const DataCommand& c) {
   refuse_existing(c);
   const Dataset dataset = open_data(c.config);
   if (!dataset.original_ids.empty() || !dataset.node_names.empty()) {
-    log_info("note: vertices are numbered as Nacre has them, not as their source had");
+    log_info("note: the nodes have Nacre's numbers, not those of their source");
   }
   write(dataset, c.output);
   fmt::print("written: {}\n", printable(c.output));

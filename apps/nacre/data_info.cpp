@@ -143,12 +143,12 @@ void print_json(const Dataset& dataset, const Origin& origin, const std::vector<
 void describe_data(const DataCommand& c) {
   const std::optional<DataSizes> sizes = data_sizes(c.config.data, c.config.load);
   if (c.sizes && !(sizes && sizes->counted)) {
-    throw UserError("--sizes", "the layout of " + c.config.data + " does not tell its sizes before it is read",
+    throw UserError("--sizes", "the sizes of " + c.config.data + " are not known before it is read",
                     "leave --sizes out, or convert it to a .nacre file");
   }
   if (c.sizes) return describe_sizes(c, *sizes);
   if (sizes && sizes->counted && sizes->reading > available_memory()) {
-    log_warning("the data do not fit into memory: this is what their headers tell");
+    log_warning("the data do not fit in memory; only their headers were read");
     return describe_sizes(c, *sizes);
   }
   const Dataset dataset = open_data(c.config);

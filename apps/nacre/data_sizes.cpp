@@ -63,7 +63,7 @@ void describe_sizes(const DataCommand& c, const DataSizes& s) {
     return;
   }
   const char* about = s.exact ? "" : "about ";
-  fmt::print("{:<12}{} (told from its headers; the data were not loaded)\n", "name", c.config.data);
+  fmt::print("{:<12}{} (from its headers; the data were not loaded)\n", "name", c.config.data);
   fmt::print("{:<12}{}{}\n", "nodes", about, human_count(s.graph.nodes));
   fmt::print("{:<12}{}{}{}{}\n", "edges", about, human_count(s.graph.edges), s.graph.weighted ? ", weighted" : "",
              s.graph.typed ? fmt::format(", {} types", s.edge_types) : "");

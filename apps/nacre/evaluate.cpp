@@ -156,7 +156,7 @@ void write_npy_rows(const EvalCommand& c, const Dataset& d, const Rows& rows) {
   if (plain) return;
   const std::string ids = c.output.substr(0, c.output.size() - 4) + ".ids.npy";
   write_npy<int64_t>(ids, {d.num_nodes()}, [&](int64_t i) { return original_id(d, order[i]); });
-  log_info("rows are those of the ids in " + ids);
+  log_info("the ids of the rows are in " + ids);
 }
 
 void write_tensors(const EvalCommand& c, const Dataset& d, const Rows& rows) {
@@ -185,12 +185,14 @@ Write writer_of(const std::string& output) {
 }
 
 void say_written(const EvalCommand& c, const Dataset& d) {
-  fmt::print("{} of {} vertices: {}\n", c.embeddings ? "embeddings" : "predictions", human_count(d.num_nodes()),
+  fmt::print("{} of {} nodes: {}\n", c.embeddings ? "embeddings" : "predictions", human_count(d.num_nodes()),
              printable(c.output));
 }
 
 void recommend(const EvalCommand& c, Dataset dataset, const TrainedModel& trained, MemoryAccount& account) {
-  if (c.scores) throw UserError("--scores", "is for classes", "the items recommended come with their scores");
+  if (c.scores)
+    throw UserError("--scores", "is for models of classes",
+                    "leave it out; recommended items are written with their scores");
   if (!c.embeddings)
     return write_best_items(std::move(dataset), c.config, {trained, account}, {c.output, c.top > 0 ? c.top : 20});
   const auto session = open_recommender(std::move(dataset), c.config, {trained, account});
@@ -201,9 +203,10 @@ void recommend(const EvalCommand& c, Dataset dataset, const TrainedModel& traine
 void run_predict(EvalCommand& c) {
   const Write write = writer_of(c.output);
   if (c.scores && (c.embeddings || !c.output.ends_with(".csv")))
-    throw UserError("--scores", "is for predictions in .csv files", "other files have the scores in any case");
+    throw UserError("--scores", "is only for predictions in .csv files",
+                    "leave it out; other files always hold the scores");
   if (c.top > 0 && c.embeddings)
-    throw UserError("--top", "is for items, not for --embeddings", "leave one of them out");
+    throw UserError("--top", "is for recommended items and has no effect with --embeddings", "leave one of them out");
   const TrainedModel trained = read_settings(c);
   MemoryAccount account(c.config, {.trains = false, .loaded = trained.bytes()});
   Dataset dataset = open_data(c.config);
@@ -251,11 +254,11 @@ void add_eval(Command app) {
 void add_predict(Command app) {
   Command command = app.add_subcommand("predict", "write a trained model's predictions");
   const auto c = add_common(command);
-  command.add_option("--output,-o", c->output, "a .csv, .npy or .safetensors file, by the source's own ids")
+  command.add_option("--output,-o", c->output, "a .csv, .npy or .safetensors file, with the node ids of the source")
       .show_default();
-  command.add_flag("--scores", c->scores, "csv: also every class's score");
-  command.add_flag("--embeddings", c->embeddings, "what the last layer is given instead of predictions");
-  command.add_option("--top", c->top, "recommenders: items for each user; default: 20").positive();
+  command.add_flag("--scores", c->scores, "add the score of every class to a .csv file");
+  command.add_flag("--embeddings", c->embeddings, "write the input of the last layer instead of predictions");
+  command.add_option("--top", c->top, "recommenders: number of items for each user; default: 20").positive();
   command.callback([c, command] {
     refuse_without_data(command);
     c->predicts = true;

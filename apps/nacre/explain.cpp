@@ -65,7 +65,7 @@ void apply_run(ExplainCommand& c) {
     c.config.model.input_dropout = model.value("input_dropout", c.config.model.input_dropout);
     c.config.model.attention_dropout = model.value("attention_dropout", c.config.model.attention_dropout);
   } catch (const nlohmann::json::exception&) {
-    throw UserError(file, "holds no usable configuration");
+    throw UserError(file, "is not the config.json of a run");
   }
   c.config.plan = c.run + "/plan.json";
 }
@@ -206,7 +206,8 @@ void check(const ExplainCommand& c, const Command& command) {
                                        "--input-dropout", "--attention-dropout",
                                        "--no-plan-cache", "--disable-pass"};
   for (const char* option : kOfTheRun) {
-    if (command.given(option)) throw UserError(option, "is set by the run that is explained", "leave it or --run out");
+    if (command.given(option))
+      throw UserError(option, "is set by the run that is explained", "leave it out, or leave --run out");
   }
 }
 
@@ -281,8 +282,8 @@ void run(ExplainCommand& c, const Command& command) {
 }  // namespace
 
 void add_explain(Command app) {
-  Command command =
-      app.add_subcommand("explain", "why the plan of a run is what it is: predicted, measured, and what lost");
+  Command command = app.add_subcommand(
+      "explain", "explain why a plan was chosen: predicted and measured times, and the plans that lost");
   const auto c = std::make_shared<ExplainCommand>();
   add_data_options(command, c->config, false);
   add_model_options(command, c->config);
@@ -293,12 +294,12 @@ void add_explain(Command app) {
   add_planned_epochs(command, c->config);
   add_talk_options(command);
   command.add_option("--run", c->run, "explain the plan of this run folder");
-  command.add_option("--steps", c->steps, "training steps measured; 0: predictions only")
+  command.add_option("--steps", c->steps, "number of training steps measured; 0 = predictions only")
       .show_default()
       .between(0, 1000);
   command
       .add_option("--search-seconds", c->budget,
-                  "seconds for timing alternatives of a plan that was not searched just now")
+                  "seconds for timing alternatives if the plan was not searched for in this call")
       .show_default()
       .not_negative();
   command.add_flag("--json", c->json, "print one JSON object instead of text");

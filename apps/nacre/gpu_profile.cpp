@@ -59,7 +59,7 @@ GpuProfile parse(const std::string& text, const std::string& device) {
   GpuProfile profile;
   const ordered_json j = parse_json<ordered_json>(text, path_of(device));
   if (j.at("format") != kFormat || j.at("version") != kVersion || j.at("device") != device) {
-    throw UserError(path_of(device), "is of another program or GPU");
+    throw UserError(path_of(device), "was written by another version of the program or for another GPU");
   }
   profile.device = device;
   profile.l2_bytes = j.at("l2_bytes").get<int64_t>();
@@ -76,7 +76,7 @@ std::optional<GpuProfile> load(const std::string& device) {
   try {
     return parse(read_file(path_of(device)), device);
   } catch (const std::exception&) {
-    log_warning(path_of(device) + " is not a profile of this GPU: measuring anew");
+    log_warning(path_of(device) + " is not a profile of this GPU; measuring again");
     return std::nullopt;
   }
 }
@@ -103,14 +103,14 @@ bool save_gpu_profile(const GpuProfile& profile) {
     write_file(path_of(profile.device), gpu_profile_json(profile) + "\n");
     return true;
   } catch (const std::exception& error) {
-    log_warning(fmt::format("GPU profile not kept: {}", error.what()));
+    log_warning(fmt::format("the GPU profile cannot be stored: {}", error.what()));
     return false;
   }
 }
 
 GpuProfile gpu_profile(DevicePlugin& plugin, Device& device) {
   if (auto stored = load(gpu_label(device.info()))) return std::move(*stored);
-  log_info("measuring the GPU, once: what it can do at best is what kernels are held against");
+  log_info("measuring the GPU once, so that kernels can be compared with what it can do at best");
   GpuProfile profile = measure_gpu(plugin, device);
   save_gpu_profile(profile);
   return profile;

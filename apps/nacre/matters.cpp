@@ -75,15 +75,15 @@ Rules rules_of_data_and_model() {
   return {
       {{"--data-seed"},
        [](const S& s) { return !s.config->data.starts_with("twin:"); },
-       "is the seed of generated twins, and the data are none",
+       "is the seed of generated twins, but the data are read from files",
        "leave it out"},
       {{"--format"},
        [](const S& s) { return s.reads_format && s.config->data.starts_with("twin:"); },
-       "is for files, and the data are a generated twin",
+       "is for files, but the data are a generated twin",
        "leave it out"},
       {{"--split-seed"},
        [](const S& s) { return s.config->load.split.empty(); },
-       "is the seed of --split, and no split is drawn",
+       "is the seed of --split, but no split is drawn",
        "add --split random:0.6/0.2/0.2, or leave it out"},
       {{"--heads", "--out-heads", "--attention-dropout"},
        [](const S& s) { return !any_model(s, attends); },
@@ -95,7 +95,7 @@ Rules rules_of_data_and_model() {
        "use --model rgcn, or leave it out"},
       {{"--relations"},
        [](const S& s) { return s.typed; },
-       "is for graphs without edge types, and this one has its own",
+       "is for graphs without edge types, but this graph has its own",
        "leave it out"},
       {{"--aggr", "--aggregator"},
        [](const S& s) { return !any_model(s, chooses_aggregator); },
@@ -103,11 +103,11 @@ Rules rules_of_data_and_model() {
        "use --model sage, or leave it out"},
       {{"--hidden"},
        [](const S& s) { return s.features && s.data == DataKind::nodes && !uses_hidden(s); },
-       "has no effect on this model, whose one layer leads from the features to the classes",
+       "has no effect on a model whose only layer leads from the features to the classes",
        "leave it out, or add --layers 2"},
       {{"--activation", "--norm", "--residual"},
        [](const S& s) { return !any_model(s, activates); },
-       "does not apply to layers that only propagate",
+       "has no effect on this model, whose layers only propagate",
        "leave it out, or use --model ngcf"},
   };
 }
@@ -136,11 +136,15 @@ Rules rules_of_training() {
        "add --lr-schedule plateau, or leave it out"},
       {{"--init-partial"},
        [](const S& s) { return s.config->init.empty(); },
-       "says which weights of --init are taken, and there is none",
+       "is a setting of --init, which was not given",
        "add --init RUN, or leave it out"},
-      {{"--label-smoothing", "--class-weights", "--seeds", "--init", "--init-partial", "--split", "--split-seed"},
+      {{"--split", "--split-seed"},
        [](const S& s) { return s.data == DataKind::pairs; },
-       "is for models of nodes and their classes, but the data are users and items",
+       "draws training, validation and test nodes, but data of users and items have test pairs of their own",
+       "leave it out"},
+      {{"--label-smoothing", "--class-weights", "--seeds", "--init", "--init-partial"},
+       [](const S& s) { return s.data == DataKind::pairs; },
+       "is for models that classify nodes, but the data are users and items",
        "leave it out"},
       {{"--lr-final"},
        [](const S& s) { return !schedule_is(s, "cosine") && !schedule_is(s, "linear") && !schedule_is(s, "plateau"); },
@@ -148,8 +152,8 @@ Rules rules_of_training() {
        "add --lr-schedule cosine, or leave it out"},
       {{"--patience"},
        [](const S& s) { return !s.validated; },
-       "needs validation nodes, and the data have none",
-       "leave it out, or give them with --splits"},
+       "needs validation nodes, but the data have none",
+       "leave it out, or choose them with --split or --splits"},
   };
 }
 
@@ -159,16 +163,16 @@ Rules rules_of_batches() {
         "--norm-samples", "--walk-length", "--features-on", "--sample-on", "--no-subtasks", "--no-relax",
         "--no-stream"},
        [](const S& s) { return s.data == DataKind::nodes && !in_batches(s); },
-       "is for mini-batches, but every step goes over the whole graph",
+       "is for mini-batches, but this run trains on the whole graph",
        "add --mode minibatch, or leave it out"},
       {{"--fanout", "--sampler", "--replace", "--sample-weighted", "--budget", "--norm-samples", "--walk-length",
         "--features-on", "--sample-on", "--no-subtasks", "--no-relax", "--no-stream"},
        [](const S& s) { return s.data == DataKind::pairs; },
-       "is for sampled neighbours; recommenders see all of them",
+       "is for models that sample neighbours, but recommenders use all neighbours",
        "leave it out"},
       {{"--mode"},
        [](const S& s) { return s.data == DataKind::pairs; },
-       "is for graphs of nodes; recommenders always take batches of user-item pairs",
+       "is for models that classify nodes; recommenders always train on batches of user-item pairs",
        "leave it out; --batch-size sets the size of a batch"},
       {{"--fanout", "--replace", "--sample-weighted"},
        [](const S& s) { return in_batches(s) && saint(s); },
@@ -184,7 +188,7 @@ Rules rules_of_batches() {
        "add --sampler saint-walk, or leave it out"},
       {{"--features-on", "--sample-on"},
        [](const S& s) { return in_batches(s) && !s.gpu; },
-       "is for a GPU, and the run is on the CPU",
+       "is for a GPU, but the run is on the CPU",
        "add --device cuda, or leave it out"},
   };
 }
@@ -193,15 +197,15 @@ Rules rules_of_other_parts() {
   return {
       {{"--embedding-decay", "--embedding-init", "--positives"},
        [](const S& s) { return s.data == DataKind::nodes; },
-       "is for recommendation, but the data are no users and items",
+       "is for recommenders, but the data are not users and items",
        "leave it out"},
       {{"--no-plan-cache"},
        [](const S& s) { return !searched(s); },
-       "matters only where a plan is searched",
+       "has no effect if no plan is searched for",
        "leave it out, or use --plan auto without --deterministic"},
       {{"--recompute"},
        [](const S& s) { return s.config->plan != "auto" && s.config->plan != "off"; },
-       "is settled by the plan that was given",
+       "has no effect, because the given plan decides it",
        "leave it out, or use --plan auto"},
       {{"--disable-pass"},
        [](const S& s) { return !is_plan_name(s.config->plan); },
@@ -231,7 +235,7 @@ Rules rules_of_other_parts() {
        "leave it out, or use --device cuda with --plan auto or off"},
       {{"--checkpoint-every", "--keep"},
        [](const S& s) { return !s.keeps_run; },
-       "is for checkpoints, and --no-checkpoint keeps none",
+       "is for checkpoints, but --no-checkpoint writes none",
        "leave one of them out"},
   };
 }
@@ -298,7 +302,7 @@ void refuse_without_data(const Command& command) {
   if (command.given("--data")) return;
   for (const char* option : {"--format", "--features", "--labels", "--splits", "--num-nodes", "--data-seed"}) {
     if (command.given(option))
-      throw UserError(option, "says how --data is read, but the data are those of the run",
+      throw UserError(option, "says how to read --data, but the data are those of the run",
                       "add --data, or leave it out");
   }
 }

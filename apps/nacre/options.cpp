@@ -29,7 +29,7 @@ std::string whole_number(const std::string& text) {
   uint64_t value = 0;
   const char* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, value);
-  return parsed.ec == std::errc() && parsed.ptr == end ? "" : "'" + text + "' is no whole number from 0 to 2^64 - 1";
+  return parsed.ec == std::errc() && parsed.ptr == end ? "" : "'" + text + "' is not a whole number from 0 to 2^64 - 1";
 }
 
 // Metrics of users and items have a number in their names (recall@20), so there is no fixed list of
@@ -66,7 +66,7 @@ int64_t parse_size(const std::string& option, const std::string& text) {
   try {
     value = std::stod(text, &used);
   } catch (const std::exception&) {
-    throw UserError(option, "'" + text + "' is not a size", "write for instance 6G or 512M");
+    throw UserError(option, "'" + text + "' is not a size", "write for example 6G or 512M");
   }
   std::string unit = text.substr(used);
   if (unit.ends_with("iB")) unit.resize(unit.size() - 2);
@@ -75,7 +75,7 @@ int64_t parse_size(const std::string& option, const std::string& text) {
   const char* found =
       unit.size() == 1 ? std::strchr(units, std::toupper(static_cast<unsigned char>(unit[0]))) : nullptr;
   if ((!unit.empty() && found == nullptr) || !(value > 0)) {
-    throw UserError(option, "'" + text + "' is not a size", "write for instance 6G or 512M");
+    throw UserError(option, "'" + text + "' is not a size", "write for example 6G or 512M");
   }
   const double bytes = value * (unit.empty() ? 1.0 : std::pow(1024.0, static_cast<double>(found - units + 1)));
   return bytes >= 0x1p62 ? int64_t{1} << 62 : static_cast<int64_t>(bytes);
@@ -87,27 +87,29 @@ void add_data_options(Command command, RunConfig& c, bool required) {
   if (required) data.required();
   command
       .add_option("--format", c.load.format,
-                  "of the data, NAME or NAME:VARIANT; recognised when not given (docs/data.md)")
+                  "format of the data, NAME or NAME:VARIANT; recognised if not given (docs/data.md)")
       .group("Data");
   command
       .add_option("--features", c.load.features_file,
-                  "a file with one row for each node (.npy, .npz, .csv), or learned (a row of each node is trained),\n"
+                  "a file with one row for each node (.npy, .npz, .csv), or learned (a row is trained for each node),\n"
                   "degree (made from the degrees of the nodes) or onehot (a column for each node)")
       .group("Data");
   command
       .add_option("--labels", c.load.labels_file,
-                  "a file: one label for each node, or lines of node,label (.npy or text)")
+                  "a file with one label for each node, or with lines node,label (.npy or text)")
       .group("Data");
-  command.add_option("--splits", c.load.splits_file, "a file: train, val, test (.npz or text)").group("Data");
+  command
+      .add_option("--splits", c.load.splits_file, "a file with the training, validation and test nodes (.npz or text)")
+      .group("Data");
   command
       .add_option("--split", c.load.split,
-                  "draw the split: random:0.6/0.2/0.2 (training/validation/test), stratified:0.6/0.2/0.2\n"
+                  "draw training, validation and test nodes: random:0.6/0.2/0.2, stratified:0.6/0.2/0.2\n"
                   "(the same shares of every class) or per-class:20/500/1000 (20 training nodes of each class)")
       .group("Data");
   command.add_option("--split-seed", c.load.split_seed, "seed of --split").check(whole_number).group("Data");
   command.add_flag("--ignore-edge-weights", c.load.ignore_edge_weights, "read the graph without edge weights")
       .group("Data");
-  command.add_option("--num-nodes", c.load.num_nodes, "for edge lists: number of vertices; default: largest id + 1")
+  command.add_option("--num-nodes", c.load.num_nodes, "number of nodes of an edge list; default: largest id + 1")
       .group("Data");
   command.add_flag("--undirected", c.load.undirected, "add the reverse of every edge").group("Data");
   command.add_option("--data-seed", c.load.seed, "seed of generated twins").check(whole_number).group("Data");
@@ -123,9 +125,11 @@ void add_model_options(Command command, RunConfig& c) {
       .group("Model");
   command.add_option("--layers", m.layers, "message-passing layers").show_default().group("Model");
   command.add_option("--hidden", m.hidden, "width of hidden layers, all heads together").show_default().group("Model");
-  command.add_option("--input-dim", m.in_dim, "several kinds of vertices: width their features are projected to")
+  command
+      .add_option("--input-dim", m.in_dim,
+                  "for several kinds of nodes: width that their features are projected to; default: --hidden")
       .group("Model");
-  command.add_option("--heads", m.heads, "attention heads; default: the model's own").group("Model");
+  command.add_option("--heads", m.heads, "number of attention heads; default: the model's usual number").group("Model");
   command.add_option("--out-heads", m.out_heads, "attention heads of the last layer, averaged")
       .show_default()
       .group("Model");
@@ -134,7 +138,7 @@ void add_model_options(Command command, RunConfig& c) {
   command.add_option("--attention-dropout", m.attention_dropout, "share of the attention dropped")
       .show_default()
       .group("Model");
-  command.add_option("--aggr", m.aggregator, "mean, sum, max or lstm; default: the model's own")
+  command.add_option("--aggr", m.aggregator, "mean, sum, max or lstm; default: the model's usual one")
       .one_of("aggregator", {"mean", "sum", "max", "lstm"}, {{"avg", "mean"}, {"average", "mean"}, {"add", "sum"}})
       .group("Model");
   std::vector<std::string> activations = activation_names();
@@ -142,18 +146,22 @@ void add_model_options(Command command, RunConfig& c) {
   command.add_option("--activation", m.activation, listed(activations) + "; default: the model's own")
       .one_of("activation", activation_names(), {{"identity", "none"}})
       .group("Model");
-  command.add_option("--norm", m.norm, "none, layer or batch: of every hidden layer")
+  command.add_option("--norm", m.norm, "normalisation after every hidden layer: none, layer or batch")
       .one_of("norm", {"none", "layer", "batch"}, {{"batchnorm", "batch"}, {"layernorm", "layer"}})
       .show_default()
       .group("Model");
   command.add_flag("--residual", m.residual, "add each hidden layer's input to its output").group("Model");
-  command.add_option("--num-bases", m.num_bases, "rgcn: basis matrices; 0 = one matrix per relation")
+  command.add_option("--num-bases", m.num_bases, "rgcn: number of basis matrices; 0 = one matrix per relation")
       .show_default()
       .group("Model");
-  command.add_option("--relations", c.relations, "edge types assigned to an untyped graph for typed models")
+  command
+      .add_option("--relations", c.relations,
+                  "number of edge types made up for a graph that has none, if the model needs them")
       .show_default()
       .group("Model");
-  command.add_option("--normalize-features", c.normalize_features, "auto, row or none")
+  command
+      .add_option("--normalize-features", c.normalize_features,
+                  "divide the rows of features by their sums: auto (word counts only), row or none")
       .one_of("way to normalise features", {"auto", "row", "none"}, {{"rows", "row"}})
       .show_default()
       .group("Model");
@@ -165,19 +173,20 @@ void add_model_options(Command command, RunConfig& c) {
               const size_t equals = pair.find('=');
               double value = 0;
               if (equals == std::string::npos || equals == 0 || !parse_double(pair.substr(equals + 1), value)) {
-                throw UserError("--set", "'" + pair + "' is not NAME=NUMBER");
+                throw UserError("--set", "'" + pair + "' is not NAME=NUMBER",
+                                "write for example --set edge-dropout=0.1");
               }
               m.knobs[pair.substr(0, equals)] = value;
             }
           },
-          "a setting of the model's own, NAME=NUMBER; may be repeated")
+          "a setting that only this model has, NAME=NUMBER; may be repeated")
       .group("Model");
 }
 
 void add_training_options(Command command, RunConfig& c) {
   OptimizerOptions& o = c.optimizer;
   ScheduleOptions& s = c.schedule;
-  command.add_option("--epochs", c.epochs, "passes over the graph").show_default().group("Training");
+  command.add_option("--epochs", c.epochs, "number of passes over the training data").show_default().group("Training");
   command.add_option("--lr", o.lr, "learning rate").show_default().group("Training");
   command.add_option("--weight-decay", o.weight_decay, "L2 penalty; decoupled with adamw")
       .show_default()
@@ -186,24 +195,30 @@ void add_training_options(Command command, RunConfig& c) {
       .one_of("optimizer", {"adam", "adamw", "sgd"})
       .show_default()
       .group("Training");
-  command.add_option("--momentum", o.momentum, "of sgd").show_default().group("Training");
-  command.add_option("--beta1", o.beta1, "of adam").show_default().group("Training");
-  command.add_option("--beta2", o.beta2, "of adam").show_default().group("Training");
-  command.add_option("--eps", o.epsilon, "of adam").show_default().group("Training");
+  command.add_option("--momentum", o.momentum, "momentum of sgd").show_default().group("Training");
+  command.add_option("--beta1", o.beta1, "adam: decay of the mean of gradients").show_default().group("Training");
+  command.add_option("--beta2", o.beta2, "adam: decay of the mean of squared gradients")
+      .show_default()
+      .group("Training");
+  command.add_option("--eps", o.epsilon, "adam: number added to the denominator").show_default().group("Training");
   command.add_option("--lr-schedule", s.name, "constant, step, cosine, linear or plateau")
       .one_of("schedule", {"constant", "step", "cosine", "linear", "plateau"},
               {{"none", "constant"}, {"const", "constant"}, {"reduce-on-plateau", "plateau"}})
       .show_default()
       .group("Training");
-  command.add_option("--warmup", s.warmup, "epochs of growing learning rate").show_default().group("Training");
-  command.add_option("--lr-step", s.step_size, "step schedule: epochs between drops").show_default().group("Training");
-  command.add_option("--lr-gamma", s.gamma, "step, plateau: factor of a drop").show_default().group("Training");
-  command
-      .add_option("--lr-final", s.final_ratio,
-                  "cosine, linear: share of the rate left at the end; plateau: least share")
+  command.add_option("--warmup", s.warmup, "number of epochs in which the learning rate grows")
       .show_default()
       .group("Training");
-  command.add_option("--lr-patience", s.patience, "plateau: evaluations without improvement before a drop")
+  command.add_option("--lr-step", s.step_size, "step schedule: epochs between drops").show_default().group("Training");
+  command.add_option("--lr-gamma", s.gamma, "step and plateau schedules: factor of a drop")
+      .show_default()
+      .group("Training");
+  command
+      .add_option("--lr-final", s.final_ratio,
+                  "cosine and linear schedules: share of the rate left at the end; plateau: smallest share")
+      .show_default()
+      .group("Training");
+  command.add_option("--lr-patience", s.patience, "plateau schedule: evaluations without improvement before a drop")
       .show_default()
       .group("Training");
   command.add_option("--clip-grad-norm", o.clip_norm, "largest norm of all gradients together; 0 = no clipping")
@@ -216,10 +231,14 @@ void add_training_options(Command command, RunConfig& c) {
       .show_default()
       .group("Training");
   command
-      .add_option("--class-weights", c.class_weights,
-                  "of the loss: balanced (rare classes weigh more), a list such as 1,0.5,2, or a file of numbers")
+      .add_option(
+          "--class-weights", c.class_weights,
+          "weights of the classes in the loss: balanced (rare classes weigh more), a list such as 1,0.5,2, or a file")
       .group("Training");
-  command.add_option("--seed", c.seed, "of weights and dropout").check(whole_number).show_default().group("Training");
+  command.add_option("--seed", c.seed, "seed of initial weights, dropout and batches")
+      .check(whole_number)
+      .show_default()
+      .group("Training");
   command.add_option("--metric", c.metric, "auto, accuracy, micro_f1, macro_f1, roc_auc or average_precision")
       .written_as(metric_name)
       .show_default()
@@ -228,7 +247,9 @@ void add_training_options(Command command, RunConfig& c) {
   command.add_option("--patience", c.patience, "stop after this many evaluations without improvement; 0 = never")
       .show_default()
       .group("Training");
-  command.add_option("--select", c.select, "weights kept: best validation score (best) or loss (loss), or the last")
+  command
+      .add_option("--select", c.select,
+                  "which weights are kept: those of the best validation score (best) or loss (loss), or the last")
       .one_of("choice", {"best", "loss", "last"})
       .show_default()
       .group("Training");
@@ -239,7 +260,9 @@ void add_execution_options(Command command, RunConfig& c) {
       .written_as(device_name)
       .show_default()
       .group("Execution");
-  command.add_option("--threads", c.threads, "0 = all").show_default().group("Execution");
+  command.add_option("--threads", c.threads, "number of CPU threads; 0 = one for each processor")
+      .show_default()
+      .group("Execution");
   command
       .add_option("--precision", c.precision,
                   "f32; on a GPU also tf32 (matrix products) or bf16 (wide values in memory, too)")
@@ -268,11 +291,12 @@ void add_execution_options(Command command, RunConfig& c) {
       .group("Execution");
   command.add_flag("--deterministic", c.deterministic, "the same bits on any machine: plans by rules, not by timing")
       .group("Execution");
-  command.add_off_flag("--no-plan-cache", c.plan_cache, "search anew, and do not keep the plan").group("Execution");
+  command.add_off_flag("--no-plan-cache", c.plan_cache, "search for a plan even if one is stored, and do not store it")
+      .group("Execution");
   command
       .add_call(
           "--memory-limit", [&c](const std::string& text) { c.memory_limit = parse_size("--memory-limit", text); },
-          "most memory a run may use, e.g. 6G; default: what is free")
+          "most memory that a run may use, for example 6G; default: what is free")
       .group("Execution");
 }
 
@@ -307,7 +331,8 @@ int fanout_number(const std::string& text) {
   const char* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, value);
   if (parsed.ec != std::errc() || parsed.ptr != end)
-    throw UserError("--fanout", "'" + text + "' is no number of neighbours", "write for instance 15,10,5; -1 = all");
+    throw UserError("--fanout", "'" + text + "' is not a number of neighbours",
+                    "write for example 15,10,5; -1 takes all");
   return value;
 }
 
@@ -343,34 +368,39 @@ void add_batch_options(Command command, RunConfig& c) {
   const auto add = [](const Setting& setting) { setting.group("Mini-batches"); };
   SampleOptions& s = c.sampling;
   LoaderOptions& l = c.loader;
-  add(command.add_option("--batch-size", c.batch_size, "vertices (or interactions) of a mini-batch").show_default());
+  add(command.add_option("--batch-size", c.batch_size, "nodes (or user-item pairs) of a mini-batch").show_default());
   add(command.add_call(
       "--fanout", [&s](const std::string& text) { set_fanout(text, s); },
-      "neighbours each vertex draws, per layer, next to the seeds first: 15,10,5; -1 = all;\n"
-      "by edge type 15/5,10/5; with --sampler layer the vertices a layer draws"));
+      "neighbours that each node draws, one number per layer, the one next to the seeds first: 15,10,5;\n"
+      "-1 = all; by edge type 15/5,10/5; with --sampler layer: the nodes that each layer draws"));
   add(command.add_call(
       "--sampler", [&s](const std::string& text) { set_sampler(text, s); }, samplers_text() + "; default: neighbor"));
   add(command.add_flag("--replace", s.replace, "draw with replacement"));
   add(command.add_flag("--sample-weighted", s.weighted, "draw by edge weight"));
-  add(command.add_option("--budget", s.budget, "GraphSAINT: vertices, edges or walks drawn; default: the batch size"));
-  add(command.add_option("--norm-samples", s.norm_samples, "GraphSAINT: subgraphs drawn beforehand to weigh its draws")
+  add(command.add_option("--budget", s.budget,
+                         "GraphSAINT: number of nodes, edges or walks drawn; default: the batch size"));
+  add(command
+          .add_option("--norm-samples", s.norm_samples,
+                      "GraphSAINT: subgraphs drawn before training to estimate how often nodes and edges are drawn")
           .show_default());
-  add(command.add_option("--walk-length", s.walk_length, "of saint-walk").show_default());
-  add(command.add_option("--prefetch", l.in_flight, "batches prepared ahead; 0 = none; default: as the device wants")
+  add(command.add_option("--walk-length", s.walk_length, "saint-walk: number of steps of a walk").show_default());
+  add(command
+          .add_option("--prefetch", l.in_flight,
+                      "number of batches prepared ahead; 0 = none; default: chosen for the device")
           .not_negative());
   const std::vector<Synonym> places = {{"gpu", "device"}, {"cuda", "device"}, {"cpu", "host"}};
   add(command
-          .add_option(
-              "--features-on", c.features_on,
-              "where features lie: device (rows are looked up there), host (each batch's rows are sent) or auto")
+          .add_option("--features-on", c.features_on,
+                      "where the features are: device (rows are looked up there), host (the rows of each batch are "
+                      "sent) or auto")
           .one_of("place", {"auto", "device", "host"}, places)
           .show_default());
   add(command.add_option("--sample-on", c.sample_on, "where neighbours are drawn: device, host or auto")
           .one_of("place", {"auto", "device", "host"}, places)
           .show_default());
   add(command.add_off_flag("--no-subtasks", l.subtasks, "prepare a batch stage by stage, not hop by hop"));
-  add(command.add_off_flag("--no-relax", l.relax, "sample and update hash tables as one task"));
-  add(command.add_off_flag("--no-stream", l.stream, "send features when all have been looked up"));
+  add(command.add_off_flag("--no-relax", l.relax, "sample neighbours and update hash tables in one task"));
+  add(command.add_off_flag("--no-stream", l.stream, "send the features of a batch when all have been looked up"));
 }
 
 std::vector<std::string> split_list(const std::string& text, char at) {
@@ -388,7 +418,9 @@ std::vector<std::string> split_list(const std::string& text, char at) {
 }
 
 void add_planned_epochs(Command command, RunConfig& c) {
-  command.add_option("--epochs", c.epochs, "length of the run: what a search may cost")
+  command
+      .add_option("--epochs", c.epochs,
+                  "length of the run that is planned; a longer run may spend more time on the search for a plan")
       .show_default()
       .positive()
       .group("Execution");
@@ -396,15 +428,16 @@ void add_planned_epochs(Command command, RunConfig& c) {
 
 void add_talk_options(Command command) {
   command.add_flag_call(
-      "--quiet,-q", [] { set_log_level(LogLevel::quiet); }, "say nothing but results and warnings");
+      "--quiet,-q", [] { set_log_level(LogLevel::quiet); }, "print only results and warnings");
   command.add_flag_call(
-      "--verbose,-v", [] { set_log_level(LogLevel::verbose); }, "say more");
+      "--verbose,-v", [] { set_log_level(LogLevel::verbose); }, "print more details");
 }
 
 void apply_execution(const RunConfig& c) {
   if (c.threads < 0) throw UserError("--threads", "must not be negative");
   if (c.threads > most_threads()) {
-    throw UserError("--threads", fmt::format("{} are more than {} processors can use", c.threads, usable_cpus()),
+    throw UserError("--threads",
+                    fmt::format("{} threads are more than {} processors can use", c.threads, usable_cpus()),
                     fmt::format("give at most {}; 0 takes one for each processor", most_threads()));
   }
   if (c.threads > 0) set_num_threads(c.threads);
@@ -429,7 +462,7 @@ Dataset open_data(const RunConfig& c) {
       dataset.heterogeneous()
           ? fmt::format("{} kinds, {} relations", dataset.node_types.size(), dataset.relations.size())
           : human_count(dataset.num_features()) + " features";
-  log_info(fmt::format("{}: {} vertices, {} edges, {}, {} classes ({})", printable(dataset.name),
+  log_info(fmt::format("{}: {} nodes, {} edges, {}, {} classes ({})", printable(dataset.name),
                        human_count(dataset.num_nodes()), human_count(dataset.graph.num_edges()), features,
                        human_count(dataset.num_classes), human_seconds(now_seconds() - start)));
   return dataset;

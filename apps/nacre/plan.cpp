@@ -58,7 +58,7 @@ void draw(const PlanCommand& c, const Planned& planned, const Plan& plan) {
   const auto tasks = planned.views()->tasks(data.graph, table);
   if (c.square.first < 0) {
     options.first = 0;
-    options.title += fmt::format(", {} vertices around the busiest", options.vertices);
+    options.title += fmt::format(", {} nodes around the one with most edges", options.vertices);
     write_file(c.picture, partition_svg(among_neighbours(*tasks, options.vertices), options));
   } else {
     write_file(c.picture, partition_svg(*tasks, options));
@@ -69,13 +69,15 @@ void draw(const PlanCommand& c, const Planned& planned, const Plan& plan) {
 // Refuses wrong options before the data are read.
 void check(const PlanCommand& c, const Command& command) {
   if (c.picture.empty()) {
-    for (const char* option : {"--table", "--vertices", "--first"}) {
-      if (command.given(option)) throw UserError(option, "is for pictures", "add --picture FILE.svg, or leave it out");
+    for (const char* option : {"--table", "--nodes", "--first"}) {
+      if (command.given(option))
+        throw UserError(option, "is a setting of --picture", "add --picture FILE.svg, or leave it out");
     }
   } else if (!c.picture.ends_with(".svg")) {
-    throw UserError("--picture", "'" + c.picture + "' does not end in .svg", "pictures are written as SVG");
+    throw UserError("--picture", "'" + c.picture + "' does not end in .svg",
+                    "pictures are SVG files; write for example --picture graph.svg");
   } else if (c.config.mode == "minibatch") {
-    throw UserError("--picture", "shows the whole graph", "leave out --mode minibatch");
+    throw UserError("--picture", "shows a partition of the whole graph", "leave --picture or --mode minibatch out");
   }
   if (!c.table.empty()) PartitionTable::parse(c.table);
   if (!c.stop_after.empty()) {
@@ -87,7 +89,8 @@ void check(const PlanCommand& c, const Command& command) {
   if (c.config.device == kTypical) {
     for (const char* option : {"--recompute", "--memory-limit", "--no-plan-cache", "--features-on", "--sample-on"}) {
       if (command.given(option))
-        throw UserError(option, "has no effect on a GPU that is not here", "leave it out, or use --device cuda");
+        throw UserError(option, "has no effect with --device cuda:typical, where nothing is run",
+                        "leave it out, or use --device cuda");
     }
   }
   for (const std::string& file : {c.output, c.picture}) {
@@ -258,13 +261,17 @@ void add_plan(Command app) {
                      "write the CUDA source of the plan's kernels into this folder; needs no GPU (see --device " +
                          std::string(kTypical) + ")");
   command.get_option("--device")
-      .add_help(";\n" + std::string(kTypical) + ": what would run on a GPU, whether or not there is one");
+      .add_help(";\n" + std::string(kTypical) + ": show what would run on a usual GPU; this machine needs none");
   command.add_option("--picture,--emit-svg", c->picture, "write a picture of the partition as SVG").group("Picture");
   command.add_option("--table", c->table, "picture of this partition table; default: the one the plan uses most")
       .group("Picture");
-  command.add_option("--vertices", c->square.vertices, "side of the square shown").show_default().group("Picture");
+  command.add_option("--nodes", c->square.vertices, "number of nodes shown, the side of the square")
+      .show_default()
+      .group("Picture");
   c->square.first = -1;
-  command.add_option("--first", c->square.first, "its first vertex; default: vertices around the busiest one are shown")
+  command
+      .add_option("--first", c->square.first,
+                  "first node of the square; default: nodes around the one with most edges are shown")
       .not_negative()
       .group("Picture");
   command

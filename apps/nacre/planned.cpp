@@ -12,8 +12,9 @@ namespace nacre::cli {
 
 Planned::Planned(Dataset dataset, const RunConfig& config, bool evaluation) {
   if (is_recommendation(dataset)) {
-    throw UserError(config.data, "holds users and items, whose plans are not shown",
-                    "nacre train --model lightgcn trains them and says what its plan is");
+    throw UserError(config.data,
+                    "holds users and items, but nacre plan and nacre explain show only models that classify nodes",
+                    "train a recommender with nacre train --model lightgcn; its memory is printed first");
   }
   if (config.mode == "minibatch") {
     auto session = std::make_unique<BatchSession>(std::move(dataset), config, SessionNeeds{.evaluation = evaluation});

@@ -80,7 +80,8 @@ void profile_gpu(const ProfileCommand& c, const DeviceChoice& choice) {
 void run(const ProfileCommand& c, const Command& command) {
   if (const DeviceChoice choice = choose_device(c.device, "f32"); choice.gpu) {
     for (const char* option : {"--seconds", "--threads"}) {
-      if (command.given(option)) throw UserError(option, "is for the CPU", "leave it out, or use --device cpu");
+      if (command.given(option))
+        throw UserError(option, "is a setting for the CPU", "leave it out, or use --device cpu");
     }
     return profile_gpu(c, choice);
   }
@@ -119,16 +120,17 @@ void run(const ProfileCommand& c, const Command& command) {
 
 void add_profile(Command app) {
   Command command =
-      app.add_subcommand("profile", "measure this machine, or a GPU, for the planner, and keep the figures");
+      app.add_subcommand("profile", "measure this machine or a GPU for the planner, and store the figures");
   const auto c = std::make_shared<ProfileCommand>();
   add_talk_options(command);
   command.add_option("--device", c->device, "cpu, auto, cuda, cuda:1 or cuda:0@32")
       .written_as(device_name)
       .show_default();
-  command.add_option("--seconds", c->seconds, "about how long kernels are timed on the CPU")
+  command.add_option("--seconds", c->seconds, "about how many seconds kernels are timed on the CPU")
       .show_default()
       .between(0.05, 3600.0);
-  command.add_option("--threads", c->threads, "0 = all; a profile of the CPU is for one number of threads");
+  command.add_option("--threads", c->threads,
+                     "number of CPU threads; 0 = all; a profile of the CPU holds for one number of threads");
   command.add_flag("--json", c->json, "print one JSON object instead of text");
   command.callback([c, command] { run(*c, command); });
 }

@@ -85,16 +85,18 @@ void set_positives(const std::string& text, RecommendOptions& options) {
 void add_recommend_options(Command command, RecommendOptions& options) {
   command
       .add_option("--embedding-decay", options.embedding_decay,
-                  "recommendation: L2 penalty of a batch's learned rows, per triple")
+                  "recommendation: L2 penalty on the learned rows of a batch")
       .show_default()
       .group("Training");
-  command.add_option("--embedding-init", options.init_std, "recommendation: deviation that learned rows start from")
+  command
+      .add_option("--embedding-init", options.init_std,
+                  "recommendation: standard deviation of the learned rows at the start")
       .show_default()
       .group("Training");
   command
       .add_call(
           "--positives", [&options](const std::string& text) { set_positives(text, options); },
-          "recommendation: items learned from are those of users drawn one by one (users), or every pair once "
+          "recommendation: each step draws users and one item of each (users), or every pair is used once "
           "in an epoch (pairs); default: users")
       .group("Training");
 }

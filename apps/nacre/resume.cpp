@@ -31,10 +31,11 @@ std::vector<std::string> with_resumed_run(const std::vector<std::string>& argume
   const std::string settings = folder + "/config.json";
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(settings, ignored))
-    throw UserError("--resume", "'" + folder + "' holds no run", "name a folder that nacre train has written to");
+    throw UserError("--resume", "'" + folder + "' is not the folder of a run",
+                    "name a folder that nacre train has written");
   for (const char* other : {"--checkpoint", "--config"}) {
     if (std::any_of(all.begin(), all.end(), [&](const std::string& word) { return names(word, other); }))
-      throw UserError("--resume " + folder, std::string("already says what ") + other + " says",
+      throw UserError("--resume " + folder, std::string("takes over the settings of the run, and so does ") + other,
                       "leave one of them out");
   }
   all.insert(all.end(), {"--checkpoint", folder, "--config", settings});

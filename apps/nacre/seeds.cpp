@@ -19,7 +19,7 @@ uint64_t seed_of(std::string_view text, const std::string& all) {
   uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size())
-    throw UserError("--seeds", "'" + all + "' is no list of seeds", "write for instance 0-9 or 0,3,7");
+    throw UserError("--seeds", "'" + all + "' is not a list of seeds", "write for example 0-9 or 0,3,7");
   return value;
 }
 
@@ -32,9 +32,9 @@ std::vector<uint64_t> parse_seeds(const std::string& text) {
     const size_t dash = part.find('-');
     const uint64_t first = seed_of(std::string_view(part).substr(0, dash), text);
     const uint64_t last = dash == std::string::npos ? first : seed_of(std::string_view(part).substr(dash + 1), text);
-    if (last < first) throw UserError("--seeds", "'" + part + "' ends before it begins", "write for instance 0-9");
+    if (last < first) throw UserError("--seeds", "'" + part + "' ends before it begins", "write for example 0-9");
     if (last - first >= kMostSeeds || seeds.size() + (last - first) >= kMostSeeds)
-      throw UserError("--seeds", fmt::format("asks for more than {} runs", kMostSeeds), "write for instance 0-9");
+      throw UserError("--seeds", fmt::format("asks for more than {} runs", kMostSeeds), "write for example 0-9");
     for (uint64_t k = 0; k <= last - first; ++k) {
       if (std::find(seeds.begin(), seeds.end(), first + k) != seeds.end())
         throw UserError("--seeds", fmt::format("names the seed {} twice", first + k));

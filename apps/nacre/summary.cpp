@@ -59,11 +59,12 @@ std::string epoch_text(const Summary& s, const Times& times, bool known_machine)
   const auto steps = static_cast<double>(s.planned->model().steps_per_epoch());
   const auto kernels =
       std::count_if(s.plan->kernels.begin(), s.plan->kernels.end(), [](const Kernel& k) { return !k.once; });
-  std::string text = fmt::format("about {} predicted ({}), {} a step", strong(human_seconds(times.step * steps)),
-                                 known_machine ? "by this machine's own rates" : "by an ordinary machine's rates",
-                                 counted(kernels, "kernel"));
+  std::string text =
+      fmt::format("about {} predicted ({}), {} a step", strong(human_seconds(times.step * steps)),
+                  known_machine ? "with the measured rates of this machine" : "with the rates of an ordinary machine",
+                  counted(kernels, "kernel"));
   if (s.measured > 0) text += fmt::format("; {} measured", strong(human_seconds(s.measured * steps)));
-  return text + "; scores come on top";
+  return text + "; evaluations take extra time";
 }
 
 std::string shares_text(const Times& times) {
@@ -91,8 +92,8 @@ std::string memory_line(const Summary& s) {
 
 std::string why_this_plan(const Summary& s) {
   const RunConfig& c = s.planned->model().config();
-  if (s.source == "searched") return "searched: the fastest of those that were timed on this data";
-  if (s.source == "cached") return "searched in an earlier run, and kept (--no-plan-cache searches anew)";
+  if (s.source == "searched") return "searched: the fastest of the plans that were timed on this data";
+  if (s.source == "cached") return "searched in an earlier run and stored (--no-plan-cache searches again)";
   if (s.source == "file") return "read from " + c.plan;
   if (s.source == "given") return "as asked for with --plan " + c.plan;
   if (s.source != "rules") return s.source;
@@ -113,7 +114,7 @@ std::string choice_words(const std::string& choice) {
 
 std::string edges_text(const std::string& table) {
   if (table.empty()) return "every node takes its own edges; no kernel groups them by a partition table";
-  return "taken in groups (partition table " + table + ")";
+  return "processed in groups (partition table " + table + ")";
 }
 
 // Returns the choices of the forward pass in words; the others are only counted.

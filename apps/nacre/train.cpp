@@ -151,11 +151,12 @@ int64_t loaded_bytes(const TrainCommand& c) {
 void take_first_weights(const TrainCommand& c, VertexModel& session) {
   if (c.config.init.empty()) return;
   if (c.trainer.resume && has_checkpoint(c.trainer.run_folder)) {
-    log_note("--init is not used, since the run continues from its checkpoint");
+    log_note("--init is ignored, because the run continues from its checkpoint");
     return;
   }
   const int count = warm_start(c.config.init, c.init_partial, session.parameters());
-  log_info(fmt::format("{} of {} parameters begin as in {}", count, session.parameters().list().size(), c.config.init));
+  log_info(fmt::format("{} of {} parameters start with the values of {}", count, session.parameters().list().size(),
+                       c.config.init));
 }
 
 // `first_plan` is the plan file of an earlier run that differs only in its seed; empty if there is
@@ -239,7 +240,8 @@ void train_seeds(TrainCommand c, const Dataset& dataset, MemoryAccount& account)
 
 void check_seeds(const TrainCommand& c, const Command& command) {
   if (c.seeds.empty()) return;
-  if (command.given("--seed")) throw UserError("--seeds", "contradicts --seed", "give one of the two");
+  if (command.given("--seed"))
+    throw UserError("--seeds", "cannot be given together with --seed", "give one of the two");
   if (!c.trainer.metrics_file.empty()) {
     throw UserError("--metrics", "is one file, but --seeds trains several times",
                     "leave it out: every run folder holds a metrics.jsonl");
@@ -248,10 +250,11 @@ void check_seeds(const TrainCommand& c, const Command& command) {
 
 void run(TrainCommand& c, const Command& command) {
   if (c.no_checkpoint && (c.trainer.resume || !c.trainer.run_folder.empty())) {
-    throw UserError("--no-checkpoint", "contradicts --checkpoint and --resume");
+    throw UserError("--no-checkpoint", "cannot be given together with --checkpoint or --resume",
+                    "leave one of them out");
   }
   if (c.trainer.resume && c.trainer.run_folder.empty())
-    throw UserError("--resume", "needs --checkpoint DIR, the folder to continue from");
+    throw UserError("--resume", "needs the folder to continue from", "write --resume RUN, or add --checkpoint RUN");
   if (c.trainer.checkpoint_every < 0) throw UserError("--checkpoint-every", "must not be negative");
   if (c.trainer.keep < 1) throw UserError("--keep", "must be at least 1");
   check_seeds(c, command);
@@ -287,7 +290,7 @@ void run(TrainCommand& c, const Command& command) {
 }  // namespace
 
 void add_train(Command app) {
-  Command command = app.add_subcommand("train", "train a model (plans first)");
+  Command command = app.add_subcommand("train", "plan and train a model");
   const auto c = std::make_shared<TrainCommand>();
   add_data_options(command, c->config, true);
   add_model_options(command, c->config);
@@ -299,28 +302,30 @@ void add_train(Command app) {
   command
       .add_call(
           "--seeds", [c = c.get()](const std::string& text) { c->seeds = parse_seeds(text); },
-          "train once for each seed, 0-9 or 0,3,7, and give mean and deviation of the scores")
+          "train once for each seed, for example 0-9 or 0,3,7, and print the mean and deviation of the scores")
       .group("Training");
-  command.add_option("--init", c->config.init, "begin with the weights of a run folder or .safetensors file")
+  command.add_option("--init", c->config.init, "start with the weights of a run folder or .safetensors file")
       .group("Training");
-  command.add_flag("--init-partial", c->init_partial, "take those weights of --init that fit the model")
+  command.add_flag("--init-partial", c->init_partial, "take only those weights of --init that fit the model")
       .group("Training");
   command.add_option("--config", c->config_file,
                      "read settings from a TOML file or the config.json of a run; the command line wins");
   add_talk_options(command);
   command
       .add_option("--checkpoint", c->trainer.run_folder,
-                  "run folder: checkpoints, metrics, final weights; default: a fresh one under runs/")
+                  "run folder for checkpoints, metrics and final weights; default: a new one under runs/")
       .group("Output");
   command
       .add_flag(
           "--resume", c->trainer.resume,
           "--resume RUN: continue that run from its newest checkpoint, with its own settings; alone: continue the\n"
-          "one in --checkpoint with the settings given, or start afresh when there is none")
+          "one in --checkpoint with the settings given, or start a new run if there is none")
       .group("Output");
   command.add_option("--checkpoint-every", c->trainer.checkpoint_every, "epochs between checkpoints; default: by time")
       .group("Output");
-  command.add_option("--keep", c->trainer.keep, "checkpoints kept").show_default().group("Output");
+  command.add_option("--keep", c->trainer.keep, "number of newest checkpoints that are kept")
+      .show_default()
+      .group("Output");
   command.add_flag("--no-checkpoint", c->no_checkpoint, "write no run folder").group("Output");
   command
       .add_option("--metrics", c->trainer.metrics_file,

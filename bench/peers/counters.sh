@@ -38,7 +38,7 @@ import sys
 UNITS = {"byte": 1, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1,
          "nsecond": 1e-9, "usecond": 1e-6, "msecond": 1e-3, "second": 1}
 text = open(sys.argv[1], encoding="utf-8").read()
-vertices, edges = (int(n.replace(",", "")) for n in re.search(r"([\d,]+) vertices, ([\d,]+) edges", text).groups())
+vertices, edges = (int(n.replace(",", "")) for n in re.search(r"([\d,]+) nodes, ([\d,]+) edges", text).groups())
 print("| width | weights | ms | DRAM MB | L2 MB | floor MB | DRAM / floor | L2 / floor |")
 print("|---:|---|---:|---:|---:|---:|---:|---:|")
 for part in re.split(r"^width ", text, flags=re.M)[1:]:

@@ -208,7 +208,7 @@ class BadUsage(cli.CliTest):
                     ("profile",), ("bench", "gpu"))
         for command in commands:
             for device in ("cuda", "cuda:0", "cuda:7", "cuda:0@32"):
-                line = self.refused(*command, "--device", device, says=f"'{device}' is not here")
+                line = self.refused(*command, "--device", device, says=f"'{device}' was not found")
                 self.assertIn("plug-in", line, "says why")
                 self.assertIn("nacre devices", line, "says what to do")
         j = json.loads(self.ok("devices", "--json").out)
@@ -227,7 +227,7 @@ class BadUsage(cli.CliTest):
 
     def test_benchmarks_of_a_gpu(self):
         for device in ("cpu", "auto"):
-            self.refused("bench", "gpu", "--device", device, says="is no GPU here")
+            self.refused("bench", "gpu", "--device", device, says="is not a GPU of this machine")
         self.refused("profile", "--device", "tpu", says="unknown device")
 
     def test_options_that_do_not_fit_the_model(self):

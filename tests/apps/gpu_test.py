@@ -32,7 +32,7 @@ class Gpu(cli.CliTest):
         self.assertIn("cuda:0", self.ok("devices").out)
         gpus = json.loads(self.ok("devices", "--json").out)["cuda"]
         self.assertGreater(gpus[0]["multiprocessors"], 0)
-        self.refused("train", *TWIN, "--device", f"cuda:{len(gpus)}", says="is not here", memory=None)
+        self.refused("train", *TWIN, "--device", f"cuda:{len(gpus)}", says="was not found", memory=None)
 
     def test_trains_like_the_cpu(self):
         for model in ("gcn", "sage", "gat", "rgcn"):
@@ -83,7 +83,7 @@ class Gpu(cli.CliTest):
         common = ("train", *TWIN, *SMALL, "--model", "sage", "--mode", "minibatch", "--batch-size", 30, "--fanout", "5,3",
                   "--epochs", 2, *GPU, "--no-checkpoint")
         err = self.ok(*common, timeout=600).err
-        self.assertRegex(err, r"compiling \d+ kernels? for .+, to be kept for later runs")
+        self.assertRegex(err, r"compiling \d+ kernels? for .+; later runs use them again")
         self.assertRegex(err, r"compiled \d+ kernels? in ")
         kept = sorted(os.listdir(os.path.join(empty, "kernels")))
         self.assertGreater(len(kept), 10)

@@ -26,7 +26,7 @@ class Hetero(cli.CliTest):
             with self.subTest(model):
                 r = self.ok("train", "--data", "igbh", "--model", model, "--hidden", 16, "--epochs", 6, "--lr", 0.02,
                             "--checkpoint", model, "--json")
-                self.assertIn("4 kinds of vertices: paper (32 features), author (24 features), institute (8 features) "
+                self.assertIn("4 kinds of nodes: paper (32 features), author (24 features), institute (8 features) "
                               "projected to 16; rows of 16 learned for fos", r.err)
                 losses = self.losses(model)
                 self.assertEqual(losses, sorted(losses, reverse=True))

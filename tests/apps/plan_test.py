@@ -137,20 +137,20 @@ class Plans(PlanTest):
 
     def test_wrong_plans_are_refused(self):
         for command in ("train", "plan", "explain"):
-            for plan, says in (("dst-id=0", "dst-id=0"), ("dst-idd=3", "dst-idd"), ("vertx", "neither a plan nor"),
-                               ("absent/plan.json", "neither a plan nor"), ("dst-id=1,dst-id=2", "dst-id"),
-                               ("edge-degree=1", "edge-degree"), (".", "neither a plan nor")):
+            for plan, says in (("dst-id=0", "dst-id=0"), ("dst-idd=3", "dst-idd"), ("vertx", "neither the name of a plan nor"),
+                               ("absent/plan.json", "neither the name of a plan nor"), ("dst-id=1,dst-id=2", "dst-id"),
+                               ("edge-degree=1", "edge-degree"), (".", "neither the name of a plan nor")):
                 self.refused(command, *TWIN, "--plan", plan, says=says)
         self.refused("plan", *TWIN, "--picture", "p.svg", "--table", "dst-id=x", says="dst-id=x")
         self.refused("plan", *TWIN, "--table", "dst-id=1", says="--picture")
         self.refused("plan", *TWIN, "--picture", "absent/p.svg", says="absent/p.svg")
-        self.refused("plan", *TWIN, "--picture", "p.svg", "--vertices", 0, says="vertices")
+        self.refused("plan", *TWIN, "--picture", "p.svg", "--nodes", 0, says="nodes")
         self.refused("explain", says="--data")
         self.refused("explain", "--run", "absent", says="absent")
 
     def test_pictures_are_xml(self):
         self.ok("plan", *TWIN, *SMALL, "--model", "rgcn", "--picture", "chosen.svg")
-        self.ok("plan", *TWIN, *SMALL, "--picture", "first.svg", "--first", 100, "--vertices", 20)
+        self.ok("plan", *TWIN, *SMALL, "--picture", "first.svg", "--first", 100, "--nodes", 20)
         self.assertIn(b"<svg", self.read("first.svg"))
         self.ok("plan", *TWIN, *SMALL, "--model", "gcn", "--emit-svg", "2d.svg", "--table", "src-id=64,dst-id=64")
         for name in ("chosen.svg", "2d.svg"):

@@ -108,11 +108,11 @@ class Recommend(cli.CliTest):
         self.refused(*command, "--metric", "accuracy", says="does not score recommendations")
         self.refused(*command, "--embedding-decay", -1, says="--embedding-decay")
         self.refused(*command, "--batch-size", 0, says="--batch-size")
-        self.refused(*command, "--set", "edge-dropout=1", says="0 ≤ edge-dropout < 1")
+        self.refused(*command, "--set", "edge-dropout=1", says="edge-dropout: 1 is not a share")
         self.refused(*command, "--positives", "all", says="choose users or pairs")
         self.refused(*command, "--activation", "relu", says="activation")
         self.refused(*command, "--fanout", "5,5", says="--fanout")
-        self.refused(*command, "--split", "random:0.6/0.2/0.2", says="but the data are users and items")
+        self.refused(*command, "--split", "random:0.6/0.2/0.2", says="have test pairs of their own")
 
     def test_messages_say_what_the_data_are(self):
         column = lambda k: cli.npy([pair[k] for pair in self.train], descr="<i4")
@@ -122,7 +122,8 @@ class Recommend(cli.CliTest):
             self.assertIn("add test_user and test_item", says)
         self.assertIn("no pairs to test a recommender on", self.ok("data", "info", "untested.npz").out)
         for command in ("plan", "explain"):
-            self.refused(command, "--data", "tastes.npz", says="holds users and items, whose plans are not shown")
+            self.refused(command, "--data", "tastes.npz",
+                         says="nacre plan and nacre explain show only models that classify nodes")
 
 
 if __name__ == "__main__":

@@ -302,7 +302,7 @@ class Cache(Robust):
             entry.write_bytes(cli.resealed(whole, value))
             result = self.ok(*self.LONG)
             if value != b"":
-                self.assertIn("searching for another plan", result.err, value)
+                self.assertIn("a new one is searched for", result.err, value)
             self.assertIn("from the cache", self.ok(*self.LONG).out, value)
 
 

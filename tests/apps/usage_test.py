@@ -59,9 +59,9 @@ class Typos(cli.CliTest):
         self.assertIn("did you mean 'cora'?", self.refused("train", "--data", "twin:coar"))
         self.ok("data", "info", "twin:Cora@0.1")
         self.refused("train", "--data", "small.npz", "--format", "npy", says="--format: unknown format 'npy' (did you mean 'npz'?")
-        self.refused("train", "--data", "small.npz", "--epochs", "x", says="--epochs: 'x' is no whole number")
-        self.refused("train", "--data", "small.npz", "--layers", "1.5", says="--layers: '1.5' is no whole number")
-        self.refused("train", "--data", "small.npz", "--lr", "fast", says="--lr: 'fast' is no number")
+        self.refused("train", "--data", "small.npz", "--epochs", "x", says="--epochs: 'x' is not a whole number")
+        self.refused("train", "--data", "small.npz", "--layers", "1.5", says="--layers: '1.5' is not a whole number")
+        self.refused("train", "--data", "small.npz", "--lr", "fast", says="--lr: 'fast' is not a number")
 
     def test_capitals_and_synonyms_work(self):
         common = ("--data", "small.npz", "--epochs", 1, "--hidden", 8, "--json", "--no-checkpoint")
@@ -69,7 +69,7 @@ class Typos(cli.CliTest):
         self.assertEqual(json.loads(self.ok("TRAIN", *common, "--model", "GraphSAGE").out)["model"], "sage")
         self.ok("train", *common, "--mode", "mini-batch", "--sampler", "LADIES", "--fanout", "4,4")
         self.ok("train", *common, "--plan", "OFF", "--optimizer", "AdamW", "--lr-schedule", "Cosine", "--norm", "BatchNorm", "--device", "CPU")
-        self.refused("train", *common, "--device", "GPU", says="'cuda' is not here")
+        self.refused("train", *common, "--device", "GPU", says="'cuda' was not found")
 
     def test_flags_take_no_values(self):
         for flag in ("--no-plan-cache", "--deterministic", "--residual"):
@@ -416,8 +416,8 @@ class Idle(cli.CliTest):
     def test_other_commands(self):
         for arguments in (("--picture", "x.svg", "--mode", "minibatch"),):
             self.refused("plan", "--data", "small.npz", *arguments, says="--picture")
-        for option in ("--table=dst-id=1", "--vertices=3", "--first=3"):
-            self.refused("plan", "--data", "twin:papers100M@0.01", option, says="is for pictures", seconds=5)
+        for option in ("--table=dst-id=1", "--nodes=3", "--first=3"):
+            self.refused("plan", "--data", "twin:papers100M@0.01", option, says="is a setting of --picture", seconds=5)
         self.idle("--fanout", "3,3", command="plan")
         self.idle("--device", "cuda:typical", "--memory-limit", "1G", command="plan")
         self.idle("--fanout", "3,3", command="explain")
@@ -433,7 +433,7 @@ class Idle(cli.CliTest):
         self.refused("explain", "--run", "run", "--hidden", 3, says="is set by the run")
         self.refused("data", "convert", "small.npz", "out.npz", "--memory", "64M", says="--memory")
         self.refused("data", "info", "small.npz", "--data-seed", 3, says="--data-seed")
-        self.refused("data", "make", "small.npz", "out.npz", says="is no twin")
+        self.refused("data", "make", "small.npz", "out.npz", says="is not a twin")
 
 
 class Plans(cli.CliTest):

@@ -120,7 +120,8 @@ TEST_F(ProfileTest, EveryMachineHasItsFile) {
 TEST_F(ProfileTest, AnotherVersionOrMachineIsNotTaken) {
   save_profile(sample_profile());
   const std::string version = refused(kMachineName, "0.2.0");
-  EXPECT_NE(version.find("was measured with kernels \"0.1.0 avx2\", these are \"0.2.0\""), std::string::npos)
+  EXPECT_NE(version.find("was measured with the kernels \"0.1.0 avx2\", but this program has \"0.2.0\""),
+            std::string::npos)
       << version;
   DeviceProfile other = sample_profile();
   other.machine = "Another CPU, 2 threads";
@@ -161,7 +162,7 @@ TEST_F(ProfileTest, DamagedFilesAreReportedOnce) {
     fs::create_directories(cache_folder());
     write_file((fs::path(cache_folder()) / fs::path(path).filename()).string(), text);
     const std::string warning = refused();
-    EXPECT_EQ(warning.rfind("warning: device profile not used: ", 0), 0U) << warning;
+    EXPECT_EQ(warning.rfind("warning: the device profile is not used: ", 0), 0U) << warning;
     EXPECT_NE(warning.find(file()), std::string::npos) << warning;
     EXPECT_EQ(refused(), "") << "told already";
   }
@@ -175,7 +176,7 @@ TEST_F(ProfileTest, AFolderInTheWayIsOnlyAWarning) {
   EXPECT_NE(refused(), "");
   testing::internal::CaptureStderr();
   EXPECT_NO_THROW(save_profile(sample_profile()));
-  EXPECT_EQ(testing::internal::GetCapturedStderr().rfind("warning: device profile not kept: ", 0), 0U);
+  EXPECT_EQ(testing::internal::GetCapturedStderr().rfind("warning: the device profile cannot be stored: ", 0), 0U);
   EXPECT_EQ(file(), path) << "nothing temporary is left";
 }
 
@@ -185,7 +186,8 @@ TEST_F(ProfileTest, AFolderThatCannotBeWrittenIsOnlyAWarning) {
     use(folder);
     testing::internal::CaptureStderr();
     EXPECT_NO_THROW(save_profile(sample_profile()));
-    EXPECT_EQ(testing::internal::GetCapturedStderr().rfind("warning: device profile not kept: ", 0), 0U) << folder;
+    EXPECT_EQ(testing::internal::GetCapturedStderr().rfind("warning: the device profile cannot be stored: ", 0), 0U)
+        << folder;
     EXPECT_EQ(refused(), "") << folder;
   }
   use("");  // there is no home folder either

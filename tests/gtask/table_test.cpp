@@ -29,10 +29,10 @@ TEST(Table, RoundTrips) {
 
 TEST(Table, SaysWhatIsWrong) {
   const std::pair<const char*, const char*> cases[] = {
-      {"dst-id", "'dst-id': not a restriction"},
-      {"dst-id=1,", "'': not a restriction"},
-      {",dst-id=1", "'': not a restriction"},
-      {"dst-id=1,,edge-id=2", "'': not a restriction"},
+      {"dst-id", "'dst-id': is not a restriction"},
+      {"dst-id=1,", "'': is not a restriction"},
+      {",dst-id=1", "'': is not a restriction"},
+      {"dst-id=1,,edge-id=2", "'': is not a restriction"},
       {"dst-ids=1", "unknown attribute 'dst-ids'"},
       {"vertex-id=1", "unknown attribute 'vertex-id'"},
       {"id=1", "unknown attribute 'id'"},
@@ -48,8 +48,8 @@ TEST(Table, SaysWhatIsWrong) {
       {"dst-id=1,src-id=2,dst-id=3", "'dst-id=3': dst-id is restricted twice"},
       {"dst-id=min,dst-id=min", "restricted twice"},
       {"edge-degree=1", "edges have no degree"},
-      {"src-type=1", "vertices have no types"},
-      {"dst-type=min", "vertices have no types"},
+      {"src-type=1", "nodes have no types"},
+      {"dst-type=min", "nodes have no types"},
   };
   for (const auto& [text, want] : cases) {
     try {

@@ -58,7 +58,7 @@ const std::vector<BadCase>& bad_cases() {
        [](ModelOptions& o) {
          o.kinds = {{"a", -3, 2}};
        },
-       "vertices of a kind"},
+       "nodes of a kind"},
       {"no_out_dim", "gcn", [](ModelOptions& o) { o.out_dim = 0; }, "out_dim"},
       {"negative_hidden", "gcn", [](ModelOptions& o) { o.hidden = -1; }, "hidden"},
       {"enormous_hidden", "gcn", [](ModelOptions& o) { o.hidden = int64_t{1} << 60; }, "hidden"},
@@ -75,26 +75,26 @@ const std::vector<BadCase>& bad_cases() {
       {"uneven_heads", "gat", [](ModelOptions& o) { o.heads = 3; }, "hidden 8 cannot be divided among 3 heads"},
       {"negative_heads", "gat", [](ModelOptions& o) { o.heads = -1; }, "heads: -1 is out of range"},
       {"no_out_heads", "gat", [](ModelOptions& o) { o.out_heads = 0; }, "out_heads"},
-      {"weights_gat", "gat", [](ModelOptions& o) { o.edge_weighted = true; }, "does not take edge weights"},
-      {"weights_rgcn", "rgcn", [](ModelOptions& o) { o.edge_weighted = true; }, "does not take edge weights"},
-      {"weights_gin", "gin", [](ModelOptions& o) { o.edge_weighted = true; }, "does not take edge weights"},
-      {"weights_mlp", "mlp", [](ModelOptions& o) { o.edge_weighted = true; }, "does not take edge weights"},
-      {"weights_sage_lstm", "sage-lstm", [](ModelOptions& o) { o.edge_weighted = true; }, "does not take edge weights"},
+      {"weights_gat", "gat", [](ModelOptions& o) { o.edge_weighted = true; }, "does not use edge weights"},
+      {"weights_rgcn", "rgcn", [](ModelOptions& o) { o.edge_weighted = true; }, "does not use edge weights"},
+      {"weights_gin", "gin", [](ModelOptions& o) { o.edge_weighted = true; }, "does not use edge weights"},
+      {"weights_mlp", "mlp", [](ModelOptions& o) { o.edge_weighted = true; }, "does not use edge weights"},
+      {"weights_sage_lstm", "sage-lstm", [](ModelOptions& o) { o.edge_weighted = true; }, "does not use edge weights"},
       {"weights_max", "sage",
        [](ModelOptions& o) {
          o.edge_weighted = true;
          o.aggregator = "max";
        },
-       "edge weights have no meaning for aggregator 'max'"},
-      {"untyped", "rgcn", [](ModelOptions& o) { o.num_edge_types = 0; }, "needs typed edges"},
+       "the aggregator 'max' does not use edge weights"},
+      {"untyped", "rgcn", [](ModelOptions& o) { o.num_edge_types = 0; }, "needs edge types"},
       {"too_many_bases", "rgcn", [](ModelOptions& o) { o.num_bases = 5; }, "num_bases 5 is out of range"},
-      {"bases_without_types", "gcn", [](ModelOptions& o) { o.num_bases = 2; }, "num_bases does not apply"},
+      {"bases_without_types", "gcn", [](ModelOptions& o) { o.num_bases = 2; }, "--num-bases has no effect"},
       {"edge_dropout_one", "lightgcn", [](ModelOptions& o) { o.knobs["edge-dropout"] = 1; },
        "edge-dropout: 1.000000 is"},
       {"edge_dropout_negative", "ngcf", [](ModelOptions& o) { o.knobs["edge-dropout"] = -0.1; },
        "0 ≤ edge-dropout < 1"},
       {"knob_spelling", "ngcf", [](ModelOptions& o) { o.knobs["edge_dropout"] = 0.1; }, "did you mean 'edge-dropout'?"},
-      {"unknown_knob", "gcn", [](ModelOptions& o) { o.knobs["alpha"] = 1; }, "has no knob 'alpha'"},
+      {"unknown_knob", "gcn", [](ModelOptions& o) { o.knobs["alpha"] = 1; }, "has no setting 'alpha'"},
   };
   return cases;
 }

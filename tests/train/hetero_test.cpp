@@ -66,7 +66,7 @@ TEST(Hetero, KindsBecomeProjectionsAndLearnedRows) {
   EXPECT_EQ(parameter(session, all, "embedding.field.weight").shape, (Shape{kFields, 8}));
   EXPECT_TRUE(std::any_of(session.notes().begin(), session.notes().end(), [](const std::string& n) {
     return n ==
-           "3 kinds of vertices: paper (7 features), author_of_papers (4 features) projected to 8; rows of 8 "
+           "3 kinds of nodes: paper (7 features), author_of_papers (4 features) projected to 8; rows of 8 "
            "learned for field";
   }));
   int64_t features = 0;
@@ -197,7 +197,7 @@ TEST(Hetero, TrainedModelsNeedTheKindsTheyWereTrainedFor) {
   EXPECT_EQ(config.model.kinds, trained.config().model.kinds);
   const SessionNeeds evaluation{.training = false};
   EXPECT_EQ(Session(kinds_data(), config, evaluation).config().model.in_dim, 8);
-  EXPECT_USER_ERROR(Session(small_data({.typed = true}), config, evaluation), "has vertices of one kind");
+  EXPECT_USER_ERROR(Session(small_data({.typed = true}), config, evaluation), "has nodes of one kind");
   Dataset wider = kinds_data();
   wider.type_features[2] = random_rows(kAuthors, 5, 3);
   EXPECT_USER_ERROR(Session(wider, config, evaluation), "author_of_papers (5 features)");

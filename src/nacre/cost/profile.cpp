@@ -92,15 +92,16 @@ std::optional<DeviceProfile> load_profile(const std::string& machine, const std:
   try {
     DeviceProfile profile = parse_profile(read_file(path), path);
     if (profile.machine != machine) {
-      throw UserError(path, fmt::format("was measured on \"{}\", this is \"{}\"", profile.machine, machine));
+      throw UserError(path,
+                      fmt::format("was measured on \"{}\", but this machine is \"{}\"", profile.machine, machine));
     }
     if (profile.version != version) {
-      throw UserError(path,
-                      fmt::format("was measured with kernels \"{}\", these are \"{}\"", profile.version, version));
+      throw UserError(path, fmt::format("was measured with the kernels \"{}\", but this program has \"{}\"",
+                                        profile.version, version));
     }
     return profile;
   } catch (const std::exception& error) {
-    warn_once(fmt::format("device profile not used: {} (measure anew with nacre profile)", error.what()));
+    warn_once(fmt::format("the device profile is not used: {} (measure again with nacre profile)", error.what()));
     return std::nullopt;
   }
 }
@@ -118,7 +119,7 @@ void save_profile(const DeviceProfile& profile) {
     fs::create_directories(folder);
     write_file(path, text);
   } catch (const std::exception& error) {
-    log_warning(fmt::format("device profile not kept: {}", error.what()));
+    log_warning(fmt::format("the device profile cannot be stored: {}", error.what()));
   }
 }
 

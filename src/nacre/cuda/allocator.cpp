@@ -87,8 +87,8 @@ void Allocator::refuse(int64_t bytes) const {
   }
   const auto text = [](auto number) { return human_bytes(static_cast<double>(number)); };
   throw UserError("device memory",
-                  text(bytes) + " wanted, " + text(free_bytes) + " of " + text(total_bytes) + " free, " + text(used_) +
-                      " in use by this run",
+                  text(bytes) + " are needed, " + text(free_bytes) + " of " + text(total_bytes) + " free, " +
+                      text(used_) + " in use by this run",
                   "train a smaller model (--hidden, --layers), end other programs on this GPU, or take a larger one");
 }
 

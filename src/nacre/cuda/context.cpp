@@ -98,7 +98,7 @@ void Context::open_green(int multiprocessors) {
     throw UserError("device", "this driver cannot divide a GPU into virtual devices", "install a newer driver");
   }
   if (multiprocessors > info_.multiprocessors) {
-    throw UserError("device", std::to_string(multiprocessors) + " multiprocessors wanted, the GPU has " +
+    throw UserError("device", std::to_string(multiprocessors) + " multiprocessors are asked for, but the GPU has " +
                                   std::to_string(info_.multiprocessors));
   }
   const std::lock_guard lock(partitions_mutex);
@@ -112,7 +112,7 @@ void Context::open_green(int multiprocessors) {
   while (part < cut.parts.size() && cut.taken[part]) ++part;
   if (part == cut.parts.size()) {
     throw UserError("device",
-                    "no more virtual devices of " + std::to_string(multiprocessors) +
+                    "the GPU has no further part of " + std::to_string(multiprocessors) +
                         " multiprocessors: " + std::to_string(cut.parts.size()) + " are in use",
                     "use fewer or smaller ones");
   }

@@ -123,7 +123,7 @@ void* CudaDevice::allocate_pinned(int64_t bytes) {
       cudaHostAlloc(&memory, static_cast<size_t>(bytes > 0 ? bytes : 1), cudaHostAllocPortable | cudaHostAllocMapped);
   if (code == cudaErrorMemoryAllocation) {
     cudaGetLastError();
-    throw UserError("host memory", std::to_string(bytes) + " bytes of page-locked memory are not to be had",
+    throw UserError("host memory", std::to_string(bytes) + " bytes of page-locked memory are not available",
                     "end other programs or raise the limit of locked memory (ulimit -l)");
   }
   NACRE_CUDA(code);

@@ -51,7 +51,7 @@ class Plugin final : public DevicePlugin {
   std::unique_ptr<Device> open(int index, int multiprocessors) override {
     std::string why;
     const int count = count_devices(why);
-    if (count == 0) throw UserError("cuda", why, "train on the CPU, or see what nacre devices shows");
+    if (count == 0) throw UserError("cuda", why, "train with --device cpu; nacre devices lists the devices");
     if (index < 0 || index >= count) {
       throw UserError("cuda:" + std::to_string(index), "there is no such device",
                       "cuda:0 to cuda:" + std::to_string(count - 1) + " exist");

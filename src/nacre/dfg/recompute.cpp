@@ -145,7 +145,8 @@ class Rewriter {
       ++found;
     }
     if (found < names.size() && finder_.has_gradients())
-      throw UserError("plan", "computes values again that this model does not have", "plan it again");
+      throw UserError("plan", "names values that this model does not have",
+                      "make the plan again with nacre plan --output FILE");
   }
 
   Recomputed run() {

@@ -210,7 +210,7 @@ DeviceProfile measure_profile(const CalibrateOptions& options) {
 
 DeviceProfile machine_profile(bool say) {
   if (auto stored = load_profile(machine_name(num_threads()), kProfileVersion)) return std::move(*stored);
-  if (say) log_info("measuring this machine, once: what its kernels take decides between plans");
+  if (say) log_info("measuring this machine once, so that the planner can compare plans");
   DeviceProfile profile = measure_profile();
   save_profile(profile);
   return profile;

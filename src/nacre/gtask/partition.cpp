@@ -164,7 +164,7 @@ int64_t GTasks::bytes() const {
 GTasks partition(const Graph& graph, const PartitionTable& table, SortOrders* orders) {
   if (graph.num_edges() > INT64_C(0xFFFFFFFF)) {
     throw UserError("graph", "more than 4,294,967,295 edges cannot be partitioned as one graph",
-                    "train with mini-batches or partition the graph");
+                    "train with --mode minibatch");
   }
   NACRE_CHECK(orders == nullptr || orders->graph().col_idx().data() == graph.col_idx().data(),
               "these sort orders belong to another graph");

@@ -100,10 +100,10 @@ std::string paths(const Dots& dots, int64_t side) {
 
 std::string partition_svg(const GTasks& tasks, const PictureOptions& options) {
   if (options.vertices < 1 || options.vertices > kMaxVertices) {
-    throw UserError("picture", fmt::format("cannot show {} vertices", options.vertices),
+    throw UserError("picture", fmt::format("cannot show {} nodes", options.vertices),
                     fmt::format("show 1 to {}", kMaxVertices));
   }
-  if (options.first < 0) throw UserError("picture", "the first vertex is negative", "use 0 or more");
+  if (options.first < 0) throw UserError("picture", "the first node is negative", "use 0 or more");
   const int64_t side = options.vertices;
   const Dots dots = paint(tasks, options.first, side);
   const std::string table = tasks.table.empty() ? "no restriction" : tasks.table.text();

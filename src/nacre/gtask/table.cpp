@@ -35,7 +35,7 @@ Restriction parse_restriction(std::string_view part, std::string_view value) {
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), k);
   if (error == std::errc::result_out_of_range) refuse(part, "the number is too large", "use a whole number or min");
   if (error != std::errc{} || end != value.data() + value.size()) {
-    refuse(part, "not a number of distinct values", "use a whole number or min");
+    refuse(part, "is not a number of distinct values", "use a whole number or min");
   }
   if (k < 1) refuse(part, "a gTask holds at least one value", "use 1 or more, or min");
   return {Restriction::exact, k};
@@ -44,7 +44,7 @@ Restriction parse_restriction(std::string_view part, std::string_view value) {
 void parse_entry(PartitionTable& table, std::string_view part) {
   const std::string usage = "write LOCATION-ATTRIBUTE=K or =min, such as dst-id=1 or edge-type=1";
   const size_t equals = part.find('=');
-  if (part.empty() || equals == std::string_view::npos) refuse(part, "not a restriction", usage);
+  if (part.empty() || equals == std::string_view::npos) refuse(part, "is not a restriction", usage);
   const std::string_view name = trim(part.substr(0, equals));
   const size_t dash = name.find('-');
   if (dash == std::string_view::npos) refuse(part, "unknown attribute '" + std::string(name) + "'", usage);
@@ -57,7 +57,7 @@ void parse_entry(PartitionTable& table, std::string_view part) {
   const auto where = static_cast<Location>(location);
   const auto which = static_cast<Attribute>(attribute);
   if (!entry_exists(where, which)) {
-    refuse(part, which == Attribute::type ? "vertices have no types" : "edges have no degree", known);
+    refuse(part, which == Attribute::type ? "nodes have no types" : "edges have no degree", known);
   }
   if (!table.free(where, which)) refuse(part, std::string(name) + " is restricted twice", "name it once");
   table.set(where, which, parse_restriction(part, trim(part.substr(equals + 1))));

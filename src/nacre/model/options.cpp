@@ -13,15 +13,17 @@ namespace {
 constexpr int64_t kMaxWidth = int64_t{1} << 24;
 constexpr int64_t kMaxVertices = int64_t{1} << 40;
 
+std::string text(double number) {
+  std::string s = std::to_string(number);
+  s.erase(s.find_last_not_of('0') + 1);
+  if (!s.empty() && s.back() == '.') s.pop_back();
+  return s;
+}
+
 void check_number(const char* option, double value, double least, double most) {
   if (value >= least && value <= most) return;
-  const auto text = [](double number) {
-    std::string s = std::to_string(number);
-    s.erase(s.find_last_not_of('0') + 1);
-    if (!s.empty() && s.back() == '.') s.pop_back();
-    return s;
-  };
-  throw UserError(option, text(value) + " is out of range", "between " + text(least) + " and " + text(most));
+  throw UserError(option, text(value) + " is out of range",
+                  "give a number between " + text(least) + " and " + text(most));
 }
 
 void check_choice(const char* option, const std::string& value, const std::vector<std::string>& known) {
@@ -31,7 +33,7 @@ void check_choice(const char* option, const std::string& value, const std::vecto
 
 void check_share(const char* option, double share) {
   if (!(share >= 0 && share < 1)) {
-    throw UserError(option, std::to_string(share) + " is no share", "0 ≤ " + std::string(option) + " < 1");
+    throw UserError(option, text(share) + " is not a share", "give a number from 0 to less than 1");
   }
 }
 
@@ -52,11 +54,11 @@ void check_general(const ModelOptions& o) {
 void check_kinds(const std::vector<VertexKind>& kinds) {
   for (size_t k = 0; k < kinds.size(); ++k) {
     const VertexKind& kind = kinds[k];
-    check_number("vertices of a kind", static_cast<double>(kind.vertices), 0, static_cast<double>(kMaxVertices));
+    check_number("nodes of a kind", static_cast<double>(kind.vertices), 0, static_cast<double>(kMaxVertices));
     check_number("features of a kind", static_cast<double>(kind.features), 0, static_cast<double>(kMaxWidth));
     const auto same = [&](const VertexKind& other) { return other.name == kind.name; };
     if (std::any_of(kinds.begin(), kinds.begin() + static_cast<std::ptrdiff_t>(k), same))
-      throw UserError("kinds", "two kinds of vertices are named '" + kind.name + "'");
+      throw UserError("kinds", "two kinds of nodes are named '" + kind.name + "'");
   }
 }
 
@@ -67,7 +69,7 @@ void refuse(const ModelInfo& info, const std::string& what, const std::string& r
 void check_heads(const ModelInfo& info, const ModelOptions& o) {
   if (info.heads == 0) {
     if (o.heads > 1 || o.out_heads > 1 || o.attention_dropout > 0) {
-      refuse(info, "has no attention: heads and attention_dropout do not apply", "use gat or gatv2");
+      refuse(info, "has no attention, so heads and attention dropout have no effect", "use gat or gatv2");
     }
     return;
   }
@@ -76,29 +78,29 @@ void check_heads(const ModelInfo& info, const ModelOptions& o) {
   if (o.layers > 1 && o.hidden % o.heads != 0) {
     refuse(info,
            "hidden " + std::to_string(o.hidden) + " cannot be divided among " + std::to_string(o.heads) + " heads",
-           "hidden is the width of all heads together; make it a multiple of heads");
+           "--hidden is the width of all heads together; make it a multiple of --heads");
   }
 }
 
 void check_graph(const ModelInfo& info, const ModelOptions& o) {
   if (o.edge_weighted && !info.supports_edge_weight) {
-    refuse(info, "does not take edge weights, and the graph has them",
-           "use a model that does, such as gcn or sage, or leave the weights out");
+    refuse(info, "does not use edge weights, but the graph has them",
+           "use a model that does, such as gcn or sage, or add --ignore-edge-weights");
   }
   if (info.needs_types && o.num_edge_types < 1) {
-    refuse(info, "needs typed edges", "use a graph with edge types, or assign some");
+    refuse(info, "needs edge types", "use a graph with edge types, or make some up with --relations");
   }
   if (!info.needs_types && o.num_bases != 0)
-    refuse(info, "has no relation weights: num_bases does not apply", "use rgcn");
+    refuse(info, "has no relation weights, so --num-bases has no effect", "use rgcn");
   if (info.needs_types && (o.num_bases < 0 || o.num_bases > o.num_edge_types)) {
     refuse(info, "num_bases " + std::to_string(o.num_bases) + " is out of range",
-           "0 (off) to the number of edge types, " + std::to_string(o.num_edge_types));
+           "give a number from 0 (off) to the number of edge types, " + std::to_string(o.num_edge_types));
   }
 }
 
 void complete_aggregator(const ModelInfo& info, ModelOptions& o) {
   if (info.aggregators.empty()) {
-    if (!o.aggregator.empty()) refuse(info, "has no choice of aggregator", "leave aggregator out, or use sage");
+    if (!o.aggregator.empty()) refuse(info, "has no choice of aggregator", "leave --aggr out, or use sage");
     return;
   }
   if (o.aggregator.empty()) o.aggregator = info.aggregators.front();
@@ -113,9 +115,10 @@ void complete_knobs(const ModelInfo& info, ModelOptions& o) {
     if (knob.share) check_share(knob.name.c_str(), value);
   }
   for (const auto& [name, value] : o.knobs) {
-    if (known.empty()) refuse(info, "has no knob '" + name + "'", "it has none");
-    check_choice("knob", name, known);
-    if (!std::isfinite(value)) throw UserError("knob " + name, "is not a finite number");
+    if (known.empty()) refuse(info, "has no setting '" + name + "'", "it has no settings of its own; leave --set out");
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw UserError("--set", "model " + info.name + " has no setting '" + name + "'", suggest(name, known));
+    if (!std::isfinite(value)) throw UserError("--set " + name, "is not a finite number");
   }
 }
 

@@ -65,8 +65,9 @@ Dfg build_recommender(const ModelOptions& options, double embedding_decay) {
   find_model(complete.model).build(net, complete);
   const NodeRef embedding = dfg.find_output("embedding");
   if (embedding < 0) {
-    throw UserError("model " + complete.model, "has no hidden layer to compare users and items by",
-                    "use more layers, or lightgcn or ngcf");
+    throw UserError("model " + complete.model,
+                    "has no hidden layer whose values could be the embeddings of users and items",
+                    "use --layers 2 or more, or --model lightgcn or ngcf");
   }
   if (!complete.training) return only(dfg, "embedding", embedding);
   const Value loss = bpr_loss(net, complete, {&net, embedding}, embedding_decay);

@@ -19,7 +19,7 @@ constexpr size_t kShownCandidates = 6;  // of a group
 std::string_view space_name(SpaceKind kind) {
   switch (kind) {
     case SpaceKind::vertex:
-      return "vertices";
+      return "nodes";
     case SpaceKind::edge:
       return "edges";
     case SpaceKind::type:
@@ -77,7 +77,7 @@ std::string dfg_section(const Explanation& e, bool all) {
 }
 
 std::string choices_section(const Explanation& e) {
-  if (e.sites.empty()) return "choices: none, no value can be computed in another order\n";
+  if (e.sites.empty()) return "choices: none, because no value can be computed in another order\n";
   std::string text = "choices\n";
   for (const Site& site : e.sites) {
     const std::string chosen = written_or_chosen(e, site);
@@ -176,8 +176,8 @@ std::string lost_text(const Candidate& c, const Candidate& chosen) {
 std::string why_not_faster_ones(const Explanation& e) {
   if (e.source == "searched")
     return "the search times kernels one by one, and keeps the plan by rules unless whole steps gain more than 2 %";
-  if (e.source == "cached") return "the plan was kept from an earlier search; --no-plan-cache searches anew";
-  if (e.source == "file") return "the plan is the one in the file; these times were taken just now, for comparison";
+  if (e.source == "cached") return "the plan was stored by an earlier search; --no-plan-cache searches again";
+  if (e.source == "file") return "the plan was read from the file; the times were measured now, for comparison";
   if (e.source == "given") return "the plan is the one that --plan asks for";
   return "the plan was made by rules, without timing; a longer run (--epochs) with --plan auto pays for a search";
 }

@@ -279,7 +279,9 @@ Dfg apply_choices(const Dfg& dfg, const Choices& choices, bool all) {
     }
     if (choice->second != site.written) change[site.node] = choice->second;
   }
-  if (all && found < choices.size()) throw UserError("plan", "names places this model does not have", "plan it again");
+  if (all && found < choices.size())
+    throw UserError("plan", "holds choices for parts that this model does not have",
+                    "make the plan again with nacre plan --output FILE");
   const Finder finder(dfg);
   const Dfg chosen = copy_dfg(dfg, [&](Dfg& out, NodeRef i, Node node, const NodeVector<NodeRef>& moved) {
     const auto found_change = change.find(i);

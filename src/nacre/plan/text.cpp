@@ -131,7 +131,8 @@ std::string options_json(const PlanOptions& options) { return options_object(opt
 
 PlanOptions parse_options(const std::string& text, const std::string& where) {
   const json j = parse_json_or_discard<json>(text);
-  if (!j.is_object()) throw UserError(where, "has damaged options");
+  if (!j.is_object())
+    throw UserError(where, "has damaged options", "write the plan again with nacre plan --output FILE");
   return options_of(j, where);
 }
 
@@ -161,10 +162,12 @@ Plan load_plan(const std::string& text, const std::string& where, const Dfg& dfg
   if (file.is_discarded() || !file.is_object() || file.value("format", json()) != "nacre-plan") {
     throw UserError(where, "is not a plan file", "write one with nacre plan --output FILE");
   }
-  if (file.value("version", json()) != 1) throw UserError(where, "has a plan version this program does not know");
+  if (file.value("version", json()) != 1)
+    throw UserError(where, "has a plan version that this program does not know",
+                    "write the plan again with nacre plan --output FILE");
   const json options = file.value("options", json::object());
   if (!options.is_object() || !file.contains("dfg") || !file["dfg"].is_string()) {
-    throw UserError(where, "has damaged options or no DFG");
+    throw UserError(where, "has damaged options or no DFG", "write the plan again with nacre plan --output FILE");
   }
   Plan plan = make_plan(dfg, blocks, options_of(options, where));
   const auto same_dfg = [&] {
@@ -175,7 +178,8 @@ Plan load_plan(const std::string& text, const std::string& where, const Dfg& dfg
     }
   };
   if (!same_dfg()) {
-    throw UserError(where, "was made for another model or other sizes", "plan again with the same options as the run");
+    throw UserError(where, "was made for another model or other sizes",
+                    "make it again with nacre plan and the options of this run");
   }
   plan.name = where;
   return plan;

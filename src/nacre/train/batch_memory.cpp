@@ -71,7 +71,8 @@ int64_t BatchSession::drawing_bytes(int ahead) const {
 void BatchSession::place_features() {
   if (learned_ != nullptr) {
     if (run_.config.features_on == "host")
-      throw UserError("--features-on", "learned features are weights, which lie in device memory", "leave it out");
+      throw UserError("--features-on", "learned features are weights, which are always in device memory",
+                      "leave it out");
     device_features_ = learner_->place(*learned_);
     return;
   }
@@ -80,17 +81,18 @@ void BatchSession::place_features() {
   const int64_t free = device_.backend->available_bytes();
   const std::string size = size_of(features.bytes());
   if (where == "device" && features.bytes() > free) {
-    throw UserError("--features-on", "the features take " + size + ", the device has " + size_of(free) + " free",
+    throw UserError("--features-on",
+                    "the features take " + size + ", but only " + size_of(free) + " of device memory are free",
                     "use auto or host");
   }
   // Half of what is free: the rest is for batches.
   const bool fits = features.bytes() <= free / 2;
   if (where == "device" || (where == "auto" && fits)) {
     device_features_ = learner_->leaf("x", features);
-    run_.notes.push_back("features (" + size + ") lie in device memory: rows are looked up there");
+    run_.notes.push_back("features (" + size + ") are in device memory, where rows are looked up");
   } else {
     run_.notes.push_back("features (" + size + ") " + (fits ? "stay on the host" : "do not fit in device memory") +
-                         ": each batch's rows are sent there");
+                         ": the rows of each batch are sent to the device");
   }
 }
 
@@ -119,14 +121,15 @@ void BatchSession::sample_on_device() {
     if (where == "device") throw UserError("--sample-on", why, "use auto or host");
   };
   const std::string why_not = GpuSampler::why_not(run_.config.sampling);
-  if (!why_not.empty()) return refuse("device: " + why_not + " are not drawn there");
+  if (!why_not.empty()) return refuse("sampling on the device does not support " + why_not);
   const int ahead = run_.config.loader.in_flight + 1;
   const int64_t bytes = drawing_bytes(ahead);
   const int64_t free = device_.backend->available_bytes();
   if (bytes > (where == "device" ? free : free / 4))
-    return refuse("the graph and its tables take " + size_of(bytes) + ", the device has " + size_of(free) + " free");
+    return refuse("the graph and its tables take " + size_of(bytes) + ", but only " + size_of(free) +
+                  " of device memory are free");
   const std::shared_ptr<GpuLoader> beside = open_beside(run_.config);
-  if (!beside) return refuse("a part of a GPU does not draw beside its work");
+  if (!beside) return refuse("a part of a GPU (cuda:0@32) cannot sample while it computes");
   const auto& nodes = dfg_.nodes();
   const bool scaled = std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
     return node.op == Op::input && node.name.starts_with("edge_scale.");

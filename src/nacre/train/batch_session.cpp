@@ -57,7 +57,8 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
       inputs_(std::make_unique<BatchInputs>(run_)) {
   const std::vector<VertexKind>& kinds = run_.config.model.kinds;
   if (!kinds.empty() && !learns_all_rows(kinds)) {
-    throw UserError("--mode minibatch", "nodes of several kinds, each with its own features, train on the whole graph",
+    throw UserError("--mode minibatch",
+                    "nodes of several kinds with features of their own can only be trained on the whole graph",
                     "use --mode full");
   }
   ModelOptions options = run_.config.model;
@@ -113,7 +114,7 @@ void BatchSession::make_sampler() {
   if (!info.draws_subgraph && o.type_fanout.empty()) {
     if (o.fanout.empty()) o.fanout.assign(layers, info.usual_fanout);
     if (static_cast<int>(o.fanout.size()) != layers) {
-      throw UserError("--fanout", fmt::format("has {} numbers, the model has {} layers", o.fanout.size(), layers),
+      throw UserError("--fanout", fmt::format("has {} numbers, but the model has {} layers", o.fanout.size(), layers),
                       "give one number per layer, the one next to the seeds first");
     }
   }
@@ -129,7 +130,7 @@ void BatchSession::make_sampler() {
 void BatchSession::sample_no_neighbours() {
   const SampleOptions& asked = run_.config.sampling;
   if (!asked.fanout.empty() || !asked.type_fanout.empty()) {
-    throw UserError("--fanout", "has no effect on " + run_.config.model.model + ", which looks at no neighbours",
+    throw UserError("--fanout", "has no effect on " + run_.config.model.model + ", which does not use neighbours",
                     "leave it out");
   }
   GraphArrays alone;

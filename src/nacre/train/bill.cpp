@@ -34,8 +34,8 @@ bool keeps_moments(const OptimizerOptions& o) { return o.name != "sgd"; }
 void refuse_memory(const std::string& what, double need, const MemoryBound& bound, const std::string& remedy) {
   const bool asked = bound.by == "--memory-limit";
   throw UserError("memory",
-                  fmt::format("{} {} but only {} may be used ({}{})", what, size_of(need), size_of(bound.bytes),
-                              asked ? "" : "limited by ", bound.by),
+                  fmt::format("{} {} are needed, but only {} may be used ({}{})", what, size_of(need),
+                              size_of(bound.bytes), asked ? "" : "limited by ", bound.by),
                   remedy + (asked ? ", or raise --memory-limit" : ""));
 }
 
@@ -119,7 +119,7 @@ void require_parameters(const Dfg& dfg, const Blocks& blocks, const RunConfig& c
   const MemoryBound bound = host_bound(config, runs_on_gpu(config));
   if (need <= static_cast<double>(bound.bytes)) return;
   refuse_memory(
-      fmt::format("the model has {} of parameters; with all that training keeps of them they take", size_of(one)), need,
+      fmt::format("the model has {} of parameters; with everything that training keeps of them,", size_of(one)), need,
       bound, kSmallerModel);
 }
 
@@ -159,7 +159,7 @@ Bill bill_of(const HostMemory& session, const Bill& before, int64_t mapped) {
   if (measured > past) {
     if (bill.phases.empty()) bill.phases.push_back({"reading and preparing", {}});
     MemoryPhase& last = bill.phases.back();
-    last.items.push_back({"more, as measured", measured - last.bytes()});
+    last.items.push_back({"further memory, as measured", measured - last.bytes()});
   }
   std::vector<MemoryItem> items = session.training;
   items.insert(items.begin(), {"the program and its plans", program});

@@ -122,7 +122,7 @@ void copy_into(const NamedTensors& from, const std::string& prefix, const Parame
     const auto found =
         std::find_if(from.begin(), from.end(), [&](const auto& e) { return e.first == prefix + p.name; });
     if (found == from.end())
-      throw UserError(where, "has no tensor '" + prefix + p.name + "'", "it belongs to another model");
+      throw UserError(where, "has no tensor '" + prefix + p.name + "'", "its weights are those of another model");
     if (found->second.shape() != p.shape || found->second.dtype() != DType::f32) {
       throw UserError(where,
                       "'" + prefix + p.name + "' has shape " + shape_text(found->second.shape()) +
@@ -232,7 +232,7 @@ void save_checkpoint(const std::string& folder, const TrainState& state, const P
   const RemoveAtEnd cleaner{temporary};
   fs::remove_all(temporary, error);
   if (!fs::create_directory(temporary, error))
-    throw RuntimeError(temporary.string(), "cannot be made: " + error.message());
+    throw RuntimeError(temporary.string(), "cannot be created: " + error.message());
 
   const std::string model_file = (temporary / "model.safetensors").string();
   const std::string optimizer_file = (temporary / "optimizer.safetensors").string();
@@ -312,9 +312,10 @@ std::optional<TrainState> load_newest_checkpoint(const std::string& folder, cons
       continue;
     }
     if (version != kVersion) {
-      throw UserError(path.string(),
-                      fmt::format("is a checkpoint of version {}, this program knows {}", version, kVersion),
-                      "use the program that wrote it, or choose another --checkpoint folder");
+      throw UserError(
+          path.string(),
+          fmt::format("is a checkpoint of version {}, but this program reads version {}", version, kVersion),
+          "use the program that wrote it, or choose another --checkpoint folder");
     }
     if (state.fingerprint != fresh.fingerprint) {
       throw UserError(path.string(),
@@ -362,8 +363,8 @@ void load_weights(const NamedTensors& weights, const std::string& where, Paramet
     if (tensor.dtype() != DType::f32) continue;  // refused below, where the model has a tensor of this name
     const float* values = tensor.data<float>();
     if (!std::all_of(values, values + tensor.size(), [](float x) { return std::isfinite(x); }))
-      throw RuntimeError(where,
-                         "tensor '" + name + "' holds values that are not finite numbers; train the model again");
+      throw RuntimeError(
+          where, "tensor '" + name + "' holds values that are not finite; train the model again, with a lower --lr");
   }
   copy_into(weights, "", parameters, parameters.data(), false, where);
 }

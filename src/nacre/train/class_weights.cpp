@@ -61,7 +61,7 @@ std::vector<double> numbers(std::string_view text, const std::string& where) {
     double value = 0;
     const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (error != std::errc() || stop != word.data() + word.size() || !std::isfinite(value) || value < 0) {
-      throw UserError(where, fmt::format("'{}' is no weight of a class", word.substr(0, 40)),
+      throw UserError(where, fmt::format("'{}' is not the weight of a class", word.substr(0, 40)),
                       "give one number that is not negative for each class");
     }
     list.push_back(value);
@@ -94,7 +94,8 @@ std::vector<double> class_weights(std::string& text, const Dataset& d) {
   const bool any = d.multilabel() || std::any_of(d.splits.train.begin(), d.splits.train.end(), [&](NodeId v) {
                      return d.labels[v] >= 0 && weights[d.labels[v]] > 0;
                    });
-  if (!any) throw UserError(kOption, "leaves no training node any weight");
+  if (!any)
+    throw UserError(kOption, "gives every training node the weight 0", "give a class that occurs a positive weight");
   text.clear();
   for (const double w : weights) text += (text.empty() ? "" : ",") + fmt::format("{}", w);
   return weights;

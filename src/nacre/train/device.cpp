@@ -52,8 +52,8 @@ DeviceChoice choose_device(const std::string& device, const std::string& precisi
         parse_number("", device);
       }
       if (static_cast<size_t>(choice.index) >= count) {
-        throw UserError("--device", "'" + device + "' is not here" + (why.empty() ? "" : ": " + why),
-                        "use auto or cpu; nacre devices lists what is here");
+        throw UserError("--device", "'" + device + "' was not found" + (why.empty() ? "" : ": " + why),
+                        "use auto or cpu; nacre devices lists the devices");
       }
     }
   }
@@ -94,9 +94,10 @@ void check_places(const RunConfig& config) {
     if (place != "auto" && place != "device" && place != "host")
       throw UserError(option, "unknown place '" + place + "'", "choose auto, device or host");
     if (place != "device") continue;
-    if (config.mode != "minibatch") throw UserError(option, "is for --mode minibatch");
+    if (config.mode != "minibatch")
+      throw UserError(option, "is for --mode minibatch", "add --mode minibatch, or leave it out");
     if (!choose_device(config.device, config.precision).gpu)
-      throw UserError(option, "the run has no device but the host", "use auto or host, or --device cuda");
+      throw UserError(option, "the run uses no GPU", "use auto or host, or add --device cuda");
   }
 }
 

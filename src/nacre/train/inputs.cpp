@@ -58,9 +58,9 @@ void check_trained_kinds(const std::vector<VertexKind>& trained, const std::vect
           k.features > 0 ? fmt::format("{} features", k.features) : fmt::format("{} learned rows", k.vertices);
       list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", k.name, what);
     }
-    return list.empty() ? "vertices of one kind" : "the kinds " + list;
+    return list.empty() ? "nodes of one kind" : "the kinds " + list;
   };
-  throw UserError(where, fmt::format("has {}, the model was trained for {}", text(here), text(trained)));
+  throw UserError(where, fmt::format("has {}, but the model was trained for {}", text(here), text(trained)));
 }
 
 std::string kinds_text(const std::vector<VertexKind>& kinds, int64_t width) {
@@ -71,7 +71,7 @@ std::string kinds_text(const std::vector<VertexKind>& kinds, int64_t width) {
     if (!list.empty()) list += ", ";
     list += k.features > 0 ? fmt::format("{} ({} features)", k.name, k.features) : k.name;
   }
-  std::string text = fmt::format("{} kinds of vertices:", kinds.size());
+  std::string text = fmt::format("{} kinds of nodes:", kinds.size());
   if (!projected.empty()) text += fmt::format(" {} projected to {}", projected, width);
   if (!learned.empty())
     text += fmt::format("{} rows of {} learned for {}", projected.empty() ? "" : ";", width, learned);
@@ -96,14 +96,16 @@ void align_classes(const std::vector<std::string>& trained, const std::string& w
 
 void normalize_features(Dataset& dataset, const std::string& how, std::vector<std::string>& notes) {
   if (how != "auto" && how != "row" && how != "none") {
-    throw UserError("--normalize-features", "unknown way '" + how + "'", "use auto, row or none");
+    throw UserError("--normalize-features", "unknown way '" + how + "' to normalise features",
+                    "choose auto, row or none");
   }
   const auto one = [&](Tensor& x, const std::string& of) {
     if (!divides_rows(x, how)) return;
     if (how == "auto") {
-      notes.push_back(fmt::format(
-          "features{} look like word counts: rows divided by their sums (--normalize-features none turns this off)",
-          of));
+      notes.push_back(
+          fmt::format("features{} look like word counts, so rows are divided by their sums (--normalize-features none "
+                      "turns this off)",
+                      of));
     }
     x = rows_divided_by_sum(x);
   };

@@ -179,7 +179,7 @@ std::string resolve_metric(const std::string& metric, const Dataset& dataset) {
   constexpr std::string_view known[] = {"accuracy", "micro_f1", "macro_f1", "roc_auc", "average_precision"};
   if (std::find(std::begin(known), std::end(known), name) == std::end(known)) {
     throw UserError("--metric", "unknown metric '" + metric + "'",
-                    "use auto, accuracy, micro_f1, macro_f1, roc_auc or average_precision");
+                    "choose auto, accuracy, micro_f1, macro_f1, roc_auc or average_precision");
   }
   if (name == "accuracy" && dataset.multilabel())
     throw UserError("--metric", "accuracy does not fit multi-label data", "use --metric auto");

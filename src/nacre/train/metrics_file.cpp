@@ -42,8 +42,8 @@ std::string lines_up_to(const std::string& path, int last, const std::string& un
       if (epoch == missing) added.clear();
     }
   }
-  if (strange == 1) log_warning(path + ": left out a line that tells of no epoch");
-  if (strange > 1) log_warning(fmt::format("{}: left out {} lines that tell of no epoch", path, strange));
+  if (strange == 1) log_warning(path + ": dropped a line that does not describe an epoch");
+  if (strange > 1) log_warning(fmt::format("{}: dropped {} lines that do not describe an epoch", path, strange));
   return kept + added;
 }
 

@@ -61,20 +61,20 @@ void sgd_chunk(const StepFactors& f, const Slices& s, int64_t b, int64_t e) {
 
 void check_optimizer(const OptimizerOptions& options) {
   if (options.name != "adam" && options.name != "adamw" && options.name != "sgd") {
-    throw UserError("--optimizer", "unknown optimiser '" + options.name + "'", "use adam, adamw or sgd");
+    throw UserError("--optimizer", "unknown optimiser '" + options.name + "'", "choose adam, adamw or sgd");
   }
   const auto in_unit = [](double x) { return x >= 0 && x < 1; };
   if (!(options.lr > 0) || !std::isfinite(options.lr)) throw UserError("--lr", "must be a positive number");
   if (!(options.weight_decay >= 0) || !std::isfinite(options.weight_decay))
     throw UserError("--weight-decay", "must not be negative");
-  if (!in_unit(options.momentum)) throw UserError("--momentum", "must lie in [0, 1)");
-  if (!in_unit(options.beta1)) throw UserError("--beta1", "must lie in [0, 1)");
-  if (!in_unit(options.beta2)) throw UserError("--beta2", "must lie in [0, 1)");
+  if (!in_unit(options.momentum)) throw UserError("--momentum", "must be at least 0 and less than 1");
+  if (!in_unit(options.beta1)) throw UserError("--beta1", "must be at least 0 and less than 1");
+  if (!in_unit(options.beta2)) throw UserError("--beta2", "must be at least 0 and less than 1");
   if (!(options.epsilon > 0) || !std::isfinite(options.epsilon)) throw UserError("--eps", "must be positive");
   if (!(options.clip_norm >= 0) || !std::isfinite(options.clip_norm))
     throw UserError("--clip-grad-norm", "must be a positive number", "leave it out to clip nothing");
   if (!in_unit(options.ema))
-    throw UserError("--ema", "must lie in [0, 1)", "0.999 is usual; leave it out to keep no average");
+    throw UserError("--ema", "must be at least 0 and less than 1", "0.999 is usual; leave it out to keep no average");
 }
 
 double average_kept(double decay, int64_t step) {
@@ -157,13 +157,13 @@ void Optimizer::step(Parameters& parameters, const std::vector<const float*>& gr
 void check_schedule(const ScheduleOptions& s) {
   if (s.name != "constant" && s.name != "step" && s.name != "cosine" && s.name != "linear" && s.name != "plateau") {
     throw UserError("--lr-schedule", "unknown schedule '" + s.name + "'",
-                    "use constant, step, cosine, linear or plateau");
+                    "choose constant, step, cosine, linear or plateau");
   }
   if (s.warmup < 0) throw UserError("--warmup", "must not be negative");
   if (s.patience < 0) throw UserError("--lr-patience", "must not be negative");
   if (s.step_size < 1) throw UserError("--lr-step", "must be at least 1");
-  if (!(s.gamma > 0) || s.gamma > 1) throw UserError("--lr-gamma", "must lie in (0, 1]");
-  if (!(s.final_ratio >= 0) || s.final_ratio > 1) throw UserError("--lr-final", "must lie in [0, 1]");
+  if (!(s.gamma > 0) || s.gamma > 1) throw UserError("--lr-gamma", "must be greater than 0 and at most 1");
+  if (!(s.final_ratio >= 0) || s.final_ratio > 1) throw UserError("--lr-final", "must be between 0 and 1");
 }
 
 double scheduled_lr(const ScheduleOptions& s, double base, int epoch, int epochs) {

@@ -158,7 +158,7 @@ std::optional<PlanOptions> cached_options(const std::string& folder, const std::
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
-    log_warning(std::string(error.what()) + "; searching for another plan");
+    log_warning(std::string(error.what()) + "; the stored plan is ignored, and a new one is searched for");
   }
   return std::nullopt;
 }
@@ -238,8 +238,8 @@ void check_plan(const RunConfig& c) {
   if (c.recompute != "auto" && c.recompute != "fit")
     throw UserError("--recompute", "unknown choice '" + c.recompute + "'", "choose auto or fit");
   if (is_plan_name(c.plan) || std::filesystem::is_regular_file(c.plan)) return;
-  throw UserError("--plan", "'" + c.plan + "' is neither a plan nor a file",
-                  "use auto, off, vertex, edge, tensor, a table such as dst-id=1,edge-id=32, or a plan file");
+  throw UserError("--plan", "'" + c.plan + "' is neither the name of a plan nor a partition table nor a file",
+                  "choose auto, off, vertex, edge, tensor, a table such as dst-id=1,edge-id=32, or a plan file");
 }
 
 PlanRequest plan_request(const RunConfig& c, int64_t epochs, const std::string& resumed_plan) {
@@ -289,7 +289,8 @@ PlanAnswer plan_on(const Dfg& whole, const Ground& ground, const std::shared_ptr
     answer.source = "file";
     answer.dropped = price_dropped(dfg, blocks, answer.plan.options, drop_options(*backend));
     if (ground.changing && answer.plan.options.hoist)
-      throw UserError(request.plan, "is a plan for a whole graph", "use one made with the same --mode");
+      throw UserError(request.plan, "is a plan for training on the whole graph",
+                      "make one with nacre plan --mode minibatch");
   }
   return answer;
 }
@@ -305,7 +306,7 @@ PlanAnswer plan_or_resume(const Dfg& dfg, const Ground& ground, const std::share
       answer.plan.name = request.plan;
       return answer;
     } catch (const UserError& error) {
-      log_warning(std::string(error.what()) + "; planning afresh");
+      log_warning(std::string(error.what()) + "; the plan of the run is ignored, and a new one is made");
     }
   }
   return plan_on(dfg, ground, backend, request);

@@ -190,7 +190,8 @@ RankingMetric parse_ranking_metric(const std::string& metric) {
   const auto parsed = std::from_chars(number, end, result.k);
   if ((name != "recall" && name != "ndcg") || parsed.ec != std::errc() || parsed.ptr != end || result.k < 1 ||
       result.k > 100000) {
-    throw UserError("--metric", "'" + metric + "' does not score recommendations", "use auto, recall@20 or ndcg@20");
+    throw UserError("--metric", "'" + metric + "' does not score recommendations",
+                    "choose auto, or recall or ndcg of any number of items, such as recall@20 and ndcg@20");
   }
   result.ndcg = name == "ndcg";
   return result;

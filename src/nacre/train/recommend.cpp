@@ -92,7 +92,7 @@ RecommendSession::RecommendSession(Dataset dataset, RunConfig config, const Reco
   metric_ = parse_ranking_metric(config_.metric);
   metric_name_ = metric_.name();
   if (!is_recommendation(dataset_)) {
-    throw UserError(config_.data, "has no users and items with held-out pairs",
+    throw UserError(config_.data, "has no users and items with pairs for testing",
                     "see docs/recommend.md for the layouts");
   }
   device_ = open_device(config_, views_);
@@ -132,15 +132,16 @@ void RecommendSession::make_training(const std::string& resumed_plan) {
   batches_ = std::make_unique<TripleBatches>(taken_, sides_, dataset_.num_nodes(),
                                              TripleOptions{options_.batch_size, config_.seed, options_.positives});
   if (batches_->num_pairs() == 0) {
-    throw UserError(config_.data, "has no user who took some items and not others",
-                    "recommenders learn from such users");
+    throw UserError(config_.data, "has no user who took some items and left others",
+                    "recommenders need such users to learn from");
   }
   if (batches_->num_pairs() < taken_.size())
-    notes_.emplace_back("users who took every item have nothing to be compared with and are not trained on");
+    notes_.emplace_back(
+        "users who took every item are not trained on, because there is no item that they did not take");
   if (batches_->batch_size() < std::min(options_.batch_size, batches_->num_pairs())) {
-    notes_.push_back(
-        fmt::format("batches of {} triples instead of {}: one cannot have more than the graph has vertices",
-                    batches_->batch_size(), options_.batch_size));
+    notes_.push_back(fmt::format(
+        "the batch size is {} instead of {}, because a batch cannot have more pairs than the graph has nodes",
+        batches_->batch_size(), options_.batch_size));
   }
   const int64_t size = batches_->batch_size();
   user_share_ = Tensor::zeros(DType::f32, {3 * size});

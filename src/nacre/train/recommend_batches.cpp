@@ -66,8 +66,8 @@ UserItemSides user_item_sides(const Dataset& d, const std::string& where) {
       if (users != items && between(pairs->src[i], sides.first_user, sides.end_user()) &&
           between(pairs->dst[i], sides.first_item, sides.end_item()))
         continue;
-      throw UserError(where, "holds out pairs that are not all of one kind of users and another kind of items",
-                      "recommenders need pairs of one relation");
+      throw UserError(where, "has test pairs that do not all join one kind of users with one kind of items",
+                      "give pairs of one relation");
     }
   }
   return sides;

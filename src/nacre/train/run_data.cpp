@@ -21,7 +21,7 @@ RunData::RunData(Dataset data, RunConfig settings, bool training)
     : config(std::move(settings)), dataset(std::move(data)), notes(dataset.notes) {
   const bool learned = config.load.features_file == "learned";
   if (!dataset.features.defined() && !dataset.heterogeneous() && !learned) {
-    throw UserError(config.data, "has no features of its nodes",
+    throw UserError(config.data, "has no node features",
                     "give them with --features FILE, or use --features learned, degree or onehot");
   }
   if (!training) align_classes(config.class_names, config.data, dataset);
@@ -29,9 +29,9 @@ RunData::RunData(Dataset data, RunConfig settings, bool training)
   if (training && users_and_items(dataset)) {
     const bool held_out = dataset.test_edges.size() + dataset.val_edges.size() > 0;
     throw UserError(config.data,
-                    held_out ? "holds users and items, and a model of nodes and their classes is asked for"
+                    held_out ? "holds users and items, but this command is for models that classify nodes"
                              : "holds users and items, but no pairs to test a recommender on",
-                    held_out ? "nacre train --model lightgcn trains a recommender"
+                    held_out ? "train a recommender with nacre train --model lightgcn"
                              : "add test_user and test_item to the .npz file, or test.txt beside train.txt");
   }
   if (training && (dataset.num_classes < 1 || (dataset.labels.empty() && !dataset.multilabel())))
@@ -59,12 +59,11 @@ void RunData::prepare_graph() {
                     "use a model that does (gcn, sage), or add --ignore-edge-weights");
   }
   if (info.needs_types && !dataset.graph.typed()) {
-    if (config.relations < 1 || config.relations > 65535)
-      throw UserError("--relations", "must lie between 1 and 65535");
+    if (config.relations < 1 || config.relations > 65535) throw UserError("--relations", "must be between 1 and 65535");
     require_room(config, dataset.graph.num_edges() * 6, "relations of the edges");
     dataset.graph = assign_relations(dataset.graph, config.relations);
     notes.push_back(
-        fmt::format("{}the graph has no edge types: each edge got one of {} made-up relations "
+        fmt::format("{}the graph has no edge types, so each edge got one of {} made-up relations "
                     "(--relations), by a hash of its ends",
                     kWarningNote, config.relations));
   }
@@ -85,12 +84,13 @@ void RunData::complete_model(bool training) {
   if (guided && !dataset.multilabel() && dataset.num_classes < trained_out) dataset.num_classes = trained_out;
   if (guided && !unlabelled && dataset.multilabel() != (m.loss == "bce")) {
     throw UserError(config.data, std::string("has ") + (dataset.multilabel() ? "multi-label" : "single-label") +
-                                     " data, the model was trained for the other kind");
+                                     " data, but the model was trained for the other kind");
   }
   const std::vector<VertexKind> kinds = vertex_kinds(dataset);
   if (guided || !m.kinds.empty()) check_trained_kinds(m.kinds, kinds, config.data);
   if (training && kinds.empty() && trained_in > 0 && trained_in != dataset.num_features()) {
-    throw UserError("--input-dim", "is the width that features of several kinds are projected to; here is one kind",
+    throw UserError("--input-dim",
+                    "is the width that features of several kinds of nodes are projected to, but the data have one kind",
                     "leave it out");
   }
   m.kinds = kinds;
@@ -99,7 +99,7 @@ void RunData::complete_model(bool training) {
   m.in_dim = kinds.empty() ? dataset.num_features() : trained_in;
   m.out_dim = dataset.num_classes;
   if ((trained_in != 0 && trained_in != m.in_dim) || (trained_out != 0 && trained_out != m.out_dim)) {
-    throw UserError(config.data, fmt::format("has {} features and {} classes, the model was trained for {} and {}",
+    throw UserError(config.data, fmt::format("has {} features and {} classes, but the model was trained for {} and {}",
                                              m.in_dim, m.out_dim, trained_in, trained_out));
   }
   m.num_edge_types = dataset.graph.typed() ? dataset.graph.num_edge_types() : 0;

@@ -67,9 +67,10 @@ void Session::fit(const Dfg& dfg) {
   if (total_bytes(memory()) >= needed || planning_.dropped.empty()) return;
   std::string values;
   for (const Dropped& d : planning_.dropped) values += (values.empty() ? "" : ", ") + d.value;
-  run_.notes.push_back(fmt::format("the run would need {} but only {} may be used: {} instead, by computing again {}",
-                                   human_bytes(static_cast<double>(needed)), human_bytes(static_cast<double>(limit)),
-                                   human_bytes(static_cast<double>(total_bytes(memory()))), values));
+  run_.notes.push_back(fmt::format(
+      "the run would need {}, but only {} may be used; it needs {} now, because the backward pass computes again {}",
+      human_bytes(static_cast<double>(needed)), human_bytes(static_cast<double>(limit)),
+      human_bytes(static_cast<double>(total_bytes(memory()))), values));
 }
 
 Plan Session::training_plan(const Dfg& dfg, const std::string& resumed_plan) {

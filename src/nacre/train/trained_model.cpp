@@ -45,7 +45,7 @@ TrainedModel from_checkpoint(const std::string& folder) {
     }
     return model;
   } catch (const json::exception&) {
-    throw UserError(folder, "is a damaged checkpoint");
+    throw UserError(folder, "is a damaged checkpoint", "name another epoch-… folder of the run");
   }
 }
 
@@ -72,7 +72,7 @@ TrainedModel read_trained_model(const std::string& path) {
       log_warning("skipping checkpoint " + folder + ": " + error.what());
     }
   }
-  throw UserError("--checkpoint", "there are no weights in '" + path + "'",
+  throw UserError("--checkpoint", "there are no trained weights in '" + path + "'",
                   "name a run folder, one of its epoch-… folders, or a .safetensors file");
 }
 

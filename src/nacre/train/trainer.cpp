@@ -93,8 +93,9 @@ class Loop {
     std::error_code error;
     fs::create_directories(options_.run_folder, error);
     if (error)
-      throw UserError(options_.run_folder, "cannot be made: " + error.message(), "choose another --checkpoint folder");
-    lock_ = FolderLock(options_.run_folder, "wait for its end, or choose another --checkpoint folder");
+      throw UserError(options_.run_folder, "cannot be created: " + error.message(),
+                      "choose another --checkpoint folder");
+    lock_ = FolderLock(options_.run_folder, "wait until that run has ended, or choose another --checkpoint folder");
     if (options_.resume) {
       const auto found =
           load_newest_checkpoint(options_.run_folder, state_, trainee_.parameters(), trainee_.optimizer(), best_);
@@ -108,14 +109,14 @@ class Loop {
                              state_.batch > 0 ? fmt::format(" and {} steps", state_.batch) : "", options_.run_folder));
         if (state_.epoch > config_.epochs) {
           throw UserError("--epochs",
-                          fmt::format("{} is less than the {} epochs of the run in {}", config_.epochs, state_.epoch,
-                                      options_.run_folder),
-                          "ask for more, or choose another --checkpoint folder");
+                          fmt::format("{} is less than the {} epochs that the run in {} has already done",
+                                      config_.epochs, state_.epoch, options_.run_folder),
+                          "give a larger number, or choose another --checkpoint folder");
         }
         // Those of the shorter run: until the end, the checkpoint's are the ones to be used.
         if (state_.epoch < config_.epochs) fs::remove(options_.run_folder + "/model.safetensors", error);
       } else {
-        log_info("no checkpoint in " + options_.run_folder + " yet: starting afresh");
+        log_info("no checkpoint in " + options_.run_folder + " yet; starting a new run");
       }
     } else if (!fs::is_empty(options_.run_folder)) {
       for (const auto& entry : fs::directory_iterator(options_.run_folder)) {
@@ -259,7 +260,7 @@ class Loop {
     try {
       save();
     } catch (const std::exception& error) {
-      log_warning(std::string("no checkpoint: ") + error.what());
+      log_warning(std::string("the checkpoint was not written: ") + error.what());
     }
   }
 
@@ -324,7 +325,7 @@ void check_training(const RunConfig& c) {
   if (c.eval_every < 1) throw UserError("--eval-every", "must be at least 1");
   if (c.patience < 0) throw UserError("--patience", "must not be negative");
   if (c.select != "best" && c.select != "loss" && c.select != "last")
-    throw UserError("--select", "unknown choice '" + c.select + "'", "use best, loss or last");
+    throw UserError("--select", "unknown choice '" + c.select + "'", "choose best, loss or last");
 }
 
 TrainResult train(Trainee& trainee, const TrainerOptions& options) {
@@ -339,14 +340,14 @@ std::string fresh_run_folder(const std::string& parent, const std::string& name)
   }
   std::error_code error;
   fs::create_directories(parent, error);
-  if (error) throw UserError(parent, "cannot be made: " + error.message(), "choose a folder with --checkpoint");
+  if (error) throw UserError(parent, "cannot be created: " + error.message(), "choose a folder with --checkpoint");
   for (int k = 1; k < 1000000; ++k) {
     const fs::path folder = fs::path(parent) / fmt::format("{}-{}", safe, k);
     if (fs::create_directory(folder, error)) return folder.string();
     if (error)
-      throw UserError(folder.string(), "cannot be made: " + error.message(), "choose a folder with --checkpoint");
+      throw UserError(folder.string(), "cannot be created: " + error.message(), "choose a folder with --checkpoint");
   }
-  throw UserError(parent, "holds too many runs of this name");
+  throw UserError(parent, "holds too many runs of this name", "choose a folder with --checkpoint");
 }
 
 }  // namespace nacre

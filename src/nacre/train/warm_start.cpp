@@ -63,9 +63,9 @@ int warm_start(const std::string& from, bool partial, Parameters& parameters) {
   for (const Parameter& p : parameters.list()) {
     const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const auto& t) { return t.first == p.name; });
     if (found == tensors.end()) {
-      note(fmt::format("'{}' is not there", p.name));
+      note(fmt::format("'{}' is missing", p.name));
     } else if (found->second.dtype() != DType::f32 || found->second.shape() != p.shape) {
-      note(fmt::format("'{}' has the shape {} there and {} here", p.name, shape_text(found->second.shape()),
+      note(fmt::format("'{}' has the shape {}, but the model needs {}", p.name, shape_text(found->second.shape()),
                        shape_text(p.shape)));
     } else {
       fitting.emplace_back(&found->second, &p);

@@ -328,7 +328,7 @@ DeviceInfo describe_device() {
 
 std::unique_ptr<Device> open_device(int multiprocessors) {
   if (multiprocessors > kMultiprocessors) {
-    throw UserError("device", std::to_string(multiprocessors) + " multiprocessors wanted, the GPU has " +
+    throw UserError("device", std::to_string(multiprocessors) + " multiprocessors are asked for, but the GPU has " +
                                   std::to_string(kMultiprocessors));
   }
   return std::make_unique<EmulatedDevice>(multiprocessors);

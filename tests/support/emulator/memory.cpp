@@ -208,7 +208,7 @@ void* allocate_pinned(int64_t bytes) {
   void* memory = mmap(nullptr, static_cast<size_t>(inside), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
-    throw UserError("host memory", std::to_string(bytes) + " bytes of page-locked memory are not to be had",
+    throw UserError("host memory", std::to_string(bytes) + " bytes of page-locked memory are not available",
                     "end other programs or raise the limit of locked memory (ulimit -l)");
   }
   pinned().add(memory, inside);

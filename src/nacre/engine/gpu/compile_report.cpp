@@ -45,7 +45,7 @@ void CompileReport::waiting(const std::string& device) {
   const std::lock_guard lock(mutex_);
   if (asked_ == done_ || now_seconds() - since_ < kPatience) return;
   if (!progress_) {
-    log_info(fmt::format("compiling {} for {}, to be kept for later runs", kernels(asked_), device));
+    log_info(fmt::format("compiling {} for {}; later runs use them again", kernels(asked_), device));
     progress_ = std::make_unique<Progress>("compiling kernels", 1);
   }
   show();

@@ -325,7 +325,7 @@ std::string GpuSampler::why_not(const SampleOptions& options) {
 
 GpuSampler::GpuSampler(std::shared_ptr<GpuLoader> loader, const Sampler& sampler, Place place) {
   const std::string why = why_not(sampler.options());
-  if (!why.empty()) throw UserError("sampling on a GPU", why + " are not drawn there", "sample on the CPU");
+  if (!why.empty()) throw UserError("sampling on a GPU", "does not support " + why, "use --sample-on host");
   state_ = std::make_unique<State>(std::move(loader), sampler, place);
 }
 

@@ -11,7 +11,8 @@ namespace {
 
 void check(const ModelOptions& options) {
   if (options.activation != "none" || options.norm != "none" || options.residual) {
-    throw UserError("model lightgcn", "its layers only propagate: activation, norm and residual do not apply",
+    throw UserError("model lightgcn",
+                    "its layers only propagate, so --activation, --norm and --residual have no effect",
                     "leave them out, or use ngcf");
   }
 }

@@ -82,7 +82,7 @@ Value build(Napa& net, const ModelOptions& options) {
 
 std::vector<ModelEntry> models_in_ngcf() {
   return {{{.name = "ngcf",
-            .about = "neural graph collaborative filtering: neighbours and their products with the vertex itself",
+            .about = "neural graph collaborative filtering: neighbours and their products with the node itself",
             .supports_edge_weight = true,
             .activation = "leaky_relu",
             .knobs = {{"normalize", 0.0, "1: layers' results enter the embedding as rows of length 1"},

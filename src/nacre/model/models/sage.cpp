@@ -25,8 +25,9 @@ Value neighbours(Napa& net, Value x, int64_t out, const ModelOptions& options) {
 
 Value build(Napa& net, const ModelOptions& options) {
   if (options.edge_weighted && options.aggregator != "sum" && options.aggregator != "mean") {
-    throw UserError("model sage", "edge weights have no meaning for aggregator '" + options.aggregator + "'",
-                    "use aggregator mean or sum, or leave the weights out");
+    throw UserError("model sage",
+                    "the aggregator '" + options.aggregator + "' does not use edge weights, but the graph has them",
+                    "use --aggr mean or sum, or add --ignore-edge-weights");
   }
   return stack_layers(net, options, [&](Value x, int64_t out, bool) {
     const Value root = net.linear(net.self(x), "lin_r", out, false);
@@ -39,7 +40,7 @@ Value build(Napa& net, const ModelOptions& options) {
 std::vector<ModelEntry> models_in_sage() {
   return {
       {{.name = "sage",
-        .about = "GraphSAGE: aggregated neighbours beside the vertex itself",
+        .about = "GraphSAGE: aggregated neighbours beside the node itself",
         .supports_edge_weight = true,
         .aggregators = {"mean", "sum", "max", "lstm"}},
        build},
