@@ -1,4 +1,5 @@
-// Random graphs large enough for several chunks and tiles, with rows long enough to be cut into pieces.
+// Random graphs that are large enough for several chunks and tiles, with rows that are long enough
+// to be cut into pieces.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +11,9 @@ namespace nacre::test {
 
 struct BigGraph {
   int64_t vertices = 3000;
-  int64_t edges = 20000;      // spread evenly
-  int64_t hub_edges = 20000;  // into vertex 7; half as many leave vertex 11
-  int types = 5;              // the last has no edges
+  int64_t edges = 20000;      // edges between random vertices
+  int64_t hub_edges = 20000;  // edges into vertex 7; half as many leave vertex 11
+  int types = 5;              // number of edge types; the last has no edges
   uint64_t seed = 1;
 };
 

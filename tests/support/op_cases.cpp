@@ -44,7 +44,8 @@ void index_cases(const OpSizes& s, std::vector<OpCase>& out) {
   one(Op::index_max, Attr::dst, "index_max", e(0, {s.wide}));
   one(Op::edge_softmax, Attr::dst, "edge_softmax", e(0, {s.heads}));
   one(Op::edge_softmax, Attr::dst, "edge_softmax_of_scalars", e(0));
-  // Duplicate edges tie here; whichever wins, the gradient reaches the same source.
+  // Duplicate edges have equal values here; whichever of them is the maximum, the gradient reaches
+  // the same source.
   out.push_back({{Op::index_max}, "index_max_of_sources", [s](Net& n) {
                    return n.op(Op::index_max, {n.op(Op::index, {n.param(v(0, {s.other}))}, Attr::src)}, Attr::dst);
                  }});
@@ -62,7 +63,7 @@ void index_cases(const OpSizes& s, std::vector<OpCase>& out) {
                  }});
 }
 
-// Rows of (vertex, type) pairs: to them, from them, sums over them, products on them.
+// Operations to pairs of a vertex and a type, from pairs, sums over pairs, and products on pairs.
 void pair_cases(const OpSizes& sizes, std::vector<OpCase>& out) {
   const int64_t wide = sizes.wide;
   const int64_t other = sizes.other;
@@ -105,7 +106,7 @@ void pair_cases(const OpSizes& sizes, std::vector<OpCase>& out) {
                      return n.op(Op::column_sum, {n.op(Op::sigmoid, {n.param(pairs({other}))})});
                    }});
   }
-  // The whole way of a typed product through either end's pairs, forward and backward.
+  // A typed product by way of the pairs of either end, forward and backward.
   for (const bool first : {true, false}) {
     out.push_back({{Op::typed_matmul}, first ? "products_of_pairs_summed" : "sums_of_pairs_multiplied", [=](Net& n) {
                      const NodeRef x = n.param(v(0, {wide}));
@@ -212,7 +213,8 @@ void shape_cases(const OpSizes& s, std::vector<OpCase>& out) {
   with_type(Op::reshape, "reshape_edges", e(0, {s.heads, s.depth}), e(0, {s.heads * s.depth}));
 }
 
-// Spaces whose rows are counted: joined, and everything else that works in any space.
+// Operations on spaces with a given number of rows: joining them, and all operations that work in any
+// space.
 void counted_cases(const OpSizes& sizes, std::vector<OpCase>& out) {
   const int64_t wide = sizes.wide;
   const int64_t other = sizes.other;
@@ -227,7 +229,8 @@ void counted_cases(const OpSizes& sizes, std::vector<OpCase>& out) {
   out.push_back({{Op::join_rows}, "join_rows_of_one", [=](Net& n) {
                    return join(n, {n.op(Op::tanh, {n.param(r(1, {sizes.heads, sizes.depth}))})}, 1);
                  }});
-  // Kinds of vertices: features of different widths projected, with and without a bias, and learned rows.
+  // Several kinds of vertices: projected features of different widths, with and without a bias, and
+  // learned rows.
   out.push_back({{Op::join_rows}, "join_rows_of_products", [=](Net& n) {
                    const NodeRef first = n.op(Op::add, {n.linear(n.input(r(300, {other})), wide), n.param(p({wide}))});
                    const NodeRef second = n.linear(n.input(r(70, {wide})), wide);
@@ -269,7 +272,7 @@ void loss_cases(const OpSizes& s, std::vector<OpCase>& out) {
                    const NodeRef target = n.input(as(DType::u8, v(1, {s.wide})));
                    return n.op(Op::bce, {x, target, n.input(v(1))}, 0.2);
                  }});
-  // The incoming gradient of a loss need not be 1.
+  // Here the gradient that comes into a loss is not 1.
   out.push_back({{Op::nll, Op::bce, Op::l2}, "losses_weighted", [s](Net& n) {
                    const NodeRef x = n.param(v(1, {s.wide}));
                    const NodeRef target = n.input(as(DType::u8, v(1, {s.wide})));
@@ -281,7 +284,7 @@ void loss_cases(const OpSizes& s, std::vector<OpCase>& out) {
 
 // ---- layers
 
-// Weighted sum of neighbours, scaled by both degrees.
+// A weighted sum of neighbours, scaled by both degrees.
 NodeRef gcn_layer(Net& n, NodeRef x, int layer) {
   const NodeRef out_degree = n.dfg.add({.op = Op::degree, .type = v(layer), .attr = Attr::src});
   const NodeRef in_degree = n.dfg.add({.op = Op::degree, .type = v(layer + 1), .attr = Attr::dst});
@@ -312,7 +315,7 @@ NodeRef rgcn_layer(Net& n, NodeRef x, int layer) {
   return n.op(Op::add, {n.op(Op::index_add, {message}, Attr::dst), self});
 }
 
-// Own row beside the mean, the maximum and the LSTM of the neighbours.
+// The own row beside the mean, the maximum and the LSTM of the neighbours.
 NodeRef sage_layer(Net& n, NodeRef x, int /*layer*/) {
   const NodeRef messages = n.op(Op::index, {x}, Attr::src);
   const NodeRef mean = n.op(Op::index_mean, {messages}, Attr::dst);

@@ -1,5 +1,5 @@
-// One tiny DFG per operation (and per way of broadcasting, indexing, …) that ends in a scalar loss, so that the same
-// list proves gradients, kernels and plans.
+// Tiny DFGs that end in a scalar loss, one for each operation and each way of broadcasting, indexing
+// and so on. The tests of gradients, kernels and plans all use this list.
 #pragma once
 
 #include <functional>
@@ -10,12 +10,13 @@
 
 namespace nacre::test {
 
-// A DFG under construction. Parameters may live in any space, so every operand of an operation can be a trained leaf.
+// A DFG under construction. Parameters may have any space, so every operand of an operation can be
+// a trained leaf.
 class Net {
  public:
   Dfg dfg;
 
-  // Not trained: parameters become inputs, and everything is constant.
+  // If `trained` is false, parameters become inputs, so that everything is constant.
   explicit Net(bool trained = true) : trained_(trained) {}
 
   NodeRef param(ValueType type) { return leaf(trained_ ? Op::param : Op::input, std::move(type)); }
@@ -34,7 +35,8 @@ class Net {
   }
   NodeRef linear(NodeRef x, int64_t out);
 
-  // Makes a loss of y: itself, or its elements weighted at random and summed.
+  // Makes the loss from y: y itself if it is a scalar, otherwise a sum of its elements with random
+  // weights.
   void finish(NodeRef y);
 
  private:
@@ -48,12 +50,12 @@ using Build = std::function<NodeRef(Net&)>;
 
 inline ValueType v(int layer, Dims dims = {}) { return {Space::vertex(layer), std::move(dims)}; }
 inline ValueType e(int layer, Dims dims = {}) { return {Space::edge(layer), std::move(dims)}; }
-// Pairs of sources and of destinations with edge types.
+// The spaces of pairs of a source, or of a destination, and an edge type.
 inline ValueType s(int layer, Dims dims = {}) { return {Space::pair_src(layer), std::move(dims)}; }
 inline ValueType d(int layer, Dims dims = {}) { return {Space::pair_dst(layer), std::move(dims)}; }
 inline ValueType t(Dims dims = {}) { return {Space::type(), std::move(dims)}; }
 inline ValueType p(Dims dims = {}) { return {Space::param(), std::move(dims)}; }
-// A space of so many rows.
+// The space of `count` rows.
 inline ValueType r(int64_t count, Dims dims = {}) { return {Space::rows(count), std::move(dims)}; }
 inline ValueType as(DType dtype, ValueType type) {
   type.dtype = dtype;
@@ -61,25 +63,25 @@ inline ValueType as(DType dtype, ValueType type) {
 }
 
 struct OpCase {
-  std::vector<Op> ops;  // the operations this is about
+  std::vector<Op> ops;  // the operations that this case tests
   std::string name;
   Build build;
 };
 
 struct OpSizes {
-  int64_t wide = 3;   // features
+  int64_t wide = 3;   // number of features
   int64_t other = 2;  // another number of features
-  int64_t heads = 2;  // values of [heads, depth]
+  int64_t heads = 2;  // of values with the shape [heads, depth]
   int64_t depth = 3;
-  int64_t hidden = 2;  // LSTM
+  int64_t hidden = 2;  // width of the LSTM
 };
 
-// Every operation that has a gradient.
+// Returns cases for every operation that has a gradient.
 std::vector<OpCase> op_cases(const OpSizes& sizes = {});
-// Two layers of models as people write them: GCN, GAT, RGCN, SAGE. They span two blocks.
+// Returns GCN, GAT, RGCN and SAGE models of two layers, which span two blocks.
 std::vector<OpCase> layer_cases();
 
-// The case's DFG with its loss; differentiated if asked.
+// Returns the DFG of a case with its loss and, if `differentiated` is set, its gradient.
 Dfg case_dfg(const Build& build, bool differentiated);
 
 }  // namespace nacre::test

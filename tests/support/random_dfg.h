@@ -1,5 +1,5 @@
-// Random DFGs: operations drawn at random on random operands, over two blocks, ending in a scalar loss. Only operations
-// with a continuous gradient, so that f32 and double do not part at a kink.
+// Random DFGs over two blocks: random operations on random operands, ending in a scalar loss. Only
+// operations with a continuous gradient are drawn, so that f32 and double give nearly equal results.
 #pragma once
 
 #include "nacre/dfg/dfg.h"
@@ -7,7 +7,8 @@
 
 namespace nacre::test {
 
-// Forward pass with the output "loss" and, for some values, outputs of their own. `nodes` operations are attempted.
+// Returns a forward pass with the output "loss"; some other values are outputs, too. Tries to add
+// `nodes` operations.
 Dfg random_dfg(uint64_t seed, int nodes);
 
 }  // namespace nacre::test

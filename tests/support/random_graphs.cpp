@@ -30,7 +30,7 @@ EdgeList with_types(Rng& rng, EdgeList list) {
   return list;
 }
 
-// Every vertex with id 1 mod 3, and the last one, loses all its edges.
+// Vertices whose id is 1 mod 3, and the last one, have no edges: vertex 0 gets theirs.
 EdgeList isolated(Rng& rng, int64_t nodes) {
   EdgeList list = random_edges(rng, nodes, 3 * nodes);
   const auto off = [&](NodeId& v) {
@@ -50,7 +50,7 @@ EdgeList self_loops(Rng& rng, int64_t nodes) {
   return list;
 }
 
-// Every edge two or three times.
+// Repeats every edge two or three times.
 EdgeList duplicates(Rng& rng, int64_t nodes) {
   EdgeList list = random_edges(rng, nodes, nodes);
   const size_t n = list.src.size();
@@ -61,7 +61,7 @@ EdgeList duplicates(Rng& rng, int64_t nodes) {
   return list;
 }
 
-// Vertex 0 receives from all, vertex 1 sends to all.
+// Adds edges from all vertices to vertex 0, and from vertex 1 to all vertices.
 EdgeList hubs(int64_t nodes) {
   EdgeList list;
   list.num_nodes = nodes;
@@ -72,7 +72,7 @@ EdgeList hubs(int64_t nodes) {
   return list;
 }
 
-// Edges from num_src vertices to the first num_dst of them; destination 0 gets none.
+// Draws edges from num_src vertices to the first num_dst of them. Destination 0 gets none.
 Graph random_block(Rng& rng, int64_t num_src, int64_t num_dst, bool weighted, bool typed) {
   EdgeList list;
   for (int64_t v = num_dst > 1 ? 1 : 0; v < num_dst; ++v) {

@@ -1,5 +1,5 @@
-// Graphs that tests run on: a family of small random ones with every awkward structure, named so that a failure says
-// which. The same seed gives the same graphs.
+// Small random graphs for tests, with every structure that is hard to handle. Their names tell which
+// of them a test fails on. The same seed gives the same graphs.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,18 @@ struct GraphCase {
   Graph graph;
 };
 
-// Full graphs of about `nodes` vertices: plain, weighted, typed (one type without edges), isolated vertices, self
-// loops, duplicate edges, hubs, a single vertex, no edges. Edge weights are positive.
+// Returns full graphs of about `nodes` vertices: plain, weighted, typed (one type has no edges), and
+// graphs with isolated vertices, self loops, duplicate edges, hubs, a single vertex, or no edges.
+// Edge weights are positive.
 std::vector<GraphCase> random_graphs(uint64_t seed, int64_t nodes = 12);
 
 struct BlocksCase {
   std::string name;
-  std::vector<Graph> layers;  // layer l's destinations are layer l+1's sources and the first of layer l's sources
+  // The destinations of layer l are the sources of layer l + 1, and the first sources of layer l.
+  std::vector<Graph> layers;
 };
 
-// Chains of message-flow blocks with fewer destinations than sources, ending in `last_dst` vertices.
+// Returns chains of blocks with fewer destinations than sources, which end in `last_dst` vertices.
 std::vector<BlocksCase> random_blocks(uint64_t seed, int num_layers, int64_t last_dst = 4);
 
 }  // namespace nacre::test

@@ -1,4 +1,4 @@
-// Random numbers for tests: a fixed sequence per seed on every machine.
+// Random numbers for tests. The same seed gives the same sequence on every machine.
 #pragma once
 
 #include <cmath>

@@ -37,7 +37,7 @@ class CompilersHaveEnded : public ::testing::Environment {
 [[maybe_unused]] const ::testing::Environment* const compilers_have_ended =
     ::testing::AddGlobalTestEnvironment(new CompilersHaveEnded);
 
-// A leaf's values in its own element type.
+// Returns the values of a leaf in its own element type.
 std::vector<char> leaf_bytes(const Node& leaf, const std::vector<double>& values) {
   std::vector<char> bytes(values.size() * static_cast<size_t>(dtype_size(leaf.type.dtype)));
   for (size_t i = 0; i < values.size(); ++i) {
@@ -111,7 +111,7 @@ void BoundPlan::bind(const ref::Bindings& bindings, ConstantPool& pool) {
   }
   const int64_t bytes = executor_.arena_bytes();
   memory_ = backend.allocate(bytes + 2 * kBorder);
-  // Poison: a value nobody wrote must not look right.
+  // Fills the arena with nonsense, so that a value that no kernel wrote does not look right.
   std::vector<unsigned char> fresh(static_cast<size_t>(bytes + 2 * kBorder), 0xFF);
   std::fill_n(fresh.begin(), kBorder, kBorderByte);
   std::fill_n(fresh.end() - kBorder, kBorder, kBorderByte);
@@ -165,11 +165,12 @@ Outputs run_plan(const Dfg& dfg, const Blocks& blocks, const ref::Bindings& bind
 
 void expect_plans_agree(const Dfg& dfg, const Blocks& blocks, const ref::Bindings& bindings, const StepContext& step,
                         double tolerance) {
-  // A GPU adds long sums in f32 throughout.
+  // A GPU adds even long sums in f32.
   if (testing_gpu()) tolerance *= 2;
   ref::Interpreter reference(dfg, blocks);
   reference.run(bindings, step);
-  // Sanitizers are after other faults, and slow: there every call sees a sixth of the plans, in turn.
+  // Sanitizers are slow and find other faults, so under them every call tests only a sixth of the
+  // plans, in turn.
 #ifdef __SANITIZE_ADDRESS__
   constexpr size_t kStride = 6;
 #else

@@ -13,34 +13,36 @@ namespace nacre::test {
 
 using Outputs = std::map<std::string, std::vector<float>>;
 
-// Bindings as the engine sees them: every value rounded to f32.
+// Returns the bindings with every value rounded to f32, as the engine sees them.
 ref::Bindings rounded_to_float(ref::Bindings bindings);
 
-// Where plans are tested: the host, or with NACRE_TEST_DEVICE=cuda the first GPU.
+// Returns the back end that plans are tested on: the host or, with NACRE_TEST_DEVICE=cuda, the first
+// GPU.
 std::shared_ptr<Backend> test_backend(std::shared_ptr<GraphViews> views);
 bool testing_gpu();
-// Options of the GPU back end that tests of it change.
+// Returns the options that test_backend() gives to the GPU back end; tests may change them.
 GpuOptions& test_gpu_options();
 
-// An executor with leaves of its own, in an arena whose borders are watched.
+// An executor that has memory for its leaves and an arena between guard bytes.
 class BoundPlan {
  public:
   BoundPlan(Plan plan, const Blocks& blocks, const ref::Bindings& bindings);
-  // With views and constants of an earlier one.
+  // Shares the views and constants of another plan.
   BoundPlan(Plan plan, const Blocks& blocks, const ref::Bindings& bindings, std::shared_ptr<GraphViews> views,
             ConstantPool& pool);
 
   Executor& executor() { return executor_; }
-  // All leaves as `bindings` say.
+  // Sets all leaves to the values in `bindings`.
   void reset(const ref::Bindings& bindings);
-  // Named outputs, and "update:NAME" for the state parameters, after executor().run().
+  // Returns the named outputs, and "update:NAME" for the state parameters, after executor().run().
   Outputs outputs();
-  // The bytes around the arena are as they were.
+  // Returns whether the guard bytes around the arena are unchanged.
   bool borders_intact() const;
 
  private:
   void bind(const ref::Bindings& bindings, ConstantPool& pool);
-  // A leaf's memory: its bytes themselves on the host, so that sanitizers see where it ends.
+  // The memory of one leaf. On the host, each leaf is an allocation of its own, so that sanitizers
+  // notice accesses beyond its end.
   struct Leaf {
     std::vector<char> bytes;
     std::shared_ptr<void> device;
@@ -53,11 +55,12 @@ class BoundPlan {
   std::shared_ptr<void> memory_;
 };
 
-// All outputs after `runs` runs of the same step. State parameters start from `bindings` before each run.
+// Returns all outputs after `runs` runs of the same step. Before each run, state parameters are set
+// to their values in `bindings`.
 Outputs run_plan(const Dfg& dfg, const Blocks& blocks, const ref::Bindings& bindings, const StepContext& step,
                  const PlanOptions& options, int runs = 1);
 
-// The plans a DFG must give the same values under.
+// All of these plans must give the same values.
 struct NamedOptions {
   const char* name;
   PlanOptions options;
@@ -74,14 +77,14 @@ inline const NamedOptions kAllPlans[] = {
     {"op by op, as written", {.fuse = false, .hoist = false, .rewrite = false}},
 };
 
-// Every output and update of every plan against the interpreter of the untransformed DFG.
+// Compares every output and update of every plan with the interpreter of the DFG as written.
 void expect_plans_agree(const Dfg& dfg, const Blocks& blocks, const ref::Bindings& bindings, const StepContext& step,
                         double tolerance = 2e-5);
 
-// Error of the whole vector, ‖got − want‖ / ‖want‖. A small number below: values that cancel to nothing keep the
-// rounding of what they were summed from.
+// Returns the error of the whole vector, ‖got − want‖ / ‖want‖. A small number is added to the
+// denominator, because sums that cancel to zero still have the rounding errors of their terms.
 double relative_error(const std::vector<float>& got, const std::vector<double>& want);
-// Small enough for f32 arithmetic.
+// Expects an error that f32 arithmetic explains.
 void expect_close(const std::vector<float>& got, const std::vector<double>& want, const std::string& what,
                   double tolerance = 2e-5);
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b);

@@ -1,4 +1,4 @@
-// Tails of kernels, one instruction after the other.
+// Builds tails of kernels, one instruction after the other.
 #pragma once
 
 #include "nacre/kernel/program.h"
@@ -12,7 +12,7 @@ class Tail {
   int load(NodeRef from) { return add({.op = MicroOp::load, .operand = operand(from)}); }
   int parameter(NodeRef from) { return add({.op = MicroOp::load_row0, .operand = operand(from)}); }
   int apply(MicroOp op, int a, int b = -1) { return add({.op = op, .a = a, .b = b}); }
-  // Rows of x times a matrix, or (gemm_t) its transpose.
+  // Adds the product of the rows of x with a matrix or, for gemm_t, with its transpose.
   int product(MicroOp op, NodeRef x, NodeRef matrix) {
     const int rows = load(x);
     return add({.op = op, .a = rows, .operand = operand(matrix)});
@@ -34,7 +34,7 @@ class Tail {
     return m.out;
   }
 
-  int64_t width_;  // of all rows
+  int64_t width_;  // width of all rows
   RowProgram program_;
 };
 
