@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Follows the extension guides (docs/add_*.md), each with a toy: adds it to a copy of the tree, builds, and uses it.
+"""Follows the extension guides (docs/add_*.md), each with a toy: adds the toy to a copy of the tree,
+builds it, and uses it from the command line.
 
     python3 -B tests/guides/follow.py [build/release]        (make guides)
 
-A guide has a checklist: a table whose first column names every file of src/ and apps/ that is edited or added, with NAME
-in place of the new thing's name. The toy of guide add_a_THING.md lies in tests/guides/THING: files to add, at their paths,
-and edits.txt with lines to replace. The test fails where a toy touches other files than its guide says, where a guide
-has more files than MOST allows, or where the toy does not work. The copy and its build stay in build/guides, so that a
-second run compiles only what changed. The release build lends its emulated GPU.
+A guide has a checklist: a table whose first column names every file of src/ and apps/ that is edited
+or added, with NAME in place of the new thing's name. The toy of the guide to a THING lies in
+tests/guides/THING: files to add, at their paths, and edits.txt with texts to replace. The test fails
+if a toy touches other files than its guide says, if a guide has more files than GUIDES allows, or if
+the toy does not work. The copy and its build stay in build/guides, so a second run compiles only
+what changed. The release build lends its program, to compare with, and its emulated GPU.
 """
 import json
 import os
@@ -99,11 +101,11 @@ def build(*targets):
     subprocess.run(["cmake", "--build", BUILD, "--parallel", jobs, "--target", *targets], check=True)
 
 
-def nacre(*arguments, emulated=False, fails=False):
-    """Runs the program with all toys; returns what it wrote to stdout, or to stderr if it must fail."""
+def nacre(*arguments, emulated=False, fails=False, program=BUILD / "nacre"):
+    """Runs the program with all toys, or another one; returns what it wrote to stdout, or to stderr if it must fail."""
     environment = dict(os.environ, NACRE_CACHE=str(WORK / "cache"),
                        NACRE_PLUGIN_PATH=str(RELEASE / "emulator") if emulated else "/absent")
-    done = subprocess.run([BUILD / "nacre", *arguments], cwd=RUNS, env=environment, text=True, timeout=600,
+    done = subprocess.run([program, *arguments], cwd=RUNS, env=environment, text=True, timeout=600,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if (done.returncode != 0) != fails:
         raise AssertionError(f"nacre {' '.join(arguments)}: exit status {done.returncode}\n{done.stderr[-2000:]}")
@@ -111,7 +113,7 @@ def nacre(*arguments, emulated=False, fails=False):
 
 
 def train(*arguments, **keywords):
-    out = nacre("train", *arguments, "--no-checkpoint", "--no-plan-cache", "--plan", "rules", "--json", "-q", **keywords)
+    out = nacre("train", *arguments, "--no-checkpoint", "--deterministic", "--json", "-q", **keywords)
     return json.loads(out)
 
 
@@ -153,13 +155,11 @@ class Toys(unittest.TestCase):
 
     def test_kernel(self):
         common = ["--model", "gcn", "--data", "twin:cora@0.1", "--epochs", "5", "--hidden", "16"]
-        self.assertIn("toy_degrees", nacre("plan", "--model", "gcn", "--data", "twin:cora@0.1", "--plan", "rules"))
+        self.assertIn("toy_degrees", nacre("plan", "--model", "gcn", "--data", "twin:cora@0.1", "--deterministic"))
         with_toy = train(*common, "--device", "cpu", "--mode", "minibatch", "--fanout=-1,-1")
         self.assertGreater(with_toy["test_acc"], 0.2)
-        release = subprocess.run([RELEASE / "nacre", "train", *common, "--device", "cpu", "--no-checkpoint", "--plan",
-                                  "rules", "--json", "-q"], cwd=RUNS, text=True, check=True, stdout=subprocess.PIPE,
-                                 env=dict(os.environ, NACRE_CACHE=str(WORK / "cache"))).stdout
-        self.assertEqual(train(*common, "--device", "cpu")["loss"], json.loads(release)["loss"], "the same degrees")
+        without = train(*common, "--device", "cpu", program=RELEASE / "nacre")
+        self.assertEqual(train(*common, "--device", "cpu")["loss"], without["loss"], "the same degrees")
 
     def test_sampler(self):
         common = ["--model", "sage", "--data", "twin:cora@0.2", "--mode", "minibatch", "--batch-size", "64", "--epochs",

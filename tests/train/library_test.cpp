@@ -36,7 +36,7 @@ class LibraryTest : public testing::Test {
 TEST_F(LibraryTest, PrintsNothingByItself) {
   const auto work = [&] {
     RunConfig config = small_run("gat", 30);
-    config.plan = "search";
+    config.plan = "auto";
     config.plan_cache = false;
     train_small(config, {.run_folder = dir_.path("full"), .checkpoint_every = 1});
     config.epochs = 35;
