@@ -1,4 +1,4 @@
-// Which timings a model can learn from.
+// Selects the timings that a cost model can learn from.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace nacre {
 
-// Those with a positive, finite time and finite amounts that are not negative. A warning counts the
-// others by reason.
+// Returns the samples with a positive, finite time and finite amounts that are not negative. Warns
+// about the others, counted by reason.
 std::vector<Timing> usable_samples(const std::vector<Timing>& samples);
 
 }  // namespace nacre

@@ -1,5 +1,5 @@
-// What this machine was measured to do: kept in one JSON file per machine in the user's cache
-// folder, so that planning starts from figures. `nacre profile` measures anew.
+// The measured rates of this machine. They are kept in one JSON file for each machine in the user's
+// cache folder, so that planning starts from figures. `nacre profile` measures them again.
 #pragma once
 
 #include <optional>
@@ -10,31 +10,31 @@
 namespace nacre {
 
 struct DeviceProfile {
-  // name of the processor and number of threads used: a profile is only valid for this
+  // Name of the processor and number of threads used. A profile is only valid for this combination.
   std::string machine;
-  std::string version;           // of the kernels it was measured with
-  int64_t cache_bytes = 0;       // last-level cache
-  double gemm_flops = 0;         // per second, large f32 products
-  double stream_bytes = 0;       // per second, read + write of a large array
+  std::string version;           // version of the kernels that were measured
+  int64_t cache_bytes = 0;       // size of the last-level cache
+  double gemm_flops = 0;         // per second, for large f32 products
+  double stream_bytes = 0;       // per second, for reading and writing a large array
   double near_gather_bytes = 0;  // per second, rows of 1 KiB from the last-level cache
   double far_gather_bytes = 0;   // per second, rows of 1 KiB from memory
-  double launch_seconds = 0;     // of an empty parallel loop
+  double launch_seconds = 0;     // seconds that an empty parallel loop takes
   CostModel model;
 };
 
 std::string profile_json(const DeviceProfile& profile);
 DeviceProfile parse_profile(const std::string& json, const std::string& where);  // throws UserError
 
-// $NACRE_CACHE, or $XDG_CACHE_HOME/nacre, or ~/.cache/nacre; empty when none of the variables is
-// set.
+// Returns $NACRE_CACHE, or $XDG_CACHE_HOME/nacre, or ~/.cache/nacre; empty if none of the variables
+// is set.
 std::string cache_folder();
-// Absent, unreadable or of another machine or version: nothing. A file that is there and not used
-// is reported once, as a warning.
+// Returns the machine's profile; nothing if the file is absent, unreadable, or from another machine
+// or version. If there is a file and it is not used, warns about it once.
 std::optional<DeviceProfile> load_profile(const std::string& machine, const std::string& version);
-// written aside and renamed; a failure is only a warning
+// Writes a temporary file and renames it. A failure is only a warning.
 void save_profile(const DeviceProfile& profile);
 
-// "AMD EPYC ..., 2 threads"
+// Returns a name such as "AMD EPYC ..., 2 threads".
 std::string machine_name(int threads);
 
 }  // namespace nacre

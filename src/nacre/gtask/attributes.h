@@ -1,6 +1,6 @@
-// Which edge attributes matter to a model (WG1): indexing attributes are followed by an indexing
-// operation of its DFG; inherent ones (degrees) shape the work without being followed; the rest are
-// unused and stay out of tables.
+// Decides which edge attributes matter to a model (WG1). Indexing attributes are followed by an
+// indexing operation of the model's DFG. Inherent attributes (degrees) shape the work without being
+// followed. All others are unused and do not appear in tables.
 #pragma once
 
 #include <string>
@@ -17,16 +17,16 @@ struct AttributeRole {
   Location location;
   Attribute attribute;
   Role role;
-  std::vector<NodeRef> nodes;  // the operations that follow it (indexing only)
+  std::vector<NodeRef> nodes;  // the operations that follow the attribute (indexing only)
 };
 
-// Every (location, attribute) pair that exists, in table order.
+// Returns the role of every (location, attribute) pair that exists, in table order.
 std::vector<AttributeRole> attribute_roles(const Dfg& dfg);
 std::string attribute_text(const std::vector<AttributeRole>& roles);
 
-// Distinct tables worth trying for the DFG: restrictions on the attributes it uses, so on types
-// where operations follow them and on degrees where sequences are read. A DFG that uses no graph
-// gets the table without restrictions.
+// Returns the distinct tables that are worth trying for the DFG. They restrict only attributes that
+// the DFG uses: types if operations follow them, and degrees if sequences are read. A DFG that does
+// not use the graph gets the table without restrictions.
 std::vector<PartitionTable> candidate_tables(const Dfg& dfg);
 
 }  // namespace nacre

@@ -1,5 +1,5 @@
-// A partition as a picture: the adjacency matrix of a sampled square of vertices, every edge a dot
-// coloured by its gTask.
+// Draws a partition: the adjacency matrix of a square of vertices, in which every edge is a dot in
+// the colour of its gTask.
 #pragma once
 
 #include <string>
@@ -10,11 +10,12 @@ namespace nacre {
 
 struct PictureOptions {
   int64_t vertices = 200;  // side of the square
-  int64_t first = 0;       // its first vertex; edges among [first, first + vertices) are shown
+  int64_t first = 0;       // first vertex; edges among [first, first + vertices) are drawn
   std::string title;
 };
 
-// SVG, self-contained. gTasks get one of a fixed set of distinct colours in order of their number.
+// Returns a self-contained SVG. The gTasks take the colours of a fixed set in the order of their
+// numbers.
 std::string partition_svg(const GTasks& tasks, const PictureOptions& options);
 
 }  // namespace nacre

@@ -1,5 +1,5 @@
-// Edge permutations by sort keys, made by stable radix sorts and kept for the next table. (Private
-// to the room.)
+// Permutations of the edges by sort keys, made by stable radix sorts and kept for the next table.
+// This header is private to its room.
 #pragma once
 
 #include <span>
@@ -13,34 +13,34 @@
 namespace nacre {
 
 struct EdgeOrder {
-  std::vector<SortKey> keys;  // essential
-  Array<EdgeId> edge;         // empty: in-CSR order
+  std::vector<SortKey> keys;  // as returned by essential_keys()
+  Array<EdgeId> edge;         // empty: the edges are in in-CSR order
   Array<NodeId> src;
   Array<NodeId> dst;
-  Array<uint16_t> type;  // empty: no types
+  Array<uint16_t> type;  // empty: the graph has no types
   int64_t bytes() const { return (edge.size() + src.size() + dst.size()) * 4 + type.size() * 2; }
 };
 
-// For one thread at a time.
+// Makes and keeps orders. Only one thread at a time may use an object.
 class SortOrders {
  public:
   explicit SortOrders(Graph graph) : graph_(std::move(graph)) {}
   const Graph& graph() const { return graph_; }
 
   EdgeOrder order(const PartitionTable& table);
-  int64_t bytes() const;                    // of the orders it keeps
-  int64_t sorts() const { return sorts_; }  // keys sorted by so far
+  int64_t bytes() const;                    // bytes of the orders that are kept
+  int64_t sorts() const { return sorts_; }  // number of keys that were sorted by so far
 
  private:
   bool find(std::span<const SortKey> keys, EdgeOrder& order);
   void keep(const EdgeOrder& order);
 
   Graph graph_;
-  std::vector<EdgeOrder> kept_;  // the most recently used last
+  std::vector<EdgeOrder> kept_;  // the most recently used order is the last
   int64_t sorts_ = 0;
 };
 
-// Number of edges of every vertex at that end of the edges (src or dst).
+// Returns the number of edges of every vertex at one end of the edges (src or dst).
 std::vector<NodeId> degrees_at(const Graph& graph, Location end);
 
 }  // namespace nacre

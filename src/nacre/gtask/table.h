@@ -1,7 +1,7 @@
-// Graph partition tables (WG2): how the edges of a graph are cut into gTasks. A table restricts the
-// number of distinct values an edge attribute may take among the edges of one gTask: exactly k (a
-// gTask is closed before the k+1st), as few as possible (`min`), or freely. Vertex-centric,
-// edge-centric, neighbour grouping, 2-D and padded plans are all tables.
+// Graph partition tables (WG2) say how the edges of a graph are cut into gTasks. A table restricts
+// the number of distinct values that an edge attribute may take among the edges of one gTask:
+// exactly k (a gTask is closed before it gets a k+1st value), as few as possible (`min`), or any
+// number. Vertex-centric, edge-centric, neighbour grouping, 2-D and padded plans are all tables.
 //
 // Text form, as in `--plan`: restrictions separated by commas, each LOCATION-ATTRIBUTE=K or =min,
 // for example
@@ -22,23 +22,26 @@ enum class Attribute : uint8_t { id, type, degree };
 inline constexpr int kLocations = 3;
 inline constexpr int kAttributes = 3;
 
-// "dst-id"; only src-id, src-degree, dst-id, dst-degree, edge-id and edge-type mean anything.
+// Returns a name such as "dst-id". Only src-id, src-degree, dst-id, dst-degree, edge-id and
+// edge-type exist.
 std::string entry_name(Location location, Attribute attribute);
 bool entry_exists(Location location, Attribute attribute);
 
 struct Restriction {
   enum Kind : uint8_t { free, exact, minimum };
   Kind kind = free;
-  int64_t k = 0;  // exact
+  int64_t k = 0;  // used by `exact` only
   friend bool operator==(const Restriction&, const Restriction&) = default;
 };
 
 class PartitionTable {
  public:
-  // Throws UserError naming the part that is wrong: an unknown name, k < 1, a repeated entry, an
-  // entry that means nothing (edge-degree; src-type and dst-type: vertices have no types).
+  // Reads a table from its text form. Throws UserError, which names the wrong part, for an unknown
+  // name, k < 1, a repeated entry, or an entry that does not exist (edge-degree; src-type and
+  // dst-type, because vertices have no types).
   static PartitionTable parse(std::string_view text);
-  // canonical: parse(text()) == *this; "" for a table without restrictions (one gTask)
+  // Returns the canonical text form: parse(text()) == *this. A table without restrictions (one
+  // gTask) gives "".
   std::string text() const;
 
   const Restriction& at(Location location, Attribute attribute) const {
@@ -46,12 +49,12 @@ class PartitionTable {
   }
   void set(Location location, Attribute attribute, Restriction restriction);
   bool free(Location location, Attribute attribute) const { return at(location, attribute).kind == Restriction::free; }
-  bool empty() const;  // no restriction at all
-  // Sources and destinations exchanged: the table of the same work run backwards.
+  bool empty() const;  // whether there is no restriction at all
+  // Returns the table with sources and destinations exchanged, which does the same work backwards.
   PartitionTable mirrored() const;
-  // All edges of a destination (source) lie in one gTask, so that a gTask owns the rows it writes:
-  // what can close a gTask depends on that end only, and the edges are sorted by that end before
-  // anything else (see sort_keys.h).
+  // Returns whether all edges of a destination (or source) are in one gTask, so that a gTask owns
+  // the rows it writes. This holds if only attributes of that end can close a gTask, and the edges
+  // are sorted by that end before anything else (see sort_keys.h).
   bool owns(Location end) const;
 
   friend bool operator==(const PartitionTable&, const PartitionTable&) = default;
