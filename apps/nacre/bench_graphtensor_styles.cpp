@@ -131,7 +131,7 @@ class StyleBench {
 
   static void count(const Plan& plan, const Blocks& blocks, StyleFigures& f) {
     for (const Kernel& k : plan.kernels) {
-      const Work w = kernel_work(k, plan, blocks, kNominalCache);
+      const Work w = kernel_work(k, plan, blocks, nominal_cpu().cache_bytes);
       f.bytes += w[Feature::stream_bytes] + w[Feature::near_bytes] + w[Feature::far_bytes];
       f.flops += w[Feature::flops] + w[Feature::vector_flops];
     }

@@ -11,8 +11,8 @@
 #include "nacre/base/error.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/device/null_device.h"
-#include "nacre/engine/gpu/bind_host.h"
 #include "nacre/engine/gpu/gpu_backend.h"
+#include "nacre/plan/variants/place.h"
 
 namespace nacre::cli {
 namespace {

@@ -231,6 +231,7 @@ Explanation explain(ExplainCommand& c, Planned& planned, const DeviceProfile& pr
     for (Candidate& candidate : e.candidates) candidate.chosen = has_chosen(e, candidate);
   }
   e.kernels = report_kernels(e.plan, planned.blocks(), profile, planned.measure_kernels(c.steps));
+  if (c.steps > 0) e.plan = planned.bound_plan();
   e.tables = report_tables(planned);
   return e;
 }

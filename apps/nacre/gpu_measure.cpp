@@ -79,7 +79,7 @@ class Bench {
 
   GpuProfile run() {
     GpuProfile p;
-    p.device = gpu_label(device_.info());
+    p.device = gpu_label(device_.info().name, device_.info().multiprocessors);
     p.l2_bytes = device_.info().l2_bytes;
     p.copy = copy_rate();
     gathers(p);

@@ -67,6 +67,7 @@ std::vector<double> Planned::measure_kernels(int steps) {
   for (size_t k = 0; k < times.size(); ++k) {
     if (!times[k].empty()) medians[k] = median(times[k]);
   }
+  bound_plan_ = executor.plan_as_bound();
   return medians;
 }
 

@@ -27,6 +27,8 @@ class Planned {
   void bind(Executor& executor);
   // Returns the median seconds of every kernel over some steps; negative if the kernel did not run.
   std::vector<double> measure_kernels(int steps);
+  // Returns the plan as it was bound by the executor that measure_kernels() has timed.
+  const Plan& bound_plan() const { return bound_plan_; }
   // Returns the candidates that were compared with the plan: those of the search that found it or,
   // if there was none, of a search that is run now.
   std::vector<Candidate> candidates(const CostModel& model, int64_t cache_bytes, double budget);
@@ -41,6 +43,7 @@ class Planned {
   std::vector<LeafValue> leaves_;
   std::unique_ptr<Blocks> blocks_;
   std::shared_ptr<GraphViews> views_;
+  Plan bound_plan_;
 };
 
 }  // namespace nacre::cli

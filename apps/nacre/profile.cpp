@@ -63,7 +63,7 @@ void say(const DeviceProfile& p, const std::map<std::string, KindError>& errors,
 void profile_gpu(const ProfileCommand& c, const DeviceChoice& choice) {
   DevicePlugin& plugin = *device_plugin();
   const std::unique_ptr<Device> device = plugin.open(choice.index, choice.multiprocessors);
-  log_info("measuring " + gpu_label(device->info()));
+  log_info("measuring " + gpu_label(device->info().name, device->info().multiprocessors));
   const GpuProfile profile = measure_gpu(plugin, *device);
   const bool kept = save_gpu_profile(profile);
   if (c.json) {

@@ -142,8 +142,8 @@ std::string choice_text(const Summary& s) {
 
 Prices known_prices(bool gpu) {
   Prices prices;
-  prices.model = gpu ? nominal_gpu_model() : nominal_model();
-  prices.cache_bytes = gpu ? kNominalGpuCache : kNominalCache;
+  prices.model = gpu ? nominal_gpu().model : nominal_cpu().model;
+  prices.cache_bytes = gpu ? nominal_gpu().cache_bytes : nominal_cpu().cache_bytes;
   if (gpu) return prices;
   if (const auto stored = load_profile(machine_name(num_threads()), kProfileVersion)) {
     prices = {stored->model, stored->cache_bytes, true};

@@ -19,7 +19,7 @@ struct Summary {
   std::vector<MemoryItem> memory, host_memory;
   int64_t free_bytes = 0;  // free memory of the device; 0: not known
   int64_t host_bytes = 0;  // largest size of the whole process, the program included; 0: not known
-  std::string source;      // how the plan was found (planner.h)
+  std::string source;      // how the plan was found (plan/policy.h)
   std::vector<Dropped> dropped;
   double measured = -1;  // seconds of the kernels of a step
 };

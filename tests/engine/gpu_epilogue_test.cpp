@@ -1,5 +1,5 @@
 // Tests which part of a tail a product takes over, and where its result may lie meanwhile.
-#include "nacre/engine/gpu/epilogue.h"
+#include "nacre/plan/epilogue.h"
 
 #include <gtest/gtest.h>
 

@@ -233,7 +233,7 @@ TEST(GpuPlans, AskForAllKernelsBeforeTheFirstIsTimed) {
     const auto backend = make_gpu_backend(context);
     const Blocks blocks = Blocks::full(graph, 3);
     PlanOptions how;
-    how.join_products = backend->joined_products();
+    how.join_products = joined_products(backend->traits());
     Executor executor(make_plan(training_dfg(model, graph, Sampling::none), blocks, how), blocks, backend);
     for (const Node& node : executor.plan().dfg.nodes()) {
       if (node.op == Op::input || node.op == Op::param) executor.bind(node.name, context->allocate(16).get());
@@ -281,7 +281,7 @@ TEST_P(GpuBatches, NeedTheKernelsOfTheFirst) {
   const Blocks trial(sample(0).blocks);
   PlanOptions base;
   base.hoist = false;
-  base.join_products = backend->joined_products();
+  base.join_products = joined_products(backend->traits());
   BlockRunner runner(make_plan(dfg, trial, base), backend);
   std::map<std::string, int64_t> room;
   for (const Node& node : runner.plan().dfg.nodes()) {

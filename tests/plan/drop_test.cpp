@@ -28,8 +28,8 @@ Case gcn(int64_t vertices, int layers = 3) {
 
 DropOptions on_gpu() {
   DropOptions how;
-  how.model = &nominal_gpu_model();
-  how.cache_bytes = kNominalGpuCache;
+  how.model = &nominal_gpu().model;
+  how.cache_bytes = nominal_gpu().cache_bytes;
   how.time_for_memory = 0.5;
   return how;
 }

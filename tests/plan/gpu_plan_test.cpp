@@ -83,8 +83,8 @@ TEST(KeptSums, AreInPlanFiles) {
 Plan planned_for_gpu(const Graph& graph, const ModelOptions& model) {
   const PlannedModel m = plan_on(Blocks::full(graph, model.layers), model);
   SearchOptions how;
-  how.model = &nominal_gpu_model();
-  how.cache_bytes = kNominalGpuCache;
+  how.model = &nominal_gpu().model;
+  how.cache_bytes = nominal_gpu().cache_bytes;
   PlanOptions base;
   base.keep_sums = kAny;
   return make_plan(m.dfg, m.blocks, search_plan(m.dfg, m.blocks, base, how).options);
@@ -140,8 +140,8 @@ TEST(GpuPlan, OfEqualTimesTheSmallerIsTaken) {
   options.out_dim = 40;
   const PlannedModel m = plan_on(Blocks::full(graph, 3), options);
   SearchOptions how;
-  how.model = &nominal_gpu_model();
-  how.cache_bytes = kNominalGpuCache;
+  how.model = &nominal_gpu().model;
+  how.cache_bytes = nominal_gpu().cache_bytes;
   const auto peak = [&] {
     return peak_live_bytes(make_plan(m.dfg, m.blocks, search_plan(m.dfg, m.blocks, {}, how).options), m.blocks);
   };
@@ -181,7 +181,7 @@ CostModel prices_of_large_graphs() {
       Work work;
       work.kind = kind;
       work.amount[f] = 1;
-      c[f] = nominal_gpu_model().predict(work);
+      c[f] = nominal_gpu().model.predict(work);
     }
   }
   return CostModel::of_kinds(kinds);
@@ -227,9 +227,9 @@ TEST(GpuPlan, CostsOfKindsDiffer) {
   Work work;
   work[Feature::flops] = 1e12;
   work.kind = "matmul";
-  const double product = nominal_gpu_model().predict(work);
+  const double product = nominal_gpu().model.predict(work);
   work.kind = "gtask";
-  EXPECT_GT(nominal_gpu_model().predict(work), 50 * product);
+  EXPECT_GT(nominal_gpu().model.predict(work), 50 * product);
   Coefficients cheap{}, dear{};
   cheap[static_cast<size_t>(Feature::flops)] = 1e-12;
   dear[static_cast<size_t>(Feature::flops)] = 1e-10;

@@ -187,9 +187,9 @@ class TimingTest : public testing::Test {
 };
 
 TEST_F(TimingTest, DecidesAgainstThePrediction) {
-  const SearchResult predicted = search_on(m_, nominal_model());
+  const SearchResult predicted = search_on(m_, nominal_cpu().model);
   EXPECT_EQ(choice(predicted, "matmul@layers.1.lin.weight"), "combine") << "60 is narrower than 64";
-  const SearchResult timed = search_on(m_, nominal_model(), measuring(), 60);
+  const SearchResult timed = search_on(m_, nominal_cpu().model, measuring(), 60);
   EXPECT_GT(calls_, 0);
   EXPECT_EQ(choice(timed, "matmul@layers.1.lin.weight"), "aggregate");
   const Plan plan = make_plan(m_.dfg, m_.blocks, timed.options);
@@ -209,11 +209,11 @@ TEST_F(TimingTest, DecidesAgainstThePrediction) {
 }
 
 TEST_F(TimingTest, WithoutBudgetMeasuresNothing) {
-  const SearchResult none = search_on(m_, nominal_model(), measuring(), 0);
+  const SearchResult none = search_on(m_, nominal_cpu().model, measuring(), 0);
   EXPECT_EQ(calls_, 0);
   EXPECT_TRUE(none.samples.empty());
-  EXPECT_EQ(none.options, search_on(m_, nominal_model()).options);
-  search_on(m_, nominal_model(), nullptr, 60);  // nothing to measure with
+  EXPECT_EQ(none.options, search_on(m_, nominal_cpu().model).options);
+  search_on(m_, nominal_cpu().model, nullptr, 60);  // nothing to measure with
 }
 
 TEST_F(TimingTest, StopsWhenTheBudgetIsSpent) {
@@ -223,24 +223,24 @@ TEST_F(TimingTest, StopsWhenTheBudgetIsSpent) {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     return 0.03;
   };
-  const SearchResult result = search_on(m_, nominal_model(), slow, 0.02);
+  const SearchResult result = search_on(m_, nominal_cpu().model, slow, 0.02);
   EXPECT_LE(calls, 1);
-  EXPECT_EQ(result.options, search_on(m_, nominal_model()).options) << "half a comparison decides nothing";
+  EXPECT_EQ(result.options, search_on(m_, nominal_cpu().model).options) << "half a comparison decides nothing";
 }
 
 TEST_F(TimingTest, WhatCannotBeMeasuredStaysPredicted) {
   const SearchResult result = search_on(
-      m_, nominal_model(), [](const Plan&, size_t) { return -1.0; }, 60);
+      m_, nominal_cpu().model, [](const Plan&, size_t) { return -1.0; }, 60);
   EXPECT_TRUE(result.samples.empty());
-  EXPECT_EQ(result.options, search_on(m_, nominal_model()).options);
+  EXPECT_EQ(result.options, search_on(m_, nominal_cpu().model).options);
 }
 
 TEST_F(TimingTest, KernelsOfEqualWorkAreTimedOnce) {
   std::map<std::string, int> seen;
   search_on(
-      m_, nominal_model(),
+      m_, nominal_cpu().model,
       [&](const Plan& plan, size_t k) {
-        const Work work = kernel_work(plan.kernels[k], plan, m_.blocks, kNominalCache);
+        const Work work = kernel_work(plan.kernels[k], plan, m_.blocks, nominal_cpu().cache_bytes);
         std::string key = work.kind + std::to_string(static_cast<int>(plan.kernels[k].direction));
         for (const double amount : work.amount) key += " " + std::to_string(amount);
         ++seen[key];
@@ -256,7 +256,7 @@ TEST_F(TimingTest, KernelsOfEqualWorkAreTimedOnce) {
 TEST_F(TimingTest, DirectionsAreTimedApart) {
   std::set<Direction> seen;
   search_on(
-      plan_model(sized("gcn", 48, 64, 64, 3)), nominal_model(),
+      plan_model(sized("gcn", 48, 64, 64, 3)), nominal_cpu().model,
       [&](const Plan& plan, size_t k) {
         const Kernel& kernel = plan.kernels[k];
         if (kernel.kind == KernelKind::spmm && plan.dfg[kernel.root].type.row_size() == 64) {
@@ -294,7 +294,7 @@ class Settling : public TimingTest {
   }
 
   SearchOptions how_;
-  PlanOptions rules_ = search_on(m_, nominal_model()).options;
+  PlanOptions rules_ = search_on(m_, nominal_cpu().model).options;
   std::vector<std::string> turns_;
 };
 
@@ -319,7 +319,7 @@ TEST_F(Settling, ThePlanFoundMustWinWholeSteps) {
 }
 
 TEST_F(Settling, EqualPlansHaveNothingToSettle) {
-  rules_ = search_on(m_, nominal_model(), measuring(), 60).options;
+  rules_ = search_on(m_, nominal_cpu().model, measuring(), 60).options;
   const SearchResult result = search(2);
   EXPECT_TRUE(turns_.empty());
   EXPECT_TRUE(steps(result).empty());
@@ -346,7 +346,7 @@ TEST_F(Settling, APlanByRulesThatDoesNotFitIsNotKept) {
   const auto memory = [&](const PlanOptions& o) { return peak_live_bytes(make_plan(m_.dfg, m_.blocks, o), m_.blocks); };
   rules_ = {};
   rules_.fuse = rules_.rewrite = false;  // stores what others do not
-  const PlanOptions found = search_on(m_, nominal_model(), measuring(), 60).options;
+  const PlanOptions found = search_on(m_, nominal_cpu().model, measuring(), 60).options;
   ASSERT_GT(memory(rules_), memory(found));
   how_.memory_limit = memory(found);
   const SearchResult result = search(2);
@@ -398,7 +398,7 @@ TEST(Search, IsTheSameTwice) {
   const CostModel free = machine({});  // all predictions are equal
   for (const char* model : {"gcn", "rgcn", "sage", "sage-lstm"}) {
     const PlannedModel m = plan_model(usual(model));
-    for (const CostModel* with : {&free, &nominal_model(), &kGathers}) {
+    for (const CostModel* with : {&free, &nominal_cpu().model, &kGathers}) {
       const SearchResult a = search_on(m, *with);
       const SearchResult b = search_on(m, *with);
       EXPECT_EQ(a.options, b.options) << model;

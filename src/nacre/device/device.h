@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "nacre/base/function_ref.h"
+#include "nacre/cost/device_traits.h"
 
 namespace nacre {
 
@@ -29,10 +30,6 @@ struct DeviceInfo {
   int64_t l2_bytes = 0;
   int64_t shared_bytes = 0;  // the most shared memory one block can have
 };
-
-// How matrix products treat f32 operands: as they are, rounded to tf32, or stored as bf16. Sums are
-// always computed in f32.
-enum class GemmType : uint8_t { f32, tf32, bf16 };
 
 // The operation that a product applies to its result while the result is in registers.
 enum class GemmEpilogue : uint8_t { none, bias, relu, relu_bias };

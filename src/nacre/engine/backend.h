@@ -29,10 +29,12 @@ class Backend {
   virtual std::string name() const = 0;
   // Says which values it stores as bf16 (Plan::narrow).
   virtual void narrow(Plan&) const {}
-  // Products that are better off in one kernel where they are added.
-  virtual JoinedProducts joined_products() const = 0;
+  // Returns what planning knows of the device that kernels run on.
+  virtual DeviceTraits traits() const = 0;
   virtual KernelNeeds needs(const Executor& executor, const Kernel& kernel) = 0;
-  virtual Step bind(const Executor& executor, const Kernel& kernel, const cpu::Scratch& scratch, void* workspace) = 0;
+  // Adds to `bound` how the kernel runs, for each decision about it (plan/variants.h).
+  virtual Step bind(const Executor& executor, const Kernel& kernel, const cpu::Scratch& scratch, void* workspace,
+                    std::vector<VariantChoice>& bound) = 0;
   // The kernel will be bound soon: what takes long and can be done beside other work (compiling) may begin. Called for
   // all kernels before the first bind(), which may have to wait for its own.
   virtual void announce(const Executor& /*executor*/, const Kernel& /*kernel*/, void* /*workspace*/) {}

@@ -15,11 +15,12 @@ class CpuBackend : public Backend {
   explicit CpuBackend(std::shared_ptr<GraphViews> views) : views_(std::move(views)) {}
 
   std::string name() const override { return "cpu"; }
-  JoinedProducts joined_products() const override { return {.rows = 1}; }
+  DeviceTraits traits() const override { return {}; }
   KernelNeeds needs(const Executor& executor, const Kernel& kernel) override {
     return Binder(executor, *views_, step_).needs(kernel);
   }
-  Step bind(const Executor& executor, const Kernel& kernel, const cpu::Scratch& scratch, void* workspace) override {
+  Step bind(const Executor& executor, const Kernel& kernel, const cpu::Scratch& scratch, void* workspace,
+            std::vector<VariantChoice>&) override {
     return Binder(executor, *views_, step_).bind(kernel, scratch, workspace);
   }
 

@@ -54,6 +54,7 @@ Executor::Executor(std::shared_ptr<const Plan> plan, Blocks blocks, std::shared_
   constants_.assign(plan_->dfg, {});
   times_.resize(plan_->kernels.size());
   pooled_.assign(plan_->kernels.size(), 0);
+  bound_variants_.resize(plan_->kernels.size());
   for (const Kernel& kernel : plan_->kernels) {
     names_.push_back(trace_name(
         fmt::format("{} %{} {}", kernel_name(kernel.kind), kernel.root, op_info(plan_->dfg[kernel.root].op).name)));
@@ -223,7 +224,8 @@ void Executor::allocate(std::shared_ptr<void> arena, ConstantPool& pool) {
   for (size_t k = 0; k < plan_->kernels.size(); ++k) {
     void* const workspace = workspace_of(k);
     const auto bind = [this, k, scratch, workspace] {
-      return backend_->bind(*this, plan_->kernels[k], scratch, workspace);
+      bound_variants_[k].clear();
+      return backend_->bind(*this, plan_->kernels[k], scratch, workspace, bound_variants_[k]);
     };
     if (pooled_[k]) {
       // Its results are there; whoever wants it all the same (to time it) waits for the binding.
@@ -235,6 +237,23 @@ void Executor::allocate(std::shared_ptr<void> arena, ConstantPool& pool) {
       steps_.push_back(bind());
     }
   }
+}
+
+Plan Executor::plan_as_bound() const {
+  Plan plan = *plan_;
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    for (const VariantChoice& v : bound_variants_[k]) {
+      std::vector<VariantChoice>& planned = plan.kernels[k].variants;
+      const auto same = std::find_if(planned.begin(), planned.end(),
+                                     [&](const VariantChoice& other) { return other.decision == v.decision; });
+      if (same == planned.end()) {
+        planned.push_back(v);
+      } else if (same->variant != v.variant) {
+        *same = v;
+      }
+    }
+  }
+  return plan;
 }
 
 void Executor::prepare() {

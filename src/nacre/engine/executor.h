@@ -36,6 +36,9 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
 
   const Plan& plan() const { return *plan_; }
+  // Returns the plan with the variants of its kernels as they were bound: also those that timing has told apart, and
+  // those taken because the planned ones declined. Before allocate() this is plan().
+  Plan plan_as_bound() const;
   const Blocks& blocks() const { return blocks_; }
   Backend& backend() const { return *backend_; }
   // Memory of a value (of the back end); null for -1 and for values that are not stored.
@@ -101,8 +104,9 @@ class Executor {
   std::map<std::string, void*> bound_;
   std::map<std::string, void*> bound_outputs_;
   std::map<std::string, const void*> on_host_;
-  std::vector<Step> steps_;  // per kernel
-  Step whole_;               // all kernels of a step at once, where the back end can
+  std::vector<Step> steps_;                                 // per kernel
+  std::vector<std::vector<VariantChoice>> bound_variants_;  // per kernel
+  Step whole_;                                              // all kernels of a step at once, where the back end can
   bool recorded_ = false;
   bool warm_ = false;
   std::vector<const char*> names_;  // per kernel, for the trace

@@ -51,6 +51,8 @@ class Draft {
 
   Plan plan;
   const Blocks& blocks;
+  // The device that variants are chosen for; null: none are chosen.
+  const DeviceTraits* device = nullptr;
   NodeVector<char> inlined;    // per node: every kernel that reads it computes it for itself
   NodeVector<int> kernels_of;  // per node: index of the kernel that computes it, or -1
 

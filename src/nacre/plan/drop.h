@@ -17,13 +17,13 @@ struct Dropped {
 };
 
 struct DropOptions {
-  const CostModel* model = &nominal_model();
-  int64_t cache_bytes = kNominalCache;
+  const CostModel* model = &nominal_cpu().model;
+  int64_t cache_bytes = nominal_cpu().cache_bytes;
   // A value is dropped when this saves more than a share of what a run keeps in memory (1: never), and more than so
   // many bytes, and the share by which a step becomes longer is less than a factor times the share of memory saved.
   double least_saved = 0.10;
   int64_t least_bytes = int64_t{16} << 20;
-  double time_for_memory = 0.1;
+  double time_for_memory = nominal_cpu().time_for_memory;
   // Bytes that a step's values may take; what is needed to stay below them is dropped at any price, cheapest for its
   // bytes first, and walks edges again if nothing else helps. 0: any.
   int64_t limit = 0;

@@ -72,7 +72,7 @@ PartitionTable main_table(const Plan& plan, const Blocks& blocks) {
   std::map<std::string, double> seconds;
   for (const Kernel& k : plan.kernels) {
     if (k.table.empty() || k.once) continue;
-    seconds[k.table.text()] += nominal_model().predict(kernel_work(k, plan, blocks, kNominalCache));
+    seconds[k.table.text()] += nominal_cpu().model.predict(kernel_work(k, plan, blocks, nominal_cpu().cache_bytes));
   }
   const auto most = std::max_element(seconds.begin(), seconds.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });

@@ -42,7 +42,7 @@ struct TableReport {
 
 struct Explanation {
   std::string data, model;
-  std::string source;  // how the plan was found (train/planner.h)
+  std::string source;  // how the plan was found (policy.h)
   double search_seconds = 0;
   Dfg written{"written"};  // as the model wrote it, with its gradient
   Plan plan;

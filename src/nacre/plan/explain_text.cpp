@@ -109,6 +109,7 @@ std::string kernel_section(const Explanation& e) {
                         operations(e.plan, k));
     if (!k.table.empty()) text += fmt::format("       gTasks: {}\n", k.table.text());
     if (!k.why.empty()) text += fmt::format("       not faster: {}\n", k.why);
+    text += variants_text(k);
   }
   text += fmt::format("  all  {:>9} {:>9} {:>9} {:>7}\n", milliseconds(predicted), milliseconds(measured),
                       milliseconds(floor), measured > 0 && floor > 0 ? fmt::format("{:.1f}x", measured / floor) : "-");
@@ -230,6 +231,9 @@ ordered_json table_json(const TableReport& t) {
 ordered_json kernel_json(const Explanation& e, size_t i) {
   const Kernel& k = e.plan.kernels[i];
   const KernelReport& r = e.kernels[i];
+  ordered_json variants = ordered_json::array();
+  for (const VariantChoice& v : k.variants)
+    variants.push_back({{"decision", v.decision}, {"variant", v.variant}, {"why", v.why}});
   return {{"kind", std::string(kernel_name(k.kind))},
           {"type", type_text(e.plan.dfg[k.root].type)},
           {"operations", operations(e.plan, k)},
@@ -240,7 +244,8 @@ ordered_json kernel_json(const Explanation& e, size_t i) {
           {"floor_ms", r.floor * 1e3},
           {"over_floor", r.measured > 0 && r.floor > 0 ? ordered_json(r.measured / r.floor) : ordered_json()},
           {"floor_bytes", k.floor_bytes},
-          {"why", k.why}};
+          {"why", k.why},
+          {"variants", variants}};
 }
 
 ordered_json dfg_json(const Explanation& e) {

@@ -90,6 +90,8 @@ const std::vector<Pass>& pass_table() {
        "predictions and the search need the bytes and operations of every kernel", estimate_costs},
       {"order_for_memory", "after store_values: the order depends on what is stored", nullptr,
        [](Draft& d) { order_for_memory(d.plan, d.blocks); }},
+      {"choose_variants", "after the passes that change kernels: the variants of a kernel depend on all of it", nullptr,
+       choose_variants},
       {"validate", "last: it checks what all passes together have made", "an unsound plan must not run",
        [](Draft& d) { validate(d.plan, d.blocks); }},
   };
@@ -118,6 +120,7 @@ Dfg choose_dfg(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options)
 
 Plan make_plan(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options, const PassControl& control) {
   Draft draft(dfg, blocks, options);
+  draft.device = control.device;
   for (const Pass& pass : pass_table()) {
     if (enabled(pass, options)) {
       const TraceSpan span("plan", pass.name);

@@ -38,5 +38,6 @@ void build_programs(Draft& draft);
 void drop_unread(Draft& draft);
 void store_values(Draft& draft);
 void estimate_costs(Draft& draft);
+void choose_variants(Draft& draft);
 
 }  // namespace nacre

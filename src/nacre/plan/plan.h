@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "nacre/cost/device_traits.h"
 #include "nacre/dfg/dfg.h"
 #include "nacre/dfg/node_vector.h"
 #include "nacre/gtask/table.h"
@@ -66,6 +67,14 @@ std::string kernel_key(const Dfg& dfg, const Kernel& kernel);
 // Returns the layer whose block a kernel walks: the block of the edges or pairs that its root reads, or of its root.
 int walked_layer(const Dfg& dfg, const Kernel& kernel);
 
+// A decision about how a kernel runs on the device that its plan was made for (variants.h).
+struct VariantChoice {
+  std::string decision;  // what is decided, for example "typed rows"
+  std::string variant;   // the variant taken; empty: known only after the device has timed the variants
+  std::string why;       // why each other variant was not taken
+  friend bool operator==(const VariantChoice&, const VariantChoice&) = default;
+};
+
 struct Kernel {
   KernelKind kind = KernelKind::reference;
   NodeRef root = -1;
@@ -86,7 +95,8 @@ struct Kernel {
   bool once = false;       // depends on no parameter: computed once before training
   double floor_bytes = 0;  // fewest bytes the work must move: each stored operand read once, each result written once
   double flops = 0;
-  std::string why;  // why faster implementations declined; empty if the first choice was taken
+  std::string why;                      // why faster implementations declined; empty if the first choice was taken
+  std::vector<VariantChoice> variants;  // how it runs on the plan's device; empty: the plan was made without a device
 };
 
 // Which products a back end computes together: those of at least so many rows (0: none) and at most so many columns, an
@@ -152,6 +162,8 @@ struct PassControl {
 #else
   bool validate = true;
 #endif
+  // The device that the kernels' variants are chosen for; null: the plan names no variants.
+  const DeviceTraits* device = nullptr;
 };
 
 // Runs the passes (passes.cpp holds the list) on the model's DFG for the graph in `blocks`.
@@ -171,7 +183,12 @@ PlanOptions parse_options(const std::string& text, const std::string& where);
 // back.
 std::string plan_text(const Plan& plan, const Blocks& blocks);
 std::string plan_json(const Plan& plan);
-// Reads a plan file made for the same model; throws UserError when the DFG in it is not what the model builds.
-Plan load_plan(const std::string& text, const std::string& where, const Dfg& dfg, const Blocks& blocks);
+// Returns a line for each decision about how the kernel runs.
+std::string variants_text(const Kernel& kernel);
+// Reads a plan file made for the same model; throws UserError when the DFG in it is not what the model builds. With
+// `device`, the kernels have the variants that the file names, and where it names none or where the variant declines on
+// this device, those that the lists choose.
+Plan load_plan(const std::string& text, const std::string& where, const Dfg& dfg, const Blocks& blocks,
+               const DeviceTraits* device = nullptr);
 
 }  // namespace nacre

@@ -28,8 +28,8 @@ struct NamedOptions {
 };
 
 struct SearchOptions {
-  const CostModel* model = &nominal_model();
-  int64_t cache_bytes = kNominalCache;
+  const CostModel* model = &nominal_cpu().model;
+  int64_t cache_bytes = nominal_cpu().cache_bytes;
   double epochs = 100;        // what is computed once counts as a share of an epoch
   double budget_seconds = 0;  // for timing; 0: predictions alone
   int64_t memory_limit = 0;   // bytes a step's values may take; 0: any

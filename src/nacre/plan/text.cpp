@@ -1,6 +1,7 @@
 // Plans for people and plans for files.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -8,6 +9,7 @@
 #include "nacre/base/json_text.h"
 #include "nacre/base/log.h"
 #include "nacre/plan/passes.h"
+#include "nacre/plan/variants.h"
 
 namespace nacre {
 namespace {
@@ -38,7 +40,7 @@ std::string kernel_lines(const Plan& plan, size_t i) {
   text += fmt::format("({})\n", node_list(plan.dfg, k.nodes));
   if (!k.table.empty()) text += fmt::format("       gTasks: {}\n", k.table.text());
   if (!k.why.empty()) text += fmt::format("       not faster: {}\n", k.why);
-  return text;
+  return text + variants_text(k);
 }
 
 std::string inlined_line(const Plan& plan, const Blocks& blocks) {
@@ -56,6 +58,19 @@ std::string inlined_line(const Plan& plan, const Blocks& blocks) {
 
 bool is_sequence(KernelKind kind) {
   return kind == KernelKind::lstm || kind == KernelKind::lstm_grad || kind == KernelKind::lstm_gates_grad;
+}
+
+std::string variants_text(const Kernel& kernel) {
+  std::string text;
+  for (const VariantChoice& v : kernel.variants) {
+    if (v.variant.empty()) {
+      text += fmt::format("       variant of {}: {}\n", v.decision, v.why);
+    } else {
+      text +=
+          fmt::format("       variant of {}: {}{}\n", v.decision, v.variant, v.why.empty() ? "" : " (" + v.why + ")");
+    }
+  }
+  return text;
 }
 
 std::string_view kernel_name(KernelKind kind) { return kKernelNames[static_cast<size_t>(kind)]; }
@@ -149,6 +164,8 @@ std::string plan_json(const Plan& plan) {
                   {"flops", k.flops}};
     if (!k.table.empty()) entry["table"] = k.table.text();
     if (!k.why.empty()) entry["why"] = k.why;
+    for (const VariantChoice& v : k.variants)
+      entry["variants"].push_back({{"decision", v.decision}, {"variant", v.variant}, {"why", v.why}});
     kernels.push_back(std::move(entry));
   }
   return json{{"format", "nacre-plan"},     {"version", 1},
@@ -157,7 +174,29 @@ std::string plan_json(const Plan& plan) {
       .dump(2);
 }
 
-Plan load_plan(const std::string& text, const std::string& where, const Dfg& dfg, const Blocks& blocks) {
+namespace {
+
+// Gives the kernels of a plan the variants that a plan file names for them.
+void take_variants(Plan& plan, const json& kernels, const std::string& where) {
+  for (size_t i = 0; i < std::min(plan.kernels.size(), kernels.size()); ++i) {
+    Kernel& kernel = plan.kernels[i];
+    const json& entry = kernels[i];
+    // Another version of the planner may have grouped the nodes into other kernels.
+    if (entry.value("kind", "") != kernel_name(kernel.kind) || entry.value("root", -1) != kernel.root) continue;
+    for (const json& v : entry.value("variants", json::array())) {
+      const VariantChoice named{v.at("decision").get<std::string>(), v.at("variant").get<std::string>(), ""};
+      if (named.variant.empty()) continue;
+      if (!is_variant(named.decision, named.variant))
+        throw UserError(where, fmt::format("names an unknown variant '{}' of {}", named.variant, named.decision));
+      kernel.variants.push_back(named);
+    }
+  }
+}
+
+}  // namespace
+
+Plan load_plan(const std::string& text, const std::string& where, const Dfg& dfg, const Blocks& blocks,
+               const DeviceTraits* device) {
   const json file = parse_json_or_discard<json>(text);
   if (file.is_discarded() || !file.is_object() || file.value("format", json()) != "nacre-plan") {
     throw UserError(where, "is not a plan file", "write one with nacre plan --output FILE");
@@ -180,6 +219,14 @@ Plan load_plan(const std::string& text, const std::string& where, const Dfg& dfg
   if (!same_dfg()) {
     throw UserError(where, "was made for another model or other sizes",
                     "make it again with nacre plan and the options of this run");
+  }
+  if (device != nullptr) {
+    try {
+      take_variants(plan, file.value("kernels", json::array()), where);
+    } catch (const json::exception&) {
+      throw UserError(where, "has damaged kernels", "write the plan again with nacre plan --output FILE");
+    }
+    choose_variants(plan, blocks, *device);
   }
   plan.name = where;
   return plan;

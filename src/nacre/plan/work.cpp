@@ -248,68 +248,10 @@ class Counter {
   Work w_;
 };
 
-Coefficients coefficients(std::initializer_list<std::pair<Feature, double>> seconds) {
-  Coefficients c{};
-  for (const auto& [feature, value] : seconds) c[static_cast<size_t>(feature)] = value;
-  return c;
-}
-
-Coefficients with(Coefficients c, std::initializer_list<std::pair<Feature, double>> seconds) {
-  for (const auto& [feature, value] : seconds) c[static_cast<size_t>(feature)] = value;
-  return c;
-}
-
-// Products of whole matrices run on tensor cores; those inside programs are loops of a group of threads, which few
-// edges do not fill. Typed kernels launch a product for each type; what goes through memory between their parts (sums,
-// rows gathered by pair, products by pair) grows with the products and is part of their rate.
-CostModel gpu_model() {
-  const Coefficients usual = coefficients({{Feature::constant, 4e-6},
-                                           {Feature::flops, 1 / 200e12},
-                                           {Feature::vector_flops, 1 / 20e12},
-                                           {Feature::stream_bytes, 1 / 3e12},
-                                           {Feature::near_bytes, 1 / 6e12},
-                                           {Feature::far_bytes, 1 / 3.5e12},
-                                           {Feature::rows, 5e-12},
-                                           {Feature::edges, 5e-12},
-                                           {Feature::tasks, 0.1e-9},
-                                           {Feature::steps, 2e-6}});
-  const Coefficients program = with(usual, {{Feature::constant, 60e-6}, {Feature::flops, 1 / 1e12}});
-  const auto typed = [&](double rate) { return with(usual, {{Feature::constant, 25e-6}, {Feature::flops, 1 / rate}}); };
-  return CostModel::of_kinds({{"", usual},
-                              {"gtask", program},
-                              {"gtask_grad", program},
-                              {"typed_reduce", typed(70e12)},
-                              {"typed_weight_grad", typed(70e12)},
-                              {"typed_rows", typed(400e12)},
-                              {"typed_rows_grad", typed(400e12)},
-                              // Each step waits for the one before.
-                              {"lstm", with(usual, {{Feature::flops, 1 / 10e12}})},
-                              {"lstm_grad", with(usual, {{Feature::flops, 1 / 10e12}})}});
-}
-
 }  // namespace
 
 Work kernel_work(const Kernel& kernel, const Plan& plan, const Blocks& blocks, int64_t cache_bytes) {
   return Counter(kernel, plan, blocks, cache_bytes).run();
-}
-
-const CostModel& nominal_model() {
-  static const CostModel model = CostModel::uniform(coefficients({{Feature::constant, 5e-6},
-                                                                  {Feature::flops, 1 / 100e9},
-                                                                  {Feature::vector_flops, 1 / 20e9},
-                                                                  {Feature::stream_bytes, 1 / 15e9},
-                                                                  {Feature::near_bytes, 1 / 40e9},
-                                                                  {Feature::far_bytes, 1 / 12e9},
-                                                                  {Feature::rows, 2e-9},
-                                                                  {Feature::edges, 1e-9},
-                                                                  {Feature::tasks, 20e-9},
-                                                                  {Feature::steps, 0.5e-6}}));
-  return model;
-}
-
-const CostModel& nominal_gpu_model() {
-  static const CostModel model = gpu_model();
-  return model;
 }
 
 }  // namespace nacre

@@ -47,7 +47,7 @@ struct RunConfig {
   std::string features_on = "auto";          // mini-batches: where features lie, auto, device or host
   std::string sample_on = "auto";            // likewise: where neighbours are drawn
   int threads = 0;                           // 0 = all
-  std::string plan = "auto";                 // see planner.h
+  std::string plan = "auto";                 // see plan/policy.h
   bool deterministic = false;                // the same weights, to the bit, on any machine and number of threads
   bool plan_cache = true;
   std::string recompute = "auto";         // values dropped and computed again: auto, or fit, where a run would not fit

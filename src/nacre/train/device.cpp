@@ -5,6 +5,7 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
+#include "nacre/cost/gpu_profile.h"
 #include "nacre/engine/gpu/gpu_backend.h"
 #include "nacre/engine/gpu/partition.h"
 
@@ -75,8 +76,13 @@ RunDevice open_device(const RunConfig& config, std::shared_ptr<GraphViews> views
   run.name = device->info().name;
   const std::shared_ptr<GpuLoader> loader = GpuLoader::open(plugin, device);
   if (views) views->partition_with(partition_on(loader));
-  run.gpu = std::make_shared<GpuContext>(
-      loader, std::move(views), GpuOptions{.precision = gemm_type(config.precision), .tune = !config.deterministic});
+  GpuOptions options{.precision = gemm_type(config.precision), .tune = !config.deterministic};
+  // Only a searched plan may depend on what was measured here.
+  if (config.plan == "auto" && !config.deterministic) {
+    const auto profile = load_gpu_profile(gpu_label(run.name, device->info().multiprocessors));
+    if (profile) options.rates = variant_rates(*profile, options.precision);
+  }
+  run.gpu = std::make_shared<GpuContext>(loader, std::move(views), options);
   run.backend = make_gpu_backend(run.gpu);
   return run;
 }

@@ -75,8 +75,9 @@ void LayerwiseInference::plan_layer(Layer& layer, const Sample& sample) {
   base.hoist = false;
   const Blocks blocks(sample.blocks);
   const Dfg& dfg = layer.stage.dfg;
-  layer.runner =
-      std::make_unique<BlockRunner>(make_plan(dfg, blocks, search_plan(dfg, blocks, base, {}).options), backend_);
+  const DeviceTraits traits = backend_->traits();
+  const PlanOptions how = search_plan(dfg, blocks, base, {}).options;
+  layer.runner = std::make_unique<BlockRunner>(make_plan(dfg, blocks, how, {.device = &traits}), backend_);
 }
 
 int64_t LayerwiseInference::work_bytes(Layer& layer, int64_t begin) {

@@ -188,7 +188,8 @@ void RecommendSession::make_evaluation() {
     learner_ = std::make_unique<Learner>(Parameters(dfg, blocks, config_.seed), device_.gpu);
   }
   const PlanOptions how = runner_ ? runner_->plan().options : search_plan(dfg, blocks, {}, {}).options;
-  eval_ = std::make_unique<Executor>(make_plan(dfg, blocks, how), blocks, device_.backend);
+  const DeviceTraits traits = device_.backend->traits();
+  eval_ = std::make_unique<Executor>(make_plan(dfg, blocks, how, {.device = &traits}), blocks, device_.backend);
 }
 
 void RecommendSession::draw_embeddings() {

@@ -46,7 +46,8 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
     }
     // Evaluation follows the training plan's options; alone, it is planned by rules.
     const PlanOptions how = train_ ? train_->plan().options : search_plan(dfg, *blocks_, {}, {}).options;
-    eval_ = std::make_unique<Executor>(make_plan(dfg, *blocks_, how), *blocks_, device_.backend);
+    const DeviceTraits traits = device_.backend->traits();
+    eval_ = std::make_unique<Executor>(make_plan(dfg, *blocks_, how, {.device = &traits}), *blocks_, device_.backend);
     scorer_ = std::make_unique<Scorer>(run_, device_.gpu);
   }
   if (train_) fit(trained);
@@ -61,7 +62,7 @@ void Session::fit(const Dfg& dfg) {
   const int64_t needed = total_bytes(memory());
   for (int turn = 0; turn < kTurns; ++turn) {
     const int64_t over = total_bytes(memory()) - limit;
-    if (over <= 0 || !shrink_plan(planning_, dfg, *blocks_, *device_.backend, over)) break;
+    if (over <= 0 || !shrink_plan(planning_, dfg, *blocks_, device_.backend, over)) break;
     train_ = std::make_unique<Executor>(planning_.plan, *blocks_, device_.backend);
   }
   if (total_bytes(memory()) >= needed || planning_.dropped.empty()) return;

@@ -51,6 +51,7 @@ class Session : public VertexModel {
   Executor& trainer() { return *train_; }
   Executor& predictor() { return *eval_; }
   const Plan& plan() const override { return (train_ ? train_ : eval_)->plan(); }
+  Plan plan_as_bound() const override { return (train_ ? train_ : eval_)->plan_as_bound(); }
   // Gives an executor of any plan of this model its leaves.
   void bind(Executor& executor);
   std::string fingerprint() const override { return run_.fingerprint(); }

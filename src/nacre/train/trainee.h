@@ -29,6 +29,8 @@ class Trainee {
   virtual std::string settings_json() const { return config_json(config()); }
   virtual const std::string& metric() const = 0;
   virtual const Plan& plan() const = 0;
+  // Returns the plan with the variants of its kernels as they were bound, where the trainee keeps them bound.
+  virtual Plan plan_as_bound() const { return plan(); }
   // Identifies data and settings that determine the result.
   virtual std::string fingerprint() const = 0;
 

@@ -42,7 +42,7 @@ class Loop {
     state_.seed = config_.seed;
     state_.config_json = with_outputs(trainee.settings_json());
     state_.result_json = result_settings_json(config_);
-    state_.plan_json = plan_json(trainee.plan());
+    state_.plan_json = plan_json(trainee.plan_as_bound());
     state_.fingerprint = trainee.fingerprint();
   }
 

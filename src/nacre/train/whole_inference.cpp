@@ -16,8 +16,9 @@ WholeInference::WholeInference(const RunData& run, Learner& learner, const RunDe
   const Dfg dfg = build_model(options);
   const Blocks blocks = Blocks::full(run.dataset.graph, std::max(1, dfg.num_layers()));
   const int64_t before = device.backend->graph_bytes();
-  executor_ = std::make_unique<Executor>(make_plan(dfg, blocks, search_plan(dfg, blocks, {}, {}).options), blocks,
-                                         device.backend);
+  const DeviceTraits traits = device.backend->traits();
+  const PlanOptions how = search_plan(dfg, blocks, {}, {}).options;
+  executor_ = std::make_unique<Executor>(make_plan(dfg, blocks, how, {.device = &traits}), blocks, device.backend);
   forms_ = device.backend->graph_bytes() - before;
 }
 

@@ -1,11 +1,10 @@
 // The plain implementation of a node, run on the host: its operands are brought there, its result is sent back. A node
 // without operands depends on the blocks alone: it is computed when it is bound, and copied when it runs.
-#include "nacre/engine/gpu/bind_host.h"
-
 #include <algorithm>
 
 #include "nacre/engine/gpu/context.h"
 #include "nacre/kernel/ref/ref_op.h"
+#include "nacre/plan/variants/place.h"
 #include "nacre/tensor/tensor.h"
 
 namespace nacre {
@@ -85,6 +84,7 @@ Step bind_node(const GpuKernel& k, NodeRef root) {
 }
 
 Step bind_host(const GpuKernel& k, void*) {
+  k.variant<KernelPlace>(place_variants(), place_facts(k.planned()));
   const Step first = bind_node(k, k.kernel.root);
   return k.kernel.second < 0 ? first : then(first, bind_node(k, k.kernel.second));
 }

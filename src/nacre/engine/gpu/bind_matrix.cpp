@@ -1,25 +1,17 @@
-// Dense products on the GPU: the library's kernels, which do what they can of the tail. What they cannot do is done by
-// a kernel of our own that multiplies as well (row_products.h) or, where that does not fit, by a program over the rows
-// afterwards. A product of bf16 takes all its operands so: weights, and values kept as f32, are copied first.
+// Dense products on the GPU, in two variants (plan/variants/products.h): a kernel of our own that multiplies and runs
+// the tail (row_products.h), or the library's kernels, which do what they can of the tail, and a program over the rows
+// for the rest. A product of bf16 takes all its operands so: weights, and values kept as f32, are copied first.
 #include <algorithm>
 
-#include "nacre/engine/gpu/epilogue.h"
 #include "nacre/engine/gpu/row_products.h"
 #include "nacre/engine/gpu/rows_parts.h"
 #include "nacre/engine/gpu/step_list.h"
 #include "nacre/engine/gpu/typed_parts.h"
 #include "nacre/plan/operands.h"
+#include "nacre/plan/variants/products.h"
 
 namespace nacre {
 namespace {
-
-// A product and where its result goes.
-struct Product {
-  Epilogue e;
-  NodeRef to = -1;          // the value in whose memory the result lies; -1: rows of the workspace
-  bool narrow = false;      // of bf16
-  bool narrow_out = false;  // to bf16
-};
 
 struct Rows {
   int64_t first, count;
@@ -42,29 +34,7 @@ Factors factors_of(const Kernel& k) {
 // Rows of copies begin where products can read them fast.
 int64_t narrow_ld(int64_t width) { return (width + 7) / 8 * 8; }
 
-NodeRef destination(const GpuKernel& g, const Epilogue& e) {
-  if (e.result >= 0) return e.result;
-  if (g.stored(g.kernel.root)) return g.kernel.root;
-  return e.landing;
-}
-
-Product product_of(const GpuKernel& g) {
-  const Kernel& k = g.kernel;
-  const Factors f = factors_of(k);
-  Product p;
-  for (const bool add : {true, false}) {
-    p.e = absorb_tail(k.tail, g.stored(k.root), add);
-    p.to = destination(g, p.e);
-    const bool from_narrow = g.narrow(f.left) || (k.kind == KernelKind::weight_grad && g.narrow(f.right));
-    p.narrow = from_narrow || g.narrow(p.to);
-    p.narrow_out = p.to >= 0 ? g.narrow(p.to) : p.narrow;
-    // What the library adds has the result's type.
-    if (p.e.add < 0 || g.narrow(p.e.add) == p.narrow_out) break;
-  }
-  return p;
-}
-
-GemmShape product_shape(const GpuKernel& g, const Product& p) {
+GemmShape product_shape(const GpuKernel& g, const LibraryProduct& p) {
   const Kernel& k = g.kernel;
   const Factors f = factors_of(k);
   GemmShape s;
@@ -112,34 +82,23 @@ const void* as_bf16(const GpuKernel& g, StepList& steps, NodeRef operand, Rows r
 
 // Products over a number of columns that is no multiple of what the library's fast kernels read at once go over the
 // copies' padding as well, which must be zeros then. Values of such widths are never kept as bf16: both are copies.
-bool over_padding(const GpuKernel& g, const Product& p, const GemmShape& shape) {
+bool over_padding(const GpuKernel& g, const LibraryProduct& p, const GemmShape& shape) {
   const Factors f = factors_of(g.kernel);
   return p.narrow && g.kernel.kind != KernelKind::weight_grad && shape.k != narrow_ld(shape.k) && !g.narrow(f.left) &&
          !g.narrow(f.right);
 }
 
-// Rows of a product done at a time where they lie in the workspace only until the next step has read them: enough to
-// keep the device busy. (A cacheful of them saves no time: the steps become too short.)
-int64_t rows_at_a_time(const GpuKernel& g, const Product& p, const GemmShape& shape) {
-  if (g.kernel.kind == KernelKind::weight_grad) return shape.m;
-  const bool copied = p.narrow && !g.narrow(factors_of(g.kernel).left);
-  const int64_t row = (p.to < 0 ? shape.n * bytes_of_element(p.narrow_out) : 0) + (copied ? 2 * shape.k : 0);
-  if (row == 0) return shape.m;
-  const int64_t some = std::clamp<int64_t>(row * shape.m / 4, int64_t{32} << 20, int64_t{96} << 20);
-  const int64_t cache = g.context.options().cache_bytes;
-  const int64_t most = (cache > 0 ? cache : some) / row;
-  constexpr int64_t kStep = 16;
-  return std::min(shape.m, std::max(kStep, most / kStep * kStep));
-}
-
 void add_steps(const GpuKernel& g, StepList& steps) {
   const Kernel& k = g.kernel;
-  if (const auto whole = whole_product(g)) return add_whole_product(g, *whole, steps);
-  const Factors f = factors_of(k);
-  const Product p = product_of(g);
-  const GemmShape whole = product_shape(g, p);
+  const ProductFacts facts = product_facts(g.planned(), g.context.traits());
   const bool gradient = k.kind == KernelKind::weight_grad;
-  const int64_t most = rows_at_a_time(g, p, whole);
+  if (!gradient && g.variant<ProductWay>(product_variants(), facts) == ProductWay::own_kernel)
+    return add_own_product(g, facts, steps);
+  const Factors f = factors_of(k);
+  const LibraryProduct p = library_product(g.planned());
+  const GemmShape whole = product_shape(g, p);
+  const auto run = g.variant<ProductRun>(product_run_variants(), facts);
+  const int64_t most = rows_at_a_time(facts, g.context.traits(), run);
   const int64_t a_rows = gradient ? g.rows(f.left) : most;
   const int64_t b_rows = gradient ? g.rows(f.right) : p.narrow ? g.node(f.right).type.dims[0] : 0;
   const auto room = [&](NodeRef operand, int64_t rows, int64_t width) {

@@ -4,12 +4,13 @@
 #include <algorithm>
 
 #include "nacre/base/error.h"
-#include "nacre/engine/gpu/epilogue.h"
 #include "nacre/engine/gpu/function_key.h"
 #include "nacre/engine/gpu/rows_parts.h"
 #include "nacre/engine/gpu/typed_parts.h"
 #include "nacre/engine/gpu/weights_parts.h"
+#include "nacre/plan/epilogue.h"
 #include "nacre/plan/operands.h"
+#include "nacre/plan/variants/sums.h"
 
 namespace nacre {
 namespace {
@@ -112,40 +113,6 @@ RowProgram spmm_program(const GpuKernel& g, int64_t width) {
   return p;
 }
 
-struct ColumnTiles {
-  int count;
-  int64_t width;      // of one
-  int64_t pitch = 0;  // of a copy's (ReduceSpec::tile_pitch); 0: they are read where they lie
-};
-
-// Column tiles of a sum: where rows are read many times over but all of them together do not fit the cache, a tile of
-// them does.
-ColumnTiles column_tiles(const GpuKernel& g) {
-  const NodeRef x = operands<SpmmOperands>(g.kernel).x;
-  const int64_t width = g.width(g.kernel.root);
-  const int64_t read = g.rows(x);
-  const ColumnTiles whole = {1, width};
-  if (g.kernel.heads > 1 || side_of(rows_view(g)).mean_degree < 64) return whole;
-  const int64_t cache = g.context.options().cache_bytes;
-  const bool narrow = g.narrow(x);
-  if (read * width * (narrow ? 2 : 4) <= (cache > 0 ? cache : g.context.device().info().l2_bytes)) return whole;
-  if (!narrow && width % 4 == 0) {
-    // What counts is how many lines of memory a row's tiles touch: two each, or one where two would not come out even.
-    constexpr int64_t kLine = 32, kLines = 2 * kLine;
-    if (width % kLine == 0 && width % kLines != 0) return {static_cast<int>(width / kLine), kLine};
-    const int64_t tiles = (width + kLines - 1) / kLines;
-    // Rows that begin anywhere in a line have tiles in one line more: worth a copy, which is read this often.
-    const bool copied = tiles > 1 && width % kLine != 0 && read * tiles * kLines * 4 <= copies_budget(g.context);
-    return {static_cast<int>(tiles), (width / 4 + tiles - 1) / tiles * 4, copied ? kLines : 0};
-  }
-  for (int tiles = static_cast<int>(std::max<int64_t>(1, width / 48)); tiles > 1; --tiles) {
-    if (width % tiles == 0 && width / tiles <= 128 && width / tiles % (narrow ? 8 : 2) == 0) {
-      return {tiles, width / tiles};
-    }
-  }
-  return whole;
-}
-
 const uint32_t* spmm_columns(const GpuKernel& g) {
   const Space from = g.node(operands<SpmmOperands>(g.kernel).x).type.space;
   const Direction d = g.kernel.direction;
@@ -155,11 +122,9 @@ const uint32_t* spmm_columns(const GpuKernel& g) {
       g.context.resident(g.context.host_views().pair_columns(g.graph(), d, end), g.graph().num_edges() * 4));
 }
 
-// Weights of a sum that walks the edges in another order than theirs are first brought into its order: read one by one
-// where rows are gathered, each would cost a sector of memory in the way of the rows.
 bool weights_in_order(const GpuKernel& g) {
-  return g.kernel.kind == KernelKind::spmm && operands<SpmmOperands>(g.kernel).weight >= 0 && rows_view(g).listed &&
-         g.width(g.kernel.root) >= 16 * g.kernel.heads;
+  return g.kernel.kind == KernelKind::spmm &&
+         g.variant<SpmmWeights>(spmm_weight_variants(), spmm_facts(g.planned())) == SpmmWeights::in_order_of_walk;
 }
 
 int64_t ordered_bytes(const GpuKernel& g) { return aligned(g.graph().num_edges() * g.kernel.heads * 4); }
@@ -187,7 +152,8 @@ auto with_reduction(const GpuKernel& g, const F& use) {
     rows.col = g.context.columns(rows_view(g));
     return use(Reduction{g, spec, rows, {}});
   }
-  const ColumnTiles tiles = column_tiles(g);
+  const SpmmFacts facts = spmm_facts(g.planned());
+  const ColumnTiles tiles = column_tiles(facts, g.variant<SpmmTiles>(spmm_tile_variants(), facts));
   const RowProgram program = spmm_program(g, tiles.width);
   cuda::EdgeSide side = side_of(rows_view(g));
   // Columns are read through load_src: the row is at the other end, whatever it is called.

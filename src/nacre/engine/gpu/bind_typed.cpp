@@ -1,8 +1,9 @@
 // Typed products over edges on a GPU. The edges of each (row, type) pair are summed first, then multiplied.
 //
-// Where that takes less time, the sums of a run of vertices stand side by side as one matrix
+// In the variant "side by side", the sums of a run of vertices stand beside each other as one matrix
 // [vertices, types · width]: then Σ over types of sums · W[type] is one product with W as it lies, [types · K, N], and
-// all weight gradients are one product too. Otherwise each type's sums are multiplied apart.
+// all weight gradients are one product too. In the variant "by type", each type's sums are multiplied apart. The lists
+// of variants are in plan/variants/typed.h.
 #include "nacre/engine/gpu/bind_typed.h"
 
 #include <algorithm>
@@ -12,14 +13,13 @@
 #include "nacre/base/error.h"
 #include "nacre/engine/gpu/rows_parts.h"
 #include "nacre/plan/operands.h"
+#include "nacre/plan/variants/typed.h"
 
 namespace nacre {
 namespace {
 
 using cuda::Arrange;
 using cuda::RowPlace;
-
-constexpr double kSlotSlower = 1.4;  // products read by slot, against the library's of rows side by side
 
 End end_of(const GpuKernel& k) { return k.kernel.direction == Direction::by_dst ? End::dst : End::src; }
 
@@ -92,7 +92,7 @@ void reduce_wide(const GpuKernel& k, Reduce& r, StepList& steps) {
   const int64_t inner = r.w.types * r.in;
   const int64_t ld = wide_ld(inner, r.p.bytes);
   const int64_t vertices = r.pairs.vertices();
-  const int64_t chunk = chunk_rows(vertices, rows_budget(k.context) / (ld * r.p.bytes));
+  const int64_t chunk = chunk_rows(vertices, k.context.traits().rows_budget() / (ld * r.p.bytes));
   r.sum.what.out = {r.w.types, ld};
   r.sum.out = steps.carve.take(chunk * ld * r.p.bytes);
   r.sum.partials = steps.carve.floats(partials_of_slots(r.pairs, chunk) * r.sum.what.length);
@@ -119,20 +119,10 @@ void reduce_wide(const GpuKernel& k, Reduce& r, StepList& steps) {
   }
 }
 
-// Sums over pairs that are in memory: on tensor cores all types of a vertex in one product, read by slot.
-cuda::TypedProduct by_slot(const GpuKernel& k, const Reduce& r) {
-  return {r.in, r.out, r.w.types, k.context.device().info().shared_bytes, false, r.own ? &r.tail : nullptr};
-}
-
-bool products_by_slot(const GpuKernel& k, const Reduce& r) {
-  const cuda::TypedProduct what = by_slot(k, r);
-  if (r.p.type != GemmType::tf32 || !r.pairs.has_slots() || !cuda::fits(what)) return false;
-  // Fewer vertices do not fill the device. (A product was joined for blocks that do; those that do not are few.)
-  return r.own || r.pairs.vertices() >= cuda::tile_of(what).rows() * k.context.device().info().multiprocessors;
-}
-
+// Products of sums over pairs that are in memory, all types of a vertex in one product on tensor cores.
 void add_products_by_slot(const GpuKernel& k, const Reduce& r, const float* sums, StepList& steps) {
-  const cuda::TypedProduct what = by_slot(k, r);
+  const cuda::TypedProduct what = {
+      r.in, r.out, r.w.types, k.context.traits().shared_bytes, false, r.own ? &r.tail : nullptr};
   const float* matrices = matrices_of(steps, r.w, r.weights, r.transpose);
   const float* own = nullptr;
   if (r.own) {
@@ -166,7 +156,7 @@ void reduce_by_slot(const GpuKernel& k, Reduce& r, StepList& steps) {
 void reduce_by_type(const GpuKernel& k, Reduce& r, StepList& steps) {
   const int64_t ld = wide_ld(r.in, r.p.bytes);
   const int64_t row_bytes = ld * r.p.bytes + r.out * 4;
-  const int64_t most = std::max<int64_t>(128, rows_budget(k.context) / row_bytes);
+  const int64_t most = std::max<int64_t>(128, k.context.traits().rows_budget() / row_bytes);
   const std::vector<int64_t> borders = cut_by_pairs(r.pairs.host().vertex_ptr, most);
   int64_t rows = 0, partials = 0;
   const Array<int64_t>& vertex_ptr = r.pairs.host().vertex_ptr;
@@ -209,11 +199,10 @@ void reduce_by_type(const GpuKernel& k, Reduce& r, StepList& steps) {
   }
 }
 
-void reduce_pairs(const GpuKernel& k, const Reduce& r, StepList& steps) {
-  if (products_by_slot(k, r)) return add_products_by_slot(k, r, r.sum.x, steps);
+void reduce_pairs_by_type(const GpuKernel& k, const Reduce& r, StepList& steps) {
   const PairIndex& pairs = r.pairs.host();
   const std::vector<int64_t> borders =
-      cut_by_pairs(pairs.vertex_ptr, std::max<int64_t>(128, rows_budget(k.context) / (r.out * 4)));
+      cut_by_pairs(pairs.vertex_ptr, std::max<int64_t>(128, k.context.traits().rows_budget() / (r.out * 4)));
   std::vector<std::vector<PairRange>> ranges;
   int64_t rows = 0;
   for (size_t c = 0; c + 1 < borders.size(); ++c) {
@@ -276,7 +265,7 @@ void weight_grad_wide(const GpuKernel& k, WeightGrad& g, StepList& steps) {
   const int64_t outer = g.w.types * g.summed;
   const int64_t ld = wide_ld(outer, g.p.bytes);
   const int64_t vertices = g.pairs.vertices();
-  const int64_t chunk = chunk_rows(vertices, rows_budget(k.context) / (ld * g.p.bytes));
+  const int64_t chunk = chunk_rows(vertices, k.context.traits().rows_budget() / (ld * g.p.bytes));
   g.sum.what.out = {g.w.types, ld};
   g.sum.out = steps.carve.take(chunk * ld * g.p.bytes);
   g.sum.partials = steps.carve.floats(partials_of_slots(g.pairs, chunk) * g.sum.what.length);
@@ -309,7 +298,7 @@ void weight_grad_wide(const GpuKernel& k, WeightGrad& g, StepList& steps) {
 void weight_grad_by_type(const GpuKernel& k, WeightGrad& g, StepList& steps) {
   const PairIndex& pairs = g.pairs.host();
   const int64_t ld_sum = wide_ld(g.summed, g.p.bytes), ld_row = wide_ld(g.by_row, g.p.bytes);
-  const int64_t budget = std::max<int64_t>(128, rows_budget(k.context) / ((ld_sum + ld_row) * g.p.bytes));
+  const int64_t budget = std::max<int64_t>(128, k.context.traits().rows_budget() / ((ld_sum + ld_row) * g.p.bytes));
   const int64_t chunk = chunk_rows(pairs.num_pairs, budget);
   g.sum.what.out = {1, ld_sum};
   g.sum.out = steps.carve.take(chunk * ld_sum * g.p.bytes);
@@ -346,27 +335,16 @@ void weight_grad_by_type(const GpuKernel& k, WeightGrad& g, StepList& steps) {
   }
 }
 
-// A place for every slot and one product; pairs alone, read by slot; or pairs alone and a product for each type.
-void reduce_sums(const GpuKernel& k, Reduce& r, StepList& steps) {
-  const auto in = static_cast<double>(r.in), out = static_cast<double>(r.out);
-  const auto pairs = static_cast<double>(r.pairs.num_pairs()), vertices = static_cast<double>(r.pairs.vertices());
-  const auto types = static_cast<double>(r.w.types), slots = vertices * types;
-  const double wide = WayCost{3, 2 * slots * in + vertices * out, 2 * slots * in * out}.seconds();
-  const double by_slot = WayCost{3, 2 * pairs * in + vertices * out, kSlotSlower * 2 * pairs * in * out}.seconds();
-  const double by_type = WayCost{types + 2, 2 * pairs * (in + out) + vertices * out, 2 * pairs * in * out}.seconds();
-  const bool fits = products_by_slot(k, r) && r.pairs.num_pairs() * r.in * 4 <= rows_budget(k.context);
-  if (fits && by_slot < std::min(wide, by_type)) return reduce_by_slot(k, r, steps);
-  if (r.pairs.has_slots() && wide < by_type) return reduce_wide(k, r, steps);
-  reduce_by_type(k, r, steps);
-}
-
-bool wide_weight_grad(const WeightGrad& g) {
-  const auto summed = static_cast<double>(g.summed), by_row = static_cast<double>(g.by_row);
-  const auto pairs = static_cast<double>(g.pairs.num_pairs()), vertices = static_cast<double>(g.pairs.vertices());
-  const auto types = static_cast<double>(g.w.types);
-  const WayCost wide = {3, 2 * vertices * types * summed + vertices * by_row, 2 * vertices * types * summed * by_row};
-  const WayCost by_type = {types + 2, pairs * (2 * summed + 3 * by_row), 2 * pairs * summed * by_row};
-  return g.pairs.has_slots() && wide.seconds() < by_type.seconds();
+// Sums over the edges of pairs, and their products.
+void reduce_sums(const GpuKernel& k, const TypedReduceFacts& facts, Reduce& r, StepList& steps) {
+  switch (k.variant<TypedReduceWay>(typed_reduce_variants(), facts)) {
+    case TypedReduceWay::by_slot:
+      return reduce_by_slot(k, r, steps);
+    case TypedReduceWay::side_by_side:
+      return reduce_wide(k, r, steps);
+    case TypedReduceWay::by_type:
+      return reduce_by_type(k, r, steps);
+  }
 }
 
 // Sums over the edges of pairs as a value of its own.
@@ -416,18 +394,22 @@ Step bind_typed(const GpuKernel& k, void* workspace) {
 void add_typed_reduce(const GpuKernel& k, StepList& steps) {
   const auto in = operands<TypedReduceOperands>(k.kernel);
   Reduce r = reduce_of(k);
-  const bool of_pairs = k.node(in.x).type.space.is_pair();
-  const bool whole = of_pairs && r.own && r.pairs.num_pairs() > 0 && products_by_slot(k, r);
+  const TypedReduceFacts facts = typed_reduce_facts(k.planned());
+  auto way = PairProductWay::by_type;
+  if (facts.of_pairs) way = k.variant<PairProductWay>(pair_product_variants(), facts);
+  const bool whole = way == PairProductWay::by_slot_with_own;
   // What the products' kernel does not do of the tail follows it.
   const std::optional<RowFactor> own = whole ? std::nullopt : std::exchange(r.own, std::nullopt);
   if (!whole && !k.stored(k.kernel.root)) r.result = steps.carve.floats(r.pairs.vertices() * r.out);
   if (r.pairs.num_pairs() == 0) {
     steps.zero(r.result, r.pairs.vertices() * r.out * 4);
-  } else if (of_pairs) {
-    reduce_pairs(k, r, steps);
+  } else if (way != PairProductWay::by_type) {
+    add_products_by_slot(k, r, r.sum.x, steps);
+  } else if (facts.of_pairs) {
+    reduce_pairs_by_type(k, r, steps);
   } else {
     r.pairs.prepare(k, steps, in.scale, r.sum);
-    reduce_sums(k, r, steps);
+    reduce_sums(k, facts, r, steps);
   }
   if (whole || r.tail.empty()) return;
   if (own) {
@@ -447,14 +429,9 @@ void add_typed_weight_grad(const GpuKernel& k, StepList& steps) {
   WeightGrad g = weight_grad_of(k);
   if (g.pairs.num_pairs() == 0) return steps.zero(g.dw, g.w.types * g.w.k * g.w.n * 4);
   g.pairs.prepare(k, steps, operands<TypedWeightGradOperands>(k.kernel).scale, g.sum);
-  if (wide_weight_grad(g)) return weight_grad_wide(k, g, steps);
+  const auto way = k.variant<TypedGradWay>(typed_grad_variants(), typed_grad_facts(k.planned()));
+  if (way == TypedGradWay::side_by_side) return weight_grad_wide(k, g, steps);
   weight_grad_by_type(k, g, steps);
-}
-
-bool sums_pairs(const Kernel& kernel) {
-  return kernel.kind == KernelKind::spmm && kernel.heads == 1 && kernel.tail.empty() &&
-         kernel.reduce_op == ReduceOp::sum &&
-         (kernel.direction == Direction::by_dst_pair || kernel.direction == Direction::by_src_pair);
 }
 
 const GpuFamily kGpuTyped = {typed_needs, bind_typed};

@@ -5,10 +5,6 @@
 
 namespace nacre {
 
-// Returns whether a kernel of another kind is a sum over the edges of pairs, which this family
-// binds too.
-bool sums_pairs(const Kernel& kernel);
-
 void add_typed_reduce(const GpuKernel& k, StepList& steps);
 void add_typed_weight_grad(const GpuKernel& k, StepList& steps);
 void add_typed_rows(const GpuKernel& k, StepList& steps);

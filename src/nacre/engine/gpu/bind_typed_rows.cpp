@@ -1,7 +1,7 @@
 // Stored rows times one matrix per type, and its weight gradient, on a GPU.
 //
 // The rows of a type lie together (pairs), or are brought together by the order of the edges. Rows of vertices that are
-// read by pair need not be copied where most vertices have most types: X · [W0 | W1 | …] gives the rows of all types at
+// read by pair need not be copied in the variant "side by side": X · [W0 | W1 | …] gives the rows of all types at
 // once, side by side, of which those of pairs are kept; the gradient spreads the pairs' rows the same way.
 #include <fmt/format.h>
 
@@ -10,13 +10,12 @@
 #include "nacre/base/error.h"
 #include "nacre/engine/gpu/bind_typed.h"
 #include "nacre/plan/operands.h"
+#include "nacre/plan/variants/typed.h"
 
 namespace nacre {
 namespace {
 
 using cuda::Arrange;
-
-constexpr int64_t kRowsOfGrad = 256;  // fewer do not pay for a block's matrix of partial sums
 
 // Products of values in memory: f32 as it lies, which bf16 products do not read.
 GemmType in_memory(const GpuKernel& k) {
@@ -56,19 +55,6 @@ struct Operand {
 
 Operand operand_of(const GpuKernel& k, NodeRef arg, int64_t width) {
   return {static_cast<const float*>(k.pointer(arg)), width, k.node(arg).type.space.kind == SpaceKind::vertex};
-}
-
-// Multiplying the vertices' rows by all matrices side by side, against reading them by pair into a matrix and
-// multiplying each type's. `kept`: width of the side that has a row for every pair. `spread`: its rows are read by slot
-// in between, otherwise written.
-bool side_by_side(const GpuPairs& pairs, int64_t by_vertex, int64_t kept, bool spread) {
-  const auto v = static_cast<double>(by_vertex), w = static_cast<double>(kept);
-  const auto rows = static_cast<double>(pairs.num_pairs()), vertices = static_cast<double>(pairs.vertices());
-  const auto types = static_cast<double>(pairs.types());
-  const WayCost side = {3, vertices * v + (spread ? 2 : 1) * vertices * types * w + (spread ? 1 : 2) * rows * w,
-                        2 * vertices * types * v * w};
-  const WayCost by_type = {types + 1, rows * (3 * v + w), 2 * rows * v * w};
-  return pairs.has_slots() && side.seconds() < by_type.seconds();
 }
 
 // Positions of an operand as a matrix: in place where they lie together, otherwise copied.
@@ -122,7 +108,7 @@ class Gathered {
 // Rows of a chunk, where each takes so many bytes.
 int64_t chunk_of(const GpuKernel& k, const TypedSpace& space, int64_t row_bytes) {
   if (row_bytes == 0) return std::max<int64_t>(1, space.rows());
-  return chunk_rows(space.rows(), std::max<int64_t>(128, copies_budget(k.context) / row_bytes));
+  return chunk_rows(space.rows(), std::max<int64_t>(128, k.context.traits().copies_budget() / row_bytes));
 }
 
 struct Rows {
@@ -139,7 +125,7 @@ struct Rows {
 void rows_side_by_side(const GpuKernel& k, const Rows& r, const GpuPairs& pairs, StepList& steps) {
   const int64_t n = r.w.types * r.out_width;
   const int64_t ld = words(n);
-  const int64_t chunk = chunk_rows(pairs.vertices(), copies_budget(k.context) / (ld * 4));
+  const int64_t chunk = chunk_rows(pairs.vertices(), k.context.traits().copies_budget() / (ld * 4));
   float* wide = steps.carve.floats(chunk * ld);
   const float* weights = r.weights;
   if (!r.transpose) {  // the transposes side by side are the transpose of W as it lies
@@ -208,12 +194,6 @@ void rows_by_type(const GpuKernel& k, const Rows& r, StepList& steps) {
 
 // ---- on tensor cores, rows read from where they lie
 
-// Few rows leave most of the device idle that way, and the library cuts the depth of products too.
-bool on_tensor_cores(const GpuKernel& k, const TypedSpace& space, int64_t rows_of_block) {
-  return k.context.options().precision == GemmType::tf32 &&
-         space.rows() >= rows_of_block * k.context.device().info().multiprocessors;
-}
-
 std::string key_of(const GpuKernel& k, const TypedSpace& space, const char* what) {
   const PairIndex& pairs = k.graph().pairs(end_of(space.space));
   return fmt::format("{} {} {}", what, static_cast<const void*>(pairs.edge.data()), space.space.is_pair());
@@ -224,16 +204,12 @@ const uint32_t* map_of(const GpuKernel& k, const TypedSpace& space, const Operan
   return space.order;
 }
 
-bool rows_on_tensor_cores(const GpuKernel& k, const Rows& r, StepList& steps) {
+void rows_on_tensor_cores(const GpuKernel& k, const Rows& r, const TypedRowsFacts& facts, StepList& steps) {
   const DeviceInfo& info = k.context.device().info();
-  cuda::TypedProduct what = {r.x.width, r.out_width, 0, info.shared_bytes, true};
-  // Rows that lie as the products want them are the library's.
-  if (!r.x.by_vertex && r.space.space.is_pair()) return false;
-  what.resident = cuda::fits(what);
+  const cuda::TypedProduct what = product_of_rows(facts, k.context.traits());
   const cuda::MmaTile tile = cuda::tile_of(what);
-  if (!on_tensor_cores(k, r.space, tile.rows()) || !cuda::fits(what)) return false;
   const float* weights = matrices_of(steps, r.w, r.weights, r.transpose);
-  if (steps.sizing()) return true;
+  if (steps.sizing()) return;
   const PairIndex& pairs = k.graph().pairs(end_of(r.space.space));
   // One run for every place of a block on the device, or as many as it takes.
   const int64_t places = info.multiprocessors * tile.together / cuda::column_blocks(what);
@@ -251,7 +227,6 @@ bool rows_on_tensor_cores(const GpuKernel& k, const Rows& r, StepList& steps) {
                                     .map_out = r.space.order,
                                     .runs = k.context.made(key, runs)};
   });
-  return true;
 }
 
 struct RowsGrad {
@@ -261,11 +236,9 @@ struct RowsGrad {
   float* dw;
 };
 
-bool grad_on_tensor_cores(const GpuKernel& k, const RowsGrad& r, StepList& steps) {
-  if (!on_tensor_cores(k, r.space, kRowsOfGrad)) return false;
+void grad_on_tensor_cores(const GpuKernel& k, const RowsGrad& r, StepList& steps) {
   const DeviceInfo& info = k.context.device().info();
   const cuda::TypedGrad what = {r.w.k, r.w.n, info.shared_bytes};
-  if (!cuda::fits(what)) return false;
   const cuda::MmaTile tile = cuda::tile_of(what);
   // One run for every place of a block on the device: they end together.
   const int64_t places = info.multiprocessors * std::clamp<int64_t>(info.shared_bytes / tile.shared_bytes, 1, 2);
@@ -275,7 +248,7 @@ bool grad_on_tensor_cores(const GpuKernel& k, const RowsGrad& r, StepList& steps
       k.context.once<std::vector<cuda::MmaRun>>(key, [&] { return cut_grads(r.space.type_ptr, wanted); });
   const auto count = static_cast<int64_t>(runs.size());
   float* partials = steps.carve.floats(count * r.w.k * r.w.n);
-  if (steps.sizing()) return true;
+  if (steps.sizing()) return;
   steps.launch(cuda::typed_grad(what), count * cuda::blocks_of_run(what), [&] {
     return cuda::TypedGradParams{.x = r.x.x,
                                  .map_x = map_of(k, r.space, r.x),
@@ -289,7 +262,6 @@ bool grad_on_tensor_cores(const GpuKernel& k, const RowsGrad& r, StepList& steps
     return cuda::TypedGradTotalParams{
         .partials = partials, .first = k.context.made(key + " by type", first_runs(runs, r.w.types)), .dw = r.dw};
   });
-  return true;
 }
 
 // The side with a row for every pair is spread over the slots of runs of vertices (zeros where there is no pair), then
@@ -298,7 +270,7 @@ void grad_side_by_side(const GpuKernel& k, const RowsGrad& r, const GpuPairs& pa
   const Operand& by_vertex = r.x.by_vertex ? r.x : r.g;
   const Operand& by_pair = r.x.by_vertex ? r.g : r.x;
   const int64_t ld = words(r.w.types * by_pair.width);
-  const int64_t chunk = chunk_rows(pairs.vertices(), copies_budget(k.context) / (ld * 4));
+  const int64_t chunk = chunk_rows(pairs.vertices(), k.context.traits().copies_budget() / (ld * 4));
   float* wide = steps.carve.floats(chunk * ld);
   // [types · K, N] is the gradient as it lies, [K, types · N] is not.
   float* result = r.x.by_vertex ? steps.carve.floats(r.w.types * r.w.k * r.w.n) : r.dw;
@@ -374,12 +346,15 @@ void add_typed_rows(const GpuKernel& k, StepList& steps) {
             static_cast<float*>(k.pointer(k.kernel.root)),
             transpose ? dims[0] : dims[1]};
   if (r.space.rows() == 0) return;
-  if (rows_on_tensor_cores(k, r, steps)) return;
-  if (r.x.by_vertex && space.is_pair() && !Gathered::every_vertex(k, r.space)) {
-    const GpuPairs pairs(k.context, k.graph(), end_of(space));
-    if (side_by_side(pairs, r.x.width, r.out_width, false)) return rows_side_by_side(k, r, pairs, steps);
+  const TypedRowsFacts facts = typed_rows_facts(k.planned());
+  switch (k.variant<TypedRowsWay>(typed_rows_variants(), facts)) {
+    case TypedRowsWay::tensor_cores:
+      return rows_on_tensor_cores(k, r, facts, steps);
+    case TypedRowsWay::side_by_side:
+      return rows_side_by_side(k, r, GpuPairs(k.context, k.graph(), end_of(space)), steps);
+    case TypedRowsWay::by_type:
+      return rows_by_type(k, r, steps);
   }
-  rows_by_type(k, r, steps);
 }
 
 void add_typed_rows_grad(const GpuKernel& k, StepList& steps) {
@@ -392,14 +367,14 @@ void add_typed_rows_grad(const GpuKernel& k, StepList& steps) {
                 operand_of(k, in.gradient, dims[1]),
                 static_cast<float*>(k.pointer(k.kernel.root))};
   if (r.space.rows() == 0) return steps.zero(r.dw, r.w.types * r.w.k * r.w.n * 4);
-  if (grad_on_tensor_cores(k, r, steps)) return;
-  if (r.x.by_vertex != r.g.by_vertex && space.is_pair() && !Gathered::every_vertex(k, r.space)) {
-    const GpuPairs pairs(k.context, k.graph(), end_of(space));
-    const Operand& by_vertex = r.x.by_vertex ? r.x : r.g;
-    const Operand& by_pair = r.x.by_vertex ? r.g : r.x;
-    if (side_by_side(pairs, by_vertex.width, by_pair.width, true)) return grad_side_by_side(k, r, pairs, steps);
+  switch (k.variant<TypedRowsGradWay>(typed_rows_grad_variants(), typed_rows_grad_facts(k.planned()))) {
+    case TypedRowsGradWay::tensor_cores:
+      return grad_on_tensor_cores(k, r, steps);
+    case TypedRowsGradWay::side_by_side:
+      return grad_side_by_side(k, r, GpuPairs(k.context, k.graph(), end_of(space)), steps);
+    case TypedRowsGradWay::by_type:
+      return grad_by_type(k, r, steps);
   }
-  grad_by_type(k, r, steps);
 }
 
 }  // namespace nacre

@@ -10,12 +10,44 @@
 #include "nacre/kernel/cuda/sample.h"
 
 namespace nacre {
+namespace {
+
+DeviceTraits traits_of(const DeviceInfo& info, const GpuOptions& options) {
+  DeviceTraits traits;
+  traits.gpu = true;
+  traits.arch = info.arch;
+  traits.multiprocessors = info.multiprocessors;
+  traits.shared_bytes = info.shared_bytes;
+  traits.l2_bytes = info.l2_bytes;
+  traits.memory_bytes = std::min(info.memory_bytes, info.free_bytes);
+  traits.products = options.precision;
+  traits.rates = options.rates;
+  traits.tune = options.tune;
+  traits.cache_bytes = options.cache_bytes;
+  traits.joined_rows = options.whole_products;
+  return traits;
+}
+
+// Returns the seconds of a step, the best of a few runs.
+double time_step(Device& device, const Step& step) {
+  step();
+  double best = 1e30;
+  for (int i = 0; i < 3; ++i) {
+    const DeviceEvent from = device.record();
+    step();
+    best = std::min(best, device.elapsed(from, device.record()));
+  }
+  return best;
+}
+
+}  // namespace
 
 GpuContext::GpuContext(std::shared_ptr<GpuLoader> loader, std::shared_ptr<GraphViews> views, const GpuOptions& options)
     : loader_(std::move(loader)),
       device_(loader_->device()),
       views_(std::move(views)),
       options_(options),
+      traits_(traits_of(device_->info(), options)),
       step_(allocate_on(device_, cuda::kStepBytes)),
       pinned_(std::make_shared<PinnedPool>(device_)),
       staging_(device_, nullptr) {}
@@ -26,11 +58,12 @@ GpuContext::GpuContext(std::shared_ptr<GpuContext> parent)
       device_(parent_->device_),
       views_(std::make_shared<GraphViews>(parent_->views_)),
       options_(parent_->options_),
+      traits_(parent_->traits_),
       cache_(&parent_->cache_),
       step_(parent_->step_),
       pinned_(parent_->pinned_),
       staging_(device_, pinned_) {
-  options_.tune = false;
+  options_.tune = traits_.tune = false;
 }
 
 GpuContext::~GpuContext() {
@@ -84,11 +117,13 @@ GpuContext::Derived& GpuContext::derived(const std::string& key, int64_t bytes) 
   });
 }
 
-int GpuContext::choose(const std::string& key, const std::function<std::vector<Step>()>& variants,
-                       const std::function<int(const std::vector<Step>&)>& fastest) {
-  if (const Choice* known = cache_.find<Choice>(key)) return known->variant;
-  const std::vector<Step> steps = variants();
-  return asking_ ? 0 : cache_.put(key, Choice{fastest(steps)}).variant;
+std::vector<double> GpuContext::time_steps(const std::string& key, const std::function<std::vector<Step>()>& make) {
+  if (const Times* known = cache_.find<Times>(key)) return known->seconds;
+  const std::vector<Step> steps = make();
+  if (asking_) return {};
+  Times times;
+  for (const Step& step : steps) times.seconds.push_back(time_step(*device_, step));
+  return cache_.put(key, times).seconds;
 }
 
 Step GpuContext::launch(const cuda::Source& source, int64_t blocks, cuda::LaunchParams params) {
@@ -123,6 +158,39 @@ void GpuContext::scatter_rows(const void* from, const NodeId* ids, void* table, 
   const int64_t threads = cuda::gather_threads(rows.count, rows.width);
   const cuda::ScatterRowsParams params = {.from = from, .ids = ids, .table = table, .rows = rows.count};
   launch(source, (threads + source.threads - 1) / source.threads, params)();
+}
+
+void GpuKernel::note(VariantChoice choice) const {
+  if (bound == nullptr) return;
+  const auto same = [&](const VariantChoice& other) { return other.decision == choice.decision; };
+  if (std::none_of(bound->begin(), bound->end(), same)) bound->push_back(std::move(choice));
+}
+
+int GpuKernel::time_variants(const char* decision, const std::vector<Judged>& all, const std::string& key,
+                             const std::function<Step(int)>& step_of) const {
+  const std::string_view planned = planned_variant(kernel, decision);
+  if (!planned.empty() || !needs_timing(all)) {
+    const int taken = variant_to_run(all, planned);
+    note(record_of(decision, all, taken));
+    return taken;
+  }
+  std::vector<int> ways;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].accepts()) ways.push_back(static_cast<int>(i));
+  }
+  const std::vector<double> seconds = context.time_steps(key, [&] {
+    std::vector<Step> steps;
+    for (const int way : ways) steps.push_back(step_of(way));
+    return steps;
+  });
+  if (seconds.empty()) return ways.back();
+  size_t best = 0;  // of equal ones the plainest
+  for (size_t i = 1; i < seconds.size(); ++i) best = seconds[i] <= seconds[best] ? i : best;
+  VariantChoice record = record_timed(decision, all, ways[best], seconds);
+  log_verbose(fmt::format("{} of width {}, {}: {} ({})", kernel_name(kernel.kind), width(kernel.root), decision,
+                          record.variant, record.why));
+  note(std::move(record));
+  return ways[best];
 }
 
 Step then(Step first, Step second) {

@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "nacre/base/function_ref.h"
+#include "nacre/cost/nominal.h"
 #include "nacre/device/device.h"
 #include "nacre/engine/executor.h"
 #include "nacre/engine/gpu/keyed_cache.h"
 #include "nacre/engine/gpu/loader.h"
 #include "nacre/engine/gpu/staging.h"
 #include "nacre/kernel/cuda/params.h"
+#include "nacre/plan/variants.h"
 
 namespace nacre {
 
@@ -60,6 +62,8 @@ struct GpuOptions {
   // Number of rows from which on a product and its tail are one kernel; 0: never; -1: as many rows
   // as fill the device.
   int64_t whole_products = -1;
+  // Rates by which variants are compared: nominal, or as `nacre profile` measured them.
+  VariantRates rates = nominal_gpu().rates;
 };
 
 class GpuContext {
@@ -76,6 +80,8 @@ class GpuContext {
   Device& device() { return *device_; }
   const std::shared_ptr<Device>& shared_device() const { return device_; }
   const GpuOptions& options() const { return options_; }
+  // Returns what planning knows of the device and of these options.
+  const DeviceTraits& traits() const { return traits_; }
   GraphViews& host_views() { return *views_; }
   // Returns the device copy of a host array, creating it on first use. The array is known by its
   // address, so it must outlive this object.
@@ -123,11 +129,10 @@ class GpuContext {
   const cpu::RowView& host_rows(GpuRows& rows);
   // Returns the rows of more than `most` entries.
   std::vector<GpuRows::Long> long_rows(const GpuRows& rows, int64_t most) const;
-  // Returns the number of the fastest of `variants`, remembered under `key` since the first call.
-  // All variants are made before the first is timed, so that their kernels are compiled at the same
-  // time. While an Asking lives, the variants are made but not timed, and the answer is 0.
-  int choose(const std::string& key, const std::function<std::vector<Step>()>& variants,
-             const std::function<int(const std::vector<Step>&)>& fastest);
+  // Returns the seconds of each of the steps that `make` returns, from the first time on that they were asked for under
+  // `key`. All steps are made before the first is timed, so that their kernels are compiled side by side. While an
+  // Asking lives they are made and not timed, and the result is empty.
+  std::vector<double> time_steps(const std::string& key, const std::function<std::vector<Step>()>& make);
   class Asking {
    public:
     explicit Asking(GpuContext& context) : context_(context) { context_.asking_ = true; }
@@ -187,8 +192,8 @@ class GpuContext {
   struct Resident {
     std::shared_ptr<void> memory;
   };
-  struct Choice {
-    int variant;
+  struct Times {
+    std::vector<double> seconds;
   };
 
   std::shared_ptr<GpuContext> parent_;
@@ -196,6 +201,7 @@ class GpuContext {
   std::shared_ptr<Device> device_;
   std::shared_ptr<GraphViews> views_;
   GpuOptions options_;
+  DeviceTraits traits_;
   KeyedCache cache_;
   int64_t resident_bytes_ = 0;
   bool asking_ = false;
@@ -211,6 +217,7 @@ struct GpuKernel {
   GpuContext& context;
   const Executor& executor;
   const Kernel& kernel;
+  std::vector<VariantChoice>* bound = nullptr;  // takes how the kernel runs; null: only its needs are asked for
 
   const Node& node(NodeRef i) const { return executor.plan().dfg[i]; }
   int64_t width(NodeRef i) const { return node(i).type.row_size(); }
@@ -220,6 +227,31 @@ struct GpuKernel {
   bool narrow(NodeRef i) const { return executor.is_narrow(i); }
   int layer() const { return walked_layer(executor.plan().dfg, kernel); }
   const Graph& graph() const { return executor.blocks().layer(layer()); }
+
+  PlannedKernel planned() const { return {executor.plan(), kernel, executor.blocks()}; }
+  // Returns the variant of a list that the kernel runs: the one that the plan names; where the plan names none, or
+  // where it declines here, the one that the list gives.
+  template <class Way, class Facts>
+  Way variant(const VariantList<Facts>& list, const Facts& facts) const {
+    const std::vector<Judged> all = judge(list, facts, context.traits());
+    const int taken = variant_to_run(all, planned_variant(kernel, list.decision));
+    note(record_of(list.decision, all, taken));
+    return static_cast<Way>(taken);
+  }
+  // The same for a list whose variants are told apart by timing, once under each `key`. `step_of(way)` returns the step
+  // that runs a variant.
+  template <class Way, class Facts, class StepOf>
+  Way timed_variant(const VariantList<Facts>& list, const Facts& facts, const std::string& key,
+                    const StepOf& step_of) const {
+    const std::vector<Judged> all = judge(list, facts, context.traits());
+    const auto make = [&](int way) { return step_of(static_cast<Way>(way)); };
+    return static_cast<Way>(time_variants(list.decision, all, key, make));
+  }
+
+ private:
+  void note(VariantChoice choice) const;
+  int time_variants(const char* decision, const std::vector<Judged>& all, const std::string& key,
+                    const std::function<Step(int)>& step_of) const;
 };
 
 // A family of kernel kinds. needs() says what workspace a kernel needs; bind() returns its step.

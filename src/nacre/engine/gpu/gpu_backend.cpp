@@ -2,11 +2,8 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
-#include "nacre/engine/gpu/bind_host.h"
-#include "nacre/engine/gpu/bind_typed.h"
-#include "nacre/engine/gpu/narrow.h"
-#include "nacre/engine/gpu/row_products.h"
-#include "nacre/kernel/cuda/row_product.h"
+#include "nacre/plan/narrow.h"
+#include "nacre/plan/variants/place.h"
 
 namespace nacre {
 namespace {
@@ -53,22 +50,16 @@ class GpuBackend : public Backend {
 
   std::string name() const override { return "cuda"; }
   void narrow(Plan& plan) const override {
-    if (context_->options().precision != GemmType::bf16) return;
-    narrow_values(plan, [&](const Kernel& kernel) {
-      const GpuFamily& family = family_of(kernel, plan.dfg);
-      return &family == &kGpuRows || &family == &kGpuMatrix;
-    });
+    if (context_->options().precision == GemmType::bf16) narrow_values(plan);
   }
-  JoinedProducts joined_products() const override {
-    const int64_t rows = rows_of_whole_products(*context_);
-    return {rows, cuda::kWidestRowProduct, rows > 0};
-  }
+  DeviceTraits traits() const override { return context_->traits(); }
   KernelNeeds needs(const Executor& executor, const Kernel& kernel) override {
     return family_of(kernel, executor.plan().dfg).needs({*context_, executor, kernel});
   }
-  Step bind(const Executor& executor, const Kernel& kernel, const cpu::Scratch&, void* workspace) override {
+  Step bind(const Executor& executor, const Kernel& kernel, const cpu::Scratch&, void* workspace,
+            std::vector<VariantChoice>& bound) override {
     if (waits_for_host(kernel, executor.plan().dfg) && !kernel.once) on_host_ = true;
-    Step step = family_of(kernel, executor.plan().dfg).bind({*context_, executor, kernel}, workspace);
+    Step step = family_of(kernel, executor.plan().dfg).bind({*context_, executor, kernel, &bound}, workspace);
     // What is computed once comes before the first begin_step().
     return kernel.once ? then([context = context_] { context->arrived(); }, std::move(step)) : step;
   }

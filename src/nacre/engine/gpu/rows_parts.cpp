@@ -4,14 +4,11 @@
 
 #include <algorithm>
 
-#include "nacre/base/log.h"
 #include "nacre/engine/gpu/function_key.h"
+#include "nacre/plan/variants/sums.h"
 
 namespace nacre {
 namespace {
-
-// Kernels that gather less than this run too short to be worth a choice.
-constexpr double kWorthTuning = 64e6;
 
 Step launch_reduce(const Reduction& r, const cuda::ReduceSpec& spec, void* workspace, void* rows_to) {
   const GpuKernel& g = r.g;
@@ -44,51 +41,28 @@ Step launch_reduce(const Reduction& r, const cuda::ReduceSpec& spec, void* works
   return g.context.launch(function, blocks_for(r.rows.count() * spec.tiles, function), params);
 }
 
-// Rows in flight against warps in flight: which is better depends on the device and the graph, and neither changes a
-// bit. Told apart once for each shape of kernel.
-struct Tuning {
-  int batch, min_blocks;
-};
+// The reduction in the shape of a variant.
+cuda::ReduceSpec shaped(const Reduction& r, RowShape shape) {
+  cuda::ReduceSpec spec = r.spec;
+  if (shape == RowShape::more_warps) {
+    spec.batch = cuda::reduce_batch(r.spec) / 2;
+    spec.min_blocks = 8;
+  }
+  return spec;
+}
 
-Tuning tune(const Reduction& r, void* workspace, void* out) {
+RowShape shape_of(const Reduction& r, void* workspace, void* out) {
   const GpuKernel& g = r.g;
-  const double gathered = static_cast<double>(g.graph().num_edges()) * static_cast<double>(g.width(g.kernel.root));
-  const int batch = cuda::reduce_batch(r.spec);
-  if (!g.context.options().tune || gathered < kWorthTuning || batch < 4) return {0, 0};
+  RowShapeFacts facts = row_shape_facts(g.planned());
+  facts.batch = cuda::reduce_batch(r.spec);
   const std::string key = fmt::format("reduce {} {} {} {} {} {} {} {}", static_cast<const void*>(r.rows.segments),
                                       r.rows.offsets, g.width(g.kernel.root), r.spec.program->code.size(),
-                                      r.spec.tail != nullptr, r.spec.tiles, r.spec.side.edge_ids, batch);
-  const auto variants = [&] {
-    std::vector<Step> steps;
-    for (const Tuning& t : {Tuning{batch, 0}, Tuning{batch / 2, 8}}) {
-      cuda::ReduceSpec spec = r.spec;
-      spec.batch = t.batch;
-      spec.min_blocks = t.min_blocks;
-      steps.push_back(launch_reduce(r, spec, workspace, out));
-    }
-    return steps;
-  };
-  const int choice = g.context.choose(key, variants, [&](const std::vector<Step>& steps) {
-    const double seconds[] = {time_step(g.context, steps[0]), time_step(g.context, steps[1])};
-    log_verbose(fmt::format("reduction of width {}: {:.3f} ms as it is, {:.3f} ms with more warps",
-                            g.width(g.kernel.root), seconds[0] * 1e3, seconds[1] * 1e3));
-    return seconds[1] < seconds[0] ? 1 : 0;
-  });
-  return choice == 0 ? Tuning{0, 0} : Tuning{batch / 2, 8};
+                                      r.spec.tail != nullptr, r.spec.tiles, r.spec.side.edge_ids, facts.batch);
+  return g.timed_variant<RowShape>(row_shape_variants(), facts, key,
+                                   [&](RowShape shape) { return launch_reduce(r, shaped(r, shape), workspace, out); });
 }
 
 }  // namespace
-
-double time_step(GpuContext& context, const Step& step) {
-  step();
-  double best = 1e30;
-  for (int i = 0; i < 3; ++i) {
-    const DeviceEvent from = context.device().record();
-    step();
-    best = std::min(best, context.device().elapsed(from, context.device().record()));
-  }
-  return best;
-}
 
 const GpuFunction& map_function(GpuContext& context, const RowProgram& program) {
   return context.loader().function(FunctionKey("map").add(program).bytes(), [&] { return cuda::map_source(program); });
@@ -143,11 +117,7 @@ int64_t reduce_workspace(const Reduction& r) {
 }
 
 Step bind_reduce(const Reduction& r, void* workspace, void* out) {
-  cuda::ReduceSpec spec = r.spec;
-  const Tuning tuning = tune(r, workspace, out);
-  spec.batch = tuning.batch;
-  spec.min_blocks = tuning.min_blocks;
-  return launch_reduce(r, spec, workspace, out);
+  return launch_reduce(r, shaped(r, shape_of(r, workspace, out)), workspace, out);
 }
 
 RowProgram tail_over_memory(const RowProgram& tail, NodeRef root, bool narrow) {

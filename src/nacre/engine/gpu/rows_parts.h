@@ -86,9 +86,6 @@ int64_t reduce_workspace(const Reduction& r);
 // of the root.
 Step bind_reduce(const Reduction& r, void* workspace, void* out = nullptr);
 
-// Returns the seconds that a step takes, the least of a few runs.
-double time_step(GpuContext& context, const Step& step);
-
 // Computed rows in memory.
 struct RowsAt {
   void* memory = nullptr;

@@ -10,6 +10,7 @@
 #include "nacre/base/parallel.h"
 #include "nacre/engine/gpu/weights_parts.h"
 #include "nacre/plan/operands.h"
+#include "nacre/plan/variants/sums.h"
 
 namespace nacre {
 namespace {
@@ -18,15 +19,11 @@ namespace {
 constexpr int64_t kPiecesWanted = 16384;
 constexpr int64_t kShortPiece = 64;
 constexpr int64_t kLongPiece = 512;
-// Rows read so often by rows of such tiles are summed tile by tile.
-constexpr int64_t kReadOften = 64;
-constexpr int64_t kTileWidth = 64;
 constexpr int64_t kPack = 32;  // entries of short pairs that a group of threads sums
 // Rows read so often, of graphs of so many edges, are worth a copy that is read by vectors.
 constexpr int64_t kWorthCopying = 4;
 constexpr int64_t kManyEdges = 1 << 13;
 constexpr int64_t kVector = 4;
-constexpr int64_t kMostCopied = int64_t{2} << 30;  // bytes of a chunk of copies: enough for products to be long
 // Positions of a run of a weight gradient: whole slices, enough of them to pay for its matrix of partial sums.
 constexpr int64_t kSlice = 32;
 constexpr int64_t kShortRun = 512;
@@ -288,13 +285,6 @@ GpuPairs::Slots GpuPairs::slots(int64_t rows) const {
           context_.made(name + " runs", order.runs), static_cast<int64_t>(order.runs.size())};
 }
 
-int64_t GpuPairs::column_tiles(int64_t width) const {
-  const int64_t edges = pairs_->edge.size();
-  const int64_t cache = context_.options().cache_bytes;
-  const bool fits = others_ * width * 4 <= (cache > 0 ? cache : context_.device().info().l2_bytes);
-  return fits || edges < kReadOften * others_ ? 1 : std::max<int64_t>(1, width / kTileWidth);
-}
-
 GpuPairs::Entries GpuPairs::bring_entries(StepList& steps, bool scaled) const {
   const int64_t bytes = pairs_->edge.size() * 4;
   void* other = steps.carve.take(bytes);
@@ -309,6 +299,9 @@ GpuPairs::Entries GpuPairs::bring_entries(StepList& steps, bool scaled) const {
 }
 
 void GpuPairs::prepare(const GpuKernel& k, StepList& steps, NodeRef scale, Sum& args) const {
+  const PairSumFacts facts = pair_sum_facts(k.planned());
+  const bool tiled = k.variant<PairSumTiles>(pair_sum_variants(), facts) == PairSumTiles::tiles;
+  args.what.tiles = tiled ? tiles_of_pair_sum(facts) : 1;
   args.what.scaled = scale >= 0;
   args.scale = static_cast<const float*>(k.pointer(scale));
   const int64_t edges = pairs_->edge.size();
@@ -335,7 +328,6 @@ void GpuPairs::prepare(const GpuKernel& k, StepList& steps, NodeRef scale, Sum& 
 
 void GpuPairs::sum(StepList& steps, Sum args) const {
   if (steps.sizing()) return;
-  args.what.tiles = column_tiles(args.what.width);
   const PackedSums& list = packed(args.range);
   const auto items = static_cast<int64_t>(list.items.size()), rows = static_cast<int64_t>(list.rows.size());
   const auto zeros = static_cast<int64_t>(list.zeros.size());
@@ -434,12 +426,5 @@ void zero_unused(StepList& steps, const std::vector<int64_t>& type_ptr, const We
     t = past + 1;
   }
 }
-
-int64_t rows_budget(GpuContext& context) {
-  const DeviceInfo& info = context.device().info();
-  return std::min(info.memory_bytes, info.free_bytes) / 8;
-}
-
-int64_t copies_budget(GpuContext& context) { return std::min(rows_budget(context), kMostCopied); }
 
 }  // namespace nacre

@@ -159,9 +159,6 @@ class GpuPairs {
   std::string key(const char* what, const SumRange& range) const;
   const PackedSums& packed(const SumRange& range) const;
   Entries bring_entries(StepList& steps, bool scaled) const;
-  // Returns the number of tiles of columns. Rows that are read many times and do not fit the cache
-  // together are worked on tile by tile.
-  int64_t column_tiles(int64_t width) const;
 
   GpuContext& context_;
   const PairIndex* pairs_;
@@ -198,18 +195,5 @@ const float* matrices_of(StepList& steps, const WeightShape& shape, const float*
 
 // Adds steps that set the gradients of types without rows to zeros.
 void zero_unused(StepList& steps, const std::vector<int64_t>& type_ptr, const WeightShape& shape, float* dw);
-
-// What a way of doing typed products costs, on an ordinary data-centre GPU, to choose between ways.
-struct WayCost {
-  double launches = 0;
-  double floats = 0;  // read or written
-  double flops = 0;
-  double seconds() const { return launches * 3e-6 + floats * 4 / 3.5e12 + flops / 300e12; }
-};
-
-// Return how many bytes a kernel may use for intermediate rows, and for copies of rows. Copies get
-// less, because small chunks of them are as good as large ones.
-int64_t rows_budget(GpuContext& context);
-int64_t copies_budget(GpuContext& context);
 
 }  // namespace nacre

@@ -1,4 +1,4 @@
-#include "nacre/engine/gpu/epilogue.h"
+#include "nacre/plan/epilogue.h"
 
 #include <algorithm>
 

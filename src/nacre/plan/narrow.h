@@ -3,14 +3,12 @@
 // results stay f32.
 #pragma once
 
-#include <functional>
-
 #include "nacre/plan/plan.h"
 
 namespace nacre {
 
-// Marks the wide values of vertices that are read and written only by kernels for which
-// `reads_bf16` returns true. The marks are in Plan::narrow and in the operands of the programs.
-void narrow_values(Plan& plan, const std::function<bool(const Kernel&)>& reads_bf16);
+// Marks the wide values of vertices that are read and written only by kernels that take bf16. The
+// marks are in Plan::narrow and in the operands of the programs.
+void narrow_values(Plan& plan);
 
 }  // namespace nacre

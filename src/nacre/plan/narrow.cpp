@@ -1,6 +1,8 @@
-#include "nacre/engine/gpu/narrow.h"
+#include "nacre/plan/narrow.h"
 
 #include <algorithm>
+
+#include "nacre/plan/variants/place.h"
 
 namespace nacre {
 namespace {
@@ -23,7 +25,7 @@ void mark_operands(RowProgram& program, const Plan& plan) {
 
 }  // namespace
 
-void narrow_values(Plan& plan, const std::function<bool(const Kernel&)>& reads_bf16) {
+void narrow_values(Plan& plan) {
   const auto owner = [&](NodeRef i) { return plan.alias[i]; };
   NodeVector<char> narrow(plan.dfg, 0);
   for (NodeRef i = 0; i < plan.dfg.size(); ++i) {
@@ -35,7 +37,7 @@ void narrow_values(Plan& plan, const std::function<bool(const Kernel&)>& reads_b
   for (const auto& [name, node] : plan.dfg.outputs()) keep(node);
   for (const auto& [name, node] : plan.dfg.updates()) keep(node);
   for (const Kernel& kernel : plan.kernels) {
-    if (reads_bf16(kernel)) continue;
+    if (takes_bf16(kernel, plan.dfg)) continue;
     std::for_each(kernel.reads.begin(), kernel.reads.end(), keep);
     std::for_each(kernel.writes.begin(), kernel.writes.end(), keep);
     std::for_each(kernel.args.begin(), kernel.args.end(), keep);

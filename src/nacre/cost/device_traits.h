@@ -1,0 +1,54 @@
+// What planning knows of the device that a plan is made for. The values are copied from the device
+// once, so that planning touches no device and a plan can be made for a device that is not there.
+#pragma once
+
+#include <cstdint>
+
+namespace nacre {
+
+// How matrix products treat f32 operands: as they are, rounded to tf32, or stored as bf16. Sums are
+// always computed in f32.
+enum class GemmType : uint8_t { f32, tf32, bf16 };
+
+// Rates by which variants of one kernel are compared (plan/variants.h).
+struct VariantRates {
+  double launch_seconds = 0;    // of one launch
+  double bytes_per_second = 0;  // read or written in order
+  double flops_per_second = 0;  // of the library's matrix products
+  // How many times longer products take that read their rows by slot, against the library's
+  // products of rows side by side.
+  double slot_slower = 1;
+
+  double seconds(double launches, double floats, double flops) const {
+    return launches * launch_seconds + floats * 4 / bytes_per_second + flops / flops_per_second;
+  }
+};
+
+struct DeviceTraits {
+  bool gpu = false;
+  int arch = 0;  // compute capability of a GPU: 90 for 9.0
+  int multiprocessors = 0;
+  int64_t shared_bytes = 0;  // the most shared memory that one block of threads can have
+  int64_t l2_bytes = 0;
+  int64_t memory_bytes = 0;           // free when the device was opened
+  GemmType products = GemmType::f32;  // how matrix products treat their operands
+  VariantRates rates;                 // nominal (cost/nominal.h), or measured by `nacre profile`
+  bool tune = false;                  // whether variants may be timed on the device
+  // Rows of one pass should fit into this; 0: into the second-level cache.
+  int64_t cache_bytes = 0;
+  // Rows from which on products and their tails are one kernel; -1: as many as fill the device, 0:
+  // never.
+  int64_t joined_rows = -1;
+
+  // Bytes that a kernel may use for rows between its parts.
+  int64_t rows_budget() const { return memory_bytes / 8; }
+  // The same for copies of rows, for which chunks of any size serve as well.
+  int64_t copies_budget() const {
+    constexpr int64_t most = int64_t{2} << 30;  // enough for the products of a chunk to be long
+    return rows_budget() < most ? rows_budget() : most;
+  }
+  // Bytes of rows that are near when they are gathered again.
+  int64_t gathered_cache() const { return cache_bytes > 0 ? cache_bytes : l2_bytes; }
+};
+
+}  // namespace nacre

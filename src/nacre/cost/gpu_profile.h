@@ -1,0 +1,57 @@
+// The measured rates of a GPU, kept in one JSON file for each GPU in the user's cache folder.
+// `nacre profile --device cuda` measures them.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "nacre/cost/device_traits.h"
+#include "nacre/cost/profile.h"
+
+namespace nacre {
+
+// Bytes and operations are per second.
+struct GpuProfile {
+  // Name and number of multiprocessors; a profile is only valid for this GPU.
+  std::string device;
+  int64_t l2_bytes = 0;  // as reported by the device
+  // copies inside the device, bytes read and written
+  double copy = 0;
+  double far_16 = 0, far_64 = 0, far_256 = 0;     // gathered rows of so many floats from memory
+  double near_16 = 0, near_64 = 0, near_256 = 0;  // gathered rows from the L2 cache
+  double f32 = 0, tf32 = 0, bf16 = 0;             // large matrix products
+  // Seconds that an empty kernel takes, launched by itself and in a graph.
+  double launch = 0, graph_launch = 0;
+  double up_pinned = 0, up_pageable = 0;      // host to device
+  double down_pinned = 0, down_pageable = 0;  // device to host
+};
+
+// The figures by their names in JSON, for tables; a table shows value · factor.
+struct GpuFigure {
+  const char* key;
+  double GpuProfile::*value;
+  double factor;
+  const char* unit;
+  const char* what;
+};
+std::span<const GpuFigure> gpu_figures();
+
+// Returns the stored profile of the GPU of this label; nothing if there is none. A file that cannot
+// be used is reported as a warning.
+std::optional<GpuProfile> load_gpu_profile(const std::string& device);
+std::string gpu_profile_json(const GpuProfile& profile);
+// Returns whether the profile could be stored; if not, a warning says why.
+bool save_gpu_profile(const GpuProfile& profile);
+// Returns the name of a GPU in its profile, for example "NVIDIA H200, 132 multiprocessors".
+std::string gpu_label(const std::string& name, int multiprocessors);
+
+// Returns a profile for the planner's predictions: the measured figures, and nominal figures for
+// the rest.
+DeviceProfile planning_profile(const GpuProfile& profile, GemmType precision);
+
+// Returns the rates by which variants of kernels are compared, as measured; products by slot have
+// the nominal ratio to the library's.
+VariantRates variant_rates(const GpuProfile& profile, GemmType precision);
+
+}  // namespace nacre

@@ -1,0 +1,77 @@
+#include "nacre/cost/nominal.h"
+
+#include <utility>
+
+namespace nacre {
+namespace {
+
+using Seconds = std::initializer_list<std::pair<Feature, double>>;
+
+Coefficients with(Coefficients c, Seconds seconds) {
+  for (const auto& [feature, value] : seconds) c[static_cast<size_t>(feature)] = value;
+  return c;
+}
+
+CostModel cpu_model() {
+  return CostModel::uniform(with({}, {{Feature::constant, 5e-6},
+                                      {Feature::flops, 1 / 100e9},
+                                      {Feature::vector_flops, 1 / 20e9},
+                                      {Feature::stream_bytes, 1 / 15e9},
+                                      {Feature::near_bytes, 1 / 40e9},
+                                      {Feature::far_bytes, 1 / 12e9},
+                                      {Feature::rows, 2e-9},
+                                      {Feature::edges, 1e-9},
+                                      {Feature::tasks, 20e-9},
+                                      {Feature::steps, 0.5e-6}}));
+}
+
+// Products of whole matrices run on tensor cores. Products inside programs are loops of a group of
+// threads, and few edges do not fill the device with such groups. Typed kernels launch a product
+// for each type. What goes through memory between their parts (sums, rows gathered by pair,
+// products by pair) grows with the products and is part of their rate.
+CostModel gpu_model() {
+  const Coefficients usual = with({}, {{Feature::constant, 4e-6},
+                                       {Feature::flops, 1 / 200e12},
+                                       {Feature::vector_flops, 1 / 20e12},
+                                       {Feature::stream_bytes, 1 / 3e12},
+                                       {Feature::near_bytes, 1 / 6e12},
+                                       {Feature::far_bytes, 1 / 3.5e12},
+                                       {Feature::rows, 5e-12},
+                                       {Feature::edges, 5e-12},
+                                       {Feature::tasks, 0.1e-9},
+                                       {Feature::steps, 2e-6}});
+  const Coefficients program = with(usual, {{Feature::constant, 60e-6}, {Feature::flops, 1 / 1e12}});
+  const auto typed = [&](double rate) { return with(usual, {{Feature::constant, 25e-6}, {Feature::flops, 1 / rate}}); };
+  // Each step of an LSTM waits for the step before it.
+  const Coefficients lstm = with(usual, {{Feature::flops, 1 / 10e12}});
+  return CostModel::of_kinds({{"", usual},
+                              {"gtask", program},
+                              {"gtask_grad", program},
+                              {"typed_reduce", typed(70e12)},
+                              {"typed_weight_grad", typed(70e12)},
+                              {"typed_rows", typed(400e12)},
+                              {"typed_rows_grad", typed(400e12)},
+                              {"lstm", lstm},
+                              {"lstm_grad", lstm}});
+}
+
+}  // namespace
+
+const NominalProfile& nominal_cpu() {
+  static const NominalProfile profile = {
+      .model = cpu_model(), .cache_bytes = 16 << 20, .seconds_of_byte = 0, .time_for_memory = 0.1};
+  return profile;
+}
+
+const NominalProfile& nominal_gpu() {
+  static const NominalProfile profile = {
+      .model = gpu_model(),
+      .cache_bytes = 40 << 20,
+      .seconds_of_byte = 1 / 4e12,
+      .time_for_memory = 0.6,
+      .many_edges = 24,
+      .rates = {.launch_seconds = 3e-6, .bytes_per_second = 3.5e12, .flops_per_second = 300e12, .slot_slower = 1.4}};
+  return profile;
+}
+
+}  // namespace nacre

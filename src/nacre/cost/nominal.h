@@ -1,0 +1,28 @@
+// Nominal profiles: what an ordinary device of each type is taken to do where nothing has been
+// measured, and for choices that must not depend on the machine they are made on (--plan off,
+// --deterministic).
+#pragma once
+
+#include "nacre/cost/device_traits.h"
+#include "nacre/cost/model.h"
+
+namespace nacre {
+
+struct NominalProfile {
+  CostModel model;          // seconds of a kernel's counted work
+  int64_t cache_bytes = 0;  // gathered rows of a table no larger than this are near
+  // What a byte of memory costs when plans are compared: of two plans that take about equally long,
+  // the smaller one is chosen.
+  double seconds_of_byte = 0;
+  // A step may become longer by this factor times the share of memory that it saves (plan/drop.h).
+  double time_for_memory = 0;
+  // Edges of a vertex from which on values kept for each edge are more than rows that are scaled
+  // once more; 0: never.
+  int64_t many_edges = 0;
+  VariantRates rates;
+};
+
+const NominalProfile& nominal_cpu();
+const NominalProfile& nominal_gpu();  // an ordinary data-centre GPU
+
+}  // namespace nacre

@@ -1,0 +1,11 @@
+// choose_variants: decides how every kernel runs on the plan's device, and records the decisions (variants.h).
+#include "nacre/plan/passes.h"
+#include "nacre/plan/variants.h"
+
+namespace nacre {
+
+void choose_variants(Draft& draft) {
+  if (draft.device != nullptr) choose_variants(draft.plan, draft.blocks, *draft.device);
+}
+
+}  // namespace nacre

@@ -1,0 +1,153 @@
+// --plan auto and --plan off: a plan by rules, and where a run is long enough to pay for it, a
+// search.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <new>
+
+#include "nacre/base/error.h"
+#include "nacre/base/file_cache.h"
+#include "nacre/base/log.h"
+#include "nacre/base/parallel.h"
+#include "nacre/plan/order.h"
+#include "nacre/plan/policy.h"
+#include "nacre/plan/variants.h"
+
+namespace nacre {
+namespace {
+
+// What plans by rules may keep to save time: the same on every machine that has it.
+constexpr int64_t kKeepByRules = int64_t{8} << 30;
+
+// Below this predicted time of a whole run, searching and measuring could not pay for themselves.
+constexpr double kWorthSearching = 5.0;
+
+// Options that the search does not choose: they follow from the device and the graph.
+PlanOptions fixed_options(const PlanningInput& input, const PlanRequest& request) {
+  PlanOptions base;
+  base.hoist = !input.changing;
+  base.join_products = joined_products(input.device);
+  base.disabled_passes = request.disabled_passes;
+  if (!input.device.gpu) return base;
+  base.vertex_factors =
+      input.blocks.rows(Space::edge(0)) >= nominal_gpu().many_edges * input.blocks.rows(Space::vertex(0));
+  base.keep_sums = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(input.available_bytes()) / 4));
+  return base;
+}
+
+// How plans are compared by rules: with nominal prices and without timing.
+SearchOptions by_rules(const PlanningInput& input, const PlanRequest& request) {
+  const NominalProfile& prices = input.device.gpu ? nominal_gpu() : nominal_cpu();
+  SearchOptions how;
+  how.epochs = std::max(1, request.epochs);
+  how.model = &prices.model;
+  how.cache_bytes = prices.cache_bytes;
+  how.seconds_of_byte = prices.seconds_of_byte;
+  // A GPU's LSTM computes its gates again.
+  how.keep_limit = input.device.gpu ? 1 : std::min(memory_for(input, request), kKeepByRules);
+  return how;
+}
+
+bool worth_searching(const PlanRequest& request, const SearchResult& ruled, double epochs) {
+  return request.plan == "auto" && !request.deterministic && ruled.predicted * epochs >= kWorthSearching;
+}
+
+// ---- the plan cache
+
+std::string cache_key(const PlanningInput& input, const PlanRequest& request) {
+  const JoinedProducts joined = joined_products(input.device);
+  std::string key = fmt::format("plan {} {} {}{}{} layers {}\n", input.kernels_version, machine_name(num_threads()),
+                                input.device_type, joined.rows > 0 ? " joined" : "", joined.typed ? " by type" : "",
+                                input.blocks.num_layers());
+  for (int l = 0; l < input.blocks.num_layers(); ++l)
+    key += fmt::format("{:016x} ", input.blocks.layer(l).fingerprint());
+  for (const std::string& pass : request.disabled_passes) key += "without " + pass + " ";
+  return key + "\n" + print_dfg(input.dfg);
+}
+
+// Returns the folder of kept plans; empty when there is no place to keep them.
+std::string plan_cache() {
+  const std::string folder = cache_folder();
+  if (!folder.empty()) return folder + "/plans";
+  log_verbose("plans are not kept: none of NACRE_CACHE, XDG_CACHE_HOME and HOME is set");
+  return "";
+}
+
+// Returns the options that an earlier run found. Returns nothing when there are none, when they
+// make no plan, or when the plan would not fit: there may have been more memory then. What cannot
+// be used is replaced after the search.
+std::optional<PlanOptions> cached_options(const PlanningInput& input, const std::string& folder, const std::string& key,
+                                          int64_t memory) {
+  const auto cached = folder.empty() ? std::nullopt : read_cached(folder, key);
+  if (!cached) return std::nullopt;
+  try {
+    const PlanOptions options = parse_options(*cached, "plan in " + folder);
+    if (peak_live_bytes(make_plan(input.dfg, input.blocks, options), input.blocks) <= memory) return options;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    log_warning(std::string(error.what()) + "; the stored plan is ignored, and a new one is searched for");
+  }
+  return std::nullopt;
+}
+
+// ---- the search
+
+// Searches with the device's own prices and with timing; the plan by rules, `ruled`, defends
+// itself.
+SearchResult search_timed(const PlanningInput& input, const PlanRequest& request, const PlanOptions& base,
+                          const SearchOptions& rules, const PlanOptions& ruled) {
+  const int64_t memory = memory_for(input, request);
+  const Plan plan = make_plan(input.dfg, input.blocks, ruled);
+  const std::unique_ptr<PlanTimer> timer = input.timer(memory, peak_live_bytes(plan, input.blocks));
+  SearchOptions how = rules;
+  DeviceProfile profile;
+  if (input.profile) {
+    profile = input.profile();
+    how.model = &profile.model;
+    how.cache_bytes = profile.cache_bytes;
+  }
+  how.memory_limit = memory;
+  how.keep_limit = input.device.gpu ? 1 : 0;
+  how.budget_seconds = request.budget_share * predict_plan(plan, input.blocks, how) * rules.epochs;
+  how.measure = [&](const Plan& candidate, size_t kernel) { return timer->kernel(candidate, kernel); };
+  how.measure_step = [&](const Plan& candidate) { return timer->step(candidate); };
+  how.rules = &ruled;
+  how.others = {{"vertex", *named_options("vertex")}};
+  how.others[0].options.hoist = base.hoist;
+  how.others[0].options.join_products = base.join_products;
+  how.others[0].options.disabled_passes = base.disabled_passes;
+  return search_plan(input.dfg, input.blocks, base, how);
+}
+
+}  // namespace
+
+int64_t memory_for(const PlanningInput& input, const PlanRequest& request) {
+  return request.memory_limit > 0 ? request.memory_limit : input.available_bytes() / 10 * 9;
+}
+
+PlanAnswer search_or_rule(const PlanningInput& input, const PlanRequest& request) {
+  const SearchOptions rules = by_rules(input, request);
+  const PlanOptions base = fixed_options(input, request);
+  PlanAnswer answer;
+  answer.search = search_plan(input.dfg, input.blocks, base, rules);
+  answer.source = "rules";
+  if (worth_searching(request, answer.search, rules.epochs)) {
+    const std::string folder = request.use_cache ? plan_cache() : "", key = cache_key(input, request);
+    if (const auto options = cached_options(input, folder, key, memory_for(input, request))) {
+      answer.search = {};
+      answer.search.options = *options;
+      answer.source = "cached";
+    } else {
+      const PlanOptions ruled = answer.search.options;
+      answer.search = search_timed(input, request, base, rules, ruled);
+      answer.source = "searched";
+      if (!folder.empty()) write_cached(folder, key, options_json(answer.search.options));
+    }
+  }
+  answer.plan = make_plan(input.dfg, input.blocks, answer.search.options, {.device = &input.device});
+  return answer;
+}
+
+}  // namespace nacre

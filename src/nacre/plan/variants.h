@@ -1,0 +1,106 @@
+// Variants: the ways in which a kernel of a plan can run on a device.
+//
+// Each decision is one ordered list, the fastest variant first and the plainest, which never
+// declines, last. The pass choose_variants asks the lists and records the answers in the plan
+// (Kernel::variants); the engine binds what the plan names. Where the plan names nothing (it was
+// made without a device), or where a block of a mini-batch cannot run the named variant, the engine
+// asks the same list. The lists are in plan/variants/, one file for each family of kernels.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nacre/cost/device_traits.h"
+#include "nacre/plan/plan.h"
+
+namespace nacre {
+
+// A kernel of a plan on blocks: what the facts of a decision are taken from.
+struct PlannedKernel {
+  const Plan& plan;
+  const Kernel& kernel;
+  const Blocks& blocks;
+
+  const Node& node(NodeRef i) const { return plan.dfg[i]; }
+  int64_t width(NodeRef i) const { return node(i).type.row_size(); }
+  int64_t rows(NodeRef i) const { return blocks.rows(node(i).type.space); }
+  bool stored(NodeRef i) const { return plan.stored[i] != 0; }
+  // Returns whether the value lies in memory as bf16.
+  bool narrow(NodeRef i) const { return i >= 0 && !plan.narrow.empty() && plan.narrow[i] != 0; }
+  const Graph& graph() const { return blocks.layer(walked_layer(plan.dfg, kernel)); }
+};
+
+// One way to run a kernel. `Facts` are the numbers that the decision depends on.
+template <class Facts>
+struct Variant {
+  const char* name;
+  // Returns why this variant cannot run here or would waste the device; empty if it can. Null: it
+  // never declines.
+  std::string (*declines)(const Facts&, const DeviceTraits&);
+  // Returns the predicted seconds, by the device's rates. Null: where this variant is the first
+  // that does not decline, it is taken whatever the others would cost.
+  double (*cost)(const Facts&, const DeviceTraits&);
+};
+
+template <class Facts>
+struct VariantList {
+  const char* decision;  // what is decided, as plans print it
+  // Whether the variants that do not decline are told apart by timing them on the device, when the
+  // kernel is bound.
+  bool timed;
+  std::vector<Variant<Facts>> variants;
+};
+
+// What one variant of a list says.
+struct Judged {
+  const char* name;
+  std::string declined;  // why it declines; empty: it does not
+  double seconds = -1;   // predicted; negative: it has no cost
+  bool accepts() const { return declined.empty(); }
+};
+
+template <class Facts>
+std::vector<Judged> judge(const VariantList<Facts>& list, const Facts& facts, const DeviceTraits& device) {
+  std::vector<Judged> all;
+  for (const Variant<Facts>& v : list.variants) {
+    Judged judged{v.name, v.declines == nullptr ? std::string() : v.declines(facts, device)};
+    if (judged.accepts() && v.cost != nullptr) judged.seconds = v.cost(facts, device);
+    all.push_back(std::move(judged));
+  }
+  return all;
+}
+
+// Returns the number of the first variant that accepts, if it has no cost; otherwise that of the
+// cheapest one that accepts, of equal ones the plainest.
+int cheapest(const std::vector<Judged>& all);
+// Returns the number of the variant to run: the one named `planned` if it accepts; if it declines,
+// the next that accepts; if `planned` is empty or unknown, cheapest().
+int variant_to_run(const std::vector<Judged>& all, std::string_view planned);
+// Returns whether timing has to decide: more than one variant accepts.
+bool needs_timing(const std::vector<Judged>& all);
+
+// Returns the record of a decision: the variant taken and why each other one was not.
+VariantChoice record_of(const char* decision, const std::vector<Judged>& all, int taken);
+// The same before timing has decided: it names no variant.
+VariantChoice record_untimed(const char* decision, const std::vector<Judged>& all);
+// The same after timing has decided; `seconds` are those of the variants that accept, in their
+// order.
+VariantChoice record_timed(const char* decision, const std::vector<Judged>& all, int taken,
+                           const std::vector<double>& seconds);
+
+// Returns the variant that the plan names for a decision about the kernel; empty if it names none.
+std::string_view planned_variant(const Kernel& kernel, std::string_view decision);
+
+// Returns the records of all decisions about a kernel on the device. A variant that the kernel
+// already names is kept unless it declines.
+std::vector<VariantChoice> decide(const PlannedKernel& kernel, const DeviceTraits& device);
+// Sets the variants of all kernels of the plan (the work of the pass choose_variants).
+void choose_variants(Plan& plan, const Blocks& blocks, const DeviceTraits& device);
+// Returns whether there is such a decision with such a variant.
+bool is_variant(std::string_view decision, std::string_view variant);
+
+// Returns which products the device computes in one kernel where they are added.
+JoinedProducts joined_products(const DeviceTraits& device);
+
+}  // namespace nacre

@@ -1,0 +1,170 @@
+#include "nacre/plan/variants/sums.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nacre/base/log.h"
+#include "nacre/plan/operands.h"
+
+namespace nacre {
+namespace {
+
+// A row that is read this often is worth a second pass over the edges.
+constexpr int64_t kReadOften = 64;
+constexpr int64_t kLine = 32;       // floats in a line of memory
+constexpr int64_t kTileWidth = 64;  // columns of a tile of sums over pairs
+// Numbers gathered; kernels with less run too short to be worth timing.
+constexpr double kWorthTiming = 64e6;
+
+constexpr const char* kCached = "all rows fit the cache together";
+
+double number(int64_t value) { return static_cast<double>(value); }
+
+// Rows and entries of the view of a graph that a kernel walks.
+int64_t mean_degree(const Graph& graph, Direction direction) {
+  const auto mean = [](int64_t entries, int64_t rows) { return rows == 0 ? 1 : entries / rows; };
+  switch (direction) {
+    case Direction::by_dst:
+      return mean(graph.num_edges(), graph.num_dst());
+    case Direction::by_src:
+      return mean(graph.num_edges(), graph.num_src());
+    case Direction::by_dst_pair:
+      return mean(graph.num_edges(), graph.count_pairs(End::dst));
+    case Direction::by_src_pair:
+      return mean(graph.num_edges(), graph.count_pairs(End::src));
+    case Direction::pairs_of_dst:
+      return mean(graph.count_pairs(End::dst), graph.num_dst());
+    case Direction::pairs_of_src:
+      return mean(graph.count_pairs(End::src), graph.num_src());
+  }
+  return 1;
+}
+
+// How the columns of rows would be cut, were they cut. `count` is 1 where they cannot be.
+struct Cut {
+  ColumnTiles tiles;
+  // Tiles begin anywhere in a line of memory: each touches one line more than it fills.
+  bool uneven = false;
+};
+
+Cut cut_columns(const SpmmFacts& f) {
+  if (!f.narrow && f.width % 4 == 0) {
+    // What counts is how many lines of memory a row's tiles touch: two each, or one where two would
+    // not come out even.
+    if (f.width % kLine == 0 && f.width % (2 * kLine) != 0) return {{static_cast<int>(f.width / kLine), kLine}};
+    const int64_t tiles = (f.width + 2 * kLine - 1) / (2 * kLine);
+    return {{static_cast<int>(tiles), (f.width / 4 + tiles - 1) / tiles * 4}, tiles > 1 && f.width % kLine != 0};
+  }
+  for (int tiles = static_cast<int>(std::max<int64_t>(1, f.width / 48)); tiles > 1; --tiles) {
+    if (f.width % tiles == 0 && f.width / tiles <= 128 && f.width / tiles % (f.narrow ? 8 : 2) == 0) {
+      return {{tiles, f.width / tiles}};
+    }
+  }
+  return {{1, f.width}};
+}
+
+std::string tiles_decline(const SpmmFacts& f, const DeviceTraits& device) {
+  if (f.heads > 1) return "each head has its own weights";
+  if (f.mean_degree < kReadOften) return fmt::format("a row is read fewer than {} times", kReadOften);
+  if (f.read * f.width * (f.narrow ? 2 : 4) <= device.gathered_cache()) return kCached;
+  return cut_columns(f).tiles.count > 1 ? "" : fmt::format("{} columns are not cut", f.width);
+}
+
+std::string copied_tiles_decline(const SpmmFacts& f, const DeviceTraits& device) {
+  std::string why = tiles_decline(f, device);
+  if (!why.empty()) return why;
+  const Cut cut = cut_columns(f);
+  if (!cut.uneven) return "tiles begin with lines of memory as they lie";
+  const int64_t bytes = f.read * cut.tiles.count * 2 * kLine * 4;
+  return bytes <= device.copies_budget() ? "" : "a copy would take " + human_bytes(number(bytes));
+}
+
+std::string ordered_weights_decline(const SpmmFacts& f, const DeviceTraits&) {
+  if (!f.weighted) return "the sum has no weights";
+  if (!f.other_order) return "the sum walks the edges in their own order";
+  return f.width >= 16 * f.heads ? "" : "rows are too short to pay for it";
+}
+
+std::string more_warps_declines(const RowShapeFacts& f, const DeviceTraits& device) {
+  if (!device.tune) return "nothing is timed";
+  if (f.gathered < kWorthTiming) return "the kernel is too short to be timed";
+  return f.batch == 0 || f.batch >= 4 ? "" : "a group has few rows in flight anyway";
+}
+
+std::string pair_tiles_decline(const PairSumFacts& f, const DeviceTraits& device) {
+  if (f.others * f.width * 4 <= device.gathered_cache()) return kCached;
+  if (f.edges < kReadOften * f.others) return fmt::format("a row is read fewer than {} times", kReadOften);
+  return f.width / kTileWidth > 1 ? "" : fmt::format("{} columns are not cut", f.width);
+}
+
+}  // namespace
+
+SpmmFacts spmm_facts(const PlannedKernel& k) {
+  const Direction d = k.kernel.direction;
+  SpmmFacts f;
+  const auto in = operands<SpmmOperands>(k.kernel);
+  f.read = k.rows(in.x);
+  f.width = k.width(k.kernel.root);
+  f.heads = k.kernel.heads;
+  f.mean_degree = mean_degree(k.graph(), d);
+  f.narrow = k.narrow(in.x);
+  f.weighted = in.weight >= 0;
+  f.other_order = d == Direction::by_src || d == Direction::by_dst_pair || d == Direction::by_src_pair;
+  return f;
+}
+
+const VariantList<SpmmFacts>& spmm_tile_variants() {
+  static const VariantList<SpmmFacts> list = {"columns",
+                                              false,
+                                              {{"tiles of a copy", copied_tiles_decline, nullptr},
+                                               {"tiles", tiles_decline, nullptr},
+                                               {"whole rows", nullptr, nullptr}}};
+  return list;
+}
+
+ColumnTiles column_tiles(const SpmmFacts& f, SpmmTiles way) {
+  if (way == SpmmTiles::none) return {1, f.width};
+  ColumnTiles tiles = cut_columns(f).tiles;
+  if (way == SpmmTiles::copied) tiles.pitch = 2 * kLine;
+  return tiles;
+}
+
+const VariantList<SpmmFacts>& spmm_weight_variants() {
+  static const VariantList<SpmmFacts> list = {
+      "weights",
+      false,
+      {{"in the order of the walk", ordered_weights_decline, nullptr}, {"as they lie", nullptr, nullptr}}};
+  return list;
+}
+
+RowShapeFacts row_shape_facts(const PlannedKernel& k) {
+  return {number(k.graph().num_edges()) * number(k.width(k.kernel.root)), 0};
+}
+
+const VariantList<RowShapeFacts>& row_shape_variants() {
+  static const VariantList<RowShapeFacts> list = {
+      "in flight", true, {{"more warps", more_warps_declines, nullptr}, {"more rows", nullptr, nullptr}}};
+  return list;
+}
+
+PairSumFacts pair_sum_facts(const PlannedKernel& k) {
+  const Kernel& kernel = k.kernel;
+  const Graph& graph = k.graph();
+  const bool dst = rows_at_dst(kernel.direction);
+  PairSumFacts f{graph.num_edges(), dst ? graph.num_src() : graph.num_dst(), k.width(kernel.root)};
+  if (kernel.kind == KernelKind::typed_reduce)
+    f.width = k.node(operands<TypedReduceOperands>(kernel).weight).type.dims[kernel.transpose ? 1 : 0];
+  if (kernel.kind == KernelKind::typed_weight_grad) f.width = k.node(kernel.root).type.dims[dst ? 0 : 1];
+  return f;
+}
+
+const VariantList<PairSumFacts>& pair_sum_variants() {
+  static const VariantList<PairSumFacts> list = {
+      "columns of pairs' sums", false, {{"tiles", pair_tiles_decline, nullptr}, {"whole rows", nullptr, nullptr}}};
+  return list;
+}
+
+int64_t tiles_of_pair_sum(const PairSumFacts& f) { return f.width / kTileWidth; }
+
+}  // namespace nacre

@@ -1,0 +1,282 @@
+#include "nacre/plan/variants/typed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "nacre/kernel/cuda/typed.h"
+#include "nacre/plan/operands.h"
+
+namespace nacre {
+namespace {
+
+constexpr int64_t kRowsOfGrad = 256;  // fewer rows do not pay for a block's matrix of partial sums
+
+constexpr const char* kNotTf32 = "products are not tf32";
+constexpr const char* kNoSlots = "there are more pairs of vertex and type than 32 bits can number";
+constexpr const char* kNoStages = "a block's shared memory is too small";
+
+End end_of(const Kernel& kernel) { return kernel.direction == Direction::by_dst ? End::dst : End::src; }
+End end_of(Space space) { return space.kind == SpaceKind::pair_src ? End::src : End::dst; }
+
+PairCounts count(const Graph& graph, End end) {
+  return {end == End::dst ? graph.num_dst() : graph.num_src(), graph.count_pairs(end), graph.num_edge_types()};
+}
+
+double number(int64_t value) { return static_cast<double>(value); }
+
+// Returns whether each type has a pair of every vertex or of none.
+bool covers_every_vertex(const Graph& graph, const PairCounts& counts) {
+  if (counts.pairs == 0 || counts.pairs == counts.vertices * counts.types) return true;
+  if (counts.pairs % counts.vertices != 0) return false;
+  // A type has at most one pair of each vertex, so all types that occur have all vertices if and
+  // only if there are as many pairs as that would give.
+  std::vector<char> occurs(static_cast<size_t>(counts.types), 0);
+  for (const uint16_t type : graph.edge_type()) occurs[type] = 1;
+  return counts.pairs == counts.vertices * std::count(occurs.begin(), occurs.end(), 1);
+}
+
+std::string too_few(int64_t rows, int64_t least) {
+  return rows < least ? fmt::format("{} rows do not fill the device, {} would", rows, least) : "";
+}
+
+// ---- typed_reduce
+
+std::string slots_decline(const TypedReduceFacts& f, const DeviceTraits& device, bool with_own) {
+  if (device.products != GemmType::tf32) return kNotTf32;
+  if (!f.pairs.has_slots()) return kNoSlots;
+  const cuda::TypedProduct what = product_by_slot(f, device, with_own);
+  if (!cuda::fits(what)) return with_own ? "a block's registers and shared memory do not hold the tail" : kNoStages;
+  // Products with a tail were joined for blocks that fill the device; blocks that do not are few.
+  return with_own ? "" : too_few(f.pairs.vertices, cuda::tile_of(what).rows() * device.multiprocessors);
+}
+
+std::string sums_by_slot_decline(const TypedReduceFacts& f, const DeviceTraits& device) {
+  std::string why = slots_decline(f, device, false);
+  if (why.empty() && f.pairs.pairs * f.in * 4 > device.rows_budget()) return "its sums take too much memory";
+  return why;
+}
+
+std::string with_own_declines(const TypedReduceFacts& f, const DeviceTraits& device) {
+  if (!f.own) return "its tail adds no other product";
+  if (f.pairs.pairs == 0) return "there are no edges";
+  return slots_decline(f, device, true);
+}
+
+std::string without_own_declines(const TypedReduceFacts& f, const DeviceTraits& device) {
+  return slots_decline(f, device, false);
+}
+
+template <class Facts>
+std::string side_by_side_declines(const Facts& f, const DeviceTraits&) {
+  return f.pairs.has_slots() ? "" : kNoSlots;
+}
+
+double reduce_by_slot_cost(const TypedReduceFacts& f, const DeviceTraits& device) {
+  const double pairs = number(f.pairs.pairs), in = number(f.in), out = number(f.out);
+  return device.rates.seconds(3, 2 * pairs * in + number(f.pairs.vertices) * out,
+                              device.rates.slot_slower * 2 * pairs * in * out);
+}
+
+double reduce_side_by_side_cost(const TypedReduceFacts& f, const DeviceTraits& device) {
+  const double vertices = number(f.pairs.vertices), in = number(f.in), out = number(f.out);
+  const double slots = vertices * number(f.pairs.types);
+  return device.rates.seconds(3, 2 * slots * in + vertices * out, 2 * slots * in * out);
+}
+
+double reduce_by_type_cost(const TypedReduceFacts& f, const DeviceTraits& device) {
+  const double pairs = number(f.pairs.pairs), in = number(f.in), out = number(f.out);
+  return device.rates.seconds(number(f.pairs.types) + 2, 2 * pairs * (in + out) + number(f.pairs.vertices) * out,
+                              2 * pairs * in * out);
+}
+
+// ---- typed_weight_grad
+
+double grad_side_by_side_cost(const TypedGradFacts& f, const DeviceTraits& device) {
+  const double vertices = number(f.pairs.vertices), types = number(f.pairs.types);
+  const double summed = number(f.summed), by_row = number(f.by_row);
+  return device.rates.seconds(3, 2 * vertices * types * summed + vertices * by_row,
+                              2 * vertices * types * summed * by_row);
+}
+
+double grad_by_type_cost(const TypedGradFacts& f, const DeviceTraits& device) {
+  const double pairs = number(f.pairs.pairs), summed = number(f.summed), by_row = number(f.by_row);
+  return device.rates.seconds(number(f.pairs.types) + 2, pairs * (2 * summed + 3 * by_row),
+                              2 * pairs * summed * by_row);
+}
+
+// ---- typed_rows and typed_rows_grad
+
+// Multiplying the vertices' rows by all matrices side by side. `kept` is the width of the side that
+// has a row for every pair; with `spread`, these rows are read by slot in between, otherwise they
+// are written.
+double side_cost(const PairCounts& c, double by_vertex, double kept, bool spread, const DeviceTraits& device) {
+  const double rows = number(c.pairs), vertices = number(c.vertices), types = number(c.types);
+  return device.rates.seconds(
+      3, vertices * by_vertex + (spread ? 2 : 1) * vertices * types * kept + (spread ? 1 : 2) * rows * kept,
+      2 * vertices * types * by_vertex * kept);
+}
+
+// Reading the vertices' rows by pair into a matrix and multiplying those of each type.
+double by_type_cost(const PairCounts& c, double by_vertex, double kept, const DeviceTraits& device) {
+  const double rows = number(c.pairs);
+  return device.rates.seconds(number(c.types) + 1, rows * (3 * by_vertex + kept), 2 * rows * by_vertex * kept);
+}
+
+std::string rows_side_by_side_decline(const PairCounts& c, bool by_vertex, bool of_pairs, bool every_vertex) {
+  if (!by_vertex || !of_pairs) return "it reads no rows of vertices by pair";
+  if (every_vertex) return "the rows of a type are all vertices' in order";
+  return c.has_slots() ? "" : kNoSlots;
+}
+
+std::string rows_on_tensor_cores_decline(const TypedRowsFacts& f, const DeviceTraits& device) {
+  if (!f.by_vertex && f.of_pairs) return "the rows of a type lie together, as the library wants them";
+  if (device.products != GemmType::tf32) return kNotTf32;
+  const cuda::TypedProduct what = product_of_rows(f, device);
+  const std::string few = too_few(f.rows, cuda::tile_of(what).rows() * device.multiprocessors);
+  if (!few.empty()) return few;
+  return cuda::fits(what) ? "" : kNoStages;
+}
+
+std::string grad_on_tensor_cores_decline(const TypedRowsGradFacts& f, const DeviceTraits& device) {
+  if (device.products != GemmType::tf32) return kNotTf32;
+  const std::string few = too_few(f.rows, kRowsOfGrad * device.multiprocessors);
+  if (!few.empty()) return few;
+  return cuda::fits(cuda::TypedGrad{f.k, f.n, device.shared_bytes}) ? "" : kNoStages;
+}
+
+// Widths of the vertices' side and of the side with a row for every pair.
+double vertex_side(const TypedRowsGradFacts& f) { return number(f.x_by_vertex ? f.k : f.n); }
+double pair_side(const TypedRowsGradFacts& f) { return number(f.x_by_vertex ? f.n : f.k); }
+
+}  // namespace
+
+bool PairCounts::has_slots() const { return vertices * types < int64_t{cuda::kNoRow}; }
+
+TypedReduceFacts typed_reduce_facts(const PlannedKernel& k) {
+  const auto in = operands<TypedReduceOperands>(k.kernel);
+  const Dims& dims = k.node(in.weight).type.dims;
+  TypedReduceFacts f;
+  f.pairs = count(k.graph(), end_of(k.kernel));
+  f.in = k.kernel.transpose ? dims[1] : dims[0];
+  f.out = k.kernel.transpose ? dims[0] : dims[1];
+  f.of_pairs = k.node(in.x).type.space.is_pair();
+  f.tail = k.kernel.tail;
+  f.own = take_product(f.tail);
+  return f;
+}
+
+cuda::TypedProduct product_by_slot(const TypedReduceFacts& f, const DeviceTraits& device, bool with_own) {
+  return {f.in, f.out, f.pairs.types, device.shared_bytes, false, with_own ? &f.tail : nullptr};
+}
+
+const VariantList<TypedReduceFacts>& typed_reduce_variants() {
+  static const VariantList<TypedReduceFacts> list = {
+      "typed sums",
+      false,
+      {{"by slot", sums_by_slot_decline, reduce_by_slot_cost},
+       {"side by side", side_by_side_declines<TypedReduceFacts>, reduce_side_by_side_cost},
+       {"by type", nullptr, reduce_by_type_cost}}};
+  return list;
+}
+
+const VariantList<TypedReduceFacts>& pair_product_variants() {
+  static const VariantList<TypedReduceFacts> list = {"products of pairs",
+                                                     false,
+                                                     {{"by slot, with the vertex's own", with_own_declines, nullptr},
+                                                      {"by slot", without_own_declines, nullptr},
+                                                      {"by type", nullptr, nullptr}}};
+  return list;
+}
+
+TypedGradFacts typed_grad_facts(const PlannedKernel& k) {
+  const Dims& dims = k.node(k.kernel.root).type.dims;
+  const bool by_dst = end_of(k.kernel) == End::dst;
+  return {count(k.graph(), end_of(k.kernel)), by_dst ? dims[0] : dims[1], by_dst ? dims[1] : dims[0]};
+}
+
+const VariantList<TypedGradFacts>& typed_grad_variants() {
+  static const VariantList<TypedGradFacts> list = {
+      "typed weight gradient",
+      false,
+      {{"side by side", side_by_side_declines<TypedGradFacts>, grad_side_by_side_cost},
+       {"by type", nullptr, grad_by_type_cost}}};
+  return list;
+}
+
+TypedRowsFacts typed_rows_facts(const PlannedKernel& k) {
+  const auto in = operands<ProductOperands>(k.kernel);
+  const Dims& dims = k.node(in.weight).type.dims;
+  const Space space = k.node(k.kernel.root).type.space;
+  TypedRowsFacts f;
+  f.of_pairs = space.is_pair();
+  f.pairs = count(k.graph(), end_of(space));
+  f.rows = f.of_pairs ? f.pairs.pairs : k.graph().num_edges();
+  f.in = k.kernel.transpose ? dims[1] : dims[0];
+  f.out = k.kernel.transpose ? dims[0] : dims[1];
+  f.by_vertex = k.node(in.x).type.space.kind == SpaceKind::vertex;
+  f.every_vertex = covers_every_vertex(k.graph(), f.pairs);
+  return f;
+}
+
+cuda::TypedProduct product_of_rows(const TypedRowsFacts& f, const DeviceTraits& device) {
+  cuda::TypedProduct what = {f.in, f.out, 0, device.shared_bytes, true};
+  what.resident = cuda::fits(what);
+  return what;
+}
+
+const VariantList<TypedRowsFacts>& typed_rows_variants() {
+  static const VariantList<TypedRowsFacts> list = {
+      "typed rows",
+      false,
+      {{"read where they lie", rows_on_tensor_cores_decline, nullptr},
+       {"side by side",
+        [](const TypedRowsFacts& f, const DeviceTraits&) {
+          return rows_side_by_side_decline(f.pairs, f.by_vertex, f.of_pairs, f.every_vertex);
+        },
+        [](const TypedRowsFacts& f, const DeviceTraits& device) {
+          return side_cost(f.pairs, number(f.in), number(f.out), false, device);
+        }},
+       {"by type", nullptr, [](const TypedRowsFacts& f, const DeviceTraits& device) {
+          return by_type_cost(f.pairs, number(f.in), number(f.out), device);
+        }}}};
+  return list;
+}
+
+TypedRowsGradFacts typed_rows_grad_facts(const PlannedKernel& k) {
+  const Dims& dims = k.node(k.kernel.root).type.dims;
+  const Space space = k.node(k.node(k.kernel.root).inputs[0]).type.space;
+  const auto by_vertex = [&](NodeRef arg) { return k.node(arg).type.space.kind == SpaceKind::vertex; };
+  const auto in = operands<WeightGradOperands>(k.kernel);
+  TypedRowsGradFacts f;
+  f.of_pairs = space.is_pair();
+  f.pairs = count(k.graph(), end_of(space));
+  f.rows = f.of_pairs ? f.pairs.pairs : k.graph().num_edges();
+  f.k = dims[0];
+  f.n = dims[1];
+  f.x_by_vertex = by_vertex(in.x);
+  f.g_by_vertex = by_vertex(in.gradient);
+  f.every_vertex = covers_every_vertex(k.graph(), f.pairs);
+  return f;
+}
+
+const VariantList<TypedRowsGradFacts>& typed_rows_grad_variants() {
+  static const VariantList<TypedRowsGradFacts> list = {
+      "typed rows gradient",
+      false,
+      {{"read where they lie", grad_on_tensor_cores_decline, nullptr},
+       {"side by side",
+        [](const TypedRowsGradFacts& f, const DeviceTraits&) {
+          return rows_side_by_side_decline(f.pairs, f.x_by_vertex != f.g_by_vertex, f.of_pairs, f.every_vertex);
+        },
+        [](const TypedRowsGradFacts& f, const DeviceTraits& device) {
+          return side_cost(f.pairs, vertex_side(f), pair_side(f), true, device);
+        }},
+       {"by type", nullptr, [](const TypedRowsGradFacts& f, const DeviceTraits& device) {
+          return by_type_cost(f.pairs, vertex_side(f), pair_side(f), device);
+        }}}};
+  return list;
+}
+
+}  // namespace nacre

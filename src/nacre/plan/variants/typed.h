@@ -1,0 +1,81 @@
+// Variants of typed products on a GPU: rows times one matrix for each edge type.
+//
+// "Side by side" puts the rows of all types of a vertex (its slots) beside each other, so that all
+// types are one product. "By slot" reads the rows of a vertex's types one after the other and adds
+// the products in registers. "By type" multiplies the rows of each type apart, by the library.
+#pragma once
+
+#include <optional>
+
+#include "nacre/kernel/cuda/typed_mma.h"
+#include "nacre/plan/variants.h"
+
+namespace nacre {
+
+// The pairs at one end of a layer's edges.
+struct PairCounts {
+  int64_t vertices = 0;  // at that end
+  int64_t pairs = 0;
+  int64_t types = 0;
+  // Returns whether every (vertex, type) slot has a number of 32 bits.
+  bool has_slots() const;
+};
+
+// A kernel that sums rows times their types' matrices over the edges of each vertex (typed_reduce).
+struct TypedReduceFacts {
+  PairCounts pairs;
+  int64_t in = 0, out = 0;       // widths of the rows read and written
+  bool of_pairs = false;         // it reads sums over the edges of pairs that lie in memory
+  std::optional<RowFactor> own;  // a product of the vertices' own rows that the tail adds
+  RowProgram tail;               // without that product
+};
+TypedReduceFacts typed_reduce_facts(const PlannedKernel& k);
+// Returns the products by slot as the writer of their source takes them; `with_own`: with the own
+// product and the tail.
+cuda::TypedProduct product_by_slot(const TypedReduceFacts& facts, const DeviceTraits& device, bool with_own);
+
+// Sums over the edges of pairs are made and multiplied.
+enum class TypedReduceWay { by_slot, side_by_side, by_type };
+const VariantList<TypedReduceFacts>& typed_reduce_variants();
+// Sums that lie in memory are multiplied.
+enum class PairProductWay { by_slot_with_own, by_slot, by_type };
+const VariantList<TypedReduceFacts>& pair_product_variants();
+
+// A weight gradient for each type, from rows summed over the edges of pairs (typed_weight_grad).
+struct TypedGradFacts {
+  PairCounts pairs;
+  int64_t summed = 0, by_row = 0;  // widths of the rows that are summed and of those read by row
+};
+TypedGradFacts typed_grad_facts(const PlannedKernel& k);
+enum class TypedGradWay { side_by_side, by_type };
+const VariantList<TypedGradFacts>& typed_grad_variants();
+
+// Stored rows times their type's matrix (typed_rows).
+struct TypedRowsFacts {
+  PairCounts pairs;
+  int64_t rows = 0;           // typed rows: pairs or edges
+  int64_t in = 0, out = 0;    // widths
+  bool of_pairs = false;      // the typed rows are pairs; otherwise edges
+  bool by_vertex = false;     // the rows read are vertices', found by pair
+  bool every_vertex = false;  // each type has a pair of every vertex or none
+};
+TypedRowsFacts typed_rows_facts(const PlannedKernel& k);
+// Returns the products on tensor cores as the writer of their source takes them.
+cuda::TypedProduct product_of_rows(const TypedRowsFacts& facts, const DeviceTraits& device);
+enum class TypedRowsWay { tensor_cores, side_by_side, by_type };
+const VariantList<TypedRowsFacts>& typed_rows_variants();
+
+// A weight gradient for each type, from stored rows (typed_rows_grad).
+struct TypedRowsGradFacts {
+  PairCounts pairs;
+  int64_t rows = 0;
+  int64_t k = 0, n = 0;  // the gradient of a type is [k, n]
+  bool of_pairs = false;
+  bool x_by_vertex = false, g_by_vertex = false;
+  bool every_vertex = false;
+};
+TypedRowsGradFacts typed_rows_grad_facts(const PlannedKernel& k);
+enum class TypedRowsGradWay { tensor_cores, side_by_side, by_type };
+const VariantList<TypedRowsGradFacts>& typed_rows_grad_variants();
+
+}  // namespace nacre
