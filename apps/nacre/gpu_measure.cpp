@@ -11,7 +11,7 @@
 #include "gpu_profile.h"
 #include "nacre/base/log.h"
 #include "nacre/base/philox.h"
-#include "nacre/engine/gpu/context.h"
+#include "nacre/kernel/cuda/params.h"
 
 namespace nacre::cli {
 namespace {
@@ -71,6 +71,12 @@ extern "C" __global__ void gather_rows(const float4* table, const unsigned* rand
 }
 )";
 
+// The parameters of these kernels, in the order of their texts.
+NACRE_PARAMS(NothingParams, (float*, out));
+NACRE_PARAMS(FillValuesParams, (unsigned*, out), (long long, words), (long long, bf16));
+NACRE_PARAMS(GatherRowsParams, (const void*, table), (const unsigned*, random), (long long, rows), (void*, out),
+             (long long, groups));
+
 int64_t blocks_for(int64_t threads) { return (threads + kThreads - 1) / kThreads; }
 
 class Bench {
@@ -102,8 +108,8 @@ class Bench {
     return load_kernel(device_, compile_cached(plugin_, source, name, arch), name,
                        [&] { return compile_again(plugin_, source, name, arch); });
   }
-  void launch(DeviceFunction f, int64_t blocks, LaunchArgs args) {
-    device_.launch(f, {blocks, kThreads, 0}, args.pointers());
+  void launch(DeviceFunction f, int64_t blocks, cuda::LaunchParams params) {
+    device_.launch(f, {blocks, kThreads, 0}, params.pointers());
   }
 
   // Returns the time of the fastest of several runs, by the device's clock.
@@ -156,9 +162,9 @@ class Bench {
                                         "gather_rows");
       const double rows_per_second = rate(1024, most_rows, [&](int64_t count) {
         const int64_t groups = count / kRun;
-        LaunchArgs args;
-        args.add(table.get()).add(random.get()).add(rows).add(out.get()).add(groups);
-        return seconds([&] { launch(f, blocks_for(groups * lanes), args); });
+        const GatherRowsParams params{
+            .table = table.get(), .random = random.get(), .rows = rows, .out = out.get(), .groups = groups};
+        return seconds([&] { launch(f, blocks_for(groups * lanes), params); });
       });
       return rows_per_second * static_cast<double>(width * 4);
     };
@@ -174,7 +180,7 @@ class Bench {
     Memory m = memory(bytes);
     const int64_t words = bytes / 4;
     launch(function(kFillValues, "fill_values"), blocks_for(words),
-           LaunchArgs().add(m.get()).add(words).add(int64_t{bf16 ? 1 : 0}));
+           FillValuesParams{.out = m.get(), .words = words, .bf16 = bf16 ? 1 : 0});
     return m;
   }
 
@@ -204,7 +210,7 @@ class Bench {
     const DeviceFunction f = function(kNothing, "nothing");
     const Memory out = memory(16);
     const auto all = [&] {
-      for (int i = 0; i < count; ++i) launch(f, 1, LaunchArgs().add(out.get()));
+      for (int i = 0; i < count; ++i) launch(f, 1, NothingParams{.out = out.get()});
     };
     p.launch = seconds(all) / count;
     device_.begin_capture();
