@@ -23,11 +23,15 @@ constexpr int kRepeats = 4;
 // as well as fast ones.
 constexpr double kLongEnough = 2e-3;
 
-constexpr const char* kNothing = R"(extern "C" __global__ void nothing(float* out) {}
+using float4 = void;  // the host passes addresses of it only
+
+NACRE_PARAMS(NothingParams, (float*, out));
+constexpr const char* kNothing = R"(${ENTRY} {}
 )";
 
 // Fills memory with numbers in [-0.5, 0.5), as f32 or as two bf16 in each word. With zeros,
 // products would run faster than with real values.
+NACRE_PARAMS(FillValuesParams, (unsigned*, out), (long long, words), (long long, bf16));
 constexpr const char* kFillValues = R"(
 __device__ unsigned value_bits(unsigned i) {
   unsigned h = i * 2654435761u;
@@ -37,7 +41,7 @@ __device__ unsigned value_bits(unsigned i) {
   bits.f = x;
   return bits.u;
 }
-extern "C" __global__ void fill_values(unsigned* out, long long words, long long bf16) {
+${ENTRY} {
   const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= words) return;
   const unsigned low = value_bits((unsigned)i);
@@ -48,9 +52,10 @@ extern "C" __global__ void fill_values(unsigned* out, long long words, long long
 // A group of LANES threads sums RUN rows of LANES · VECTORS float4, as aggregation does. Each row
 // is chosen by 32 random bits.
 constexpr int kRun = 32;
+NACRE_PARAMS(SumRowsParams, (const float4*, table), (const unsigned*, random), (long long, rows), (float4*, out),
+             (long long, groups));
 constexpr const char* kGatherRows = R"(
-extern "C" __global__ void gather_rows(const float4* table, const unsigned* random, long long rows, float4* out,
-                                       long long groups) {
+${ENTRY} {
   const long long group = ((long long)blockIdx.x * blockDim.x + threadIdx.x) / LANES;
   const int lane = threadIdx.x % LANES;
   if (group >= groups) return;
@@ -70,12 +75,6 @@ extern "C" __global__ void gather_rows(const float4* table, const unsigned* rand
   for (int v = 0; v < VECTORS; ++v) out[(group * VECTORS + v) * LANES + lane] = sum[v];
 }
 )";
-
-// The parameters of these kernels, in the order of their texts.
-NACRE_PARAMS(NothingParams, (float*, out));
-NACRE_PARAMS(FillValuesParams, (unsigned*, out), (long long, words), (long long, bf16));
-NACRE_PARAMS(GatherRowsParams, (const void*, table), (const unsigned*, random), (long long, rows), (void*, out),
-             (long long, groups));
 
 int64_t blocks_for(int64_t threads) { return (threads + kThreads - 1) / kThreads; }
 
@@ -103,13 +102,25 @@ class Bench {
   Memory memory(int64_t bytes) {
     return {device_.allocate(bytes), [this](void* m) { device_.release(m); }};
   }
-  DeviceFunction function(const std::string& source, const std::string& name) {
+  struct Kernel {
+    cuda::Source source;
+    DeviceFunction function;
+  };
+  template <class Params>
+  Kernel load(const char* name, const std::string& text) {
+    const cuda::Source source = cuda::Entry(name, "").takes<Params>().source(text, kThreads);
     const int arch = device_.info().arch;
-    return load_kernel(device_, compile_cached(plugin_, source, name, arch), name,
-                       [&] { return compile_again(plugin_, source, name, arch); });
+    const auto again = [&] { return compile_again(plugin_, source.text, source.name, arch); };
+    const std::string image = compile_cached(plugin_, source.text, source.name, arch);
+    return {source, load_kernel(device_, image, source.name, again)};
   }
-  void launch(DeviceFunction f, int64_t blocks, cuda::LaunchParams params) {
-    device_.launch(f, {blocks, kThreads, 0}, params.pointers());
+  // Returns a function that launches so many blocks of a kernel.
+  std::function<void(int64_t)> launcher(const Kernel& kernel, const cuda::LaunchParams& params) {
+    cuda::check_params(kernel.source, params);
+    const auto held = std::make_shared<cuda::LaunchParams>(params);
+    return [this, f = kernel.function, held, pointers = held->pointers()](int64_t blocks) {
+      device_.launch(f, {blocks, kThreads, 0}, pointers);
+    };
   }
 
   // Returns the time of the fastest of several runs, by the device's clock.
@@ -157,14 +168,15 @@ class Bench {
     device_.upload(random.get(), drawn.data(), most_rows * 4);
     const auto gather = [&](int64_t width, int64_t bytes) {
       const int64_t lanes = std::min<int64_t>(32, width / 4), rows = bytes / (width * 4);
-      const DeviceFunction f = function(fmt::format("#define LANES {}\n#define VECTORS {}\n#define RUN {}\n{}", lanes,
-                                                    width / 4 / lanes, kRun, kGatherRows),
-                                        "gather_rows");
+      const std::string numbers =
+          fmt::format("#define LANES {}\n#define VECTORS {}\n#define RUN {}\n", lanes, width / 4 / lanes, kRun);
+      const Kernel kernel = load<SumRowsParams>("gather_rows", numbers + kGatherRows);
       const double rows_per_second = rate(1024, most_rows, [&](int64_t count) {
         const int64_t groups = count / kRun;
-        const GatherRowsParams params{
+        const SumRowsParams params{
             .table = table.get(), .random = random.get(), .rows = rows, .out = out.get(), .groups = groups};
-        return seconds([&] { launch(f, blocks_for(groups * lanes), params); });
+        const auto launch = launcher(kernel, params);
+        return seconds([&] { launch(blocks_for(groups * lanes)); });
       });
       return rows_per_second * static_cast<double>(width * 4);
     };
@@ -179,8 +191,8 @@ class Bench {
   Memory values(int64_t bytes, bool bf16) {
     Memory m = memory(bytes);
     const int64_t words = bytes / 4;
-    launch(function(kFillValues, "fill_values"), blocks_for(words),
-           FillValuesParams{.out = m.get(), .words = words, .bf16 = bf16 ? 1 : 0});
+    const FillValuesParams params{.out = m.get(), .words = words, .bf16 = bf16 ? 1 : 0};
+    launcher(load<FillValuesParams>("fill_values", kFillValues), params)(blocks_for(words));
     return m;
   }
 
@@ -207,10 +219,10 @@ class Bench {
 
   void launches(GpuProfile& p) {
     constexpr int count = 500;
-    const DeviceFunction f = function(kNothing, "nothing");
     const Memory out = memory(16);
+    const auto launch = launcher(load<NothingParams>("nothing", kNothing), NothingParams{.out = out.get()});
     const auto all = [&] {
-      for (int i = 0; i < count; ++i) launch(f, 1, NothingParams{.out = out.get()});
+      for (int i = 0; i < count; ++i) launch(1);
     };
     p.launch = seconds(all) / count;
     device_.begin_capture();

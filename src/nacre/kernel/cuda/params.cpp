@@ -62,7 +62,8 @@ Entry& Entry::operand(std::string_view type, const std::string& name) {
 }
 
 std::string Entry::text() const {
-  std::string text = checks_ + "extern \"C\" __global__ void __launch_bounds__(" + bounds_ + ") " + name_ + "(";
+  const std::string bounds = bounds_.empty() ? "" : "__launch_bounds__(" + bounds_ + ") ";
+  std::string text = checks_ + "extern \"C\" __global__ void " + bounds + name_ + "(";
   size_t line = kLineLength;  // the parameters begin on a line of their own
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const std::string one = parameters_[i] + (i + 1 < parameters_.size() ? "," : ")");
