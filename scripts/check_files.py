@@ -18,6 +18,8 @@ MACHINE_PATH = re.compile(r"(?<![\w.$})/-])/(?:work|root|tmp|home)/" + r"[\w.]")
 LEFTOVER = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME)\b|^(?:<{7}|>{7}) ", re.M)
 # JSON from outside may be nested without end.
 PARSED_JSON = re.compile(r"\bjson::parse" + r"\(")
+# Code asks a back end what it does (Backend::on_host() and its neighbours), not what it is called.
+DEVICE_NAME = re.compile(r"\bname\(\)\s*[!=]=\s*" + r'"(?:cpu|cuda)"')
 BINARY = (".npz", ".npy", ".gz", ".bin", ".png", ".nacre")
 
 
@@ -78,6 +80,8 @@ def main():
         if path.parts[:2] == ("src", "nacre") and path.name != "json_text.h":
             for match in PARSED_JSON.finditer(text):
                 problems.append(f"{path}:{line_of(text, match)}: read JSON with parse_json (src/nacre/base/json_text.h)")
+        for match in DEVICE_NAME.finditer(text):
+            problems.append(f"{path}:{line_of(text, match)}: ask the back end what it does, not its name: on_host()")
         for match in LEFTOVER.finditer(text):
             problems.append(f"{path}:{line_of(text, match)}: leftover: {match.group().strip()}")
         if text and not text.endswith("\n"):

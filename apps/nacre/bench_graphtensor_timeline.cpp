@@ -54,7 +54,7 @@ std::vector<Span> record(GraphTensorBench& bench, BatchSession& session) {
   return spans;
 }
 
-constexpr double kWidth = 1000, kLeft = 130, kLane = 26, kTop = 60;
+constexpr double kWidth = 1000, kLeft = 130, kRow = 26, kTop = 60;
 
 const std::map<std::string, const char*>& colours() {
   static const std::map<std::string, const char*> table = {
@@ -63,7 +63,7 @@ const std::map<std::string, const char*>& colours() {
   return table;
 }
 
-std::string lanes(const std::vector<Span>& spans, const std::string& title, double scale, double& y) {
+std::string rows(const std::vector<Span>& spans, const std::string& title, double scale, double& y) {
   std::string svg = fmt::format("<text x=\"10\" y=\"{:.1f}\" font-size=\"13\">{}</text>\n", y + 12, title);
   int threads = 0;
   for (const Span& s : spans) {
@@ -73,13 +73,13 @@ std::string lanes(const std::vector<Span>& spans, const std::string& title, doub
     svg += fmt::format(
         "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\"><title>{} {:.2f} "
         "ms</title></rect>\n",
-        kLeft + s.begin * scale, y + 20 + s.thread * kLane, std::max(0.3, (s.end - s.begin) * scale), kLane - 6,
+        kLeft + s.begin * scale, y + 20 + s.thread * kRow, std::max(0.3, (s.end - s.begin) * scale), kRow - 6,
         colour->second, s.name, s.end - s.begin);
   }
   for (int t = 0; t < threads; ++t)
     svg += fmt::format("<text x=\"{}\" y=\"{:.1f}\" font-size=\"11\" text-anchor=\"end\">thread {}</text>\n", kLeft - 6,
-                       y + 34 + t * kLane, t);
-  y += 30 + threads * kLane;
+                       y + 34 + t * kRow, t);
+  y += 30 + threads * kRow;
   return svg;
 }
 
@@ -102,7 +102,7 @@ std::string timeline_svg(const std::string& title, const std::vector<std::pair<s
     const double end = spans.empty() ? 0 : std::max_element(spans.begin(), spans.end(), [](auto& a, auto& b) {
                                              return a.end < b.end;
                                            })->end;
-    body += lanes(spans, fmt::format("{}: {} batches in {:.1f} ms", name, kBatches, end), scale, y);
+    body += rows(spans, fmt::format("{}: {} batches in {:.1f} ms", name, kBatches, end), scale, y);
   }
   return fmt::format(
              "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1:.0f}\" viewBox=\"0 0 {0} {1:.0f}\" "

@@ -110,11 +110,11 @@ struct Origin {
 
 Origin origin_of(const RunConfig& config) {
   if (config.data.starts_with("twin:")) return {"a generated twin", "", ""};
-  const Place place(config.data);
-  const Choice choice = choose_format(place, config.load.format);
+  const DataSource data_source(config.data);
+  const Choice choice = choose_format(data_source, config.load.format);
   Origin origin{choice.format->name + std::string(": ") + choice.format->about, "", ""};
   if (std::string_view(choice.format->name) != "nacre") return origin;
-  const NativeContents contents = native_contents(place.file());
+  const NativeContents contents = native_contents(data_source.file());
   origin.format += fmt::format(", version {}, {} sections", contents.version, contents.sections.size());
   origin.conversion = contents.conversion;
   for (const NativeSection& s : contents.sections) {

@@ -11,6 +11,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/device/null_device.h"
+#include "nacre/device/precision.h"
 #include "nacre/engine/gpu/gpu_backend.h"
 #include "nacre/plan/variants/place.h"
 
@@ -27,10 +28,9 @@ struct Request {
 };
 
 std::string product_text(const GemmShape& s) {
-  constexpr const char* types[] = {"f32", "tf32", "bf16"};
   return fmt::format("matrix product of cuBLASLt: [{}, {}]{} · [{}, {}]{} in {}{}", s.transpose_a ? s.k : s.m,
                      s.transpose_a ? s.m : s.k, s.transpose_a ? " transposed" : "", s.transpose_b ? s.n : s.k,
-                     s.transpose_b ? s.k : s.n, s.transpose_b ? " transposed" : "", types[static_cast<size_t>(s.type)],
+                     s.transpose_b ? s.k : s.n, s.transpose_b ? " transposed" : "", precision_name(s.type),
                      s.batch > 1 ? fmt::format(", {} of them", s.batch) : "");
 }
 

@@ -31,11 +31,11 @@ double read_bandwidth() {
   std::vector<uint64_t> sums(words >> 16);
   const double seconds = best_seconds(5, [&] {
     parallel_for(words, 1 << 16, [&](int64_t b, int64_t e) {
-      uint64_t lanes[8] = {};
+      uint64_t parts[8] = {};
       for (int64_t i = b; i < e; i += 8) {
-        for (int64_t l = 0; l < 8; ++l) lanes[l] += memory[i + l];
+        for (int64_t l = 0; l < 8; ++l) parts[l] += memory[i + l];
       }
-      sums[b >> 16] = std::accumulate(lanes, lanes + 8, uint64_t{0});
+      sums[b >> 16] = std::accumulate(parts, parts + 8, uint64_t{0});
     });
   });
   // The sums must be used; otherwise the compiler could drop the reads.

@@ -17,6 +17,7 @@
 #include "nacre/base/printable.h"
 #include "nacre/base/warnings.h"
 #include "nacre/data/load.h"
+#include "nacre/device/precision.h"
 #include "nacre/plan/passes.h"
 #include "nacre/train/device.h"
 #include "terminal_log.h"
@@ -266,7 +267,7 @@ void add_execution_options(Command command, RunConfig& c) {
   command
       .add_option("--precision", c.precision,
                   "f32; on a GPU also tf32 (matrix products) or bf16 (wide values in memory, too)")
-      .one_of("precision", {"f32", "tf32", "bf16"}, {{"fp32", "f32"}, {"float32", "f32"}, {"bfloat16", "bf16"}})
+      .one_of("precision", precision_names(), {{"fp32", "f32"}, {"float32", "f32"}, {"bfloat16", "bf16"}})
       .show_default()
       .group("Execution");
   command
@@ -446,13 +447,6 @@ void apply_execution(const RunConfig& c) {
   if (c.mode != "full" && c.mode != "minibatch")
     throw UserError("--mode", "unknown mode '" + c.mode + "'", "choose full or minibatch");
   check_places(c);
-}
-
-GemmType gemm_precision(const std::string& precision) {
-  if (precision == "f32") return GemmType::f32;
-  if (precision == "tf32") return GemmType::tf32;
-  if (precision == "bf16") return GemmType::bf16;
-  throw UserError("--precision", "unknown precision '" + precision + "'", "choose f32, tf32 or bf16");
 }
 
 Dataset open_data(const RunConfig& c) {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "command.h"
-#include "nacre/device/device.h"
 #include "nacre/train/session.h"
 #include "nacre/train/trainer.h"
 
@@ -39,8 +38,6 @@ int64_t parse_size(const std::string& option, const std::string& text);
 Dataset open_data(const RunConfig& config);
 // Applies the number of threads; checks device, precision and mode.
 void apply_execution(const RunConfig& config);
-// Returns --precision as the device layer knows it; throws UserError.
-GemmType gemm_precision(const std::string& precision);
 // Prints, for people, the notes of a session, how its plan was found and how much GPU memory it
 // takes.
 void show_session(const VertexModel& session);

@@ -14,6 +14,7 @@
 #include "nacre/base/printable.h"
 #include "nacre/base/warnings.h"
 #include "nacre/device/null_device.h"
+#include "nacre/device/precision.h"
 #include "nacre/engine/gpu/gpu_backend.h"
 #include "nacre/gtask/picture.h"
 #include "nacre/plan/explain.h"
@@ -103,7 +104,7 @@ void check(const PlanCommand& c, const Command& command) {
 PlanAnswer plan_for(const DeviceInfo& gpu, const RunConfig& asked, const Planned& planned) {
   const auto loader = std::make_shared<GpuLoader>(make_null_device(gpu), [](const auto&) { return std::string(); });
   const auto context =
-      std::make_shared<GpuContext>(loader, planned.views(), GpuOptions{.precision = gemm_precision(asked.precision)});
+      std::make_shared<GpuContext>(loader, planned.views(), GpuOptions{.precision = parse_precision(asked.precision)});
   PlanRequest request;
   request.plan = asked.plan;
   request.deterministic = true;
@@ -127,7 +128,7 @@ void add_run_memory(VertexModel& model, std::vector<MemoryItem>& memory) {
 GpuListing listing_of(const PlanCommand& c, const Planned& planned, const Plan& plan, const DeviceInfo& gpu) {
   ListingOptions options;
   options.gpu = gpu;
-  options.precision = gemm_precision(c.config.precision);
+  options.precision = parse_precision(c.config.precision);
   options.title = planned.model().config().model.model + " on " + printable(planned.model().dataset().name);
   return list_gpu_kernels(plan, planned.blocks(), planned.views(), options);
 }
@@ -177,7 +178,7 @@ Shown make_shown(const PlanCommand& c, Planned& planned) {
 RunConfig session_config(const PlanCommand& c) {
   RunConfig config = c.config;
   if (config.device != kTypical) return config;
-  gemm_precision(config.precision);
+  parse_precision(config.precision);
   check_plan(config);
   config.device = "cpu";
   config.precision = "f32";

@@ -112,15 +112,15 @@ std::vector<PlanTiming> Workbench::time(const std::vector<Plan>& plans, const Ti
 
 double KernelLedger::kernel(const Plan& plan, size_t k) {
   const Work work = kernel_work(plan.kernels[k], plan, bench_.blocks(), profile_.cache_bytes);
-  const auto [slot, fresh] = known_.try_emplace(signature(plan, plan.kernels[k], work), -1);
-  if (!fresh) return slot->second;
+  const auto [entry, fresh] = known_.try_emplace(signature(plan, plan.kernels[k], work), -1);
+  if (!fresh) return entry->second;
   for (int i = 0; i < repeats_; ++i) {
     const double seconds = timer_(plan, k);
     if (seconds < 0) return -1;
-    slot->second = slot->second < 0 ? seconds : std::min(slot->second, seconds);
+    entry->second = entry->second < 0 ? seconds : std::min(entry->second, seconds);
   }
-  samples_.push_back({work, slot->second});
-  return slot->second;
+  samples_.push_back({work, entry->second});
+  return entry->second;
 }
 
 double KernelLedger::plan(const Plan& plan) {

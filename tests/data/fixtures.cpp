@@ -56,20 +56,20 @@ std::string zip64_extra(const Placed& p) {
 }
 
 void put_local(std::string& out, const Placed& p) {
-  const bool wide = p.member->zip64;
+  const bool zip64 = p.member->zip64;
   const bool later = p.member->data_descriptor;
   put<uint32_t>(out, 0x04034b50);
-  put<uint16_t>(out, wide ? 45 : 20);
+  put<uint16_t>(out, zip64 ? 45 : 20);
   put<uint16_t>(out, p.flags);
   put<uint16_t>(out, p.method);
   put<uint32_t>(out, 0x00210000);
   put<uint32_t>(out, later ? 0 : p.crc);
-  put<uint32_t>(out, later ? 0 : wide ? 0xFFFFFFFF : static_cast<uint32_t>(p.packed.size()));
-  put<uint32_t>(out, later ? 0 : wide ? 0xFFFFFFFF : static_cast<uint32_t>(p.size));
+  put<uint32_t>(out, later ? 0 : zip64 ? 0xFFFFFFFF : static_cast<uint32_t>(p.packed.size()));
+  put<uint32_t>(out, later ? 0 : zip64 ? 0xFFFFFFFF : static_cast<uint32_t>(p.size));
   put<uint16_t>(out, static_cast<uint16_t>(p.member->name.size()));
-  put<uint16_t>(out, wide ? 20 : 0);
+  put<uint16_t>(out, zip64 ? 20 : 0);
   out += p.member->name;
-  if (wide) {
+  if (zip64) {
     put<uint16_t>(out, 1);
     put<uint16_t>(out, 16);
     put<uint64_t>(out, p.size);
@@ -85,24 +85,24 @@ void put_local(std::string& out, const Placed& p) {
 }
 
 void put_central(std::string& out, const Placed& p) {
-  const bool wide = p.member->zip64;
-  const std::string extra = wide ? zip64_extra(p) : "";
+  const bool zip64 = p.member->zip64;
+  const std::string extra = zip64 ? zip64_extra(p) : "";
   put<uint32_t>(out, 0x02014b50);
   put<uint16_t>(out, 20);
-  put<uint16_t>(out, wide ? 45 : 20);
+  put<uint16_t>(out, zip64 ? 45 : 20);
   put<uint16_t>(out, p.flags);
   put<uint16_t>(out, p.method);
   put<uint32_t>(out, 0x00210000);
   put<uint32_t>(out, p.crc);
-  put<uint32_t>(out, wide ? 0xFFFFFFFF : static_cast<uint32_t>(p.packed.size()));
-  put<uint32_t>(out, wide ? 0xFFFFFFFF : static_cast<uint32_t>(p.size));
+  put<uint32_t>(out, zip64 ? 0xFFFFFFFF : static_cast<uint32_t>(p.packed.size()));
+  put<uint32_t>(out, zip64 ? 0xFFFFFFFF : static_cast<uint32_t>(p.size));
   put<uint16_t>(out, static_cast<uint16_t>(p.member->name.size()));
   put<uint16_t>(out, static_cast<uint16_t>(extra.size()));
   put<uint16_t>(out, 0);
   put<uint16_t>(out, 0);
   put<uint16_t>(out, 0);
   put<uint32_t>(out, 0);
-  put<uint32_t>(out, wide ? 0xFFFFFFFF : static_cast<uint32_t>(p.offset));
+  put<uint32_t>(out, zip64 ? 0xFFFFFFFF : static_cast<uint32_t>(p.offset));
   out += p.member->name + extra;
 }
 

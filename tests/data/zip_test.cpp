@@ -75,8 +75,8 @@ TEST(Zip, TruncatedAnywhere) {
 TEST(Zip, DamagedAnywhere) {
   const std::string a = patterned(200);
   const std::string b = patterned(50);
-  for (const bool wide : {false, true}) {
-    const std::string bytes = zip({{"a", a, Pack::deflated, wide}, {"b", b, Pack::stored, wide}}, {"", wide});
+  for (const bool zip64 : {false, true}) {
+    const std::string bytes = zip({{"a", a, Pack::deflated, zip64}, {"b", b, Pack::stored, zip64}}, {"", zip64});
     for_each_flip(bytes, [&](const std::string& damaged, size_t at) {
       survives(
           [&] {

@@ -25,14 +25,14 @@ class GpuSamplerTest : public testing::Test {
     loader_ = GpuLoader::open(*plugin, plugin->open(0, 0));
   }
   // Draws three batches at once: for some vertices, for none, and for all.
-  void expect_same(const Graph& graph, const SampleOptions& options, GpuSampler::Place place);
+  void expect_same(const Graph& graph, const SampleOptions& options, GpuSampler::GraphMemory memory);
 
   std::shared_ptr<GpuLoader> loader_;
 };
 
-void GpuSamplerTest::expect_same(const Graph& graph, const SampleOptions& options, GpuSampler::Place place) {
+void GpuSamplerTest::expect_same(const Graph& graph, const SampleOptions& options, GpuSampler::GraphMemory memory) {
   const Sampler sampler(graph, options);
-  GpuSampler on_device(loader_, sampler, place);
+  GpuSampler on_device(loader_, sampler, memory);
   const std::vector<NodeId> all = all_vertices(graph);
   std::vector<NodeId> some;
   for (size_t v = 0; v < all.size(); v += 3) some.insert(some.begin(), all[v]);
@@ -69,7 +69,7 @@ TEST_F(GpuSamplerTest, EveryOptionOnEveryGraph) {
           if (weighted && !graph.weighted()) continue;
           for (const std::vector<int>& fanout : {std::vector{3, 2}, std::vector{5, -1, 1}}) {
             SCOPED_TRACE(name + (replace ? " replace" : "") + (weighted ? " weighted" : ""));
-            expect_same(graph, draw_options(fanout, replace, weighted), GpuSampler::Place::device);
+            expect_same(graph, draw_options(fanout, replace, weighted), GpuSampler::GraphMemory::device);
             if (HasFailure()) return;
           }
         }
@@ -84,7 +84,7 @@ TEST_F(GpuSamplerTest, LongRowsAndManyDraws) {
     for (const bool weighted : {false, true}) {
       for (const std::vector<int>& fanout : {std::vector{15, 10}, std::vector{32, 33}, std::vector{100}}) {
         SCOPED_TRACE(std::to_string(fanout[0]) + (replace ? " replace" : "") + (weighted ? " weighted" : ""));
-        expect_same(graph, draw_options(fanout, replace, weighted), GpuSampler::Place::host);
+        expect_same(graph, draw_options(fanout, replace, weighted), GpuSampler::GraphMemory::host);
         if (HasFailure()) return;
       }
     }
@@ -98,7 +98,7 @@ TEST_F(GpuSamplerTest, WeightsOfZero) {
     const Graph graph = star(static_cast<int64_t>(weights.size()), weights);
     for (const bool replace : {false, true}) {
       for (const int fanout : {1, 4, 40}) {
-        expect_same(graph, draw_options({fanout, 2}, replace, true), GpuSampler::Place::device);
+        expect_same(graph, draw_options({fanout, 2}, replace, true), GpuSampler::GraphMemory::device);
       }
     }
   }
@@ -107,7 +107,7 @@ TEST_F(GpuSamplerTest, WeightsOfZero) {
 TEST_F(GpuSamplerTest, WrongSeeds) {
   const Graph graph = star(5);
   const Sampler sampler(graph, draw_options({2}, false, false));
-  GpuSampler on_device(loader_, sampler, GpuSampler::Place::device);
+  GpuSampler on_device(loader_, sampler, GpuSampler::GraphMemory::device);
   for (const std::vector<NodeId>& seeds : {std::vector<NodeId>{1, 2, 1}, std::vector<NodeId>{6}}) {
     EXPECT_THROW(on_device.sample(std::vector<GpuSampler::Batch>{{seeds, {}}}), InternalError);
   }

@@ -50,9 +50,9 @@ void write_files(std::string_view text, const fs::path& folder) {
 }
 
 // Does what a conversion does with a set that may be larger than memory.
-void stream(const nacre::Place& place, const nacre::Choice& choice) {
+void stream(const nacre::DataSource& data_source, const nacre::Choice& choice) {
   if (choice.format->open == nullptr) return;
-  const auto opened = choice.format->open(place, choice.variant, {});
+  const auto opened = choice.format->open(data_source, choice.variant, {});
   if (!opened) return;
   const nacre::DatasetBuilder& set = *opened;
   for (const auto& input : set.edge_inputs()) {
@@ -88,8 +88,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   if (files != 1 || fs::is_directory(path)) path = folder;
   nacre::fuzz::run([&] { nacre::load_dataset(path.string(), {.format = format}).fingerprint(); });
-  nacre::fuzz::run(
-      [&] { stream(nacre::Place(path.string()), nacre::choose_format(nacre::Place(path.string()), format)); });
+  nacre::fuzz::run([&] {
+    stream(nacre::DataSource(path.string()), nacre::choose_format(nacre::DataSource(path.string()), format));
+  });
   fs::remove_all(folder, error);
   return 0;
 }

@@ -78,7 +78,7 @@ TEST(Patterns, CountsAreExact) {
 }
 
 TEST(Patterns, CountsAreExactOnLargerGraphs) {
-  // The counts need several lanes. Some numbers of types fit a word and some do not.
+  // The counts need several counters. Some numbers of types fit a word and some do not.
   for (const int types : {5, 64, 65, 300}) {
     const Graph graph = typed_weighted_graph({.vertices = 400, .edges = 12000, .hub_edges = 4000, .types = types});
     for (const char* text : {"", "edge-id=1000", "src-id=16,dst-id=16", "dst-id=8", "edge-type=1", "src-id=8"}) {

@@ -289,7 +289,7 @@ TEST(Lstm, KeptGatesSameBitsOnAnyThreadCountAndInAnyBatch) {
 TEST(Lstm, ManyBatchesAndSegments) {
   const Problem problem(skewed_graph(), 8, 3);
   EXPECT_GT(problem.view->segments.size(), problem.view->batches.size());
-  EXPECT_GT(static_cast<int64_t>(problem.view->batches.size()), problem.view->lanes / 2);
+  EXPECT_GT(static_cast<int64_t>(problem.view->batches.size()), problem.view->workers / 2);
   problem.check("skewed");
 }
 

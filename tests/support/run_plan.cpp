@@ -105,7 +105,7 @@ void BoundPlan::bind(const ref::Bindings& bindings, ConstantPool& pool) {
     if (node.op != Op::input && node.op != Op::param) continue;
     Leaf& leaf = leaves_[node.name];
     leaf.bytes = leaf_bytes(node, bindings.at(node.name));
-    if (backend.name() != "cpu") leaf.device = backend.allocate(static_cast<int64_t>(leaf.bytes.size()));
+    if (!backend.on_host()) leaf.device = backend.allocate(static_cast<int64_t>(leaf.bytes.size()));
     write(leaf);
     executor_.bind(node.name, leaf.device ? leaf.device.get() : leaf.bytes.data());
   }

@@ -12,7 +12,7 @@
 namespace nacre {
 namespace {
 
-constexpr int kLanes = 8;
+constexpr int kAccumulators = 8;
 constexpr uint64_t kMultiplier = 0x9FB21C651E98DF25ull;
 
 uint64_t load_word(const unsigned char* p) {
@@ -22,19 +22,19 @@ uint64_t load_word(const unsigned char* p) {
 }
 
 uint64_t hash_chunk(const unsigned char* p, int64_t bytes) {
-  std::array<uint64_t, kLanes> lane;
-  for (int i = 0; i < kLanes; ++i) lane[i] = kMultiplier * static_cast<uint64_t>(i + 1);
+  std::array<uint64_t, kAccumulators> accumulator;
+  for (int i = 0; i < kAccumulators; ++i) accumulator[i] = kMultiplier * static_cast<uint64_t>(i + 1);
   const auto step = [](uint64_t h, uint64_t word) { return std::rotl((h ^ word) * kMultiplier, 29); };
   int64_t at = 0;
-  for (; at + 8 * kLanes <= bytes; at += 8 * kLanes) {
-    for (int i = 0; i < kLanes; ++i) lane[i] = step(lane[i], load_word(p + at + 8 * i));
+  for (; at + 8 * kAccumulators <= bytes; at += 8 * kAccumulators) {
+    for (int i = 0; i < kAccumulators; ++i) accumulator[i] = step(accumulator[i], load_word(p + at + 8 * i));
   }
-  for (int i = 0; at + 8 <= bytes; at += 8, ++i) lane[i] = step(lane[i], load_word(p + at));
+  for (int i = 0; at + 8 <= bytes; at += 8, ++i) accumulator[i] = step(accumulator[i], load_word(p + at));
   unsigned char tail[8] = {};
   if (at < bytes) std::memcpy(tail, p + at, static_cast<size_t>(bytes - at));
-  lane[kLanes - 1] = step(lane[kLanes - 1], load_word(tail));
+  accumulator[kAccumulators - 1] = step(accumulator[kAccumulators - 1], load_word(tail));
   auto h = static_cast<uint64_t>(bytes);
-  for (const uint64_t value : lane) h = mix_key(h ^ value, 0);
+  for (const uint64_t value : accumulator) h = mix_key(h ^ value, 0);
   return h;
 }
 

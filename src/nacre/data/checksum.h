@@ -1,9 +1,10 @@
 // The 64-bit checksum of Nacre's own files and of data set fingerprints.
 //
 // The bytes are cut into chunks of 1 MiB, which are hashed in parallel and combined in order.
-// Within a chunk, eight lanes take turns on 8-byte little-endian words: lane = rotl((lane ^ word) *
-// K, 29). Every step is a bijection of the lane for a given word and of the word for a given lane,
-// so one damaged word always changes the checksum. This is not a cryptographic hash.
+// Within a chunk, eight accumulators take turns on 8-byte little-endian words:
+//   accumulator = rotl((accumulator ^ word) * K, 29).
+// Every step is a bijection of the accumulator for a given word and of the word for a given
+// accumulator, so one damaged word always changes the checksum. This is not a cryptographic hash.
 #pragma once
 
 #include <cstdint>

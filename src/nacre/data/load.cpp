@@ -84,10 +84,10 @@ std::string stem_of(const std::string& path) {
 Dataset load_place(const std::string& path, const LoadOptions& options) {
   std::error_code error;
   if (!fs::exists(path, error)) refuse_missing(path);
-  const Place place(path);
-  const Choice choice = choose_format(place, options.format);
-  Dataset data = choice.format->load(place, choice.variant, options);
-  if (data.name.empty()) data.name = place.is_folder() ? place.name() : stem_of(path);
+  const DataSource source(path);
+  const Choice choice = choose_format(source, options.format);
+  Dataset data = choice.format->load(source, choice.variant, options);
+  if (data.name.empty()) data.name = source.is_folder() ? source.name() : stem_of(path);
   // read_native() has already validated as much as was asked for.
   if (choice.format->load != load_nacre) validate(data, path);
   return data;

@@ -22,8 +22,8 @@ float from_half(uint16_t bits) {
   const uint32_t exponent = (bits >> 10) & 31u;
   const uint32_t fraction = bits & 1023u;
   if (exponent == 0) return std::copysign(static_cast<float>(fraction) * 0x1.0p-24F, std::bit_cast<float>(sign));
-  const uint32_t wide = exponent == 31 ? 255 : exponent + 112;
-  return std::bit_cast<float>(sign | (wide << 23) | (fraction << 13));
+  const uint32_t biased = exponent == 31 ? 255 : exponent + 112;
+  return std::bit_cast<float>(sign | (biased << 23) | (fraction << 13));
 }
 
 uint16_t to_half(float value) {

@@ -95,15 +95,15 @@ class Reader {
     if (entry == nullptr) return {};
     if (!native::is_float(entry->element) || entry->rank != 2) wrong_type(name);
     if (entry->element == Element::f32) return matrix(name, DType::f32, Element::f32);
-    Tensor wide(DType::f32, {entry->shape[0], entry->shape[1]});
+    Tensor values(DType::f32, {entry->shape[0], entry->shape[1]});
     const auto* from = reinterpret_cast<const uint16_t*>(file_->bytes().data() + entry->offset);
     constexpr int64_t piece = 16 << 20;
-    for (int64_t i = 0; i < wide.size(); i += piece) {
-      const int64_t count = std::min(piece, wide.size() - i);
-      native::widen(entry->element, from + i, wide.data<float>() + i, count);
+    for (int64_t i = 0; i < values.size(); i += piece) {
+      const int64_t count = std::min(piece, values.size() - i);
+      native::widen(entry->element, from + i, values.data<float>() + i, count);
       native::release_pages(from + i, count * 2);
     }
-    return wide;
+    return values;
   }
 
   std::string text(std::string_view name, bool required = true) const {

@@ -27,8 +27,8 @@ struct Half {
       const float magnitude = static_cast<float>(fraction) * 0x1.0p-24F;
       return sign != 0 ? -magnitude : magnitude;
     }
-    const uint32_t wide = exponent == 31 ? 255 : exponent + 112;
-    return std::bit_cast<float>(sign | (wide << 23) | (fraction << 13));
+    const uint32_t biased = exponent == 31 ? 255 : exponent + 112;
+    return std::bit_cast<float>(sign | (biased << 23) | (fraction << 13));
   }
 };
 

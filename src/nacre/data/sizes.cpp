@@ -194,19 +194,19 @@ std::optional<DataSizes> place_sizes(const std::string& path, LoadOptions option
   std::error_code error;
   if (!fs::is_regular_file(path, error) && !fs::is_directory(path, error)) return std::nullopt;
   if (options.num_nodes == 0) options.num_nodes = feature_rows(options.features_file);
-  const Place place(path);
-  const Choice choice = choose_format(place, options.format);
+  const DataSource source(path);
+  const Choice choice = choose_format(source, options.format);
   const std::string_view name = choice.format->name;
-  if (name == "nacre") return native_sizes(place.file());
-  if (name == "npz") return npz_sizes(place.file(), options);
+  if (name == "nacre") return native_sizes(source.file());
+  if (name == "npz") return npz_sizes(source.file(), options);
   if (name == "edges" || name == "snap" || name == "names" || name == "mtx")
-    return edge_text_sizes(name, place.file(), options);
-  if (name == "saint") return saint_sizes(place);
+    return edge_text_sizes(name, source.file(), options);
+  if (name == "saint") return saint_sizes(source);
   if (choice.format->open != nullptr) {
-    if (const auto builder = choice.format->open(place, choice.variant, options))
-      return builder_sizes(*builder, bytes_of(place));
+    if (const auto builder = choice.format->open(source, choice.variant, options))
+      return builder_sizes(*builder, bytes_of(source));
   }
-  return byte_sizes(place);
+  return byte_sizes(source);
 }
 
 }  // namespace

@@ -18,14 +18,14 @@ constexpr int64_t kOfText = 2;
 
 // Calls fn(path, bytes) for the files of a place, at most kMostFiles of them.
 template <class Fn>
-void for_each_file(const Place& place, const Fn& fn) {
+void for_each_file(const DataSource& source, const Fn& fn) {
   std::error_code error;
-  if (!place.is_folder()) {
-    fn(place.path(), static_cast<int64_t>(fs::file_size(place.path(), error)));
+  if (!source.is_folder()) {
+    fn(source.path(), static_cast<int64_t>(fs::file_size(source.path(), error)));
     return;
   }
   int looked_at = 0;
-  for (fs::recursive_directory_iterator it(place.path(), error), end; !error && it != end; it.increment(error)) {
+  for (fs::recursive_directory_iterator it(source.path(), error), end; !error && it != end; it.increment(error)) {
     if (++looked_at > kMostFiles) return;
     if (it->is_regular_file(error)) fn(it->path().string(), static_cast<int64_t>(it->file_size(error)));
   }
@@ -56,9 +56,9 @@ int64_t edges_of(const EdgeInput& input) {
 
 }  // namespace
 
-int64_t bytes_of(const Place& place) {
+int64_t bytes_of(const DataSource& source) {
   int64_t sum = 0;
-  for_each_file(place, [&](const std::string&, int64_t bytes) { sum += bytes; });
+  for_each_file(source, [&](const std::string&, int64_t bytes) { sum += bytes; });
   return sum;
 }
 
@@ -93,19 +93,19 @@ DataSizes builder_sizes(const DatasetBuilder& builder, int64_t file_bytes) {
   return s;
 }
 
-DataSizes saint_sizes(const Place& place) {
-  const NpzFile adjacency(place.open("adj_full.npz"));
+DataSizes saint_sizes(const DataSource& source) {
+  const NpzFile adjacency(source.open("adj_full.npz"));
   DataSizes s;
   s.exact = false;  // weights are kept only where some value is not 1
   s.graph.nodes = std::max<int64_t>(0, adjacency.open("indptr").header().count - 1);
   s.graph.edges = adjacency.open("indices").header().count;
-  if (place.has("feats.npy")) {
-    const NpyHeader header = NpyReader(place.open("feats.npy")).header();
+  if (source.has("feats.npy")) {
+    const NpyHeader header = NpyReader(source.open("feats.npy")).header();
     s.features = header.shape.size() == 2 ? header.shape[1] : 1;
     s.feature_bytes = header.count * 4;
   }
   s.label_bytes = s.graph.nodes * 24;
-  const int64_t files = bytes_of(place);
+  const int64_t files = bytes_of(source);
   // Rows, columns and values of the matrix, and the row pointers as they are read.
   const int64_t matrix = s.graph.edges * 12 + s.graph.nodes * 8;
   s.reading = files + s.feature_bytes + std::max(matrix, build_graph_bytes(s.graph));
@@ -113,11 +113,11 @@ DataSizes saint_sizes(const Place& place) {
   return s;
 }
 
-DataSizes byte_sizes(const Place& place) {
+DataSizes byte_sizes(const DataSource& source) {
   DataSizes s;
   s.exact = s.counted = false;
   int64_t files = 0, held = 0;
-  for_each_file(place, [&](const std::string& path, int64_t bytes) {
+  for_each_file(source, [&](const std::string& path, int64_t bytes) {
     files += bytes;
     held += path.ends_with(".npy") ? bytes : unpacked_bytes(path, bytes) / kOfText;
   });

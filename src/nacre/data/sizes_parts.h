@@ -12,7 +12,7 @@
 namespace nacre {
 
 // Bytes of the files of a place; of a folder, with the folders inside it.
-int64_t bytes_of(const Place& place);
+int64_t bytes_of(const DataSource& source);
 
 // Lines of a text, and the values on each line, judged by the beginning of the text. Gzipped text
 // is unpacked for this as far as needed.
@@ -31,10 +31,10 @@ DataSizes edge_text_sizes(std::string_view format, const std::shared_ptr<const M
 DataSizes builder_sizes(const DatasetBuilder& builder, int64_t file_bytes);
 
 // Sizes of GraphSAINT's folder.
-DataSizes saint_sizes(const Place& place);
+DataSizes saint_sizes(const DataSource& source);
 
 // Bytes that reading takes at least, for layouts that tell no more than the sizes of their files.
-DataSizes byte_sizes(const Place& place);
+DataSizes byte_sizes(const DataSource& source);
 
 // Completes sizes whose graph, features and labels are known. `sources`: bytes of the files that
 // are read.

@@ -45,13 +45,13 @@ class DrawnSet {
   uint32_t mask_ = 0;
 };
 
-// Returns row lengths proportional to the weights (by slot), rounded so that they sum to `total`.
+// Returns row lengths proportional to the weights (by position), rounded so that they sum to `total`.
 Array<int64_t> row_lengths(const KindLayout& layout, const std::vector<float>& weights, int64_t total) {
   Buffer<int64_t> row_ptr(layout.count + 1);
   std::vector<uint64_t> fixed(layout.count);
   unsigned __int128 sum = 0;
   for (int64_t i = 0; i < layout.count; ++i) {
-    fixed[i] = 1 + static_cast<uint64_t>(weights[layout.slot_of[i]] * 65536.0);
+    fixed[i] = 1 + static_cast<uint64_t>(weights[layout.position_of[i]] * 65536.0);
     sum += fixed[i];
   }
   unsigned __int128 running = 0;
@@ -75,8 +75,8 @@ struct Reach {
 Reach reach_of(const PlannedRelation& relation, const KindLayout& from, const KindLayout& to, int64_t i,
                int64_t wanted) {
   Reach reach;
-  const int64_t slot = from.slot_of[i];
-  reach.community = community_of_slot(from, slot);
+  const int64_t position = from.position_of[i];
+  reach.community = community_at(from, position);
   const int64_t first = to.first_block[reach.community];
   const int64_t blocks = to.first_block[reach.community + 1] - first;
   if (blocks == 0 || wanted == 0) return reach;
@@ -84,7 +84,7 @@ Reach reach_of(const PlannedRelation& relation, const KindLayout& from, const Ki
   // vertex's own block.
   const int64_t begin = from.community_begin[reach.community];
   const int64_t size = from.community_begin[reach.community + 1] - begin;
-  reach.block = first + ((slot - begin + 1) * blocks - 1) / size;
+  reach.block = first + ((position - begin + 1) * blocks - 1) / size;
   const bool one_sided = relation.symmetric && relation.from == relation.to;
   const double fill = kMaxFill * (one_sided ? 0.5 : 1) / static_cast<double>(wanted);
   const auto in_block = static_cast<double>(to.block_begin[reach.block + 1] - to.block_begin[reach.block]);

@@ -36,7 +36,7 @@ double bounded_mean(double low, double high, double alpha) {
   return alpha / (alpha - 1) * ends / (1 - ratio);
 }
 
-// Returns weights for the draws that go to each group of slots. No vertex is expected in more than
+// Returns weights for the draws that go to each group of positions. No vertex is expected in more than
 // a part of the group's rows. `due` keeps the number of draws that each vertex should still get.
 std::vector<float> take_share(std::vector<float>& due, const std::vector<int64_t>& begin,
                               const std::vector<double>& draws) {
@@ -96,21 +96,21 @@ KindLayout lay_out_kind(const TwinPlan& plan, int kind, int64_t block_size) {
   layout.block_begin.push_back(layout.count);
 
   layout.vertex_at = Buffer<NodeId>(layout.count);
-  layout.slot_of = Buffer<NodeId>(layout.count);
+  layout.position_of = Buffer<NodeId>(layout.count);
   const Shuffle shuffle(layout.count, plan.key(TwinStream::communities, static_cast<uint64_t>(kind)));
   parallel_for(layout.count, kChunk, [&](int64_t b, int64_t e) {
     for (int64_t i = b; i < e; ++i) {
-      const int64_t slot = shuffle(i);
-      layout.slot_of[i] = static_cast<NodeId>(slot);
-      layout.vertex_at[slot] = static_cast<NodeId>(layout.begin + i);
+      const int64_t position = shuffle(i);
+      layout.position_of[i] = static_cast<NodeId>(position);
+      layout.vertex_at[position] = static_cast<NodeId>(layout.begin + i);
     }
   });
   return layout;
 }
 
-int64_t community_of_slot(const KindLayout& layout, int64_t slot) {
+int64_t community_at(const KindLayout& layout, int64_t position) {
   const auto& begin = layout.community_begin;
-  return std::upper_bound(begin.begin(), begin.end(), slot) - begin.begin() - 1;
+  return std::upper_bound(begin.begin(), begin.end(), position) - begin.begin() - 1;
 }
 
 std::vector<float> draw_weights(int64_t count, const DegreeTail& tail, double mean, uint64_t key) {

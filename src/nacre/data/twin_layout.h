@@ -10,28 +10,28 @@
 
 namespace nacre {
 
-// The vertices of one kind in the order of their communities. A slot is a position in that order. A
-// community is a run of slots, cut into blocks (tighter groups inside the community).
+// The vertices of one kind in the order of their communities. Positions count in
+// that order. A community is a run of positions, cut into blocks (tighter groups inside it).
 struct KindLayout {
   int64_t begin = 0;  // first vertex id
   int64_t count = 0;
-  std::vector<int64_t> community_begin;  // first slot of each community, communities + 1
-  std::vector<int64_t> block_begin;      // first slot of each block, blocks + 1
+  std::vector<int64_t> community_begin;  // first position of each community, communities + 1
+  std::vector<int64_t> block_begin;      // first position of each block, blocks + 1
   std::vector<int64_t> first_block;      // first block of each community, communities + 1
-  Buffer<NodeId> vertex_at;              // slot -> vertex id
-  Buffer<NodeId> slot_of;                // vertex id - begin -> slot
+  Buffer<NodeId> vertex_at;              // position -> vertex id
+  Buffer<NodeId> position_of;            // vertex id - begin -> position
 };
 
 // Lays out the vertices of a kind. `block_size` is the wanted number of vertices in a block.
 KindLayout lay_out_kind(const TwinPlan& plan, int kind, int64_t block_size);
-// Returns the community that holds a slot.
-int64_t community_of_slot(const KindLayout& layout, int64_t slot);
+// Returns the community that holds a position.
+int64_t community_at(const KindLayout& layout, int64_t position);
 
 // Returns the relative sizes of the communities (their sum is 1), with the largest at a random
 // place.
 std::vector<double> community_shares(const TwinPlan& plan);
 
-// Returns expected degrees by slot: a power law with the given tail and mean. The same key gives
+// Returns expected degrees by position: a power law with the given tail and mean. The same key gives
 // the same vertices the same rank.
 std::vector<float> draw_weights(int64_t count, const DegreeTail& tail, double mean, uint64_t key);
 
@@ -79,7 +79,7 @@ class PartnerTables {
 
  private:
   struct Level {
-    Buffer<AliasEntry> members;      // by slot, for draws within the block
+    Buffer<AliasEntry> members;      // by position, for draws within the block
     std::vector<AliasEntry> blocks;  // for draws of a block within the group
   };
   NodeId member(const Level& level, int64_t block, uint32_t word) const {

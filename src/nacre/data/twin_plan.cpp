@@ -93,9 +93,9 @@ void plan_relations(TwinPlan& plan) {
     const int64_t to = plan.kind_size(r.to);
     int64_t edges = scaled(sum, plan.scale) - done;
     done += edges;
-    const double slots = static_cast<double>(from) * static_cast<double>(r.from == r.to ? to - 1 : to) *
+    const double pairs = static_cast<double>(from) * static_cast<double>(r.from == r.to ? to - 1 : to) *
                          (plan.spec->undirected && r.from != r.to ? 2 : 1);
-    if (const auto most = static_cast<int64_t>(kMaxDensity * slots); edges > most) {
+    if (const auto most = static_cast<int64_t>(kMaxDensity * pairs); edges > most) {
       plan.notes.push_back(fmt::format("{}: {} of {} edges kept, so that at most half of all node pairs are joined",
                                        plan.name, human_count(most), human_count(edges)));
       edges = most;

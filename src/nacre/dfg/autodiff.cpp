@@ -50,8 +50,8 @@ class Differentiator {
   void give(NodeRef to, NodeRef gradient) {
     NACRE_CHECK(dfg_[to].type == dfg_[gradient].type,
                 "gradient of " + type_text(dfg_[to].type) + " has type " + type_text(dfg_[gradient].type));
-    const auto [slot, fresh] = grads_.try_emplace(to, gradient);
-    if (!fresh) slot->second = add(Op::add, {slot->second, gradient});
+    const auto [known, fresh] = grads_.try_emplace(to, gradient);
+    if (!fresh) known->second = add(Op::add, {known->second, gradient});
   }
 
   NodeRef add(Op op, std::vector<NodeRef> inputs) { return dfg_.add({.op = op, .inputs = std::move(inputs)}); }

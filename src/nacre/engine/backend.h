@@ -26,7 +26,14 @@ using Step = std::function<void()>;
 class Backend {
  public:
   virtual ~Backend() = default;
+  // The name of the kind of device, "cpu" or "cuda", for messages and cache keys. Code that behaves differently on
+  // different devices asks the functions below.
   virtual std::string name() const = 0;
+  // Whether kernels run on the host and values lie in its memory, where pointers can be read and written in place.
+  virtual bool on_host() const = 0;
+  // Whether the first run of a kernel takes longer than the later ones, for example because its code is loaded then.
+  // Such a run must not be timed.
+  virtual bool needs_warm_up() const = 0;
   // Says which values it stores as bf16 (Plan::narrow).
   virtual void narrow(Plan&) const {}
   // Returns what planning knows of the device that kernels run on.

@@ -7,8 +7,7 @@
 
 namespace nacre {
 
-BlockRunner::BlockRunner(Plan plan, std::shared_ptr<Backend> backend)
-    : backend_(std::move(backend)), on_host_(backend_->name() == "cpu") {
+BlockRunner::BlockRunner(Plan plan, std::shared_ptr<Backend> backend) : backend_(std::move(backend)) {
   computes_once_ = std::any_of(plan.kernels.begin(), plan.kernels.end(), [](const Kernel& k) { return k.once; });
   backend_->narrow(plan);
   plan_ = std::make_shared<const Plan>(std::move(plan));
@@ -47,7 +46,7 @@ void* BlockRunner::bind_output(const std::string& output, void* data) {
 }
 
 void* BlockRunner::place(const LeafValue& leaf) {
-  if (on_host_) return const_cast<void*>(leaf.values.raw());
+  if (backend_->on_host()) return const_cast<void*>(leaf.values.raw());
   void* memory = leaves_[leaf.name].at_least(leaf.values.bytes(), *backend_);
   backend_->write(memory, leaf.values.raw(), leaf.values.bytes());
   return memory;

@@ -67,7 +67,6 @@ class BlockRunner {
   };
   std::shared_ptr<const Plan> plan_;
   std::shared_ptr<Backend> backend_;
-  bool on_host_;
   bool computes_once_;
   std::map<std::string, void*> bound_, outputs_;
   mutable std::mutex mutex_;  // of the arena

@@ -46,7 +46,7 @@ struct Trial {
 };
 
 // Small graphs whose values stay in cache with products of every width, and a larger one whose gathered rows do not,
-// with narrow products, so that neither kind of work hides the other.
+// with products of few columns, so that neither kind of work hides the other.
 constexpr Trial kSmall[] = {{"gcn", 64, 128, 16, 3},   {"rgcn", 32, 64, 16, 3},      {"gat", 32, 64, 16, 3},
                             {"sage", 128, 256, 16, 3}, {"sage-lstm", 16, 32, 16, 3}, {"gin", 32, 64, 16, 3},
                             {"gcn", 16, 32, 16, 3},    {"rgcn", 64, 128, 16, 3},     {"gat", 128, 256, 16, 3},

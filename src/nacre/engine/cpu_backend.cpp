@@ -15,6 +15,8 @@ class CpuBackend : public Backend {
   explicit CpuBackend(std::shared_ptr<GraphViews> views) : views_(std::move(views)) {}
 
   std::string name() const override { return "cpu"; }
+  bool on_host() const override { return true; }
+  bool needs_warm_up() const override { return false; }
   DeviceTraits traits() const override { return {}; }
   KernelNeeds needs(const Executor& executor, const Kernel& kernel) override {
     return Binder(executor, *views_, step_).needs(kernel);

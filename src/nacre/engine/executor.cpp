@@ -94,7 +94,7 @@ std::vector<int> Executor::time_of_kernels() const {
 
 // Places of leaves that only constants read, should they come from the host.
 void Executor::request_leaves(int constants) {
-  if (backend_->name() == "cpu" || constants == 0) return;
+  if (backend_->on_host() || constants == 0) return;
   for (NodeRef i = 0; i < plan_->dfg.size(); ++i) {
     const Node& node = plan_->dfg[i];
     if (node.op != Op::input || step_reads(node.name)) continue;
@@ -199,14 +199,14 @@ void Executor::allocate(std::shared_ptr<void> arena, ConstantPool& pool) {
     if (!kernel.once) continue;
     bool all_known = true;
     for (const NodeRef w : kernel.writes) {
-      Tensor& slot = pool[pool_key(w)];
-      all_known &= slot.defined();
-      if (!slot.defined()) {
+      Tensor& constant = pool[pool_key(w)];
+      all_known &= constant.defined();
+      if (!constant.defined()) {
         const std::shared_ptr<void> memory = backend_->allocate(bytes_of(w));
-        slot = Tensor(DType::u8, {bytes_of(w)}, memory, memory.get());
+        constant = Tensor(DType::u8, {bytes_of(w)}, memory, memory.get());
       }
-      constants_[w] = slot;
-      pointers_[w] = slot.raw();
+      constants_[w] = constant;
+      pointers_[w] = constant.raw();
     }
     pooled_[k] = all_known ? 1 : 0;
   }
@@ -332,7 +332,7 @@ bool Executor::step_reads(const std::string& leaf) const {
 double Executor::time_kernel(size_t kernel) { return backend_->seconds(steps_[kernel]); }
 
 const float* Executor::value(NodeRef node) {
-  if (backend_->name() == "cpu") return static_cast<const float*>(pointer(node));
+  if (backend_->on_host()) return static_cast<const float*>(pointer(node));
   Tensor& host = fetched_[node];
   if (!host.defined()) host = Tensor(DType::u8, {bytes_of(node)});
   backend_->read(host.raw(), pointer(node), bytes_of(node));

@@ -51,7 +51,7 @@ double KernelTimer::operator()(const Plan& plan, size_t kernel) {
   // A kernel that follows itself finds its own operands and results in cache. What it finds in a step is what the one
   // before left there.
   const size_t before = step_predecessor(plan, kernel);
-  if (backend_->name() != "cpu") executor->time_kernel(kernel);  // devices load code at its first run
+  if (backend_->needs_warm_up()) executor->time_kernel(kernel);
   double best = -1, spent = 0;
   for (int run = 0; run < kMaxRuns && spent < kEnough; ++run) {
     spent += executor->time_kernel(before);

@@ -12,10 +12,10 @@ namespace nacre {
 
 // Of the parent where it has one, of one's own otherwise; what a parent holds is never made again.
 template <class Map>
-typename Map::mapped_type& GraphViews::slot(Map GraphViews::*map, const typename Map::key_type& key) {
+typename Map::mapped_type& GraphViews::entry(Map GraphViews::*map, const typename Map::key_type& key) {
   if (parent_) {
     const Map& known = parent_.get()->*map;
-    // A slot that was found is full, and callers fill empty ones only.
+    // A view that was found is full, and callers fill empty ones only.
     if (const auto found = known.find(key); found != known.end())
       return const_cast<typename Map::mapped_type&>(found->second);
   }
@@ -23,87 +23,88 @@ typename Map::mapped_type& GraphViews::slot(Map GraphViews::*map, const typename
 }
 
 std::shared_ptr<const cpu::RowView> GraphViews::rows(const Graph& graph, Direction direction, bool split_outliers) {
-  auto& slot =
-      this->slot(&GraphViews::rows_, key(graph, fmt::format("{} {}", static_cast<int>(direction), split_outliers)));
-  if (!slot) {
+  auto& view =
+      this->entry(&GraphViews::rows_, key(graph, fmt::format("{} {}", static_cast<int>(direction), split_outliers)));
+  if (!view) {
     const TraceSpan span("prepare", "rows of edges");
-    slot = cpu::make_row_view(graph, direction, split_outliers);
+    view = cpu::make_row_view(graph, direction, split_outliers);
   }
-  return slot;
+  return view;
 }
 
 std::shared_ptr<const cpu::RowView> GraphViews::uncut_rows(const Graph& graph, Direction direction) {
-  auto& slot = this->slot(&GraphViews::rows_, key(graph, fmt::format("{} uncut", static_cast<int>(direction))));
-  if (!slot) {
+  auto& view = this->entry(&GraphViews::rows_, key(graph, fmt::format("{} uncut", static_cast<int>(direction))));
+  if (!view) {
     const TraceSpan span("prepare", "rows of edges");
-    slot = cpu::make_uncut_view(graph, direction);
+    view = cpu::make_uncut_view(graph, direction);
   }
-  return slot;
+  return view;
 }
 
 std::shared_ptr<const cpu::TypedView> GraphViews::typed(const Graph& graph, Direction direction) {
-  auto& slot = this->slot(&GraphViews::typed_, key(graph, direction));
-  if (!slot) {
+  auto& view = this->entry(&GraphViews::typed_, key(graph, direction));
+  if (!view) {
     const TraceSpan span("prepare", "pairs of row and type");
-    slot = cpu::make_typed_view(rows(graph, direction));
+    view = cpu::make_typed_view(rows(graph, direction));
   }
-  return slot;
+  return view;
 }
 
 std::shared_ptr<const cpu::LstmView> GraphViews::lstm(const Graph& graph, const cpu::LstmOptions& options) {
-  auto& slot = this->slot(&GraphViews::lstm_, key(graph, fmt::format("{} {} {} {}", options.batch_rows,
-                                                                     options.on_edges, options.pad, options.one_pass)));
-  if (!slot) {
+  auto& view = this->entry(
+      &GraphViews::lstm_,
+      key(graph, fmt::format("{} {} {} {}", options.batch_rows, options.on_edges, options.pad, options.one_pass)));
+  if (!view) {
     const TraceSpan span("prepare", "sequences by length");
-    slot = cpu::make_lstm_view(rows(graph, Direction::by_dst), options);
+    view = cpu::make_lstm_view(rows(graph, Direction::by_dst), options);
   }
-  return slot;
+  return view;
 }
 
 std::shared_ptr<const cpu::RowsByType> GraphViews::by_type(const Graph& graph, SpaceKind space) {
-  auto& slot = this->slot(&GraphViews::by_type_, key(graph, std::to_string(static_cast<int>(space))));
-  if (!slot) {
+  auto& view = this->entry(&GraphViews::by_type_, key(graph, std::to_string(static_cast<int>(space))));
+  if (!view) {
     const TraceSpan span("prepare", "rows by type");
-    slot = space == SpaceKind::edge ? cpu::edges_by_type(graph)
+    view = space == SpaceKind::edge ? cpu::edges_by_type(graph)
                                     : cpu::pairs_by_type(graph, space == SpaceKind::pair_src ? End::src : End::dst);
   }
-  return slot;
+  return view;
 }
 
 const NodeId* GraphViews::pair_columns(const Graph& graph, Direction direction, End end) {
   const Array<EdgeId>& of_edge = graph.pairs(end).of_edge;
   const auto view = rows(graph, direction);
   if (view->edge_id == nullptr) return of_edge.data();
-  Array<NodeId>& slot = this->slot(
+  Array<NodeId>& kept = this->entry(
       &GraphViews::pair_columns_, key(graph, fmt::format("{} {}", static_cast<int>(direction), static_cast<int>(end))));
-  if (slot.empty()) {
+  if (kept.empty()) {
     Buffer<NodeId> columns(graph.num_edges());
     parallel_for(graph.num_edges(), 1 << 16, [&](int64_t b, int64_t e) {
       for (int64_t i = b; i < e; ++i) columns[i] = of_edge[view->edge_id[i]];
     });
-    slot = std::move(columns).freeze();
+    kept = std::move(columns).freeze();
   }
-  return slot.data();
+  return kept.data();
 }
 
 std::shared_ptr<const GTasks> GraphViews::tasks(const Graph& graph, const PartitionTable& table) {
-  auto& slot = this->slot(&GraphViews::tasks_, key(graph, table.text()));
-  if (!slot) {
+  auto& view = this->entry(&GraphViews::tasks_, key(graph, table.text()));
+  if (!view) {
     const TraceSpan span("prepare", "gTasks");
-    auto& orders = this->slot(&GraphViews::orders_, graph_key(graph));
+    auto& orders = this->entry(&GraphViews::orders_, graph_key(graph));
     if (!orders) orders = make_sort_orders(graph);
-    slot = std::make_shared<GTasks>(partition_(graph, table, orders.get()));
+    view = std::make_shared<GTasks>(partition_(graph, table, orders.get()));
   }
-  return slot;
+  return view;
 }
 
 std::shared_ptr<const cpu::GTaskView> GraphViews::gtasks(const Graph& graph, const PartitionTable& table,
                                                          const cpu::GTaskOptions& options) {
-  auto& slot = this->slot(&GraphViews::gtasks_,
-                          key(graph, fmt::format("{} {} {} {} {}", table.text(), static_cast<int>(options.direction),
-                                                 options.width, options.split_outliers, options.by_type)));
-  if (!slot) slot = cpu::make_gtask_view(tasks(graph, table), options);
-  return slot;
+  auto& view = this->entry(&GraphViews::gtasks_,
+                           key(graph, fmt::format("{} {} {} {} {}", table.text(), static_cast<int>(options.direction),
+                                                  options.width, options.split_outliers, options.by_type)));
+  if (!view) view = cpu::make_gtask_view(tasks(graph, table), options);
+  return view;
 }
 
 int64_t GraphViews::bytes() const {

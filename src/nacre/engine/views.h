@@ -52,7 +52,7 @@ class GraphViews {
   }
 
   template <class Map>
-  typename Map::mapped_type& slot(Map GraphViews::*map, const typename Map::key_type& key);
+  typename Map::mapped_type& entry(Map GraphViews::*map, const typename Map::key_type& key);
 
   std::shared_ptr<const GraphViews> parent_;
   std::map<Key, std::shared_ptr<const cpu::RowView>> rows_;

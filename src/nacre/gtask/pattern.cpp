@@ -1,7 +1,7 @@
-// One pass over the gTasks, which are cut into lanes with equal numbers of edges. A lane has a
+// One pass over the gTasks by several counters, each over the same number of edges. A counter has a
 // stamp for each value (the last gTask that had it) and, for each vertex, the set of types that the
-// current gTask has met with it, as the bits of a word. The lanes add up whole numbers, so the
-// result does not depend on which lane runs first.
+// current gTask has met with it, as the bits of a word. The counters add up whole numbers, so the
+// result does not depend on which counter runs first.
 #include "nacre/gtask/pattern.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace {
 
 // number of types that fit a word; if there are more, pairs are sorted
 constexpr int kWordTypes = 64;
-constexpr int64_t kMaxLanes = 16;
+constexpr int64_t kMaxCounters = 16;
 constexpr int64_t kOverfill = 4;
 constexpr int64_t kOverfillEdges = 64;
 constexpr uint32_t kFrequent = 8;
@@ -45,7 +45,7 @@ struct Tally {
 };
 using Tallies = std::array<Tally, kCounted>;
 
-// Counts the values at one end of the edges, within a lane.
+// Counts the values at one end of the edges, within a counter.
 class EndCounter {
  public:
   EndCounter(const std::vector<NodeId>& degree, bool pairs) : degree_(degree), seen_(degree.size(), 0) {
@@ -79,7 +79,7 @@ class EndCounter {
   std::vector<uint64_t> types_;  // only valid for vertices seen in the current gTask
 };
 
-// What is computed once for all lanes.
+// What is computed once for all counters.
 struct Finder {
   explicit Finder(const GTasks& g)
       : tasks(g), src_degree_of(degrees_at(g.graph, Location::src)), dst_degree_of(degrees_at(g.graph, Location::dst)) {
@@ -96,9 +96,9 @@ struct Finder {
   std::vector<Outlier> outlier;
 };
 
-class Lane {
+class Counter {
  public:
-  Lane(Finder& finder, Tallies& tallies)
+  Counter(Finder& finder, Tallies& tallies)
       : f_(finder),
         tallies_(tallies),
         words_(finder.tasks.graph.typed() && finder.tasks.graph.num_edge_types() <= kWordTypes),
@@ -180,25 +180,26 @@ class Lane {
   uint32_t task_ = 0;            // number of gTasks counted, the current one included
 };
 
-// Lanes need memory for every vertex, so a graph with few edges per vertex gets few lanes.
-int64_t num_lanes(const Graph& graph) {
+// Counters need memory for every vertex, so a graph with few edges per vertex gets few counters.
+int64_t num_counters(const Graph& graph) {
   const int64_t vertices = graph.num_src() + graph.num_dst() + 1;
-  return std::clamp<int64_t>(graph.num_edges() / (4 * vertices), 1, kMaxLanes);
+  return std::clamp<int64_t>(graph.num_edges() / (4 * vertices), 1, kMaxCounters);
 }
 
 Tallies count_all(Finder& finder) {
   const GTasks& g = finder.tasks;
-  const int64_t lanes = num_lanes(g.graph);
-  std::vector<Tallies> parts(lanes);
-  const auto first_task = [&](int64_t lane) {
-    return std::lower_bound(g.task_ptr.begin(), g.task_ptr.end(), g.num_edges() * lane / lanes) - g.task_ptr.begin();
+  const int64_t counters = num_counters(g.graph);
+  std::vector<Tallies> parts(counters);
+  const auto first_task = [&](int64_t counter) {
+    return std::lower_bound(g.task_ptr.begin(), g.task_ptr.end(), g.num_edges() * counter / counters) -
+           g.task_ptr.begin();
   };
-  parallel_tasks(lanes, [&](int64_t l) {
+  parallel_tasks(counters, [&](int64_t l) {
     const int64_t from = first_task(l);
-    const int64_t to = l + 1 == lanes ? g.num_tasks() : first_task(l + 1);
+    const int64_t to = l + 1 == counters ? g.num_tasks() : first_task(l + 1);
     if (from >= to) return;
-    Lane lane(finder, parts[l]);
-    for (int64_t t = from; t < to; ++t) lane.count(t);
+    Counter counter(finder, parts[l]);
+    for (int64_t t = from; t < to; ++t) counter.count(t);
   });
   Tallies sum;
   for (const Tallies& part : parts) {

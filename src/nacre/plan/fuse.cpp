@@ -8,7 +8,7 @@
 namespace nacre {
 namespace {
 
-constexpr int64_t kNarrow = 32;  // elements per row that are cheap to keep for every edge (heads, not features)
+constexpr int64_t kFewElements = 32;  // elements per row that are cheap to keep for every edge (heads, not features)
 // Registers an inlined expression may take: a kernel that reads two of them still fits one program.
 constexpr int kMaxInlined = 48;
 // Of a GPU, where sums are kept: operations of typed products and bytes, a second.
@@ -119,9 +119,9 @@ class Chooser {
     const int64_t types = an_.rows(an_.dfg()[node.inputs[1]].type.space);
     if (types <= cuda::kMostMasked) return true;
     const auto pairs = static_cast<double>(an_.rows(node.type.space));
-    const auto slots = static_cast<double>(an_.rows(an_.dfg()[sum].type.space) * types);
+    const auto cells = static_cast<double>(an_.rows(an_.dfg()[sum].type.space) * types);
     const auto k = static_cast<double>(an_.dfg()[node.inputs[0]].type.row_size());
-    return 2 * (slots - pairs) * k / kProductRate < 2 * 4 * pairs / kMemoryRate;
+    return 2 * (cells - pairs) * k / kProductRate < 2 * 4 * pairs / kMemoryRate;
   }
 
   // Rows read, and sums taken, by pair inside the kernels that know pairs.
@@ -177,7 +177,7 @@ class Chooser {
 
   bool better_stored(NodeRef i) const {
     const Node& node = an_.dfg()[i];
-    if (node.type.row_size() > kNarrow) return false;
+    if (node.type.row_size() > kFewElements) return false;
     if (node.op == Op::dropout) return true;
     if (options_.vertex_factors && used_once(i)) return false;
     for (const NodeRef reader : an_.consumers(i)) {

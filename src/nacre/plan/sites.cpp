@@ -70,7 +70,8 @@ class Builder {
   NodeRef add(Op op, std::vector<NodeRef> inputs, Attr attr = Attr::none, std::vector<int64_t> ints = {}) {
     return out_.add({.op = op, .inputs = std::move(inputs), .attr = attr, .ints = std::move(ints)});
   }
-  // x (new) times old scalar factors, which are multiplied with each other first: they are narrow, x is wide.
+  // x (new) times old scalar factors, which are multiplied with each other first: they have one element a row, x has
+  // many.
   NodeRef scaled(NodeRef x, const std::vector<NodeRef>& factors) {
     if (factors.empty()) return x;
     NodeRef product = at(factors[0]);

@@ -3,7 +3,7 @@
 //
 // Words: w(stream, i), i = 0, 1, …, is word i mod 4 of philox(key, place, vertex · 2^32 + i div 4), where
 //   key    = mix_key(mix_key(mix_key(seed, 0x73616D706C65), epoch), batch),
-//   place  = lane · 2^32 + hop; lane is the edge type where every type has its own fan-out, else 0,
+//   place  = channel · 2^32 + hop; channel is the edge type where every type has its own fan-out, else 0,
 //   vertex = original id of the vertex that draws.
 #pragma once
 
@@ -18,7 +18,7 @@ inline uint64_t batch_key(uint64_t seed, uint64_t epoch, uint64_t batch) {
   return mix_key(mix_key(mix_key(seed, 0x73616D706C65), epoch), batch);
 }
 
-inline uint64_t place(uint32_t lane, uint32_t hop) { return uint64_t{lane} << 32 | hop; }
+inline uint64_t place(uint32_t channel, uint32_t hop) { return uint64_t{channel} << 32 | hop; }
 
 struct Stream {
   uint64_t key;

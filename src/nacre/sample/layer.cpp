@@ -5,8 +5,8 @@
 // (w / the destination's sum of w)², w being the edge weight with `weighted`, else 1. Vertices are drawn by importance:
 //   without replacement, by keys as in draw.h, with words 0 and 1 of the candidate's own stream; its edges are scaled
 //   by one over the chance of a key below the least one not taken; with replacement, by running sums over the
-//   candidates in the order in which the frontier's rows meet them (stream of lane 1, vertex 0); its edges are scaled
-//   by its number of draws / (fan-out · its share of the importance).
+//   candidates in the order in which the frontier's rows meet them (stream of channel 1, vertex 0); its edges are
+//   scaled by its number of draws / (fan-out · its share of the importance).
 // Both leave every edge's expected scale at 1. Destinations are sources of the block in any case, but an edge from one
 // counts only if it was drawn.
 #include <vector>

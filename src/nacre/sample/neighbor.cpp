@@ -79,7 +79,7 @@ class NeighborSampler final : public HopSampler<Table> {
     if (whole) {
       take_all(hop);
     } else if (by_type || options_.weighted) {
-      choose_lanes(index, hop);
+      choose_by_channel(index, hop);
     } else {
       choose_uniform(index, hop);
     }
@@ -163,19 +163,19 @@ class NeighborSampler final : public HopSampler<Table> {
     }
   }
 
-  // Weights, or a fan-out for every edge type: lane by lane, then merged into the order of the row.
-  void choose_lanes(int index, Hop& hop) {
+  // Weights, or a fan-out for every edge type: channel by channel, then merged into the order of the row.
+  void choose_by_channel(int index, Hop& hop) {
     int64_t at = 0;
     for (int64_t i = 0; i < hop.num_dst; ++i) {
       const Row row = rows_[i];
       split_row(row);
       merged_.clear();
-      for (size_t lane = 0; lane < fanout_.size(); ++lane) {
-        const draw::Stream stream{key_, draw::place(static_cast<uint32_t>(lane), static_cast<uint32_t>(index)),
+      for (size_t channel = 0; channel < fanout_.size(); ++channel) {
+        const draw::Stream stream{key_, draw::place(static_cast<uint32_t>(channel), static_cast<uint32_t>(index)),
                                   this->vertices()[i]};
-        const std::span<const uint32_t> members{members_.data() + lane_ptr_[lane],
-                                                lane_ptr_[lane + 1] - lane_ptr_[lane]};
-        for (const Pick& pick : pick_lane(stream, row, members, fanout_[lane])) {
+        const std::span<const uint32_t> members{members_.data() + channel_ptr_[channel],
+                                                channel_ptr_[channel + 1] - channel_ptr_[channel]};
+        for (const Pick& pick : pick_from(stream, row, members, fanout_[channel])) {
           merged_.push_back({members[pick.index], pick.scale});
         }
       }
@@ -190,7 +190,7 @@ class NeighborSampler final : public HopSampler<Table> {
     }
   }
 
-  std::span<const Pick> pick_lane(const draw::Stream& stream, const Row& row, std::span<const uint32_t> members,
+  std::span<const Pick> pick_from(const draw::Stream& stream, const Row& row, std::span<const uint32_t> members,
                                   int count) {
     if (!options_.weighted)
       return picker_.uniform(stream, static_cast<uint32_t>(members.size()), count, options_.replace);
@@ -200,27 +200,27 @@ class NeighborSampler final : public HopSampler<Table> {
     return picker_.weighted(stream, weights_, count, options_.replace);
   }
 
-  // members_[lane_ptr_[t], lane_ptr_[t + 1]): the edges of lane t, as offsets in the row, ascending.
+  // members_[channel_ptr_[t], channel_ptr_[t + 1]): the edges of channel t, as offsets in the row, ascending.
   void split_row(const Row& row) {
     const auto degree = static_cast<uint32_t>(row.degree);
     members_.resize(degree);
-    lane_ptr_.assign(fanout_.size() + 2, 0);
+    channel_ptr_.assign(fanout_.size() + 2, 0);
     if (fanout_.size() == 1) {
       for (uint32_t k = 0; k < degree; ++k) members_[k] = k;
-      lane_ptr_[1] = degree;
+      channel_ptr_[1] = degree;
       return;
     }
     const uint16_t* types = graph_.edge_type().data() + row.begin;
-    for (uint32_t k = 0; k < degree; ++k) ++lane_ptr_[types[k] + 2u];
-    for (size_t t = 2; t < lane_ptr_.size(); ++t) lane_ptr_[t] += lane_ptr_[t - 1];
-    for (uint32_t k = 0; k < degree; ++k) members_[lane_ptr_[types[k] + 1u]++] = k;
+    for (uint32_t k = 0; k < degree; ++k) ++channel_ptr_[types[k] + 2u];
+    for (size_t t = 2; t < channel_ptr_.size(); ++t) channel_ptr_[t] += channel_ptr_[t - 1];
+    for (uint32_t k = 0; k < degree; ++k) members_[channel_ptr_[types[k] + 1u]++] = k;
   }
 
-  std::vector<int> fanout_;  // of this hop: one per lane
+  std::vector<int> fanout_;  // of this hop: one per channel
   Buffer<Row> rows_;
   Picker picker_;
   std::vector<uint32_t> members_;
-  std::vector<uint32_t> lane_ptr_;
+  std::vector<uint32_t> channel_ptr_;
   std::vector<double> weights_;
   std::vector<Pick> merged_;
 };

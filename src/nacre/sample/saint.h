@@ -9,7 +9,7 @@
 
 namespace nacre {
 
-// The vertices of a subgraph. Draw i of `budget` uses the stream of lane 0, hop 0, vertex i (draw.h):
+// The vertices of a subgraph. Draw i of `budget` uses the stream of channel 0, hop 0, vertex i (draw.h):
 //   vertex: by running sums over all vertices of the squared norms of the columns of the row-normalised adjacency with
 //           self loops, Σ over v = u and u → v of 1 / (in-degree(v) + 1)²; words 0 and 1;
 //   edge:   u → v by 1 / in-degree(v) + 1 / max(in-degree(u), 1): a destination by running sums of its row's total

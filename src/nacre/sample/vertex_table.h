@@ -72,56 +72,56 @@ class HashTable {
     while (wanted < 2 * (size_ + more)) wanted *= 2;
     if (wanted > capacity()) grow(wanted);
   }
-  void prefetch(NodeId vertex) const { __builtin_prefetch(slots_.data() + home(vertex), 1); }
+  void prefetch(NodeId vertex) const { __builtin_prefetch(buckets_.data() + home(vertex), 1); }
   NodeId size() const { return static_cast<NodeId>(size_); }
   NodeId insert(NodeId vertex) {
     for (uint64_t at = home(vertex);; at = (at + 1) & mask_) {
-      Slot& slot = slots_[static_cast<int64_t>(at)];
-      const uint32_t local = slot.entry - static_cast<uint32_t>(base_);
+      Bucket& bucket = buckets_[static_cast<int64_t>(at)];
+      const uint32_t local = bucket.entry - static_cast<uint32_t>(base_);
       if (local >= static_cast<uint64_t>(size_)) {
-        slot = {vertex, static_cast<uint32_t>(base_ + size_)};
+        bucket = {vertex, static_cast<uint32_t>(base_ + size_)};
         return static_cast<NodeId>(size_++);
       }
-      if (slot.vertex == vertex) return local;
+      if (bucket.vertex == vertex) return local;
     }
   }
   NodeId find(NodeId vertex) const {
     for (uint64_t at = home(vertex);; at = (at + 1) & mask_) {
-      const Slot& slot = slots_[static_cast<int64_t>(at)];
-      const uint32_t local = slot.entry - static_cast<uint32_t>(base_);
-      if (local >= static_cast<uint64_t>(size_) || slot.vertex == vertex) return local;
+      const Bucket& bucket = buckets_[static_cast<int64_t>(at)];
+      const uint32_t local = bucket.entry - static_cast<uint32_t>(base_);
+      if (local >= static_cast<uint64_t>(size_) || bucket.vertex == vertex) return local;
     }
   }
 
  private:
-  struct Slot {
+  struct Bucket {
     NodeId vertex;
     uint32_t entry;
   };
-  int64_t capacity() const { return slots_.size(); }
+  int64_t capacity() const { return buckets_.size(); }
   // The upper bits of a product depend on all bits of the vertex.
   uint64_t home(NodeId vertex) const { return (vertex * UINT64_C(0x9E3779B97F4A7C15)) >> shift_; }
   void clear() {
-    std::memset(static_cast<void*>(slots_.data()), 0, static_cast<size_t>(capacity()) * sizeof(Slot));
+    std::memset(static_cast<void*>(buckets_.data()), 0, static_cast<size_t>(capacity()) * sizeof(Bucket));
     base_ = 1;
     size_ = 0;
   }
   void grow(int64_t capacity) {
-    Buffer<Slot> old = std::exchange(slots_, Buffer<Slot>(capacity));
+    Buffer<Bucket> old = std::exchange(buckets_, Buffer<Bucket>(capacity));
     const int64_t old_base = base_, old_size = size_;
     mask_ = static_cast<uint64_t>(capacity) - 1;
     shift_ = 64 - __builtin_ctzll(static_cast<uint64_t>(capacity));
     clear();
     size_ = old_size;
-    for (const Slot& slot : old) {
-      const uint32_t local = slot.entry - static_cast<uint32_t>(old_base);
+    for (const Bucket& bucket : old) {
+      const uint32_t local = bucket.entry - static_cast<uint32_t>(old_base);
       if (local >= static_cast<uint64_t>(old_size)) continue;
-      uint64_t at = home(slot.vertex);
-      while (slots_[static_cast<int64_t>(at)].entry != 0) at = (at + 1) & mask_;
-      slots_[static_cast<int64_t>(at)] = {slot.vertex, static_cast<uint32_t>(base_ + local)};
+      uint64_t at = home(bucket.vertex);
+      while (buckets_[static_cast<int64_t>(at)].entry != 0) at = (at + 1) & mask_;
+      buckets_[static_cast<int64_t>(at)] = {bucket.vertex, static_cast<uint32_t>(base_ + local)};
     }
   }
-  Buffer<Slot> slots_;
+  Buffer<Bucket> buckets_;
   uint64_t mask_ = 0;
   int shift_ = 0;
   int64_t base_ = 1;

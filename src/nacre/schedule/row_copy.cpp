@@ -31,7 +31,7 @@ void copy_lines_in_parts(char* to, const char* from, size_t lines) {
 }  // namespace
 
 void copy_past_caches(char* to, const char* from, size_t bytes) {
-  static const bool wide = __builtin_cpu_supports("avx512f") != 0;
+  static const bool has_avx512 = __builtin_cpu_supports("avx512f") != 0;
   const size_t before = (kLine - reinterpret_cast<uintptr_t>(to) % kLine) % kLine;
   if (bytes < before + kLine) {
     std::memcpy(to, from, bytes);
@@ -40,7 +40,7 @@ void copy_past_caches(char* to, const char* from, size_t bytes) {
   const size_t lines = (bytes - before) / kLine;
   const size_t done = before + lines * kLine;
   std::memcpy(to, from, before);
-  (wide ? copy_lines : copy_lines_in_parts)(to + before, from + before, lines);
+  (has_avx512 ? copy_lines : copy_lines_in_parts)(to + before, from + before, lines);
   std::memcpy(to + done, from + done, bytes - done);
 }
 

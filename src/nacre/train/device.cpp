@@ -6,6 +6,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
 #include "nacre/cost/gpu_profile.h"
+#include "nacre/device/precision.h"
 #include "nacre/engine/gpu/gpu_backend.h"
 #include "nacre/engine/gpu/partition.h"
 
@@ -21,16 +22,11 @@ int parse_number(std::string_view text, const std::string& device) {
   return value;
 }
 
-GemmType gemm_type(const std::string& precision) {
-  return precision == "bf16" ? GemmType::bf16 : precision == "tf32" ? GemmType::tf32 : GemmType::f32;
-}
-
 }  // namespace
 
 DeviceChoice choose_device(const std::string& device, const std::string& precision) {
   DeviceChoice choice;
-  if (precision != "f32" && precision != "tf32" && precision != "bf16")
-    throw UserError("--precision", "unknown precision '" + precision + "'", "choose f32, tf32 or bf16");
+  const GemmType products = parse_precision(precision);
   if (device != "cpu") {
     std::string why;
     DevicePlugin* plugin = device_plugin(&why);
@@ -58,7 +54,7 @@ DeviceChoice choose_device(const std::string& device, const std::string& precisi
       }
     }
   }
-  if (!choice.gpu && precision != "f32")
+  if (!choice.gpu && products != GemmType::f32)
     throw UserError("--precision", "'" + precision + "' needs a GPU", "use f32, or --device cuda");
   return choice;
 }
@@ -76,7 +72,7 @@ RunDevice open_device(const RunConfig& config, std::shared_ptr<GraphViews> views
   run.name = device->info().name;
   const std::shared_ptr<GpuLoader> loader = GpuLoader::open(plugin, device);
   if (views) views->partition_with(partition_on(loader));
-  GpuOptions options{.precision = gemm_type(config.precision), .tune = !config.deterministic};
+  GpuOptions options{.precision = parse_precision(config.precision), .tune = !config.deterministic};
   // Only a searched plan may depend on what was measured here.
   if (config.plan == "auto" && !config.deterministic) {
     const auto profile = load_gpu_profile(gpu_label(run.name, device->info().multiprocessors));

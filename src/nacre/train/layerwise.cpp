@@ -104,7 +104,7 @@ int64_t LayerwiseInference::work_bytes() {
   return most + most / 4;  // arenas grow with some room to spare
 }
 
-void LayerwiseInference::run_block(Layer& layer, int64_t begin, int64_t end, const Place& place) {
+void LayerwiseInference::run_block(Layer& layer, int64_t begin, int64_t end, const ParameterMemory& parameter) {
   const LayerStage& stage = layer.stage;
   const Sample sample = block_of(layer, begin, end);
   plan_layer(layer, sample);
@@ -113,7 +113,7 @@ void LayerwiseInference::run_block(Layer& layer, int64_t begin, int64_t end, con
     leaves.push_back({"value." + value.name, gather_rows(tables_.at(value.name), sample.vertices.span())});
   if (reads_features(stage.dfg)) leaves.push_back({features_leaf(), gather_rows(features_, sample.vertices.span())});
   for (const Node& node : stage.dfg.nodes()) {
-    if (node.op == Op::param && node.name != features_leaf()) layer.runner->bind(node.name, place(node.name));
+    if (node.op == Op::param && node.name != features_leaf()) layer.runner->bind(node.name, parameter(node.name));
   }
   const std::unique_ptr<Executor> block = layer.runner->prepare(Blocks(sample.blocks));
   layer.runner->run(*block, leaves, {}, {options_.seed, 0});
@@ -123,14 +123,14 @@ void LayerwiseInference::run_block(Layer& layer, int64_t begin, int64_t end, con
   }
 }
 
-void LayerwiseInference::run_layer(Layer& layer, const Place& place) {
+void LayerwiseInference::run_layer(Layer& layer, const ParameterMemory& parameter) {
   const TraceSpan span("evaluate", "layer");
   const int64_t vertices = run_.dataset.num_nodes();
   for (const StageValue& value : layer.stage.writes)
     tables_[value.name] = Tensor(DType::f32, {vertices, row_size(value.dims)});
   for (int64_t begin = 0; begin < vertices;) {
     const int64_t end = end_of_block(layer, begin);
-    run_block(layer, begin, end, place);
+    run_block(layer, begin, end, parameter);
     begin = end;
   }
   if (layer.runner) layer.runner->release();
@@ -144,10 +144,10 @@ std::string LayerwiseInference::features_leaf() const {
 
 bool LayerwiseInference::reads_features(const Dfg& dfg) const { return dfg.find_leaf(features_leaf()) >= 0; }
 
-void LayerwiseInference::run(const Tensor& features, const Place& place) {
+void LayerwiseInference::run(const Tensor& features, const ParameterMemory& parameter) {
   features_ = features;
   tables_.clear();
-  for (Layer& layer : layers_) run_layer(layer, place);
+  for (Layer& layer : layers_) run_layer(layer, parameter);
 }
 
 const float* LayerwiseInference::values(const std::string& output) const { return tables_.at(output).data<float>(); }

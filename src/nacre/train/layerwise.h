@@ -21,14 +21,14 @@ struct LayerwiseOptions {
 
 class LayerwiseInference {
  public:
-  // `dfg`: of the forward pass, for blocks (Sampling::blocks). `place` says where a parameter lies in the back end's
-  // memory.
+  // `dfg`: of the forward pass, for blocks (Sampling::blocks).
   LayerwiseInference(const RunData& run, const BatchInputs& inputs, const Dfg& dfg, std::shared_ptr<Backend> backend,
                      const LayerwiseOptions& options);
 
-  using Place = std::function<void*(const std::string& parameter)>;
+  // Returns the memory of a parameter, in the back end's memory.
+  using ParameterMemory = std::function<void*(const std::string& parameter)>;
   // Computes all outputs from the features of all vertices, on the host; values() are valid until the next run.
-  void run(const Tensor& features, const Place& place);
+  void run(const Tensor& features, const ParameterMemory& parameter);
   // [num_nodes, width]
   const float* values(const std::string& output) const;
   int64_t width(const std::string& output) const;
@@ -47,8 +47,8 @@ class LayerwiseInference {
   Sample block_of(const Layer& layer, int64_t begin, int64_t end) const;
   void plan_layer(Layer& layer, const Sample& sample);
   int64_t work_bytes(Layer& layer, int64_t begin);
-  void run_layer(Layer& layer, const Place& place);
-  void run_block(Layer& layer, int64_t begin, int64_t end, const Place& place);
+  void run_layer(Layer& layer, const ParameterMemory& parameter);
+  void run_block(Layer& layer, int64_t begin, int64_t end, const ParameterMemory& parameter);
   int64_t end_of_block(const Layer& layer, int64_t begin) const;
   // The leaf of the features: an input, or the parameter of rows that are learned.
   std::string features_leaf() const;

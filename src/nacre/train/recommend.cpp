@@ -314,22 +314,22 @@ void RecommendSession::start_training() {
   learner_->start(std::move(gradients));
   bind_training(*runner_);
   runner_->share(batch_blocks(0), batch_leaves(0));
-  ahead_ = std::make_unique<Ahead<BlockRunner::Ready>>(
+  prefetcher_ = std::make_unique<Prefetcher<BlockRunner::Ready>>(
       config_.loader.in_flight < 0 ? batches_ahead(device_) : config_.loader.in_flight,
       [this](int64_t b) { return runner_->make_ready(batch_blocks(b), batch_leaves(b), {}); });
 }
 
 void RecommendSession::begin_epoch(int64_t epoch, int64_t first) {
-  ahead_->stop();
+  prefetcher_->stop();
   batches_->begin_epoch(static_cast<uint64_t>(epoch));
-  ahead_->begin(first, batches_->num_batches());
+  prefetcher_->begin(first, batches_->num_batches());
 }
 
 void RecommendSession::queue_step(int64_t step, double lr) {
   BlockRunner::Ready batch;
   {
     const TraceSpan span("train", "wait for a batch");
-    batch = ahead_->next();
+    batch = prefetcher_->next();
   }
   const TraceSpan span("train", "step");
   batch.executor->run_once({config_.seed, static_cast<uint64_t>(step)});

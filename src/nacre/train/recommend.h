@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "nacre/base/ahead.h"
+#include "nacre/base/prefetcher.h"
 #include "nacre/data/dataset.h"
 #include "nacre/engine/block_runner.h"
 #include "nacre/train/bill.h"
@@ -120,7 +120,7 @@ class RecommendSession : public Trainee {
   RankingScores val_ranking_;
   PlanAnswer planning_;
   double plan_seconds_ = 0;
-  std::unique_ptr<Ahead<BlockRunner::Ready>> ahead_;  // uses all the others: goes first
+  std::unique_ptr<Prefetcher<BlockRunner::Ready>> prefetcher_;  // uses all the others: goes first
 };
 
 }  // namespace nacre

@@ -28,9 +28,9 @@ class EdgeNpy : public EdgeSource {
   EdgeNpy(NpyHeader header, std::string where, PairLayout layout)
       : header_(std::move(header)), where_(std::move(where)) {
     const Shape& shape = header_.shape;
-    const bool wide = shape.size() == 2 && shape[0] == 2 && layout != PairLayout::two_columns;
+    const bool two_rows = shape.size() == 2 && shape[0] == 2 && layout != PairLayout::two_columns;
     const bool tall = shape.size() == 2 && shape[1] == 2 && layout != PairLayout::two_rows;
-    if (!wide && !tall) {
+    if (!two_rows && !tall) {
       const char* expected = layout == PairLayout::guess         ? "[2, E] or [E, 2]"
                              : layout == PairLayout::two_columns ? "[E, 2]"
                                                                  : "[2, E]";
@@ -42,11 +42,11 @@ class EdgeNpy : public EdgeSource {
                       "store int64 or int32");
     }
     edges_ = header_.count / 2;
-    const bool apart = wide != header_.fortran;  // all sources before all destinations
+    const bool apart = two_rows != header_.fortran;  // all sources before all destinations
     dst_at_ = apart ? edges_ : 1;
     step_ = apart ? 1 : 2;
-    if (wide && tall) note_ = "the array is [2, 2]: its first row was read as sources";
-    if (!wide && layout == PairLayout::guess && shape[0] != 2)
+    if (two_rows && tall) note_ = "the array is [2, 2]: its first row was read as sources";
+    if (!two_rows && layout == PairLayout::guess && shape[0] != 2)
       note_ = "edges have shape [E, 2]: read as one (source, destination) pair per row";
   }
 
@@ -103,10 +103,10 @@ class EdgeNpy : public EdgeSource {
     for (size_t i = 0; i < to.size(); ++i) {
       T value;
       std::memcpy(&value, from + static_cast<int64_t>(i) * step * static_cast<int64_t>(sizeof(T)), sizeof(T));
-      const auto wide =
+      const auto id =
           static_cast<uint64_t>(static_cast<std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>(value));
-      good = good && wide <= static_cast<uint64_t>(kMaxNodeId);
-      to[i] = static_cast<NodeId>(wide);
+      good = good && id <= static_cast<uint64_t>(kMaxNodeId);
+      to[i] = static_cast<NodeId>(id);
     }
     return good;
   }

@@ -19,7 +19,7 @@ namespace {
 
 bool headerless(const std::string& path) { return path.ends_with(".bin") || path.ends_with(".raw"); }
 
-float narrowed(double value) {
+float to_float(double value) {
   // Values beyond f32 become infinite, which is refused later. A plain cast of them would be
   // undefined.
   if (value > std::numeric_limits<float>::max()) return std::numeric_limits<float>::infinity();
@@ -41,7 +41,7 @@ void to_f32(const std::byte* from, int element, float* to, int64_t count) {
       for (int64_t i = b; i < e; ++i) {
         double value;
         std::memcpy(&value, from + i * 8, 8);
-        to[i] = narrowed(value);
+        to[i] = to_float(value);
       }
     }
   });

@@ -56,11 +56,11 @@ void check_set(const DatasetBuilder& set, const std::string& source, const Conve
 void check_whole(const std::string& source, const ConvertOptions& o) {
   std::error_code error;
   if (!o.stream || source.starts_with("twin:") || !std::filesystem::exists(source, error)) return;
-  const Place place(source);
+  const DataSource data_source(source);
   // Such a file is mapped.
-  if (choose_format(place, o.load.format).format->load == load_nacre) return;
+  if (choose_format(data_source, o.load.format).format->load == load_nacre) return;
   int64_t bytes = 0;
-  if (place.is_folder()) {
+  if (data_source.is_folder()) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(source, error)) {
       if (entry.is_regular_file()) bytes += unpacked_size(entry.path().string());
     }

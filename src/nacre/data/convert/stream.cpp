@@ -399,7 +399,7 @@ class StreamConversion {
     validate_beside_graph(data, {vertices_, edge_types_}, source_name_);
     if (data.name.empty())
       data.name =
-          std::filesystem::is_directory(source_name_) ? Place(source_name_).name() : data_set_name(source_name_);
+          std::filesystem::is_directory(source_name_) ? DataSource(source_name_).name() : data_set_name(source_name_);
     return data;
   }
 
@@ -477,11 +477,11 @@ std::optional<ConvertReport> stream_convert(const std::string& source, const std
   if (!load.split.empty() || load.ignore_edge_weights || is_made_features(load.features_file)) return std::nullopt;
   std::optional<DatasetBuilder> set;
   if (!is_edge_array(source, options.load.format)) {
-    const Place place(source);
-    const Choice choice = choose_format(place, options.load.format);
-    if (choice.format->open != nullptr) set = choice.format->open(place, choice.variant, options.load);
+    const DataSource data_source(source);
+    const Choice choice = choose_format(data_source, options.load.format);
+    if (choice.format->open != nullptr) set = choice.format->open(data_source, choice.variant, options.load);
     if (!set && std::string_view(choice.format->name) != "edges") return std::nullopt;
-    if (!set && has_word_ids(place.file())) return std::nullopt;
+    if (!set && has_word_ids(data_source.file())) return std::nullopt;
   }
   return StreamConversion(source, path, options, std::move(set)).run();
 }

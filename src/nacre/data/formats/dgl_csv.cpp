@@ -43,9 +43,9 @@ class SortedIds {
   }
 
   int64_t find(const std::string& word) const {
-    if (!whole_) return place(words_, word);
+    if (!whole_) return source(words_, word);
     int64_t value = 0;
-    return parse_whole(word, value) ? place(numbers_, value) : -1;
+    return parse_whole(word, value) ? source(numbers_, value) : -1;
   }
 
   bool renumbered() const {
@@ -58,7 +58,7 @@ class SortedIds {
 
  private:
   template <class T>
-  static int64_t place(const std::vector<T>& sorted, const T& value) {
+  static int64_t source(const std::vector<T>& sorted, const T& value) {
     const auto found = std::lower_bound(sorted.begin(), sorted.end(), value);
     return found != sorted.end() && *found == value ? found - sorted.begin() : -1;
   }
@@ -121,8 +121,8 @@ void append_row(const std::string& text, std::vector<float>& values, int64_t& wi
   width = got;
 }
 
-NodeTable read_nodes(const Place& place, const Yaml& entry, char separator, std::vector<std::string>& notes) {
-  const CsvTable table(named_file(place, entry, "file_name"), separator);
+NodeTable read_nodes(const DataSource& source, const Yaml& entry, char separator, std::vector<std::string>& notes) {
+  const CsvTable table(named_file(source, entry, "file_name"), separator);
   NodeTable nodes;
   nodes.type = entry.string("ntype", "_V");
   nodes.where = table.name();
@@ -199,9 +199,9 @@ const NodeTable& table_of(const std::vector<NodeTable>& tables, const std::strin
   throw UserError(where, "no table of nodes is of kind " + in_quotes(type));
 }
 
-void read_edges(const Place& place, const Yaml& entry, char separator, const std::vector<NodeTable>& tables,
+void read_edges(const DataSource& source, const Yaml& entry, char separator, const std::vector<NodeTable>& tables,
                 DatasetBuilder& builder) {
-  const CsvTable table(named_file(place, entry, "file_name"), separator);
+  const CsvTable table(named_file(source, entry, "file_name"), separator);
   std::string names[3] = {"_V", "_E", "_V"};
   if (const Yaml& etype = entry.get("etype"); etype.given()) {
     if (etype.list().size() != 3) throw UserError(etype.where, "etype is not [kind, relation, kind]");
@@ -252,21 +252,21 @@ void keep_ids(const std::vector<NodeTable>& tables, Dataset& data) {
   }
 }
 
-std::string recognise_dgl_csv(const Place& place) { return place.has("meta.yaml") ? "holds meta.yaml" : ""; }
+std::string recognise_dgl_csv(const DataSource& source) { return source.has("meta.yaml") ? "holds meta.yaml" : ""; }
 
-Dataset load_dgl_csv(const Place& place, const std::string&, const LoadOptions&) {
-  const Yaml meta = read_yaml(place.open("meta.yaml"));
+Dataset load_dgl_csv(const DataSource& source, const std::string&, const LoadOptions&) {
+  const Yaml meta = read_yaml(source.open("meta.yaml"));
   const std::string separator = meta.string("separator", ",");
   if (separator.size() != 1) throw UserError(meta.get("separator").where, "the separator is not one character");
-  DatasetBuilder builder(place.path());
+  DatasetBuilder builder(source.path());
   builder.data.name = meta.string("dataset_name", "");
   std::vector<NodeTable> tables;
   for (const Yaml& entry : meta.list("node_data")) {
-    tables.push_back(read_nodes(place, entry, separator[0], builder.data.notes));
+    tables.push_back(read_nodes(source, entry, separator[0], builder.data.notes));
     builder.add_type(tables.back().type, tables.back().ids.size());
   }
   if (tables.empty()) throw UserError(meta.where, "node_data names no table");
-  for (const Yaml& entry : meta.list("edge_data")) read_edges(place, entry, separator[0], tables, builder);
+  for (const Yaml& entry : meta.list("edge_data")) read_edges(source, entry, separator[0], tables, builder);
   bool labelled = false;
   for (size_t t = 0; t < tables.size(); ++t) add_attributes(tables[t], static_cast<int>(t), labelled, builder);
   keep_ids(tables, builder.data);

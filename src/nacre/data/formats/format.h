@@ -10,7 +10,7 @@
 
 #include "nacre/data/dataset.h"
 #include "nacre/data/formats/builder.h"
-#include "nacre/data/formats/place.h"
+#include "nacre/data/formats/data_source.h"
 #include "nacre/data/load.h"
 
 namespace nacre {
@@ -20,14 +20,14 @@ struct Format {
   const char* about;
   // Returns what speaks for this layout ("holds raw/edge.csv.gz"), or an empty text if nothing
   // does. Looks only at names and first bytes, and must not throw for damaged files.
-  std::string (*recognise)(const Place& place);
+  std::string (*recognise)(const DataSource& source);
   // `variant` is what follows the colon in --format NAME:VARIANT; it chooses one of several splits,
   // tasks or label sets. Readers without variants get "".
-  Dataset (*load)(const Place& place, const std::string& variant, const LoadOptions& options);
+  Dataset (*load)(const DataSource& source, const std::string& variant, const LoadOptions& options);
   const char* variants = "";  // what a variant chooses; empty if the layout has no variants
   // For layouts that may be larger than memory: returns what load() would read, with edges and
   // features left in their files. Returns nothing if this data set cannot be read in that way.
-  std::optional<DatasetBuilder> (*open)(const Place& place, const std::string& variant,
+  std::optional<DatasetBuilder> (*open)(const DataSource& source, const std::string& variant,
                                         const LoadOptions& options) = nullptr;
   // It recognises any file of some kind, such as any text: it counts only where no other format
   // recognises the place.
@@ -39,32 +39,32 @@ std::vector<Format> all_formats();  // made by the build from the functions form
 // Returns "nacre, npz, edges, …".
 std::string format_names();
 
-// Returns the format and variant for `place`: those `asked` for ("ogb", "ogb:time"), or those
+// Returns the format and variant for `source`: those `asked` for ("ogb", "ogb:time"), or those
 // recognised. Throws UserError that lists what was found if no format fits, or several do.
 struct Choice {
   const Format* format;
   std::string variant;
 };
-Choice choose_format(const Place& place, const std::string& asked);
+Choice choose_format(const DataSource& source, const std::string& asked);
 
-// Throws UserError that says what kind of file `place` is, for files that no format recognises.
-[[noreturn]] void refuse_stranger(const Place& place);
+// Throws UserError that says what kind of file `source` is, for files that no format recognises.
+[[noreturn]] void refuse_stranger(const DataSource& source);
 
 // Returns whether the first edges of a text file name nodes by words.
 bool has_word_ids(const std::shared_ptr<const MappedFile>& file);
 
 // Reads an edge list whose ids are words; the reader of plain edge lists hands those over.
-Dataset load_names(const Place& place, const std::string& variant, const LoadOptions& options);
+Dataset load_names(const DataSource& source, const std::string& variant, const LoadOptions& options);
 
 // Format::load and Format::open of a layout that has only a function `open`: loading is opening and
 // finishing.
-template <DatasetBuilder (*open)(const Place&, const std::string&, const LoadOptions&)>
-Dataset load_opened(const Place& place, const std::string& variant, const LoadOptions& options) {
-  return open(place, variant, options).finish();
+template <DatasetBuilder (*open)(const DataSource&, const std::string&, const LoadOptions&)>
+Dataset load_opened(const DataSource& source, const std::string& variant, const LoadOptions& options) {
+  return open(source, variant, options).finish();
 }
-template <DatasetBuilder (*open)(const Place&, const std::string&, const LoadOptions&)>
-std::optional<DatasetBuilder> opened(const Place& place, const std::string& variant, const LoadOptions& options) {
-  return open(place, variant, options);
+template <DatasetBuilder (*open)(const DataSource&, const std::string&, const LoadOptions&)>
+std::optional<DatasetBuilder> opened(const DataSource& source, const std::string& variant, const LoadOptions& options) {
+  return open(source, variant, options);
 }
 
 }  // namespace nacre

@@ -131,34 +131,34 @@ EdgeList read_edges(const std::shared_ptr<const MappedFile>& file, int64_t num_n
   return edges;
 }
 
-void read_splits(const Place& place, const std::string& variant, Dataset& data) {
+void read_splits(const DataSource& source, const std::string& variant, Dataset& data) {
   std::vector<std::string> files;
   const std::string wanted = "_" + (variant.empty() ? "0" : variant) + ".npz";
   std::string chosen;
-  for (const std::string& name : place.files()) {
+  for (const std::string& name : source.files()) {
     if (!name.ends_with(".npz") || name.find("_split_") == std::string::npos) continue;
     files.push_back(name);
     if (name.ends_with(wanted)) chosen = name;
   }
   if (chosen.empty() && !variant.empty())
-    throw UserError(place.path(), "has no split " + variant, "found: " + std::to_string(files.size()) + " splits");
+    throw UserError(source.path(), "has no split " + variant, "found: " + std::to_string(files.size()) + " splits");
   if (chosen.empty() && !files.empty()) chosen = files[0];
   if (chosen.empty()) {
     data.notes.emplace_back("no NAME_split_*.npz was found: the set has no split");
     return;
   }
-  splits_from(NpzFile(place.open(chosen)), data.num_nodes(), data);
+  splits_from(NpzFile(source.open(chosen)), data.num_nodes(), data);
   data.notes.push_back("split of " + chosen + ", one of " + std::to_string(files.size()) +
                        "; --format geom-gcn:K takes split K");
 }
 
-std::string recognise_geom_gcn(const Place& place) {
-  return place.has(kEdges) && place.has(kNodes) ? std::string("holds ") + kEdges : "";
+std::string recognise_geom_gcn(const DataSource& source) {
+  return source.has(kEdges) && source.has(kNodes) ? std::string("holds ") + kEdges : "";
 }
 
-Dataset load_geom_gcn(const Place& place, const std::string& variant, const LoadOptions&) {
+Dataset load_geom_gcn(const DataSource& source, const std::string& variant, const LoadOptions&) {
   Dataset data;
-  const auto file = place.open(kNodes);
+  const auto file = source.open(kNodes);
   Nodes nodes = read_nodes(file);
   const auto count = static_cast<int64_t>(nodes.rows.size());
   data.features = lists_columns(nodes) ? listed_features(nodes) : dense_features(nodes);
@@ -166,9 +166,9 @@ Dataset load_geom_gcn(const Place& place, const std::string& variant, const Load
   data.num_classes = int64_t{*std::max_element(nodes.labels.begin(), nodes.labels.end())} + 1;
   data.labels = std::move(nodes.labels);
   data.graph =
-      cleaned(build_graph(read_edges(place.open(kEdges), count), place.at(kEdges)), {.merge_duplicates = true});
+      cleaned(build_graph(read_edges(source.open(kEdges), count), source.at(kEdges)), {.merge_duplicates = true});
   data.notes.emplace_back("edges are directed, repeated ones merged; --undirected adds their reverse");
-  read_splits(place, variant, data);
+  read_splits(source, variant, data);
   return data;
 }
 

@@ -26,13 +26,13 @@ std::string type_of(const Yaml& entry, const std::string& otherwise) {
   return type.empty() || type == "null" || type == "~" ? otherwise : type;
 }
 
-std::shared_ptr<const MappedFile> open_path(const Place& place, const Yaml& entry) {
-  return named_file(place, entry, "path");
+std::shared_ptr<const MappedFile> open_path(const DataSource& source, const Yaml& entry) {
+  return named_file(source, entry, "path");
 }
 
-std::vector<int64_t> whole_numbers(const Place& place, const Yaml& entry, int64_t& columns) {
+std::vector<int64_t> whole_numbers(const DataSource& source, const Yaml& entry, int64_t& columns) {
   const std::string format = entry.string("format", "numpy");
-  const auto file = open_path(place, entry);
+  const auto file = open_path(source, entry);
   columns = 1;
   if (format == "torch") return TorchFile(file).numbers("").value_or(std::vector<int64_t>());
   if (format != "numpy") throw UserError(entry.where, "format '" + format + "' is not supported", "use numpy or torch");
@@ -44,7 +44,8 @@ std::vector<int64_t> whole_numbers(const Place& place, const Yaml& entry, int64_
 
 class Reader {
  public:
-  explicit Reader(const Place& place) : place_(place), meta_(read_yaml(place.open(kFile))), builder_(place.path()) {}
+  explicit Reader(const DataSource& source)
+      : source_(source), meta_(read_yaml(source.open(kFile))), builder_(source.path()) {}
 
   DatasetBuilder read(const std::string& variant) {
     builder_.data.name = meta_.string("dataset_name", "");
@@ -81,8 +82,8 @@ class Reader {
     int64_t rows = 0;
     if (!meta_.get("feature_data").given()) return 0;
     for (const Yaml& entry : meta_.list("feature_data")) {
-      if (entry.string("format", "numpy") == "numpy" && place_.has(entry.string("path", "")))
-        rows += std::max<int64_t>(0, NpyReader(open_path(place_, entry)).header().count);
+      if (entry.string("format", "numpy") == "numpy" && source_.has(entry.string("path", "")))
+        rows += std::max<int64_t>(0, NpyReader(open_path(source_, entry)).header().count);
     }
     return rows;
   }
@@ -96,9 +97,9 @@ class Reader {
 
   EdgeInput edge_input(const Yaml& entry) {
     const std::string format = entry.string("format", "csv");
-    if (format == "numpy") return npy_edges(open_path(place_, entry), PairLayout::two_rows);
+    if (format == "numpy") return npy_edges(open_path(source_, entry), PairLayout::two_rows);
     if (format != "csv") throw UserError(entry.where, "format '" + format + "' is not supported", "use csv or numpy");
-    return text_edges(open_path(place_, entry));
+    return text_edges(open_path(source_, entry));
   }
 
   void read_features() {
@@ -118,7 +119,7 @@ class Reader {
           continue;
         }
         done.push_back(type);
-        builder_.set_features(builder_.type(type, entry.where), npy_features(open_path(place_, entry)));
+        builder_.set_features(builder_.type(type, entry.where), npy_features(open_path(source_, entry)));
       }
     }
     if (!unused.empty()) builder_.data.notes.push_back("feature data that was not used: " + unused);
@@ -152,7 +153,7 @@ class Reader {
     int64_t classes = 0;
     for (const int32_t label : labels_) classes = std::max(classes, int64_t{label} + 1);
     if (chosen->get("num_classes").given()) classes = std::max(classes, chosen->get("num_classes").whole());
-    builder_.set_labels(labelled_, std::move(labels_), classes, {place_.at(kFile)});
+    builder_.set_labels(labelled_, std::move(labels_), classes, {source_.at(kFile)});
   }
 
   // Where one of the three sets goes.
@@ -180,7 +181,7 @@ class Reader {
 
   void read_set(const std::string& type, const Yaml& seeds, const Yaml* labels, const Into& into) {
     int64_t columns = 0;
-    const std::vector<int64_t> numbers = whole_numbers(place_, seeds, columns);
+    const std::vector<int64_t> numbers = whole_numbers(source_, seeds, columns);
     if (columns == 2) return read_pairs(type, numbers, seeds, into.pairs);
     if (columns != 1)
       throw UserError(seeds.where, "seeds have " + human_count(columns) + " columns; 1 or 2 are supported");
@@ -188,12 +189,12 @@ class Reader {
     const Origin origin{file_of(seeds), "entry"};
     const Array<NodeId> more = builder_.split(of, numbers, origin);
     // An origin names one file only, so several files are named by metadata.yaml.
-    into.origin = into.ids.empty() ? origin : Origin{place_.at(kFile) + " at", "entry"};
+    into.origin = into.ids.empty() ? origin : Origin{source_.at(kFile) + " at", "entry"};
     std::vector<NodeId> all(into.ids.begin(), into.ids.end());
     all.insert(all.end(), more.begin(), more.end());
     into.ids = std::move(all);
     if (labels == nullptr) return;
-    const std::vector<int64_t> classes = whole_numbers(place_, *labels, columns);
+    const std::vector<int64_t> classes = whole_numbers(source_, *labels, columns);
     if (classes.size() != numbers.size()) {
       throw UserError(file_of(*labels) + " entry " + std::to_string(std::min(classes.size(), numbers.size())),
                       human_count(static_cast<int64_t>(numbers.size())) + " seeds have " +
@@ -227,19 +228,21 @@ class Reader {
     pairs.dst = builder_.split(to, ends[1], {file_of(seeds)});
   }
 
-  std::string file_of(const Yaml& entry) const { return place_.at(entry.string("path")); }
+  std::string file_of(const Yaml& entry) const { return source_.at(entry.string("path")); }
 
-  const Place& place_;
+  const DataSource& source_;
   Yaml meta_;
   DatasetBuilder builder_;
   std::vector<int32_t> labels_;
   int labelled_ = 0;
 };
 
-std::string recognise_graphbolt(const Place& place) { return place.has(kFile) ? std::string("holds ") + kFile : ""; }
+std::string recognise_graphbolt(const DataSource& source) {
+  return source.has(kFile) ? std::string("holds ") + kFile : "";
+}
 
-DatasetBuilder open_graphbolt(const Place& place, const std::string& variant, const LoadOptions&) {
-  return Reader(place).read(variant);
+DatasetBuilder open_graphbolt(const DataSource& source, const std::string& variant, const LoadOptions&) {
+  return Reader(source).read(variant);
 }
 
 }  // namespace

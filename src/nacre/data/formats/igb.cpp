@@ -22,9 +22,9 @@ constexpr const char* kKinds[] = {"paper", "author", "institute", "fos", "journa
 
 // Returns the folder with the data, ending in a slash: the place itself or processed/ in it.
 // Returns an empty text if there is none.
-std::string base_of(const Place& place) {
-  if (place.has(std::string("processed/") + kCites)) return "processed/";
-  return place.has(kCites) ? "./" : "";
+std::string base_of(const DataSource& source) {
+  if (source.has(std::string("processed/") + kCites)) return "processed/";
+  return source.has(kCites) ? "./" : "";
 }
 
 std::vector<std::string> kinds_of(const std::vector<LargeRelation>& relations) {
@@ -51,14 +51,14 @@ NpyReader open_labels(const std::shared_ptr<const MappedFile>& file) {
   return NpyReader::headerless(file, {}, {file->size() / bytes});
 }
 
-std::string label_file(const Place& place, const std::string& base, const std::string& variant) {
+std::string label_file(const DataSource& source, const std::string& base, const std::string& variant) {
   if (!variant.empty() && variant != "19" && variant != "2K")
     throw UserError("format", "unknown set of labels '" + variant + "'", "choose 19 or 2K");
   for (const std::string name : {"19", "2K"}) {
     std::string file = base + "paper/node_label_" + name + ".npy";
-    if ((variant.empty() || variant == name) && place.has(file)) return file;
+    if ((variant.empty() || variant == name) && source.has(file)) return file;
   }
-  if (!variant.empty()) throw UserError(place.path(), "has no labels " + variant);
+  if (!variant.empty()) throw UserError(source.path(), "has no labels " + variant);
   return "";
 }
 
@@ -99,9 +99,9 @@ void draw_splits(int paper, uint64_t seed, DatasetBuilder& builder) {
                : "the set has no split: the first 60, next 20 and last 20 % of the labelled papers were taken");
 }
 
-void read_labels(const Place& place, const std::string& file, int paper, DatasetBuilder& builder) {
+void read_labels(const DataSource& source, const std::string& file, int paper, DatasetBuilder& builder) {
   Dataset part;
-  labels_from(open_labels(place.open(file)), part);
+  labels_from(open_labels(source.open(file)), part);
   std::vector<int32_t> labels(part.labels.begin(), part.labels.end());
   part.labels = {};
   const int64_t prefix = std::min(labelled_prefix(builder.count(paper), file), static_cast<int64_t>(labels.size()));
@@ -110,12 +110,12 @@ void read_labels(const Place& place, const std::string& file, int paper, Dataset
   builder.set_labels(paper, std::move(labels), part.num_classes, part.origins.labels);
 }
 
-void read_splits(const Place& place, const std::string& base, int paper, uint64_t seed, DatasetBuilder& builder) {
+void read_splits(const DataSource& source, const std::string& base, int paper, uint64_t seed, DatasetBuilder& builder) {
   for (const std::string& folder : {base, std::string("./")}) {
-    if (!place.has(folder + "train_idx.pt") || !place.has(folder + "val_idx.pt")) continue;
+    if (!source.has(folder + "train_idx.pt") || !source.has(folder + "val_idx.pt")) continue;
     using Part = DatasetBuilder::Part;
     for (const auto& [name, part] : {std::pair{"train_idx.pt", Part::train}, std::pair{"val_idx.pt", Part::val}}) {
-      const TorchFile file(place.open(folder + name));
+      const TorchFile file(source.open(folder + name));
       builder.set_split(part, paper, file.numbers("").value_or(std::vector<int64_t>()), {file.name(), "entry"});
     }
     builder.data.notes.emplace_back("splits of train_idx.pt and val_idx.pt; there is no test split");
@@ -124,37 +124,37 @@ void read_splits(const Place& place, const std::string& base, int paper, uint64_
   if (builder.data.num_classes > 0) draw_splits(paper, seed, builder);
 }
 
-std::string recognise_igb(const Place& place) {
-  return place.is_folder() && !base_of(place).empty() ? std::string("holds ") + kCites : "";
+std::string recognise_igb(const DataSource& source) {
+  return source.is_folder() && !base_of(source).empty() ? std::string("holds ") + kCites : "";
 }
 
-DatasetBuilder open_igb(const Place& place, const std::string& variant, const LoadOptions& options) {
-  const std::string base = base_of(place);
-  if (base.empty()) throw UserError(place.path(), std::string("holds no ") + kCites);
+DatasetBuilder open_igb(const DataSource& source, const std::string& variant, const LoadOptions& options) {
+  const std::string base = base_of(source);
+  if (base.empty()) throw UserError(source.path(), std::string("holds no ") + kCites);
   std::vector<LargeRelation> relations =
-      open_large_relations(place, base.substr(0, base.size() - 1), "__", PairLayout::two_columns);
-  DatasetBuilder builder(place.path());
+      open_large_relations(source, base.substr(0, base.size() - 1), "__", PairLayout::two_columns);
+  DatasetBuilder builder(source.path());
   std::vector<std::pair<std::string, FeatureInput>> features;
   for (const std::string& kind : kinds_of(relations)) {
     const std::string inside = base + kind + "/node_feat.npy";
     if (!has_edges(relations, kind) && kind != "paper") continue;
-    if (!place.has(inside)) {
+    if (!source.has(inside)) {
       builder.add_type(kind, count_in_edges(relations, kind));
       continue;
     }
-    const auto file = place.open(inside);
+    const auto file = source.open(inside);
     features.emplace_back(kind, has_header(*file) ? npy_features(file) : raw_features(file, kWidth));
     builder.add_type(kind, features.back().second.rows);
   }
   add_relations(std::move(relations), builder);
   for (auto& [kind, input] : features) builder.set_features(builder.find_type(kind), std::move(input));
   const int paper = builder.find_type("paper");
-  const std::string file = label_file(place, base, variant);
+  const std::string file = label_file(source, base, variant);
   if (!file.empty()) builder.data.notes.push_back("labels of " + file.substr(base.size()));
   builder.data.notes.emplace_back("relations are directed as stored; --undirected adds a reverse of each");
   builder.later(paper, [=, seed = options.seed](DatasetBuilder& b) {
-    if (!file.empty()) read_labels(place, file, paper, b);
-    read_splits(place, base, paper, seed, b);
+    if (!file.empty()) read_labels(source, file, paper, b);
+    read_splits(source, base, paper, seed, b);
   });
   return builder;
 }

@@ -74,17 +74,17 @@ Dataset interactions_dataset(Interactions train, Interactions test, const std::s
 
 namespace {
 
-std::string recognise_lightgcn(const Place& place) {
-  if (!place.has("train.txt") || !place.has("test.txt") || place.has("valid.txt") || place.has("entities.dict"))
+std::string recognise_lightgcn(const DataSource& source) {
+  if (!source.has("train.txt") || !source.has("test.txt") || source.has("valid.txt") || source.has("entities.dict"))
     return "";
   return "holds train.txt and test.txt";
 }
 
-Dataset load_lightgcn(const Place& place, const std::string&, const LoadOptions&) {
-  Interactions train = read_lists(place.open("train.txt"));
-  Interactions test = read_lists(place.open("test.txt"));
+Dataset load_lightgcn(const DataSource& source, const std::string&, const LoadOptions&) {
+  Interactions train = read_lists(source.open("train.txt"));
+  Interactions test = read_lists(source.open("test.txt"));
   const std::string where =
-      (train.largest >= test.largest ? place.at("train.txt") : place.at("test.txt")) + ":" +
+      (train.largest >= test.largest ? source.at("train.txt") : source.at("test.txt")) + ":" +
       std::to_string(std::max<int64_t>(1, train.largest >= test.largest ? train.line : test.line));
   return interactions_dataset(std::move(train), std::move(test), where);
 }

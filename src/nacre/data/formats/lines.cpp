@@ -85,15 +85,15 @@ bool parse_whole(std::string_view text, int64_t& value) {
 
 bool parse_real(std::string_view text, float& value) {
   const char* end = text.data() + text.size();
-  double wide = 0;
-  const auto [next, error] = std::from_chars(text.data(), end, wide);
+  double parsed = 0;
+  const auto [next, error] = std::from_chars(text.data(), end, parsed);
   // If the number is out of range, it is either tiny, and becomes 0, or huge, and stays beyond
   // float.
   if (error == std::errc::invalid_argument || next != end) return false;
-  if (error == std::errc::result_out_of_range && std::abs(wide) < 1) wide = 0;
-  if (!(std::abs(wide) <= std::numeric_limits<float>::max())) return false;
-  value = static_cast<float>(wide);
-  return error == std::errc() || wide == 0;
+  if (error == std::errc::result_out_of_range && std::abs(parsed) < 1) parsed = 0;
+  if (!(std::abs(parsed) <= std::numeric_limits<float>::max())) return false;
+  value = static_cast<float>(parsed);
+  return error == std::errc() || parsed == 0;
 }
 
 std::string in_quotes(std::string_view text) {

@@ -16,12 +16,12 @@ namespace nacre {
 namespace {
 
 // Returns the name that both files share, or an empty text if there is no such pair.
-std::string pair_name(const Place& place) {
-  for (const std::string& file : place.files()) {
+std::string pair_name(const DataSource& source) {
+  for (const std::string& file : source.files()) {
     constexpr std::string_view ending = ".content";
     if (!file.ends_with(ending)) continue;
     std::string name = file.substr(0, file.size() - ending.size());
-    if (place.has(name + ".cites")) return name;
+    if (source.has(name + ".cites")) return name;
   }
   return "";
 }
@@ -59,24 +59,24 @@ class Content {
   }
 };
 
-std::string recognise_linqs(const Place& place) {
-  const std::string name = pair_name(place);
+std::string recognise_linqs(const DataSource& source) {
+  const std::string name = pair_name(source);
   return name.empty() ? "" : "holds " + name + ".content and " + name + ".cites";
 }
 
-Dataset load_linqs(const Place& place, const std::string&, const LoadOptions&) {
+Dataset load_linqs(const DataSource& source, const std::string&, const LoadOptions&) {
   Dataset data;
-  data.name = pair_name(place);
-  if (data.name.empty()) throw UserError(place.path(), "holds no NAME.content with NAME.cites");
+  data.name = pair_name(source);
+  if (data.name.empty()) throw UserError(source.path(), "holds no NAME.content with NAME.cites");
   Content content;
-  content.read(place.open(data.name + ".content"));
+  content.read(source.open(data.name + ".content"));
   TextMatrix matrix{content.papers.size(), content.width, std::move(content.features)};
   data.features = std::move(matrix).tensor();
   set_class_words(content.classes, data);
   EdgeList edges;
   edges.num_nodes = content.papers.size();
   int64_t unknown = 0;
-  const auto cites = place.open(data.name + ".cites");
+  const auto cites = source.open(data.name + ".cites");
   for_each_line(cites, [&](std::string_view line, int64_t number) {
     const std::vector<std::string_view> fields = split_blanks(line);
     if (fields.empty()) return;

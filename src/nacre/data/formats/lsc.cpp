@@ -8,16 +8,16 @@
 
 namespace nacre {
 
-std::vector<LargeRelation> open_large_relations(const Place& place, const std::string& inside, const std::string& by,
-                                                PairLayout layout) {
+std::vector<LargeRelation> open_large_relations(const DataSource& source, const std::string& inside,
+                                                const std::string& by, PairLayout layout) {
   std::vector<LargeRelation> relations;
-  for (const std::string& folder : place.folders(inside)) {
+  for (const std::string& folder : source.folders(inside)) {
     const std::string file = inside + "/" + folder + "/edge_index.npy";
-    if (!is_relation(folder, by) || !place.has(file)) continue;
-    relations.push_back({split_relation(folder, by, place.at(inside)), npy_edges(place.open(file), layout)});
+    if (!is_relation(folder, by) || !source.has(file)) continue;
+    relations.push_back({split_relation(folder, by, source.at(inside)), npy_edges(source.open(file), layout)});
   }
   if (relations.empty()) {
-    throw UserError(place.at(inside), "has no folder KIND" + by + "RELATION" + by + "KIND with an edge_index.npy");
+    throw UserError(source.at(inside), "has no folder KIND" + by + "RELATION" + by + "KIND with an edge_index.npy");
   }
   return relations;
 }

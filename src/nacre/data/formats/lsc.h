@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "nacre/data/formats/builder.h"
-#include "nacre/data/formats/place.h"
+#include "nacre/data/formats/data_source.h"
 #include "nacre/data/formats/relation_name.h"
 
 namespace nacre {
@@ -21,8 +21,8 @@ struct LargeRelation {
 
 // Opens every folder of `inside` that is named KIND`by`RELATION`by`KIND and has an edge_index.npy,
 // in the order of their names.
-std::vector<LargeRelation> open_large_relations(const Place& place, const std::string& inside, const std::string& by,
-                                                PairLayout layout);
+std::vector<LargeRelation> open_large_relations(const DataSource& source, const std::string& inside,
+                                                const std::string& by, PairLayout layout);
 // Returns the largest id of `kind` among the edges, plus 1. Reads the edges of its relations once.
 // Throws UserError naming the edge if the id is out of all proportion to the number of edges.
 int64_t count_in_edges(std::vector<LargeRelation>& relations, const std::string& kind);

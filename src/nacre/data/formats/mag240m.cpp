@@ -42,12 +42,12 @@ std::vector<std::string> kinds_of(const std::vector<LargeRelation>& relations) {
   return kinds;
 }
 
-void read_splits(const Place& place, int paper, DatasetBuilder& builder) {
-  if (!place.has("split_dict.pt")) {
+void read_splits(const DataSource& source, int paper, DatasetBuilder& builder) {
+  if (!source.has("split_dict.pt")) {
     builder.data.notes.emplace_back("split_dict.pt is missing: no split was read");
     return;
   }
-  const TorchFile file(place.open("split_dict.pt"));
+  const TorchFile file(source.open("split_dict.pt"));
   using Part = DatasetBuilder::Part;
   const auto read = [&](Part part, std::initializer_list<const char*> keys) {
     for (const char* key : keys) {
@@ -77,23 +77,23 @@ void read_splits(const Place& place, int paper, DatasetBuilder& builder) {
   splits.test = std::move(labelled);
 }
 
-std::string recognise_mag240m(const Place& place) {
-  if (!place.has(kFeatures)) return "";
-  for (const std::string& folder : place.folders("processed")) {
+std::string recognise_mag240m(const DataSource& source) {
+  if (!source.has(kFeatures)) return "";
+  for (const std::string& folder : source.folders("processed")) {
     if (is_relation(folder, "___")) return "holds processed/" + folder;
   }
   return "";
 }
 
-DatasetBuilder open_mag240m(const Place& place, const std::string&, const LoadOptions&) {
-  std::vector<LargeRelation> relations = open_large_relations(place, "processed", "___", PairLayout::two_rows);
-  FeatureInput features = npy_features(place.open(kFeatures));
+DatasetBuilder open_mag240m(const DataSource& source, const std::string&, const LoadOptions&) {
+  std::vector<LargeRelation> relations = open_large_relations(source, "processed", "___", PairLayout::two_rows);
+  FeatureInput features = npy_features(source.open(kFeatures));
   if (!features.stream) throw UserError(features.where + " at byte 0", "is not a matrix that is stored row by row");
-  DatasetBuilder builder(place.path());
+  DatasetBuilder builder(source.path());
   for (const std::string& kind : kinds_of(relations)) {
-    const auto stated = kind != "paper" && place.has("meta.pt") ? TorchFile(place.open("meta.pt")).integer(kind)
-                                                                : std::optional<int64_t>();
-    if (stated) check_vertex_count(*stated, edges_of(relations, kind), place.at("meta.pt") + " at byte 0");
+    const auto stated = kind != "paper" && source.has("meta.pt") ? TorchFile(source.open("meta.pt")).integer(kind)
+                                                                 : std::optional<int64_t>();
+    if (stated) check_vertex_count(*stated, edges_of(relations, kind), source.at("meta.pt") + " at byte 0");
     builder.add_type(kind, kind == "paper" ? features.rows : stated ? *stated : count_in_edges(relations, kind));
   }
   add_relations(std::move(relations), builder);
@@ -101,12 +101,12 @@ DatasetBuilder open_mag240m(const Place& place, const std::string&, const LoadOp
   builder.set_features(paper, std::move(features));
   builder.data.notes.emplace_back("relations are directed as stored; --undirected adds a reverse of each");
   builder.later(paper, [=](DatasetBuilder& b) {
-    if (place.has(kLabels)) {
+    if (source.has(kLabels)) {
       Dataset part;
-      labels_from(NpyReader(place.open(kLabels)), part);
+      labels_from(NpyReader(source.open(kLabels)), part);
       b.set_labels(paper, part);
     }
-    read_splits(place, paper, b);
+    read_splits(source, paper, b);
   });
   return builder;
 }

@@ -113,18 +113,18 @@ class Reader {
   bool symmetric_ = false;
 };
 
-std::string recognise_matrix_market(const Place& place) {
-  if (place.is_folder()) return "";
-  const MappedFile& file = *place.file();
+std::string recognise_matrix_market(const DataSource& source) {
+  if (source.is_folder()) return "";
+  const MappedFile& file = *source.file();
   const bool packed = file.starts_with("\x1F\x8B");
-  if (file.starts_with(kBanner) || (packed && first_line(place.path()).starts_with(kBanner)))
+  if (file.starts_with(kBanner) || (packed && first_line(source.path()).starts_with(kBanner)))
     return "begins with its banner";
-  return place.path().ends_with(".mtx") || place.path().ends_with(".mtx.gz") ? "is called .mtx" : "";
+  return source.path().ends_with(".mtx") || source.path().ends_with(".mtx.gz") ? "is called .mtx" : "";
 }
 
-Dataset load_matrix_market(const Place& place, const std::string&, const LoadOptions&) {
+Dataset load_matrix_market(const DataSource& source, const std::string&, const LoadOptions&) {
   Dataset data;
-  data.graph = build_graph(Reader(place.file()).read(), place.path());
+  data.graph = build_graph(Reader(source.file()).read(), source.path());
   data.notes.emplace_back("entry (row, column) was read as an edge row → column");
   return data;
 }

@@ -137,11 +137,11 @@ bool has_word_ids(const std::shared_ptr<const MappedFile>& file) {
 }
 
 // This format is used only when asked for; "edges" looks for words itself.
-static std::string recognise_names(const Place&) { return ""; }
+static std::string recognise_names(const DataSource&) { return ""; }
 
-Dataset load_names(const Place& place, const std::string&, const LoadOptions&) {
-  NamedEdges read(place.file());
-  const std::string& name = place.file()->name();
+Dataset load_names(const DataSource& source, const std::string&, const LoadOptions&) {
+  NamedEdges read(source.file());
+  const std::string& name = source.file()->name();
   if (read.edges.src.empty()) throw UserError(name, "ends without an edge", "check that it is an edge list");
   Dataset data;
   read.edges.num_nodes = read.names.size();

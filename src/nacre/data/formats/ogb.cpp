@@ -26,22 +26,22 @@ struct Raw {
   std::vector<std::string> notes;
 };
 
-Raw open_csv(const Place& place) {
+Raw open_csv(const DataSource& source) {
   Raw raw;
-  raw.edges = text_edges(place.open_text("raw/edge.csv"));
-  raw.nodes = ogb_count(place, "raw/num-node-list.csv");
-  raw.where_nodes = place.at(place.text("raw/num-node-list.csv")) + ":1";
-  if (!place.text("raw/num-edge-list.csv").empty()) raw.edges.stated = ogb_count(place, "raw/num-edge-list.csv");
-  raw.has_features = !place.text("raw/node-feat.csv").empty();
-  if (raw.has_features) raw.features = text_features(place.open_text("raw/node-feat.csv"));
-  ogb_note_unused(place, "raw",
+  raw.edges = text_edges(source.open_text("raw/edge.csv"));
+  raw.nodes = ogb_count(source, "raw/num-node-list.csv");
+  raw.where_nodes = source.at(source.text("raw/num-node-list.csv")) + ":1";
+  if (!source.text("raw/num-edge-list.csv").empty()) raw.edges.stated = ogb_count(source, "raw/num-edge-list.csv");
+  raw.has_features = !source.text("raw/node-feat.csv").empty();
+  if (raw.has_features) raw.features = text_features(source.open_text("raw/node-feat.csv"));
+  ogb_note_unused(source, "raw",
                   {"edge.csv", "num-node-list.csv", "num-edge-list.csv", "node-feat.csv", "node-label.csv"}, raw.notes);
   return raw;
 }
 
-Raw open_binary(const Place& place) {
+Raw open_binary(const DataSource& source) {
   Raw raw;
-  const NpzFile npz(place.open("raw/data.npz"));
+  const NpzFile npz(source.open("raw/data.npz"));
   raw.edges = npz_edges(npz, "edge_index", PairLayout::two_rows);
   raw.nodes = npz.open("num_nodes_list").scalar_i64();
   raw.where_nodes = npz.name() + "[num_nodes_list] entry 0";
@@ -57,13 +57,13 @@ Raw open_binary(const Place& place) {
   return raw;
 }
 
-Dataset read_labels(const Place& place, bool binary) {
+Dataset read_labels(const DataSource& source, bool binary) {
   Dataset labels;
   if (binary) {
-    if (place.has("raw/node-label.npz"))
-      labels_from(NpzFile(place.open("raw/node-label.npz")).open("node_label"), labels);
-  } else if (!place.text(kLabels).empty()) {
-    labels_from_text(place.open_text(kLabels), labels);
+    if (source.has("raw/node-label.npz"))
+      labels_from(NpzFile(source.open("raw/node-label.npz")).open("node_label"), labels);
+  } else if (!source.text(kLabels).empty()) {
+    labels_from_text(source.open_text(kLabels), labels);
   }
   return labels;
 }
@@ -76,31 +76,31 @@ bool stored_once(std::string name) {
   return name == "products" || name == "proteins";
 }
 
-std::string recognise_ogb(const Place& place) {
-  if (!place.text("raw/edge.csv").empty()) return "holds raw/edge.csv";
-  return place.has("raw/data.npz") ? "holds raw/data.npz" : "";
+std::string recognise_ogb(const DataSource& source) {
+  if (!source.text("raw/edge.csv").empty()) return "holds raw/edge.csv";
+  return source.has("raw/data.npz") ? "holds raw/data.npz" : "";
 }
 
-DatasetBuilder open_ogb(const Place& place, const std::string& variant, const LoadOptions&) {
-  const bool binary = place.has("raw/data.npz");
-  Raw raw = binary ? open_binary(place) : open_csv(place);
+DatasetBuilder open_ogb(const DataSource& source, const std::string& variant, const LoadOptions&) {
+  const bool binary = source.has("raw/data.npz");
+  Raw raw = binary ? open_binary(source) : open_csv(source);
   check_vertex_count(raw.nodes, std::max(raw.edges.at_most, raw.features.rows), raw.where_nodes);
-  DatasetBuilder builder(place.path());
+  DatasetBuilder builder(source.path());
   builder.data.notes = std::move(raw.notes);
   builder.data.origins.graph = {raw.edges.where, "edge"};
   if (raw.nodes <= 0) throw UserError(raw.where_nodes, "states " + std::to_string(raw.nodes) + " nodes");
   const int type = builder.add_type("node", raw.nodes);
-  raw.edges.both_ways = stored_once(place.name());
+  raw.edges.both_ways = stored_once(source.name());
   builder.data.notes.push_back(raw.edges.both_ways
-                                   ? "the reverse of every edge was added, as OGB does for " + place.name()
+                                   ? "the reverse of every edge was added, as OGB does for " + source.name()
                                    : "edges are directed as stored; --undirected adds their reverse");
   builder.add_edges({type, "edge", type}, std::move(raw.edges));
   if (raw.has_features) builder.set_features(type, std::move(raw.features));
-  const std::string split = ogb_split_folder(place, variant);
+  const std::string split = ogb_split_folder(source, variant);
   builder.later(type, [=](DatasetBuilder& b) {
-    const Dataset labels = read_labels(place, binary);
+    const Dataset labels = read_labels(source, binary);
     if (labels.multilabel() || !labels.labels.empty()) b.set_labels(type, labels);
-    if (!split.empty()) ogb_read_splits(place, split, type, b);
+    if (!split.empty()) ogb_read_splits(source, split, type, b);
   });
   return builder;
 }

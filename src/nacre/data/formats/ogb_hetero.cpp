@@ -23,8 +23,8 @@ namespace {
 
 using Counts = std::map<std::string, int64_t>;
 
-Counts csv_counts(const Place& place) {
-  const auto file = place.open_text("raw/num-node-dict.csv");
+Counts csv_counts(const DataSource& source) {
+  const auto file = source.open_text("raw/num-node-dict.csv");
   std::vector<std::string> names;
   Counts counts;
   for_each_line(file, [&](std::string_view line, int64_t number) {
@@ -48,8 +48,8 @@ Counts csv_counts(const Place& place) {
   return counts;
 }
 
-std::vector<RelationName> csv_relations(const Place& place) {
-  const auto file = place.open_text("raw/triplet-type-list.csv");
+std::vector<RelationName> csv_relations(const DataSource& source) {
+  const auto file = source.open_text("raw/triplet-type-list.csv");
   std::vector<RelationName> relations;
   for_each_line(file, [&](std::string_view line, int64_t number) {
     if (trimmed(line).empty()) return;
@@ -57,7 +57,7 @@ std::vector<RelationName> csv_relations(const Place& place) {
     if (f.size() != 3) throw_at_line(file->name(), number, "is not 'kind,relation,kind'");
     relations.push_back({std::string(trimmed(f[0])), std::string(trimmed(f[1])), std::string(trimmed(f[2]))});
     const std::string inside = "raw/relations/" + relations.back().joined("___") + "/edge.csv";
-    if (place.text(inside).empty()) {
+    if (source.text(inside).empty()) {
       throw_at_line(file->name(), number, "names a relation whose " + in_quotes(inside) + " is missing",
                     "the data set is incomplete: fetch it again");
     }
@@ -111,39 +111,39 @@ std::string where_directory(const NpzFile& npz) {
   return npz.name() + " at byte " + std::to_string(npz.directory_offset());
 }
 
-DatasetBuilder open_csv(const Place& place) {
+DatasetBuilder open_csv(const DataSource& source) {
   std::vector<NamedInput> parts;
-  for (const RelationName& relation : csv_relations(place)) {
+  for (const RelationName& relation : csv_relations(source)) {
     const std::string folder = "raw/relations/" + relation.joined("___");
-    parts.push_back({relation, text_edges(place.open_text(folder + "/edge.csv"))});
-    if (!place.text(folder + "/num-edge-list.csv").empty())
-      parts.back().edges.stated = ogb_count(place, folder + "/num-edge-list.csv");
+    parts.push_back({relation, text_edges(source.open_text(folder + "/edge.csv"))});
+    if (!source.text(folder + "/num-edge-list.csv").empty())
+      parts.back().edges.stated = ogb_count(source, folder + "/num-edge-list.csv");
   }
-  const std::string counts = place.at(place.text("raw/num-node-dict.csv"));
-  DatasetBuilder builder = with_types(csv_counts(place), total(parts), counts + ":2");
+  const std::string counts = source.at(source.text("raw/num-node-dict.csv"));
+  DatasetBuilder builder = with_types(csv_counts(source), total(parts), counts + ":2");
   add(builder, std::move(parts));
-  for (const std::string& type : place.folders("raw/node-feat")) {
-    const std::string inside = place.text("raw/node-feat/" + type + "/node-feat.csv");
+  for (const std::string& type : source.folders("raw/node-feat")) {
+    const std::string inside = source.text("raw/node-feat/" + type + "/node-feat.csv");
     if (inside.empty()) continue;
-    const auto file = place.open(inside);
+    const auto file = source.open(inside);
     builder.set_features(builder.type(type, counts + ":1"), text_features(file));
   }
   return builder;
 }
 
-void read_csv_labels(const Place& place, DatasetBuilder& builder) {
+void read_csv_labels(const DataSource& source, DatasetBuilder& builder) {
   bool labelled = false;
-  for (const std::string& type : place.folders("raw/node-label")) {
-    const std::string inside = place.text("raw/node-label/" + type + "/node-label.csv");
+  for (const std::string& type : source.folders("raw/node-label")) {
+    const std::string inside = source.text("raw/node-label/" + type + "/node-label.csv");
     if (inside.empty()) continue;
     Dataset part;
-    labels_from_text(place.open(inside), part);
-    set_labels(builder, type, part, labelled, place.at(inside) + ":1");
+    labels_from_text(source.open(inside), part);
+    set_labels(builder, type, part, labelled, source.at(inside) + ":1");
   }
 }
 
-DatasetBuilder open_binary(const Place& place) {
-  const NpzFile edges(place.open("raw/edge_index_dict.npz"));
+DatasetBuilder open_binary(const DataSource& source) {
+  const NpzFile edges(source.open("raw/edge_index_dict.npz"));
   std::vector<std::string> keys = edges.keys();
   std::vector<NamedInput> parts;
   parts.reserve(keys.size());
@@ -152,24 +152,24 @@ DatasetBuilder open_binary(const Place& place) {
     parts.push_back({split_relation(key, "___", directory), npz_edges(edges, key, PairLayout::two_rows)});
   std::sort(parts.begin(), parts.end(),
             [](const NamedInput& a, const NamedInput& b) { return a.relation < b.relation; });
-  const NpzFile nodes(place.open("raw/num_nodes_dict.npz"));
+  const NpzFile nodes(source.open("raw/num_nodes_dict.npz"));
   Counts counts;
   for (const std::string& key : nodes.keys()) counts[key] = nodes.open(key).scalar_i64();
   const std::string where = where_directory(nodes);
   DatasetBuilder builder = with_types(counts, total(parts), where);
   add(builder, std::move(parts));
-  if (place.has("raw/node_feat.npz")) {
-    const NpzFile features(place.open("raw/node_feat.npz"));
+  if (source.has("raw/node_feat.npz")) {
+    const NpzFile features(source.open("raw/node_feat.npz"));
     for (const std::string& key : features.keys())
       builder.set_features(builder.type(key, where_directory(features)), npz_features(features, key));
   }
   return builder;
 }
 
-void read_binary_labels(const Place& place, DatasetBuilder& builder) {
-  if (!place.has("raw/node-label.npz")) return;
+void read_binary_labels(const DataSource& source, DatasetBuilder& builder) {
+  if (!source.has("raw/node-label.npz")) return;
   bool labelled = false;
-  const NpzFile labels(place.open("raw/node-label.npz"));
+  const NpzFile labels(source.open("raw/node-label.npz"));
   for (const std::string& key : labels.keys()) {
     Dataset part;
     labels_from(labels.open(key), part);
@@ -177,32 +177,32 @@ void read_binary_labels(const Place& place, DatasetBuilder& builder) {
   }
 }
 
-void read_kind_splits(const Place& place, const std::string& split, DatasetBuilder& builder) {
+void read_kind_splits(const DataSource& source, const std::string& split, DatasetBuilder& builder) {
   bool any = false;
-  for (const std::string& type : place.folders(split)) {
+  for (const std::string& type : source.folders(split)) {
     const std::string train = split + "/" + type + "/train";
-    if ((place.text(train + ".csv").empty() && !place.has(train + ".pt")) || std::exchange(any, true)) continue;
-    ogb_read_splits(place, split + "/" + type, builder.type(type, place.at(split)), builder);
+    if ((source.text(train + ".csv").empty() && !source.has(train + ".pt")) || std::exchange(any, true)) continue;
+    ogb_read_splits(source, split + "/" + type, builder.type(type, source.at(split)), builder);
   }
-  if (!any && !ogb_read_split_dict(place, split, builder)) {
-    builder.data.notes.push_back(place.at(split) +
+  if (!any && !ogb_read_split_dict(source, split, builder)) {
+    builder.data.notes.push_back(source.at(split) +
                                  " holds no KIND/train.csv.gz and no split_dict.pt: no split was read");
   }
 }
 
-std::string recognise_ogb_hetero(const Place& place) {
-  if (!place.text("raw/triplet-type-list.csv").empty()) return "holds raw/triplet-type-list.csv";
-  return place.has("raw/edge_index_dict.npz") ? "holds raw/edge_index_dict.npz" : "";
+std::string recognise_ogb_hetero(const DataSource& source) {
+  if (!source.text("raw/triplet-type-list.csv").empty()) return "holds raw/triplet-type-list.csv";
+  return source.has("raw/edge_index_dict.npz") ? "holds raw/edge_index_dict.npz" : "";
 }
 
-DatasetBuilder open_ogb_hetero(const Place& place, const std::string& variant, const LoadOptions&) {
-  const bool binary = place.has("raw/edge_index_dict.npz");
-  DatasetBuilder builder = binary ? open_binary(place) : open_csv(place);
+DatasetBuilder open_ogb_hetero(const DataSource& source, const std::string& variant, const LoadOptions&) {
+  const bool binary = source.has("raw/edge_index_dict.npz");
+  DatasetBuilder builder = binary ? open_binary(source) : open_csv(source);
   builder.data.notes.emplace_back("relations are directed as stored; --undirected adds a reverse of each");
-  const std::string split = ogb_split_folder(place, variant);
+  const std::string split = ogb_split_folder(source, variant);
   builder.later(0, [=](DatasetBuilder& b) {
-    binary ? read_binary_labels(place, b) : read_csv_labels(place, b);
-    if (!split.empty()) read_kind_splits(place, split, b);
+    binary ? read_binary_labels(source, b) : read_csv_labels(source, b);
+    if (!split.empty()) read_kind_splits(source, split, b);
   });
   return builder;
 }

@@ -22,26 +22,26 @@ namespace {
 constexpr int64_t kValidation = 500;
 constexpr std::string_view kGraphEnding = ".graph";
 
-std::vector<std::string> names_in(const Place& place) {
+std::vector<std::string> names_in(const DataSource& source) {
   std::vector<std::string> names;
-  for (const std::string& file : place.files()) {
+  for (const std::string& file : source.files()) {
     if (file.starts_with("ind.") && file.ends_with(kGraphEnding) && file.size() > 4 + kGraphEnding.size())
       names.push_back(file.substr(4, file.size() - 4 - kGraphEnding.size()));
   }
   return names;
 }
 
-std::string chosen_name(const Place& place, const std::string& variant) {
-  const std::vector<std::string> names = names_in(place);
+std::string chosen_name(const DataSource& source, const std::string& variant) {
+  const std::vector<std::string> names = names_in(source);
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
   if (!variant.empty()) {
     if (std::find(names.begin(), names.end(), variant) != names.end()) return variant;
-    throw UserError(place.path(), "has no set '" + variant + "'", "found: " + list);
+    throw UserError(source.path(), "has no set '" + variant + "'", "found: " + list);
   }
   if (names.size() == 1) return names[0];
-  if (names.empty()) throw UserError(place.path(), "holds no ind.NAME.graph");
-  throw UserError(place.path(), "holds several sets: " + list, "choose one, as in --format planetoid:" + names[0]);
+  if (names.empty()) throw UserError(source.path(), "holds no ind.NAME.graph");
+  throw UserError(source.path(), "holds several sets: " + list, "choose one, as in --format planetoid:" + names[0]);
 }
 
 SparseMatrix matrix_from(const Pickle& pickle) {
@@ -128,9 +128,9 @@ struct Parts {
   int64_t nodes = 0;
 };
 
-Parts read_parts(const Place& place, const std::string& prefix) {
+Parts read_parts(const DataSource& source, const std::string& prefix) {
   Parts parts;
-  const auto open = [&](const char* part) { return Pickle(place.open(prefix + part)); };
+  const auto open = [&](const char* part) { return Pickle(source.open(prefix + part)); };
   int64_t columns[3] = {};
   const Pickle allx = open("allx");
   const Pickle tx = open("tx");
@@ -140,12 +140,12 @@ Parts read_parts(const Place& place, const std::string& prefix) {
   parts.ally = classes_from(open("ally"), columns[0]);
   parts.ty = classes_from(open("ty"), columns[1]);
   parts.train = static_cast<int64_t>(classes_from(open("y"), columns[2]).size());
-  const auto index = place.open(prefix + "test.index");
+  const auto index = source.open(prefix + "test.index");
   parts.test = read_whole_numbers(index);
   const auto test_count = static_cast<int64_t>(parts.test.size());
   const auto size = [](const std::vector<int32_t>& v) { return static_cast<int64_t>(v.size()); };
   const auto require = [&](bool fits, const char* file, int64_t row, const std::string& what) {
-    if (!fits) throw UserError(place.at(prefix + file) + " row " + std::to_string(row), what, "fetch the files again");
+    if (!fits) throw UserError(source.at(prefix + file) + " row " + std::to_string(row), what, "fetch the files again");
   };
   const auto rows_fit = [&](const char* file, int64_t rows, const char* other, int64_t others) {
     require(rows == others, file, std::min(rows, others),
@@ -190,27 +190,27 @@ std::vector<NodeId> range(int64_t first, int64_t last) {
   return ids;
 }
 
-std::string recognise_planetoid(const Place& place) {
-  const std::vector<std::string> names = names_in(place);
+std::string recognise_planetoid(const DataSource& source) {
+  const std::vector<std::string> names = names_in(source);
   return names.empty() ? "" : "holds ind." + names[0] + ".graph";
 }
 
-Dataset load_planetoid(const Place& place, const std::string& variant, const LoadOptions&) {
+Dataset load_planetoid(const DataSource& source, const std::string& variant, const LoadOptions&) {
   Dataset data;
-  data.name = chosen_name(place, variant);
+  data.name = chosen_name(source, variant);
   const std::string prefix = "ind." + data.name + ".";
-  Parts parts = read_parts(place, prefix);
+  Parts parts = read_parts(source, prefix);
   std::vector<int32_t> labels(parts.nodes, -1);
   std::copy(parts.ally.begin(), parts.ally.end(), labels.begin());
   for (size_t k = 0; k < parts.test.size(); ++k) labels[parts.test[k]] = parts.ty[k];
   data.labels = std::move(labels);
   data.num_classes = parts.classes;
   const int64_t val_end = std::min(parts.train + kValidation, static_cast<int64_t>(parts.ally.size()));
-  data.features = features_of(parts, place.at(prefix + "allx"));
-  data.origins.features = {place.at(prefix + "allx")};
-  data.origins.labels = {place.at(prefix + "ally")};
-  data.origins.train = {place.at(prefix + "y"), "row"};
-  data.origins.val = {place.at(prefix + "ally"), "row", {}, true};
+  data.features = features_of(parts, source.at(prefix + "allx"));
+  data.origins.features = {source.at(prefix + "allx")};
+  data.origins.labels = {source.at(prefix + "ally")};
+  data.origins.train = {source.at(prefix + "y"), "row"};
+  data.origins.val = {source.at(prefix + "ally"), "row", {}, true};
   std::vector<int64_t> order(parts.test.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return parts.test[a] < parts.test[b]; });
@@ -220,7 +220,7 @@ Dataset load_planetoid(const Place& place, const std::string& variant, const Loa
   data.splits.val = range(parts.train, val_end);
   data.splits.test = std::vector<NodeId>(parts.test.begin(), parts.test.end());
   const int64_t between = parts.nodes - static_cast<int64_t>(parts.ally.size() + parts.test.size());
-  const Pickle graph(place.open(prefix + "graph"));
+  const Pickle graph(source.open(prefix + "graph"));
   const Graph stored = build_graph(edges_from(graph, parts.nodes), graph.where());
   data.graph = cleaned(make_undirected(stored), {.drop_loops = true});
   data.notes.push_back("undirected, without the self loops and repetitions among " + human_count(stored.num_edges()) +

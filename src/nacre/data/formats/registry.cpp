@@ -17,10 +17,10 @@ const Format& by_name(const std::string& name) {
   return *std::find_if(all.begin(), all.end(), [&](const Format& f) { return known == f.name; });
 }
 
-std::string contents(const Place& place) {
+std::string contents(const DataSource& source) {
   constexpr size_t shown = 6;
-  std::vector<std::string> names = place.files();
-  for (const std::string& folder : place.folders()) names.push_back(folder + "/");
+  std::vector<std::string> names = source.files();
+  for (const std::string& folder : source.folders()) names.push_back(folder + "/");
   std::string text;
   for (size_t i = 0; i < std::min(shown, names.size()); ++i) text += (i == 0 ? "" : ", ") + names[i];
   if (names.size() > shown) text += " and " + std::to_string(names.size() - shown) + " more";
@@ -40,7 +40,7 @@ std::string format_names() {
   return names;
 }
 
-Choice choose_format(const Place& place, const std::string& asked) {
+Choice choose_format(const DataSource& source, const std::string& asked) {
   if (!asked.empty()) {
     const size_t colon = asked.find(':');
     const Format& format = by_name(asked.substr(0, colon));
@@ -53,7 +53,7 @@ Choice choose_format(const Place& place, const std::string& asked) {
   std::string reasons;
   for (const bool general : {false, true}) {
     for (const Format& format : formats()) {
-      const std::string why = format.general == general ? format.recognise(place) : "";
+      const std::string why = format.general == general ? format.recognise(source) : "";
       if (why.empty()) continue;
       fitting.push_back(&format);
       reasons += (reasons.empty() ? "" : ", ") + std::string(format.name) + " (" + why + ")";
@@ -62,11 +62,11 @@ Choice choose_format(const Place& place, const std::string& asked) {
   }
   if (fitting.size() == 1) return {fitting[0], ""};
   if (fitting.empty()) {
-    if (!place.is_folder()) refuse_stranger(place);
-    throw UserError(place.path(), "is a folder of no known layout; it holds " + contents(place),
+    if (!source.is_folder()) refuse_stranger(source);
+    throw UserError(source.path(), "is a folder of no known layout; it holds " + contents(source),
                     "name a file in it, or say what it is with --format: " + format_names());
   }
-  throw UserError(place.path(), "could be " + reasons, "say which with --format");
+  throw UserError(source.path(), "could be " + reasons, "say which with --format");
 }
 
 }  // namespace nacre

@@ -200,25 +200,25 @@ class Classes : public FlatJson {
   size_t first_ = 0;
 };
 
-std::string recognise_saint(const Place& place) {
-  return place.has("adj_full.npz") && place.has("role.json") ? "holds adj_full.npz and role.json" : "";
+std::string recognise_saint(const DataSource& source) {
+  return source.has("adj_full.npz") && source.has("role.json") ? "holds adj_full.npz and role.json" : "";
 }
 
-Dataset load_saint(const Place& place, const std::string&, const LoadOptions&) {
+Dataset load_saint(const DataSource& source, const std::string&, const LoadOptions&) {
   Dataset data;
-  const NpzFile adjacency(place.open("adj_full.npz"));
+  const NpzFile adjacency(source.open("adj_full.npz"));
   EdgeList edges = sparse_from(adjacency, "").edges();
-  if (place.has("feats.npy")) set_features(NpyReader(place.open("feats.npy")), data);
+  if (source.has("feats.npy")) set_features(NpyReader(source.open("feats.npy")), data);
   check_vertex_count(edges.num_nodes, static_cast<int64_t>(edges.src.size()), adjacency.name() + "[shape] entry 0");
   data.graph = graph_from(std::move(edges), adjacency.name());
   data.origins.graph = {adjacency.name(), "entry"};
-  if (place.has("class_map.json")) {
-    Classes classes(place.open("class_map.json"), data.num_nodes());
+  if (source.has("class_map.json")) {
+    Classes classes(source.open("class_map.json"), data.num_nodes());
     classes.parse();
     classes.finish(data);
-    data.origins.labels = {place.at("class_map.json"), "key"};
+    data.origins.labels = {source.at("class_map.json"), "key"};
   }
-  Roles roles(place.open("role.json"));
+  Roles roles(source.open("role.json"));
   roles.parse();
   roles.finish(data);
   data.notes.emplace_back("features are as stored; GraphSAINT's own code standardises them");

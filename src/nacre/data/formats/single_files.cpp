@@ -42,37 +42,37 @@ int64_t first_binary(const MappedFile& file) {
   return found == head.end() ? -1 : found - head.begin();
 }
 
-std::string recognise_nacre(const Place& place) {
-  return !place.is_folder() && is_native(*place.file()) ? "begins like one" : "";
+std::string recognise_nacre(const DataSource& source) {
+  return !source.is_folder() && is_native(*source.file()) ? "begins like one" : "";
 }
 
-Dataset load_nacre(const Place& place, const std::string&, const LoadOptions& options) {
-  return read_native(place.file(), options.verify);
+Dataset load_nacre(const DataSource& source, const std::string&, const LoadOptions& options) {
+  return read_native(source.file(), options.verify);
 }
 
-std::string recognise_npz(const Place& place) {
-  return !place.is_folder() && is_archive(*place.file()) ? "is an archive" : "";
+std::string recognise_npz(const DataSource& source) {
+  return !source.is_folder() && is_archive(*source.file()) ? "is an archive" : "";
 }
 
-Dataset load_npz(const Place& place, const std::string&, const LoadOptions& options) {
-  return read_npz(place.file(), options);
+Dataset load_npz(const DataSource& source, const std::string&, const LoadOptions& options) {
+  return read_npz(source.file(), options);
 }
 
-std::optional<DatasetBuilder> open_npz(const Place& place, const std::string&, const LoadOptions& options) {
-  return open_npz_parts(place.file(), options);
+std::optional<DatasetBuilder> open_npz(const DataSource& source, const std::string&, const LoadOptions& options) {
+  return open_npz_parts(source.file(), options);
 }
 
-std::string recognise_edges(const Place& place) {
-  if (place.is_folder()) return "";
-  const MappedFile& file = *place.file();
+std::string recognise_edges(const DataSource& source) {
+  if (source.is_folder()) return "";
+  const MappedFile& file = *source.file();
   if (file.size() == 0 || is_native(file) || is_archive(file)) return "";
   if (file.starts_with("\x1F\x8B")) return "is gzipped text";
   return known_stranger(file).empty() && first_binary(file) < 0 ? "is text" : "";
 }
 
-Dataset load_edges(const Place& place, const std::string& variant, const LoadOptions& options) {
-  if (has_word_ids(place.file())) return load_names(place, variant, options);
-  return read_edge_list(place.file(), options);
+Dataset load_edges(const DataSource& source, const std::string& variant, const LoadOptions& options) {
+  if (has_word_ids(source.file())) return load_names(source, variant, options);
+  return read_edge_list(source.file(), options);
 }
 
 }  // namespace
@@ -83,8 +83,8 @@ std::vector<Format> formats_in_single_files() {
           {"edges", "text edge list, ids kept; .gz too", recognise_edges, load_edges, "", nullptr, true}};
 }
 
-void refuse_stranger(const Place& place) {
-  const MappedFile& file = *place.file();
+void refuse_stranger(const DataSource& source) {
+  const MappedFile& file = *source.file();
   if (file.size() == 0) throw UserError(file.name() + " at byte 0", "the file is empty");
   if (file.starts_with("\x93NUMPY")) {
     throw UserError(file.name(), "is a single array, not a data set",

@@ -16,11 +16,11 @@ namespace {
 constexpr const char* kPlain = "reddit_graph.npz";
 constexpr const char* kSelfLoop = "reddit_self_loop_graph.npz";
 
-std::string reddit_graph_file(const Place& place, const std::string& variant) {
+std::string reddit_graph_file(const DataSource& source, const std::string& variant) {
   if (variant == "plain") return kPlain;
   if (variant == "self_loop") return kSelfLoop;
   if (!variant.empty()) throw UserError("format", "unknown graph '" + variant + "'", "choose plain or self_loop");
-  return place.has(kPlain) || !place.has(kSelfLoop) ? kPlain : kSelfLoop;
+  return source.has(kPlain) || !source.has(kSelfLoop) ? kPlain : kSelfLoop;
 }
 
 // Reads splits from node_types, which holds 1, 2 and 3 for train, val and test.
@@ -37,20 +37,20 @@ Splits splits_by_number(NpyReader array) {
   return {std::move(parts[0]), std::move(parts[1]), std::move(parts[2])};
 }
 
-std::string recognise_dgl_reddit(const Place& place) {
-  return place.has("reddit_data.npz") ? "holds reddit_data.npz" : "";
+std::string recognise_dgl_reddit(const DataSource& source) {
+  return source.has("reddit_data.npz") ? "holds reddit_data.npz" : "";
 }
 
-Dataset load_dgl_reddit(const Place& place, const std::string& variant, const LoadOptions&) {
+Dataset load_dgl_reddit(const DataSource& source, const std::string& variant, const LoadOptions&) {
   Dataset data;
-  const NpzFile attributes(place.open("reddit_data.npz"));
+  const NpzFile attributes(source.open("reddit_data.npz"));
   set_features(attributes.open("feature"), data);
   labels_from(attributes.open("label"), data);
   data.splits = splits_by_number(attributes.open("node_types"));
   data.origins.train = {attributes.name() + "[node_types]", "entry", {}, true};
   data.origins.val = data.origins.test = data.origins.train;
-  const std::string file = reddit_graph_file(place, variant);
-  const NpzFile adjacency(place.open(file));
+  const std::string file = reddit_graph_file(source, variant);
+  const NpzFile adjacency(source.open(file));
   EdgeList edges = sparse_from(adjacency, "").edges();
   check_vertex_count(edges.num_nodes, std::max<int64_t>(data.features.rows(), edges.src.size()),
                      adjacency.name() + "[shape] entry 0");
@@ -60,22 +60,22 @@ Dataset load_dgl_reddit(const Place& place, const std::string& variant, const Lo
   return data;
 }
 
-std::string recognise_shchur(const Place& place) {
-  if (place.is_folder() || !place.file()->starts_with("PK")) return "";
+std::string recognise_shchur(const DataSource& source) {
+  if (source.is_folder() || !source.file()->starts_with("PK")) return "";
   try {
-    const NpzFile npz(place.file());
+    const NpzFile npz(source.file());
     return npz.has("adj_indptr") && npz.has("adj_indices") ? "holds adj_indptr and adj_indices" : "";
   } catch (const UserError&) {  // the actual reader will report the damage
     return "";
   }
 }
 
-Dataset load_shchur(const Place& place, const std::string&, const LoadOptions&) {
+Dataset load_shchur(const DataSource& source, const std::string&, const LoadOptions&) {
   Dataset data;
-  const NpzFile npz(place.file());
+  const NpzFile npz(source.file());
   SparseMatrix adjacency = sparse_from(npz, "adj_");
   if (npz.has("attr_indptr")) {
-    data.features = sparse_from(npz, "attr_").dense(place.file()->size(), npz.name() + "[attr_shape]");
+    data.features = sparse_from(npz, "attr_").dense(source.file()->size(), npz.name() + "[attr_shape]");
     data.origins.features = {npz.name() + "[attr_data]"};
   } else if (npz.has("attr_matrix")) {
     set_features(npz.open("attr_matrix"), data);

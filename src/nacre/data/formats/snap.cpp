@@ -60,33 +60,33 @@ class IdTable {
   const std::vector<int64_t>& ids() const { return ids_; }
 
   NodeId number(int64_t id) {
-    if (2 * ids_.size() >= slots_.size()) grow();
-    NodeId& slot = slots_[find(id)];
-    if (slot == kFree) {
-      slot = static_cast<NodeId>(ids_.size());
+    if (2 * ids_.size() >= buckets_.size()) grow();
+    NodeId& bucket = buckets_[find(id)];
+    if (bucket == kFree) {
+      bucket = static_cast<NodeId>(ids_.size());
       ids_.push_back(id);
     }
-    return slot;
+    return bucket;
   }
 
  private:
   static constexpr NodeId kFree = 0xFFFFFFFF;
 
-  // Returns the slot of the id, or the slot where it belongs.
+  // Returns the bucket of the id, or the bucket where it belongs.
   size_t find(int64_t id) const {
-    const size_t mask = slots_.size() - 1;
+    const size_t mask = buckets_.size() - 1;
     size_t at = mix_key(0, static_cast<uint64_t>(id)) & mask;
-    while (slots_[at] != kFree && ids_[slots_[at]] != id) at = (at + 1) & mask;
+    while (buckets_[at] != kFree && ids_[buckets_[at]] != id) at = (at + 1) & mask;
     return at;
   }
 
   void grow() {
-    slots_.assign(std::max<size_t>(1024, 2 * slots_.size()), kFree);
-    for (size_t i = 0; i < ids_.size(); ++i) slots_[find(ids_[i])] = static_cast<NodeId>(i);
+    buckets_.assign(std::max<size_t>(1024, 2 * buckets_.size()), kFree);
+    for (size_t i = 0; i < ids_.size(); ++i) buckets_[find(ids_[i])] = static_cast<NodeId>(i);
   }
 
   std::vector<int64_t> ids_;
-  std::vector<NodeId> slots_;  // the size is a power of two
+  std::vector<NodeId> buckets_;  // the size is a power of two
 };
 
 EdgeList read_edges(const std::shared_ptr<const MappedFile>& file, IdTable& table) {
@@ -114,14 +114,14 @@ EdgeList read_edges(const std::shared_ptr<const MappedFile>& file, IdTable& tabl
 
 // This format is used only when asked for: files beside the edges name vertices by the ids in the
 // file, so the default is "edges", which keeps the ids.
-std::string recognise_snap(const Place&) { return ""; }
+std::string recognise_snap(const DataSource&) { return ""; }
 
-Dataset load_snap(const Place& place, const std::string&, const LoadOptions&) {
-  const std::string& name = place.file()->name();
+Dataset load_snap(const DataSource& source, const std::string&, const LoadOptions&) {
+  const std::string& name = source.file()->name();
   IdTable table;
-  EdgeList edges = read_edges(place.file(), table);
+  EdgeList edges = read_edges(source.file(), table);
   if (edges.src.empty())
-    throw UserError(name + " at byte " + std::to_string(place.file()->size()), "ends without an edge",
+    throw UserError(name + " at byte " + std::to_string(source.file()->size()), "ends without an edge",
                     "check that it is an edge list");
   std::vector<int64_t> ids = table.ids();
   std::sort(ids.begin(), ids.end());

@@ -34,10 +34,10 @@ bool all_whole(const std::vector<std::string_view>& fields) {
 // Numbers entities or relations: by a dictionary, by appearance, or by their own numbers.
 class Numbering {
  public:
-  Numbering(const Place& place, const std::string& dictionary) {
-    if (!place.has(dictionary)) return;
+  Numbering(const DataSource& source, const std::string& dictionary) {
+    if (!source.has(dictionary)) return;
     fixed_ = true;
-    const auto file = place.open(dictionary);
+    const auto file = source.open(dictionary);
     for_each_line(file, [&](std::string_view line, int64_t number) {
       if (trimmed(line).empty()) return;
       const std::vector<std::string_view> fields = fields_of(line);
@@ -92,8 +92,8 @@ struct Triples {
 
 class Reader {
  public:
-  explicit Reader(const Place& place) : entities_(place, "entities.dict"), relations_(place, "relations.dict") {
-    if (!entities_.fixed() && !relations_.fixed() && all_whole(fields_of(first_line(place.at(kFiles[0]))))) {
+  explicit Reader(const DataSource& source) : entities_(source, "entities.dict"), relations_(source, "relations.dict") {
+    if (!entities_.fixed() && !relations_.fixed() && all_whole(fields_of(first_line(source.at(kFiles[0]))))) {
       entities_.take_numbers();
       relations_.take_numbers();
     }
@@ -127,22 +127,22 @@ HeldOutEdges held_out(Triples triples) {
   return {std::move(triples.head), std::move(triples.tail), std::move(triples.type)};
 }
 
-std::string recognise_triples(const Place& place) {
-  if (!place.has(kFiles[0])) return "";
-  if (place.has("entities.dict") && place.has("relations.dict")) return "holds entities.dict and relations.dict";
-  const std::string line = first_line(place.at(kFiles[0]));
+std::string recognise_triples(const DataSource& source) {
+  if (!source.has(kFiles[0])) return "";
+  if (source.has("entities.dict") && source.has("relations.dict")) return "holds entities.dict and relations.dict";
+  const std::string line = first_line(source.at(kFiles[0]));
   const std::vector<std::string_view> fields = fields_of(line);
-  if (place.has(kFiles[1])) return "holds train.txt and valid.txt";
+  if (source.has(kFiles[1])) return "holds train.txt and valid.txt";
   return fields.size() == 3 && !all_whole(fields) ? "train.txt begins with a triple" : "";
 }
 
-Dataset load_triples(const Place& place, const std::string&, const LoadOptions&) {
-  Reader reader(place);
-  Triples train = reader.read(place.open(kFiles[0]));
+Dataset load_triples(const DataSource& source, const std::string&, const LoadOptions&) {
+  Reader reader(source);
+  Triples train = reader.read(source.open(kFiles[0]));
   Dataset data;
-  if (place.has(kFiles[1])) data.val_edges = held_out(reader.read(place.open(kFiles[1])));
-  if (place.has(kFiles[2])) data.test_edges = held_out(reader.read(place.open(kFiles[2])));
-  if (reader.entities().size() == 0) throw_at_line(place.at(kFiles[0]), 1, "the file ends without a triple");
+  if (source.has(kFiles[1])) data.val_edges = held_out(reader.read(source.open(kFiles[1])));
+  if (source.has(kFiles[2])) data.test_edges = held_out(reader.read(source.open(kFiles[2])));
+  if (reader.entities().size() == 0) throw_at_line(source.at(kFiles[0]), 1, "the file ends without a triple");
   EdgeList edges;
   edges.num_nodes = reader.entities().size();
   edges.num_types = std::max(1, static_cast<int>(reader.relations().size()));
@@ -162,7 +162,7 @@ Dataset load_triples(const Place& place, const std::string&, const LoadOptions&)
     const bool named = r < static_cast<int64_t>(words.size());
     data.relations.push_back({0, named ? words[r] : std::to_string(r), 0});
   }
-  data.graph = build_graph(std::move(edges), place.path());
+  data.graph = build_graph(std::move(edges), source.path());
   data.notes.push_back(human_count(data.val_edges.size()) + " validation and " + human_count(data.test_edges.size()) +
                        " test triples are held out of the graph");
   return data;

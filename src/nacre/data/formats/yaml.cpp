@@ -4,8 +4,8 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
+#include "nacre/data/formats/data_source.h"
 #include "nacre/data/formats/lines.h"
-#include "nacre/data/formats/place.h"
 
 namespace nacre {
 namespace {
@@ -86,13 +86,13 @@ std::string Yaml::string(const std::string& key, const std::string& otherwise) c
   return field.given() ? field.string() : otherwise;
 }
 
-std::shared_ptr<const MappedFile> named_file(const Place& place, const Yaml& entry, const std::string& key) {
+std::shared_ptr<const MappedFile> named_file(const DataSource& source, const Yaml& entry, const std::string& key) {
   const std::string inside = entry.string(key);
-  if (place.text(inside).empty()) {
+  if (source.text(inside).empty()) {
     throw UserError(entry.get(key).where, "names " + in_quotes(inside) + ", which is missing",
                     "the data set is incomplete: fetch it again");
   }
-  return place.open_text(inside);
+  return source.open_text(inside);
 }
 
 Yaml read_yaml(const std::shared_ptr<const MappedFile>& file) {

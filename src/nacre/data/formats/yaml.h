@@ -34,8 +34,8 @@ struct Yaml {
 
 // Opens the file that `entry` names under `key`; text may be gzipped. Throws UserError naming the
 // entry if the file is missing.
-class Place;
-std::shared_ptr<const MappedFile> named_file(const Place& place, const Yaml& entry, const std::string& key);
+class DataSource;
+std::shared_ptr<const MappedFile> named_file(const DataSource& source, const Yaml& entry, const std::string& key);
 
 Yaml read_yaml(const std::shared_ptr<const MappedFile>& file);
 

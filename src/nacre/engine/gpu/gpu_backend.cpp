@@ -49,6 +49,8 @@ class GpuBackend : public Backend {
   explicit GpuBackend(std::shared_ptr<GpuContext> context) : context_(std::move(context)) {}
 
   std::string name() const override { return "cuda"; }
+  bool on_host() const override { return false; }
+  bool needs_warm_up() const override { return true; }
   void narrow(Plan& plan) const override {
     if (context_->options().precision == GemmType::bf16) narrow_values(plan);
   }
@@ -58,7 +60,7 @@ class GpuBackend : public Backend {
   }
   Step bind(const Executor& executor, const Kernel& kernel, const cpu::Scratch&, void* workspace,
             std::vector<VariantChoice>& bound) override {
-    if (waits_for_host(kernel, executor.plan().dfg) && !kernel.once) on_host_ = true;
+    if (waits_for_host(kernel, executor.plan().dfg) && !kernel.once) waits_for_host_ = true;
     Step step = family_of(kernel, executor.plan().dfg).bind({*context_, executor, kernel, &bound}, workspace);
     // What is computed once comes before the first begin_step().
     return kernel.once ? then([context = context_] { context->arrived(); }, std::move(step)) : step;
@@ -102,7 +104,7 @@ class GpuBackend : public Backend {
   }
 
   Step record(const std::vector<Step>& steps) override {
-    if (on_host_) return {};
+    if (waits_for_host_) return {};
     context_->arrived();
     device().begin_capture();
     try {
@@ -139,7 +141,7 @@ class GpuBackend : public Backend {
   std::shared_ptr<GpuContext> context_;
   StepContext step_;
   bool started_ = false;
-  bool on_host_ = false;  // a kernel of the step runs on the host: the step cannot be recorded
+  bool waits_for_host_ = false;  // a kernel of the step runs on the host: the step cannot be recorded
 };
 
 }  // namespace

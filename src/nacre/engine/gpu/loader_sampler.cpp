@@ -40,7 +40,7 @@ DeviceSampling::DeviceSampling(std::shared_ptr<GpuLoader> loader, const Sampler&
                                const Options& options)
     : hops_(sampler.layers()),
       options_(options),
-      sampler_(std::move(loader), sampler, GpuSampler::Place::device),
+      sampler_(std::move(loader), sampler, GpuSampler::GraphMemory::device),
       orders_{order, std::move(order)} {
   for (size_t i = 0; i < 2; ++i) orders_[i].begin_epoch(epochs_[i]);
 }

@@ -62,7 +62,7 @@ struct GpuSampler::State {
   std::vector<int64_t> dst_ptr;
   Memory device_dst_ptr;
 
-  State(std::shared_ptr<GpuLoader> l, const Sampler& s, Place place);
+  State(std::shared_ptr<GpuLoader> l, const Sampler& s, GraphMemory memory);
 
   const Graph& graph() const { return sampler.graph(); }
   int64_t num_nodes() const { return graph().num_nodes(); }
@@ -94,14 +94,14 @@ struct GpuSampler::State {
   void number(HopResult& result, const Memory& sources, const Memory& device_edge_ptr);
 };
 
-GpuSampler::State::State(std::shared_ptr<GpuLoader> l, const Sampler& s, Place place)
+GpuSampler::State::State(std::shared_ptr<GpuLoader> l, const Sampler& s, GraphMemory memory)
     : loader(std::move(l)), device(loader->device()), sampler(s) {
   const auto put = [&]<class T>(const Array<T>& a) -> Memory {
     const int64_t bytes = a.size() * static_cast<int64_t>(sizeof(T));
-    if (place == Place::host) return pinned_copy(device, a.data(), bytes);
-    Memory memory = allocate(bytes, 1);
-    if (bytes > 0) device->upload(memory.get(), a.data(), bytes);
-    return memory;
+    if (memory == GraphMemory::host) return pinned_copy(device, a.data(), bytes);
+    Memory copy = allocate(bytes, 1);
+    if (bytes > 0) device->upload(copy.get(), a.data(), bytes);
+    return copy;
   };
   row_ptr = put(graph().row_ptr());
   col_idx = put(graph().col_idx());
@@ -323,10 +323,10 @@ std::string GpuSampler::why_not(const SampleOptions& options) {
   return many ? "fan-outs above " + std::to_string(cuda::kMostDraws) : "";
 }
 
-GpuSampler::GpuSampler(std::shared_ptr<GpuLoader> loader, const Sampler& sampler, Place place) {
+GpuSampler::GpuSampler(std::shared_ptr<GpuLoader> loader, const Sampler& sampler, GraphMemory memory) {
   const std::string why = why_not(sampler.options());
   if (!why.empty()) throw UserError("sampling on a GPU", "does not support " + why, "use --sample-on host");
-  state_ = std::make_unique<State>(std::move(loader), sampler, place);
+  state_ = std::make_unique<State>(std::move(loader), sampler, memory);
 }
 
 GpuSampler::~GpuSampler() = default;

@@ -38,7 +38,7 @@ struct DeviceSample {
 
 class GpuSampler {
  public:
-  enum class Place : uint8_t { device, host };
+  enum class GraphMemory : uint8_t { device, host };
 
   // Returns which of the options a device cannot follow, as text for people; empty if it can follow
   // all.
@@ -46,7 +46,7 @@ class GpuSampler {
 
   // Uses the graph and the options of `sampler`, which must be possible on a device (why_not()) and
   // must not change while this object lives.
-  GpuSampler(std::shared_ptr<GpuLoader> loader, const Sampler& sampler, Place place);
+  GpuSampler(std::shared_ptr<GpuLoader> loader, const Sampler& sampler, GraphMemory memory);
   ~GpuSampler();
   GpuSampler(const GpuSampler&) = delete;
   GpuSampler& operator=(const GpuSampler&) = delete;

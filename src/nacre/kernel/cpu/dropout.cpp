@@ -109,12 +109,12 @@ struct Drop {
 // Computes out[i] = x[i] · scale if bits[i] reaches the threshold; otherwise 0.
 HWY_INLINE void apply_bits(const Drop& drop, const uint16_t* bits, const float* x, float* out, int64_t n) {
   const Floats d;
-  const hn::RebindToSigned<Floats> wide;
-  const hn::Rebind<uint16_t, Floats> narrow;
-  const auto below = hn::Set(wide, static_cast<int32_t>(drop.threshold) - 1);
+  const hn::RebindToSigned<Floats> words;
+  const hn::Rebind<uint16_t, Floats> halves;
+  const auto below = hn::Set(words, static_cast<int32_t>(drop.threshold) - 1);
   const auto scale = hn::Set(d, drop.scale);
   const auto keep = [&](FloatVec v, const uint16_t* from) HWY_ATTR {
-    const auto mask = hn::Gt(hn::PromoteTo(wide, hn::LoadU(narrow, from)), below);
+    const auto mask = hn::Gt(hn::PromoteTo(words, hn::LoadU(halves, from)), below);
     return hn::IfThenElseZero(hn::RebindMask(d, mask), hn::Mul(v, scale));
   };
   int64_t i = 0;
@@ -145,7 +145,7 @@ void drop_range(const PhiloxVector& philox, const Drop& drop, uint64_t first, in
   }
 }
 
-// Handles narrow rows at scattered positions: one vector of blocks serves several rows. A row of at
+// Handles short rows at scattered positions: one vector of blocks serves several rows. A row of at
 // most 8 elements reaches into at most two blocks.
 void drop_scattered(const PhiloxVector& philox, const Drop& drop, const MicroCall& c) {
   const Longs l;

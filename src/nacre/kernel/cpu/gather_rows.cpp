@@ -76,16 +76,16 @@ HWY_INLINE void sum_strip(D d, const Piece& piece, int64_t column) {
   }
 }
 
-// Wide strips read rows line after line, which suits the hardware prefetcher. 16 vectors fit only
+// Strips of many vectors read rows line after line, which suits the hardware prefetcher. 16 vectors fit only
 // the registers of AVX-512.
-constexpr int kWide = hn::MaxLanes(Full()) >= 16 ? 16 : 8;
+constexpr int kStripVecs = hn::MaxLanes(Full()) >= 16 ? 16 : 8;
 
 template <bool kScaled>
 void sum_piece(const Piece& piece) {
   const Full d;
   constexpr int64_t kLanes = hn::MaxLanes(Full());
   int64_t c = 0;
-  for (; c + kWide * kLanes <= piece.width; c += kWide * kLanes) sum_strip<kWide, kScaled>(d, piece, c);
+  for (; c + kStripVecs * kLanes <= piece.width; c += kStripVecs * kLanes) sum_strip<kStripVecs, kScaled>(d, piece, c);
   for (; c + 4 * kLanes <= piece.width; c += 4 * kLanes) sum_strip<4, kScaled>(d, piece, c);
   for (; c + kLanes <= piece.width; c += kLanes) sum_strip<1, kScaled>(d, piece, c);
   for (; c < piece.width; ++c) sum_strip<1, kScaled>(One(), piece, c);

@@ -1,4 +1,4 @@
-// Dense f32 matrix products for the CPU back end, tuned for tall, narrow matrices: millions of rows
+// Dense f32 matrix products for the CPU back end, tuned for tall matrices of few columns: millions of rows
 // (vertices) by a few hundred columns (features).
 //
 // All matrices are row-major with leading dimensions in elements; C must not overlap A or B. Any

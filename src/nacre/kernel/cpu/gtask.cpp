@@ -37,9 +37,9 @@ Workspace carve(const Shape& shape, Carve& memory) {
   if (packed > 0) ws.packed = memory.take(packed);
   if (shape.value < 0) return ws;
   const int64_t width = shape.program.widths[shape.value];
-  ws.partials = memory.take(shape.view.max_slots * width);
+  ws.partials = memory.take(shape.view.max_partials * width);
   if (shape.reduce == ReduceOp::max) {
-    ws.partial_argmax = reinterpret_cast<int32_t*>(memory.take(shape.view.max_slots * width));
+    ws.partial_argmax = reinterpret_cast<int32_t*>(memory.take(shape.view.max_partials * width));
   }
   if (!shape.stored) ws.rows = memory.take(shape.view.rows * width);
   return ws;
@@ -112,9 +112,9 @@ class GTaskRunner {
 
   float* row(int64_t r) const { return out_ + r * width_; }
   int32_t* argmax_row(int64_t r) const { return args_.argmax == nullptr ? nullptr : args_.argmax + r * width_; }
-  float* partial(int64_t slot) const { return space_.partials + slot * width_; }
-  int32_t* partial_argmax(int64_t slot) const {
-    return args_.argmax == nullptr ? nullptr : space_.partial_argmax + slot * width_;
+  float* partial(int64_t number) const { return space_.partials + number * width_; }
+  int32_t* partial_argmax(int64_t number) const {
+    return args_.argmax == nullptr ? nullptr : space_.partial_argmax + number * width_;
   }
 
   void run_unit(int64_t u) const {
@@ -144,8 +144,8 @@ class GTaskRunner {
       s.begin = at;
       s.end = std::min(tile.rows, run_end - first);
       s.fresh = target.fresh != 0 && target.begin == first + at;
-      s.sum = target.partial != 0 ? partial(unit.slot + target.target) : row(target.target);
-      s.argmax = target.partial != 0 ? partial_argmax(unit.slot + target.target) : argmax_row(target.target);
+      s.sum = target.partial != 0 ? partial(unit.first_partial + target.target) : row(target.target);
+      s.argmax = target.partial != 0 ? partial_argmax(unit.first_partial + target.target) : argmax_row(target.target);
       s.first_position = tile.first;
       s.position = tile.position;
       s.fetch_end = tile.rows;
@@ -192,7 +192,7 @@ class GTaskRunner {
     const int64_t begin = view_.sum_ptr[sum], end = view_.sum_ptr[sum + 1];
     const bool fresh = view_.sum_fresh[sum] != 0;
     if (args_.argmax != nullptr) return combine_argmax(r, begin, end, fresh);
-    const Rows partials = {space_.partials, view_.sum_slot.data() + begin, width_, width_};
+    const Rows partials = {space_.partials, view_.sum_partial.data() + begin, width_, width_};
     RowSegment s;
     s.value = &partials;
     s.end = end - begin;
@@ -204,8 +204,8 @@ class GTaskRunner {
   void combine_argmax(int64_t r, int64_t begin, int64_t end, bool fresh) const {
     const MaxRow to = {row(r), argmax_row(r)};
     for (int64_t k = begin; k < end; ++k) {
-      const float* value = partial(view_.sum_slot[k]);
-      const int32_t* where = partial_argmax(view_.sum_slot[k]);
+      const float* value = partial(view_.sum_partial[k]);
+      const int32_t* where = partial_argmax(view_.sum_partial[k]);
       if (fresh && k == begin) {
         to.set(value, where, width_);
         continue;

@@ -193,7 +193,7 @@ int64_t gtask_view_bytes(const GTaskView& view) {
   const bool shares = view.src.data() == view.tasks->src.data();
   const int64_t entries = shares ? 0 : view.edge.size() + view.src.size() + view.dst.size();
   return static_cast<int64_t>(
-      (entries + view.sum_row.size() + view.sum_slot.size() + view.degree.size()) * sizeof(NodeId) +
+      (entries + view.sum_row.size() + view.sum_partial.size() + view.degree.size()) * sizeof(NodeId) +
       (view.piece_ptr.size() + view.sum_ptr.size()) * sizeof(int64_t) + view.sum_fresh.size() +
       view.runs.size() * sizeof(GTaskView::Run) + view.units.size() * sizeof(GTaskView::Unit) +
       view.windows.size() * sizeof(GTaskView::Window) + view.ranges.size() * sizeof(GTaskView::RowRange));

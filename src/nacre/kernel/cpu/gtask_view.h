@@ -28,7 +28,7 @@ struct GTaskView {
     int64_t piece_begin, piece_end;  // into piece_ptr
     int64_t run_begin, run_end;
     // the unit's first partial row, counted from the window's first
-    int64_t slot = 0;
+    int64_t first_partial = 0;
     int64_t range_begin = 0, range_end = 0;  // into ranges: rows the unit finishes
   };
   struct Window {
@@ -54,12 +54,12 @@ struct GTaskView {
   // whether the entries added to one target come in the order of their positions
   bool ascending = true;
   std::vector<Window> windows;
-  int64_t max_slots = 0;  // number of partial rows of the largest window
-  // The sums that a window adds up: sum i adds the partial rows sum_slot[sum_ptr[i]…] into row
+  int64_t max_partials = 0;  // number of partial rows of the largest window
+  // The sums that a window adds up: sum i adds the partial rows sum_partial[sum_ptr[i]…] into row
   // sum_row[i].
   Array<NodeId> sum_row;
   Array<int64_t> sum_ptr;
-  Array<NodeId> sum_slot;
+  Array<NodeId> sum_partial;
   Array<uint8_t> sum_fresh;  // whether the row holds nothing before this window
   Array<uint32_t> degree;    // number of edges of each row
   std::vector<RowRange> ranges;

@@ -9,10 +9,10 @@
 namespace nacre::cpu {
 namespace {
 
-// Each lane has one partial sum. There are as many lanes as the workspace may hold, but few enough
+// Each part has one partial sum. There are as many parts as the workspace may hold, but few enough
 // that adding up their sums takes little time.
 constexpr int64_t kWorkspaceFloats = 16 << 20;
-constexpr int64_t kMaxLanes = 16;
+constexpr int64_t kMaxParts = 16;
 
 struct Problem {
   const GTaskView& view;
@@ -23,22 +23,22 @@ struct Problem {
   int64_t width(int reg) const { return program.widths[reg]; }
   int64_t matrix() const { return width(x) * width(g); }
   int64_t matrices() const { return typed ? view.num_types : 1; }
-  int64_t lanes() const {
+  int64_t parts() const {
     const int64_t fit = kWorkspaceFloats / std::max<int64_t>(1, matrices() * matrix());
-    return std::clamp<int64_t>(std::min<int64_t>(fit, static_cast<int64_t>(view.units.size())), 1, kMaxLanes);
+    return std::clamp<int64_t>(std::min<int64_t>(fit, static_cast<int64_t>(view.units.size())), 1, kMaxParts);
   }
 };
 
 struct Workspace {
   float* packed = nullptr;
-  float* sums = nullptr;  // sums of lanes 1, 2, …; those of the first lane go straight to the result
+  float* sums = nullptr;  // sums of parts 1, 2, …; those of the first part go straight to the result
 };
 
 Workspace carve(const Problem& problem, Carve& memory) {
   Workspace ws;
   const int64_t packed = gtask_packed_floats(problem.view, problem.program);
   if (packed > 0) ws.packed = memory.take(packed);
-  ws.sums = memory.take((problem.lanes() - 1) * problem.matrices() * problem.matrix());
+  ws.sums = memory.take((problem.parts() - 1) * problem.matrices() * problem.matrix());
   return ws;
 }
 
@@ -112,15 +112,15 @@ void gtask_weight_grad(const GTaskWeightGradArgs& args) {
   plan.uses_type |= args.typed;
   if (ws.packed != nullptr) pack_matrices(plan, args.view->num_types, ws.packed);
   const int64_t floats = gtask_scratch_floats(problem.program, nullptr);
-  const int64_t lanes = problem.lanes();
+  const int64_t parts = problem.parts();
   const int64_t size = problem.matrices() * problem.matrix();
   const auto units = static_cast<int64_t>(args.view->units.size());
-  parallel_tasks(lanes, [&](int64_t lane) {
-    float* dw = lane == 0 ? args.dw : ws.sums + (lane - 1) * size;
+  parallel_tasks(parts, [&](int64_t part) {
+    float* dw = part == 0 ? args.dw : ws.sums + (part - 1) * size;
     std::fill_n(dw, size, 0.0f);
     TileRunner runner(plan, thread_scratch(args.scratch, floats));
     TypeSort by_type;
-    for (int64_t u = units * lane / lanes; u < units * (lane + 1) / lanes; ++u) {
+    for (int64_t u = units * part / parts; u < units * (part + 1) / parts; ++u) {
       for_gtask_tiles(*args.view, args.view->units[u], runner, [&](const Tile& entries) {
         const Tile tile = sort ? by_type(entries) : entries;
         runner.run(tile);
@@ -129,8 +129,8 @@ void gtask_weight_grad(const GTaskWeightGradArgs& args) {
     }
   });
   parallel_for(size, 2048, [&](int64_t begin, int64_t end) {
-    for (int64_t lane = 1; lane < lanes; ++lane) {
-      const float* term = ws.sums + (lane - 1) * size;
+    for (int64_t part = 1; part < parts; ++part) {
+      const float* term = ws.sums + (part - 1) * size;
       for (int64_t i = begin; i < end; ++i) args.dw[i] += term[i];
     }
   });

@@ -19,7 +19,7 @@ class WindowPlanner {
   WindowPlanner(GTaskView& view, const NodeId* row)
       : view_(view),
         row_(row),
-        wanted_slots_(std::max<int64_t>(1, kWindowFloats / std::max<int64_t>(1, view.options.width))),
+        wanted_partials_(std::max<int64_t>(1, kWindowFloats / std::max<int64_t>(1, view.options.width))),
         in_unit_(view.rows),
         again_(view.rows),
         in_window_(view.rows),
@@ -27,32 +27,32 @@ class WindowPlanner {
 
   void run() {
     const auto units = static_cast<int64_t>(view_.units.size());
-    slot_ptr_.assign(1, 0);
+    partial_ptr_.assign(1, 0);
     for (int64_t begin = 0; begin < units;) {
       const int64_t end = window_end(begin);
-      const int64_t first_slot = slot_ptr_.back();
+      const int64_t first_partial = partial_ptr_.back();
       for (int64_t u = begin; u < end; ++u) {
-        view_.units[u].slot = slot_ptr_.back() - first_slot;
+        view_.units[u].first_partial = partial_ptr_.back() - first_partial;
         add_runs(u);
       }
       view_.windows.push_back({begin, end, 0, 0});
-      view_.max_slots = std::max(view_.max_slots, slot_ptr_.back() - first_slot);
+      view_.max_partials = std::max(view_.max_partials, partial_ptr_.back() - first_partial);
       begin = end;
     }
     view_.runs = std::move(runs_);
   }
 
   // For each partial row, unit by unit: its row, and whether no earlier window touched that row.
-  const std::vector<NodeId>& slot_row() const { return slot_row_; }
-  const std::vector<uint8_t>& slot_fresh() const { return slot_fresh_; }
+  const std::vector<NodeId>& partial_row() const { return partial_row_; }
+  const std::vector<uint8_t>& partial_fresh() const { return partial_fresh_; }
   // The borders of the units in the two lists above.
-  const std::vector<int64_t>& slot_ptr() const { return slot_ptr_; }
+  const std::vector<int64_t>& partial_ptr() const { return partial_ptr_; }
 
  private:
   struct RowState {
     int64_t last_in_unit = -1;  // last position seen in the current unit
     int64_t last = -1;          // greatest position seen
-    uint32_t slot = 0;          // partial row of the unit
+    uint32_t partial = 0;       // partial row of the unit
     bool shared = false;        // whether several units of the window touch the row
     bool touched = false;       // whether an earlier window touches the row
     bool touched_now = false;
@@ -63,10 +63,10 @@ class WindowPlanner {
   // the state of each row that several units of the window touch.
   int64_t window_end(int64_t begin) {
     const auto window = static_cast<uint32_t>(view_.windows.size());
-    int64_t slots = 0;
+    int64_t partials = 0;
     int64_t u = begin;
     for (; u < static_cast<int64_t>(view_.units.size()); ++u) {
-      if (slots >= wanted_slots_ && u - begin >= kWindowUnits) break;
+      if (partials >= wanted_partials_ && u - begin >= kWindowUnits) break;
       for (int64_t i = view_.entry_begin(view_.units[u]); i < entries(u); ++i) {
         if (!in_unit_.first(row_[i], static_cast<uint32_t>(u))) continue;
         RowState& state = state_[row_[i]];
@@ -75,7 +75,7 @@ class WindowPlanner {
           state.touched = state.touched_now;
           state.touched_now = true;
         } else {
-          slots += state.shared ? 1 : 2;
+          partials += state.shared ? 1 : 2;
           state.shared = true;
         }
       }
@@ -92,17 +92,17 @@ class WindowPlanner {
       RowState& state = state_[r];
       const bool first = again_.first(r, static_cast<uint32_t>(u));
       if (first && state.shared) {
-        state.slot = static_cast<uint32_t>(static_cast<int64_t>(slot_row_.size()) - slot_ptr_.back());
-        slot_row_.push_back(r);
-        slot_fresh_.push_back(state.touched ? 0 : 1);
+        state.partial = static_cast<uint32_t>(static_cast<int64_t>(partial_row_.size()) - partial_ptr_.back());
+        partial_row_.push_back(r);
+        partial_fresh_.push_back(state.touched ? 0 : 1);
       }
       note_position(i, first, state);
       if (i > begin && r == row_[i - 1]) continue;
       const bool fresh = first && (state.shared || !state.touched);
-      runs_.push_back({static_cast<uint32_t>(i - begin), state.shared, fresh, state.shared ? state.slot : r});
+      runs_.push_back({static_cast<uint32_t>(i - begin), state.shared, fresh, state.shared ? state.partial : r});
     }
     unit.run_end = static_cast<int64_t>(runs_.size());
-    slot_ptr_.push_back(static_cast<int64_t>(slot_row_.size()));
+    partial_ptr_.push_back(static_cast<int64_t>(partial_row_.size()));
   }
 
   void note_position(int64_t i, bool first, RowState& state) {
@@ -115,37 +115,37 @@ class WindowPlanner {
 
   GTaskView& view_;
   const NodeId* row_;
-  int64_t wanted_slots_;
+  int64_t wanted_partials_;
   Marks in_unit_, again_, in_window_;
   std::vector<RowState> state_;
   std::vector<GTaskView::Run> runs_;
-  std::vector<NodeId> slot_row_;
-  std::vector<uint8_t> slot_fresh_;
-  std::vector<int64_t> slot_ptr_;
+  std::vector<NodeId> partial_row_;
+  std::vector<uint8_t> partial_fresh_;
+  std::vector<int64_t> partial_ptr_;
 };
 
 // Groups the partial rows of every window by row.
-void plan_sums(GTaskView& view, const WindowPlanner& slots) {
-  const std::vector<int64_t>& slot_ptr = slots.slot_ptr();
-  Buffer<NodeId> sum_slot(slot_ptr.back());
+void plan_sums(GTaskView& view, const WindowPlanner& planner) {
+  const std::vector<int64_t>& partial_ptr = planner.partial_ptr();
+  Buffer<NodeId> sum_partial(partial_ptr.back());
   std::vector<std::vector<int64_t>> begin(view.windows.size());
-  // the row of each element of sum_slot
-  std::vector<NodeId> row_at(slot_ptr.back());
+  // the row of each element of sum_partial
+  std::vector<NodeId> row_at(partial_ptr.back());
   parallel_tasks(static_cast<int64_t>(view.windows.size()), [&](int64_t w) {
     const GTaskView::Window& window = view.windows[w];
-    const int64_t first = slot_ptr[window.unit_begin];
-    const int64_t last = slot_ptr[window.unit_end];
+    const int64_t first = partial_ptr[window.unit_begin];
+    const int64_t last = partial_ptr[window.unit_end];
     std::vector<uint64_t> sorted;
     for (int64_t s = first; s < last; ++s) {
-      sorted.push_back(uint64_t{slots.slot_row()[s]} << 32 | static_cast<uint64_t>(s - first));
+      sorted.push_back(uint64_t{planner.partial_row()[s]} << 32 | static_cast<uint64_t>(s - first));
     }
     std::sort(sorted.begin(), sorted.end());
     for (int64_t s = first; s < last; ++s) {
-      const uint64_t slot = sorted[s - first];
-      const auto r = static_cast<NodeId>(slot >> 32);
+      const uint64_t row_and_partial = sorted[s - first];
+      const auto r = static_cast<NodeId>(row_and_partial >> 32);
       if (s == first || r != row_at[s - 1]) begin[w].push_back(s);
       row_at[s] = r;
-      sum_slot[s] = static_cast<NodeId>(slot);
+      sum_partial[s] = static_cast<NodeId>(row_and_partial);
     }
   });
   std::vector<NodeId> sum_row;
@@ -153,19 +153,19 @@ void plan_sums(GTaskView& view, const WindowPlanner& slots) {
   std::vector<uint8_t> fresh;
   for (size_t w = 0; w < begin.size(); ++w) {
     GTaskView::Window& window = view.windows[w];
-    const int64_t first = slot_ptr[window.unit_begin];
+    const int64_t first = partial_ptr[window.unit_begin];
     window.sum_begin = static_cast<int64_t>(sum_row.size());
     for (const int64_t s : begin[w]) {
       sum_row.push_back(row_at[s]);
       sum_ptr.push_back(s);
-      fresh.push_back(slots.slot_fresh()[first + sum_slot[s]]);
+      fresh.push_back(planner.partial_fresh()[first + sum_partial[s]]);
     }
     window.sum_end = static_cast<int64_t>(sum_row.size());
   }
-  sum_ptr.push_back(slot_ptr.back());
+  sum_ptr.push_back(partial_ptr.back());
   view.sum_row = std::move(sum_row);
   view.sum_ptr = std::move(sum_ptr);
-  view.sum_slot = std::move(sum_slot).freeze();
+  view.sum_partial = std::move(sum_partial).freeze();
   view.sum_fresh = std::move(fresh);
 }
 

@@ -7,9 +7,9 @@
 // The memory of the recomputing pass does not grow with the longest sequence. The steps of a batch
 // are cut into segments of a bounded number of entries. The states at the borders of the segments
 // are kept; those inside are recomputed one segment at a time, the last segment first. A fixed
-// number of lanes work through the batches. In each round, every lane leaves the gate gradients of
-// one segment in the workspace; then the rows of the round are added to dz, grouped by vertex, in
-// order.
+// number of workers go through the batches. In each round, every worker leaves the gate gradients
+// of one segment in the workspace; then the rows of the round are added to dz, grouped by vertex,
+// in order.
 #pragma once
 
 #include <memory>
@@ -60,18 +60,18 @@ struct LstmView {
   int64_t max_kept_rows = 0;  // largest number of kept rows of a batch
   int64_t max_entries = 0;    // largest number of entries of a segment
 
-  int64_t lanes = 0;
-  std::vector<int64_t> schedule;  // rounds × lanes: segment, or -1
-  // The sums that a round adds to dz, one per vertex, over workspace rows (lane · max_entries +
+  int64_t workers = 0;
+  std::vector<int64_t> schedule;  // rounds × workers: segment, or -1
+  // The sums that a round adds to dz, one per vertex, over workspace rows (worker · max_entries +
   // entry of the segment). If dz has a row for every edge, nothing is added up, because each row
   // belongs to one entry.
   struct Round {
     int64_t sum_begin, sum_end;
   };
   std::vector<Round> rounds;
-  Array<NodeId> sum_row;   // vertex of each sum
-  Array<int64_t> sum_ptr;  // number of sums + 1
-  Array<NodeId> sum_slot;  // workspace rows, as many as edges
+  Array<NodeId> sum_row;       // vertex of each sum
+  Array<int64_t> sum_ptr;      // number of sums + 1
+  Array<NodeId> sum_work_row;  // workspace rows, as many as edges
 
   int64_t z_rows() const { return options.on_edges ? by_dst->graph.num_edges() : by_dst->graph.num_src(); }
   // Returns the edge (in-CSR position) of a sequence's first step; the edges of its other steps

@@ -11,7 +11,7 @@
 namespace nacre::cpu {
 namespace {
 
-// The buffers of all lanes; each array has `lanes` equal parts.
+// The buffers of all workers; each array has `workers` equal parts.
 struct Workspace {
   float* packed;
   float* packed_t;
@@ -24,37 +24,37 @@ struct Workspace {
   float* running_c;
   float* dh;  // max_rows × H
   float* dc;
-  float* dw;         // [H, 4H]: partial sum of the lane
+  float* dw;         // [H, 4H]: partial sum of the worker
   float* pad_gates;  // max_rows × 4H, only if sequences are padded
   float* pad_h;      // max_rows × H
 };
 
 Workspace carve(const LstmView& view, int64_t hidden, Carve& memory) {
-  const int64_t lanes = view.lanes;
+  const int64_t workers = view.workers;
   Workspace ws{};
   ws.packed = memory.take(gemm_packed_size(4 * hidden, hidden));
   ws.packed_t = memory.take(gemm_packed_size(hidden, 4 * hidden));
-  ws.gates = memory.take(lanes * view.max_entries * 4 * hidden);
-  ws.h_before = memory.take(lanes * view.max_entries * hidden);
-  ws.c = memory.take(lanes * view.max_entries * hidden);
-  ws.kept_h = memory.take(lanes * view.max_kept_rows * hidden);
-  ws.kept_c = memory.take(lanes * view.max_kept_rows * hidden);
-  ws.h = memory.take(lanes * view.max_rows * hidden);
-  ws.running_c = memory.take(lanes * view.max_rows * hidden);
-  ws.dh = memory.take(lanes * view.max_rows * hidden);
-  ws.dc = memory.take(lanes * view.max_rows * hidden);
-  ws.dw = memory.take(lanes * hidden * 4 * hidden);
+  ws.gates = memory.take(workers * view.max_entries * 4 * hidden);
+  ws.h_before = memory.take(workers * view.max_entries * hidden);
+  ws.c = memory.take(workers * view.max_entries * hidden);
+  ws.kept_h = memory.take(workers * view.max_kept_rows * hidden);
+  ws.kept_c = memory.take(workers * view.max_kept_rows * hidden);
+  ws.h = memory.take(workers * view.max_rows * hidden);
+  ws.running_c = memory.take(workers * view.max_rows * hidden);
+  ws.dh = memory.take(workers * view.max_rows * hidden);
+  ws.dc = memory.take(workers * view.max_rows * hidden);
+  ws.dw = memory.take(workers * hidden * 4 * hidden);
   if (view.options.pad) {
-    ws.pad_gates = memory.take(lanes * view.max_rows * 4 * hidden);
-    ws.pad_h = memory.take(lanes * view.max_rows * hidden);
+    ws.pad_gates = memory.take(workers * view.max_rows * 4 * hidden);
+    ws.pad_h = memory.take(workers * view.max_rows * hidden);
   }
   return ws;
 }
 
-// One lane working on one segment.
-class Lane {
+// One worker working on one segment.
+class Worker {
  public:
-  Lane(const LstmGradArgs& args, const Workspace& all, int64_t lane, const LstmView::Segment& segment)
+  Worker(const LstmGradArgs& args, const Workspace& all, int64_t worker, const LstmView::Segment& segment)
       : args_(args),
         view_(*args.view),
         segment_(segment),
@@ -62,14 +62,14 @@ class Lane {
         hidden_(args.hidden),
         weights_{args.w, all.packed, all.packed_t},
         my_(all) {
-    for (float** part : {&my_.gates, &my_.h_before, &my_.c}) *part += lane * view_.max_entries * hidden_;
-    my_.gates += lane * view_.max_entries * 3 * hidden_;
-    for (float** part : {&my_.kept_h, &my_.kept_c}) *part += lane * view_.max_kept_rows * hidden_;
-    for (float** part : {&my_.h, &my_.running_c, &my_.dh, &my_.dc}) *part += lane * view_.max_rows * hidden_;
-    my_.dw += lane * hidden_ * 4 * hidden_;
+    for (float** part : {&my_.gates, &my_.h_before, &my_.c}) *part += worker * view_.max_entries * hidden_;
+    my_.gates += worker * view_.max_entries * 3 * hidden_;
+    for (float** part : {&my_.kept_h, &my_.kept_c}) *part += worker * view_.max_kept_rows * hidden_;
+    for (float** part : {&my_.h, &my_.running_c, &my_.dh, &my_.dc}) *part += worker * view_.max_rows * hidden_;
+    my_.dw += worker * hidden_ * 4 * hidden_;
     if (!view_.options.pad) return;
-    my_.pad_gates += lane * view_.max_rows * 4 * hidden_;
-    my_.pad_h += lane * view_.max_rows * hidden_;
+    my_.pad_gates += worker * view_.max_rows * 4 * hidden_;
+    my_.pad_h += worker * view_.max_rows * hidden_;
   }
 
   void run() {
@@ -180,7 +180,7 @@ void zero(float* values, int64_t count) {
 
 void add_round(const LstmGradArgs& args, const LstmView::Round& round, const float* gates) {
   const LstmView& view = *args.view;
-  const RowSumsInto into = {{view.sum_ptr.data(), view.sum_slot.data(), nullptr, nullptr, view.sum_slot.size()},
+  const RowSumsInto into = {{view.sum_ptr.data(), view.sum_work_row.data(), nullptr, nullptr, view.sum_work_row.size()},
                             view.sum_row.data()};
   parallel_for(round.sum_end - round.sum_begin, 128, [&](int64_t begin, int64_t end) {
     gather_sum_add(into, round.sum_begin + begin, round.sum_begin + end, gates, 4 * args.hidden, args.dz);
@@ -206,22 +206,22 @@ void lstm_backward(const LstmGradArgs& args) {
   const bool add_up = args.dz != nullptr && !view.options.on_edges;
   if (add_up) zero(args.dz, view.z_rows() * 4 * hidden);
   if (view.options.pad) {
-    zero(ws.pad_gates, view.lanes * view.max_rows * 4 * hidden);
-    zero(ws.pad_h, view.lanes * view.max_rows * hidden);
+    zero(ws.pad_gates, view.workers * view.max_rows * 4 * hidden);
+    zero(ws.pad_h, view.workers * view.max_rows * hidden);
   }
-  if (args.dw != nullptr) zero(ws.dw, view.lanes * dw_size);
+  if (args.dw != nullptr) zero(ws.dw, view.workers * dw_size);
   for (size_t r = 0; r < view.rounds.size(); ++r) {
-    parallel_tasks(view.lanes, [&](int64_t lane) {
-      const int64_t s = view.schedule[r * static_cast<size_t>(view.lanes) + static_cast<size_t>(lane)];
-      if (s >= 0) Lane(args, ws, lane, view.segments[s]).run();
+    parallel_tasks(view.workers, [&](int64_t worker) {
+      const int64_t s = view.schedule[r * static_cast<size_t>(view.workers) + static_cast<size_t>(worker)];
+      if (s >= 0) Worker(args, ws, worker, view.segments[s]).run();
     });
     if (add_up) add_round(args, view.rounds[r], ws.gates);
   }
   if (args.dw == nullptr) return;
   parallel_for(dw_size, 2048, [&](int64_t begin, int64_t end) {
     std::fill(args.dw + begin, args.dw + end, 0.0f);
-    for (int64_t lane = 0; lane < view.lanes; ++lane) {
-      const float* term = ws.dw + lane * dw_size;
+    for (int64_t worker = 0; worker < view.workers; ++worker) {
+      const float* term = ws.dw + worker * dw_size;
       for (int64_t i = begin; i < end; ++i) args.dw[i] += term[i];
     }
   });

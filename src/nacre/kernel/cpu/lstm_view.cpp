@@ -23,7 +23,7 @@ constexpr int64_t kStepCost = 6;
 // Largest number of rows of states that a batch keeps at the borders of its segments. Only a batch
 // of one row may keep more.
 constexpr int64_t kKeptRows = 2048;
-constexpr int64_t kLanes = 16;
+constexpr int64_t kWorkers = 16;
 
 class Lengths {
  public:
@@ -138,21 +138,21 @@ int64_t entries_of(const LstmView& view, const LstmView::Segment& segment) {
   return view.step_ptr[batch.first_step + segment.step_end] - view.step_ptr[batch.first_step + segment.step_begin];
 }
 
-// Gives every batch to the lane with the fewest rounds. The segments of a batch follow each other,
+// Gives every batch to the worker with the fewest rounds. The segments of a batch follow each other,
 // the last one first.
 void make_schedule(LstmView& view) {
-  view.lanes = std::min(kLanes, static_cast<int64_t>(view.batches.size()));
-  std::vector<std::vector<int64_t>> lanes(view.lanes);
+  view.workers = std::min(kWorkers, static_cast<int64_t>(view.batches.size()));
+  std::vector<std::vector<int64_t>> workers(view.workers);
   const auto shorter = [](const auto& a, const auto& b) { return a.size() < b.size(); };
   for (const LstmView::Batch& batch : view.batches) {
-    auto& lane = *std::min_element(lanes.begin(), lanes.end(), shorter);
-    for (int64_t s = batch.segment_end; s-- > batch.segment_begin;) lane.push_back(s);
+    auto& worker = *std::min_element(workers.begin(), workers.end(), shorter);
+    for (int64_t s = batch.segment_end; s-- > batch.segment_begin;) worker.push_back(s);
   }
   size_t rounds = 0;
-  for (const auto& lane : lanes) rounds = std::max(rounds, lane.size());
-  view.schedule.assign(rounds * lanes.size(), -1);
-  for (size_t l = 0; l < lanes.size(); ++l) {
-    for (size_t r = 0; r < lanes[l].size(); ++r) view.schedule[r * lanes.size() + l] = lanes[l][r];
+  for (const auto& worker : workers) rounds = std::max(rounds, worker.size());
+  view.schedule.assign(rounds * workers.size(), -1);
+  for (size_t l = 0; l < workers.size(); ++l) {
+    for (size_t r = 0; r < workers[l].size(); ++r) view.schedule[r * workers.size() + l] = workers[l][r];
   }
   for (const LstmView::Segment& segment : view.segments) {
     view.max_entries = std::max(view.max_entries, entries_of(view, segment));
@@ -163,14 +163,14 @@ void make_schedule(LstmView& view) {
 // the gradients of a vertex are added.
 std::vector<uint64_t> round_entries(const LstmView& view, int64_t round) {
   std::vector<uint64_t> entries;
-  for (int64_t lane = 0; lane < view.lanes; ++lane) {
-    const int64_t s = view.schedule[round * view.lanes + lane];
+  for (int64_t worker = 0; worker < view.workers; ++worker) {
+    const int64_t s = view.schedule[round * view.workers + worker];
     if (s < 0) continue;
     const LstmView::Segment& segment = view.segments[s];
     const NodeId* col = view.col.data() + first_entry(view, segment);
     const int64_t count = entries_of(view, segment);
     for (int64_t i = 0; i < count; ++i) {
-      entries.push_back(static_cast<uint64_t>(col[i]) << 32 | static_cast<uint64_t>(lane * view.max_entries + i));
+      entries.push_back(static_cast<uint64_t>(col[i]) << 32 | static_cast<uint64_t>(worker * view.max_entries + i));
     }
   }
   std::sort(entries.begin(), entries.end());
@@ -178,27 +178,27 @@ std::vector<uint64_t> round_entries(const LstmView& view, int64_t round) {
 }
 
 void plan_rounds(LstmView& view) {
-  const auto rounds = view.lanes == 0 ? 0 : static_cast<int64_t>(view.schedule.size()) / view.lanes;
-  std::vector<int64_t> first_slot(static_cast<size_t>(rounds) + 1, 0);
+  const auto rounds = view.workers == 0 ? 0 : static_cast<int64_t>(view.schedule.size()) / view.workers;
+  std::vector<int64_t> first_work_row(static_cast<size_t>(rounds) + 1, 0);
   for (size_t i = 0; i < view.schedule.size(); ++i) {
     if (view.schedule[i] < 0) continue;
     const int64_t entries = entries_of(view, view.segments[view.schedule[i]]);
-    first_slot[i / static_cast<size_t>(view.lanes) + 1] += entries;
+    first_work_row[i / static_cast<size_t>(view.workers) + 1] += entries;
   }
-  std::partial_sum(first_slot.begin(), first_slot.end(), first_slot.begin());
-  Buffer<NodeId> slot(first_slot.back());
+  std::partial_sum(first_work_row.begin(), first_work_row.end(), first_work_row.begin());
+  Buffer<NodeId> work_row(first_work_row.back());
   std::vector<std::vector<NodeId>> row(static_cast<size_t>(rounds));
   std::vector<std::vector<int64_t>> begin(static_cast<size_t>(rounds));
   parallel_tasks(rounds, [&](int64_t r) {
     const auto i = static_cast<size_t>(r);
-    int64_t at = first_slot[i];
+    int64_t at = first_work_row[i];
     for (const uint64_t entry : round_entries(view, r)) {
       const auto vertex = static_cast<NodeId>(entry >> 32);
       if (row[i].empty() || row[i].back() != vertex) {
         row[i].push_back(vertex);
         begin[i].push_back(at);
       }
-      slot[at++] = static_cast<NodeId>(entry);
+      work_row[at++] = static_cast<NodeId>(entry);
     }
   });
   std::vector<NodeId> sum_row;
@@ -209,10 +209,10 @@ void plan_rounds(LstmView& view) {
     sum_ptr.insert(sum_ptr.end(), begin[r].begin(), begin[r].end());
     view.rounds.push_back({first, static_cast<int64_t>(sum_row.size())});
   }
-  sum_ptr.push_back(slot.size());
+  sum_ptr.push_back(work_row.size());
   view.sum_row = std::move(sum_row);
   view.sum_ptr = std::move(sum_ptr);
-  view.sum_slot = std::move(slot).freeze();
+  view.sum_work_row = std::move(work_row).freeze();
 }
 
 }  // namespace
@@ -229,7 +229,7 @@ std::shared_ptr<const LstmView> make_lstm_view(std::shared_ptr<const RowView> by
   if (options.one_pass) return view;
   make_schedule(*view);
   if (options.on_edges) {
-    view->rounds.resize(view->lanes == 0 ? 0 : view->schedule.size() / static_cast<size_t>(view->lanes));
+    view->rounds.resize(view->workers == 0 ? 0 : view->schedule.size() / static_cast<size_t>(view->workers));
   } else {
     plan_rounds(*view);
   }
@@ -237,7 +237,7 @@ std::shared_ptr<const LstmView> make_lstm_view(std::shared_ptr<const RowView> by
 }
 
 int64_t LstmView::bytes() const {
-  return static_cast<int64_t>((row_order.size() + col.size() + sum_row.size() + sum_slot.size()) * sizeof(NodeId) +
+  return static_cast<int64_t>((row_order.size() + col.size() + sum_row.size() + sum_work_row.size()) * sizeof(NodeId) +
                               (step_ptr.size() + sum_ptr.size()) * sizeof(int64_t) + batches.size() * sizeof(Batch) +
                               segments.size() * sizeof(Segment) + schedule.size() * sizeof(int64_t) +
                               rounds.size() * sizeof(Round));

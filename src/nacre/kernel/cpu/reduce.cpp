@@ -20,7 +20,8 @@ class Reducer {
         plan_(make_tile_plan(args.program, options(args))),
         program_floats_(scratch_floats(*args.program.program)) {
     NACRE_CHECK(args.argmax == nullptr || args.reduce == ReduceOp::max, "only a maximum has an argmax");
-    NACRE_CHECK(view_.num_partials == 0 || args.partials != nullptr, "split rows need partial slots");
+    NACRE_CHECK(view_.num_partials == 0 || args.partials != nullptr,
+                "rows that are cut into pieces need memory for partial sums");
   }
 
   void run() const {
@@ -41,10 +42,10 @@ class Reducer {
   }
 
   int32_t* argmax_row(int64_t row) const { return args_.argmax == nullptr ? nullptr : args_.argmax + row * width_; }
-  float* partial(int slot) const { return args_.partials + slot * width_; }
-  int32_t* partial_argmax(int slot) const {
+  float* partial(int piece) const { return args_.partials + piece * width_; }
+  int32_t* partial_argmax(int piece) const {
     if (args_.argmax == nullptr) return nullptr;
-    return reinterpret_cast<int32_t*>(args_.partials + (int64_t{view_.num_partials} + slot) * width_);
+    return reinterpret_cast<int32_t*>(args_.partials + (int64_t{view_.num_partials} + piece) * width_);
   }
 
   void run_chunk(const RowChunk& chunk, float* scratch) const {

@@ -22,7 +22,7 @@ namespace {
 
 // ---- copies
 template <size_t kWidth>
-void copy_narrow(const Rows& from, int64_t rows, float* out) {
+void copy_short_rows(const Rows& from, int64_t rows, float* out) {
   if (from.index == nullptr) {
     for (int64_t r = 0; r < rows; ++r) std::memcpy(out + r * kWidth, from.row(r), kWidth * sizeof(float));
     return;
@@ -40,13 +40,13 @@ void copy_rows(const Rows& from, int64_t rows, float* out) {
   if (from.packed()) return apply1(from.base, out, rows * width, same);
   switch (width) {
     case 1:
-      return copy_narrow<1>(from, rows, out);
+      return copy_short_rows<1>(from, rows, out);
     case 2:
-      return copy_narrow<2>(from, rows, out);
+      return copy_short_rows<2>(from, rows, out);
     case 4:
-      return copy_narrow<4>(from, rows, out);
+      return copy_short_rows<4>(from, rows, out);
     case 8:
-      return copy_narrow<8>(from, rows, out);
+      return copy_short_rows<8>(from, rows, out);
     default:
       break;
   }

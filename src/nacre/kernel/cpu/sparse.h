@@ -18,11 +18,11 @@ namespace nacre::cpu {
 struct RowChunk {
   int64_t row_begin, row_end;    // rows covered
   int64_t edge_begin, edge_end;  // entries covered
-  // With partial >= 0, the chunk is a piece of row_begin, and its sum goes to that partial slot.
+  // With partial >= 0, the chunk is a piece of row_begin, and its sum is partial number `partial`.
   int partial = -1;
 };
 
-// A row cut into pieces, and the partial slots of their sums.
+// A row cut into pieces, and the partials that hold the sums of the pieces.
 struct SplitRow {
   int64_t row;
   int first_partial, num_partials;

@@ -53,7 +53,8 @@ int64_t spmm_scratch_floats(const RowView& view, int64_t width, const RowProgram
 void spmm(const SpmmArgs& args) {
   const RowView& view = *args.view;
   NACRE_CHECK(args.heads >= 1 && args.width % args.heads == 0, "spmm width is not a multiple of its heads");
-  NACRE_CHECK(view.num_partials == 0 || args.partials != nullptr, "split rows need partial slots");
+  NACRE_CHECK(view.num_partials == 0 || args.partials != nullptr,
+              "rows that are cut into pieces need memory for partial sums");
   if (args.width == 0) return;
   // If the result is larger than the caches, reading the lines of `out` only to overwrite them
   // would cost a third of the time of the writes.

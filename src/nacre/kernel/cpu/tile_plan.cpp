@@ -9,7 +9,7 @@
 namespace nacre::cpu {
 namespace {
 
-constexpr int64_t kTileFloats = 16 << 10;  // 64 KiB: slots and indices of a tile
+constexpr int64_t kTileFloats = 16 << 10;  // 64 KiB: scratch and indices of a tile
 constexpr int64_t kMaxTileRows = 1024;
 constexpr int64_t kMinTileRows = 4;
 // Size of a tile with matrix products. It is larger, so that each read of a matrix serves more
@@ -39,14 +39,14 @@ class Planner {
       note_inputs(m);
       if (m.out < 0) continue;
       place(i);
-      if (plan_.place[m.out] == TilePlan::alias && uses_[m.out] > 1 && m.op != MicroOp::load_row0)
+      if (plan_.home[m.out] == TilePlan::alias && uses_[m.out] > 1 && m.op != MicroOp::load_row0)
         reread += width(m.out);
     }
     const int64_t per_row = plan_.row_floats + reread + kIndexFloats;
     plan_.products = plan_.options.packed || has_products(*bound_.program);
     const int64_t fit = (plan_.products ? kProductTileFloats : kTileFloats) / per_row;
     const int64_t rows = std::clamp(fit, kMinTileRows, plan_.products ? kMaxProductRows : kMaxTileRows);
-    // Multiples of 16 keep every slot aligned.
+    // Multiples of 16 keep every register in scratch aligned.
     const int64_t step = plan_.products && rows >= kProductStep ? kProductStep : 16;
     plan_.rows = rows >= step ? rows / step * step : rows;
   }
@@ -85,15 +85,15 @@ class Planner {
     const Micro& m = code_[at];
     if (is_load(m.op)) {
       if (loads_in_place(m)) {
-        plan_.place[m.out] = TilePlan::alias;
+        plan_.home[m.out] = TilePlan::alias;
         return;
       }
     } else if (float* target = direct_target(m.out)) {
-      plan_.place[m.out] = TilePlan::direct;
+      plan_.home[m.out] = TilePlan::direct;
       plan_.target[m.out] = target;
       return;
     }
-    plan_.place[m.out] = TilePlan::slot;
+    plan_.home[m.out] = TilePlan::scratch;
     if (is_elementwise(m.op)) {
       if (take_over(m.a, m.a_repeat, m.out, at) || take_over(m.b, m.b_repeat, m.out, at)) return;
     }
@@ -133,25 +133,25 @@ class Planner {
     return owners == 1 ? static_cast<float*>(target) : nullptr;
   }
 
-  // Lets `out` take the slot of `from` if `from` is read for the last time here. Returns whether it
+  // Lets `out` take the scratch of `from` if `from` is read for the last time here. Returns whether it
   // did.
   bool take_over(int from, int repeat, int out, size_t at) {
     if (from < 0 || repeat != 1 || width(from) != width(out)) return false;
-    if (plan_.place[from] != TilePlan::slot || last_use_[from] != static_cast<int>(at)) return false;
+    if (plan_.home[from] != TilePlan::scratch || last_use_[from] != static_cast<int>(at)) return false;
     plan_.offset[out] = plan_.offset[from];
-    in_slots_[num_slots_++] = out;
+    in_scratch_[num_in_scratch_++] = out;
     return true;
   }
 
-  // Takes the first free place among the slots in use at `at`. Operands that are read for the last
+  // Takes the first free place among the registers in scratch at `at`. Operands that are read for the last
   // time here are still in use.
   void allocate(int out, int at) {
     const int64_t need = width(out);
     int64_t offset = 0;
     for (bool moved = true; moved;) {
       moved = false;
-      for (int i = 0; i < num_slots_; ++i) {
-        const int r = in_slots_[i];
+      for (int i = 0; i < num_in_scratch_; ++i) {
+        const int r = in_scratch_[i];
         if (last_use_[r] < at) continue;
         if (offset < plan_.offset[r] + width(r) && plan_.offset[r] < offset + need) {
           offset = plan_.offset[r] + width(r);
@@ -161,7 +161,7 @@ class Planner {
     }
     plan_.offset[out] = static_cast<int32_t>(offset);
     plan_.row_floats = std::max(plan_.row_floats, offset + need);
-    in_slots_[num_slots_++] = out;
+    in_scratch_[num_in_scratch_++] = out;
   }
 
   const BoundProgram& bound_;
@@ -169,8 +169,8 @@ class Planner {
   TilePlan& plan_;
   std::array<int, kMaxRegisters> uses_, last_use_;
   std::array<bool, kMaxRegisters> multiplied_;  // registers that must be packed rows
-  std::array<int, kMaxRegisters> in_slots_;     // registers with a slot, in the order of the code
-  int num_slots_ = 0;
+  std::array<int, kMaxRegisters> in_scratch_;   // registers in scratch, in the order of the code
+  int num_in_scratch_ = 0;
 };
 
 }  // namespace
@@ -192,8 +192,8 @@ int64_t tile_rows(const RowProgram& program) {
 
 namespace {
 
-// Returns enough floats for any choice of slots and any tile size, whatever the operands are: at
-// worst every register has a slot.
+// Returns enough floats for any choice of homes and any tile size, whatever the operands are: at
+// worst every register lies in scratch.
 int64_t floats_for(const RowProgram& program, int64_t tile_floats) {
   int64_t all = kIndexFloats, widest = 0;
   for (const int64_t w : program.widths) {

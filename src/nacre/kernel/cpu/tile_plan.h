@@ -1,6 +1,6 @@
 // Decides where the registers of a program live while a tile runs. A register is an alias of memory
 // that already holds its value (loads in place, root), or it is written straight to the memory it
-// is stored to, or it is a slot of the tile's scratch. A slot is used again once its register is no
+// is stored to, or it lies in the tile's scratch. Scratch is used again once its register is no
 // longer needed, and elementwise micro-ops write over an operand that is read for the last time, so
 // that tiles stay small.
 #pragma once
@@ -29,16 +29,16 @@ struct PlanOptions {
 };
 
 struct TilePlan {
-  enum Place : uint8_t { alias, slot, direct };
+  enum Home : uint8_t { alias, scratch, direct };
 
   const BoundProgram* program = nullptr;
   PlanOptions options;
   int64_t rows = 0;        // rows of a tile
-  int64_t row_floats = 0;  // floats of all slots together, for each row
+  int64_t row_floats = 0;  // floats of scratch for each row
   bool uses_src = false, uses_dst = false, uses_type = false;
   bool products = false;  // whether rows of a tile are multiplied by matrices
-  std::array<Place, kMaxRegisters> place;
-  std::array<int32_t, kMaxRegisters> offset;  // for slots: floats of a row that lie before this slot
+  std::array<Home, kMaxRegisters> home;
+  std::array<int32_t, kMaxRegisters> offset;  // for scratch: floats of a row before this register
   std::array<float*, kMaxRegisters> target;   // for direct: row 0 of the memory it is stored to
   // For products: the matrices packed for the GEMM, one after another by type. With null, they are
   // read as they are, which is slower and gives the same bits.

@@ -14,7 +14,7 @@ TileRunner::TileRunner(const TilePlan& plan, float* scratch)
       program_(*plan.program->program),
       functions_(micro_functions()),
       segments_(segment_functions()),
-      slots_(scratch),
+      scratch_(scratch),
       index_(reinterpret_cast<uint32_t*>(scratch + plan.rows * plan.row_floats)) {}
 
 void TileRunner::run(const Tile& tile) {
@@ -30,7 +30,7 @@ void TileRunner::run(const Tile& tile) {
     }
   }
   const PlanOptions& options = plan_.options;
-  if (options.keep_to == nullptr || plan_.place[options.keep] == TilePlan::direct) return;
+  if (options.keep_to == nullptr || plan_.home[options.keep] == TilePlan::direct) return;
   const Rows& kept = value(options.keep);
   segments_.copy(kept, tile.rows, options.keep_to + tile.first * kept.width);
 }
@@ -75,7 +75,7 @@ void TileRunner::load(const Micro& m, const Tile& tile) {
     default:
       break;
   }
-  if (plan_.place[m.out] == TilePlan::alias) return;
+  if (plan_.home[m.out] == TilePlan::alias) return;
   float* to = output(m.out, tile);
   segments_.copy(out, tile.rows, to);
   out = {to, nullptr, width, width};
@@ -84,7 +84,7 @@ void TileRunner::load(const Micro& m, const Tile& tile) {
 void TileRunner::store(const Micro& m, const Tile& tile) {
   const Rows& from = registers_[m.a];
   auto* to = static_cast<float*>(plan_.program->operands[m.operand]);
-  if (plan_.place[m.a] == TilePlan::direct && plan_.target[m.a] == to) return;
+  if (plan_.home[m.a] == TilePlan::direct && plan_.target[m.a] == to) return;
   if (tile.position != nullptr) {
     segments_.scatter(from, tile.rows, tile.position, to);
   } else {
@@ -143,10 +143,10 @@ void TileRunner::multiply(const Micro& m, const Tile& tile) {
 }
 
 float* TileRunner::output(int reg, const Tile& tile) {
-  if (plan_.place[reg] == TilePlan::direct) {
+  if (plan_.home[reg] == TilePlan::direct) {
     return plan_.target[reg] + tile.first * program_.widths[reg];
   }
-  return slots_ + plan_.rows * plan_.offset[reg];
+  return scratch_ + plan_.rows * plan_.offset[reg];
 }
 
 int64_t root_width(const RowProgram& program) {

@@ -33,7 +33,7 @@ class TileRunner {
   const Rows& value(int reg) const { return registers_[reg]; }
   int64_t tile_rows() const { return plan_.rows; }
   const TilePlan& plan() const { return plan_; }
-  // The scratch behind the slots holds two indices for each row of the tile …
+  // The scratch behind the registers holds two indices for each row of the tile …
   uint32_t* row_index() { return index_; }
   uint32_t* type_index() { return index_ + plan_.rows; }
   // … and then two rows as wide as the widest register.
@@ -50,7 +50,7 @@ class TileRunner {
   const RowProgram& program_;
   const MicroFunction* functions_;
   const SegmentFunctions& segments_;
-  float* slots_;
+  float* scratch_;
   uint32_t* index_;
   std::array<Rows, kMaxRegisters> registers_;
 };

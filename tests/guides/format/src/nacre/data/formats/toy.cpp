@@ -79,11 +79,11 @@ class Reader {
   int64_t classes_ = 0;
 };
 
-std::string recognise(const Place& place) {
-  return !place.is_folder() && place.file()->starts_with("toy ") ? "begins with 'toy'" : "";
+std::string recognise(const DataSource& source) {
+  return !source.is_folder() && source.file()->starts_with("toy ") ? "begins with 'toy'" : "";
 }
 
-Dataset load(const Place& place, const std::string&, const LoadOptions&) { return Reader(place.file()).read(); }
+Dataset load(const DataSource& source, const std::string&, const LoadOptions&) { return Reader(source.file()).read(); }
 
 }  // namespace
 

@@ -9,10 +9,10 @@
 
 namespace nacre {
 
-class Place {
+class DataSource {
  public:
   // Throws UserError if nothing is at `path`.
-  explicit Place(std::string path);
+  explicit DataSource(std::string path);
 
   const std::string& path() const { return path_; }
   bool is_folder() const { return folder_; }
@@ -21,7 +21,7 @@ class Place {
   // For files. The file is opened on first use.
   const std::shared_ptr<const MappedFile>& file() const;
 
-  // For folders; `inside` is relative to the folder. If the place is a file, the answers are false
+  // For folders; `inside` is relative to the folder. If the source is a file, the answers are false
   // or empty.
   bool has(const std::string& inside) const;
   bool has_folder(const std::string& inside) const;

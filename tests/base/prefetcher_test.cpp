@@ -1,4 +1,4 @@
-#include "nacre/base/ahead.h"
+#include "nacre/base/prefetcher.h"
 
 #include <gtest/gtest.h>
 
@@ -16,11 +16,11 @@ struct Threads {
   int before;
 };
 
-TEST(Ahead, gives_everything_in_order_for_any_depth_and_number_of_threads) {
+TEST(Prefetcher, gives_everything_in_order_for_any_depth_and_number_of_threads) {
   for (const int threads : {1, 2, 4}) {
     const Threads set(threads);
     for (const int depth : {0, 1, 5, 100}) {
-      Ahead<int64_t> squares(depth, [](int64_t i) { return i * i; });
+      Prefetcher<int64_t> squares(depth, [](int64_t i) { return i * i; });
       for (const int64_t first : {0, 7, 50}) {
         squares.begin(first, 50);
         for (int64_t i = first; i < 50; ++i) ASSERT_EQ(squares.next(), i * i) << threads << " threads, depth " << depth;
@@ -29,10 +29,10 @@ TEST(Ahead, gives_everything_in_order_for_any_depth_and_number_of_threads) {
   }
 }
 
-TEST(Ahead, makes_no_more_than_asked_and_drops_what_nobody_took) {
+TEST(Prefetcher, makes_no_more_than_asked_and_drops_what_nobody_took) {
   const Threads set(3);
   std::atomic<int64_t> made = 0;
-  Ahead<int64_t> numbers(4, [&](int64_t i) {
+  Prefetcher<int64_t> numbers(4, [&](int64_t i) {
     ++made;
     return i;
   });
@@ -46,9 +46,9 @@ TEST(Ahead, makes_no_more_than_asked_and_drops_what_nobody_took) {
   EXPECT_LE(made, 1 + 4 + 2);
 }
 
-TEST(Ahead, a_failure_comes_when_its_turn_comes) {
+TEST(Prefetcher, a_failure_comes_when_its_turn_comes) {
   const Threads set(2);
-  Ahead<int64_t> numbers(3, [](int64_t i) {
+  Prefetcher<int64_t> numbers(3, [](int64_t i) {
     if (i == 2) throw std::runtime_error("two");
     return i;
   });

@@ -1,4 +1,4 @@
-#include "nacre/data/formats/place.h"
+#include "nacre/data/formats/data_source.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -31,14 +31,14 @@ std::vector<std::string> listed(const fs::path& folder, bool want_folders) {
 
 }  // namespace
 
-Place::Place(std::string path) : path_(std::move(path)) {
+DataSource::DataSource(std::string path) : path_(std::move(path)) {
   std::error_code error;
   if (!fs::exists(path_, error)) throw UserError(path_, "no such file", "check the path");
   folder_ = fs::is_directory(path_, error);
   while (folder_ && path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
 }
 
-std::string Place::name() const {
+std::string DataSource::name() const {
   std::error_code error;
   fs::path whole = fs::path(path_);
   // The canonical path gives "." and ".." real names.
@@ -46,42 +46,42 @@ std::string Place::name() const {
   return error ? path_ : whole.filename().string();
 }
 
-const std::shared_ptr<const MappedFile>& Place::file() const {
+const std::shared_ptr<const MappedFile>& DataSource::file() const {
   if (file_ == nullptr) file_ = MappedFile::open(path_);
   return file_;
 }
 
-std::string Place::at(const std::string& inside) const { return inside.empty() ? path_ : path_ + "/" + inside; }
+std::string DataSource::at(const std::string& inside) const { return inside.empty() ? path_ : path_ + "/" + inside; }
 
-bool Place::has(const std::string& inside) const {
+bool DataSource::has(const std::string& inside) const {
   std::error_code error;
   return folder_ && fs::is_regular_file(at(inside), error);
 }
 
-bool Place::has_folder(const std::string& inside) const {
+bool DataSource::has_folder(const std::string& inside) const {
   std::error_code error;
   return folder_ && fs::is_directory(at(inside), error);
 }
 
-std::string Place::text(const std::string& inside) const {
+std::string DataSource::text(const std::string& inside) const {
   if (has(inside)) return inside;
   return has(inside + ".gz") ? inside + ".gz" : "";
 }
 
-std::vector<std::string> Place::files(const std::string& inside) const {
+std::vector<std::string> DataSource::files(const std::string& inside) const {
   return folder_ ? listed(at(inside), false) : std::vector<std::string>();
 }
 
-std::vector<std::string> Place::folders(const std::string& inside) const {
+std::vector<std::string> DataSource::folders(const std::string& inside) const {
   return folder_ ? listed(at(inside), true) : std::vector<std::string>();
 }
 
-std::shared_ptr<const MappedFile> Place::open(const std::string& inside) const {
+std::shared_ptr<const MappedFile> DataSource::open(const std::string& inside) const {
   if (!has(inside)) throw UserError(at(inside), "is missing", "the data set is incomplete: fetch it again");
   return MappedFile::open(at(inside));
 }
 
-std::shared_ptr<const MappedFile> Place::open_text(const std::string& inside) const {
+std::shared_ptr<const MappedFile> DataSource::open_text(const std::string& inside) const {
   const std::string found = text(inside);
   return open(found.empty() ? inside : found);
 }

@@ -1,4 +1,4 @@
-// Ahead: makes numbered items on background threads before anybody asks for them, and hands them
+// Prefetcher: makes numbered items on background threads before anybody asks for them, and hands them
 // out in order.
 #pragma once
 
@@ -16,14 +16,14 @@
 namespace nacre {
 
 template <class T>
-class Ahead {
+class Prefetcher {
  public:
   // `make` is called from several threads at once. `depth` is the number of items that are made in
   // advance. With depth 0, or if there is no background thread, next() makes each item itself.
-  Ahead(int depth, std::function<T(int64_t)> make) : depth_(depth), make_(std::move(make)) {}
-  ~Ahead() { stop(); }
-  Ahead(const Ahead&) = delete;
-  Ahead& operator=(const Ahead&) = delete;
+  Prefetcher(int depth, std::function<T(int64_t)> make) : depth_(depth), make_(std::move(make)) {}
+  ~Prefetcher() { stop(); }
+  Prefetcher(const Prefetcher&) = delete;
+  Prefetcher& operator=(const Prefetcher&) = delete;
 
   // The items `first` to `end` - 1 come next. Items that were made but not fetched are dropped.
   void begin(int64_t first, int64_t end) {
