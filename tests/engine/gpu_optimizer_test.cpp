@@ -19,7 +19,7 @@ class GpuOptimizerTest : public testing::Test {
     DevicePlugin* plugin = device_plugin(&why);
     if (plugin == nullptr) GTEST_SKIP() << why;
     if (plugin->devices().empty()) GTEST_SKIP() << "no GPU: " << plugin->why_no_devices();
-    context_ = std::make_unique<GpuContext>(GpuLoader::open(*plugin, plugin->open(0, 0)),
+    context_ = std::make_shared<GpuContext>(GpuLoader::open(*plugin, plugin->open(0, 0)),
                                             std::make_shared<GraphViews>(), GpuOptions{});
   }
 
@@ -37,7 +37,7 @@ class GpuOptimizerTest : public testing::Test {
     return values;
   }
 
-  std::unique_ptr<GpuContext> context_;
+  std::shared_ptr<GpuContext> context_;
 };
 
 struct Moments {
@@ -45,7 +45,7 @@ struct Moments {
 };
 
 // Updates one element in double, as the formulas say.
-void step(const GpuOptimizerOptions& o, double lr, double g, int64_t t, Moments& x) {
+void step(const OptimizerOptions& o, double lr, double g, int64_t t, Moments& x) {
   const bool adamw = o.name == "adamw";
   const double grad = g + (adamw ? 0 : o.weight_decay) * x.w;
   if (o.name == "sgd") {
@@ -61,7 +61,7 @@ void step(const GpuOptimizerOptions& o, double lr, double g, int64_t t, Moments&
 }
 
 TEST_F(GpuOptimizerTest, FollowsTheFormulas) {
-  const std::vector<GpuOptimizerOptions> all = {
+  const std::vector<OptimizerOptions> all = {
       {.name = "adam", .weight_decay = 0.1},          {.name = "adamw", .weight_decay = 0.1},
       {.name = "sgd", .weight_decay = 0.1},           {.name = "sgd", .momentum = 0.9},
       {.name = "adam", .clip_norm = 0.5, .ema = 0.9}, {.name = "sgd", .momentum = 0.5, .clip_norm = 1e6, .ema = 0.5}};
@@ -69,7 +69,7 @@ TEST_F(GpuOptimizerTest, FollowsTheFormulas) {
   const std::vector<int64_t> sizes = {3, 5000, 7, 1024};
   int64_t total = 0;
   for (const int64_t s : sizes) total += s;
-  for (const GpuOptimizerOptions& options : all) {
+  for (const OptimizerOptions& options : all) {
     SCOPED_TRACE(options.name);
     std::vector<float> w(static_cast<size_t>(total)), g(w.size());
     for (size_t i = 0; i < w.size(); ++i) {
@@ -77,13 +77,21 @@ TEST_F(GpuOptimizerTest, FollowsTheFormulas) {
       g[i] = std::cos(0.37F * static_cast<float>(i)) * 0.1F;
     }
     const auto values = upload(w), gradients = upload(g);
-    std::vector<GpuParameter> parameters;
+    std::vector<TrainedParameter> parameters;
     int64_t offset = 0;
     for (size_t p = 0; p < sizes.size(); ++p) {
       parameters.push_back({offset, sizes[p], p == 2 ? nullptr : static_cast<const float*>(gradients.get()) + offset});
       offset += sizes[p];
     }
-    GpuOptimizer optimizer(*context_, options, parameters, static_cast<float*>(values.get()), total);
+    const std::vector<float> zeros(w.size());
+    const auto first = upload(zeros), second = upload(zeros), average_memory = upload(w);
+    const auto if_used = [](bool used, const std::shared_ptr<void>& memory) {
+      return used ? static_cast<float*>(memory.get()) : nullptr;
+    };
+    const bool sgd = options.name == "sgd", averages = options.ema > 0;
+    GpuOptimizer optimizer(context_, options, parameters,
+                           {static_cast<float*>(values.get()), if_used(!sgd || options.momentum > 0, first),
+                            if_used(!sgd, second), if_used(averages, average_memory), total});
     std::vector<Moments> want;
     want.reserve(w.size());
     for (const float x : w) want.push_back({x, 0, 0});
@@ -93,26 +101,24 @@ TEST_F(GpuOptimizerTest, FollowsTheFormulas) {
     norm = std::sqrt(norm);
     const double clip = options.clip_norm > 0 ? std::min(1.0, options.clip_norm / (norm + 1e-6)) : 1;
     std::vector<double> average(w.begin(), w.end());
-    if (optimizer.average() != nullptr)
-      context_->device().upload(optimizer.average(), w.data(), static_cast<int64_t>(w.size() * sizeof(float)));
     for (int64_t t = 1; t <= 3; ++t) {
       const double lr = 0.1 / static_cast<double>(t);
-      optimizer.begin(lr, options.ema);
-      optimizer.step()();
+      optimizer.step(lr);
+      const double kept = average_kept(options.ema, t);
       for (size_t i = 0; i < want.size(); ++i) {
         if (still(i)) continue;
         step(options, lr, clip * g[i], t, want[i]);
-        average[i] = options.ema * average[i] + (1 - options.ema) * want[i].w;
+        average[i] = kept * average[i] + (1 - kept) * want[i].w;
       }
     }
     EXPECT_EQ(optimizer.steps(), 3);
     const std::vector<float> got = download<float>(values.get(), w.size());
     for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i].w, 2e-5) << i;
-    if (optimizer.average() == nullptr) continue;
+    if (!averages) continue;
     optimizer.exchange_average();
     const std::vector<float> exchanged = download<float>(values.get(), w.size());
     for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(exchanged[i], average[i], 2e-5) << i;
-    EXPECT_EQ(download<float>(optimizer.average(), w.size()), got);
+    EXPECT_EQ(download<float>(average_memory.get(), w.size()), got);
   }
 }
 
@@ -140,9 +146,9 @@ TEST(GpuStep, ItsNumbersMakeNobodyWait) {
   const auto device = std::make_shared<WaitingDevice>(typical_gpu());
   const auto loader = std::make_shared<GpuLoader>(device, [](const auto&) { return std::string(); });
   const auto context = std::make_shared<GpuContext>(loader, std::make_shared<GraphViews>(), GpuOptions{});
-  const auto memory = context->allocate(100);
+  const auto memory = context->allocate(400);
   auto* values = static_cast<float*>(memory.get());
-  GpuOptimizer optimizer(*context, {}, {{0, 10, values + 10}}, values, 10);
+  GpuOptimizer optimizer(context, {}, {{0, 10, values + 10}}, {values, values + 20, values + 30, nullptr, 10});
   device->waits = 0;
   for (uint64_t step = 0; step < 3; ++step) {
     device->written.clear();
@@ -156,8 +162,7 @@ TEST(GpuStep, ItsNumbersMakeNobodyWait) {
     std::memcpy(words, device->written[0].second.data(), sizeof words);
     EXPECT_EQ(words[0], 7);
     EXPECT_EQ(words[1], step);
-    optimizer.begin(0.01);
-    optimizer.step()();
+    optimizer.step(0.01);
     EXPECT_EQ(device->written.size(), 2);
   }
   EXPECT_EQ(device->waits, 0);

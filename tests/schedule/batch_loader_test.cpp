@@ -217,7 +217,7 @@ TEST_P(Loader, TheNextEpochIsMadeReadyWhereOneFollows) {
 TEST_P(Loader, ErrorsOfTheNextEpochWaitForTheirTurn) {
   for (const LoaderOptions& options : few_options()) {
     SCOPED_TRACE(text(options));
-    Bench bench(options, neighbours(), [](const Sample& sample) -> std::shared_ptr<void> {
+    Bench bench(options, neighbours(), [](const Sample& sample) -> std::shared_ptr<PreparedBatch> {
       BatchOrder seeds = Bench::order();
       seeds.begin_epoch(3);
       const auto wrong = seeds.batch(1);
@@ -296,12 +296,19 @@ TEST_P(Loader, WorkersPrepareWhatNobodyAskedForYet) {
   bench.check(bench.next(), 1, 0);
 }
 
+// What a hook made of a sample: the sum of its vertices' numbers.
+struct Summed : PreparedBatch {
+  explicit Summed(int64_t s) : sum(s) {}
+  void run(const Batch&, int64_t, double) override {}
+  int64_t sum;
+};
+
 TEST_P(Loader, TheHookSeesEverySampleOnce) {
   for (const LoaderOptions& options : all_options({0, 3})) {
     SCOPED_TRACE(text(options));
     std::mutex mutex;
     std::multiset<int64_t> seen;
-    Bench bench(options, neighbours(), [&](const Sample& sample) -> std::shared_ptr<void> {
+    Bench bench(options, neighbours(), [&](const Sample& sample) -> std::shared_ptr<PreparedBatch> {
       int64_t sum = 0;
       // Loops inside the hook find their threads.
       std::atomic<int64_t> parallel_sum{0};
@@ -311,7 +318,7 @@ TEST_P(Loader, TheHookSeesEverySampleOnce) {
       sum = parallel_sum;
       const std::lock_guard lock(mutex);
       seen.insert(sum);
-      return std::make_shared<int64_t>(sum);
+      return std::make_shared<Summed>(sum);
     });
     bench.loader.begin_epoch(2);
     std::multiset<int64_t> got;
@@ -320,7 +327,7 @@ TEST_P(Loader, TheHookSeesEverySampleOnce) {
       const auto span = batch.sample.vertices.span();
       const int64_t sum = std::accumulate(span.begin(), span.end(), int64_t{0});
       ASSERT_NE(batch.prepared, nullptr);
-      EXPECT_EQ(*static_cast<int64_t*>(batch.prepared.get()), sum);
+      EXPECT_EQ(dynamic_cast<const Summed&>(*batch.prepared).sum, sum);
       got.insert(sum);
     }
     EXPECT_EQ(seen, got);
@@ -330,7 +337,7 @@ TEST_P(Loader, TheHookSeesEverySampleOnce) {
 TEST_P(Loader, ErrorsReachTheCallerInOrder) {
   for (const LoaderOptions& options : all_options({0, 3})) {
     SCOPED_TRACE(text(options));
-    Bench bench(options, neighbours(), [](const Sample& sample) -> std::shared_ptr<void> {
+    Bench bench(options, neighbours(), [](const Sample& sample) -> std::shared_ptr<PreparedBatch> {
       // Every batch of the first epoch but its first one; what is wrong with it can be seen from its seeds.
       BatchOrder seeds = Bench::order();
       seeds.begin_epoch(0);

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 // A model's weights, its optimiser and the best weights, filled with recognisable numbers.
 struct Weights {
   Parameters parameters;
-  Optimizer optimizer;
+  OptimizerState optimizer;
   Tensor best;
 
   explicit Weights(const OptimizerOptions& options = {}) : parameters(make()), optimizer(options, parameters) {

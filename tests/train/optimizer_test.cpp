@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -47,6 +48,33 @@ std::vector<std::vector<float>> random_gradients(const Parameters& parameters, R
   return all;
 }
 
+// A CPU optimiser of some parameters; `gradients` may change between steps.
+struct Trained {
+  explicit Trained(const OptimizerOptions& options, const std::string& idle = "")
+      : state(options, parameters), gradients(parameters.list().size()) {
+    std::vector<TrainedParameter> trained;
+    for (size_t k = 0; k < gradients.size(); ++k) {
+      const Parameter& p = parameters.list()[k];
+      gradients[k].resize(static_cast<size_t>(p.size));
+      if (p.trained) trained.push_back({p.offset, p.size, p.name == idle ? nullptr : gradients[k].data()});
+    }
+    const auto data = [](Tensor& t) { return t.defined() ? t.data<float>() : nullptr; };
+    optimizer = make_cpu_optimizer(options, trained,
+                                   {parameters.data(), data(state.first()), data(state.second()), data(state.average()),
+                                    parameters.trained_size()});
+  }
+
+  void step(const std::vector<std::vector<float>>& all, double lr) {
+    for (size_t k = 0; k < all.size(); ++k) std::copy(all[k].begin(), all[k].end(), gradients[k].begin());
+    optimizer->step(lr);
+  }
+
+  Parameters parameters = some_parameters();
+  OptimizerState state;
+  std::vector<std::vector<float>> gradients;
+  std::unique_ptr<Optimizer> optimizer;
+};
+
 // One value, as the PyTorch documentation defines the step.
 struct Plain {
   double w, m = 0, v = 0;
@@ -74,9 +102,9 @@ class OptimizerCase : public testing::TestWithParam<OptimizerOptions> {};
 
 TEST_P(OptimizerCase, FollowsTheDefinitionForTenSteps) {
   const OptimizerOptions& options = GetParam();
-  Parameters parameters = some_parameters();
   const Parameters before = some_parameters();
-  Optimizer optimizer(options, parameters);
+  Trained trained(options, "idle");
+  Parameters& parameters = trained.parameters;
   std::vector<std::vector<Plain>> plain;
   for (const Parameter& p : parameters.list()) {
     plain.emplace_back();
@@ -86,16 +114,13 @@ TEST_P(OptimizerCase, FollowsTheDefinitionForTenSteps) {
   for (int t = 1; t <= 10; ++t) {
     const auto gradients = random_gradients(parameters, rng);
     const double lr = options.lr / t;
-    std::vector<const float*> pointers;
     for (size_t k = 0; k < gradients.size(); ++k) {
-      const bool idle = parameters.list()[k].name == "idle";
-      pointers.push_back(idle ? nullptr : gradients[k].data());
-      if (idle || !parameters.list()[k].trained) continue;
+      if (parameters.list()[k].name == "idle" || !parameters.list()[k].trained) continue;
       for (size_t i = 0; i < plain[k].size(); ++i) plain[k][i].step(options, gradients[k][i], lr, t);
     }
-    optimizer.step(parameters, pointers, lr);
+    trained.step(gradients, lr);
   }
-  EXPECT_EQ(optimizer.steps(), 10);
+  EXPECT_EQ(trained.optimizer->steps(), 10);
   for (size_t k = 0; k < parameters.list().size(); ++k) {
     const Parameter& p = parameters.list()[k];
     for (int64_t i = 0; i < p.size; ++i) {
@@ -112,15 +137,10 @@ TEST_P(OptimizerCase, StepsDoNotDependOnThreads) {
   std::vector<std::vector<float>> results;
   for (const int threads : {1, 2, 4}) {
     set_num_threads(threads);
-    Parameters parameters = some_parameters();
-    Optimizer optimizer(GetParam(), parameters);
+    Trained trained(GetParam());
+    const Parameters& parameters = trained.parameters;
     Rng rng(4);
-    for (int t = 0; t < 3; ++t) {
-      const auto gradients = random_gradients(parameters, rng);
-      std::vector<const float*> pointers;
-      for (const auto& g : gradients) pointers.push_back(g.data());
-      optimizer.step(parameters, pointers, 0.1);
-    }
+    for (int t = 0; t < 3; ++t) trained.step(random_gradients(parameters, rng), 0.1);
     results.emplace_back(parameters.data(), parameters.data() + parameters.size());
   }
   set_num_threads(2);
@@ -140,9 +160,9 @@ INSTANTIATE_TEST_SUITE_P(All, OptimizerCase,
 
 TEST(Optimizer, KeepsOnlyTheStateItNeeds) {
   const Parameters parameters = some_parameters();
-  EXPECT_EQ(Optimizer({.name = "sgd"}, parameters).bytes(), 0);
-  EXPECT_EQ(Optimizer({.name = "sgd", .momentum = 0.9}, parameters).bytes(), parameters.trained_size() * 4);
-  EXPECT_EQ(Optimizer({.name = "adamw"}, parameters).bytes(), parameters.trained_size() * 8);
+  EXPECT_EQ(OptimizerState({.name = "sgd"}, parameters).bytes(), 0);
+  EXPECT_EQ(OptimizerState({.name = "sgd", .momentum = 0.9}, parameters).bytes(), parameters.trained_size() * 4);
+  EXPECT_EQ(OptimizerState({.name = "adamw"}, parameters).bytes(), parameters.trained_size() * 8);
 }
 
 TEST(Optimizer, RefusesWhatMakesNoSense) {

@@ -8,12 +8,17 @@
 #include <memory>
 #include <vector>
 
+#include "nacre/device/device.h"
 #include "nacre/engine/views.h"
 #include "nacre/plan/plan.h"
 
 namespace nacre {
 
 class Executor;
+class Optimizer;
+struct OptimizerMemory;
+struct OptimizerOptions;
+struct TrainedParameter;
 
 struct KernelNeeds {
   int64_t scratch_floats = 0;   // per thread of the host
@@ -58,6 +63,13 @@ class Backend {
     return memory;
   }
   virtual void flush() {}
+  // Returns memory in which kernels find these bytes: on the host the bytes themselves, which must stay as they are, on
+  // a device a copy.
+  virtual std::shared_ptr<void> borrow(const void* host, int64_t bytes) {
+    std::shared_ptr<void> memory = allocate(bytes);
+    write(memory.get(), host, bytes);
+    return memory;
+  }
   virtual void read(void* host, const void* from, int64_t bytes) = 0;  // waits for the steps before it
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;
   virtual void clear(void* to, int64_t bytes) = 0;
@@ -71,6 +83,19 @@ class Backend {
   // The steps as one, launched at once; null: they are called one by one.
   virtual Step record(const std::vector<Step>& steps) = 0;
   virtual double seconds(const Step& step) = 0;
+  // Waits until the code of all kernels that were bound is compiled, so that no step has to wait for it.
+  virtual void settle() {}
+  // Returns the end of all that was queued so far; null where work is done when the call that asks for it returns.
+  virtual DeviceEvent mark() { return nullptr; }
+  // Waits until the device has come to `event`.
+  virtual void await(const DeviceEvent& /*event*/) {}
+  // Returns the seconds of the device from one event to another; waits for both.
+  virtual double elapsed(const DeviceEvent& /*from*/, const DeviceEvent& /*to*/) { return 0; }
+
+  // Returns an optimiser of weights in this back end's memory.
+  virtual std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options,
+                                                    const std::vector<TrainedParameter>& parameters,
+                                                    const OptimizerMemory& memory) = 0;
 
   // The same back end for one batch: it sees every form of graphs that this one holds (which must not change while it
   // lives) and drops with itself what it makes. Nothing is tuned for it: its shapes do not come again.

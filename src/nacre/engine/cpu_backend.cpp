@@ -6,6 +6,7 @@
 #include "nacre/base/trace.h"
 #include "nacre/engine/backend.h"
 #include "nacre/engine/binder.h"
+#include "nacre/engine/optimizer.h"
 
 namespace nacre {
 namespace {
@@ -27,6 +28,9 @@ class CpuBackend : public Backend {
   }
 
   std::shared_ptr<void> allocate(int64_t bytes) override { return allocate_bytes(bytes); }
+  std::shared_ptr<void> borrow(const void* host, int64_t) override {
+    return {std::shared_ptr<void>(), const_cast<void*>(host)};
+  }
   int64_t available_bytes() override { return available_memory(); }
   void write(void* to, const void* host, int64_t bytes) override { copy(to, host, bytes); }
   void read(void* host, const void* from, int64_t bytes) override { copy(host, from, bytes); }
@@ -45,6 +49,11 @@ class CpuBackend : public Backend {
     const double start = now_seconds();
     step();
     return now_seconds() - start;
+  }
+  std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options,
+                                            const std::vector<TrainedParameter>& parameters,
+                                            const OptimizerMemory& memory) override {
+    return make_cpu_optimizer(options, parameters, memory);
   }
   std::shared_ptr<Backend> scoped() override { return make_cpu_backend(std::make_shared<GraphViews>(views_)); }
 

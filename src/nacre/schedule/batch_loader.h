@@ -43,11 +43,22 @@ class FeatureSink {
 // Features stay in host memory.
 std::unique_ptr<FeatureSink> make_host_sink();
 
+struct Batch;
+
+// What a session makes of a finished sample before its turn comes, and computes the batch with.
+class PreparedBatch {
+ public:
+  virtual ~PreparedBatch() = default;
+  // Runs step `step` of the session on the batch that this was made for, with learning rate `lr`.
+  virtual void run(const Batch& batch, int64_t step, double lr) = 0;
+};
+
 struct Batch {
   int64_t index = 0;  // in its epoch
   Sample sample;
-  void* features = nullptr;        // rows of all sample.vertices, where the sink left them; valid until the next next()
-  std::shared_ptr<void> prepared;  // what the hook made of the sample
+  // Rows of all sample.vertices, where the sink left them; valid until the next next().
+  void* features = nullptr;
+  std::shared_ptr<PreparedBatch> prepared;  // what the hook made of the sample; null without a hook
 };
 
 // Seconds since the loader was made.
@@ -60,7 +71,7 @@ struct LoaderTimes {
 class BatchLoader {
  public:
   // Work on a finished sample that does not need the features, such as partitioning its blocks.
-  using Prepare = std::function<std::shared_ptr<void>(const Sample&)>;
+  using Prepare = std::function<std::shared_ptr<PreparedBatch>(const Sample&)>;
 
   // `features`: one row per vertex; may be mapped. The sampler and the sink must outlive the loader.
   BatchLoader(const Sampler& sampler, BatchOrder order, Tensor features, FeatureSink& sink,

@@ -102,7 +102,7 @@ void BatchSession::choose_prefetch() {
   int& ahead = run_.config.loader.in_flight;
   if (ahead >= 0) return;
   ahead = batches_ahead(device_);
-  if (!device_.gpu) {
+  if (device_.backend->on_host()) {
     const int64_t limit = memory_limit();
     while (ahead > 0 && total_bytes(host_memory()) > limit) --ahead;
     return;
@@ -143,18 +143,20 @@ void BatchSession::sample_on_device() {
 
 // The same bits on any machine are not those of whatever fits there.
 void BatchSession::choose_evaluation(bool embeddings) {
-  if (run_.config.deterministic || (device_.gpu && device_features_ == nullptr)) return;
+  if (run_.config.deterministic || (!device_.backend->on_host() && device_features_ == nullptr)) return;
   const int64_t room = memory_limit() - total_bytes(memory());
   // The graph's forms, two layers' values, and once more as much for work and what is computed once.
   if (forms_bytes(run_.dataset.graph) + 2 * inference_->bytes() > room) return;
   auto whole = std::make_unique<WholeInference>(run_, *learner_, device_, embeddings);
-  auto scorer = std::make_unique<Scorer>(run_, device_.gpu);
+  auto scorer = make_scorer(run_, device_);
   if (whole->bytes() + scorer->device_bytes(true) > room) return;
   whole_ = std::move(whole);
   scorer_ = std::move(scorer);
 }
 
-std::vector<MemoryItem> BatchSession::memory() const { return device_.gpu ? device_memory() : host_memory(); }
+std::vector<MemoryItem> BatchSession::memory() const {
+  return device_.backend->on_host() ? host_memory() : device_memory();
+}
 
 std::vector<MemoryItem> BatchSession::device_memory() const {
   std::vector<MemoryItem> items = {{"parameters", learner_->parameter_bytes()}};
@@ -180,7 +182,7 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
   if (!whole_) {
     items.push_back({"values of two layers, for evaluation", inference_->bytes()});
     items.push_back({"work on a block of them", inference_work_});
-  } else if (device_.gpu) {
+  } else if (!device_.backend->on_host()) {
     if (scorer_->host_bytes() > 0) items.push_back({"results of an evaluation", scorer_->host_bytes()});
   } else {
     items.push_back({"evaluation on the whole graph", whole_->bytes()});
@@ -188,7 +190,7 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
   if (!learner_->trains()) return items;
   items.push_back(
       {"optimiser state, gradients and best weights", learner_->optimizer_bytes() + 2 * learner_->parameter_bytes()});
-  if (device_.gpu) {
+  if (!device_.backend->on_host()) {
     const int64_t rows = device_features_ == nullptr ? largest_.rows + largest_.rows / 2 : 0;
     items.push_back({fmt::format("{} batches (blocks, rows to send)", batches),
                      batches * (largest_.blocks + 2 * largest_.forms + rows)});
@@ -209,7 +211,7 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
 }
 
 int64_t BatchSession::memory_limit() const {
-  if (!device_.gpu) return host_bound(run_.config, false).bytes - run_.config.program_bytes;
+  if (device_.backend->on_host()) return host_bound(run_.config, false).bytes - run_.config.program_bytes;
   if (run_.config.memory_limit > 0) return run_.config.memory_limit;
   // As a whole: what it holds already is on the bill.
   return device_.gpu->device().info().free_bytes;
@@ -217,7 +219,7 @@ int64_t BatchSession::memory_limit() const {
 
 HostMemory BatchSession::host() const {
   HostMemory host;
-  host.gpu = device_.gpu != nullptr;
+  host.gpu = !device_.backend->on_host();
   host.training = host_memory();
   host.evaluating = {{"scores being ranked", ranking_bytes(run_.metric, run_.dataset)}};
   host.held = run_.dataset.graph.bytes() + run_.dataset.features.bytes() + run_.label_bytes() + inputs_->bytes() +
@@ -226,7 +228,7 @@ HostMemory BatchSession::host() const {
 }
 
 void BatchSession::check_memory() const {
-  if (!device_.gpu)
+  if (device_.backend->on_host())
     return require_fit(host_memory(), memory_limit(), kFewer + std::string(", or raise --memory-limit"));
   require_fit(host_memory(), host_bound(run_.config, true).bytes - run_.config.program_bytes, kFewer);
   require_fit(

@@ -11,9 +11,6 @@
 #include "nacre/base/machine.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/trace.h"
-#include "nacre/engine/gpu/loader_sampler.h"
-#include "nacre/engine/gpu/sink.h"
-#include "nacre/kernel/cuda/sample.h"
 #include "nacre/train/metrics.h"
 #include "nacre/train/room.h"
 
@@ -22,7 +19,6 @@ namespace {
 
 constexpr int kTrialBatches = 5;
 constexpr int64_t kMostSeeds = std::numeric_limits<int32_t>::max();
-constexpr size_t kSpansKept = 64;  // far more steps than a device has waiting
 // Batches of no epoch: what plans are tried on.
 constexpr uint64_t kTrialEpoch = ~uint64_t{0};
 
@@ -78,7 +74,7 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
   const Blocks whole = Blocks::full(run_.dataset.graph, 1);
   require_parameters(needs.training ? dfg_ : forward, whole, run_.config, needs.training);
   learner_ =
-      std::make_unique<Learner>(Parameters(needs.training ? dfg_ : forward, whole, run_.config.seed), device_.gpu);
+      std::make_unique<Learner>(Parameters(needs.training ? dfg_ : forward, whole, run_.config.seed), device_.backend);
   for (const Parameter& p : learner_->list()) {
     if (!kinds.empty() && p.name == learned_rows_name(kinds[0])) learned_ = &p;
   }
@@ -90,9 +86,10 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
   if (needs.training) {
     learner_->optimize_with(run_.config.optimizer);
     make_plans(needs);
-    if (device_.gpu) place_features();
+    const bool on_device = !device_.backend->on_host();
+    if (on_device) place_features();
     choose_prefetch();
-    if (device_.gpu) sample_on_device();
+    if (on_device) sample_on_device();
     if (needs.evaluation) choose_evaluation(needs.embeddings);
   }
   if (!whole_ && (needs.evaluation || !needs.training)) inference_work_ = inference_->work_bytes();
@@ -189,13 +186,8 @@ void BatchSession::bind(Executor& executor, const std::vector<LeafValue>& values
     if (&p != learned_) executor.bind(p.name, learner_->place(p));
   }
   for (const LeafValue& v : values) {
-    void* data = const_cast<void*>(v.values.raw());
-    if (device_.gpu) {
-      trial_memory_.push_back(device_.backend->allocate(v.values.bytes()));
-      data = trial_memory_.back().get();
-      device_.backend->write(data, v.values.raw(), v.values.bytes());
-    }
-    executor.bind(v.name, data);
+    trial_memory_.push_back(device_.backend->borrow(v.values.raw(), v.values.bytes()));
+    executor.bind(v.name, trial_memory_.back().get());
   }
 }
 
@@ -224,7 +216,7 @@ void BatchSession::make_plans(const SessionNeeds& needs) {
   trial_memory_.clear();
   runner_ = std::make_unique<BlockRunner>(planning_.plan, device_.backend);
   count_batches(trials);
-  if (device_.gpu) kernel_trials_ = {trials.front(), short_batch()};
+  if (!device_.backend->on_host()) kernel_trials_ = {trials.front(), short_batch()};
 }
 
 int64_t BatchSession::steps_per_epoch() const {
@@ -238,15 +230,14 @@ void BatchSession::start() {
   learner_->weights_changed();
   if (!learner_->trains()) return;
   bind_gradients();
-  const bool sent = device_.gpu && device_features_ == nullptr;
   if (whole_) {
     whole_->start();
     scorer_->start(nullptr);
   }
-  sink_ = sent ? make_device_sink(device_.gpu->shared_device(), copies()) : make_host_sink();
+  sink_ = computer_->make_sink();
   load_with(run_.config.loader);
   // Steps are not to wait for their kernels.
-  if (device_.gpu) device_.gpu->loader().settle();
+  device_.backend->settle();
 }
 
 void BatchSession::bind_gradients() {
@@ -264,14 +255,11 @@ void BatchSession::bind_gradients() {
     }
     gradients.push_back(has ? gradient : nullptr);
   }
-  if (device_.gpu) ask_for_kernels();
-  learner_->start(std::move(gradients));
-}
-
-// A part of a GPU has its stream alone.
-std::shared_ptr<Device> BatchSession::copies() const {
-  const std::shared_ptr<GpuLoader> again = open_beside(run_.config);
-  return again ? again->device() : device_.gpu->shared_device();
+  const BatchParts parts{run_, *inputs_, dfg_, *runner_, *learner_, learned_, learned_gradient_, device_features_};
+  computer_ = make_batch_computer(parts, device_);
+  computer_->ask_for_kernels(kernel_trials_);
+  kernel_trials_.clear();
+  learner_->start(gradients);
 }
 
 void BatchSession::load_with(const LoaderOptions& options) {
@@ -282,10 +270,7 @@ void BatchSession::load_with(const LoaderOptions& options) {
   if (loader_) step_times_.waited += loader_->times().waited;
   loader_.reset();
   loader_ = std::make_unique<BatchLoader>(*sampler_, batch_order(), features, *sink_, run_.config.loader,
-                                          [this](const Sample& sample) -> std::shared_ptr<void> {
-                                            if (device_.gpu) return make_ready(sample);
-                                            return runner_->prepare(Blocks(sample.blocks));
-                                          });
+                                          [this](const Sample& sample) { return computer_->prepare(sample); });
 }
 
 BatchOrder BatchSession::batch_order() const {
@@ -300,68 +285,6 @@ void BatchSession::begin_epoch(int64_t epoch, int64_t first) {
   loader_->begin_epoch(static_cast<uint64_t>(epoch), first, epoch + 1 < expected_epochs_);
 }
 
-struct BatchSession::ReadyBatch {
-  BlockRunner::Ready ready;
-  std::shared_ptr<void> ids;  // of the vertices, where features lie in device memory
-};
-
-std::shared_ptr<void> BatchSession::make_ready(const Sample& sample) {
-  const int64_t rows = sample.vertices.size();
-  const auto batch = std::make_shared<ReadyBatch>();
-  batch->ready = runner_->make_ready(Blocks(sample.blocks), inputs_->gather(dfg_, sample),
-                                     {{features_leaf(), rows * feature_width() * 4}});
-  if (device_features_ != nullptr) {
-    Backend& backend = batch->ready.executor->backend();
-    batch->ids = backend.place(sample.vertices.data(), rows * 4);
-    backend.flush();
-  }
-  return batch;
-}
-
-// Has the kernels of batches compiled from now on, beside all else there is to prepare. The sizes of a batch are no
-// part of its kernels' text, but blocks of few rows may have other kernels than those of many.
-void BatchSession::ask_for_kernels() {
-  const TraceSpan span("prepare", "ask for kernels");
-  if (device_features_ != nullptr) device_.gpu->loader().code(cuda::gather_rows(feature_width()));
-  if (learned_ != nullptr) device_.gpu->loader().code(cuda::scatter_rows(feature_width()));
-  for (const Sample& sample : kernel_trials_) make_ready(sample);
-  kernel_trials_.clear();
-}
-
-void BatchSession::run_ready(const Batch& batch, int64_t step, double lr) {
-  auto& own = *static_cast<ReadyBatch*>(batch.prepared.get());
-  Executor& executor = *own.ready.executor;
-  const StepContext context{run_.config.seed, static_cast<uint64_t>(step)};
-  const TraceSpan span("train", "launch");
-  const DeviceEvent before = device_.gpu->device().record();
-  executor.backend().begin_step(context);
-  const int64_t rows = batch.sample.vertices.size();
-  const int64_t width = feature_width();
-  const auto* ids = static_cast<const NodeId*>(own.ids.get());
-  void* x = own.ready.leaves.at(features_leaf()).get();
-  if (device_features_ != nullptr) {
-    device_.gpu->gather_rows(device_features_, ids, x, {rows, width});
-  } else {
-    device_.backend->copy(x, batch.features, rows * width * 4);
-  }
-  executor.run_once(context);
-  if (learned_ != nullptr) {
-    device_.gpu->device().fill(learned_gradient_, 0, learned_->size * 4);
-    device_.gpu->scatter_rows(executor.pointer(executor.plan().dfg.output("grad:" + learned_->name)), ids,
-                              learned_gradient_, {rows, width});
-  }
-  learner_->keep_loss(executor);
-  learner_->update(lr);
-  spans_.emplace_back(before, device_.gpu->device().record());
-  // Long past, most likely: nobody waits.
-  if (spans_.size() > kSpansKept) count_span();
-}
-
-void BatchSession::count_span() {
-  step_times_.device += device_.gpu->device().elapsed(spans_.front().first, spans_.front().second);
-  spans_.pop_front();
-}
-
 void BatchSession::take_losses(double& sum) {
   const double start = now_seconds();
   const TraceSpan span("train", "device");
@@ -370,8 +293,8 @@ void BatchSession::take_losses(double& sum) {
 }
 
 StepTimes BatchSession::step_times() {
-  while (!spans_.empty()) count_span();
   StepTimes times = step_times_;
+  if (computer_) times.device = computer_->device_seconds();
   if (loader_) times.waited += loader_->times().waited;
   times.awaited = learner_->awaited();
   return times;
@@ -388,35 +311,10 @@ void BatchSession::queue_step(int64_t step, double lr) {
     batch = loader_->next();
   }
   const double start = now_seconds();
-  if (device_.gpu) {
-    run_ready(batch, step, lr);
-  } else {
-    auto& executor = *static_cast<Executor*>(batch.prepared.get());
-    {
-      const TraceSpan span("train", "compute");
-      runner_->run(executor, inputs_->gather(dfg_, batch.sample), {{features_leaf(), batch_features(batch)}},
-                   {run_.config.seed, static_cast<uint64_t>(step)});
-      if (learned_ != nullptr) {
-        spread_rows(executor.output("grad:" + learned_->name), batch.sample.vertices.span(),
-                    Tensor(DType::f32, learned_->shape, nullptr, learned_gradient_));
-      }
-    }
-    learner_->keep_loss(executor);
-    learner_->update(lr);
-  }
+  batch.prepared->run(batch, step, lr);
   batch = {};  // giving its memory back takes time, too
   step_times_.host += now_seconds() - start;
   ++step_times_.steps;
-}
-
-// Where the rows of a batch's vertices lie on the host.
-void* BatchSession::batch_features(const Batch& batch) {
-  if (learned_ == nullptr) return batch.features;
-  const int64_t rows = batch.sample.vertices.size();
-  if (!batch_rows_.defined() || batch_rows_.rows() < rows)
-    batch_rows_ = Tensor(DType::f32, {rows + rows / 8, feature_width()});
-  gather_rows(features(), batch.sample.vertices.span(), batch_rows_.raw());
-  return batch_rows_.raw();
 }
 
 const float* BatchSession::predict() {

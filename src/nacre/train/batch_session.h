@@ -3,14 +3,13 @@
 // that fits into memory beside the training, else layer by layer.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "nacre/engine/block_runner.h"
 #include "nacre/schedule/batch_loader.h"
+#include "nacre/train/batch_computer.h"
 #include "nacre/train/batch_inputs.h"
 #include "nacre/train/device.h"
 #include "nacre/train/layerwise.h"
@@ -47,7 +46,7 @@ class BatchSession : public VertexModel {
   void start() override;
 
   Parameters& parameters() override { return learner_->parameters(); }
-  Optimizer& optimizer() override { return learner_->optimizer(); }
+  OptimizerState& optimizer() override { return learner_->optimizer(); }
   void weights_changed() override { learner_->weights_changed(); }
   void use_average(bool use) override { learner_->use_average(use); }
   int64_t steps_per_epoch() const override;
@@ -89,7 +88,6 @@ class BatchSession : public VertexModel {
   Tensor features() const;
   std::string features_leaf() const { return learned_ != nullptr ? learned_->name : "x"; }
   int64_t feature_width() const { return run_.config.model.in_dim; }
-  void* batch_features(const Batch& batch);
   void bind_gradients();
   // batch_memory.cpp
   void count_batches(const std::vector<Sample>& trials);
@@ -104,14 +102,7 @@ class BatchSession : public VertexModel {
   std::vector<MemoryItem> device_memory() const;
   void check_memory() const;
 
-  std::shared_ptr<Device> copies() const;
   BatchOrder batch_order() const;
-  // On a GPU: all of a batch that can be done before it is its turn; and its turn.
-  struct ReadyBatch;
-  std::shared_ptr<void> make_ready(const Sample& sample);
-  void ask_for_kernels();
-  void run_ready(const Batch& batch, int64_t step, double lr);
-  void count_span();
 
   double start_;
   RunData run_;
@@ -122,11 +113,11 @@ class BatchSession : public VertexModel {
   Dfg dfg_;
   std::unique_ptr<Learner> learner_;
   const Parameter* learned_ = nullptr;     // the rows of all vertices, where features are learned
-  Tensor batch_rows_;                      // those of a batch, on the host
   float* learned_gradient_ = nullptr;      // of the rows of all vertices
   const void* device_features_ = nullptr;  // of all vertices; null: they are sent with the batches
   std::shared_ptr<void> gradient_memory_;
   std::unique_ptr<BlockRunner> runner_;
+  std::unique_ptr<BatchComputer> computer_;  // made by start()
   std::unique_ptr<FeatureSink> sink_;
   std::unique_ptr<BatchLoader> loader_;
   std::unique_ptr<LayerwiseInference> inference_;
@@ -136,8 +127,6 @@ class BatchSession : public VertexModel {
   std::vector<std::shared_ptr<void>> trial_memory_;  // of leaves on a device while plans are timed
   PlanAnswer planning_;
   double plan_seconds_ = 0;
-  // Before and after each step, in the order of steps: those not counted yet.
-  std::deque<std::pair<DeviceEvent, DeviceEvent>> spans_;
   StepTimes step_times_;
   bool draws_on_device_ = false;
   int64_t expected_epochs_ = 0;

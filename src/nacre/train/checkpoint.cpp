@@ -216,7 +216,7 @@ std::string differences(const std::string& there, const std::string& here) {
 }  // namespace
 
 void save_checkpoint(const std::string& folder, const TrainState& state, const Parameters& parameters,
-                     Optimizer& optimizer, const Tensor& best, int keep) {
+                     OptimizerState& optimizer, const Tensor& best, int keep) {
   std::error_code error;
   fs::create_directories(folder, error);
   const std::string name = folder_name(state);
@@ -290,7 +290,7 @@ void save_checkpoint(const std::string& folder, const TrainState& state, const P
 }
 
 std::optional<TrainState> load_newest_checkpoint(const std::string& folder, const TrainState& fresh,
-                                                 Parameters& parameters, Optimizer& optimizer, Tensor& best) {
+                                                 Parameters& parameters, OptimizerState& optimizer, Tensor& best) {
   for (const EpochFolder& found : epoch_folders(folder)) {
     const fs::path& path = found.path;
     const std::string model_file = (path / "model.safetensors").string();

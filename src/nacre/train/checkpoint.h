@@ -42,13 +42,13 @@ struct TrainState {
 // Nothing is written when a whole checkpoint of this point is there already. Afterwards the newest `keep` are left, and
 // nothing that interrupted runs left behind. Throws RuntimeError when the disk refuses.
 void save_checkpoint(const std::string& folder, const TrainState& state, const Parameters& parameters,
-                     Optimizer& optimizer, const Tensor& best, int keep);
+                     OptimizerState& optimizer, const Tensor& best, int keep);
 
 // The newest checkpoint in `folder` that is whole and undamaged; damaged ones are skipped with a warning. Empty if
 // none. Throws UserError, naming settings that differ, if it belongs to a run with another fingerprint than `fresh`, a
 // run that has not begun.
 std::optional<TrainState> load_newest_checkpoint(const std::string& folder, const TrainState& fresh,
-                                                 Parameters& parameters, Optimizer& optimizer, Tensor& best);
+                                                 Parameters& parameters, OptimizerState& optimizer, Tensor& best);
 
 // Bytes of the tensors that load_newest_checkpoint() reads; 0 if there is no checkpoint.
 int64_t checkpoint_bytes(const std::string& folder);

@@ -86,7 +86,7 @@ RunDevice open_device(const RunConfig& config, std::shared_ptr<GraphViews> views
 int batches_ahead(const RunDevice& device) {
   // A batch takes several threads' time to make ready, and a GPU little to compute.
   const int few = LoaderOptions{}.in_flight;
-  return device.gpu ? std::clamp(num_threads() * 3 / 4, few, 12) : few;
+  return device.backend->on_host() ? few : std::clamp(num_threads() * 3 / 4, few, 12);
 }
 
 void check_places(const RunConfig& config) {

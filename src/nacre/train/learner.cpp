@@ -8,90 +8,81 @@
 namespace nacre {
 namespace {
 
-constexpr int64_t kLossesOnGpu = 4096;
-// Enough that a device never waits for the host's launches; more would only keep memory of batches that are over, and
-// copies for later ones, which begin behind what is queued, from beginning.
+constexpr int64_t kLossesKept = 4096;
+// Enough that a device never waits for the host's launches. More would keep the memory of batches that are over, and
+// would delay copies for later batches, which begin behind what is queued.
 constexpr size_t kQueuedSteps = 2;
 
 }  // namespace
 
-Learner::Learner(Parameters parameters, std::shared_ptr<GpuContext> gpu)
-    : parameters_(std::move(parameters)), gpu_(std::move(gpu)) {
-  if (gpu_) values_ = gpu_->allocate(parameters_.bytes());
-}
+Learner::Learner(Parameters parameters, std::shared_ptr<Backend> backend)
+    : backend_(std::move(backend)),
+      parameters_(std::move(parameters)),
+      weights_(backend_, parameters_.data(), parameters_.bytes()) {}
 
 void Learner::optimize_with(const OptimizerOptions& options) {
-  optimizer_ = std::make_unique<Optimizer>(options, parameters_);
+  state_ = std::make_unique<OptimizerState>(options, parameters_);
 }
 
-// On a GPU the average and the weights are exchanged by way of a third block.
 int64_t Learner::optimizer_bytes() const {
-  if (!optimizer_) return 0;
-  return optimizer_->bytes() + (gpu_ && optimizer_->average().defined() ? optimizer_->average().bytes() : 0);
-}
-
-float* Learner::place(const Parameter& p) {
-  return (gpu_ ? static_cast<float*>(values_.get()) : parameters_.data()) + p.offset;
+  if (!state_) return 0;
+  // A device exchanges the average and the weights by way of a third array.
+  return state_->bytes() + (backend_->on_host() ? 0 : state_->average().bytes());
 }
 
 void* Learner::leaf(const std::string& name, const void* host, int64_t bytes) {
-  if (!gpu_ || host == nullptr) return const_cast<void*>(host);
-  std::shared_ptr<void>& slot = leaves_[name];
-  if (!slot) {
-    slot = gpu_->allocate(bytes);
-    if (bytes > 0) gpu_->device().upload(slot.get(), host, bytes);
-  }
-  return slot.get();
+  if (host == nullptr || backend_->on_host()) return const_cast<void*>(host);
+  std::shared_ptr<void>& copy = leaves_[name];
+  if (!copy) copy = backend_->borrow(host, bytes);
+  return copy.get();
 }
 
-void Learner::start(std::vector<const float*> gradients) {
-  gradients_ = std::move(gradients);
-  if (optimizer_->steps() == 0) optimizer_->start_average(parameters_);
-  if (!gpu_) return;
-  const OptimizerOptions& o = optimizer_->options();
-  std::vector<GpuParameter> trained;
-  for (size_t k = 0; k < gradients_.size(); ++k) {
+MirroredArray Learner::mirror(Tensor& values) {
+  return values.defined() ? MirroredArray(backend_, values.data<float>(), values.bytes()) : MirroredArray();
+}
+
+void Learner::start(const std::vector<const float*>& gradients) {
+  if (state_->steps() == 0) state_->start_average(parameters_);
+  first_ = mirror(state_->first());
+  second_ = mirror(state_->second());
+  average_ = mirror(state_->average());
+  std::vector<TrainedParameter> trained;
+  for (size_t k = 0; k < gradients.size(); ++k) {
     const Parameter& p = list()[k];
-    if (p.trained) trained.push_back({p.offset, p.size, gradients_[k]});
+    if (p.trained) trained.push_back({p.offset, p.size, gradients[k]});
   }
-  gpu_optimizer_ = std::make_unique<GpuOptimizer>(
-      *gpu_, GpuOptimizerOptions{o.name, o.weight_decay, o.momentum, o.beta1, o.beta2, o.epsilon, o.clip_norm, o.ema},
-      trained, static_cast<float*>(values_.get()), parameters_.trained_size());
-  gpu_losses_ = gpu_->allocate(kLossesOnGpu * 4);
+  optimizer_ = backend_->make_optimizer(
+      state_->options(), trained,
+      {weights_.data(), first_.data(), second_.data(), average_.data(), parameters_.trained_size()});
+  loss_memory_ = backend_->allocate(kLossesKept * 4);
   weights_changed();
 }
 
 void Learner::update(double lr) {
   const TraceSpan span("train", "optimizer");
-  if (!gpu_) return optimizer_->step(parameters_, gradients_, lr);
-  gpu_optimizer_->begin(lr, average_kept(optimizer_->options().ema, gpu_optimizer_->steps() + 1));
-  gpu_optimizer_->step()();
-  values_are_old_ = moments_are_old_ = true;
-  queued_.push_back(gpu_->device().record());
+  optimizer_->step(lr);
+  weights_are_old_ = state_is_old_ = true;
+  if (DeviceEvent end = backend_->mark()) queued_.push_back(std::move(end));
   if (queued_.size() <= kQueuedSteps) return;
   const TraceSpan waiting("train", "wait for the device");
   const double start = now_seconds();
-  gpu_->device().await(queued_.front());
+  backend_->await(queued_.front());
   awaited_ += now_seconds() - start;
   queued_.pop_front();
 }
 
 void Learner::keep_loss(Executor& executor) {
-  if (!gpu_) {
-    losses_.push_back(*executor.output("loss"));
-    return;
-  }
-  if (num_gpu_losses_ == kLossesOnGpu) fetch_losses();
+  if (num_losses_ == kLossesKept) fetch_losses();
   const void* loss = executor.pointer(executor.plan().dfg.output("loss"));
-  gpu_->device().copy(static_cast<float*>(gpu_losses_.get()) + num_gpu_losses_++, loss, 4);
+  backend_->copy(static_cast<float*>(loss_memory_.get()) + num_losses_++, loss, 4);
 }
 
 void Learner::fetch_losses() {
-  if (num_gpu_losses_ == 0) return;
+  if (num_losses_ == 0) return;
   const size_t before = losses_.size();
-  losses_.resize(before + static_cast<size_t>(num_gpu_losses_));
-  gpu_->device().download(losses_.data() + before, gpu_losses_.get(), num_gpu_losses_ * 4);
-  num_gpu_losses_ = 0;
+  losses_.resize(before + static_cast<size_t>(num_losses_));
+  backend_->read(losses_.data() + before, loss_memory_.get(), num_losses_ * 4);
+  num_losses_ = 0;
 }
 
 void Learner::take_losses(double& sum) {
@@ -101,49 +92,36 @@ void Learner::take_losses(double& sum) {
 }
 
 Parameters& Learner::parameters() {
-  if (values_are_old_) gpu_->device().download(parameters_.data(), values_.get(), parameters_.bytes());
-  values_are_old_ = false;
+  if (weights_are_old_) weights_.fetch();
+  weights_are_old_ = false;
   return parameters_;
 }
 
-Optimizer& Learner::optimizer() {
-  if (!moments_are_old_) return *optimizer_;
-  Device& device = gpu_->device();
-  optimizer_->set_steps(gpu_optimizer_->steps());
-  if (gpu_optimizer_->first() != nullptr)
-    device.download(optimizer_->first().raw(), gpu_optimizer_->first(), optimizer_->first().bytes());
-  if (gpu_optimizer_->second() != nullptr)
-    device.download(optimizer_->second().raw(), gpu_optimizer_->second(), optimizer_->second().bytes());
-  if (gpu_optimizer_->average() != nullptr)
-    device.download(optimizer_->average().raw(), gpu_optimizer_->average(), optimizer_->average().bytes());
-  moments_are_old_ = false;
-  return *optimizer_;
+OptimizerState& Learner::optimizer() {
+  if (!state_is_old_) return *state_;
+  state_->set_steps(optimizer_->steps());
+  for (const MirroredArray* array : {&first_, &second_, &average_}) array->fetch();
+  state_is_old_ = false;
+  return *state_;
 }
 
 void Learner::weights_changed() {
-  if (!gpu_) return;
-  values_are_old_ = false;
-  Device& device = gpu_->device();
-  device.upload(values_.get(), parameters_.data(), parameters_.bytes());
-  if (!gpu_optimizer_ || moments_are_old_) return;
-  gpu_optimizer_->set_steps(optimizer_->steps());
-  if (gpu_optimizer_->first() != nullptr)
-    device.upload(gpu_optimizer_->first(), optimizer_->first().raw(), optimizer_->first().bytes());
-  if (gpu_optimizer_->second() != nullptr)
-    device.upload(gpu_optimizer_->second(), optimizer_->second().raw(), optimizer_->second().bytes());
-  if (gpu_optimizer_->average() != nullptr)
-    device.upload(gpu_optimizer_->average(), optimizer_->average().raw(), optimizer_->average().bytes());
+  weights_are_old_ = false;
+  weights_.send();
+  if (!optimizer_ || state_is_old_) return;
+  optimizer_->set_steps(state_->steps());
+  for (const MirroredArray* array : {&first_, &second_, &average_}) array->send();
 }
 
 void Learner::use_average(bool use) {
-  if (!optimizer_ || !optimizer_->average().defined() || use == average_in_use_) return;
+  if (!state_ || !state_->average().defined() || use == average_in_use_) return;
   average_in_use_ = use;
-  if (gpu_optimizer_) {
-    gpu_optimizer_->exchange_average();
-    values_are_old_ = moments_are_old_ = true;
+  if (optimizer_) {
+    optimizer_->exchange_average();
+    weights_are_old_ = state_is_old_ = true;
     return;
   }
-  auto* average = optimizer_->average().data<float>();
+  auto* average = state_->average().data<float>();
   std::swap_ranges(average, average + parameters_.trained_size(), parameters_.data());
 }
 

@@ -167,7 +167,7 @@ void RecommendSession::make_training(const std::string& resumed_plan) {
   batches_->begin_epoch(0);
   const Blocks blocks = batch_blocks(0);
   require_parameters(dfg, blocks, config_, true);
-  learner_ = std::make_unique<Learner>(Parameters(dfg, blocks, config_.seed), device_.gpu);
+  learner_ = std::make_unique<Learner>(Parameters(dfg, blocks, config_.seed), device_.backend);
   draw_embeddings();
   learner_->optimize_with(config_.optimizer);
   Plan plan = training_plan(dfg, resumed_plan);
@@ -185,7 +185,7 @@ void RecommendSession::make_evaluation() {
   const Blocks blocks = Blocks::full(dataset_.graph, std::max(1, dfg.num_layers()));
   if (!learner_) {
     require_parameters(dfg, blocks, config_, false);
-    learner_ = std::make_unique<Learner>(Parameters(dfg, blocks, config_.seed), device_.gpu);
+    learner_ = std::make_unique<Learner>(Parameters(dfg, blocks, config_.seed), device_.backend);
   }
   const PlanOptions how = runner_ ? runner_->plan().options : search_plan(dfg, blocks, {}, {}).options;
   const DeviceTraits traits = device_.backend->traits();
@@ -218,7 +218,7 @@ std::vector<MemoryItem> RecommendSession::memory() const {
   std::vector<MemoryItem> items;
   int64_t features = 0;
   for (const FeatureLeaf& leaf : leaves_) features += leaf.values.bytes();
-  const bool gpu = learner_->on_gpu();
+  const bool gpu = !device_.backend->on_host();
   const int64_t constants = std::max(step_constants_, eval_->constant_bytes({}));
   if (!gpu) items.push_back({"graph", dataset_.graph.bytes()});
   items.push_back({gpu ? "graph and work lists" : "graph by source and work lists", device_.backend->graph_bytes()});
@@ -236,7 +236,7 @@ std::vector<MemoryItem> RecommendSession::memory() const {
 
 HostMemory RecommendSession::host() const {
   HostMemory host;
-  host.gpu = learner_->on_gpu();
+  host.gpu = !device_.backend->on_host();
   const int64_t kept = learner_->parameter_bytes() + learner_->optimizer_bytes();
   host.held = dataset_.bytes() + views_->bytes() + kept;
   if (host.gpu) {
@@ -282,7 +282,7 @@ std::vector<LeafValue> RecommendSession::batch_leaves(int64_t batch) const {
 }
 
 void RecommendSession::start() {
-  if (!learner_->on_gpu()) {
+  if (device_.backend->on_host()) {
     require_fit(memory(), host_bound(config_, false).bytes - config_.program_bytes);
   } else {
     const int64_t left = device_.backend->available_bytes() + device_.backend->graph_bytes();
@@ -311,7 +311,7 @@ void RecommendSession::start_training() {
     if (has) gradient = static_cast<float*>(runner_->bind_output(name, gradient));
     gradients.push_back(has ? gradient : nullptr);
   }
-  learner_->start(std::move(gradients));
+  learner_->start(gradients);
   bind_training(*runner_);
   runner_->share(batch_blocks(0), batch_leaves(0));
   prefetcher_ = std::make_unique<Prefetcher<BlockRunner::Ready>>(

@@ -57,7 +57,7 @@ class RecommendSession : public Trainee {
   void start();
 
   Parameters& parameters() override { return learner_->parameters(); }
-  Optimizer& optimizer() override { return learner_->optimizer(); }
+  OptimizerState& optimizer() override { return learner_->optimizer(); }
   void weights_changed() override { learner_->weights_changed(); }
   void use_average(bool use) override { learner_->use_average(use); }
   int64_t steps_per_epoch() const override { return batches_->num_batches(); }

@@ -1,11 +1,10 @@
-// Scorer: scores of a data set's splits, from predictions wherever they lie. On a GPU they are counted there; a metric
-// that has no kernel brings the rows of the splits to the host, and no others.
+// Scorer: computes the scores of a data set's splits from predictions, in the memory where the predictions lie.
 #pragma once
 
 #include <memory>
 
 #include "nacre/engine/executor.h"
-#include "nacre/engine/gpu/scores.h"
+#include "nacre/train/device.h"
 #include "nacre/train/run_data.h"
 #include "nacre/train/trainee.h"
 
@@ -13,35 +12,29 @@ namespace nacre {
 
 class Scorer {
  public:
-  // `gpu`: null where predictions lie in the host's memory. `run` must outlive the scorer.
-  Scorer(const RunData& run, std::shared_ptr<GpuContext> gpu);
+  virtual ~Scorer() = default;
 
-  // What start() and score() will take of the device's and of the host's memory. `own_labels`: the labels are not on
-  // the device yet.
-  int64_t device_bytes(bool own_labels) const;
-  int64_t host_bytes() const;
-  // `labels`: those of all vertices in device memory (int32, or bytes of several classes), null where they are not.
-  void start(const void* labels);
+  // Return what start() and score() will take of a device's memory and of the host's. `own_labels`: the labels are not
+  // in the device's memory yet.
+  virtual int64_t device_bytes(bool own_labels) const = 0;
+  virtual int64_t host_bytes() const = 0;
+  // Must be called before score(). `labels` are those of all vertices in the back end's memory (int32, or bytes of
+  // several classes); null where they are not there.
+  void start(const void* labels) {
+    prepare(labels);
+    started_ = true;
+  }
   bool started() const { return started_; }
-  // `executor` has just computed "logits" of all vertices.
-  Scores score(Executor& executor, bool with_loss);
+  // Returns the scores of "logits" of all vertices, which `executor` has just computed.
+  virtual Scores score(Executor& executor, bool with_loss) = 0;
 
  private:
-  bool counts_on_device() const;
-  int64_t row_bytes() const;
-  int64_t chunk_rows() const;
-  void pack_labels();
-  Scores from_counts(Executor& executor, bool with_loss);
-  Scores from_rows(Executor& executor, bool with_loss);
+  virtual void prepare(const void* labels) = 0;
 
-  const RunData& run_;
-  std::shared_ptr<GpuContext> gpu_;
-  std::unique_ptr<GpuScores> scores_;  // null on the host, and where nothing is labelled
-  Dataset packed_;                     // labels of the splits' vertices alone, and splits that count them
-  std::shared_ptr<void> labels_;
-  std::shared_ptr<void> chunk_;  // rows on their way to the host
-  Tensor rows_;                  // the splits' rows there
   bool started_ = false;
 };
+
+// `run` must outlive the scorer.
+std::unique_ptr<Scorer> make_scorer(const RunData& run, const RunDevice& device);
 
 }  // namespace nacre

@@ -22,7 +22,7 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
   if (needs.training) {
     const Graph& graph = run_.dataset.graph;
     const GraphCounts counts{graph.num_nodes(), graph.num_edges(), graph.weighted(), graph.typed()};
-    if (options.model != "mlp" && (!device_.gpu || options.layers > 1))
+    if (options.model != "mlp" && (device_.backend->on_host() || options.layers > 1))
       require_room(run_.config, making_out_bytes(counts), "the order of the edges by source");
     options.training = true;
     options.loss = run_.training_loss();
@@ -30,7 +30,7 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
     differentiate(trained);
     blocks_ = std::make_unique<Blocks>(Blocks::full(run_.dataset.graph, std::max(1, trained.num_layers())));
     require_parameters(trained, *blocks_, run_.config, true);
-    learner_ = std::make_unique<Learner>(Parameters(trained, *blocks_, run_.config.seed), device_.gpu);
+    learner_ = std::make_unique<Learner>(Parameters(trained, *blocks_, run_.config.seed), device_.backend);
     learner_->optimize_with(run_.config.optimizer);
     train_ = std::make_unique<Executor>(training_plan(trained, needs.resumed_plan), *blocks_, device_.backend);
   }
@@ -42,13 +42,13 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
     if (!blocks_) blocks_ = std::make_unique<Blocks>(Blocks::full(run_.dataset.graph, std::max(1, dfg.num_layers())));
     if (!learner_) {
       require_parameters(dfg, *blocks_, run_.config, false);
-      learner_ = std::make_unique<Learner>(Parameters(dfg, *blocks_, run_.config.seed), device_.gpu);
+      learner_ = std::make_unique<Learner>(Parameters(dfg, *blocks_, run_.config.seed), device_.backend);
     }
     // Evaluation follows the training plan's options; alone, it is planned by rules.
     const PlanOptions how = train_ ? train_->plan().options : search_plan(dfg, *blocks_, {}, {}).options;
     const DeviceTraits traits = device_.backend->traits();
     eval_ = std::make_unique<Executor>(make_plan(dfg, *blocks_, how, {.device = &traits}), *blocks_, device_.backend);
-    scorer_ = std::make_unique<Scorer>(run_, device_.gpu);
+    scorer_ = make_scorer(run_, device_);
   }
   if (train_) fit(trained);
   plan_seconds_ = now_seconds() - start_;
@@ -83,7 +83,7 @@ Plan Session::training_plan(const Dfg& dfg, const std::string& resumed_plan) {
 
 std::vector<MemoryItem> Session::memory() const {
   // On a GPU, of its memory: the host's graph and the best weights kept there are no part of it.
-  const bool gpu = learner_->on_gpu();
+  const bool gpu = !device_.backend->on_host();
   std::vector<MemoryItem> items;
   int64_t features = 0;
   for (const FeatureLeaf& leaf : run_.leaves) {
@@ -120,7 +120,7 @@ void Session::bind(Executor& executor) {
   for (const Parameter& p : learner_->list()) executor.bind(p.name, learner_->place(p));
   // Where layers begin with a sum over raw features, that sum is a constant and the features are needed no more.
   for (const FeatureLeaf& x : run_.leaves) {
-    if (learner_->on_gpu() && !executor.step_reads(x.name)) {
+    if (!device_.backend->on_host() && !executor.step_reads(x.name)) {
       executor.bind_host(x.name, x.values.raw());
     } else {
       executor.bind(x.name, learner_->leaf(x.name, x.values));
@@ -136,7 +136,7 @@ void Session::bind(Executor& executor) {
 }
 
 int64_t Session::memory_limit() const {
-  if (!learner_->on_gpu()) return host_bound(run_.config, false).bytes - run_.config.program_bytes;
+  if (device_.backend->on_host()) return host_bound(run_.config, false).bytes - run_.config.program_bytes;
   if (run_.config.memory_limit > 0) return run_.config.memory_limit;
   // The graph's forms are in the device's memory already; what remains must fit into what is left.
   return device_.backend->available_bytes() + device_.backend->graph_bytes();
@@ -149,7 +149,7 @@ HostMemory Session::host() const {
   const int64_t targets = d.num_nodes() * 8;
   int64_t features = 0;
   for (const FeatureLeaf& leaf : run_.leaves) features += leaf.values.bytes();
-  host.gpu = learner_->on_gpu();
+  host.gpu = !device_.backend->on_host();
   host.held = d.graph.bytes() + views_->bytes() + features + run_.label_bytes() + kept + targets;
   host.evaluating = {{"scores being ranked", ranking_bytes(run_.metric, d)}};
   if (!host.gpu) {
@@ -186,9 +186,9 @@ void Session::start() {
     const NodeRef grad = train_->plan().dfg.find_output("grad:" + p.name);
     gradients.push_back(grad < 0 ? nullptr : static_cast<const float*>(train_->pointer(grad)));
   }
-  learner_->start(std::move(gradients));
+  learner_->start(gradients);
   // The first step is not to wait for its kernels.
-  if (device_.gpu) device_.gpu->loader().settle();
+  device_.backend->settle();
 }
 
 void Session::make_targets() {

@@ -38,7 +38,7 @@ class Session : public VertexModel {
   void start() override;
 
   Parameters& parameters() override { return learner_->parameters(); }
-  Optimizer& optimizer() override { return learner_->optimizer(); }
+  OptimizerState& optimizer() override { return learner_->optimizer(); }
   void weights_changed() override { learner_->weights_changed(); }
   void use_average(bool use) override { learner_->use_average(use); }
   void queue_step(int64_t step, double lr) override;

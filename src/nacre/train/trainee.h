@@ -36,7 +36,7 @@ class Trainee {
 
   // As they are now, on the host. After changing them from outside (a checkpoint), call weights_changed().
   virtual Parameters& parameters() = 0;
-  virtual Optimizer& optimizer() = 0;
+  virtual OptimizerState& optimizer() = 0;
   virtual void weights_changed() = 0;
   // Whether evaluation and parameters() read the moving average of the weights, where one is kept; not while steps are
   // queued.

@@ -2,6 +2,7 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
+#include "nacre/engine/gpu/optimizer.h"
 #include "nacre/plan/narrow.h"
 #include "nacre/plan/variants/place.h"
 
@@ -124,6 +125,15 @@ class GpuBackend : public Backend {
     step();
     const DeviceEvent to = device().record();
     return device().elapsed(from, to);
+  }
+  void settle() override { context_->loader().settle(); }
+  DeviceEvent mark() override { return device().record(); }
+  void await(const DeviceEvent& event) override { device().await(event); }
+  double elapsed(const DeviceEvent& from, const DeviceEvent& to) override { return device().elapsed(from, to); }
+  std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options,
+                                            const std::vector<TrainedParameter>& parameters,
+                                            const OptimizerMemory& memory) override {
+    return std::make_unique<GpuOptimizer>(context_, options, parameters, memory);
   }
   std::shared_ptr<Backend> scoped() override { return make_gpu_backend(std::make_shared<GpuContext>(context_)); }
 

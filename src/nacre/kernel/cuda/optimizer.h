@@ -3,23 +3,18 @@
 #pragma once
 
 #include "nacre/kernel/cuda/params.h"
+#include "nacre/kernel/optimizer_numbers.h"
 
 namespace nacre::cuda {
 
 inline constexpr int64_t kOptimizerPiece = 1024;  // most elements of a piece
 
-// These structs lie in device memory; the sources declare them again with the same members.
+// This struct and OptimizerNumbers lie in device memory; the sources declare them again with the same
+// members.
 struct OptimizerPiece {
   const float* gradient;
   int64_t offset;  // number of the first element among all parameters and moments
   int64_t size;
-};
-struct OptimizerNumbers {
-  float lr, decay, decoupled, beta1, beta2, rest1, rest2, correction1, correction2, epsilon, momentum;
-  int32_t first_step;
-  float clip_norm;  // 0 if gradients are not clipped
-  // The new average is average_old · the old average + average_new · the new weight.
-  float average_old, average_new;
 };
 
 // `first` and `second` are the moments of Adam; SGD uses the first ones for momentum. Moments, the

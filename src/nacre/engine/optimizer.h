@@ -1,0 +1,78 @@
+// Optimizer: applies the gradients of a step to the weights, in the memory where both lie. Every back end has an
+// implementation of its own (Backend::make_optimizer()). Adam, AdamW and SGD are defined as PyTorch defines them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nacre/kernel/optimizer_numbers.h"
+
+namespace nacre {
+
+struct OptimizerOptions {
+  std::string name = "adam";  // adam, adamw, sgd
+  double lr = 0.01;
+  double weight_decay = 0;  // adam, sgd: added to the gradient; adamw: decoupled
+  double momentum = 0;      // sgd
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double clip_norm = 0;  // gradients whose norm, of all parameters together, is larger are shrunk to it; 0 = never
+  double ema = 0;        // decay of the moving average of the weights; 0 = none is kept
+};
+
+// Returns the share of its old value that the average of the weights keeps in a step: `decay`, and less in the first
+// steps, so that the average forgets where the weights began.
+double average_kept(double decay, int64_t step);
+// Returns what gradients of this norm are multiplied by.
+double clip_factor(double clip_norm, double norm);
+// Returns the numbers of step `step`, counted from 1.
+OptimizerNumbers optimizer_numbers(const OptimizerOptions& options, int64_t step, double lr);
+
+// A trained parameter: elements [offset, offset + size) of the weights, and its gradient (null: the loss does not
+// depend on the parameter, which is left alone).
+struct TrainedParameter {
+  int64_t offset = 0;
+  int64_t size = 0;
+  const float* gradient = nullptr;
+};
+
+// Arrays of `size` elements in the memory of the back end. They must outlive the optimiser.
+struct OptimizerMemory {
+  float* weights = nullptr;
+  float* first = nullptr;    // moments; adam, adamw, and sgd with momentum
+  float* second = nullptr;   // moments; adam, adamw
+  float* average = nullptr;  // moving average of the weights, if one is kept
+  int64_t size = 0;
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  // Applies the gradients as they are in memory then. A device need not have done so on return.
+  virtual void step(double lr) = 0;
+  // Exchanges the weights and their moving average. Without an average nothing happens.
+  virtual void exchange_average() = 0;
+
+  // Steps applied so far.
+  int64_t steps() const { return steps_; }
+  void set_steps(int64_t steps) { steps_ = steps; }
+
+ protected:
+  explicit Optimizer(OptimizerOptions options) : options_(std::move(options)) {}
+  const OptimizerOptions& options() const { return options_; }
+  // Counts a step and returns its numbers.
+  OptimizerNumbers count_step(double lr) { return optimizer_numbers(options_, ++steps_, lr); }
+
+ private:
+  OptimizerOptions options_;
+  int64_t steps_ = 0;
+};
+
+std::unique_ptr<Optimizer> make_cpu_optimizer(const OptimizerOptions& options,
+                                              const std::vector<TrainedParameter>& parameters,
+                                              const OptimizerMemory& memory);
+
+}  // namespace nacre

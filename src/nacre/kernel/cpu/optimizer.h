@@ -1,0 +1,30 @@
+// One step of an optimiser over the elements of one parameter, on the CPU.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "nacre/kernel/optimizer_numbers.h"
+
+namespace nacre::cpu {
+
+// A parameter and what belongs to it, element by element.
+struct OptimizedParameter {
+  float* weights;
+  const float* gradient;
+  float* first;    // first moments; null: not used
+  float* second;   // second moments; null: not used
+  float* average;  // moving average of the weights; null: none is kept
+  int64_t size;
+};
+
+// `clip` is what the gradient is multiplied by. The second moments are Adam's.
+void adam_step(const OptimizerNumbers& numbers, float clip, const OptimizedParameter& p);
+// The first moments are those of the momentum.
+void sgd_step(const OptimizerNumbers& numbers, float clip, const OptimizedParameter& p);
+
+// Adds the squares of the values to `sum` and returns it: the same bits on any number of threads. `chunks` is memory
+// for the sums of parts.
+double add_squares(double sum, const float* values, int64_t size, std::vector<double>& chunks);
+
+}  // namespace nacre::cpu

@@ -1,0 +1,52 @@
+// BatchComputer: prepares and computes the batches of a session, on the host or on a device.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nacre/engine/block_runner.h"
+#include "nacre/schedule/batch_loader.h"
+#include "nacre/train/batch_inputs.h"
+#include "nacre/train/device.h"
+#include "nacre/train/learner.h"
+#include "nacre/train/run_data.h"
+
+namespace nacre {
+
+// What the batches of a session are computed with. The session owns all of it and keeps it.
+struct BatchParts {
+  const RunData& run;
+  const BatchInputs& inputs;
+  const Dfg& dfg;  // the model with its gradient, before planning
+  BlockRunner& runner;
+  Learner& learner;
+  const Parameter* learned = nullptr;       // the rows of all vertices, where features are learned
+  float* learned_gradient = nullptr;        // of those rows, in the back end's memory
+  const void* resident_features = nullptr;  // of all vertices, in a device's memory; null: they come with the batches
+
+  // The leaf that the rows of a batch's vertices are.
+  std::string features_leaf() const { return learned != nullptr ? learned->name : "x"; }
+  int64_t feature_width() const { return run.config.model.in_dim; }
+};
+
+class BatchComputer {
+ public:
+  virtual ~BatchComputer() = default;
+
+  // Returns where the loader sends features.
+  virtual std::unique_ptr<FeatureSink> make_sink() = 0;
+  // Does all of a batch's step that needs neither features nor weights. Any thread may call it.
+  virtual std::shared_ptr<PreparedBatch> prepare(const Sample& sample) = 0;
+  // Has the kernels of batches like these compiled, beside all else there is to prepare.
+  virtual void ask_for_kernels(const std::vector<Sample>& /*like*/) {}
+  // Returns the seconds that a device took for the steps so far, from the beginning to the end of each; waits for them.
+  virtual double device_seconds() { return 0; }
+};
+
+std::unique_ptr<BatchComputer> make_host_batches(const BatchParts& parts);
+std::unique_ptr<BatchComputer> make_device_batches(const BatchParts& parts, const RunDevice& device);
+// Returns one of the former, as the device asks for.
+std::unique_ptr<BatchComputer> make_batch_computer(const BatchParts& parts, const RunDevice& device);
+
+}  // namespace nacre

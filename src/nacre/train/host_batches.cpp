@@ -1,0 +1,68 @@
+#include "nacre/base/trace.h"
+#include "nacre/train/batch_computer.h"
+
+namespace nacre {
+namespace {
+
+class HostBatches : public BatchComputer {
+ public:
+  explicit HostBatches(const BatchParts& parts) : parts_(parts) {}
+
+  std::unique_ptr<FeatureSink> make_sink() override { return make_host_sink(); }
+  std::shared_ptr<PreparedBatch> prepare(const Sample& sample) override {
+    return std::make_shared<HostBatch>(*this, parts_.runner.prepare(Blocks(sample.blocks)));
+  }
+
+ private:
+  class HostBatch : public PreparedBatch {
+   public:
+    HostBatch(HostBatches& all, std::unique_ptr<Executor> executor) : all_(all), executor_(std::move(executor)) {}
+    void run(const Batch& batch, int64_t step, double lr) override { all_.run(batch, *executor_, step, lr); }
+
+   private:
+    HostBatches& all_;
+    std::unique_ptr<Executor> executor_;
+  };
+
+  void run(const Batch& batch, Executor& executor, int64_t step, double lr) {
+    const Parameter* learned = parts_.learned;
+    {
+      const TraceSpan span("train", "compute");
+      parts_.runner.run(executor, parts_.inputs.gather(parts_.dfg, batch.sample),
+                        {{parts_.features_leaf(), batch_features(batch)}},
+                        {parts_.run.config.seed, static_cast<uint64_t>(step)});
+      if (learned != nullptr) {
+        spread_rows(executor.output("grad:" + learned->name), batch.sample.vertices.span(),
+                    Tensor(DType::f32, learned->shape, nullptr, parts_.learned_gradient));
+      }
+    }
+    parts_.learner.keep_loss(executor);
+    parts_.learner.update(lr);
+  }
+
+  // Returns the rows of the batch's vertices. Learned rows change with every step, so they are looked up only now.
+  void* batch_features(const Batch& batch) {
+    const Parameter* learned = parts_.learned;
+    if (learned == nullptr) return batch.features;
+    const int64_t rows = batch.sample.vertices.size();
+    if (!rows_.defined() || rows_.rows() < rows) rows_ = Tensor(DType::f32, {rows + rows / 8, parts_.feature_width()});
+    const Tensor all(DType::f32, learned->shape, nullptr, parts_.learner.parameters().data(*learned));
+    gather_rows(all, batch.sample.vertices.span(), rows_.raw());
+    return rows_.raw();
+  }
+
+  BatchParts parts_;
+  Tensor rows_;  // of one batch, where features are learned
+};
+
+}  // namespace
+
+std::unique_ptr<BatchComputer> make_host_batches(const BatchParts& parts) {
+  return std::make_unique<HostBatches>(parts);
+}
+
+std::unique_ptr<BatchComputer> make_batch_computer(const BatchParts& parts, const RunDevice& device) {
+  return device.gpu ? make_device_batches(parts, device) : make_host_batches(parts);
+}
+
+}  // namespace nacre
