@@ -1,4 +1,5 @@
-// What the samplers that go hop by hop have in common: everything but the choice of edges. Internal to the room.
+// HopSampler: what the samplers that go hop by hop have in common, which is everything but the
+// choice of edges. Internal to the room.
 #pragma once
 
 #include <vector>
@@ -9,18 +10,20 @@
 
 namespace nacre {
 
-// Above this many vertices a table with an entry per vertex costs more memory (and misses) than a hash table.
+// Graphs with more vertices than this use a hash table, because a table with an entry per vertex
+// would take more memory and miss the cache more often.
 constexpr int64_t kMaxDirectNodes = int64_t{1} << 25;
 
-// The edges of one hop and what becomes of them.
+// The edges of one hop, and the block that is made of them.
 struct Hop {
   int64_t num_dst = 0;
   int64_t num_src = 0;
   int64_t num_edges = 0;
   Pooled<int64_t> row_ptr;  // num_dst + 1
-  Pooled<int64_t> edges;    // at least num_edges: positions in the full graph, ascending within a destination
-  Pooled<float> scale;      // the same, or of size 0
-  Pooled<NodeId> sources;   // the same: original ids, and local ones after insert
+  // At least num_edges positions in the full graph, ascending within a destination.
+  Pooled<int64_t> edges;
+  Pooled<float> scale;     // scale of each edge, or of size 0
+  Pooled<NodeId> sources;  // source of each edge: its original id, after insert() its local one
   Graph block;
 };
 
@@ -37,12 +40,13 @@ class HopSampler : public BatchSampler {
   Sample finish() override;
 
  protected:
-  // Fills row_ptr, edges, scale and num_edges for the destinations vertices()[0, num_dst).
+  // Chooses the edges of the destinations vertices()[0, num_dst): fills row_ptr, edges, scale and
+  // num_edges.
   virtual void choose(int index, Hop& hop) = 0;
 
   const Graph& graph_;
   const SampleOptions& options_;
-  uint64_t key_ = 0;  // of the batch
+  uint64_t key_ = 0;  // key of the batch's draws
   Pool pool_;
 
  private:

@@ -1,4 +1,5 @@
-// Picks among a list of candidates, as draw.h says; memory is kept between calls. Internal to the room.
+// Picker: picks among a list of candidates by the definitions in draw.h. It keeps its memory
+// between calls. Internal to the room.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +11,23 @@
 namespace nacre {
 
 struct Pick {
-  uint32_t index;  // of the candidate
+  uint32_t index;  // number of the candidate
   float scale;
 };
 
 class Picker {
  public:
-  // `count` of n candidates; -1: all. Sorted by index; with replacement an index may come several times.
+  // Return `count` of the n candidates (-1: all), sorted by index. With replacement, an index may
+  // occur several times.
   std::span<const Pick> uniform(const draw::Stream& stream, uint32_t n, int count, bool replace);
   std::span<const Pick> weighted(const draw::Stream& stream, std::span<const double> weights, int count, bool replace);
 
-  // The `count` least of `keys`, which belong to the candidates of positive weight.
+  // Returns the candidates with the `count` least keys. `keys` belong to the candidates of positive
+  // weight.
   std::span<const Pick> least(std::span<const double> keys, std::span<const double> weights, int count);
 
-  // For `weighted` with replacement: draws of each candidate, as one pick with their scales added up.
+  // Returns the draws of weighted() with replacement, those of one candidate as one pick whose
+  // scale is the sum of theirs.
   std::span<const Pick> merged(const draw::Stream& stream, std::span<const double> weights, int count);
 
  private:
@@ -35,7 +39,7 @@ class Picker {
   std::vector<uint64_t> seen_;
 };
 
-// `count` < n distinct ones, ascending, into out.
+// Draws `count` < n distinct numbers below n into `out`, ascending.
 void distinct_sorted(const draw::Stream& stream, uint32_t n, uint32_t count, uint32_t* out,
                      std::vector<uint64_t>& seen);
 

@@ -1,5 +1,6 @@
-// Memory that comes back: what a batch's arrays held serves the next batch. Fresh pages cost as much as the sampling
-// that fills them, because the system clears them first. Internal to the room.
+// Pool: memory that the arrays of one batch give back and those of the next one use again. Fresh
+// pages would cost as much time as the sampling that fills them, because the system clears them
+// first. Internal to the room.
 #pragma once
 
 #include <bit>
@@ -13,7 +14,8 @@
 
 namespace nacre {
 
-// Uninitialised values, owned by a pool until they are frozen and by the array and the pool from then on.
+// Uninitialised values in memory of a pool. freeze() makes an array of them; the memory returns to
+// the pool when nobody uses it any more.
 template <class T>
 class Pooled {
  public:
@@ -22,7 +24,7 @@ class Pooled {
   T* data() { return static_cast<T*>(memory_.get()); }
   int64_t size() const { return size_; }
   T& operator[](int64_t i) { return data()[i]; }
-  // The first `size` values.
+  // Returns the first `size` values as an array.
   Array<T> freeze(int64_t size) && {
     const T* data = static_cast<const T*>(memory_.get());
     size_ = 0;
@@ -34,7 +36,7 @@ class Pooled {
   int64_t size_ = 0;
 };
 
-// May be used from one thread; arrays may be dropped on any.
+// One thread may use a pool. Arrays may be dropped on any thread.
 class Pool {
  public:
   template <class T>
@@ -45,11 +47,12 @@ class Pool {
  private:
   struct Free {
     std::mutex mutex;
-    std::map<int64_t, std::vector<std::shared_ptr<void>>> blocks;  // by size
+    std::map<int64_t, std::vector<std::shared_ptr<void>>> blocks;  // unused memory, by its size
   };
 
   std::shared_ptr<void> take_bytes(int64_t bytes) {
-    // Few sizes, so that a block of the last batch fits: quarters between powers of two.
+    // Sizes are rounded up to quarters between powers of two: with few different sizes, memory of
+    // the last batch is likely to fit.
     const int64_t quarter = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(bytes) | 4096)) / 4;
     const int64_t rounded = (bytes + quarter - 1) / quarter * quarter;
     std::shared_ptr<void> block;

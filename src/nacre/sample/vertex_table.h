@@ -1,5 +1,6 @@
-// From original vertex ids to local ones, emptied in no time between batches. Entries are `base + local`; moving `base`
-// past the entries of a batch invalidates them all, so nothing is cleared until 32 bits run out.
+// Tables from original vertex ids to local ones, which are emptied at no cost between batches. An
+// entry is `base + local`. Moving `base` past the entries of a batch makes all of them invalid, so
+// that memory is cleared only when the 32 bits run out.
 #pragma once
 
 #include <algorithm>
@@ -10,16 +11,16 @@
 
 namespace nacre {
 
-// One entry per vertex of the graph: one cache line per look-up.
+// DirectTable: has one entry for each vertex of the graph. A look-up reads one cache line.
 class DirectTable {
  public:
-  // `base`: where entries begin; tests begin near the end.
+  // `base` is the first entry; tests begin near the end of the 32 bits.
   explicit DirectTable(int64_t num_nodes, int64_t base = 1) : entries_(num_nodes) {
     clear();
     base_ = base;
   }
 
-  // `bound`: how many vertices there may be in the table until the next call.
+  // Empties the table. At most `bound` vertices are inserted until the next call.
   void reset(int64_t bound) {
     base_ += size_;
     size_ = 0;
@@ -28,9 +29,9 @@ class DirectTable {
   void reserve(int64_t) {}
   void prefetch(NodeId vertex) const { __builtin_prefetch(entries_.data() + vertex, 1); }
   NodeId size() const { return static_cast<NodeId>(size_); }
-  // Its number; the number of vertices so far if it is new.
+  // Returns the local id of the vertex. A new vertex gets the number of vertices so far.
   NodeId insert(NodeId vertex) {
-    // Whether a vertex is new is anyone's guess: no branch depends on it.
+    // Whether a vertex is new cannot be predicted, so no branch depends on it.
     uint32_t& entry = entries_[vertex];
     const uint32_t found = entry - static_cast<uint32_t>(base_);
     const auto size = static_cast<uint32_t>(size_);
@@ -39,7 +40,7 @@ class DirectTable {
     size_ += static_cast<int64_t>(found >= size);
     return local;
   }
-  // Its number, or one that is not below size().
+  // Returns the local id of the vertex, or some number >= size() if the vertex is not in the table.
   NodeId find(NodeId vertex) const { return entries_[vertex] - static_cast<uint32_t>(base_); }
 
  private:
@@ -53,7 +54,8 @@ class DirectTable {
   int64_t size_ = 0;
 };
 
-// Open addressing with linear probes: as large as twice the vertices met, whatever the graph's size.
+// HashTable: open addressing with linear probes. Its size is at least twice the number of vertices
+// inserted, whatever the size of the graph.
 class HashTable {
  public:
   explicit HashTable(int64_t, int64_t base = 1) {
@@ -66,7 +68,7 @@ class HashTable {
     size_ = 0;
     if (base_ + capacity() > INT64_C(0xFFFFFFFF)) clear();
   }
-  // Room for `more` vertices beside those in the table.
+  // Makes room for `more` vertices besides those in the table.
   void reserve(int64_t more) {
     int64_t wanted = capacity();
     while (wanted < 2 * (size_ + more)) wanted *= 2;
@@ -99,7 +101,8 @@ class HashTable {
     uint32_t entry;
   };
   int64_t capacity() const { return buckets_.size(); }
-  // The upper bits of a product depend on all bits of the vertex.
+  // Returns where to look for the vertex first. The upper bits of a product depend on all bits of
+  // the vertex.
   uint64_t home(NodeId vertex) const { return (vertex * UINT64_C(0x9E3779B97F4A7C15)) >> shift_; }
   void clear() {
     std::memset(static_cast<void*>(buckets_.data()), 0, static_cast<size_t>(capacity()) * sizeof(Bucket));

@@ -1,5 +1,5 @@
-// BatchJob: one batch on its way from seeds to features, as subtasks. It says which of them can run and runs them; when
-// and where is the scheduler's matter. Internal to the room.
+// BatchJob: loads one batch, from its seeds to its features, in subtasks. It says which subtasks
+// can run, and runs them; the scheduler decides when and on which thread. Internal to the room.
 #pragma once
 
 #include <exception>
@@ -22,22 +22,22 @@ struct LoaderContext {
   BatchLoader::Prepare prepare;
   int hops;
   int64_t row_bytes;
-  int64_t chunk_rows;  // looked up by one subtask
+  int64_t chunk_rows;  // number of rows that one subtask looks up
   StageClock clock;
 
-  // K: the features of `ids`, one after the other.
+  // Stage K: copies the features of `ids` to `to`, one row after the other.
   void look_up(std::span<const NodeId> ids, void* to) const;
 };
 
 struct Subtask {
   enum class Kind : uint8_t {
-    pick,       // S, the algorithm; with the hash table's update where contention is not relaxed
-    insert,     // S, the hash table
+    pick,       // S, the choice of edges; also the update of the hash table if LoaderOptions::relax is off
+    insert,     // S, the update of the hash table
     reindex,    // R
-    make_room,  // for K to write to
-    look_up,    // K, of rows [begin, end)
-    send,       // T, likewise
-    prepare,    // the finished sample and the caller's hook
+    make_room,  // takes memory that K writes to
+    look_up,    // K of rows [begin, end)
+    send,       // T of rows [begin, end)
+    prepare,    // finishes the sample and calls the caller's hook
   };
   Kind kind = Kind::pick;
   int hop = 0;
@@ -48,23 +48,24 @@ class BatchJob {
  public:
   BatchJob(LoaderContext& context, int slot) : context_(context), slot_(slot) {}
 
-  // The following are called by one thread at a time. What became ready is appended to `ready`.
+  // One thread at a time calls the following functions. They append the subtasks that can run now
+  // to `ready`.
   void start(int64_t index, std::span<const NodeId> seeds, uint64_t epoch, std::vector<Subtask>& ready);
   void done(const Subtask& task, std::vector<Subtask>& ready);
-  // A subtask that did not run because another one failed.
+  // Says that a subtask will not run, because another one failed.
   void skipped() { --pending_; }
   void fail(std::exception_ptr error);
-  // After done(): `lost` of the subtasks it made ready will never run.
+  // To be called after done(): `lost` of the subtasks that done() appended will never run.
   void fail_with(std::exception_ptr error, int64_t lost);
   bool failed() const { return error_ != nullptr; }
-  // Nothing more is to be run.
+  // Returns whether no subtask is left to run.
   bool complete() const;
-  // Earlier ones first: the epoch, and the batch in it.
+  // Returns the order in which batches are taken: the epoch, and the number of the batch in it.
   std::pair<uint64_t, int64_t> turn() const { return {epoch_, index_}; }
-  // Of a complete batch: throws what a subtask threw.
+  // Returns the batch if it is complete(). Throws what a subtask threw.
   Batch take();
 
-  // From any thread, subtasks that are ready side by side.
+  // Runs a subtask that is ready. Several threads may run different subtasks at the same time.
   void run(const Subtask& task);
 
  private:
@@ -82,30 +83,33 @@ class BatchJob {
 
   LoaderContext& context_;
   int slot_;
-  std::unique_ptr<BatchSampler> sampler_;  // made by the first batch
+  std::unique_ptr<BatchSampler> sampler_;  // made for the first batch and kept
   int64_t index_ = 0;
   std::span<const NodeId> seeds_;
   uint64_t epoch_ = 0;
-  std::vector<std::vector<NodeId>> ids_;  // per hop: the vertices it met first; the sampler's own list may move
-  std::vector<int64_t> hop_end_;          // per hop: vertices known after it
+  // For each hop: the vertices that it met first. They are copied, because the list of the sampler
+  // may move.
+  std::vector<std::vector<NodeId>> ids_;
+  std::vector<int64_t> hop_end_;  // for each hop: number of vertices known after it
 
   char* buffer_ = nullptr;
-  int64_t capacity_ = 0;     // rows that fit
-  bool has_buffer_ = false;  // asked for, for this batch
-  // Rows: of hops K may work on, of which K's subtasks were given out, all those before which are looked up, sent.
+  int64_t capacity_ = 0;     // number of rows that fit into the buffer
+  bool has_buffer_ = false;  // whether the sink was asked for a buffer for this batch
+  // Numbers of rows: of the hops that K may work on; whose look-up was given out as subtasks;
+  // before which all are looked up; before which all are sent.
   int64_t open_ = 0, given_ = 0, found_ = 0, sent_ = 0;
   int hops_open_ = 0;
   struct Chunk {
     int64_t end;
     bool found;
   };
-  std::vector<Chunk> chunks_;  // of the rows given out
-  size_t chunks_found_ = 0;    // the leading ones that are looked up
-  int lookups_ = 0;            // given out and not done
+  std::vector<Chunk> chunks_;  // chunks of the rows given out
+  size_t chunks_found_ = 0;    // number of leading chunks that are looked up
+  int lookups_ = 0;            // look-ups that were given out and are not done
   bool making_room_ = false, sending_ = false;
   int reindexed_ = 0;
   bool prepare_given_ = false, prepared_ = false;
-  int pending_ = 0;  // subtasks given out and not done
+  int pending_ = 0;  // subtasks that were given out and are not done
   std::exception_ptr error_;
   Batch batch_;
 };

@@ -1,6 +1,7 @@
-// The way of a mini-batch from its seeds to the device (GraphTensor's tensor scheduler): sampling (S), reindexing (R),
-// feature look-up (K) and transfer (T), as subtasks per hop with their real dependencies, several batches in flight
-// beside the computation.
+// BatchLoader: loads mini-batches beside the computation, several at a time. The way of a batch
+// from its seeds to the device is sampling (S), reindexing (R), feature look-up (K) and transfer
+// (T), cut into subtasks for each hop that wait only for what they need (GraphTensor's tensor
+// scheduler).
 #pragma once
 
 #include <cstdint>
@@ -13,34 +14,42 @@
 
 namespace nacre {
 
-// Each measure can be switched off, for comparison.
+// Each of the measures can be switched off, for comparison.
 struct LoaderOptions {
-  int in_flight = 3;     // batches prepared ahead of the one that is computed; 0: prepared when asked for
-  bool subtasks = true;  // per hop, each as soon as what it needs is there; off: S, R, K, T of all hops in turn
-  bool relax = true;     // the choice of edges runs beside the hash tables' updates; off: S is one task
-  bool stream = true;    // T sends the rows of a hop while K looks up the next ones; off: T waits for all of K
+  // Batches that are prepared ahead of the one that is computed. 0: a batch is prepared when asked
+  // for.
+  int in_flight = 3;
+  // Every hop has subtasks of its own, each of which runs as soon as what it needs is there. Off:
+  // S, R, K and T of all hops run one after the other.
+  bool subtasks = true;
+  // The choice of edges runs beside the updates of hash tables. Off: S is one subtask.
+  bool relax = true;
+  // T sends the rows of a hop while K looks up the next ones. Off: T waits for all of K.
+  bool stream = true;
 };
 
-// T: where looked-up rows go. A slot, of 0 … in_flight, holds the features of one batch and is used again when that
-// batch is over. Calls come from any thread: for different slots side by side, for one slot one after the other;
-// finish() on the thread that calls next(). A batch that is dropped is not finished.
+// FeatureSink: where looked-up rows go (stage T). A slot, one of 0 … in_flight, holds the features
+// of one batch and is used again when that batch is over. Any thread may call the functions: for
+// different slots at the same time, for one slot one after the other. finish() is called on the
+// thread that calls BatchLoader::next(). finish() is not called for a batch that is dropped.
 class FeatureSink {
  public:
   virtual ~FeatureSink() = default;
-  // Host memory of a slot that K writes to, at least `bytes` long; what was written stays when it grows. It moves in
-  // this call only.
+  // Returns the host memory of a slot that K writes to, of at least `bytes` bytes. What was written
+  // stays when the memory grows. The memory moves only in this call.
   virtual void* buffer(int slot, int64_t bytes) = 0;
-  // Bytes [begin, end) of the buffer are there: send them on. They follow those sent before; another thread may be
-  // writing later ones.
+  // Sends bytes [begin, end) of the buffer on. They follow those sent before. Another thread may be
+  // writing later bytes at the same time.
   virtual void send(int slot, int64_t begin, int64_t end) = 0;
-  // All `bytes` were sent: where the computation finds them.
+  // Returns where the computation finds the `bytes` bytes, all of which were sent.
   virtual void* finish(int slot, int64_t bytes) = 0;
-  // Waits until what was sent is there.
+  // Waits until what was sent has arrived.
   virtual void settle(int /*slot*/) {}
-  // Of transfers that run beside the threads that send: how long they took, as far as it is known yet.
+  // Returns the seconds of transfers that run beside the threads that send, as far as they are
+  // known yet.
   virtual double seconds() { return 0; }
 };
-// Features stay in host memory.
+// Returns a sink that leaves features in host memory.
 std::unique_ptr<FeatureSink> make_host_sink();
 
 struct Batch;
@@ -54,7 +63,7 @@ class PreparedBatch {
 };
 
 struct Batch {
-  int64_t index = 0;  // in its epoch
+  int64_t index = 0;  // number of the batch in its epoch
   Sample sample;
   // Rows of all sample.vertices, where the sink left them; valid until the next next().
   void* features = nullptr;
@@ -63,17 +72,19 @@ struct Batch {
 
 // Seconds since the loader was made.
 struct LoaderTimes {
-  double sample_pick = 0, sample_insert = 0, reindex = 0, lookup = 0, transfer = 0, prepare = 0;  // busy, all threads
-  double waited = 0;  // next() had no batch yet
+  // Time that all threads together were busy with each stage.
+  double sample_pick = 0, sample_insert = 0, reindex = 0, lookup = 0, transfer = 0, prepare = 0;
+  double waited = 0;  // time that next() waited for a batch
   double copied = 0;  // FeatureSink::seconds()
 };
 
 class BatchLoader {
  public:
-  // Work on a finished sample that does not need the features, such as partitioning its blocks.
+  // Does the work on a finished sample that does not need its features. Any thread may call it.
   using Prepare = std::function<std::shared_ptr<PreparedBatch>(const Sample&)>;
 
-  // `features`: one row per vertex; may be mapped. The sampler and the sink must outlive the loader.
+  // `features` has one row for each vertex and may be a mapped file. The sampler and the sink must
+  // outlive the loader.
   BatchLoader(const Sampler& sampler, BatchOrder order, Tensor features, FeatureSink& sink,
               const LoaderOptions& options, Prepare prepare = {});
   ~BatchLoader();
@@ -81,11 +92,13 @@ class BatchLoader {
   BatchLoader& operator=(const BatchLoader&) = delete;
 
   int64_t num_batches() const;
-  // Batches `first` … num_batches() - 1 of the epoch come next. Batches of an earlier call that nobody took are
-  // dropped; the last one taken stays. With `more`, the first batches of epoch + 1 are in flight beside the last ones
-  // of this epoch; when all of these were taken, begin_epoch(epoch + 1) finds them.
+  // Lets batches `first` … num_batches() - 1 of the epoch come next. Batches of an earlier call
+  // that nobody took are dropped; the last batch that was taken stays valid. With `more`, the first
+  // batches of epoch + 1 are in flight beside the last ones of this epoch, and begin_epoch(epoch +
+  // 1) finds them there when all batches of this epoch were taken.
   void begin_epoch(uint64_t epoch, int64_t first = 0, bool more = false);
-  // In order. Throws what a subtask threw. The batch before it is over.
+  // Returns the next batch in order. The batch that was returned before is over. Throws what a
+  // subtask of the batch threw.
   Batch next();
   LoaderTimes times() const;
 

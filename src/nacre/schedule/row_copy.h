@@ -1,12 +1,13 @@
-// Copies of long rows that nobody on this processor reads soon. Internal to the room.
+// Copies of long rows that this processor does not read soon. Internal to the room.
 #pragma once
 
 #include <cstddef>
 
 namespace nacre {
 
-// As memcpy, but past the caches where the processor can: lines that are overwritten whole are not read before.
-// Finished (visible to others) after finish_copies() of the same thread.
+// Like memcpy(), but writes past the caches if the processor can: cache lines that are overwritten
+// as a whole are not read first. Other threads may read the copy after this thread has called
+// finish_copies().
 void copy_past_caches(char* to, const char* from, size_t bytes);
 void finish_copies();
 

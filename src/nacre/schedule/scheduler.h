@@ -1,5 +1,6 @@
-// Scheduler: several batches in flight. Subtasks that are ready lie in one queue, the earliest batch first; background
-// threads and a caller who waits take them from there. Internal to the room.
+// Scheduler: loads several batches at a time. The subtasks that can run lie in one queue, those of
+// the earliest batch first. Background threads, and the caller while it waits, take them from
+// there. Internal to the room.
 #pragma once
 
 #include <condition_variable>
@@ -21,17 +22,19 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Orders must stay as they are until stop(), or until all their batches were taken.
+  // Begins an epoch with batch `first`. `order` must not change until stop(), or until all its
+  // batches were taken.
   void begin(const BatchOrder& order, uint64_t epoch, int64_t first);
-  // The epoch after this one has the same number of batches: its first ones are in flight beside the last ones of this.
+  // Lets the first batches of the next epoch be in flight beside the last ones of this epoch. The
+  // next epoch must have as many batches.
   void follow(const BatchOrder& order);
   bool followed() const { return following_ != nullptr; }
-  // The epoch that follows begins; all batches of the one before it were taken.
+  // Begins the epoch given to follow(). All batches of the epoch before it must have been taken.
   void go_on();
-  // Of the epoch: batches to be taken.
+  // Returns how many batches of the epoch are still to be taken.
   int64_t left() const { return batches_ - next_; }
   Batch next();
-  // Nothing runs any more, nothing is left; batches nobody took are gone.
+  // Waits until no subtask runs, and drops the batches that nobody took.
   void stop();
 
  private:
@@ -54,22 +57,23 @@ class Scheduler {
 
   LoaderContext& context_;
   std::vector<std::unique_ptr<BatchJob>> jobs_;  // by slot
-  // The caller's alone. Batches are numbered from the beginning of the epoch into the one that follows.
+  // Only the caller's thread uses the following. Batches are numbered from the beginning of the
+  // epoch on into the epoch that follows.
   const BatchOrder* order_ = nullptr;
   const BatchOrder* following_ = nullptr;
   uint64_t epoch_ = 0;
   int64_t batches_ = 0, started_ = 0, next_ = 0;
-  // From the epoch's numbers to the batches taken since the beginning: slots are used in turn across epochs, for the
-  // last batch taken keeps its own until the next one is.
+  // Batches taken before this epoch. Slots are used in turn across epochs, because the last batch
+  // that was taken keeps its slot until the next one is taken.
   int64_t before_ = 0;
 
-  std::mutex mutex_;  // of everything below, and of the jobs' dependencies
+  std::mutex mutex_;  // guards everything below, and the dependencies of the jobs
   std::condition_variable changed_;
-  Queue queue_;                 // by batch and urgency
-  std::vector<Subtask> ready_;  // scratch
-  int running_ = 0;
-  int sampling_ = 0;  // of them S
-  int called_ = 0;    // workers that are on their way or at work
+  Queue queue_;                 // subtasks that can run, by batch and urgency
+  std::vector<Subtask> ready_;  // memory for subtasks that have just become ready
+  int running_ = 0;             // subtasks that run
+  int sampling_ = 0;            // subtasks of S among them
+  int called_ = 0;              // workers that are about to work or at work
   bool stopping_ = false;
   std::exception_ptr broken_;
   BackgroundTasks tasks_;

@@ -1,4 +1,4 @@
-// The stages of a batch's way, and the clock that counts them. Internal to the room.
+// The stages in which a batch is loaded, and the clock that measures them. Internal to the room.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ inline int64_t steady_ns() {
       .count();
 }
 
-// Busy time per stage, added up from any thread.
+// StageClock: adds up the time that all threads spend in each stage. Any thread may use it.
 class StageClock {
  public:
   explicit StageClock(int hops) {
@@ -57,7 +57,8 @@ class StageClock {
   std::atomic<int64_t> waited_{0};
 };
 
-// The time from here to the end of the scope belongs to a stage, in the clock and in the trace.
+// StageSpan: counts the time from here to the end of the scope for a stage, in the clock and in the
+// trace.
 class StageSpan {
  public:
   StageSpan(StageClock& clock, Stage stage, int hop)
