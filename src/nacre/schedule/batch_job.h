@@ -31,7 +31,7 @@ struct LoaderContext {
 
 struct Subtask {
   enum class Kind : uint8_t {
-    pick,       // S, the choice of edges; also the update of the hash table if LoaderOptions::relax is off
+    pick,       // S, the choice of edges; without LoaderOptions::relax also what insert does
     insert,     // S, the update of the hash table
     reindex,    // R
     make_room,  // takes memory that K writes to

@@ -1,4 +1,5 @@
-// What the leaves of a model's DFG hold when it runs on blocks instead of the whole graph.
+// BatchInputs: the values of the leaves of a model's DFG when the model runs on blocks instead of
+// the whole graph.
 #pragma once
 
 #include <string>
@@ -11,19 +12,20 @@
 
 namespace nacre {
 
-// Rows of `table` (any dtype) by id; parallel.
+// Return (or write to `out`) the rows `ids` of `table`, of any dtype. All threads take part.
 Tensor gather_rows(const Tensor& table, std::span<const NodeId> ids);
 void gather_rows(const Tensor& table, std::span<const NodeId> ids, void* out);
-// Fills a table of floats with zeros, but for the rows `ids`, of which row i becomes row i of `rows`. No id stands
-// there twice.
+// Writes row i of `rows` to row ids[i] of `table`, a table of floats, and zeros to all its other
+// rows. The ids must be distinct.
 void spread_rows(const float* rows, std::span<const NodeId> ids, const Tensor& table);
 
 class BatchInputs {
  public:
-  // Computes what all blocks take rows of: degrees of the whole graph.
+  // Computes the degrees in the whole graph, of which all blocks read rows.
   explicit BatchInputs(const RunData& run);
 
-  // Values of the leaves of `dfg` on the sample's blocks, all but features, parameters and what stages carry (split.h).
+  // Returns the values of the leaves of `dfg` on the blocks of the sample: all leaves but features,
+  // parameters, and the values that one stage hands to the next (split.h).
   std::vector<LeafValue> gather(const Dfg& dfg, const Sample& sample) const;
   int64_t bytes() const;
 
@@ -32,9 +34,9 @@ class BatchInputs {
   Tensor loss_weights(const Sample& sample) const;
 
   const RunData& run_;
-  Tensor in_degree_, out_degree_;  // of every vertex, f32
-  Tensor in_weight_, out_weight_;  // sums of edge weights, where the graph has them
-  std::vector<uint8_t> counts_;    // per vertex: of the training split, and labelled
+  Tensor in_degree_, out_degree_;  // degrees of every vertex, f32
+  Tensor in_weight_, out_weight_;  // sums of the edge weights of every vertex, if the graph has any
+  std::vector<uint8_t> counts_;    // for every vertex: 1 if it is labelled and in the training split
 };
 
 }  // namespace nacre

@@ -1,4 +1,4 @@
-// How much each class counts in the loss.
+// Class weights: how much each class counts in the loss.
 #pragma once
 
 #include <string>
@@ -8,10 +8,13 @@
 
 namespace nacre {
 
-// `text` is "balanced" (classes that are rare among the training nodes weigh more: nodes / (classes · nodes of the
-// class); where a node may have several classes: nodes without the class / nodes with it), a list "1,0.5,2", or a file
-// of numbers, one per class. Empty text: no weights, an empty list. A file's numbers replace its name in `text`. Throws
-// UserError naming --class-weights.
+// Returns the weights that `text` (--class-weights) asks for; an empty list if `text` is empty. It
+// is one of
+//   balanced   classes that are rare among the training nodes weigh more: nodes / (classes · nodes of
+//              the class), or nodes without the class / nodes with it where a node may have several
+//   1,0.5,2    a number for each class
+//   FILE       a file with a number for each class; its numbers replace its name in `text`.
+// Throws a UserError that names --class-weights.
 std::vector<double> class_weights(std::string& text, const Dataset& dataset);
 
 }  // namespace nacre

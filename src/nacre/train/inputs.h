@@ -1,4 +1,4 @@
-// What the data gives a model to start from: the features of its vertices, of one kind or of several.
+// The inputs of a model: the features of the vertices, of one kind or of several.
 #pragma once
 
 #include <string>
@@ -9,31 +9,34 @@
 
 namespace nacre {
 
-// Features a model reads, by the name of their leaf (model.h).
+// Features that a model reads, and the name of their leaf (model.h).
 struct FeatureLeaf {
   std::string name;
   Tensor values;
 };
 
-// The kinds of a set whose vertices do not share one matrix of features, in the order of their ids and without kinds
-// that have no vertices; empty for other sets. Names are fit for leaves and parameters.
+// Returns the kinds of a set whose vertices do not share one matrix of features, in the order of
+// their ids and without kinds that have no vertices; nothing for other sets. The names of the kinds
+// can be used in names of leaves and parameters.
 std::vector<VertexKind> vertex_kinds(const Dataset& dataset);
 
-// Throws UserError naming `where` when a model trained on vertices of the kinds `trained` cannot run on those of
-// `here`: learned rows belong to the vertices they were learned for.
+// Throws a UserError that names `where` if a model that was trained on vertices of the kinds
+// `trained` cannot run on those of `here`: learned rows belong to the vertices that they were
+// learned for.
 void check_trained_kinds(const std::vector<VertexKind>& trained, const std::vector<VertexKind>& here,
                          const std::string& where);
 
-// One line on what becomes of the kinds, for the notes.
+// Returns a line for the notes that says what the model makes of the kinds.
 std::string kinds_text(const std::vector<VertexKind>& kinds, int64_t width);
 
-// Numbers classes that are words as the model was trained for them; `trained` lists their names. Throws UserError
-// naming `where` for a class that is not among them.
+// Numbers classes that are words as they were numbered when the model was trained; `trained` lists
+// their names. Throws a UserError that names `where` for a class that is not among them.
 void align_classes(const std::vector<std::string>& trained, const std::string& where, Dataset& dataset);
-// Divides feature rows by their sums as `how` (--normalize-features: auto, row, none) says; notes what it did.
+// Divides feature rows by their sums if `how` (--normalize-features: auto, row, none) asks for it,
+// and adds a note if it did.
 void normalize_features(Dataset& dataset, const std::string& how, std::vector<std::string>& notes);
 
-// `kinds` of the same set.
+// Returns the features of the set by their leaves. `kinds` are those of the same set.
 std::vector<FeatureLeaf> feature_leaves(const Dataset& dataset, const std::vector<VertexKind>& kinds);
 
 }  // namespace nacre

@@ -1,19 +1,20 @@
-// Plateau: a learning rate that drops when validation no longer improves.
+// Plateau: lowers the learning rate when validation no longer improves.
 #pragma once
 
 #include "nacre/train/optimizer.h"
 
 namespace nacre {
 
-// The state of such a schedule; part of a checkpoint.
+// The state of the schedule, which is part of a checkpoint.
 struct Plateau {
-  double factor = 1;  // of the learning rate
-  double best = 0;    // the best value met, where `seen`
-  bool seen = false;
-  int waited = 0;  // values since then, or since the last drop
+  double factor = 1;  // factor of the learning rate
+  double best = 0;    // the best value so far, if `seen`
+  bool seen = false;  // whether there was a value
+  int waited = 0;     // number of values since the best one, or since the last drop
 
-  // Takes in one evaluation's value, which gets better as it falls, or as it grows. The rate drops once more than
-  // ScheduleOptions::patience values in a row were not better than the best.
+  // Takes the value of one evaluation. It is better the smaller it is if `falls`; otherwise the
+  // larger it is. The rate drops when more than ScheduleOptions::patience values in a row were not
+  // better than the best one.
   void observe(const ScheduleOptions& schedule, double value, bool falls);
 };
 
