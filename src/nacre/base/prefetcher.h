@@ -1,5 +1,5 @@
-// Prefetcher: makes numbered items on background threads before anybody asks for them, and hands them
-// out in order.
+// Prefetcher: makes numbered items on background threads before anybody asks for them, and hands
+// them out in order.
 #pragma once
 
 #include <algorithm>

@@ -15,8 +15,8 @@ constexpr int64_t kGrowing = 3;
 // Text is read in blocks of this size, and one block is parsed while its text is held.
 constexpr int64_t kTextBlock = int64_t{16} << 20;
 constexpr int64_t kBlockCopies = 3;
-// A node's own id in a file that renumbers ids: the id, a bucket of the hash table, and copies while
-// ids are sorted.
+// A node's own id in a file that renumbers ids: the id, a bucket of the hash table, and copies
+// while ids are sorted.
 constexpr int64_t kIdBytes = 48;
 // A node's word in a file that names nodes by words: the word, what refers to it, and the hash
 // table.

@@ -45,7 +45,8 @@ class DrawnSet {
   uint32_t mask_ = 0;
 };
 
-// Returns row lengths proportional to the weights (by position), rounded so that they sum to `total`.
+// Returns row lengths proportional to the weights (by position), rounded so that they sum to
+// `total`.
 Array<int64_t> row_lengths(const KindLayout& layout, const std::vector<float>& weights, int64_t total) {
   Buffer<int64_t> row_ptr(layout.count + 1);
   std::vector<uint64_t> fixed(layout.count);

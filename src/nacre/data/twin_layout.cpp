@@ -36,8 +36,9 @@ double bounded_mean(double low, double high, double alpha) {
   return alpha / (alpha - 1) * ends / (1 - ratio);
 }
 
-// Returns weights for the draws that go to each group of positions. No vertex is expected in more than
-// a part of the group's rows. `due` keeps the number of draws that each vertex should still get.
+// Returns weights for the draws that go to each group of positions. No vertex is expected in more
+// than a part of the group's rows. `due` keeps the number of draws that each vertex should still
+// get.
 std::vector<float> take_share(std::vector<float>& due, const std::vector<int64_t>& begin,
                               const std::vector<double>& draws) {
   constexpr double max_part = 0.3;

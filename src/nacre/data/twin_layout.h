@@ -31,8 +31,8 @@ int64_t community_at(const KindLayout& layout, int64_t position);
 // place.
 std::vector<double> community_shares(const TwinPlan& plan);
 
-// Returns expected degrees by position: a power law with the given tail and mean. The same key gives
-// the same vertices the same rank.
+// Returns expected degrees by position: a power law with the given tail and mean. The same key
+// gives the same vertices the same rank.
 std::vector<float> draw_weights(int64_t count, const DegreeTail& tail, double mean, uint64_t key);
 
 // An entry of a table for Walker's alias method, which draws in constant time: entry i gives `self`

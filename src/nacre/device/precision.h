@@ -1,4 +1,5 @@
-// The names of the precisions of matrix products (--precision), in one place for all that reads or writes them.
+// The names of the precisions of matrix products (--precision), in one place for all that reads or
+// writes them.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // A least-significant-digit radix sort whose passes move the columns of the edges (number, source,
 // destination, type) together. The keys are then read in sequence; looking them up through a
-// permutation would miss the cache at every edge. Digits have few bits, so that a pass writes to few
-// places at a time. Besides its result, a sort takes at most 15 bytes per edge.
+// permutation would miss the cache at every edge. Digits have few bits, so that a pass writes to
+// few places at a time. Besides its result, a sort takes at most 15 bytes per edge.
 #include "nacre/gtask/sort_orders.h"
 
 #include <algorithm>
