@@ -1,4 +1,4 @@
-// What plans drop: nothing that does not pay, whatever it takes where memory is short.
+// Tests what plans drop: nothing that does not pay, but whatever is necessary if memory is short.
 #include "nacre/plan/drop.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ struct Case {
   PlanOptions options;
 };
 
-// A GCN as a GPU would have it, on so many vertices.
+// Returns a GCN as a GPU would have it, on this many vertices.
 Case gcn(int64_t vertices, int layers = 3) {
   ModelOptions o = usual("gcn", layers);
   o.hidden = 256;

@@ -1,4 +1,5 @@
-// Coefficients of edges at their vertices: where, and what is in memory then.
+// Tests coefficients of edges that are moved to the vertices: where that happens, and what is in
+// memory then.
 #include "nacre/plan/factors.h"
 
 #include <gtest/gtest.h>
@@ -73,7 +74,7 @@ TEST(Factors, RowFactorsGoBehindProducts) {
             "output z %7\n");
 }
 
-// One row for all vertices is no row of theirs.
+// One row for all vertices is not a row of each of them.
 TEST(Factors, ScaledParametersStay) {
   const Dfg dfg = parse_dfg(
       "dfg products\n"

@@ -1,4 +1,5 @@
-// What the planner promises: where fusing must happen, where it must not, and that a plan says why.
+// Tests what the planner promises: where fusing must happen, where it must not, and that a plan
+// says why.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -20,7 +21,8 @@ bool reads_layer(const Plan& plan, const Kernel& k, const std::string& prefix) {
 TEST(Fusion, SumsOfNeighboursAreSparseProducts) {
   for (const char* model : {"gcn", "gin"}) {
     const Plan plan = plan_model(usual(model)).plan;
-    // Two layers forward; backward only the second, since nothing before the first is trained.
+    // There are two layers forward, but only the second backward, because nothing before the first
+    // is trained.
     EXPECT_EQ(kernels_of(plan, KernelKind::spmm).size(), 3U) << model;
     EXPECT_TRUE(kernels_of(plan, KernelKind::reduce).empty()) << model;
     EXPECT_LE(widest_stored_edge_value(plan), 1) << model;
@@ -168,14 +170,14 @@ TEST(Fusion, DropoutFoldsIntoTheReluGradient) {
   EXPECT_EQ(count_ops(plan_model(options).plan.dfg, Op::dropout), 4) << "elu's gradient needs more than a sign";
 }
 
-// ---- once
+// ---- Kernels that run once.
 
 TEST(Hoisting, TheFirstAggregationOverFeaturesIsConstant) {
   for (const char* model : {"gcn", "sage", "gin"}) {
     for (const int64_t in : {48, 100}) {
       ModelOptions options = usual(model);
       options.in_dim = in;
-      // GIN writes its product first where that narrows.
+      // GIN puts its product first if that narrows the rows.
       const int written = std::string(model) == "gin" && in > options.hidden ? 0 : 1;
       EXPECT_EQ(count_kernels(plan_model(options).plan, KernelKind::spmm, true), written) << model << in;
       options.input_dropout = 0.5;
@@ -216,7 +218,7 @@ TEST(Hoisting, OffMeansNothingIsOnce) {
   }
 }
 
-// ---- every plan
+// ---- Every plan.
 
 TEST(EveryPlan, RunsNoReferenceKernelInAStep) {
   std::set<std::string> seen;
@@ -239,7 +241,8 @@ void expect_sound(const Plan& plan, const std::string& name) {
         << name << ": nobody needs kernel of %" << k.root;
     const bool fallback = k.kind == KernelKind::reference || k.kind == KernelKind::reduce ||
                           k.kind == KernelKind::gtask || k.kind == KernelKind::gtask_grad;
-    // Between the two: products of stored rows and sums of pairs, which a fused kernel would do in one.
+    // Products of stored rows and sums of pairs are between the two: a fused kernel would do both
+    // in one.
     const bool between = k.kind == KernelKind::typed_rows_grad || (k.kind == KernelKind::spmm && !plan.options.fuse);
     EXPECT_TRUE(between || k.why.empty() == !fallback) << name << ": %" << k.root << " " << k.why;
     EXPECT_GT(k.floor_bytes, 0) << name << ": %" << k.root;
@@ -251,7 +254,8 @@ TEST(EveryPlan, NeedsAllItsKernelsAndExplainsFallbacks) {
   for (const ModelCase& c : model_cases()) {
     for (const BlocksInput& input : block_inputs(5, c.options.layers)) {
       for (const bool fuse : {true, false}) {
-        if (input.blocks.layer(0).num_edges() == 0) continue;  // nothing to move: floors of 0 bytes
+        // Nothing to move: the floors are 0 bytes.
+        if (input.blocks.layer(0).num_edges() == 0) continue;
         expect_sound(plan_on(input.blocks, c.options, {fuse, fuse}).plan, c.name + " on " + input.name);
       }
     }
@@ -278,7 +282,7 @@ TEST(Fusion, ProductsThatAreAddedShareAKernel) {
   const int64_t rows = apart.blocks.rows(Space::vertex(1));
   const PlannedModel joined = plan_model(options, {.join_products = {rows, 64}});
   SCOPED_TRACE(plan_text(joined.plan, joined.blocks));
-  // lin_l and lin_r of every layer. In gradients a sum over neighbours lies between the two.
+  // lin_l and lin_r of every layer. In gradients, a sum over neighbours lies between the two.
   EXPECT_EQ(std::count_if(joined.plan.kernels.begin(), joined.plan.kernels.end(), multiplies_in_tail), 3);
   EXPECT_EQ(kernels_of(joined.plan, KernelKind::matmul).size() + 3, kernels_of(apart.plan, KernelKind::matmul).size());
   for (const Kernel& k : joined.plan.kernels) {
@@ -300,7 +304,8 @@ TEST(Fusion, ProductsThatAreAddedShareAKernel) {
   EXPECT_TRUE(none_joined({.join_products = {1, 64}})) << "too many columns";
 }
 
-// The product of the vertices' own rows is one more of those by type, and what follows runs on their sum.
+// The product of the vertices' own rows becomes one more of the products by type, and what follows
+// runs on their sum.
 TEST(Fusion, ProductsByTypeTakeTheOneThatIsAddedToThem) {
   ModelOptions options = usual("rgcn", 3);
   const auto plan = [&](PlanOptions how) {
@@ -319,12 +324,12 @@ TEST(Fusion, ProductsByTypeTakeTheOneThatIsAddedToThem) {
   }
   EXPECT_EQ(joined.plan.kernels.size() + by_type.size(), apart.plan.kernels.size());
   for (const Kernel& k : apart.plan.kernels) EXPECT_FALSE(k.kind == KernelKind::typed_reduce && !k.tail.empty());
-  // Where sums are not in memory, how the products are computed is not known yet.
+  // If sums are not in memory, it is not yet known how the products are computed.
   const Plan not_kept = plan_model(options, {.join_products = {1, 0, true}}).plan;
   for (const Kernel* k : kernels_of(not_kept, KernelKind::typed_reduce)) EXPECT_TRUE(k->tail.empty());
 }
 
-// A product that others read too, or that is a result, stays one of its own.
+// A product that others read, too, or that is a result, stays separate.
 TEST(Fusion, ProductsThatAreReadElsewhereStay) {
   const Blocks blocks = Blocks::full(random_graphs(6).front().graph, 1);
   for (const bool as_result : {false, true}) {
@@ -339,7 +344,7 @@ TEST(Fusion, ProductsThatAreReadElsewhereStay) {
   }
 }
 
-// The sum of what a kernel without a tail and a product computed: the product comes second.
+// The sum adds what a kernel without a tail computed and a product, so the product comes second.
 TEST(Fusion, SumsJoinAProductThatCanWait) {
   const PlannedModel m = plan_model(usual("rgcn", 3), choosing(plan_model(usual("rgcn", 3)), "src"));
   SCOPED_TRACE(plan_text(m.plan, m.blocks));
@@ -348,7 +353,8 @@ TEST(Fusion, SumsJoinAProductThatCanWait) {
   }
 }
 
-// Another view of the same bytes: no work at all. A single block that may change is not taken for a whole graph.
+// A view of the same bytes is no work at all. A single block that may change is not taken for a
+// whole graph.
 bool is_view(const Dfg& dfg, const Node& node) {
   if (dfg.num_layers() == 1 && node.op != Op::reshape) return false;
   return node.op == Op::reshape || ((node.op == Op::index || node.op == Op::index_add) && node.attr == Attr::self);
@@ -375,7 +381,7 @@ TEST(EveryPlan, OpByOpStoresEverything) {
   }
 }
 
-// Nothing that was planned depends on anything but the DFG, the graph and the options.
+// A plan depends on nothing but the DFG, the graph and the options.
 TEST(EveryPlan, IsTheSameTwice) {
   for (const ModelCase& c : model_cases()) {
     const PlannedModel a = plan_model(c.options);

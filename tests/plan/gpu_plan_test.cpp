@@ -1,4 +1,5 @@
-// What plans for GPUs have that plans for hosts have not: stored sums over pairs, and no products inside programs.
+// Tests what plans for GPUs have that plans for hosts have not: stored sums over pairs, and no
+// products inside programs.
 #include <gtest/gtest.h>
 
 #include "nacre/plan/cost.h"
@@ -62,7 +63,8 @@ TEST(KeptSums, AreNoLargerThanAllowed) {
 }
 
 TEST(KeptSums, NeedAReaderBesides) {
-  // The sum for the result is by destination, the one for the weight gradient by source: nothing to share.
+  // The sum for the result is by destination and the one for the weight gradient by source, so
+  // there is nothing to share.
   const PlannedModel written = plan_model(rgcn(48, 64, 16));
   PlanOptions how = choosing(written, "dst", "typed_matmul");
   for (const auto& [site, option] : choosing(written, "src", "typed_weight_grad").choices) how.choices[site] = option;
@@ -116,7 +118,7 @@ NodeRef summed_rows(const Kernel& k) {
 TEST(GpuPlan, SumsEachLayersRowsAtMostTwiceWhereRowsAreLong) {
   const Graph graph = typed_weighted_graph({.vertices = 300, .edges = 147000, .hub_edges = 100, .types = 8});
   const Plan plan = planned_for_gpu(graph, rgcn(602, 256, 41));
-  int wide = 0;  // kernels of a step that gather 256 elements for every edge
+  int wide = 0;  // number of kernels of a step that gather 256 elements for every edge
   for (const Kernel& k : plan.kernels) {
     if (k.once) continue;
     const bool pairs_only = k.direction == Direction::pairs_of_dst || k.direction == Direction::pairs_of_src;
@@ -129,7 +131,8 @@ TEST(GpuPlan, SumsEachLayersRowsAtMostTwiceWhereRowsAreLong) {
   EXPECT_LE(wide, 2) << "the second layer's result and its input gradient";
 }
 
-// Both orders of a square layer take equally long, but a sum kept for the weight's gradient is one more value alive.
+// Both orders of a square layer take equally long, but a sum kept for the weight's gradient is one
+// more value alive.
 TEST(GpuPlan, OfEqualTimesTheSmallerIsTaken) {
   const Graph graph = typed_weighted_graph({.vertices = 4000, .edges = 27500, .hub_edges = 100, .types = 1});
   ModelOptions options;
@@ -150,7 +153,8 @@ TEST(GpuPlan, OfEqualTimesTheSmallerIsTaken) {
   EXPECT_LT(peak(), before);
 }
 
-// The vertices at the edges' other ends, the pairs they belong to, and scales that lie in another order.
+// Counts the vertices at the other ends of the edges, the pairs they belong to, and scales that lie
+// in another order.
 TEST(GpuPlan, CountsTheOrdersThatStepsWalk) {
   const PlannedModel written = plan_model(rgcn(48, 64, 16));
   const int64_t array = written.blocks.rows(Space::edge(0)) * 4;
@@ -159,9 +163,10 @@ TEST(GpuPlan, CountsTheOrdersThatStepsWalk) {
     const PlannedModel m = plan_model(rgcn(48, 64, 16), how);
     return order_bytes(m.plan, m.blocks);
   };
-  // Sums by pair of the destinations (what is computed once counts for nothing), and their pairs' rows by source.
+  // Sums by pair of the destinations (what is computed once does not count), and the rows of their
+  // pairs by source.
   EXPECT_EQ(bytes_of(choosing(written, "dst")), (3 + 2) * array);
-  // The other way round, where scales of the sums by destination lie as they are.
+  // This is the other way round; the scales of the sums by destination lie as they are.
   EXPECT_EQ(bytes_of(choosing(written, "src")), (3 + 1) * array);
   PlanOptions both = choosing(written, "dst");
   for (const auto& [site, option] : choosing(written, "src").choices) {
@@ -170,7 +175,8 @@ TEST(GpuPlan, CountsTheOrdersThatStepsWalk) {
   EXPECT_EQ(bytes_of(both), (3 + 2 + 3 + 1) * array);
 }
 
-// A GPU's prices without those of starting kernels: small graphs then cost what large ones of their shape do.
+// Returns the prices of a GPU without those of starting kernels, so that small graphs cost what
+// large ones of their shape do.
 CostModel prices_of_large_graphs() {
   std::map<std::string, Coefficients> kinds;
   for (const char* kind :
@@ -187,7 +193,8 @@ CostModel prices_of_large_graphs() {
   return CostModel::of_kinds(kinds);
 }
 
-// What a layer keeps in memory is priced beside what the others keep: none could be chosen better by itself.
+// What a layer keeps in memory is priced beside what the others keep, so no layer could be chosen
+// better by itself.
 TEST(GpuPlan, EachLayerIsTheBestBesideTheOthers) {
   const Graph graph = typed_weighted_graph({.vertices = 400, .edges = 20000, .hub_edges = 0, .types = 8});
   const PlannedModel m = plan_on(Blocks::full(graph, 3), rgcn(25, 64, 12));
@@ -217,7 +224,8 @@ TEST(GpuPlan, EachLayerIsTheBestBesideTheOthers) {
       EXPECT_GE(price(other), least) << layer << " by " << ends;
     }
   }
-  // The last layer's sums by source are walked already, and nothing by pair is kept from the forward pass.
+  // The last layer's sums by source are walked already, and nothing by pair is kept from the
+  // forward pass.
   for (const char* op : {"typed_matmul", "typed_matmul_t", "typed_weight_grad"}) {
     EXPECT_EQ(chosen.choices.at(std::string(op) + "@layers.1.weight"), "src") << op;
   }

@@ -1,4 +1,4 @@
-// Plans as text and as files.
+// Tests of plans as text and as files.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -114,7 +114,8 @@ TEST(PlanFile, KeepsChoicesAndTables) {
   EXPECT_EQ(count_ops(loaded.dfg, Op::typed_matmul, SpaceKind::pair_src), 1);
   ASSERT_EQ(loaded.kernels.size(), m.plan.kernels.size());
   for (size_t k = 0; k < loaded.kernels.size(); ++k) EXPECT_EQ(loaded.kernels[k].table, m.plan.kernels[k].table);
-  // The DFG in the file is the one after the choices: a file whose choices were edited no longer fits itself.
+  // The DFG in the file is the one after the choices, so a file whose choices were edited no longer
+  // fits itself.
   json edited = json::parse(plan_json(m.plan));
   edited["options"]["choices"]["typed_matmul@layers.0.weight"] = "dst";
   EXPECT_THROW(load_plan(edited.dump(), "f", m.dfg, m.blocks), UserError);
@@ -171,7 +172,8 @@ TEST(PlanFile, DamageIsTheUsersError) {
   expect_refused(broken.dump(), "options");
 }
 
-// Bytes flipped at random: refused, or without consequence, but never a crash or another kind of error.
+// A file with bytes flipped at random is refused or works, but never causes a crash or another kind
+// of error.
 TEST(PlanFile, SurvivesRandomDamage) {
   const PlannedModel m = plan_model(usual("gcn"));
   const std::string good = plan_json(m.plan);

@@ -23,13 +23,13 @@ inline PlannedModel plan_on(const Blocks& blocks, const ModelOptions& options, c
   return {blocks, std::move(dfg), std::move(plan)};
 }
 
-// On a full graph with weights and four types.
+// Plans a model on a full graph with weights and four types.
 inline PlannedModel plan_model(const ModelOptions& options, const PlanOptions& how = {}) {
   const Graph graph = random_graphs(3, 20)[3].graph;
   return plan_on(Blocks::full(graph, options.layers), options, how);
 }
 
-// 48 features, 64 hidden, 16 classes.
+// The model has 48 features, 64 hidden values and 16 classes.
 inline ModelOptions usual(const std::string& model, int layers = 2) {
   ModelOptions o;
   o.model = model;
@@ -58,7 +58,7 @@ inline int count_ops(const Dfg& dfg, Op op) {
       std::count_if(dfg.nodes().begin(), dfg.nodes().end(), [&](const Node& n) { return n.op == op; }));
 }
 
-// Operations of a kind whose values live in spaces of a kind.
+// Returns the number of operations of a kind whose values are in spaces of a kind.
 inline int count_ops(const Dfg& dfg, Op op, SpaceKind space) {
   return static_cast<int>(std::count_if(dfg.nodes().begin(), dfg.nodes().end(),
                                         [&](const Node& n) { return n.op == op && n.type.space.kind == space; }));
@@ -68,7 +68,7 @@ inline std::vector<Site> sites_of(const PlannedModel& m, const PlanOptions& how 
   return find_sites(prepare_dfg(m.dfg, m.blocks, how));
 }
 
-// Takes `option` at every site that has it and whose operation is `op` (empty: any).
+// Chooses `option` at every site that has it and whose operation is `op` (empty means any).
 inline PlanOptions choosing(const PlannedModel& m, const std::string& option, const std::string& op = "") {
   PlanOptions how;
   for (const Site& site : sites_of(m)) {
@@ -78,7 +78,7 @@ inline PlanOptions choosing(const PlannedModel& m, const std::string& option, co
   return how;
 }
 
-// Elements per edge of the widest edge value in memory; leaves aside.
+// Returns the elements per edge of the widest edge value in memory, without leaves.
 inline int64_t widest_stored_edge_value(const Plan& plan) {
   int64_t widest = 0;
   for (NodeRef i = 0; i < plan.dfg.size(); ++i) {

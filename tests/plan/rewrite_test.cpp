@@ -55,7 +55,7 @@ TEST(FoldDropout, OnlyWhereTheForwardDropoutIsTheSame) {
 TEST(OrderForMemory, NeverRaisesThePeak) {
   for (const ModelCase& c : model_cases()) {
     const PlannedModel m = plan_model(c.options);
-    // The order of the nodes is always legal, and what make_plan starts from.
+    // The order of the nodes is always legal, and make_plan() starts from it.
     Plan by_node = m.plan;
     std::stable_sort(by_node.kernels.begin(), by_node.kernels.end(),
                      [](const Kernel& a, const Kernel& b) { return a.root < b.root; });

@@ -1,4 +1,4 @@
-// The joint search with made-up machines, on which the best plan is known.
+// Tests the joint search with invented machines, on which the best plan is known.
 #include "nacre/plan/search.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace nacre::test {
 namespace {
 
-// A machine on which only these things take time.
+// Returns a machine on which only these things take time.
 CostModel machine(const std::vector<std::pair<Feature, double>>& costs) {
   Coefficients c{};
   for (const auto& [feature, seconds] : costs) c[static_cast<size_t>(feature)] = seconds;
@@ -56,10 +56,10 @@ TEST(Search, AggregatesTheNarrowSide) {
   EXPECT_EQ(choice(narrows, "weight_grad@layers.1.lin.weight"), "combine") << "takes Aᵀ·g from the input gradient";
 }
 
-// 100 → 64 with an input gradient moves 64 twice; without it, 100 once is less.
+// A layer 100 → 64 with an input gradient moves 64 twice; without it, moving 100 once is less.
 TEST(Search, CountsTheMissingInputGradientOfTheFirstLayer) {
   ModelOptions first = sized("gcn", 100, 32, 64, 1);
-  first.input_dropout = 0.5;  // or the sum of features would be computed once
+  first.input_dropout = 0.5;  // otherwise the sum of features would be computed once
   const SearchResult without = search_on(plan_model(first), kGathers);
   EXPECT_EQ(choice(without, "matmul@layers.0.lin.weight"), "aggregate");
   EXPECT_EQ(choice(without, "weight_grad@layers.0.lin.weight"), "aggregate");
@@ -79,7 +79,7 @@ TEST(Search, SumsOfFeaturesComputedOnceCostAlmostNothing) {
       << "for a single epoch it does not pay";
 }
 
-// Two vertices send along two types, to everybody.
+// Two vertices send along two types to every vertex.
 Graph few_senders(bool reversed) {
   EdgeList list;
   list.num_nodes = 40;
@@ -116,7 +116,7 @@ TEST(Search, PredictsWhatItChose) {
     EXPECT_DOUBLE_EQ(result.predicted, predict_plan(plan, m.blocks, how)) << model;
     EXPECT_LE(result.predicted, predict_plan(m.plan, m.blocks, how) * (1 + 1e-12)) << model << ": as written";
     EXPECT_TRUE(result.samples.empty());
-    // One choice per group, and it is the candidate predicted best.
+    // Each group has one choice, which is the candidate with the best prediction.
     std::map<std::string, std::vector<Candidate>> groups;
     for (const Candidate& c : result.candidates) groups[c.group].push_back(c);
     for (const auto& [name, candidates] : groups) {
@@ -166,9 +166,10 @@ TEST(Search, KeepsGatesWhereMemoryAllows) {
   EXPECT_EQ(kept(1), 0);
 }
 
-// ---- timing
+// ---- Timing.
 
-// Nearly equal predictions; on the "real" machine, sums as wide as the classes are terribly slow.
+// The predictions are nearly equal. On the "real" machine, sums as wide as the classes are very
+// slow.
 class TimingTest : public testing::Test {
  protected:
   TimingTest() : m_(plan_model(sized("gcn", 48, 64, 60))) {}
@@ -252,7 +253,8 @@ TEST_F(TimingTest, KernelsOfEqualWorkAreTimedOnce) {
   for (const auto& [key, times] : seen) EXPECT_EQ(times, 1) << key;
 }
 
-// Sums towards sources, and as wide sums towards destinations: equal work, but not the same kernel.
+// Sums towards sources and equally wide sums towards destinations are equal work, but not the same
+// kernel.
 TEST_F(TimingTest, DirectionsAreTimedApart) {
   std::set<Direction> seen;
   search_on(
@@ -268,12 +270,12 @@ TEST_F(TimingTest, DirectionsAreTimedApart) {
   EXPECT_EQ(seen.size(), 2U);
 }
 
-// ---- settling with the plan by rules
+// ---- The final comparison with the plan by rules.
 
 class Settling : public TimingTest {
  protected:
-  // By its single kernels the plan found is ten seconds faster than that by rules. Then they take turns, in which the
-  // plan found needs `found` seconds and the other one 1.
+  // By its single kernels, the plan that was found is ten seconds faster than the plan by rules.
+  // Then both take turns, in which the plan found needs `found` seconds and the other one 1.
   SearchResult search(double found) {
     how_.budget_seconds = 60;
     how_.measure = measuring();
@@ -299,7 +301,7 @@ class Settling : public TimingTest {
 };
 
 TEST_F(Settling, ThePlanFoundMustWinWholeSteps) {
-  for (const double found : {0.5, 0.99, 2.0}) {  // 0.99: no clear win
+  for (const double found : {0.5, 0.99, 2.0}) {  // 0.99 is no clear win
     const SearchResult result = search(found);
     EXPECT_EQ(result.options != rules_, found < 0.9);
     const std::vector<std::string> one_turn = {"rules", "found"}, two = {"rules", "found", "rules", "found"};
@@ -354,7 +356,7 @@ TEST_F(Settling, APlanByRulesThatDoesNotFitIsNotKept) {
   EXPECT_LE(memory(result.options), how_.memory_limit);
 }
 
-// Timing it may take long: a GPU would compute kept gates on the host.
+// Timing such a plan may take long: a GPU would compute kept gates on the host.
 TEST(Search, WhatDoesNotFitIsNotTimed) {
   const PlannedModel m = plan_model(usual("sage-lstm"));
   const auto timed_with_kept_gates = [&](int64_t keep_limit) {
@@ -392,7 +394,7 @@ TEST(Search, AnotherPlanMayBeatThatByRules) {
   }
 }
 
-// ---- the same search twice
+// ---- The same search twice.
 
 TEST(Search, IsTheSameTwice) {
   const CostModel free = machine({});  // all predictions are equal

@@ -1,5 +1,5 @@
-// The places where the planner must choose: which there are, what each option makes of them, and where none may be
-// offered.
+// Tests the sites where the planner must choose: which there are, what each option makes of them,
+// and where none may be offered.
 #include "nacre/plan/sites.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ NodeRef typed_message(Net& n, Attr end = Attr::src) {
   return n.op(Op::typed_matmul, {x, n.param(t({4, 3}))});
 }
 
-// ---- typed products
+// ---- Typed products.
 
 TEST(TypedSites, AreEveryProductAndGradientOfRelations) {
   const PlannedModel m = plan_model(usual("rgcn"));
@@ -71,7 +71,8 @@ TEST(TypedSites, OptionsMultiplyInTheirSpace) {
     EXPECT_EQ(count_kind(plan, KernelKind::gtask), edge ? 3 : 0);
     EXPECT_EQ(count_kind(plan, KernelKind::gtask_grad), edge ? 2 : 0);
     EXPECT_EQ(count_kind(plan, KernelKind::typed_weight_grad), edge ? 0 : 2);
-    // At the end the sum goes to, one kernel sums and multiplies; at the other, products are stored and then summed.
+    // At the end that the sum goes to, one kernel sums and multiplies. At the other end, products
+    // are stored and then summed.
     const int sums_first = space == SpaceKind::pair_dst ? 2 : space == SpaceKind::pair_src ? 1 : 0;
     const int products_first = edge ? 0 : 3 - sums_first;
     EXPECT_EQ(count_kind(plan, KernelKind::typed_reduce), sums_first);
@@ -128,7 +129,7 @@ TEST(TypedSites, NeedSumsAtTheOtherEndAndScalarFactors) {
   })) << "nothing repeats";
 }
 
-// ---- aggregation and product
+// ---- Aggregation and product.
 
 TEST(AggregationSites, AreEveryWeightBehindASum) {
   const PlannedModel gcn = plan_model(usual("gcn"));
@@ -198,11 +199,12 @@ TEST(AggregationSites, OptionsPutTheProductWhereTheySay) {
   EXPECT_EQ(product_reads_sum(plan_model(usual("gcn"), choosing(m, "combine", "matmul")).plan), 0);
 }
 
-// The weight gradient takes A·x from the forward pass, or Aᵀ·g from the input gradient: no sum of its own.
+// The weight gradient takes A·x from the forward pass, or Aᵀ·g from the input gradient, so it needs
+// no sum of its own.
 TEST(AggregationSites, WeightGradientsShareTheSums) {
   const auto sums = [](const std::string& forward, const std::string& weight, const std::string& input) {
     PlanOptions how;
-    // The first layer as written: one sum of features, computed once.
+    // The first layer stays as written: one sum of features, computed once.
     how.choices = {{"matmul@layers.1.lin.weight", forward},
                    {"weight_grad@layers.1.lin.weight", weight},
                    {"matmul_t@layers.1.lin.weight", input}};
@@ -230,7 +232,7 @@ TEST(AggregationSites, TheFirstLayersSumOfFeaturesIsComputedOnce) {
   }
 }
 
-// ---- choices
+// ---- Choices.
 
 TEST(Choices, OfTrainingAlsoPlanTheEvaluation) {
   for (const char* model : {"gcn", "rgcn", "sage"}) {
@@ -278,7 +280,8 @@ TEST(Choices, AsWrittenChangeNothing) {
   }
 }
 
-// Site keys are names people and files use: no two alike, and the same whenever the model is planned.
+// People and files use the keys of sites: no two are equal, and they are the same whenever the
+// model is planned.
 TEST(Sites, HaveKeysOfTheirOwn) {
   for (const ModelCase& c : model_cases()) {
     const PlannedModel m = plan_model(c.options);
@@ -292,7 +295,7 @@ TEST(Sites, HaveKeysOfTheirOwn) {
   }
 }
 
-// Every option alone, in double: the same function of every leaf.
+// Every option alone gives the same function of every leaf, in double.
 TEST(Sites, EveryOptionKeepsTheValues) {
   for (const ModelCase& c : model_cases()) {
     for (const BlocksInput& input : block_inputs(18, c.options.layers)) {

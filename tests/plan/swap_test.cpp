@@ -1,4 +1,5 @@
-// Indexing swapping: where work must leave the edges, where it must not, and that values stay what they were.
+// Tests indexing swapping: where work must leave the edges, where it must not, and that values do
+// not change.
 #include "nacre/plan/swap.h"
 
 #include <gtest/gtest.h>
@@ -12,9 +13,9 @@ namespace {
 
 constexpr StepContext kStep{2, 6};
 
-// 20 vertices, 80 edges, typed and weighted.
+// Returns 20 vertices and 80 edges, typed and weighted.
 Blocks dense_blocks() { return Blocks::full(random_graphs(3, 20)[3].graph, 2); }
-// 20 vertices, 10 edges.
+// Returns 20 vertices and 10 edges.
 Blocks sparse_blocks() { return Blocks::full(random_graphs(3, 20)[8].graph, 2); }
 
 int products_on_edges(const Dfg& dfg) {
@@ -33,7 +34,7 @@ NodeRef dropped(Net& n, NodeRef x) { return n.dfg.add({.op = Op::dropout, .input
 NodeRef src(Net& n, NodeRef x) { return n.op(Op::index, {x}, Attr::src); }
 NodeRef dst(Net& n, NodeRef x) { return n.op(Op::index, {x}, Attr::dst); }
 
-// tanh keeps a sum from reaching through to what is under it.
+// tanh prevents a sum from reaching through to what is under it.
 NodeRef sum_of_tanh(Net& n, NodeRef edges) { return n.op(Op::index_add, {n.op(Op::tanh, {edges})}, Attr::dst); }
 
 Dfg swapped(const Build& build, const Blocks& blocks, bool differentiated = false) {
@@ -89,7 +90,7 @@ TEST(Swap, OperandsOfTheSameEndMoveTogether) {
   EXPECT_EQ(count_ops(dfg, Op::mul, SpaceKind::edge), 0) << print_dfg(dfg);
 }
 
-// ---- where it must not
+// ---- Where work must not leave the edges.
 
 TEST(Swap, StopsAtDropout) {
   const Dfg dfg = swapped([](Net& n) { return sum_of_tanh(n, n.linear(dropped(n, src(n, n.param(v(0, {4})))), 3)); },
@@ -166,7 +167,7 @@ TEST(Swap, ASequenceOfDestinationsIsNotOneOfSources) {
   EXPECT_EQ(count_ops(dfg, Op::matmul, SpaceKind::edge), 0) << "the product itself moves";
 }
 
-// ---- sums
+// ---- Sums.
 
 TEST(Swap, LinearWorkWaitsForTheSum) {
   const Dfg dfg = swapped(
@@ -202,7 +203,7 @@ TEST(Swap, WeightGradientsSumOverEdgesFirst) {
   }
 }
 
-// ---- values
+// ---- Values.
 
 double worst_error(const Dfg& got, const Dfg& want, const Blocks& blocks, const ref::Bindings& bindings) {
   ref::Interpreter a(got, blocks);

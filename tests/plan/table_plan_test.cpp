@@ -1,5 +1,5 @@
-// The plans of the literature are tables, none is special code: which kernels follow a table, and what they do where it
-// cannot hold.
+// The plans of the literature are tables, and none is special code. Tests which kernels follow a
+// table, and what they do where it cannot hold.
 #include <gtest/gtest.h>
 
 #include "nacre/base/error.h"
@@ -11,7 +11,7 @@ namespace {
 struct NamedTable {
   const char* name;
   const char* text;
-  bool owns_dst;  // all edges of a destination in one gTask
+  bool owns_dst;  // all edges of a destination are in one gTask
 };
 
 const std::vector<NamedTable> kNamed = {
@@ -36,7 +36,8 @@ TEST(NamedTables, AreText) {
   }
 }
 
-// Messages with a product in them always run over gTasks: of that table, mirrored where the work runs backwards.
+// Messages with a product in them always run over gTasks of that table, mirrored where the work
+// runs backwards.
 TEST(NamedTables, CutTheEdgesOfRelations) {
   for (const NamedTable& named : kNamed) {
     const PartitionTable table = PartitionTable::parse(named.text);
@@ -56,7 +57,8 @@ TEST(NamedTables, CutTheEdgesOfRelations) {
   }
 }
 
-// Plain sums: a table whose gTasks own their rows is what the row kernels do anyway; others are gTasks.
+// For plain sums, a table whose gTasks own their rows is what the row kernels do anyway; other
+// tables give gTasks.
 TEST(NamedTables, CutTheEdgesOfPlainSums) {
   for (const char* model : {"gcn", "sage", "gin", "gat"}) {
     const size_t as_usual = kernels_of(plan_model(usual(model)).plan, KernelKind::spmm).size();

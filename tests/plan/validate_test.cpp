@@ -1,4 +1,4 @@
-// Plans broken by hand: validate() must notice each.
+// validate() must notice every plan that was broken by hand.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -1,4 +1,5 @@
-// Counted work against sums by hand, and bounds that hold for every kernel of every plan.
+// Compares counted work with sums by hand, and checks bounds that hold for every kernel of every
+// plan.
 #include "nacre/plan/work.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +30,8 @@ double flops_of(const PlannedModel& m) {
 TEST(KernelWork, CountsProductsAndSums) {
   const PlannedModel m = plan_model(usual("gcn"));
   const double v = vertices_of(m);
-  // Forward 48→64→16; backward the second layer's input gradient and both weights'.
+  // Forward is 48→64→16; backward has the input gradient of the second layer and both weight
+  // gradients.
   EXPECT_DOUBLE_EQ(flops_of(m), 2 * v * (48 * 64 + 64 * 16) + 2 * v * (64 * 16) + 2 * v * (48 * 64 + 64 * 16));
   for (const Kernel* k : kernels_of(m.plan, KernelKind::spmm)) {
     const Work work = work_of(m, *k);
@@ -57,7 +59,8 @@ TEST(KernelWork, GathersBeyondTheCacheAreFar) {
   EXPECT_DOUBLE_EQ(half[Feature::far_bytes], bytes / 2);
 }
 
-// The point of extracting unique values: products once per pair instead of once per edge.
+// This is the point of extracting unique values: products are computed once per pair instead of
+// once per edge.
 TEST(KernelWork, CountsTypedProductsOncePerPair) {
   const PlannedModel written = plan_model(usual("rgcn"));
   const auto typed_flops = [&](const char* option) {
@@ -69,7 +72,8 @@ TEST(KernelWork, CountsTypedProductsOncePerPair) {
     }
     return flops;
   };
-  const double products = 2 * 48 * 64 + 3 * 64 * 16;  // forward and weights of both layers, one input gradient
+  // Forward and weights of both layers, and one input gradient.
+  const double products = 2 * 48 * 64 + 3 * 64 * 16;
   EXPECT_DOUBLE_EQ(typed_flops("edge"), 2 * edges_of(written) * products);
   EXPECT_DOUBLE_EQ(typed_flops("src"), 2 * pairs_of(written, End::src) * products);
   EXPECT_DOUBLE_EQ(typed_flops("dst"), 2 * pairs_of(written, End::dst) * products);
@@ -124,7 +128,8 @@ TEST(KernelWork, IsSaneForEveryKernelOfEveryPlan) {
   }
 }
 
-// A kernel's own estimate of its floating-point work and the counted work agree where both count products.
+// A kernel's own estimate of its floating-point work and the counted work agree where both count
+// products.
 TEST(KernelWork, AgreesWithTheKernelsOwnFlops) {
   const PlannedModel written = plan_model(usual("rgcn"));
   for (const char* option : {"edge", "src", "dst"}) {

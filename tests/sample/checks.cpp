@@ -16,7 +16,8 @@ void check_block(const Graph& graph, const Sample& sample, size_t l) {
   ASSERT_EQ(edges.size(), block.num_edges());
   ASSERT_LE(block.num_src(), sample.vertices.size());
   ASSERT_EQ(block.row_ptr()[0], 0);
-  NodeId next = static_cast<NodeId>(block.num_dst());  // new sources come in the order of their numbers
+  // New sources come in the order of their numbers.
+  NodeId next = static_cast<NodeId>(block.num_dst());
   for (int64_t v = 0; v < block.num_dst(); ++v) {
     const NodeId original = sample.vertices[v];
     ASSERT_LE(block.row_ptr()[v], block.row_ptr()[v + 1]);

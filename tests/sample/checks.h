@@ -1,4 +1,4 @@
-// What every sample must be, whatever drew it.
+// Checks that every sample must pass, whatever drew it.
 #pragma once
 
 #include <vector>
@@ -7,13 +7,15 @@
 
 namespace nacre::test {
 
-// Local ids, prefixes, positions, weights, types and orders; fails the running test where something is wrong.
+// Checks local ids, prefixes, positions, weights, types and orders. The running test fails if
+// something is wrong.
 void check_sample(const Graph& graph, const Sample& sample, std::span<const NodeId> seeds);
-// The same bytes everywhere.
+// Checks that both samples have the same bytes everywhere.
 void expect_equal(const Sample& a, const Sample& b);
 
-// For every edge of the graph, the mean over `batches` samples of its scale in the block next to the seeds (0 where it
-// was not picked), and the standard error of that mean; the same for the sum over all edges.
+// For every edge of the graph: the mean over `batches` samples of its scale in the block next to
+// the seeds (0 if the edge was not picked), and the standard error of that mean. The same for the
+// sum over all edges.
 struct EdgeMeans {
   std::vector<double> mean;
   std::vector<double> error;
@@ -22,7 +24,7 @@ struct EdgeMeans {
 };
 EdgeMeans scale_means(const Sampler& sampler, std::span<const NodeId> seeds, int batches);
 
-// Vertex 0 has the in-edges 1 … degree; there are no others.
+// Returns a graph in which vertex 0 has the in-edges 1 … degree, and there are no other edges.
 Graph star(int64_t degree, std::vector<float> weights = {});
 
 std::vector<NodeId> all_vertices(const Graph& graph);

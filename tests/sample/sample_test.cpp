@@ -24,7 +24,7 @@ SampleOptions fanouts(std::vector<int> fanout) {
   return options;
 }
 
-// Every third vertex.
+// Returns every third vertex.
 std::vector<NodeId> some_vertices(const Graph& graph) {
   std::vector<NodeId> ids;
   for (int64_t v = 0; v < graph.num_nodes(); v += 3) ids.push_back(static_cast<NodeId>(v));
@@ -211,7 +211,8 @@ TEST(LayerSampler, DrawsSoManyVerticesAndKeepsAllTheirEdges) {
       full_neighbours(graph, {sample.vertices.data(), static_cast<size_t>(sample.blocks[1].num_src())}).num_edges());
 }
 
-// The scheduler may leave reindexing to another thread and goes on sampling; samples are dropped on any thread.
+// The scheduler may leave reindexing to another thread and go on sampling. Samples are dropped on
+// any thread.
 TEST(EverySampler, ReindexingMayRunBesideLaterHops) {
   const Graph graph = random_graphs(37, 400)[3].graph;
   for (const std::string kind : kKinds) {
@@ -238,7 +239,8 @@ TEST(EverySampler, ReindexingMayRunBesideLaterHops) {
   }
 }
 
-// The scheduler's order: look-ups after every insert, reindexing as late as can be; one object for many batches.
+// Tests the order of the scheduler: look-ups after every insert, reindexing as late as possible,
+// and one object for many batches.
 TEST(EverySampler, SubtasksInTheSchedulersOrderGiveTheSameSample) {
   for (const std::string kind : kKinds) {
     SCOPED_TRACE(kind);
@@ -306,8 +308,8 @@ TEST(EverySampler, HashTablesNumberAsDirectOnesDo) {
   }
 }
 
-// Fan-outs on both sides of the border between the two ways to draw distinct edges: the same draws, so a longer row of
-// seeds or another batch size never changes what a vertex draws.
+// Fan-outs on both sides of the border between the two ways to draw distinct edges give the same
+// draws, so a longer row of seeds or another batch size never changes what a vertex draws.
 TEST(NeighborSampler, DrawsAreThoseOfTheHeader) {
   const NodeId seed = 0;
   for (const auto& [degree, fanout] : std::vector<std::pair<int, int>>{

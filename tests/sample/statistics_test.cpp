@@ -1,5 +1,5 @@
-// Statistical tests with fixed seeds. Counts are compared by chi-square with its quantiles at 0.0005 and 0.9995; means
-// of scales with 1, at 4.5 standard errors.
+// Statistical tests with fixed seeds. Counts are compared by chi-square with its quantiles at
+// 0.0005 and 0.9995, and means of scales with 1, at 4.5 standard errors.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace nacre::test {
 namespace {
 
-// Wilson and Hilferty's approximation; exact to about 1 % here.
+// Wilson and Hilferty's approximation, which is exact to about 1 % here.
 double chi_square_quantile(double degrees, double normal) {
   const double spread = 2 / (9 * degrees);
   return degrees * std::pow(1 - spread + normal * std::sqrt(spread), 3);
@@ -22,7 +22,7 @@ void expect_chi_square(double statistic, double degrees) {
   EXPECT_GT(statistic, chi_square_quantile(degrees, -3.29));
 }
 
-// How often each set of edges came up in the first hop from vertex 0.
+// Returns how often each set of edges came up in the first hop from vertex 0.
 std::map<std::vector<int64_t>, int> count_sets(const Graph& graph, SampleOptions options, int batches) {
   options.seed = 11;
   const Sampler sampler(graph, options);
@@ -60,7 +60,8 @@ TEST(Uniform, EveryEdgeIsEquallyLikely) {
   constexpr int batches = 4000;
   for (const auto& [degree, count] : {std::pair{20, 5}, std::pair{7, 6}, std::pair{100, 40}, std::pair{70, 33}}) {
     SCOPED_TRACE(degree);
-    // Counts of edges drawn without replacement are correlated; the factor (d - 1) / d makes up for it.
+    // Counts of edges drawn without replacement are correlated; the factor (d - 1) / d compensates
+    // for it.
     const double share = static_cast<double>(count) / degree, variance = batches * share * (1 - share);
     double statistic = 0;
     for (const double n : count_edges(star(degree), fanout(count), batches)) {
@@ -102,7 +103,7 @@ TEST(Weighted, FrequenciesFollowTheWeights) {
     }
     expect_chi_square(statistic, 3);
   }
-  // Two without replacement: as drawn one after the other.
+  // Two edges are drawn without replacement, one after the other.
   double statistic = 0;
   const auto pairs = count_sets(graph, fanout(2, false, true), batches);
   EXPECT_EQ(pairs.size(), 6u);
@@ -115,7 +116,8 @@ TEST(Weighted, FrequenciesFollowTheWeights) {
   expect_chi_square(statistic, 5);
 }
 
-// 0 is met from 2 and 3, 1 from 2 alone: importance (1/2)² + 1² and (1/2)².
+// Vertex 0 is reached from 2 and 3, vertex 1 only from 2: the importances are (1/2)² + 1² and
+// (1/2)².
 TEST(Layer, VerticesAreDrawnByTheirImportance) {
   EdgeList list;
   list.num_nodes = 4;
@@ -144,7 +146,7 @@ void expect_unbiased(const Graph& graph, const SampleOptions& options, int batch
   for (size_t e = 0; e < means.mean.size(); ++e) {
     EXPECT_NEAR(means.mean[e], 1, 4.5 * means.error[e] + 1e-6) << "edge " << e;
   }
-  // Together they are far more certain than each alone.
+  // The sum of all is far more certain than each alone.
   EXPECT_NEAR(means.total, static_cast<double>(graph.num_edges()), 4.5 * means.total_error + 1e-6);
   EXPECT_LE(means.total_error, 0.03 * static_cast<double>(graph.num_edges()));
 }
@@ -171,8 +173,8 @@ TEST(Scale, IsUnbiasedForEverySampler) {
   }
 }
 
-// Given that a vertex is in the subgraph, the expected scale of each of its edges is 1; and so is the expected loss
-// scale times the chance of being drawn, but for one factor.
+// Given that a vertex is in the subgraph, the expected scale of each of its edges is 1. The
+// expected loss scale times the chance of being drawn is also 1, but for one factor.
 void expect_saint_normalised(const Graph& graph, const SampleOptions& options, int batches) {
   const Sampler sampler(graph, options);
   const auto nodes = static_cast<size_t>(graph.num_nodes()), edges = static_cast<size_t>(graph.num_edges());
@@ -196,7 +198,8 @@ void expect_saint_normalised(const Graph& graph, const SampleOptions& options, i
       squares[static_cast<size_t>(sample.edges[0][e])] += sample.scale[0][e] * sample.scale[0][e];
     }
   }
-  // Two errors: of the chances counted beforehand (a share of 1 / √(samples · chance), taken at 5 %) and of this mean.
+  // There are two errors: that of the chances counted beforehand (a share of 1 / √(samples ·
+  // chance), taken as 5 %), and that of this mean.
   for (int64_t v = 0; v < graph.num_nodes(); ++v) {
     const auto at = static_cast<size_t>(v);
     ASSERT_GT(seen[at], 100);
@@ -205,7 +208,7 @@ void expect_saint_normalised(const Graph& graph, const SampleOptions& options, i
       const double error = std::sqrt((squares[static_cast<size_t>(e)] / seen[at] - mean * mean) / seen[at]);
       EXPECT_NEAR(mean, 1, 4.5 * (error + 0.05)) << "edge " << e;
     }
-    const double expected = size_sum / static_cast<double>(nodes) / batches;  // the factor
+    const double expected = size_sum / static_cast<double>(nodes) / batches;  // the common factor
     EXPECT_NEAR(loss[at] / batches / expected, 1, 0.2) << "vertex " << v;
   }
   EXPECT_NEAR(loss_sum / size_sum, 1, 0.02);

@@ -18,10 +18,10 @@
 namespace nacre::test {
 namespace {
 
-constexpr int64_t kWidth = 2048;  // 8 KiB a row: a hop is looked up in several chunks
+constexpr int64_t kWidth = 2048;  // a row has 8 KiB, so a hop is looked up in several chunks
 constexpr int64_t kBatchSize = 50;
 
-// A graph in which a few hops meet almost everything.
+// Returns a graph in which a few hops reach almost everything.
 const Graph& graph() {
   static const Graph instance = [] {
     for (auto& g : random_graphs(3, 400)) {
@@ -61,7 +61,7 @@ struct Bench {
     sink.over();
     return loader.next();
   }
-  // The batch is what sampling it by itself gives.
+  // Checks that the batch equals the one that sampling it by itself gives.
   void check(const Batch& batch, uint64_t epoch, int64_t index) {
     ASSERT_EQ(batch.index, index);
     BatchOrder seeds = order();
@@ -133,7 +133,7 @@ TEST_P(Loader, MoreInFlightThanThereAreBatches) {
   bench.check_epoch(3, bench.loader.num_batches());
 }
 
-// Epochs one after the other, their borders crossed by what is in flight.
+// Epochs follow each other, and batches in flight cross their borders.
 TEST_P(Loader, GoesOnIntoTheNextEpoch) {
   for (const LoaderOptions& options : few_options()) {
     SCOPED_TRACE(text(options));
@@ -159,18 +159,18 @@ TEST_P(Loader, AnotherEpochThanTheOneAhead) {
     bench.check_epoch(5, 3, true);  // not from its beginning
     bench.check_epoch(9, 0, true);
     bench.check_epoch(8, 0, true);
-    for (const int64_t taken : {1, 7}) {  // and stopped on the way
+    for (const int64_t taken : {1, 7}) {  // the epoch is stopped on the way
       bench.loader.begin_epoch(9, 0, true);
       for (int64_t b = 0; b < std::min(taken, bench.loader.num_batches() - 1); ++b) bench.check(bench.next(), 9, b);
       bench.check_epoch(10, 0, true);
     }
     if (HasFatalFailure()) return;
     bench.sink.over();
-    bench.loader.begin_epoch(11, 0, true);  // found, and never asked for
+    bench.loader.begin_epoch(11, 0, true);  // this epoch is prepared and never asked for
   }
 }
 
-// Whoever computes it need not have ended when the next epoch begins.
+// The computation of a batch need not have ended when the next epoch begins.
 TEST_P(Loader, TheLastBatchTakenStaysWhenAnotherEpochBegins) {
   for (const LoaderOptions& options : few_options()) {
     SCOPED_TRACE(text(options));
@@ -210,7 +210,7 @@ TEST_P(Loader, TheNextEpochIsMadeReadyWhereOneFollows) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     EXPECT_EQ(prepared, want);
     bench.check_epoch(2);
-    EXPECT_EQ(prepared, 2 * bench.loader.num_batches());  // none of them twice
+    EXPECT_EQ(prepared, 2 * bench.loader.num_batches());  // none of them was prepared twice
   }
 }
 
@@ -265,7 +265,7 @@ TEST_P(Loader, AnEpochCanEndAnywhere) {
       bench.sink.over();
     }
     bench.check_epoch(9, 2);
-    bench.loader.begin_epoch(10);  // and is never asked for
+    bench.loader.begin_epoch(10);  // this epoch is never asked for
   }
 }
 
@@ -292,7 +292,7 @@ TEST_P(Loader, WorkersPrepareWhatNobodyAskedForYet) {
   bench.loader.begin_epoch(1);
   for (int i = 0; i < 5000 && prepared < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_EQ(prepared, 2);  // and no more than that
+  EXPECT_EQ(prepared, 2);  // and not more
   bench.check(bench.next(), 1, 0);
 }
 
@@ -310,7 +310,7 @@ TEST_P(Loader, TheHookSeesEverySampleOnce) {
     std::multiset<int64_t> seen;
     Bench bench(options, neighbours(), [&](const Sample& sample) -> std::shared_ptr<PreparedBatch> {
       int64_t sum = 0;
-      // Loops inside the hook find their threads.
+      // Loops inside the hook have their threads.
       std::atomic<int64_t> parallel_sum{0};
       parallel_for(sample.vertices.size(), 16, [&](int64_t b, int64_t e) {
         for (int64_t i = b; i < e; ++i) parallel_sum += sample.vertices[i];
@@ -384,7 +384,7 @@ TEST_P(Loader, NothingToLoad) {
     empty.begin_epoch(0);
     EXPECT_EQ(empty.num_batches(), 0);
     EXPECT_ANY_THROW(empty.next());
-    // No features: samples alone.
+    // Without features, batches are samples alone.
     BatchLoader bare(sampler, Bench::order(), Tensor(DType::f32, {graph().num_nodes(), 0}), *sink, options);
     bare.begin_epoch(0);
     for (int64_t b = 0; b < bare.num_batches(); ++b) EXPECT_EQ(bare.next().index, b);

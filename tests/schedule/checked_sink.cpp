@@ -65,7 +65,7 @@ void CheckedSink::send(int slot, int64_t begin, int64_t end) {
   ++sends;
   EXPECT_TRUE(s.asked) << "a batch begins with its buffer";
   if (fail_send_after >= 0 && fail_send_after-- == 0) throw std::runtime_error("the link is down");
-  if (begin == 0) s.sent = 0;  // a batch that was dropped may have got further
+  if (begin == 0) s.sent = 0;  // a batch that was dropped may have come further
   EXPECT_EQ(begin, s.sent) << "rows are sent in order";
   EXPECT_LT(begin, end);
   ASSERT_LE(end, static_cast<int64_t>(s.host.size()));

@@ -1,5 +1,6 @@
-// A sink that behaves like a device: rows are copied elsewhere when they are sent, memory that is given up is
-// overwritten, and calls that break the interface's promises fail the running test.
+// A sink that behaves like a device: rows are copied elsewhere when they are sent, memory that is
+// given up is overwritten, and calls that break the promises of the interface fail the running
+// test.
 #pragma once
 
 #include <atomic>
@@ -18,14 +19,15 @@ class CheckedSink : public FeatureSink {
   void send(int slot, int64_t begin, int64_t end) override;
   void* finish(int slot, int64_t bytes) override;
 
-  // The batch that was finished last is over: its memory is overwritten, its slot may be used again.
+  // The batch that was finished last is over: its memory is overwritten, and its slot may be used
+  // again.
   void over();
 
-  std::chrono::microseconds delay{0};    // of every send
-  std::atomic<int> fail_send_after{-1};  // sends that work before one throws
-  std::atomic<int64_t> sends{0};         // so far
-  std::atomic<int> slots_used{0};        // different ones
-  std::atomic<int> most_at_once{0};      // slots between their first call and finish()
+  std::chrono::microseconds delay{0};    // delay of every send
+  std::atomic<int> fail_send_after{-1};  // number of sends that work before one throws
+  std::atomic<int64_t> sends{0};         // number of sends so far
+  std::atomic<int> slots_used{0};        // number of different slots
+  std::atomic<int> most_at_once{0};      // most slots between their first call and finish()
 
  private:
   struct Slot {

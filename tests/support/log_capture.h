@@ -16,7 +16,7 @@ class LogCapture {
   LogCapture(const LogCapture&) = delete;
   LogCapture& operator=(const LogCapture&) = delete;
 
-  // One line for each message; those of kind verbose begin with "verbose: ", warnings with
+  // Returns one line for each message. Verbose messages begin with "verbose: " and warnings with
   // "warning: ".
   std::string text() const {
     const std::lock_guard lock(sink_->mutex);

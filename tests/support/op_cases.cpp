@@ -282,7 +282,7 @@ void loss_cases(const OpSizes& s, std::vector<OpCase>& out) {
                  }});
 }
 
-// ---- layers
+// ---- Layers.
 
 // A weighted sum of neighbours, scaled by both degrees.
 NodeRef gcn_layer(Net& n, NodeRef x, int layer) {
@@ -295,7 +295,7 @@ NodeRef gcn_layer(Net& n, NodeRef x, int layer) {
   return n.op(Op::add, {n.op(Op::mul, {sum, n.op(Op::inv_sqrt, {in_degree})}), n.param(p({3}))});
 }
 
-// Two heads of width 2.
+// The layer has two heads of width 2.
 NodeRef gat_layer(Net& n, NodeRef x, int layer) {
   const NodeRef h = n.to(Op::reshape, n.linear(x, 4), v(layer, {2, 2}));
   const auto score = [&](NodeRef at) { return n.ints(Op::row_sum, n.op(Op::mul, {at, n.param(p({2, 2}))}), {1}); };

@@ -7,7 +7,7 @@
 namespace nacre::test {
 namespace {
 
-constexpr int kTypes = 4;  // the last one has no edges
+constexpr int kTypes = 4;  // the last type has no edges
 
 EdgeList random_edges(Rng& rng, int64_t nodes, int64_t edges) {
   EdgeList list;

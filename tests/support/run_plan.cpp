@@ -16,12 +16,12 @@ namespace {
 constexpr int64_t kBorder = 4096;
 constexpr unsigned char kBorderByte = 0xA5;
 
-// The loader that all tests of this process share. It is never destroyed, because the libraries it uses are opened
-// after it was made and are gone before it would be destroyed.
+// The loader that all tests of this process share. It is never destroyed, because the libraries it
+// uses are opened after it was made and are gone before it would be destroyed.
 std::shared_ptr<GpuLoader>* test_loader = nullptr;
 
-// Waits, after the last test, for kernels that are still being compiled: the compiler's library is closed while the
-// process ends, and a thread that is inside it then crashes.
+// Waits after the last test for kernels that are still being compiled. The library of the compiler
+// is closed while the process ends, and a thread that is inside it then crashes.
 class CompilersHaveEnded : public ::testing::Environment {
  public:
   void TearDown() override {

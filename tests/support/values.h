@@ -9,7 +9,7 @@ namespace nacre::test {
 
 struct ValueOptions {
   double scale = 1;  // standard deviation of parameters and features
-  double gap = 0;    // parameters and features keep this distance from 0, where activations have kinks
+  double gap = 0;    // distance of parameters and features from 0, where activations have kinks
 };
 
 // Returns a value for every leaf, chosen by what the DFG uses it for:

@@ -1,5 +1,6 @@
-// Training on sampled blocks: with all neighbours it is full-graph training, step by step; inference layer by layer
-// equals the whole forward pass; a run stopped in the middle of an epoch goes on to the same bytes.
+// Training on sampled blocks: with all neighbours it equals full-graph training, step by step;
+// inference layer by layer equals the whole forward pass; and a run that is stopped in the middle
+// of an epoch continues to the same bytes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ Dataset small_data(bool typed = false, bool weighted = false) {
   edges.num_nodes = n;
   edges.num_types = typed ? 3 : 1;
   for (int i = 0; i < 700; ++i) {
-    // A hub, duplicates, self loops; the last vertices have no edges.
+    // There are a hub, duplicates and self loops; the last vertices have no edges.
     const auto dst = static_cast<NodeId>(i % 5 == 0 ? 3 : rng.below(n - 5));
     edges.src.push_back(static_cast<NodeId>(rng.below(n - 5)));
     edges.dst.push_back(dst);
@@ -75,7 +76,7 @@ double largest_difference(const float* a, const float* b, int64_t n) {
   return most;
 }
 
-// The same nodes, for runs that learn their features.
+// Returns the same nodes, for runs that learn their features.
 Dataset without_features(bool typed = false) {
   Dataset d = small_data(typed);
   d.features = {};
@@ -86,7 +87,7 @@ class AllNeighbours : public testing::TestWithParam<const char*> {};
 
 TEST_P(AllNeighbours, IsFullGraphTraining) {
   std::string model = GetParam();
-  // Two biases whose sum alone counts: their gradients are one value.
+  // Only the sum of the two biases counts, so their gradients are one value.
   const bool two_biases = model == "ngcf of its authors";
   if (two_biases) model = "ngcf";
   const bool typed = model == "rgcn";
@@ -97,7 +98,8 @@ TEST_P(AllNeighbours, IsFullGraphTraining) {
     RunConfig c = config_of(model);
     if (learned) c.load.features_file = "learned";
     const auto data = [&] { return learned ? without_features(typed) : small_data(typed, weighted); };
-    c.optimizer.weight_decay = 0.01;  // acts on the rows of all nodes, also of those that no batch reads
+    // Acts on the rows of all nodes, also of those that no batch reads.
+    c.optimizer.weight_decay = 0.01;
     if (two_biases) {
       c.model.knobs["authors"] = 1;
       c.model.activation = "none";
@@ -276,7 +278,7 @@ TEST(Batches, SampledTrainingLearnsAndIsTheSameForAnyThreads) {
   set_num_threads(2);
 }
 
-// However batches come, they are the same; and what the steps took is counted.
+// However batches are made, they are the same, and what the steps took is counted.
 TEST(Batches, LoadersCanBeChangedBetweenEpochs) {
   RunConfig c = config_of("sage");
   c.sampling.fanout = {4, 3};
@@ -323,7 +325,7 @@ TEST(Batches, AnInterruptedRunEndsWithTheSameBytes) {
   BatchSession whole(small_data(), c);
   whole.start();
   train(whole, {});
-  // Two steps of the second epoch, then a checkpoint as the loop writes it.
+  // Runs two steps of the second epoch, then writes a checkpoint as the loop does.
   BatchSession part(small_data(), c);
   part.start();
   TrainState state;

@@ -1,4 +1,4 @@
-// The bill before anything is read, and what is refused because of it.
+// Tests the bill before anything is read, and what is refused because of it.
 #include "nacre/train/bill.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Checkpoints: whole or absent, the newest whole one counts, and nothing piles up.
+// Checkpoints are whole or absent, the newest whole one counts, and they do not accumulate.
 #include "nacre/train/checkpoint.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A model's weights, its optimiser and the best weights, filled with recognisable numbers.
+// The weights of a model, its optimiser and the best weights, filled with recognisable numbers.
 struct Weights {
   Parameters parameters;
   OptimizerState optimizer;
@@ -54,7 +54,8 @@ struct Weights {
     optimizer.set_steps(static_cast<int64_t>(base));
   }
 
-  // Everything a checkpoint must bring back; padding between parameters does not count.
+  // Returns everything that a checkpoint must bring back; padding between parameters does not
+  // count.
   std::string bytes() {
     std::string all = std::to_string(optimizer.steps());
     const auto add = [&](const float* flat, bool trained_only) {
@@ -104,7 +105,7 @@ class CheckpointTest : public testing::Test {
     w.fill(static_cast<float>(epoch));
     return w.bytes();
   }
-  // The epoch that loads (0: none), after checking that all of it came back.
+  // Returns the epoch that loads (0 means none), after checking that all of it came back.
   int load() {
     Weights w;
     const auto state = load_newest_checkpoint(run_, fresh_state(), w.parameters, w.optimizer, w.best);
@@ -191,7 +192,7 @@ TEST_F(CheckpointTest, EveryDamagedFileIsNoticedAndSkipped) {
     const std::string whole = read_bytes(path);
     const size_t step = std::max<size_t>(1, whole.size() / 60);
     for (size_t n = 0; n < whole.size(); n += step) {
-      // The closing newline of the JSON file carries nothing.
+      // The newline at the end of the JSON file carries nothing.
       if (n + 1 == whole.size() && file == "state.json") continue;
       dir_.write("run/epoch-000002/" + file, whole.substr(0, n));
       ASSERT_EQ(load(), 1) << file << " cut at " << n;
@@ -226,7 +227,7 @@ TEST_F(CheckpointTest, DamagedOnesGiveWayToNewOnes) {
   ASSERT_EQ(load(), 3);
   save(4, 1);
   EXPECT_EQ(load(), 4);
-  // A damaged checkpoint of a later epoch must not push out the good ones.
+  // A damaged checkpoint of a later epoch must not displace the good ones.
   save(9);
   dir_.write("run/epoch-000009/state.json", "{}");
   save(5, 1);

@@ -1,4 +1,4 @@
-// Metrics of single classes against definitions written out in full.
+// Compares metrics of single classes with definitions written out in full.
 #include "nacre/train/class_metrics.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ Case random_case(uint64_t seed, int64_t rows, int64_t classes, bool multilabel) 
     labels.push_back(static_cast<int32_t>(rng.below(classes + 1) - 1));
     if (rng.below(4) != 0) c.nodes.push_back(static_cast<NodeId>(i));
     for (int64_t k = 0; k < classes; ++k) {
-      c.scores.push_back(static_cast<float>(rng.below(7) - 3) / 2);  // ties everywhere
+      c.scores.push_back(static_cast<float>(rng.below(7) - 3) / 2);  // ties are everywhere
       if (multilabel) c.data.targets.data<uint8_t>()[i * classes + k] = static_cast<uint8_t>(rng.below(3) == 0);
     }
   }
@@ -38,7 +38,8 @@ Case random_case(uint64_t seed, int64_t rows, int64_t classes, bool multilabel) 
   return c;
 }
 
-// Probability (or logit, of several labels) and truth of class k for every labelled node.
+// Returns the probability (or the logit, for several labels) and the truth of class k for every
+// labelled node.
 std::vector<std::pair<double, bool>> of_class(const Case& c, int64_t k) {
   std::vector<std::pair<double, bool>> list;
   const int64_t classes = c.data.num_classes;
@@ -55,7 +56,7 @@ std::vector<std::pair<double, bool>> of_class(const Case& c, int64_t k) {
   return list;
 }
 
-constexpr double kSame = 1e-9;  // scores so close are tied
+constexpr double kSame = 1e-9;  // scores this close are tied
 
 double plain_precision(const Case& c) {
   double sum = 0;

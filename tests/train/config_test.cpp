@@ -1,4 +1,5 @@
-// Settings as JSON: what is written comes back, and the fingerprint covers what decides the weights and nothing else.
+// Settings as JSON: what is written comes back, and the fingerprint covers what decides the weights
+// and nothing else.
 #include "nacre/train/config.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Vertices of several kinds: features of different widths and none at all, through training, weights files and what a
-// trained model accepts.
+// Tests vertices of several kinds: features of different widths or none at all, through training,
+// weights files, and what a trained model accepts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ Tensor random_rows(int64_t rows, int64_t width, uint64_t seed) {
   return x;
 }
 
-// small_data with its 60 vertices in three kinds, the third without features, and an empty kind between them. Labels
-// and splits stay with the papers.
+// Returns small_data with its 60 vertices in three kinds, the third without features, and an empty
+// kind between them. Labels and splits stay with the papers.
 Dataset kinds_data() {
   Dataset d = small_data({.typed = true});
   d.features = {};
@@ -74,7 +74,8 @@ TEST(Hetero, KindsBecomeProjectionsAndLearnedRows) {
   EXPECT_EQ(features, (kPapers * 7 + kAuthors * 4) * 4);
 }
 
-// The trained step, by whatever kernels the plan found, against the interpreter of the model as written.
+// Compares the trained step, by whatever kernels the plan found, with the interpreter of the model
+// as written.
 TEST(Hetero, EveryModelComputesWhatItsDfgSays) {
   for (const ModelInfo* info : model_list()) {
     for (const char* plan : {"auto", "tensor"}) {
@@ -129,7 +130,8 @@ TEST(Hetero, TrainsDownAndTrainsTheLearnedRows) {
   }
 }
 
-// Two kinds that share their weights are one kind: the same loss and scores to the bit, and gradients that add up.
+// Two kinds that share their weights are one kind: loss and scores are equal to the bit, and
+// gradients add up.
 TEST(Hetero, KindsOfEqualWeightsAreOneKind) {
   Dataset one = kinds_data();
   const Tensor x = random_rows(60, 5, 4);
@@ -188,7 +190,7 @@ TEST(Hetero, KindsOfOneNameAreKeptApart) {
   EXPECT_EQ(kinds[2].name, "kind");
 }
 
-// Projections carry over to other graphs, learned rows belong to their vertices.
+// Projections carry over to other graphs, but learned rows belong to their vertices.
 TEST(Hetero, TrainedModelsNeedTheKindsTheyWereTrainedFor) {
   Session trained(kinds_data(), small_run("rgcn"));
   RunConfig config;

@@ -1,5 +1,6 @@
-// What shapes a training step besides the optimiser: clipping, averaged weights, weights of classes, plateaus, warm
-// starts. Each against a plain computation, in whole-graph and mini-batch runs.
+// Tests what shapes a training step besides the optimiser: clipping, averaged weights, weights of
+// classes, plateaus, warm starts. Each is compared with a plain computation, in whole-graph and
+// mini-batch runs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -138,7 +139,7 @@ TEST_F(Learning, ClassesWeighInTheLoss) {
   }
   EXPECT_NEAR(session.train_step(0, 0.1), sum / total, 1e-5);
 
-  // A batch of all training nodes has the same loss: an mlp looks at no neighbours.
+  // A batch of all training nodes has the same loss, because an mlp looks at no neighbours.
   config.mode = "minibatch";
   config.batch_size = 1000;
   config.model.model = "gcn";
@@ -211,7 +212,8 @@ TEST_F(Learning, ThePlateauWaitsAndDrops) {
     p.observe(schedule, score, false);
     factors.push_back(p.factor);
   }
-  // Two in a row that are not better than 0.5, then 0.6 is new, then two more, and so on; never below a fifth.
+  // Two results in a row are not better than 0.5, then 0.6 is new, then two more, and so on. The
+  // factor never falls below a fifth.
   EXPECT_EQ(factors, (std::vector<double>{1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.2, 0.2, 0.2}));
   Plateau falling;
   for (const double loss : {3.0, 2.0, 1.0}) falling.observe(schedule, loss, true);

@@ -1,4 +1,4 @@
-// Nacre as a program of one's own sees it: one header, callbacks, and nothing printed.
+// Tests Nacre as a user's program sees it: one header, callbacks, and nothing printed.
 #include "nacre/nacre.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Metrics against definitions written out in full.
+// Compares metrics with definitions written out in full.
 #include "nacre/train/metrics.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ struct Sample {
   int64_t rows;
   int64_t classes;
   std::vector<float> scores;
-  std::vector<int32_t> labels;  // -1: unlabelled
+  std::vector<int32_t> labels;  // -1 means unlabelled
   std::vector<uint8_t> targets;
   std::vector<NodeId> nodes;  // a subset, out of order
 };
@@ -67,7 +67,8 @@ double plain_f1(const Sample& s) {
   return tp + fp + fn == 0 ? NAN : 2 * tp / (2 * tp + fp + fn);
 }
 
-// Every pair of a positive and a negative: a point for the right order, half for a tie.
+// Goes through every pair of a positive and a negative: a point for the right order, half a point
+// for a tie.
 double plain_auc(const Sample& s) {
   double sum = 0;
   int counted = 0;
@@ -121,7 +122,7 @@ TEST(Metrics, NothingToCountIsNotANumber) {
 }
 
 TEST(Metrics, ClassesWithOneAnswerAreLeftOutOfTheArea) {
-  // Class 0: perfect. Class 1: always true. Class 2: never true.
+  // Class 0 is perfect, class 1 always true, class 2 never true.
   const std::vector<float> scores = {1, 3, 5, -1, 2, 5, 2, 1, 5};
   const std::vector<uint8_t> targets = {1, 1, 0, 0, 1, 0, 1, 1, 0};
   const std::vector<NodeId> nodes = {0, 1, 2};

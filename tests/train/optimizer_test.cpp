@@ -1,4 +1,5 @@
-// Optimisers against PyTorch's definitions in double, and learning-rate schedules at their corners.
+// Compares optimisers with PyTorch's definitions in double, and learning-rate schedules at their
+// corners.
 #include "nacre/train/optimizer.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +26,8 @@ NodeRef add_param(Dfg& dfg, const std::string& name, std::vector<int64_t> dims, 
   return dfg.add(node);
 }
 
-// Awkward sizes: one value, several chunks, something in between; and running statistics, which no optimiser touches.
+// Returns parameters of awkward sizes (one value, several chunks, something in between) and running
+// statistics, which no optimiser touches.
 Parameters some_parameters() {
   Dfg dfg;
   add_param(dfg, "a", {1});
@@ -40,7 +42,7 @@ std::vector<std::vector<float>> random_gradients(const Parameters& parameters, R
   std::vector<std::vector<float>> all;
   for (const Parameter& p : parameters.list()) {
     std::vector<float> g(static_cast<size_t>(p.size));
-    // Several orders of magnitude, and exact zeros.
+    // The values span several orders of magnitude and include exact zeros.
     for (float& x : g)
       x = rng.below(8) == 0 ? 0.0F : static_cast<float>(rng.normal() * std::pow(10, rng.uniform(-4, 1)));
     all.push_back(std::move(g));

@@ -1,4 +1,5 @@
-// Initial values: a function of seed, name and shape alone, within the bounds their distributions promise.
+// Initial values depend on seed, name and shape alone and are within the bounds of their
+// distributions.
 #include "nacre/train/parameters.h"
 
 #include <gtest/gtest.h>

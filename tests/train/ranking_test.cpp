@@ -1,4 +1,5 @@
-// Ranking metrics against brute force, and the batches recommenders are trained on.
+// Compares ranking metrics with brute force, and tests the batches that recommenders are trained
+// on.
 #include "nacre/train/ranking.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +28,7 @@ class Threads {
   int before_;
 };
 
-// Random items of every user; user 0 has none, user 1 has all.
+// Returns random items of every user. User 0 has none, and user 1 has all.
 UserItems random_items(int64_t users, int64_t items, int64_t most, uint64_t seed) {
   Rng rng(seed);
   UserItems result;
@@ -43,7 +44,7 @@ UserItems random_items(int64_t users, int64_t items, int64_t most, uint64_t seed
   return result;
 }
 
-// Whole numbers, so that there are many ties and sums are exact in any order.
+// Returns whole numbers, so that there are many ties and sums are exact in any order.
 std::vector<float> whole_numbers(int64_t size, uint64_t seed) {
   Rng rng(seed);
   std::vector<float> values(static_cast<size_t>(size));
@@ -124,15 +125,15 @@ TEST(Ranking, metrics_are_those_of_brute_force) {
   }
 }
 
-// Ranks 0 and 2 of a user with three held-out items, k = 3, by hand.
+// Checks by hand a user with three held-out items at ranks 0 and 2, for k = 3.
 TEST(Ranking, definition_by_hand) {
   UserItems taken, held;
   taken.num_items = held.num_items = 5;
   taken.ptr = {0, 1};
-  taken.items = {4};  // would be first
+  taken.items = {4};  // this item would be first
   held.ptr = {0, 3};
   held.items = {0, 2, 3};
-  const std::vector<float> user = {1}, items = {9, 8, 7, 1, 10};  // order: 0, 1, 2, 3
+  const std::vector<float> user = {1}, items = {9, 8, 7, 1, 10};  // the order is 0, 1, 2, 3
   const RankingScores s = score_ranking({user.data(), items.data(), 1}, taken, held, 3);
   EXPECT_NEAR(s.recall, 2.0 / 3, 1e-15);
   EXPECT_NEAR(s.ndcg, (1 + 0.5) / (1 + 1 / std::log2(3.0) + 0.5), 1e-15);
@@ -210,8 +211,8 @@ TEST(Triples, depend_on_seed_and_epoch_only) {
   }
 }
 
-// Whatever they took, users and then their items come up equally often: chi-square with 37 degrees of freedom (40 users
-// without those who took nothing or everything), beyond 80 once in 10^4.
+// Whatever they took, users and then their items come up equally often: chi-square with 37 degrees
+// of freedom (40 users without those who took nothing or everything) exceeds 80 once in 10^4.
 TEST(Triples, users_count_alike) {
   const UserItems taken = random_items(40, 25, 30, 5);
   TripleBatches batches(taken, kSides, kVertices, {64, 3, Positives::users});
@@ -244,7 +245,8 @@ TEST(Triples, users_count_alike) {
   EXPECT_LT(pair_chi, pairs + 4 * std::sqrt(2 * pairs));  // four deviations
 }
 
-// Free items of a user come up equally often: chi-square with 19 degrees of freedom, beyond 50 once in 10^4.
+// The free items of a user come up equally often: chi-square with 19 degrees of freedom exceeds 50
+// once in 10^4.
 TEST(Triples, other_items_are_uniform) {
   UserItems taken;
   taken.num_items = 25;
@@ -267,7 +269,7 @@ TEST(Triples, other_items_are_uniform) {
   EXPECT_LT(chi, 50);
 }
 
-// Among 30,000 items one is free: draws give up and count.
+// Among 30,000 items, one is free: draws give up and count.
 TEST(Triples, the_only_free_item_is_found) {
   UserItems taken;
   taken.num_items = 30000;

@@ -1,4 +1,5 @@
-// Recommenders from data to scores: what a step computes, that it learns, and that a run can be cut anywhere.
+// Tests recommenders from data to scores: what a step computes, that it learns, and that a run can
+// be interrupted anywhere.
 #include "nacre/train/recommend.h"
 
 #include <gtest/gtest.h>
@@ -19,8 +20,8 @@ namespace {
 constexpr int64_t kUsers = 40;
 constexpr int64_t kItems = 30;
 
-// Users like items of their own third. User 0 took nothing, user 1 everything; item 0 was never taken. Two items of
-// each other user are held out.
+// Users like items of their own third. User 0 took nothing, user 1 everything, and item 0 was never
+// taken. Two items of each other user are held out.
 Dataset tastes() {
   Rng rng(4);
   Dataset d;
@@ -114,14 +115,16 @@ TEST(Recommend, a_step_computes_what_the_dfg_says) {
         layers.push_back(same.block(b));
         ref::Interpreter reference(dfg, Blocks(layers));
         reference.run(bindings, {config.seed, static_cast<uint64_t>(b)});
-        // Plain gradient descent of rate 1 shows the gradient as the change of the weights; adam here only moves on.
+        // Plain gradient descent of rate 1 shows the gradient as the change of the weights; adam
+        // only moves on here.
         EXPECT_NEAR(session.train_step(b, 0.01), reference.scalar(dfg.output("loss")), 1e-5) << "batch " << b;
       }
     }
   }
 }
 
-// The block of triples does not hide that the others are one graph: rows are only copied where kinds are joined.
+// The block of triples does not hide that the others are one graph: rows are only copied where
+// kinds are joined.
 TEST(Recommend, steps_run_no_plain_kernel_but_copies) {
   for (const char* model : {"lightgcn", "ngcf"}) {
     for (const double dropped : {0.0, 0.1}) {
@@ -140,7 +143,8 @@ TEST(Recommend, steps_run_no_plain_kernel_but_copies) {
   }
 }
 
-// Of values the plan computes once the weights of edges are not: the same triples lose other edges in another step.
+// The weights of edges are not among the values that the plan computes once: the same triples lose
+// other edges in another step.
 TEST(Recommend, edges_are_dropped_anew_each_step_and_never_in_scores) {
   for (const char* model : {"lightgcn", "ngcf"}) {
     SCOPED_TRACE(model);
@@ -209,7 +213,7 @@ TEST(Recommend, learns_what_users_like) {
     for (int epoch = 1; epoch < 25; ++epoch) last = session.train_epoch(epoch, 0.02);
     EXPECT_LT(last, 0.6 * first);
     const Scores scores = session.evaluate(false);
-    EXPECT_GT(scores.test, 0.75);  // by chance about 0.17
+    EXPECT_GT(scores.test, 0.75);  // chance gives about 0.17
     EXPECT_EQ(scores.test, session.test_ranking().recall);
     EXPECT_EQ(session.test_ranking().users, kUsers - 2);
     EXPECT_TRUE(std::isnan(scores.val));

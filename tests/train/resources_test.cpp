@@ -1,4 +1,4 @@
-// What a mini-batch run was full of.
+// Tests the report of which resource limited a mini-batch run.
 #include "nacre/train/resources.h"
 
 #include <gtest/gtest.h>

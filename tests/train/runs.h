@@ -16,13 +16,14 @@ struct DataText {
   bool features = true;
 };
 
-// 60 vertices in three communities with features that lean towards them; 30 / 15 / 15 split.
+// Returns 60 vertices in three communities, with features that lean towards them, and a 30 / 15 /
+// 15 split.
 Dataset small_data(const DataText& text = {});
 
-// A short run on small_data: `model` of two layers with dropout.
+// Returns a short run on small_data: `model` with two layers and dropout.
 RunConfig small_run(const std::string& model, int epochs = 6);
 
-// Every byte of every parameter.
+// Returns every byte of every parameter.
 std::string weight_bytes(const Parameters& parameters);
 
 }  // namespace nacre::test

@@ -1,4 +1,5 @@
-// The weights format: bytes that another program can read, and no damage that gets past the reader as a crash.
+// Tests the weights format: another program can read its bytes, and no damage makes the reader
+// crash.
 #include "nacre/train/safetensors.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +47,8 @@ void expect_equal(const NamedTensors& got, const NamedTensors& want) {
   }
 }
 
-// A header parser that shares nothing with the writer: strings, unsigned numbers, arrays and objects of one line.
+// A parser of headers that shares nothing with the writer: strings, unsigned numbers, arrays and
+// objects of one line.
 class HeaderParser {
  public:
   explicit HeaderParser(const std::string& text) : text_(text) {}
@@ -121,7 +123,7 @@ class HeaderParser {
   size_t at_ = 0;
 };
 
-// A file around any header text and data.
+// Returns a file with any header text and data.
 std::string file_with(const std::string& header, const std::string& data) {
   return raw<uint64_t>({header.size()}) + header + data;
 }

@@ -1,4 +1,4 @@
-// Scores of a run on a GPU are those the host computes from the same predictions.
+// The scores of a run on a GPU are those that the host computes from the same predictions.
 #include "nacre/train/scorer.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,8 @@ class ScorerTest : public testing::Test {
 
 void expect_equal(double a, double b) { EXPECT_TRUE(a == b || (std::isnan(a) && std::isnan(b))) << a << " and " << b; }
 
-// Three epochs: the first evaluation runs kernel by kernel, later ones are recorded.
+// Runs three epochs, because the first evaluation runs kernel by kernel and later ones are
+// recorded.
 void expect_same_scores(VertexModel& model) {
   for (int64_t epoch = 0; epoch < 3; ++epoch) {
     const bool with_loss = epoch != 1;
@@ -55,7 +56,7 @@ TEST_F(ScorerTest, RowsThatAreLearnedInBatchesAreTheHosts) {
   RunConfig config = gpu_run("minibatch", "accuracy");
   config.model.dropout = 0;
   config.load.features_file = "learned";
-  for (const int width : {8, 6}) {  // rows of whole and of no whole words of 16 bytes
+  for (const int width : {8, 6}) {  // rows that are whole words of 16 bytes, and rows that are not
     SCOPED_TRACE(width);
     config.model.in_dim = width;
     std::vector<float> weights[2];
@@ -91,7 +92,7 @@ TEST_F(ScorerTest, OfEveryMetricAreTheHosts) {
       session->start();
       const int64_t compiled = session->gpu()->loader().num_sources();
       expect_same_scores(*session);
-      // What no run needs from the first step on, and only that, is compiled later: the loss of a split.
+      // Only what no run needs from the first step on is compiled later: the loss of a split.
       EXPECT_EQ(session->gpu()->loader().num_sources(), compiled + (metric == "roc_auc" ? 0 : 1));
     }
   }

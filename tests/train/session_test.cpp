@@ -1,4 +1,4 @@
-// Sessions: the bill, and what data and model must agree on.
+// Tests of sessions: the bill, and what data and model must agree on.
 #include "nacre/train/session.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ int64_t item(const std::vector<MemoryItem>& items, const std::string& what) {
   return -1;
 }
 
-// As a file may claim that another program wrote.
+// A file of another program may make this claim.
 TEST(Session, ClassesWithoutLabelsAreRefused) {
   Dataset data = small_data();
   data.labels = {};
@@ -36,7 +36,7 @@ TEST(Session, ClassesWithoutLabelsAreRefused) {
   RunConfig batches = small_run("sage");
   batches.mode = "minibatch";
   EXPECT_USER_ERROR(make_session(data, batches, {}), "has no labels");
-  // Nothing to be scored, but something to be predicted.
+  // There is nothing to be scored, but something to be predicted.
   for (const char* mode : {"full", "minibatch"}) {
     RunConfig config = small_run("sage");
     config.mode = mode;
@@ -57,7 +57,7 @@ TEST(Session, BillIsTheSumOfItsPartsAndMatchesTheData) {
   }
   EXPECT_EQ(total_bytes(items), sum);
   EXPECT_EQ(item(items, "features"), 60 * 7 * 4);
-  // GCN 7 → 8 → 3, each parameter on its own cache lines: 56 + 8 + 24 + 3 values.
+  // GCN 7 → 8 → 3 has 56 + 8 + 24 + 3 values, each parameter on its own cache lines.
   EXPECT_EQ(item(items, "parameters"), (64 + 16 + 32 + 16) * 4);
   EXPECT_EQ(item(items, "optimiser"), 3 * item(items, "parameters"));
   EXPECT_EQ(item(items, "labels"), 60 * 4 + 60 * 4 + 60 * 8);
@@ -72,7 +72,7 @@ TEST(Session, RunsExactlyWithinItsBillAndNotBelow) {
   RunConfig config = small_run("gat");
   config.memory_limit = total_bytes(Session(small_data(), config).memory());
   Session(small_data(), config).start();
-  // As long as fewer bytes can be had for more work, they are.
+  // As long as more work can save bytes, it does.
   int64_t least = config.memory_limit;
   while (total_bytes(Session(small_data(), config).memory()) <= config.memory_limit) {
     least = config.memory_limit;
@@ -84,7 +84,8 @@ TEST(Session, RunsExactlyWithinItsBillAndNotBelow) {
   EXPECT_USER_ERROR(refused.start(), "--memory-limit");
 }
 
-// On a GPU, values of a graph this large are worth it; left to need, none is dropped while the memory lasts.
+// On a GPU, dropping values of a graph this large is worth it. If the choice is left to need, none
+// is dropped while the memory lasts.
 TEST(Planner, ComputesAgainWhereAskedOnly) {
   const Graph graph = typed_weighted_graph({.vertices = 40000, .edges = 60000});
   ModelOptions model = complete_options({.model = "gcn", .layers = 3, .in_dim = 100, .hidden = 256, .out_dim = 10});
@@ -108,7 +109,8 @@ TEST(Planner, ComputesAgainWhereAskedOnly) {
   EXPECT_FALSE(dropped().empty());
 }
 
-// Less memory is met by computing values again, with the same losses to the bit; no memory at all is refused.
+// Computing values again saves memory, and losses are the same to the bit. No memory at all is
+// refused.
 TEST(Session, FitsIntoLessMemoryByComputingAgain) {
   RunConfig config = small_run("gcn");
   config.model.layers = 6;
@@ -117,7 +119,7 @@ TEST(Session, FitsIntoLessMemoryByComputingAgain) {
   Session usual(small_data(), config);
   EXPECT_TRUE(usual.planning().dropped.empty());
   usual.start();
-  config.memory_limit = total_bytes(usual.memory()) - 60 * 8 * 4;  // an activation
+  config.memory_limit = total_bytes(usual.memory()) - 60 * 8 * 4;  // the bytes of an activation
   Session fitted(small_data(), config);
   EXPECT_TRUE(mentions(fitted.notes(), "by computing again dropout@layers.0.lin.bias"));
   EXPECT_LE(total_bytes(fitted.memory()), config.memory_limit);
@@ -151,7 +153,7 @@ TEST(Session, EdgeWeightsAreUsedOrRefused) {
       EXPECT_USER_ERROR(open(), "weights");
     }
   }
-  // Used means that they change the answer.
+  // The weights are used, so they change the result.
   Session plain(small_data(), small_run("gcn"));
   Session weighted(small_data({.weighted = true}), small_run("gcn"));
   plain.start();

@@ -1,4 +1,5 @@
-// The loop: resumed runs end like uninterrupted ones, early stopping, the weights kept at the end.
+// Tests of the loop: resumed runs end like uninterrupted ones, early stopping works, and the right
+// weights are kept at the end.
 #include "nacre/train/trainer.h"
 #include "nacre/train/session.h"
 
@@ -104,7 +105,7 @@ TEST_F(TrainerTest, ALongerRunContinuesAShorterOne) {
   run(small_run("gcn", 8), "whole");
   run(small_run("gcn", 3), "grown");
   run(small_run("gcn", 8), "grown", true);
-  // The settings inside say how many epochs were asked for, so the weights are the same bytes too.
+  // The settings inside say how many epochs were asked for, so the weights are the same bytes, too.
   EXPECT_EQ(model("grown"), model("whole"));
   EXPECT_USER_ERROR(run(small_run("gcn", 7), "grown", true), "--epochs");
 }

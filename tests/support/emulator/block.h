@@ -1,4 +1,4 @@
-// The state of a block while it runs; only what implements it includes this.
+// The state of a block while it runs. Only the files that implement blocks include this.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ struct Copy {
   unsigned room, bytes;
 };
 
-// A CUDA thread, its stack below it.
+// A CUDA thread; its stack lies below it.
 struct Fiber : Thread {
   Block* owner;
   void* stack_pointer;
@@ -64,7 +64,7 @@ class Block {
   Block& operator=(const Block&) = delete;
   void run(const Grid& grid, void** args, unsigned number, uint64_t order);
 
-  // ---- called by threads of the block
+  // ---- Called by threads of the block.
   void barrier(Fiber& fiber);
   Word meet(Fiber& fiber, const Warp::Lane& gives);
   void multiply_wide(Fiber& fiber, const WideProduct::Part& gives);
@@ -72,7 +72,7 @@ class Block {
   unsigned shared_address(Fiber& fiber, const void* pointer);
   char* shared_at(unsigned address) { return shared_ + address; }
   bool in_shared(unsigned address, unsigned bytes) const { return int64_t{address} + bytes <= shared_used_; }
-  // Ends the block; does not return.
+  // Ends the block and does not return.
   [[noreturn]] void fail(Fiber& fiber, const std::string& why);
   [[noreturn]] void end(Fiber& fiber);
   void enter() { entry_(args_, nullptr); }
@@ -93,19 +93,20 @@ class Block {
   unsigned number_ = 0;
   std::string error_;
   int live_ = 0, at_barrier_ = 0;
-  std::vector<Fiber*> fibers_;  // by number; null where the thread has ended
+  std::vector<Fiber*> fibers_;  // by number; null if the thread has ended
   std::vector<Fiber*> free_;
   std::vector<char*> stacks_;
   std::vector<Warp> warps_;
   std::vector<WideProduct> wide_;
   char* shared_ = nullptr;
   int64_t shared_used_ = 0;
-  std::vector<int64_t> shared_places_;  // of static memory, by number
-  void* runner_ = nullptr;              // stack pointer of the host's thread
-  bool stopped_ = false;                // by fail()
+  std::vector<int64_t> shared_places_;  // places of static memory, by number
+  void* runner_ = nullptr;              // stack pointer of the thread of the host
+  bool stopped_ = false;                // whether fail() stopped the block
 };
 
-// The products of tensor cores, by their definition: operands lose their low 13 bits, sums are f32.
+// The products of tensor cores by their definition: operands lose their low 13 bits, and sums are
+// f32.
 void multiply_warp(const std::array<Warp::Lane, 32>& lanes);
 void multiply_four_warps(const std::array<WideProduct::Part, 128>& parts, const char* shared);
 

@@ -14,7 +14,8 @@
 #error "the emulated device switches stacks by instructions of x86-64"
 #endif
 
-// Saves what a called function must keep, and the stack; goes on where `to` was saved.
+// Saves the registers that a called function must keep, and the stack. Continues where `to` was
+// saved.
 extern "C" void nacre_emulator_switch(void** from, void* to);
 asm(R"(
 .text
@@ -45,8 +46,10 @@ namespace {
 
 constexpr int64_t kPage = 4096;
 constexpr int64_t kSharedRoom = 260 << 10;
-constexpr int64_t kSharedGap = 128;  // poison between pieces of shared memory, looked at when the block has ended
-constexpr int kPoison = 0xff;        // not a number in every floating type; far outside as an index
+// Poison between pieces of shared memory, which is checked when the block has ended.
+constexpr int64_t kSharedGap = 128;
+// Not a number in every floating type, and far out of range as an index.
+constexpr int kPoison = 0xff;
 
 thread_local const char* running = nullptr;
 
@@ -109,7 +112,7 @@ const Calls& calls() {
   fiber.owner->end(fiber);
 }
 
-// Pages that must not be touched on both sides.
+// Maps memory with pages on both sides that must not be touched.
 char* map_guarded(int64_t bytes) {
   void* memory = mmap(nullptr, static_cast<size_t>(bytes + 2 * kPage), PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -136,7 +139,7 @@ Block::~Block() {
 
 Fiber* Block::take_stack() {
   if (free_.empty()) {
-    // Twice the size, of which the aligned half is kept.
+    // Maps twice the size and keeps the aligned half.
     void* both = mmap(nullptr, 2 * kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     NACRE_CHECK(both != MAP_FAILED, "no stack for a thread of the emulated device");
     auto* first = static_cast<char*>(both);
@@ -167,7 +170,7 @@ void Block::start(int number) {
   fiber.waits = fiber.ended = fiber.at_barrier = false;
   fiber.copies.clear();
   fiber.groups.clear();
-  // As if run_thread() was about to be returned to, with six registers saved below.
+  // The stack looks as if run_thread() was about to be returned to, with six registers saved below.
   auto** top = reinterpret_cast<void**>(fiber.stack + kStack - kThreadRoom) - 1;
   *--top = reinterpret_cast<void*>(&run_thread);
   for (int i = 0; i < 6; ++i) *--top = nullptr;
@@ -235,7 +238,7 @@ Word Block::meet(Fiber& fiber, const Warp::Lane& gives) {
   return warp.lanes[static_cast<size_t>(lane)].result;
 }
 
-// Where all threads that `lane` waits for have come: gives each its result and lets it go on.
+// If all threads that `lane` waits for have arrived, gives each its result and lets it continue.
 bool Block::complete(Warp& warp, int first, int lane) {
   const Warp::Lane gives = warp.lanes[static_cast<size_t>(lane)];
   const unsigned mask = gives.mask & ~warp.ended;
@@ -284,7 +287,7 @@ void Block::begin_shared(const Grid& grid) {
   shared_places_.clear();
 }
 
-// What lies between the pieces must be as it was.
+// Checks that the bytes between the pieces are unchanged.
 void Block::check_shared(const Grid& grid) const {
   for (int64_t i = grid.shared_bytes; i < (grid.shared_bytes + kSharedGap - 1) / kSharedGap * kSharedGap + kSharedGap;
        ++i) {
@@ -331,7 +334,7 @@ void Block::run(const Grid& grid, void** args, unsigned number, uint64_t order) 
   begin_shared(grid);
 
   const int threads = live_;
-  // Any order of threads is right, so another one is taken each time.
+  // Any order of threads is right, so another one is used each time.
   const auto thread_at = [&](int i) {
     const int turned = static_cast<int>((static_cast<uint64_t>(i) + (order >> 1)) % static_cast<uint64_t>(threads));
     return (order & 1U) != 0 ? threads - 1 - turned : turned;

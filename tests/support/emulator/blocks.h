@@ -1,5 +1,6 @@
-// Blocks of CUDA threads on one thread of the host. Every CUDA thread has a stack of its own; one runs until it ends or
-// waits for others, then the next. A block whose threads wait for one another for ever is reported, not waited for.
+// Runs blocks of CUDA threads on one thread of the host. Every CUDA thread has a stack of its own.
+// One thread runs until it ends or waits for others; then the next one runs. A block whose threads
+// wait for each other for ever is reported.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +16,12 @@ namespace nacre::emulator {
 using Entry = int (*)(void** args, int* sizes);
 
 struct Grid {
-  std::string name;  // of the kernel, for messages
+  std::string name;  // name of the kernel, for messages
   Entry entry = nullptr;
   unsigned blocks = 0;
   unsigned threads = 0;
-  int64_t shared_bytes = 0;  // dynamic
-  int64_t shared_limit = 0;  // of both kinds together
+  int64_t shared_bytes = 0;  // dynamic shared memory
+  int64_t shared_limit = 0;  // limit of both kinds of shared memory together
 };
 
 class Block;
@@ -32,14 +33,15 @@ class BlockRunner {
   BlockRunner(const BlockRunner&) = delete;
   BlockRunner& operator=(const BlockRunner&) = delete;
 
-  // Throws InternalError that names the kernel where a block cannot end or leaves its shared memory.
+  // Throws InternalError that names the kernel if a block cannot end or leaves its shared memory.
   void run(const Grid& grid, void** args);
 
  private:
   std::unique_ptr<Block> block_;
 };
 
-// The kernel that this thread of the host runs now; empty outside of run(). Safe to call in a signal handler.
+// Returns the kernel that this thread of the host runs now, or null outside of run(). A signal
+// handler may call this.
 const char* kernel_running();
 
 }  // namespace nacre::emulator

@@ -33,7 +33,7 @@ std::string contents(const fs::path& path) {
   return text.str();
 }
 
-// A folder of its own for one call of the compiler.
+// A folder for one call of the compiler.
 class Scratch {
  public:
   Scratch() {
@@ -53,7 +53,7 @@ class Scratch {
   fs::path path_;
 };
 
-// Runs a program with its output in a file; returns its exit status.
+// Runs a program with its output in a file and returns its exit status.
 int run(const std::vector<std::string>& command, const std::string& log) {
   std::vector<char*> arguments;
   arguments.reserve(command.size() + 1);
@@ -74,7 +74,7 @@ int run(const std::vector<std::string>& command, const std::string& log) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// NVRTC's way to name a place: FILE(LINE).
+// Rewrites places in a log as NVRTC names them: FILE(LINE).
 std::string like_nvrtc(std::string log) {
   constexpr const char* kEnd = ".cu:";
   for (size_t at = log.find(kEnd); at != std::string::npos; at = log.find(kEnd, at + 1)) {
@@ -121,8 +121,9 @@ std::string compile_now(const std::string& text, const std::string& name, int ar
   return contents(image);
 }
 
-// Compiled kernels of this and of earlier processes, where NACRE_EMULATOR_CACHE names a folder. It stands behind the
-// program's own cache: a program whose cache is empty asks, waits and gets its image, only sooner.
+// Keeps compiled kernels of this and of earlier processes if NACRE_EMULATOR_CACHE names a folder.
+// This cache stands behind the program's own: a program whose cache is empty asks, waits and gets
+// its image, only sooner.
 std::string compile_once(const std::string& text, const std::string& name, int arch) {
   static std::mutex mutex;
   static auto* known = new std::unordered_map<std::string, std::string>;

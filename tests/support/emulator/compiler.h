@@ -1,4 +1,4 @@
-// The host's C++ compiler in the place of NVRTC: an image is the bytes of a shared library.
+// Uses the C++ compiler of the host instead of NVRTC. An image is the bytes of a shared library.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 namespace nacre::emulator {
 
 std::string compile(const std::string& source, const std::string& name, int arch);
-// Changes with the compiler, the shim and the way it is called.
+// The text changes with the compiler, the shim and the way it is called.
 std::string compiler_version();
 
 }  // namespace nacre::emulator

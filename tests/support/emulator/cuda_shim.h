@@ -1,5 +1,6 @@
-// CUDA's built-ins for kernels that are compiled for the host. It comes before every generated source; only what those
-// sources use is here. No standard headers: they take longer to compile than a kernel.
+// CUDA's built-ins for kernels that are compiled for the host. This text comes before every
+// generated source, and holds only what those sources use. It includes no standard headers, because
+// they take longer to compile than a kernel.
 #pragma once
 
 #include "thread.h"
@@ -16,7 +17,7 @@
 #define blockDim (nacre::emulator::self()->block_size)
 #define gridDim (nacre::emulator::self()->grid_size)
 
-// ---- vectors
+// ---- Vectors.
 struct __align__(8) float2 {
   float x, y;
 };
@@ -45,7 +46,8 @@ inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return
 inline int2 make_int2(int x, int y) { return {x, y}; }
 inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
 
-// ---- memory. The hardware faults on addresses that are not aligned to the value; so does this.
+// ---- Memory. Like the hardware, these functions fault on addresses that are not aligned to the
+// value.
 template <class T>
 inline T nacre_read(const T* p) {
   if ((unsigned long)p % alignof(T) != 0) __builtin_trap();
@@ -70,7 +72,7 @@ inline unsigned long __cvta_generic_to_shared(const void* p) {
   return t->calls->shared_address(t, p);
 }
 
-// ---- atomics
+// ---- Atomics.
 template <class T, class Change>
 inline T nacre_atomic(T* p, Change change) {
   T before;
@@ -105,7 +107,7 @@ inline T atomicCAS(T* p, U want, V x) {
   return nacre_atomic(p, [&](T old) { return old == (T)want ? (T)x : old; });
 }
 
-// ---- bits
+// ---- Bits.
 template <class To, class From>
 inline To nacre_bits(From x) {
   static_assert(sizeof(To) == sizeof(From));
@@ -125,7 +127,7 @@ inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz((unsigned)x); }
 inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
 
-// ---- arithmetic
+// ---- Arithmetic.
 inline float __fdividef(float a, float b) { return a / b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline double __dadd_rn(double a, double b) { return a + b; }
@@ -169,7 +171,7 @@ inline T max(T a, T b) {
 }
 inline long long clock64() { return (long long)__builtin_ia32_rdtsc(); }
 
-// ---- threads that meet
+// ---- Threads that meet.
 inline void __syncthreads() {
   nacre::emulator::Thread* t = nacre::emulator::self();
   t->calls->block_barrier(t);
@@ -213,13 +215,13 @@ inline unsigned __ballot_sync(unsigned mask, bool predicate) {
 inline int __any_sync(unsigned mask, bool predicate) { return __ballot_sync(mask, predicate) != 0; }
 inline int __all_sync(unsigned mask, bool predicate) { return __ballot_sync(mask, !predicate) == 0; }
 
-// ---- shared memory; translate.cpp writes these calls in the place of declarations
+// ---- Shared memory. translate.cpp writes these calls in the place of declarations.
 inline void* nacre_shared(int number, unsigned long bytes) {
   nacre::emulator::Thread* t = nacre::emulator::self();
   return t->calls->shared(t, number, bytes);
 }
 
-// ---- instructions; translate.cpp writes these calls in the place of asm statements
+// ---- Instructions. translate.cpp writes these calls in the place of asm statements.
 inline void nacre_cp_async(unsigned to, const void* from, unsigned room, unsigned bytes) {
   nacre::emulator::Thread* t = nacre::emulator::self();
   t->calls->copy_later(t, to, from, room, bytes);
@@ -270,7 +272,7 @@ inline void nacre_bf16x2(unsigned& packed, float high, float low) {
 }
 inline void nacre_multiprocessor(unsigned& number) { number = blockIdx.x; }
 
-// ---- the way in: argument sizes, and the call itself
+// ---- The entry: sizes of the arguments, and the call itself.
 template <int... I>
 struct NacreNumbers {};
 #ifdef __clang__
@@ -286,7 +288,7 @@ template <class... A, int... I>
 inline void nacre_call(void (*kernel)(A...), void** args, NacreNumbers<I...>) {
   kernel(*(A*)args[I]...);
 }
-// Without arguments: writes their sizes and returns how many there are.
+// Without arguments, writes the sizes of the parameters and returns how many there are.
 template <class... A>
 inline int nacre_enter(void (*kernel)(A...), void** args, int* sizes) {
   if (args == nullptr) {

@@ -47,7 +47,7 @@ class EmulatedDevice final : public Device {
 
   const DeviceInfo& info() const override { return info_; }
 
-  // ---- memory
+  // ---- Memory.
   void* allocate(int64_t bytes) override {
     called("allocate");
     return memory_.allocate(bytes);
@@ -82,7 +82,7 @@ class EmulatedDevice final : public Device {
     if (bytes > 0) submit([=](BlockRunner&) { std::memset(to, byte, static_cast<size_t>(bytes)); });
   }
 
-  // ---- kernels
+  // ---- Kernels.
   DeviceFunction load(const std::string& image, const std::string& function) override {
     called("load");
     return const_cast<Kernel*>(kernels_.load(image, function));
@@ -100,7 +100,7 @@ class EmulatedDevice final : public Device {
     return static_cast<int>(std::min<int64_t>({32, 2048 / std::max(threads, 1), std::max<int64_t>(by_memory, 1)}));
   }
 
-  // ---- matrix products
+  // ---- Matrix products.
   int prepare_gemm(const GemmShape& shape, bool) override {
     called("prepare_gemm");
     return products_.prepare(shape);
@@ -113,13 +113,13 @@ class EmulatedDevice final : public Device {
     submit([=](BlockRunner&) { multiply(shape, args); });
   }
 
-  // ---- device-wide primitives
+  // ---- Device-wide primitives.
   void sort_pairs(uint64_t* keys, uint32_t* values, int64_t n, int bits) override { sort(keys, values, n, bits); }
   void sort_pairs(uint32_t* keys, uint32_t* values, int64_t n, int bits) override { sort(keys, values, n, bits); }
   void exclusive_sum(const uint32_t* in, int64_t* out, int64_t n) override;
   int64_t positions_of(const uint8_t* flags, uint32_t* out, int64_t n) override;
 
-  // ---- graphs and time
+  // ---- Graphs and time.
   void begin_capture() override {
     called("begin_capture");
     NACRE_CHECK(recording.device == nullptr, "a thread that records launches already begins to record again");
@@ -170,7 +170,7 @@ class EmulatedDevice final : public Device {
   }
 
  private:
-  // At the beginning of calls that may not come from a thread while it records launches.
+  // Called first by functions that a thread may not call while it records launches.
   void called(const std::string& call) {
     forbid_in_capture(call);
     may_record(call);
@@ -184,7 +184,7 @@ class EmulatedDevice final : public Device {
     Settings::get().count(Fault::call, call + "()");
     failure_->check();
   }
-  // Kernels' pointers cannot be told apart from other numbers; those of copies can.
+  // Pointers of kernels cannot be told apart from other numbers, but those of copies can.
   static void check_place(const void* memory, int64_t bytes) {
     NACRE_CHECK(bytes == 0 || is_device_memory(memory, bytes) || is_pinned(memory),
                 "a copy of " + std::to_string(bytes) + " bytes from or to what is not memory of the device");
@@ -208,7 +208,7 @@ class EmulatedDevice final : public Device {
   std::atomic<int> recorders_{0};
 };
 
-// Destructors come here: a failure is not thrown, and the memory is lost.
+// Destructors call this function, so a failure is not thrown, and the memory is lost.
 void EmulatedDevice::release_pinned(void* memory) {
   if (memory == nullptr) return;
   forbid_in_capture("release_pinned");
@@ -223,7 +223,7 @@ void EmulatedDevice::release_pinned(void* memory) {
   }
 }
 
-// Page-locked memory is read when its turn comes; other memory now, and then nobody need keep it.
+// Page-locked memory is read when its turn comes. Other memory is read now, so nobody need keep it.
 void EmulatedDevice::upload(void* to, const void* from, int64_t bytes) {
   called("upload");
   if (bytes == 0) return;

@@ -1,4 +1,4 @@
-// device.h without a GPU.
+// An implementation of device.h without a GPU.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// The emulated GPU finds what a GPU would not forgive: each test makes one mistake. Results that are right are the
-// business of the tests that run on it.
+// The emulated GPU finds what a GPU would not forgive: each test makes one mistake. The tests that
+// run on the emulated GPU check that its results are right.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -12,7 +12,8 @@ namespace {
 
 class EmulatorTest : public GpuTest {
  protected:
-  // What the device says about a kernel of one block when it is waited for. A device of its own: a failure stays.
+  // Returns what the device says about a kernel of one block when it is waited for. Each call uses
+  // its own device, because a failure stays.
   std::string error_of(const std::string& source, int threads, int64_t shared_bytes, const std::vector<float>& values) {
     const auto device = plugin_->open(0, 0);
     const DeviceArray<float> x(*device, values);
@@ -125,7 +126,7 @@ TEST_F(EmulatorTest, PageLockedMemoryIsReadWhenItsTurnComes) {
   const DeviceArray<int> there(*device_, 1);
   auto* pinned = static_cast<int*>(device_->allocate_pinned(4));
   *pinned = 1;
-  // The stream is kept waiting by an event of another one that nobody has reached yet.
+  // The stream waits for an event of another stream that has not been reached yet.
   const auto busy = function(*other, R"(extern "C" __global__ void spin(int n) {
   const long long start = clock64();
   while (clock64() - start < 100000000ll) {}

@@ -19,7 +19,8 @@ void say(const char* text) {
   if (write(STDERR_FILENO, text, std::strlen(text)) < 0) return;
 }
 
-// A copy or a kernel outside of its memory, or a kernel at an address that is not aligned: tell, then die as before.
+// A copy or a kernel left its memory, or a kernel used an address that is not aligned: reports
+// this, then dies as before.
 void report(int signal, siginfo_t*, void*) {
   if (const char* kernel = kernel_running(); kernel != nullptr) {
     say("emulated device: kernel ");

@@ -1,11 +1,12 @@
-// Says which kernel touched memory that is not its own before the process dies of it.
+// Reports which kernel touched memory that is not its own, before the process dies of it.
 #pragma once
 
 #include <csignal>
 
 namespace nacre::emulator {
 
-// A stack for the signal handler on the thread that makes it; the kernel's own may be the one that is full.
+// A stack for the signal handler on the thread that makes it, because the stack of the kernel may
+// be full.
 class FaultStack {
  public:
   FaultStack();

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kMostArguments = 256;
 
-// A library is opened by the name of its file, which need not stay.
+// Opens a library by the name of its file, which need not stay.
 void* open_library(const std::string& image) {
   std::string path = (std::filesystem::temp_directory_path() / "nacre-kernel-XXXXXX").string();
   const int file = mkstemp(path.data());

@@ -1,4 +1,4 @@
-// Images that were loaded, and their kernels.
+// Loaded images and their kernels.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ namespace nacre::emulator {
 struct Kernel {
   std::string name;
   Entry entry = nullptr;
-  std::vector<int> sizes;  // of the arguments, in bytes
+  std::vector<int> sizes;  // sizes of the arguments in bytes
 };
 
 class Kernels {
@@ -36,7 +36,7 @@ class Kernels {
   std::unordered_map<std::string, Image> images_;  // by their bytes
 };
 
-// A launch with its arguments, which were copied.
+// A launch with copies of its arguments.
 class Launch {
  public:
   Launch(const Kernel& kernel, const LaunchShape& shape, const std::vector<void*>& args, int64_t shared_limit);

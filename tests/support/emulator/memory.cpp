@@ -17,12 +17,12 @@ namespace {
 
 constexpr int64_t kSmallest = 512;
 constexpr int64_t kPage = 4096;
-constexpr int64_t kPoisoned = 1 << 20;  // at each end; all of a smaller block
+constexpr int64_t kPoisoned = 1 << 20;  // poisoned bytes at each end; all of a smaller block
 constexpr unsigned char kPoison = 0xff;
 
 std::atomic<int64_t> taken{0};
 
-// Eight sizes per power of two, so that freed blocks fit again.
+// Returns one of eight sizes per power of two, so that freed blocks fit again.
 int64_t block_bytes(int64_t bytes) {
   const auto power = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(bytes, 1))));
   const int64_t step = std::max(power / 8, kSmallest);
@@ -38,7 +38,8 @@ void poison(char* memory, int64_t bytes) {
   std::memset(memory + bytes - kPoisoned, kPoison, kPoisoned);
 }
 
-// Behind what was asked for lies poison up to the block's end, and a page that cannot be touched.
+// Checks the poison behind the requested bytes, up to the end of the block. A page that cannot be
+// touched follows.
 void check_end(const char* memory, int64_t asked, int64_t bytes) {
   for (int64_t i = asked; i < std::min(bytes, asked + kPage); ++i) {
     NACRE_CHECK(static_cast<unsigned char>(memory[i]) == kPoison,
@@ -118,7 +119,7 @@ void* Memory::allocate(int64_t bytes) {
   return block.memory;
 }
 
-// The smallest free block that is large enough, unless a quarter of it would lie idle.
+// Returns the smallest free block that is large enough, unless a quarter of it would be unused.
 Memory::Block Memory::reuse(int64_t bytes) {
   const std::lock_guard lock(mutex_);
   const auto found = free_.lower_bound(bytes);
@@ -145,7 +146,8 @@ Memory::Block Memory::take(int64_t bytes) {
     return {};
   }
   block.mapped = static_cast<char*>(mapped);
-  block.memory = block.mapped + kPage + inside - bytes;  // sizes are multiples of 512, so it is aligned
+  // Sizes are multiples of 512, so the block is aligned.
+  block.memory = block.mapped + kPage + inside - bytes;
   return block;
 }
 
@@ -170,7 +172,8 @@ void Memory::release(void* memory) {
     given_out().remove(memory);
     used_ -= block.bytes;
   }
-  // In the stream's order: what is queued before may still use it, what comes later must not.
+  // This runs in the order of the stream: work queued before may still use the memory, later work
+  // must not.
   stream_.queue([block](BlockRunner&) {
     check_end(block.memory, block.asked, block.bytes);
     poison(block.memory, block.bytes);

@@ -1,6 +1,6 @@
-// Memory of the emulated device: each block lies between pages that cannot be touched, ends where they begin, and is
-// filled with 0xff when it is given out and when it is given back. Freed blocks are kept and given out again, as the
-// CUDA device does it.
+// Memory of the emulated device. Each block lies between pages that cannot be touched, ends where
+// they begin, and is filled with 0xff when it is given out and when it is given back. Freed blocks
+// are kept and given out again, as the CUDA device does it.
 #pragma once
 
 #include <map>
@@ -18,23 +18,23 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // Throws UserError where the device has no room.
+  // Throws UserError if the device has no room.
   void* allocate(int64_t bytes);
   void release(void* memory);
   void trim();
   int64_t used_bytes() const;
   int64_t peak_bytes() const;
   void reset_peak();
-  // What all devices of this process have taken, free blocks included.
+  // Returns what all devices of this process have taken, including free blocks.
   static int64_t taken_bytes();
 
  private:
   struct Block {
     char* memory = nullptr;
     char* mapped = nullptr;
-    int64_t bytes = 0;  // that can be used
+    int64_t bytes = 0;  // bytes that can be used
     int64_t map_bytes = 0;
-    int64_t asked = 0;  // by whoever has it now
+    int64_t asked = 0;  // bytes that the present owner asked for
   };
   Block reuse(int64_t bytes);
   Block take(int64_t bytes);
@@ -48,10 +48,11 @@ class Memory {
   int64_t used_ = 0, peak_ = 0;
 };
 
-// Whether so many bytes lie in one block that some device of this process has given out.
+// Returns whether this many bytes lie in one block that some device of this process has given out.
 bool is_device_memory(const void* memory, int64_t bytes);
 
-// Page-locked memory of all devices: the host's, known by address so that copies from it can be told from others.
+// Page-locked memory of all devices. It is host memory whose addresses are known, so that copies
+// from it can be told from others.
 void* allocate_pinned(int64_t bytes);
 void release_pinned(void* memory);
 bool is_pinned(const void* memory);

@@ -1,4 +1,5 @@
-// The emulated device as a plug-in: opened where NACRE_PLUGIN_PATH says, in the place of the CUDA one.
+// The emulated device as a plug-in, which is opened instead of the CUDA one if NACRE_PLUGIN_PATH
+// says so.
 #include "nacre/base/error.h"
 #include "nacre/device/abi.h"
 #include "support/emulator/compiler.h"

@@ -19,7 +19,8 @@ int64_t number(const char* name, int64_t otherwise) {
   return text.empty() ? otherwise : std::strtoll(text.c_str(), nullptr, 10);
 }
 
-// How much longer a slow thread sleeps, by role: loaders have little to do beside a device that is emulated.
+// How much longer a slow thread sleeps, by role. Loaders have little to do beside an emulated
+// device.
 constexpr double kSlower[] = {30, 30, 300};
 constexpr double kStretch = 100;
 
@@ -41,7 +42,7 @@ void Settings::reread() {
   random_.seed(static_cast<uint64_t>(number("NACRE_EMULATOR_SEED", 0)));
   delay_us_ = static_cast<double>(number("NACRE_EMULATOR_DELAY_US", shuffled_ ? 100 : 0));
   slow_ = static_cast<Role>(number("NACRE_EMULATOR_SEED", 0) % 3);
-  // KIND:N fails the n-th of its kind, KIND:N+ all from there on.
+  // KIND:N lets the n-th of its kind fail, KIND:N+ all from there on.
   const std::string fail = variable("NACRE_EMULATOR_FAIL");
   const size_t colon = fail.find(':');
   fault_at_ = 0;

@@ -1,5 +1,5 @@
-// What the environment asks of the emulated device (docs/dev/emulator.md lists the variables), random delays, and calls
-// that fail on purpose.
+// What the environment asks of the emulated device (docs/dev/emulator.md lists the variables),
+// random delays, and calls that fail on purpose.
 #pragma once
 
 #include <atomic>
@@ -10,11 +10,12 @@
 
 namespace nacre::emulator {
 
-// The kinds of failure that can be asked for. `work` is what a stream does later: its failure is told by a later call.
+// The kinds of failure that can be asked for. `work` is what a stream does later, so a later call
+// reports its failure.
 enum class Fault : uint8_t { call, allocation, compile, work };
 
-// Who a thread of the host is to a device. Every seed makes one of the three far slower than the others, so that each
-// falls behind each.
+// The role of a thread of the host for a device. Every seed makes one of the three far slower than
+// the others, so that each falls behind each.
 enum class Role : uint8_t { opener, stream, other };
 
 class Settings {
@@ -25,26 +26,26 @@ class Settings {
 
   int arch() const { return arch_; }
   int64_t memory_bytes() const { return memory_bytes_; }
-  // Whether calls of all threads are forbidden while one records, as the CUDA device had it once: tests of races show
-  // that they find what came of it.
+  // Returns whether calls of all threads are forbidden while one records, as the CUDA device once
+  // had it. Tests of races show that they find the consequences.
   bool forbids_others() const { return forbids_others_; }
   static void this_thread_is(Role role);
-  // Sleeps for up to `longest` times the greatest delay, now and then, where delays are on.
+  // If delays are on, sleeps now and then for up to `longest` times the greatest delay.
   void pause(double longest = 1);
-  // Sleeps in the middle of what others should not disturb, where delays are on.
+  // If delays are on, sleeps in the middle of work that others should not disturb.
   void stretch() const;
-  // The order in which blocks and threads run is another one for every number.
+  // Returns a number that changes the order in which blocks and threads run.
   uint64_t order();
 
-  // Counts one more of its kind. Throws where it is the one that is to fail: UserError for allocations, InternalError
-  // for the others. `what` is the call or the kernel.
+  // Counts one more of its kind. Throws if this one is to fail: UserError for allocations,
+  // InternalError for the others. `what` is the call or the kernel.
   void count(Fault kind, const std::string& what);
 
  private:
   Settings() { reread(); }
   bool fails(Fault kind);
 
-  std::mutex mutex_;  // of the generator
+  std::mutex mutex_;  // guards the generator
   std::mt19937_64 random_;
   int arch_ = 90;
   int64_t memory_bytes_ = 0;
@@ -53,7 +54,7 @@ class Settings {
   bool shuffled_ = false;
   bool forbids_others_ = false;
   Fault fault_ = Fault::call;
-  int64_t fault_at_ = 0;  // 0: none
+  int64_t fault_at_ = 0;  // 0 means none
   bool fault_stays_ = false;
   std::atomic<int64_t> counted_{0};
 };

@@ -1,4 +1,4 @@
-// A stream: a thread of the host that does what is queued, in order, with random delays between.
+// A stream: a thread of the host that does queued work in order, with random delays between.
 #pragma once
 
 #include <condition_variable>
@@ -20,7 +20,7 @@ class Event {
  public:
   void pass();
   void await();
-  double seconds();  // when it was passed; waits
+  double seconds();  // waits, and returns when it was passed
 
  private:
   std::mutex mutex_;
@@ -29,7 +29,8 @@ class Event {
   double seconds_ = 0;
 };
 
-// The first failure of work that ran beside the caller: like a driver, the device tells it at every later call.
+// The first failure of work that ran beside the caller. Like a driver, the device reports it at
+// every later call.
 class Failure {
  public:
   void set(const std::string& what);
@@ -43,7 +44,7 @@ class Failure {
 class Stream {
  public:
   explicit Stream(std::shared_ptr<Failure> failure);
-  ~Stream();  // after all that is queued
+  ~Stream();  // waits for all queued work
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
@@ -53,7 +54,7 @@ class Stream {
   void synchronize() { record()->await(); }
 
  private:
-  // Events are passed even after a failure: somebody may wait for them.
+  // Events are passed even after a failure, because somebody may wait for them.
   struct Item {
     Work work;
     std::shared_ptr<Event> passes, waits_for;

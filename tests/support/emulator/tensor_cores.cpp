@@ -1,5 +1,5 @@
-// Where the elements of the factors lie is told by the manual of the instructions (PTX ISA: mma.m16n8k8 with .tf32,
-// wgmma.m64nNk8, and its matrix descriptors).
+// The manual of the instructions says where the elements of the factors lie (PTX ISA: mma.m16n8k8
+// with .tf32, wgmma.m64nNk8, and its matrix descriptors).
 #include <cstring>
 
 #include "support/emulator/block.h"
@@ -14,7 +14,7 @@ float cut(unsigned bits) {
   return value;
 }
 
-// a[16][8] out of the registers of a warp's threads.
+// Reads a[16][8] from the registers of a warp's threads.
 template <class RegistersOf>
 void read_a(float (*a)[8], const RegistersOf& registers_of) {
   for (int lane = 0; lane < 32; ++lane) {
@@ -23,7 +23,8 @@ void read_a(float (*a)[8], const RegistersOf& registers_of) {
   }
 }
 
-// A slice in shared memory as a descriptor tells: rows of 128 bytes, whose words of 16 bytes are exchanged by the row.
+// Reads a slice in shared memory as a descriptor says: rows of 128 bytes, whose words of 16 bytes
+// are exchanged according to the row.
 float read_described(Word at, int row, int k, const char* shared) {
   auto place =
       static_cast<unsigned>((at & 0x3fff) << 4) + static_cast<unsigned>(row) * 128 + static_cast<unsigned>(k) * 4;

@@ -1,5 +1,5 @@
-// A CUDA thread as the compiled kernel and the emulator both see it. The kernel is compiled on its own at run time, so
-// this header includes nothing.
+// A CUDA thread as both the compiled kernel and the emulator see it. The kernel is compiled on its
+// own at run time, so this header includes nothing.
 #pragma once
 
 namespace nacre::emulator {
@@ -12,34 +12,37 @@ struct Triple {
 
 struct Thread;
 
-// What a kernel asks of the emulator. Calls that wait for other threads switch to them and return when they arrived.
+// What a kernel asks of the emulator. Calls that wait for other threads switch to them and return
+// when they have arrived.
 struct Calls {
   void (*block_barrier)(Thread*);
   // Every thread of `mask` gives a value and gets the one that lane `from` gave.
   Word (*exchange)(Thread*, unsigned mask, Word value, int from);
-  // Bit i is set where lane i gave a true predicate.
+  // Bit i is set if lane i gave a true predicate.
   unsigned (*ballot)(Thread*, unsigned mask, bool predicate);
-  // Static shared memory has a number from 1 on; 0 is the dynamic one.
+  // Static shared memory has a number from 1 on; 0 is the dynamic memory.
   void* (*shared)(Thread*, int number, Word bytes);
   unsigned (*shared_address)(Thread*, const void* pointer);
-  // cp.async: the bytes arrive when the thread waits for them, no earlier. Fewer bytes than `room`: the rest is zero.
+  // cp.async: the bytes arrive when the thread waits for them, not earlier. If there are fewer
+  // bytes than `room`, the rest is zero.
   void (*copy_later)(Thread*, unsigned to, const void* from, unsigned room, unsigned bytes);
   void (*end_copies)(Thread*);
   void (*await_copies)(Thread*, int groups_left);
-  // The tensor cores' products: each thread of the warp (of four warps) gives its registers.
+  // The products of tensor cores: each thread of the warp (or of four warps) gives its registers.
   void (*warp_product)(Thread*, float* const* sums, const unsigned* a, const unsigned* b);
   void (*wide_product)(Thread*, int columns, float* const* sums, const unsigned* a, Word a_at, Word b_at);
 };
 
-// Lies at the top of the thread's stack, whose size and alignment are kStack: a kernel finds it by any address of its
-// own frame.
+// Lies at the top of the thread's stack, whose size and alignment are kStack, so a kernel finds it
+// by any address of its own frame.
 struct Thread {
   const Calls* calls;
   Triple index, block, block_size, grid_size;
 };
 
 inline constexpr Word kStack = 128UL << 10;
-inline constexpr Word kThreadRoom = 512;  // bytes kept for the Thread and what the emulator adds to it
+// Bytes kept for the Thread and what the emulator adds to it.
+inline constexpr Word kThreadRoom = 512;
 
 inline __attribute__((always_inline)) Thread* self() {
   const auto here = reinterpret_cast<Word>(__builtin_frame_address(0));

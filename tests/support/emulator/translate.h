@@ -1,11 +1,12 @@
-// CUDA source to C++ that the host's compiler takes after cuda_shim.h: shared memory and asm statements become calls.
+// Translates CUDA source to C++ that the host's compiler accepts after cuda_shim.h: shared memory
+// and asm statements become calls.
 #pragma once
 
 #include <string>
 
 namespace nacre::emulator {
 
-// Throws InternalError naming the kernel where it uses an instruction that is not emulated.
+// Throws InternalError naming the kernel if it uses an instruction that is not emulated.
 std::string translate(const std::string& source, const std::string& name, int arch);
 
 }  // namespace nacre::emulator

@@ -1,5 +1,6 @@
-// racy KIND: a program with a race of the named kind, or with none. The thread sanitizer must report each race and
-// nothing else (finds_races.sh): otherwise its silence about the tests would say nothing.
+// racy KIND: a program with a race of the named kind, or with none. The thread sanitizer must
+// report each race and nothing else (finds_races.sh). If it did not, its silence about the tests
+// would mean nothing.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -13,8 +14,8 @@
 namespace nacre {
 namespace {
 
-// Waits until `others` threads have called this function for `arrived`, so that they are different threads. The
-// sanitizer sees no order in relaxed operations. Gives up after some seconds.
+// Waits until `others` threads have called this function for `arrived`, so that they are different
+// threads. The sanitizer sees no order in relaxed operations. Gives up after some seconds.
 void meet(std::atomic<int>& arrived, int others) {
   arrived.fetch_add(1, std::memory_order_relaxed);
   const auto start = std::chrono::steady_clock::now();
@@ -50,7 +51,7 @@ void race_of_tasks() {
   std::printf("%d\n", place);
 }
 
-// A task in the background writes where its poster writes after it was posted.
+// A task in the background writes where its poster writes after posting it.
 void race_with_the_poster() {
   int place = 0;
   std::atomic<int> arrived{0};
@@ -66,7 +67,8 @@ void race_with_the_poster() {
   std::printf("%d\n", place);
 }
 
-// Everything that has an order: before, inside and after loops and tasks, loops in loops, and a task that throws.
+// Does everything that has an order: before, inside and after loops and tasks, loops in loops, and
+// a task that throws.
 void no_race() {
   std::vector<int> values(100, 1);
   for (int round = 0; round < 50; ++round) {
