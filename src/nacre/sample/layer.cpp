@@ -1,14 +1,17 @@
-// Layer-wise sampling by importance (LADIES): a hop draws vertices for its whole frontier, and keeps all edges from
-// them to the frontier.
+// Layer-wise sampling by importance (LADIES): a hop draws vertices for its whole frontier and keeps
+// all edges from them to the frontier.
 //
-// A vertex's importance is the sum over its edges into the frontier of squared entries of the row-normalised adjacency:
-// (w / the destination's sum of w)², w being the edge weight with `weighted`, else 1. Vertices are drawn by importance:
-//   without replacement, by keys as in draw.h, with words 0 and 1 of the candidate's own stream; its edges are scaled
-//   by one over the chance of a key below the least one not taken; with replacement, by running sums over the
-//   candidates in the order in which the frontier's rows meet them (stream of channel 1, vertex 0); its edges are
-//   scaled by its number of draws / (fan-out · its share of the importance).
-// Both leave every edge's expected scale at 1. Destinations are sources of the block in any case, but an edge from one
-// counts only if it was drawn.
+// The importance of a vertex is the sum over its edges into the frontier of squared entries of the
+// row-normalised adjacency, (w / the destination's sum of w)², where w is the edge weight with
+// `weighted` and 1 otherwise. Vertices are drawn by importance:
+//   - Without replacement, by keys as in draw.h, with words 0 and 1 of the candidate's own stream.
+//     The edges of a candidate are scaled by one over the chance of a key below the least one that
+//     was not taken.
+//   - With replacement, by running sums over the candidates in the order in which the rows of the
+//     frontier meet them (stream of channel 1, vertex 0). The edges of a candidate are scaled by
+//     its number of draws / (fan-out · its share of the importance).
+// In both cases the expected scale of every edge is 1. Destinations are always sources of the block,
+// but an edge from a destination counts only if the destination was drawn.
 #include <vector>
 
 #include "nacre/sample/draw.h"
@@ -103,11 +106,11 @@ class LayerSampler final : public HopSampler<Table> {
   int64_t row_end(int64_t i) const { return graph_.row_ptr()[int64_t{this->vertices()[i]} + 1]; }
 
   Table candidates_;
-  std::vector<NodeId> ids_;  // of the candidates
+  std::vector<NodeId> ids_;  // ids of the candidates
   std::vector<double> importance_;
-  std::vector<float> scale_;  // 0: not drawn
+  std::vector<float> scale_;  // 0: the candidate was not drawn
   std::vector<double> keys_;
-  std::vector<NodeId> of_edge_;  // candidate at the end of every edge into the frontier
+  std::vector<NodeId> of_edge_;  // candidate at the source of every edge into the frontier
   Picker picker_;
 };
 

@@ -11,7 +11,7 @@
 namespace nacre {
 namespace {
 
-// The edges between the vertices of a set.
+// Finds the edges between the vertices of a set.
 template <class Table>
 class InducedEdges {
  public:

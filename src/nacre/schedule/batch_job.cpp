@@ -8,11 +8,12 @@
 namespace nacre {
 namespace {
 
-// Long beside the cost of a task, short beside a step of training.
+// Bytes that one look-up subtask copies: long compared with the cost of a task, short compared with
+// a training step.
 constexpr int64_t kChunkBytes = 1 << 20;
-// A batch of such rows fits no cache.
+// A batch of rows of at least this many bytes does not fit any cache.
 constexpr int64_t kLongRow = 4096;
-// Streamed at once: a transfer of less takes as long to begin as to end.
+// Bytes streamed at once. A transfer of fewer bytes takes as long to start as to run.
 constexpr int64_t kSendBytes = int64_t{8} << 20;
 
 }  // namespace
@@ -210,8 +211,8 @@ void BatchJob::after_reindex(int hop, std::vector<Subtask>& ready) {
 }
 
 void BatchJob::advance(std::vector<Subtask>& ready) {
-  // The buffer may move when it grows, so nobody writes to it or sends from it then. An eighth to spare: batches are of
-  // about one size.
+  // The buffer may move when it grows, so it only grows while nobody writes to it or sends from it.
+  // It gets an eighth more than needed, because batches are of about the same size.
   if (!making_room_ && hops_open_ > 0 && (given_ < open_ || !has_buffer_)) {
     if (open_ <= capacity_ && has_buffer_) {
       emit_lookups(ready);

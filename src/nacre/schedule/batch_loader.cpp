@@ -22,16 +22,17 @@ struct BatchLoader::State {
   BatchOrder& order_of(uint64_t e) { return orders[e % 2]; }
   void make_following();
 
-  std::array<BatchOrder, 2> orders;  // of the epoch and of the one that follows
+  std::array<BatchOrder, 2> orders;  // orders of the current epoch and of the one that follows
   LoaderContext context;
-  std::unique_ptr<Scheduler> scheduler;      // batches in flight
-  std::unique_ptr<BatchSampler> one_by_one;  // none
+  std::unique_ptr<Scheduler> scheduler;      // used if batches are in flight
+  std::unique_ptr<BatchSampler> one_by_one;  // used if there is no scheduler
   uint64_t epoch = 0;
-  int64_t next = 0;   // without a scheduler
-  bool more = false;  // an epoch follows that the scheduler was not told of
+  int64_t next = 0;   // next batch; used if there is no scheduler
+  bool more = false;  // whether an epoch follows that the scheduler does not know of yet
 };
 
-// S, R, K, T and the hook, one after the other, on the calling thread; K's rows in parallel.
+// Prepares a batch on the calling thread: S, R, K, T and the hook, one after another. Only the rows
+// of K are copied in parallel.
 Batch BatchLoader::State::serial_batch() {
   NACRE_CHECK(next < order_of(epoch).num_batches(), "the epoch has no more batches");
   const int64_t begin = steady_ns();
@@ -103,12 +104,13 @@ void BatchLoader::begin_epoch(uint64_t epoch, int64_t first, bool more) {
   s.next = first;
   s.more = more;
   if (follows && s.scheduler && s.scheduler->followed() && s.scheduler->left() == 0) return s.scheduler->go_on();
-  if (s.scheduler) s.scheduler->stop();  // its batches read their epochs' orders
+  if (s.scheduler) s.scheduler->stop();  // its batches read the orders of their epochs
   s.order_of(epoch).begin_epoch(epoch);
   if (s.scheduler) s.scheduler->begin(s.order_of(epoch), epoch, first);
 }
 
-// Its order takes a while to draw: not before it is wanted, when others are under way.
+// Tells the scheduler of the following epoch. Its order takes a while to draw, so this is done when
+// it is needed and other batches are under way.
 void BatchLoader::State::make_following() {
   if (!more || scheduler->left() > context.options.in_flight) return;
   more = false;

@@ -28,7 +28,7 @@ class HostSink : public FeatureSink {
   };
   Slot& slot_at(int slot) {
     const std::lock_guard lock(mutex_);
-    return slots_[slot];  // stays where it is
+    return slots_[slot];  // the features stay where they are
   }
   std::mutex mutex_;
   std::map<int, Slot> slots_;

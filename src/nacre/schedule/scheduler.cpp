@@ -10,7 +10,8 @@ namespace {
 
 bool is_sampling(Subtask::Kind kind) { return kind == Subtask::Kind::pick || kind == Subtask::Kind::insert; }
 
-// Within a batch: what others wait for comes first; look-ups fill in between.
+// Returns the rank of a subtask within its batch: those that others wait for come first, and
+// look-ups fill the gaps.
 int urgency(Subtask::Kind kind) {
   switch (kind) {
     case Subtask::Kind::send:
@@ -66,7 +67,8 @@ void Scheduler::go_on() {
   start_up_to(context_.options.in_flight);
 }
 
-// A batch takes the slot of the one in_flight + 1 before it, which is over.
+// Starts batches up to `end`. A batch takes the slot of the batch in_flight + 1 before it, which is
+// over.
 void Scheduler::start_up_to(int64_t end) {
   const int64_t known = following_ != nullptr ? 2 * batches_ : batches_;
   for (; started_ < std::min(end, known); ++started_) {
@@ -81,7 +83,8 @@ void Scheduler::start_up_to(int64_t end) {
   call_workers();
 }
 
-// Nothing stays in ready_ but what no memory was left for.
+// Moves the subtasks of ready_ to the queue. If memory runs out, those that are not queued stay in
+// ready_.
 void Scheduler::queue(BatchJob& job) {
   size_t queued = 0;
   try {
@@ -96,14 +99,14 @@ void Scheduler::queue(BatchJob& job) {
   ready_.clear();
 }
 
-// One more for every subtask that may run, as long as there are threads.
+// Calls one more worker for every subtask that may run, as long as there are threads.
 void Scheduler::call_workers() {
   const auto may_run =
       context_.options.relax || sampling_ == 0
           ? static_cast<int64_t>(queue_.size())
           : std::count_if(queue_.begin(), queue_.end(), [](const auto& e) { return !is_sampling(e.second.task.kind); });
   const auto wanted = std::min<int64_t>(tasks_.workers(), may_run);
-  // Whoever waits for a batch works for it himself: a worker less is no failure.
+  // A missing worker is no failure, because a caller who waits for a batch works on it himself.
   try {
     while (called_ < wanted && tasks_.post([this] { work(); })) ++called_;
   } catch (const std::bad_alloc&) {
@@ -111,10 +114,11 @@ void Scheduler::call_workers() {
   }
 }
 
-// One subtask at a time, lest a thread is kept from the computation's loops.
+// Runs a single subtask, so that the thread is soon free again for the loops of the computation.
 void Scheduler::work() {
   Lock lock(mutex_);
-  // A subtask's own error is its batch's. What else can fail is memory for the queue: the caller of next() is told.
+  // An error of a subtask belongs to its batch. The only other failure is a lack of memory for the
+  // queue, which the caller of next() is told.
   const auto guarded = [this](const auto& call) {
     try {
       call();
@@ -133,14 +137,15 @@ Scheduler::Queue::iterator Scheduler::best() {
   return std::find_if(queue_.begin(), queue_.end(), [](const auto& e) { return !is_sampling(e.second.task.kind); });
 }
 
-// For a caller who waits for `job`: of other batches only what is over soon, lest that one is ready long before he is.
+// Returns the next subtask for a caller who waits for `job`. Of other batches it returns only
+// look-ups, which are short, so that the caller is back soon after `job` is ready.
 Scheduler::Queue::iterator Scheduler::best_for(const BatchJob& job) {
   const auto at = best();
   if (at == queue_.end() || at->second.job == &job) return at;
   return std::find_if(at, queue_.end(), [](const auto& e) { return e.second.task.kind == Subtask::Kind::look_up; });
 }
 
-// Queues what can run now that `task` is done.
+// Queues the subtasks that can run now that `task` is done.
 void Scheduler::pass_on(BatchJob& job, const Subtask& task) {
   try {
     job.done(task, ready_);
@@ -151,7 +156,7 @@ void Scheduler::pass_on(BatchJob& job, const Subtask& task) {
   }
 }
 
-// False: there was nothing to run.
+// Runs a subtask. Returns false if there was nothing to run.
 bool Scheduler::run_one(Lock& lock, Queue::iterator at) {
   if (at == queue_.end()) return false;
   const Entry entry = at->second;
@@ -175,7 +180,7 @@ bool Scheduler::run_one(Lock& lock, Queue::iterator at) {
   --running_;
   sampling_ -= sampling;
   if (stopping_) {
-    // What it made ready is not wanted.
+    // The scheduler stops, so the subtasks that this one made ready are not queued.
   } else if (error) {
     entry.job->fail(error);
   } else {
@@ -194,7 +199,7 @@ Batch Scheduler::next() {
   start_up_to(++next_ + context_.options.in_flight);
   while (!job.complete()) {
     if (broken_) std::rethrow_exception(broken_);
-    // With no other thread everything is his.
+    // If there is no other thread, the caller runs all subtasks.
     if (!run_one(lock, tasks_.workers() > 0 ? best_for(job) : best())) changed_.wait(lock);
   }
   lock.unlock();
