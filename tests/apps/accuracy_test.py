@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Trains on the real citation graphs and compares the mean accuracy over seeds 0 to 9 with published ones.
+"""Trains on the real citation graphs and compares the mean accuracy over seeds 0 to 9 with
+published ones.
 
     accuracy_test.py PROGRAM SOURCE_ROOT
 """

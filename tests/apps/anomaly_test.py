@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Lets every system call of a run fail once: the n-th write, sync, rename, opened or mapped file, new folder, thread or
-allocation, for n = 1, 2, 3, … Each time the program must end with one clear line and status 1 or 2, or go on if the call
-did not matter. It must leave nothing half-written, and the next run must continue from whole files.
+"""Lets every system call of a run fail once: the n-th write, sync, rename, opened or mapped
+file, new folder, thread or allocation, for n = 1, 2, 3, … Each time the program must end with
+one clear line and status 1 or 2, or go on if the call did not matter. It must leave nothing
+half-written, and the next run must continue from whole files.
 
     anomaly_test.py PROGRAM FAULTS_LIBRARY
 
-With NACRE_ANOMALIES=all, every n up to LIMIT is tried; otherwise only a sample of them, which takes about a minute.
+With NACRE_ANOMALIES=all, every n up to LIMIT is tried; otherwise only a sample of them, which
+takes about a minute.
 """
 import json
 import os
@@ -46,7 +48,8 @@ class Anomalies(cli.CliTest):
         self.tried = 0
 
     def faulty(self, arguments, fault="", after=None):
-        """Runs the program with a fault; returns its result and the text that the library logged."""
+        """Runs the program with a fault; returns its result and the text that the library
+        logged."""
         log = self.dir / "faults.log"
         log.unlink(missing_ok=True)
         environment = dict(self.environment(), LD_PRELOAD=LIBRARY, NACRE_FAULT=fault, NACRE_FAULT_LOG=str(log))
@@ -90,7 +93,8 @@ class Anomalies(cli.CliTest):
         self.assertFalse([name for name in self.files() if ".tmp" in name], what)
 
     def check_run_folder(self, what):
-        """Checks that a finished run has one line of metrics for each epoch and no unfinished files."""
+        """Checks that a finished run has one line of metrics for each epoch and no unfinished
+        files."""
         if not (self.dir / "run").exists():
             return
         self.assertFalse([name for name in self.files() if ".tmp" in name], what)
@@ -107,8 +111,8 @@ class Anomalies(cli.CliTest):
         return sorted(set(first) | {noise.randrange(1, count) for _ in range(PLENTY)})
 
     def check(self, arguments, made, prepare=None, again=None, kinds=None):
-        """Lets the calls of a command fail in turn. `made` is the file that an undisturbed run writes; after a failure and
-        another run it must have the same bytes."""
+        """Lets the calls of a command fail in turn. `made` is the file that an undisturbed run
+        writes; after a failure and another run it must have the same bytes."""
         prepare and prepare()
         counts = self.calls(arguments)
         want = self.read(made)
@@ -142,13 +146,15 @@ class Anomalies(cli.CliTest):
         self.check((*TRAIN, "--resume", "--epochs", 4), "run/model.safetensors", prepare=lambda: self.ok(*TRAIN))
 
     def test_threads_refused_inside_loops(self):
-        """oneTBB starts threads in the first loop, and these threads start others. Each of them is refused once."""
+        """oneTBB starts threads in the first loop, and these threads start others. Each of them
+        is refused once."""
         large = ("train", "--data", "twin:cora@0.5", "--threads", 4, "--epochs", 2, "--checkpoint", "run")
         self.check(large, "run/model.safetensors", again=(*large, "--resume"), kinds=("thread",))
         self.assertGreater(self.tried, 3, "only the threads that are tried before the first loop were refused")
 
     def test_checkpoints_without_memory(self):
-        """Lets allocations fail from the moment the folder of a checkpoint is made until the program ends."""
+        """Lets allocations fail from the moment the folder of a checkpoint is made until the
+        program ends."""
         run = (*TRAIN, "--epochs", 1)
         after = ".tmp-epoch-"
         count = self.calls(run, after)["memory"]
@@ -163,7 +169,8 @@ class Anomalies(cli.CliTest):
                 self.assertIn(result.code, (0, 1), what)
                 self.assertNotIn("internal error", result.err, what)
                 self.assertNotIn("terminate", result.err, what)
-                if not onwards:  # if no memory is left at all, nothing can be removed: the next run does it
+                # If no memory is left at all, nothing can be removed: the next run does it.
+                if not onwards:
                     self.assertFalse([name for name in self.files() if ".tmp" in name], what)
                 self.ok(*run, "--resume")
                 self.assertEqual(self.read("run/model.safetensors"), want, what)
@@ -175,12 +182,14 @@ class Anomalies(cli.CliTest):
         self.check(CONVERT, "out.nacre")
 
     def test_plan_cache(self):
-        """The plan depends on timing, so its bytes are not compared; after every failure, a plan must be found and kept."""
+        """The plan depends on timing, so its bytes are not compared; after every failure, a plan
+        must be found and kept."""
         self.ok(*PLAN)
         self.inputs += ["cache"]  # keeps the machine's profile, which takes seconds to measure
         plans = self.dir / "cache/plans"
         for kind, count in self.calls_without(plans).items():
-            # If a thread is refused, the machine is measured again for fewer threads, which takes long.
+            # If a thread is refused, the machine is measured again for fewer threads, which takes
+            # long.
             for n in self.numbers(kind, count) if kind != "thread" else ():
                 shutil.rmtree(plans, ignore_errors=True)
                 self.clear()

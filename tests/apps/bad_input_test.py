@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Gives the program bad input. It must end with one clear line and exit code 2, leave nothing behind, and take little
-time and memory."""
+"""Gives the program bad input. It must end with one clear line and exit code 2, leave nothing
+behind, and take little time and memory."""
 import gzip
 import json
 import os
@@ -59,7 +59,8 @@ class BadFiles(cli.CliTest):
                     damaged[noise.randrange(len(damaged))] ^= 1 << noise.randrange(8)
                 name = self.write("damaged" + os.path.splitext(source)[1], bytes(damaged))
                 result = self.nacre("data", "info", name)
-                self.assertIn(result.code, (0, 2), result)  # bytes of padding and comments do not matter
+                # Bytes of padding and comments do not matter.
+                self.assertIn(result.code, (0, 2), result)
 
     def test_wrong_types(self):
         complex_x = cli.npy(b"\0" * 16 * cli.NODES, (cli.NODES, 1), "<c16")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Tests what people who train models expect to find: drawn splits, words as names of nodes and classes, features for
-graphs that have none, several seeds, warm starts, and options of the training step."""
+"""Tests what people who train models expect to find: drawn splits, words as names of nodes and
+classes, features for graphs that have none, several seeds, warm starts, and options of the
+training step."""
 import csv
 import json
 import math
@@ -15,7 +16,8 @@ TEAM = ["red", "green", "blue"]
 
 
 def friends():
-    """Writes a table of friends by name. There are three teams, and most friends are of the same team."""
+    """Writes a table of friends by name. There are three teams, and most friends are of the same
+    team."""
     noise = random.Random(7)
     lines = ["source,target"]
     for i in range(60):
@@ -80,7 +82,8 @@ class Basics(cli.CliTest):
             self.assertEqual(sorted(row["node"] for row in csv.DictReader(file)), sorted(PEOPLE))
         with open(self.dir / "p.classes.csv", newline="") as file:
             self.assertEqual([row["name"] for row in csv.DictReader(file)], sorted(TEAM))
-        # The names of the classes come from the model, so data without labels, or without some classes, get the same names.
+        # The names of the classes come from the model, so data without labels, or without some
+        # classes, get the same names.
         self.write("few.csv", teams([1, 4, 7, 2, 5]))
         few = self.ok("eval", "--checkpoint", "run", "--data", graph, "--labels", "few.csv", "--json")
         self.assertIn("test_acc", few.last_json())

@@ -18,7 +18,8 @@ import unittest
 import zipfile
 
 PROGRAM = ""
-SANITIZED = False  # sanitizers reserve terabytes of address space and are slow, so some limits do not apply
+# Sanitizers reserve terabytes of address space and are slow, so some limits do not apply.
+SANITIZED = False
 
 
 class Result:
@@ -26,7 +27,8 @@ class Result:
         self.code, self.out, self.err, self.seconds = code, out, err, seconds
 
     def last_json(self):
-        """Returns the output of a command with --json, which prints one JSON object and nothing else."""
+        """Returns the output of a command with --json, which prints one JSON object and nothing
+        else."""
         return json.loads(self.out)
 
     def __str__(self):
@@ -47,7 +49,9 @@ def limits(memory, file_size):
 class CliTest(unittest.TestCase):
     """Every test gets an empty folder of its own and runs the program in it."""
 
-    gpu = False  # True: use a GPU if there is one; False: hide it, so that runs without --device use the CPU everywhere
+    # True: use a GPU if there is one; False: hide it, so that runs without --device use the CPU
+    # everywhere.
+    gpu = False
 
     def environment(self):
         return dict(os.environ) if self.gpu else dict(os.environ, NACRE_PLUGIN_PATH="/absent")
@@ -70,7 +74,8 @@ class CliTest(unittest.TestCase):
         return result
 
     def start(self, *arguments):
-        """Starts the program and returns its process. Its output goes to stdout.txt and stderr.txt."""
+        """Starts the program and returns its process. Its output goes to stdout.txt and
+        stderr.txt."""
         self.addCleanup(lambda: process.poll() is None and process.kill())
         with open(self.dir / "stdout.txt", "wb") as out, open(self.dir / "stderr.txt", "wb") as err:
             process = subprocess.Popen([PROGRAM, *map(str, arguments)], cwd=self.dir, env=self.environment(),
@@ -81,7 +86,8 @@ class CliTest(unittest.TestCase):
         return sorted(str(p.relative_to(self.dir)) for p in self.dir.rglob("*"))
 
     def refused(self, *arguments, code=2, says="", seconds=10, memory=2 << 30, file_size=None):
-        """Checks that the program ends with one clear line of error and leaves the folder as it was; returns the line."""
+        """Checks that the program ends with one clear line of error and leaves the folder as it
+        was; returns the line."""
         before = self.files()
         result = self.nacre(*arguments, timeout=120, memory=memory, file_size=file_size)
         what = f"{arguments}\n{result}"
@@ -134,7 +140,8 @@ NODES, FEATURES, CLASSES = 40, 5, 3
 
 
 def small_members(**changes):
-    """Returns the arrays of a data set: 40 nodes in a ring with chords. `changes` replace arrays; None leaves one out."""
+    """Returns the arrays of a data set: 40 nodes in a ring with chords. `changes` replace
+    arrays; None leaves one out."""
     src = [v for v in range(NODES) for _ in range(3)]
     dst = [(v + step) % NODES for v in range(NODES) for step in (1, 3, 9)]
     x = [((v * 7 + j * 3) % 11 - 5) / 4 + (2 if j == v % CLASSES else 0) for v in range(NODES) for j in range(FEATURES)]
@@ -158,7 +165,8 @@ def mixed(a, b):
 
 
 def resealed(entry, value):
-    """Returns a file of the cache with another value and a matching checksum (src/nacre/base/file_cache.cpp)."""
+    """Returns a file of the cache with another value and a matching checksum
+    (src/nacre/base/file_cache.cpp)."""
     key = entry[24:24 + struct.unpack("<Q", entry[8:16])[0]]
     text = b"nacreKV1" + struct.pack("<QQ", len(key), len(value)) + key + value
     h = mixed(0, len(text))

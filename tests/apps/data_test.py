@@ -21,7 +21,8 @@ except ImportError:
 
 
 def edges_text(count, nodes, seed=1, weighted=False):
-    """Returns the text of an edge list with a few very frequent nodes, repeated edges and self loops."""
+    """Returns the text of an edge list with a few very frequent nodes, repeated edges and self
+    loops."""
     noise = random.Random(seed)
     pick = [noise.randrange(nodes) * noise.randrange(nodes) // nodes for _ in range(4096)]
     lines = []
@@ -35,7 +36,8 @@ def read_npy(content):
     """Returns the shape and the values of a little-endian .npy array."""
     assert content[:6] == b"\x93NUMPY"
     length, = struct.unpack("<H", content[8:10])
-    header = eval(content[10:10 + length])  # safe, because the program under test wrote this literal
+    # Safe, because the program under test wrote this literal.
+    header = eval(content[10:10 + length])
     code = {"<f4": "f", "<i8": "q", "|u1": "B"}.get(header["descr"])
     payload = content[10 + length:]
     return header["shape"], array.array(code, payload).tolist() if code else payload

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the program on the emulated GPU: many cold starts with random delays, and device calls that fail in turn.
+"""Runs the program on the emulated GPU: many cold starts with random delays, and device calls
+that fail in turn.
 
     python3 tests/apps/emulated_test.py build/release/nacre build/release/emulator -v
 
-NACRE_EMULATE_ALL=1 makes 200 cold starts and tries many more failures; without it there are fewer of both.
+NACRE_EMULATE_ALL=1 makes 200 cold starts and tries many more failures; without it there are
+fewer of both.
 """
 import concurrent.futures
 import itertools
@@ -49,7 +51,8 @@ class Emulated(cli.CliTest):
 
 
 class ColdStarts(Emulated):
-    """Starts mini-batch runs with empty caches, whose kernels are compiled while batches are being loaded."""
+    """Starts mini-batch runs with empty caches, whose kernels are compiled while batches are
+    being loaded."""
 
     def start(self, number, **changes):
         model, places = list(itertools.product(MODELS, PLACES))[number % (len(MODELS) * len(PLACES))]
@@ -69,7 +72,8 @@ class ColdStarts(Emulated):
         self.assertEqual(len(failed), 0, "".join(f"\nrun {i}: {r}" for i, r in failed[:3]))
 
     def test_the_old_fault_would_be_found(self):
-        """While one thread recorded, calls of all other threads once failed. With that rule, some of these runs must fail."""
+        """While one thread recorded, calls of all other threads once failed. With that rule,
+        some of these runs must fail."""
         # Every third seed makes the loader threads slow.
         failed = self.failures(range(2, 50, 3), NACRE_EMULATOR_RECORDING="alone")
         self.assertTrue(any("while launches are recorded" in r.err for _, r in failed), failed)
@@ -141,8 +145,8 @@ def numbers(most):
 
 
 class Anomalies(Emulated):
-    """Lets the n-th device call, allocation or compilation fail. The program must end with one clear line, and the next
-    run must succeed."""
+    """Lets the n-th device call, allocation or compilation fail. The program must end with one
+    clear line, and the next run must succeed."""
 
     RUNS = {
         "full": ("--model", "gcn", "--dropout", 0.5),
@@ -154,7 +158,8 @@ class Anomalies(Emulated):
                              "--checkpoint-every", 1, "--json", "-q", *arguments, **changes)
 
     def train_on(self, what, folder):
-        """Starts the next run with the same folder, which resumes if the failed run wrote a checkpoint."""
+        """Starts the next run with the same folder, which resumes if the failed run wrote a
+        checkpoint."""
         saved = any((self.dir / folder).glob("epoch*"))
         return self.train(what, folder, *(["--resume"] if saved else []))
 
@@ -177,7 +182,8 @@ class Anomalies(Emulated):
             reached = False
             with concurrent.futures.ThreadPoolExecutor(2) as pool:
                 for _, n, folder, fault, result in pool.map(one, [(what, n) for n in numbers(most)]):
-                    if result.code == 0:  # the run makes fewer than n such calls, or can do without the one that failed
+                    # The run makes fewer than n such calls, or can do without the one that failed.
+                    if result.code == 0:
                         continue
                     reached = True
                     self.check(result, f"{what}, {fault}", codes)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Starts many mini-batch runs on a GPU, each with an empty cache folder, several at a time, and counts those that fail.
+"""Starts many mini-batch runs on a GPU, each with an empty cache folder, several at a time, and
+counts those that fail.
 
-A run with nothing in its caches compiles its kernels while batches are being loaded, so threads meet in an order that
-warm runs never show. Usage, on a machine with a GPU:
+A run with nothing in its caches compiles its kernels while batches are being loaded, so threads
+meet in an order that warm runs never show. Usage, on a machine with a GPU:
 
     python3 tests/apps/gpu_cold_starts.py build/cuda/nacre --runs 100 --jobs 8
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs the program on a GPU if NACRE_TEST_DEVICE=cuda is set. The plug-in lies beside the program or in the folder
-NACRE_PLUGIN_PATH."""
+"""Runs the program on a GPU if NACRE_TEST_DEVICE=cuda is set. The plug-in lies beside the
+program or in the folder NACRE_PLUGIN_PATH."""
 import json
 import os
 import tempfile

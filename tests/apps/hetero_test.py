@@ -40,7 +40,8 @@ class Hetero(cli.CliTest):
         self.assertEqual(header["input.author.weight"]["shape"], [24, 16])
         fields = max(make_igbh.CLASSES, round(make_igbh.VERTICES["fos"] * SCALE))
         self.assertEqual(header["embedding.fos.weight"]["shape"], [fields, 16])
-        self.assertEqual(header["layers.0.weight"]["shape"], [8, 16, 16])  # four relations and their reverses
+        # Four relations and their reverses.
+        self.assertEqual(header["layers.0.weight"]["shape"], [8, 16, 16])
         self.ok("predict", "--checkpoint", "rgcn", "-o", "p.csv")
         self.assertEqual(len(self.read("p.csv").splitlines()), 1 + self.vertices)
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Kills or stops runs and resumes them until they are done. The weights must equal those of a run left alone."""
+"""Kills or stops runs and resumes them until they are done. The weights must equal those of a
+run left alone."""
 import json
 import random
 import signal
@@ -37,8 +38,8 @@ class Interrupted(cli.CliTest):
         return {p.name for p in folder.iterdir() if p.name.startswith(".tmp-epoch-")} if folder.exists() else set()
 
     def kill_somewhere(self, process, noise, run, before):
-        """Kills the process, half of the time at a random moment and half of the time while it writes a checkpoint. Returns
-        False if the process ended before."""
+        """Kills the process, half of the time at a random moment and half of the time while it
+        writes a checkpoint. Returns False if the process ended before."""
         wait_for_write = noise.random() < 0.5
         deadline = time.monotonic() + noise.uniform(0.0, 0.6)
         patience = time.monotonic() + 20
@@ -123,7 +124,8 @@ class Interrupted(cli.CliTest):
             process = self.start(*common, "--checkpoint", "run", "--resume")
             time.sleep(noise.uniform(0.1, 0.8))
             process.send_signal(signal.SIGTERM)
-            # Before training begins there is nothing to save, and the signal ends the program at once.
+            # Before training begins there is nothing to save, and the signal ends the program at
+            # once.
             code = process.wait(timeout=60)
             self.assertIn(code, (0, -signal.SIGTERM, 128 + signal.SIGTERM), self.read("stderr.txt").decode())
             if (self.dir / "run" / "model.safetensors").exists():
@@ -164,7 +166,8 @@ class Interrupted(cli.CliTest):
         result = self.ok("train", "--resume", "run")
         self.assertIn("resuming after epoch 10", result.err)
         self.same_as_alone("run")
-        # Options that do not change the result may be given when a run is resumed; others are refused.
+        # Options that do not change the result may be given when a run is resumed; others are
+        # refused.
         self.ok("train", "--resume", "run", "--threads", 1)
         self.refused("train", "--resume", "run", "--seed", 8, says="training.seed is 7 there and 8 here")
         self.refused("train", "--resume", "run", "--lr", 0.5, says="training.lr")

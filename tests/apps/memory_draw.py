@@ -6,7 +6,8 @@ import re
 
 import cli
 
-# Few and many features, sparse and dense graphs, several labels at once, typed edges; some take 100 to 300 MiB.
+# Few and many features, sparse and dense graphs, several labels at once, typed edges; some take 100
+# to 300 MiB.
 TWINS = ("cora", "citeseer", "arxiv@0.05", "arxiv@0.5", "reddit@0.02", "reddit@0.05", "cs@0.1", "cs@0.25",
          "products@0.01", "products@0.05", "yelp@0.03", "mag@0.02", "proteins@0.02", "flickr@0.2")
 KINDS = ("twin", "twin", "nacre", "nacre", "npz", "ogb", "saint", "edges", "csv", "gz", "words", "mtx", "snap")

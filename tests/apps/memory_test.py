@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The memory bill holds: random runs are measured against it, and against limits set from it.
 
-NACRE_MEMORY_RUNS is the number of random configurations that are tried (25 if not set; make memory-test tries 200),
-NACRE_MEMORY_SEED chooses other ones, and NACRE_MEMORY_FIRST is the number of the first one, to repeat a single one.
-The summary goes to stderr.
+NACRE_MEMORY_RUNS is the number of random configurations that are tried (25 if not set; make
+memory-test tries 200), NACRE_MEMORY_SEED chooses other ones, and NACRE_MEMORY_FIRST is the
+number of the first one, to repeat a single one. The summary goes to stderr.
 """
 import collections
 import json
@@ -78,7 +78,8 @@ class Cases(Memory):
         self.assert_refused(run, "--memory-limit")
         self.assertLess(run.peak, 100, "nothing large was allocated")
         self.assertLess(time.monotonic() - start, 20)
-        # Reading alone would fit here; self loops, the order by source and what is sorted for it do not.
+        # Reading alone would fit here; self loops, the order by source and what is sorted for it do
+        # not.
         run = self.measure(*self.TINY, "--data", "twin:products@0.2", "--model", "gcn", "--memory-limit", "700M")
         self.assert_refused(run, "--memory-limit")
         self.assertLess(run.peak, 100)
@@ -164,7 +165,8 @@ class Cases(Memory):
         self.refused("data", "info", ".", "--sizes", says="--sizes")
 
     def test_reading_takes_what_the_sizes_tell(self):
-        """Of every layout that is judged before it is read: the counts are near, and reading takes no more memory."""
+        """Of every layout that is judged before it is read: the counts are near, and reading
+        takes no more memory."""
         drawer = memory_draw.Drawer(self)
         self.ok("data", "make", "twin:arxiv@0.3", "arxiv.nacre")
         for layout in ("ogb", "saint"):
@@ -180,7 +182,8 @@ class Cases(Memory):
                 told = self.nacre("data", "info", data, *options, "--sizes", "--json")
                 run = self.measure("data", "info", data, *options, "--json")
                 self.assertEqual(run.code, 0, str(run))
-                if told.code != 0:  # a folder of users and items tells no more than the bytes of its files
+                # A folder of users and items tells no more than the bytes of its files.
+                if told.code != 0:
                     self.assertEqual(data, users, told)
                     continue
                 told, loaded = json.loads(told.out), run.json()
@@ -234,7 +237,8 @@ class Cases(Memory):
 
 
 class RandomRuns(Memory):
-    """Random runs, each of them once with all the memory there is and once more under a limit set from its bill."""
+    """Random runs, each of them once with all the memory there is and once more under a limit
+    set from its bill."""
 
     # What a configuration does: most train; the others need a run to continue or to use.
     JOBS = ("train", "train", "train", "train", "resume", "eval", "predict")
@@ -280,7 +284,8 @@ class RandomRuns(Memory):
         return "ran" if run.code == 0 else "refused"
 
     def limited(self, number, bill, command, draw):
-        """Runs the command once more under a limit set from its bill; returns what limit and what came of it."""
+        """Runs the command once more under a limit set from its bill; returns what limit and
+        what came of it."""
         most = 1.05 * bill + SLACK
         which = ("--memory-limit", "ulimit -d", "ulimit -v", "less")[number % 4]
         if which == "--memory-limit":

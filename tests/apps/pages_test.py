@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Runs every command of the user pages exactly as it is written, and compares the kind of output with the page.
+"""Runs every command of the user pages exactly as it is written, and compares the kind of output
+with the page.
 
     python3 tests/apps/pages_test.py build/release/nacre
 
-A page's commands are the lines of its ```sh blocks. They run one after the other in one folder. A command that must fail
-ends with `# exit status N`. Lines of a plain ``` block behind such a block are output: each that is not indented must
-begin with a word that a line of the real output begins with. The rest of the line (times, sizes, scores) differs from
-machine to machine and is not compared.
+A page's commands are the lines of its ```sh blocks. They run one after the other in one folder.
+A command that must fail ends with `# exit status N`. Lines of a plain ``` block behind such a
+block are output: each that is not indented must begin with a word that a line of the real output
+begins with. The rest of the line (times, sizes, scores) differs from machine to machine and is
+not compared.
 """
 import os
 import pathlib

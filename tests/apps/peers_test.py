@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The comparison with peers on a GPU (bench/peers/gpu.py), with measurements made up here. SCRIPT PROGRAM SOURCE_ROOT"""
+"""The comparison with peers on a GPU (bench/peers/gpu.py), with measurements made up here.
+SCRIPT PROGRAM SOURCE_ROOT"""
 import contextlib
 import io
 import json
@@ -25,8 +26,8 @@ with open(argument("--out"), "a") as file:
 
 
 class Worker:
-    """Stands in for the measuring process. GAT's eager steps run out of memory, and the expert takes three times as long
-    as nacre."""
+    """Stands in for the measuring process. GAT's eager steps run out of memory, and the expert
+    takes three times as long as nacre."""
 
     def __init__(self, out):
         self.out, self.about, self.jobs, self.opened, self.seconds = out, {"torch": "none"}, [], [], 1e6

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests plans as users see them: asked for by name, table or file, searched and kept, explained, drawn and measured."""
+"""Tests plans as users see them: asked for by name, table or file, searched and kept, explained,
+drawn and measured."""
 import csv
 import json
 import os

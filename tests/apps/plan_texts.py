@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""Compares the texts of plans over a grid of models, graphs, devices, precisions and ways to plan.
+"""Compares the texts of plans over a grid of models, graphs, devices, precisions and ways to
+plan.
 
     python3 tests/apps/plan_texts.py --new build/release/nacre
         compares one program with the kept record, tests/apps/plan_texts.txt
     python3 tests/apps/plan_texts.py --new build/release/nacre --update
         writes the record anew
     python3 tests/apps/plan_texts.py --old OLD_NACRE --new NEW_NACRE [--cuda]
-        compares two programs text by text and shows where they differ; --cuda: also the CUDA source of the kernels
+        compares two programs text by text and shows where they differ; with --cuda, also the
+        CUDA source of the kernels
     python3 tests/apps/plan_texts.py --new build/release/nacre --show 'gat untyped cpu'
         prints the texts of the cases whose names contain these words
 
-Only what is the same on every machine is compared: plans by rules, without times and without the memory of the CPU.
-The record holds, for each case, the name of its list of kernels and a digest of the choices, the DFG, the kernels and
-the bytes of memory; sentences (reasons, the summary) may change without it. Each list of kernels is kept once, to be
-read.
+Only what is the same on every machine is compared: plans by rules, without times and without the
+memory of the CPU. The record holds, for each case, the name of its list of kernels and a digest
+of the choices, the DFG, the kernels and the bytes of memory; sentences (reasons, the summary)
+may change without it. Each list of kernels is kept once, to be read.
 """
 import argparse
 import concurrent.futures
@@ -101,7 +103,8 @@ class Runner:
 
 
 def essence(text):
-    """What the record holds a digest of: the choices, the DFG, the kernels and the bytes of memory, but no sentences."""
+    """What the record holds a digest of: the choices, the DFG, the kernels and the bytes of
+    memory, but no sentences."""
     text = text[max(text.find("\nplan "), 0):]
     text = re.sub(r"^ +(?:not faster|variant of [a-z' ]+): .*\n", "", text, flags=re.M)
     return re.sub(r"^  [a-z(].*? +\d[\d.]* \w+ +([\d,]+ B)$", r"\1", text, flags=re.M)

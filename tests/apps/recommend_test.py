@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Trains recommenders from files of users and items, checks recall@k, and interrupts and resumes runs."""
+"""Trains recommenders from files of users and items, checks recall@k, and interrupts and resumes
+runs."""
 import json
 import random
 
@@ -9,7 +10,8 @@ USERS, ITEMS = 60, 45
 
 
 def tastes():
-    """Users like the items of their own third; two of each user's items are held out. Item 0 is never taken."""
+    """Users like the items of their own third; two of each user's items are held out. Item 0 is
+    never taken."""
     train, test = [], []
     for user in range(USERS):
         chosen = random.Random(user).sample([item for item in range(1, ITEMS) if item % 3 == user % 3], 9)
@@ -95,8 +97,10 @@ class Recommend(cli.CliTest):
             mine.append((int(item), float(score)))
         self.assertEqual(sorted(best), list(range(USERS)))
         hits = sum((user, item) in held for user in best for item, _ in best[user])
-        self.assertAlmostEqual(hits / len(held), j["test"], places=5)  # every user has two held-out items
-        self.ok("predict", *saved, "--top", 100, "-o", "best.npy")  # more than there are items: all of them are written
+        # Every user has two held-out items.
+        self.assertAlmostEqual(hits / len(held), j["test"], places=5)
+        # More than there are items: all of them are written.
+        self.ok("predict", *saved, "--top", 100, "-o", "best.npy")
         self.assertIn(b"(60,45", self.read("best.npy")[:128])
         self.ok("predict", *saved, "--embeddings", "-o", "rows.csv")
         self.assertEqual(len(self.read("rows.csv").splitlines()), 1 + USERS + ITEMS)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests outputs that are not regular files, folders in use, damaged caches, numbers out of range, and readers that go
-away."""
+"""Tests outputs that are not regular files, folders in use, damaged caches, numbers out of
+range, and readers that go away."""
 import json
 import math
 import os
@@ -57,7 +57,8 @@ class Outputs(Robust):
         self.ok("predict", "--checkpoint", "run", "-o", "null.csv")
         self.ok("predict", "--checkpoint", "run", "-o", "null.npy")
         self.ok("predict", "--checkpoint", "run", "-o", "null.safetensors")
-        self.nacre("data", "convert", "small.npz", "null.npz")  # may be refused or written to, but must not be replaced
+        # May be refused or written to, but must not be replaced.
+        self.nacre("data", "convert", "small.npz", "null.npz")
         self.refused("data", "convert", "small.npz", "null.nacre", says="not a regular file")
         for name in ("metrics", "trace", "plan", "null.csv", "null.npy", "null.safetensors", "null.npz", "null.nacre"):
             self.assertTrue(stat.S_ISCHR((self.dir / name).stat().st_mode), name)

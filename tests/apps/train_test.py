@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests the program as scripts use it: results as JSON, files that it writes and reads again, spellings of options."""
+"""Tests the program as scripts use it: results as JSON, files that it writes and reads again,
+spellings of options."""
 import csv
 import json
 import math

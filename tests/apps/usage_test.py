@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests the command line as people use it: typos, settings files, terminals of any width, warnings, and files that are
-already there."""
+"""Tests the command line as people use it: typos, settings files, terminals of any width,
+warnings, and files that are already there."""
 import fcntl
 import json
 import os
@@ -234,7 +234,8 @@ class Terminals(cli.CliTest):
         screen.resize(50)
         time.sleep(0.3)
         screen.read(seconds=0.5)
-        after = self.progress_lines(screen.lines(screen.text[before:]))[2:]  # the first two may be older than the resize
+        # The first two may be older than the resize.
+        after = self.progress_lines(screen.lines(screen.text[before:]))[2:]
         screen.process.send_signal(signal.SIGINT)
         screen.finish()
         self.assertGreater(len(after), 0, screen.text)
@@ -300,7 +301,8 @@ class Warnings(cli.CliTest):
 
 
 class Json(cli.CliTest):
-    """With --json, stdout is one JSON object, and docs/command_line.md documents every field of it."""
+    """With --json, stdout is one JSON object, and docs/command_line.md documents every field of
+    it."""
 
     FREE = ("choices", "options.choices", "attributes", "memory", "training_memory", "dfg.changed", "options.tables", "phases_mb")
 
@@ -376,7 +378,8 @@ class Idle(cli.CliTest):
     def idle(self, *arguments, data="twin:papers100M@0.01", command="train"):
         words = [command, *(("--data", data) if data else ()), *arguments]
         option = next(word for word in reversed(words) if str(word).startswith("--"))
-        # A hundredth of papers100M takes minutes to make, so a refusal within seconds shows that it was not made.
+        # A hundredth of papers100M takes minutes to make, so a refusal within seconds shows that it
+        # was not made.
         return self.refused(*words, says=str(option), seconds=5)
 
     def test_train(self):

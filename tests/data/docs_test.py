@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every command of docs/data.md, exactly as it stands there, in a folder with sets of the names it uses.
+"""Every command of docs/data.md, exactly as it stands there, in a folder with sets of the names
+it uses.
 
     python3 tests/data/docs_test.py build/release/nacre docs/data.md
 """

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Every layout, written by write_formats.py, is read back exactly; damaged ones are refused with one line.
+"""Every layout, written by write_formats.py, is read back exactly; damaged ones are refused with
+one line.
 
-    python3 tests/data/formats_test.py build/release/tests/data/dump_dataset build/release/nacre -v Formats.test_read_back
+    python3 tests/data/formats_test.py build/release/tests/data/dump_dataset build/release/nacre \\
+        -v Formats.test_read_back
 """
 import gzip
 import io
@@ -63,7 +65,8 @@ class Formats(unittest.TestCase):
 
     def test_the_same_weights_whatever_the_layout(self):
         weights = {}
-        for case in self.cases[1:len(write_formats.SAME)]:  # the edge list needs more than --data to be the same set
+        # The edge list needs more than --data to be the same set.
+        for case in self.cases[1:len(write_formats.SAME)]:
             run = self.dir / ("run " + case.name)
             subprocess.run([NACRE, "train", "--data", case.path, "--model", "gcn", "--hidden", "8", "--epochs", "5", "--threads", "1",
                             "--deterministic", "--quiet", "--checkpoint", run], check=True, stdout=subprocess.DEVNULL)
@@ -151,7 +154,8 @@ class Formats(unittest.TestCase):
         whole, again = self.dir / "whole.nacre", self.dir / "again.nacre"
         options = ["--undirected", "--memory", "64M", "--feature-dtype", "bf16"]
         self.assertEqual(self.convert(case, whole, *options).returncode, 0)
-        for limit in (9 << 20, 16 << 20, 25 << 20):  # the disk is full while sorting, twice, then while writing features
+        # The disk is full while sorting, twice, then while writing features.
+        for limit in (9 << 20, 16 << 20, 25 << 20):
             stop = lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN), resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
             done = self.convert(case, again, *options, preexec_fn=stop)
             self.assertEqual(done.returncode, 1, done.stderr)
@@ -219,7 +223,8 @@ class Formats(unittest.TestCase):
 
 
 class Damage:
-    """Seeded changes to the files of one case; half of them reach inside compressed files, under a correct checksum."""
+    """Seeded changes to the files of one case; half of them reach inside compressed files, under
+    a correct checksum."""
 
     def __init__(self, case, seed):
         root = case.path if case.path.is_dir() else case.path.parent

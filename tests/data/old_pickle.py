@@ -1,4 +1,5 @@
-"""Pickles as Python 2 wrote them, with NumPy arrays and SciPy matrices of those days, and files as torch.save writes them.
+"""Pickles as Python 2 wrote them, with NumPy arrays and SciPy matrices of those days, and files
+as torch.save writes them.
 
 The classes that were pickled need not be installed: stand-ins carry their names.
 """

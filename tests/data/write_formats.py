@@ -133,7 +133,8 @@ def adjacency():
 
 
 def saint(d, several=False):
-    # SciPy's save_npz: plain arrays and the name of the format. Repeated edges are repeated indices.
+    # SciPy's save_npz: plain arrays and the name of the format. Repeated edges are repeated
+    # indices.
     order = sorted(EDGES)
     indptr = np.searchsorted([a for a, _ in order], np.arange(NODES + 1))
     npz(d / "adj_full.npz", True, indices=np.array([b for _, b in order], np.int32), indptr=indptr.astype(np.int32),

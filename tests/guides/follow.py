@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Follows the extension guides (docs/add_*.md), each with a toy: adds the toy to a copy of the tree,
-builds it, and uses it from the command line.
+"""Follows the extension guides (docs/add_*.md), each with a toy: adds the toy to a copy of the
+tree, builds it, and uses it from the command line.
 
     python3 -B tests/guides/follow.py [build/release]        (make guides)
 
-A guide has a checklist: a table whose first column names every file of src/ and apps/ that is edited
-or added, with NAME in place of the new thing's name. The toy of the guide to a THING lies in
-tests/guides/THING: files to add, at their paths, and edits.txt with texts to replace. The test fails
-if a toy touches other files than its guide says, if a guide has more files than GUIDES allows, or if
-the toy does not work. The copy and its build stay in build/guides, so a second run compiles only
-what changed. The release build lends its program, to compare with, and its emulated GPU.
+A guide has a checklist: a table whose first column names every file of src/ and apps/ that is
+edited or added, with NAME in place of the new thing's name. The toy of the guide to a THING lies
+in tests/guides/THING: files to add, at their paths, and edits.txt with texts to replace. The
+test fails if a toy touches other files than its guide says, if a guide has more files than
+GUIDES allows, or if the toy does not work. The copy and its build stay in build/guides, so a
+second run compiles only what changed. The release build lends its program, to compare with, and
+its emulated GPU.
 """
 import json
 import os
@@ -102,7 +103,8 @@ def build(*targets):
 
 
 def nacre(*arguments, emulated=False, fails=False, program=BUILD / "nacre"):
-    """Runs the program with all toys, or another one; returns what it wrote to stdout, or to stderr if it must fail."""
+    """Runs the program with all toys, or another one; returns what it wrote to stdout, or to
+    stderr if it must fail."""
     environment = dict(os.environ, NACRE_CACHE=str(WORK / "cache"),
                        NACRE_PLUGIN_PATH=str(RELEASE / "emulator") if emulated else "/absent")
     done = subprocess.run([program, *arguments], cwd=RUNS, env=environment, text=True, timeout=600,

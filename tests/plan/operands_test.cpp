@@ -1,4 +1,5 @@
-// Operands of kernels by name: what a kernel's operands are called is what the DFG has in their places.
+// Operands of kernels by name: what a kernel's operands are called is what the DFG has in their
+// places.
 #include "nacre/plan/operands.h"
 
 #include <gtest/gtest.h>

@@ -338,7 +338,8 @@ TEST_P(Loader, ErrorsReachTheCallerInOrder) {
   for (const LoaderOptions& options : all_options({0, 3})) {
     SCOPED_TRACE(text(options));
     Bench bench(options, neighbours(), [](const Sample& sample) -> std::shared_ptr<PreparedBatch> {
-      // Every batch of the first epoch but its first one; what is wrong with it can be seen from its seeds.
+      // Every batch of the first epoch but its first one; what is wrong with it can be seen from
+      // its seeds.
       BatchOrder seeds = Bench::order();
       seeds.begin_epoch(0);
       for (int64_t b = 1; b < seeds.num_batches(); ++b) {

@@ -6,10 +6,10 @@
 //   NACRE_FAULT_AFTER=TEXT  Calls are counted from the first mkdir() whose path contains TEXT
 //                           instead of from the beginning of main().
 // The kinds, and the errors they fail with:
-//   memory  malloc and related functions: ENOMEM     write   write, pwrite, writev, ftruncate: ENOSPC
-//   sync    fsync, fdatasync: EIO                    rename  EIO
-//   open    of files to be written: ENOSPC           folder  mkdir: ENOSPC
-//   map     mmap of a file: ENOMEM                   thread  pthread_create: EAGAIN
+//   memory  malloc and related functions: ENOMEM   write   write, pwrite, writev, ftruncate: ENOSPC
+//   sync    fsync, fdatasync: EIO                  rename  EIO
+//   open    of files to be written: ENOSPC         folder  mkdir: ENOSPC
+//   map     mmap of a file: ENOMEM                 thread  pthread_create: EAGAIN
 // Calls that the C library makes inside itself (for stdout, stderr and the stacks of threads) are
 // neither counted nor changed.
 #include <dlfcn.h>

@@ -213,8 +213,8 @@ void shape_cases(const OpSizes& s, std::vector<OpCase>& out) {
   with_type(Op::reshape, "reshape_edges", e(0, {s.heads, s.depth}), e(0, {s.heads * s.depth}));
 }
 
-// Operations on spaces with a given number of rows: joining them, and all operations that work in any
-// space.
+// Operations on spaces with a given number of rows: joining them, and all operations that work in
+// any space.
 void counted_cases(const OpSizes& sizes, std::vector<OpCase>& out) {
   const int64_t wide = sizes.wide;
   const int64_t other = sizes.other;

@@ -1,5 +1,5 @@
-// Tiny DFGs that end in a scalar loss, one for each operation and each way of broadcasting, indexing
-// and so on. The tests of gradients, kernels and plans all use this list.
+// Tiny DFGs that end in a scalar loss, one for each operation and each way of broadcasting,
+// indexing and so on. The tests of gradients, kernels and plans all use this list.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,6 @@
 // Random DFGs over two blocks: random operations on random operands, ending in a scalar loss. Only
-// operations with a continuous gradient are drawn, so that f32 and double give nearly equal results.
+// operations with a continuous gradient are drawn, so that f32 and double give nearly equal
+// results.
 #pragma once
 
 #include "nacre/dfg/dfg.h"

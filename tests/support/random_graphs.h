@@ -1,5 +1,5 @@
-// Small random graphs for tests, with every structure that is hard to handle. Their names tell which
-// of them a test fails on. The same seed gives the same graphs.
+// Small random graphs for tests, with every structure that is hard to handle. Their names tell
+// which of them a test fails on. The same seed gives the same graphs.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ struct GraphCase {
   Graph graph;
 };
 
-// Returns full graphs of about `nodes` vertices: plain, weighted, typed (one type has no edges), and
-// graphs with isolated vertices, self loops, duplicate edges, hubs, a single vertex, or no edges.
-// Edge weights are positive.
+// Returns full graphs of about `nodes` vertices: plain, weighted, typed (one type has no edges),
+// and graphs with isolated vertices, self loops, duplicate edges, hubs, a single vertex, or no
+// edges. Edge weights are positive.
 std::vector<GraphCase> random_graphs(uint64_t seed, int64_t nodes = 12);
 
 struct BlocksCase {

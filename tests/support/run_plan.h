@@ -16,8 +16,8 @@ using Outputs = std::map<std::string, std::vector<float>>;
 // Returns the bindings with every value rounded to f32, as the engine sees them.
 ref::Bindings rounded_to_float(ref::Bindings bindings);
 
-// Returns the back end that plans are tested on: the host or, with NACRE_TEST_DEVICE=cuda, the first
-// GPU.
+// Returns the back end that plans are tested on: the host or, with NACRE_TEST_DEVICE=cuda, the
+// first GPU.
 std::shared_ptr<Backend> test_backend(std::shared_ptr<GraphViews> views);
 bool testing_gpu();
 // Returns the options that test_backend() gives to the GPU back end; tests may change them.

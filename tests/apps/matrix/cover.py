@@ -1,7 +1,9 @@
-"""Covering arrays: rows of settings in which every pair of values that may stand together does so at least once.
+"""Covering arrays: rows of settings in which every pair of values that may stand together does
+so at least once.
 
-A factor has a name and values. A rule names values that must not meet: "mode=full & sampler!=default" forbids every
-sampler but the default one on the whole graph. The rows found depend on the factors and rules alone.
+A factor has a name and values. A rule names values that must not meet: "mode=full &
+sampler!=default" forbids every sampler but the default one on the whole graph. The rows found
+depend on the factors and rules alone.
 """
 import itertools
 
@@ -37,7 +39,8 @@ class Array:
         self.names = list(self.factors)
         self.rules = list(rules)
         choices = [rule.choices(self.factors) for rule in self.rules]
-        # For every setting: what may not stand beside it, as (number of the rule, [(other factor, its values)]).
+        # For every setting: what may not stand beside it, as (number of the rule, [(other factor,
+        # its values)]).
         self.forbidden = {(name, value): [] for name in self.names for value in self.factors[name]}
         self.linked = {name: set() for name in self.names}
         for number, bad in enumerate(choices):
@@ -60,7 +63,8 @@ class Array:
                    for other in self.linked[name] if other not in row)
 
     def complete(self, row, prefer, ignore=None, order=None):
-        """`row` with all factors set, or None; `prefer` puts the values of a factor in the order to try."""
+        """`row` with all factors set, or None; `prefer` puts the values of a factor in the order
+        to try."""
         order = order if order is not None else [name for name in self.names if name not in row]
         if not order:
             return dict(row)

@@ -1,4 +1,5 @@
-"""Small data of every kind that the program takes. All of them can be learned: a run that does not learn has a fault."""
+"""Small data of every kind that the program takes. All of them can be learned: a run that does
+not learn has a fault."""
 import random
 import subprocess
 import sys
@@ -11,7 +12,8 @@ USERS, ITEMS = 40, 30
 
 
 def edges():
-    """Returns edges: every node has about three neighbours, mostly of its own class, node 0 is a hub, node 95 is alone."""
+    """Returns edges: every node has about three neighbours, mostly of its own class, node 0 is a
+    hub, node 95 is alone."""
     draw = random.Random(1)
     found = set()
     for v in range(NODES - 1):
@@ -54,7 +56,8 @@ def typed():
 
 
 def multilabel():
-    """Every node has the label of its class; every second node also has the label of the next class."""
+    """Every node has the label of its class; every second node also has the label of the next
+    class."""
     y = [int(k == v % CLASSES or (k == (v + 1) % CLASSES and v % 2 == 0)) for v in range(NODES) for k in range(CLASSES)]
     x = [value + (1.6 if j == CLASSES and v % 2 == 0 else 0)
          for v in range(NODES) for j, value in enumerate(features()[v * WIDTH:(v + 1) * WIDTH])]
@@ -66,8 +69,8 @@ def words(*names):
 
 
 def kinds():
-    """Papers have labels, authors have narrower features, and fields have no features. Papers cite papers, authors write
-    papers, and fields have papers."""
+    """Papers have labels, authors have narrower features, and fields have no features. Papers
+    cite papers, authors write papers, and fields have papers."""
     papers, authors, fields = NODES, 30, 6
     found = [(a, b, 0) for a, b in edges()]
     for v in range(papers):

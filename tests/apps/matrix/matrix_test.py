@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Every pair of settings in one run or another: trains, learns, and what follows training works; what must not be
-combined is refused with the words of the table.
+"""Every pair of settings in one run or another: trains, learns, and what follows training works;
+what must not be combined is refused with the words of the table.
 
-    python3 tests/apps/matrix/matrix_test.py build/release/nacre [--device cuda] [--jobs 2] [--every 5] [--only TEXT]
+    python3 tests/apps/matrix/matrix_test.py build/release/nacre
+        [--device cuda] [--jobs 2] [--every 5] [--only TEXT]
 
---device cuda: on a GPU, or what the plug-in at NACRE_PLUGIN_PATH says is one. --every 5: each fifth row.
+--device cuda: on a GPU, or what the plug-in at NACRE_PLUGIN_PATH says is one. --every 5: each
+fifth row.
 """
 import argparse
 import collections

@@ -12,7 +12,8 @@ import table
 
 ENOUGH = 60
 EPOCHS = ENOUGH  # with fewer epochs than ENOUGH, runs need not learn anything
-SECONDS = 400  # time limit of one command; most take a tenth of a second, but the machine may be busy
+# Time limit of one command; most take a tenth of a second, but the machine may be busy.
+SECONDS = 400
 
 
 class Fault(Exception):
@@ -39,7 +40,8 @@ def only(accepted, words):
 
 
 class Place:
-    """A folder for one row, with the data and with caches as the row says. It is removed at the end."""
+    """A folder for one row, with the data and with caches as the row says. It is removed at the
+    end."""
 
     def __init__(self, shared, row, plugin):
         self.path = tempfile.mkdtemp(prefix="row-", dir=shared.folder)
@@ -126,8 +128,8 @@ def test_score(result):
     return result.get("test_acc", result.get("test"))
 
 
-# What follows training, by the value of the factor "then". Each takes the runner, the arguments of training and the
-# training's result.
+# What follows training, by the value of the factor "then". Each takes the runner, the arguments of
+# training and the training's result.
 def then_eval(runner, words, result, accepted):
     done = runner.run("eval", "--checkpoint", "run", "--json", "-q", *only(accepted["eval"], words_without_data(words)))
     again = json.loads(done.stdout.strip().splitlines()[-1])

@@ -1,7 +1,9 @@
-"""Every option of the commands that train and use a model, the values worth trying, and what must not be combined.
+"""Every option of the commands that train and use a model, the values worth trying, and what
+must not be combined.
 
-A factor's values are arguments of the program. {5} is repeated for every layer: 5,5 for two. scripts/check_options.py
-compares the options named here with those the program has, so that a new option cannot be forgotten.
+A factor's values are arguments of the program. {5} is repeated for every layer: 5,5 for two.
+scripts/check_options.py compares the options named here with those the program has, so that a
+new option cannot be forgotten.
 """
 from cover import Rule
 
@@ -223,12 +225,15 @@ ELSEWHERE = {
     "--top": "tests/apps/recommend_test.py",
 }
 
-# Rows that cannot learn, or not in so few steps. Their loss must be finite; nothing else is checked.
+# Rows that cannot learn, or not in so few steps. Their loss must be finite; nothing else is
+# checked.
 WEAK = (
     Rule("optimizer=sgd & data=users|twin|kinds|learned features"),
     Rule("data=degree features"),  # degrees say little about classes
-    Rule("data=learned features & model=mlp"),  # without edges, only the rows of training nodes are learned
-    Rule("data=twin & input=row"),  # its features have both signs, so the sums of rows are near zero
+    # Without edges, only the rows of training nodes are learned.
+    Rule("data=learned features & model=mlp"),
+    # Its features have both signs, so the sums of rows are near zero.
+    Rule("data=twin & input=row"),
     Rule("data=users & select=last & gradients=averaged"),
 )
 

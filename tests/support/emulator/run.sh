@@ -1,6 +1,7 @@
 #!/bin/sh
-# run.sh SHARE FILTER PROGRAM [argument ...]: runs a test program on the emulated device: every SHARE-th of the tests that FILTER
-# names, or all tests where NACRE_EMULATE_ALL is set (make emulate).
+# run.sh SHARE FILTER PROGRAM [argument ...]: runs a test program on the emulated device: every
+# SHARE-th of the tests that FILTER names, or all tests where NACRE_EMULATE_ALL is set (make
+# emulate).
 share=$1
 filter=$2
 shift 2

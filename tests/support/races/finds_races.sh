@@ -1,5 +1,6 @@
 #!/bin/sh
-# finds_races.sh RACY: the thread sanitizer finds each race of the program RACY (racy.cpp) where it is, and no others.
+# finds_races.sh RACY: the thread sanitizer finds each race of the program RACY (racy.cpp) where it
+# is, and no others.
 run=$(dirname "$0")/run.sh
 failed=0
 for kind in loop tasks poster none; do

@@ -1,4 +1,5 @@
-// A toy: a text file with a line "toy NODES", lines "node ID CLASS FEATURE…" and lines "edge FROM TO".
+// A toy: a text file with a line "toy NODES", lines "node ID CLASS FEATURE…" and lines "edge FROM
+// TO".
 #include <utility>
 
 #include "nacre/base/error.h"
