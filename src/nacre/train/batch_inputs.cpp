@@ -9,7 +9,7 @@
 namespace nacre {
 namespace {
 
-constexpr int64_t kGatherBytes = 1 << 16;  // of one chunk of a parallel gather
+constexpr int64_t kGatherBytes = 1 << 16;  // bytes of one chunk of a parallel gather
 
 std::span<const NodeId> first(const Array<NodeId>& ids, int64_t count) {
   return ids.span().first(static_cast<size_t>(count));
@@ -25,7 +25,7 @@ Tensor ones(int64_t count) {
   return t;
 }
 
-// Σ over the edges at one end of each vertex, in the order of the edges.
+// Returns, for each vertex, the sum over its edges at one end, in the order of the edges.
 Tensor sum_at(const Graph& graph, End end, const Array<float>& weight) {
   Tensor sum = Tensor::zeros(DType::f32, {end == End::src ? graph.num_src() : graph.num_dst()});
   auto* out = sum.data<float>();
@@ -86,7 +86,8 @@ int64_t BatchInputs::bytes() const {
          (in_weight_.defined() ? 2 * in_weight_.bytes() : 0);
 }
 
-// The mean over the batch's training vertices (a subgraph holds others, too) that have labels.
+// Returns weights that give the mean over the labelled training vertices of the batch. (A subgraph
+// holds other vertices, too.)
 Tensor BatchInputs::loss_weights(const Sample& sample) const {
   const auto seeds = first(sample.vertices, sample.num_seeds);
   double total = 0;

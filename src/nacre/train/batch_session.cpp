@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kTrialBatches = 5;
 constexpr int64_t kMostSeeds = std::numeric_limits<int32_t>::max();
-// Batches of no epoch: what plans are tried on.
+// The trial batches that plans are made on belong to this epoch, which never comes.
 constexpr uint64_t kTrialEpoch = ~uint64_t{0};
 
 Sampling sampling_of(const SampleOptions& o) {
@@ -29,13 +29,15 @@ Sampling sampling_of(const SampleOptions& o) {
   return o.weighted ? Sampling::importance : Sampling::uniform;
 }
 
-// How many times a model passes messages along edges: the blocks a batch needs.
+// Returns how many times a model passes messages along edges, which is the number of blocks that a
+// batch needs.
 int message_steps(const ModelOptions& options) {
   const Dfg dfg = build_model(options);
   return dfg[dfg.find_output("logits")].type.space.layer;
 }
 
-// Self loops that a model adds to a typed graph are one more type, which nobody gives a number for: all are taken.
+// The self loops that a model adds to a typed graph are one more type. Users give no number for
+// this type, so all of its edges are taken.
 void take_added_loops(const RunConfig& config, const Graph& graph, SampleOptions& o) {
   if (!graph.typed() || !model_info(config.model.model).needs_self_loops) return;
   for (std::vector<int>& hop : o.type_fanout) {
@@ -116,14 +118,14 @@ void BatchSession::make_sampler() {
     }
   }
   if (info.draws_subgraph && o.budget == 0) o.budget = run_.config.batch_size;
-  // How often GraphSAINT draws every node and edge is counted beforehand.
+  // GraphSAINT counts before training how often every vertex and edge is drawn.
   if (info.draws_subgraph)
     require_room(run_.config, run_.dataset.graph.num_edges() * 2 + run_.dataset.num_nodes() * 14,
                  "what is drawn how often");
   sampler_ = std::make_unique<Sampler>(run_.dataset.graph, o);
 }
 
-// The model looks at nothing but the batch's own nodes: they are drawn from a graph without edges.
+// The model reads only the batch's own vertices, so they are drawn from a graph without edges.
 void BatchSession::sample_no_neighbours() {
   const SampleOptions& asked = run_.config.sampling;
   if (!asked.fanout.empty() || !asked.type_fanout.empty()) {
@@ -153,7 +155,7 @@ std::vector<Sample> BatchSession::trial_batches(int count) const {
   return list;
 }
 
-// The last batch of an epoch, which may be much smaller than the others.
+// Returns the last batch of an epoch, which may be much smaller than the others.
 Sample BatchSession::short_batch() const {
   if (sampler_->draws_seeds()) return sampler_->sample({}, {kTrialEpoch, 0});
   BatchOrder order(run_.dataset.splits.train, run_.config.batch_size, run_.config.seed, true);
@@ -196,7 +198,8 @@ void BatchSession::make_plans(const SessionNeeds& needs) {
   const auto vertices = [](const Sample& sample) { return sample.vertices.size(); };
   const auto largest = std::max_element(trials.begin(), trials.end(),
                                         [&](const Sample& a, const Sample& b) { return vertices(a) < vertices(b); });
-  // Only plans that are timed need values. All batches read the largest one's features: kernels take as long.
+  // Only plans that are timed need values. All trial batches read the features of the largest one,
+  // because this does not change how long kernels take.
   Tensor rows;
   std::vector<std::vector<LeafValue>> values(trials.size());
   const auto bind_trial = [&](Executor& executor, size_t i) {
@@ -236,7 +239,7 @@ void BatchSession::start() {
   }
   sink_ = computer_->make_sink();
   load_with(run_.config.loader);
-  // Steps are not to wait for their kernels.
+  // Waits until the kernels are compiled, so that no step waits for its kernels.
   device_.backend->settle();
 }
 
@@ -247,7 +250,7 @@ void BatchSession::bind_gradients() {
     float* gradient = static_cast<float*>(gradient_memory_.get()) + p.offset;
     const bool has = runner_->plan().dfg.find_output("grad:" + p.name) >= 0;
     if (&p == learned_) {
-      // A batch's rows of it lie elsewhere for every batch.
+      // The rows of a batch and their gradient are at another place for every batch.
       learned_gradient_ = gradient;
     } else {
       runner_->bind(p.name, learner_->place(p));
@@ -265,7 +268,7 @@ void BatchSession::bind_gradients() {
 void BatchSession::load_with(const LoaderOptions& options) {
   run_.config.loader = options;
   Tensor features = run_.dataset.features;
-  // Learned rows change with every step: they are looked up when a batch's turn has come.
+  // Learned rows change with every step, so they are looked up when it is the batch's turn.
   if (device_features_ != nullptr || learned_ != nullptr) features = Tensor(DType::f32, {run_.dataset.num_nodes(), 0});
   if (loader_) step_times_.waited += loader_->times().waited;
   loader_.reset();
@@ -274,7 +277,7 @@ void BatchSession::load_with(const LoaderOptions& options) {
 }
 
 BatchOrder BatchSession::batch_order() const {
-  // Subgraphs are drawn from all vertices: an epoch meets each about once.
+  // Subgraphs are drawn from all vertices; in an epoch each vertex is drawn about once.
   std::vector<NodeId> all(sampler_->draws_seeds() ? static_cast<size_t>(run_.dataset.num_nodes()) : 0);
   std::iota(all.begin(), all.end(), NodeId{0});
   const Array<NodeId> seeds = all.empty() ? run_.dataset.splits.train : Array<NodeId>(std::move(all));
@@ -312,7 +315,7 @@ void BatchSession::queue_step(int64_t step, double lr) {
   }
   const double start = now_seconds();
   batch.prepared->run(batch, step, lr);
-  batch = {};  // giving its memory back takes time, too
+  batch = {};  // freed here, because freeing the batch's memory takes time, too
   step_times_.host += now_seconds() - start;
   ++step_times_.steps;
 }

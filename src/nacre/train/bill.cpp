@@ -18,10 +18,11 @@ namespace nacre {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
-// Code and tables of the program and its libraries, plans, and pages that allocators keep.
+// Memory of the code and tables of the program and its libraries, of plans, and of pages that
+// allocators keep.
 constexpr int64_t kProgram = 56 * kMiB;
 constexpr int64_t kPerThread = kMiB;
-// Less than this is not worth a refusal of its own: the bill will tell.
+// Parameters of fewer bytes are not refused by themselves; the bill counts them later.
 constexpr double kManyParameterBytes = 64.0 * kMiB;
 
 std::string size_of(double bytes) { return human_bytes(bytes); }
@@ -147,8 +148,8 @@ Bill bill_of(const HostMemory& session, const Bill& before, int64_t mapped) {
   Bill bill;
   const int64_t held = held_memory();
   const int64_t measured = peak_memory();
-  // What the session's own figures do not name: plans, tables, memory that was freed and stays with the allocator, and
-  // pages of a mapped file whose contents were made anew.
+  // Memory that the figures of the session do not name: plans, tables, freed memory that the
+  // allocator keeps, and pages of a mapped file whose contents were made anew.
   const int64_t known = session.held - mapped;
   int64_t program = program_bytes() + (session.gpu ? kGpuLibraries : 0);
   program = std::max(program, std::max<int64_t>(0, held - known) + kProgram / 2);

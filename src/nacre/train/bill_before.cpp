@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kMost = 0x1p59;
 
-// The graph as the model wants it.
+// Returns the counts of the graph as the model needs it.
 GraphCounts prepared(const ModelInfo& model, GraphCounts graph) {
   if (model.needs_types) graph.typed = true;
   if (model.needs_self_loops) graph.edges += graph.nodes;
@@ -37,7 +37,7 @@ bool walks_by_source(const RunConfig& config, const DataSizes& sizes) {
 }
 
 double bytes_of_parameters(const RunConfig& config, const DataSizes& sizes) {
-  // Recommenders learn a row for each user and item; the rest is little.
+  // Recommenders learn a row for each user and item; their other parameters are few.
   const int64_t width = config.model.in_dim > 0 ? config.model.in_dim : config.model.hidden;
   if (sizes.users_and_items) return 4 * static_cast<double>(sizes.graph.nodes) * static_cast<double>(width);
   const ModelOptions options = model_for(config, sizes);
@@ -58,8 +58,8 @@ ModelOptions model_for(const RunConfig& config, const DataSizes& sizes) {
   }
   options.out_dim = std::max<int64_t>(2, sizes.classes);
   options.num_edge_types = sizes.graph.typed ? sizes.edge_types : model.needs_types ? config.relations : 0;
-  // Files do not always tell how many types there are; too many bases are refused when the graph is
-  // there.
+  // Files do not always tell the number of edge types. Too many bases are refused once the graph is
+  // read.
   if (sizes.graph.typed && model.needs_types) options.num_edge_types = std::max(sizes.edge_types, options.num_bases);
   options.edge_weighted = sizes.graph.weighted && model.supports_edge_weight && !config.load.ignore_edge_weights;
   options.loss = sizes.multilabel ? "bce" : "cross_entropy";
@@ -82,7 +82,7 @@ Bill bill_before_reading(const RunConfig& config, const DataSizes& sizes, const 
   if (config.normalize_features == "row") making.push_back({"features, divided by their sums", sizes.feature_bytes});
   bill.phases.push_back({"preparing", making});
 
-  // The graph that was read is given back, unless it is a mapped file's.
+  // The graph that was read is freed, unless it is part of a mapped file.
   const int64_t kept = sizes.mapped + sizes.held - (changed && sizes.mapped == 0 ? sizes.graph.bytes() : 0) + new_graph;
   std::vector<MemoryItem> training{program, {"data and graph", kept}};
   if (config.mode == "full" && purpose.trains) training.push_back({"labels and loss weights", graph.nodes * 8});
@@ -105,7 +105,7 @@ std::vector<MemoryItem> device_before_reading(const RunConfig& config, const Dat
   if (!knows_parameters(config, sizes)) return {};
   std::vector<MemoryItem> items;
   const double bytes = bytes_of_parameters(config, sizes);
-  // The best values so far stay on the host.
+  // The best weights so far are kept on the host.
   const int copies = trains ? parameter_copies(config, true) - 1 : 1;
   items.push_back(
       {"parameters and their gradients and moments", static_cast<int64_t>(std::min(kMost, bytes * copies))});
@@ -114,8 +114,8 @@ std::vector<MemoryItem> device_before_reading(const RunConfig& config, const Dat
   const int64_t value = config.precision == "bf16" ? 2 : 4;
   const GraphCounts graph = prepared(model_info(model.model), sizes.graph);
   if (model.model != "mlp" && model.layers > 1) items.push_back({"edges", graph.edges * 4 * (trains ? 2 : 1)});
-  // While the last layer passes its gradients back, the values of the layer before are there, too.
-  // The layers of recommenders are as wide as their input.
+  // While the last layer passes its gradients back, the values of the layer before it are in
+  // memory, too. The layers of recommenders are as wide as their input.
   const bool has_hidden = model.layers > 1 && model.model != "lightgcn" && model.model != "ngcf";
   const int64_t hidden = has_hidden ? static_cast<int64_t>(model.hidden) : 0;
   items.push_back({"values of the last layers", graph.nodes * (hidden + sizes.classes) * value});

@@ -27,13 +27,14 @@ using nlohmann::json;
 constexpr int kVersion = 1;
 constexpr const char* kRunFiles[] = {"config.json", "plan.json", "metrics.jsonl", "model.safetensors"};
 
-// A parameter's part of a flat block, as a tensor that borrows it.
+// Returns the part of a flat block that belongs to a parameter, as a tensor that borrows the
+// memory.
 Tensor piece(const Parameter& p, float* flat) { return {DType::f32, p.shape, nullptr, flat + p.offset}; }
 
 NamedTensors pieces(const Parameters& parameters, const float* flat, const std::string& prefix, bool trained_only) {
   NamedTensors list;
   for (const Parameter& p : parameters.list()) {
-    // Tensors are only read from here on.
+    // The cast is safe because these tensors are only read.
     if (p.trained || !trained_only) list.emplace_back(prefix + p.name, piece(p, const_cast<float*>(flat)));
   }
   return list;
@@ -43,7 +44,7 @@ void append(NamedTensors& to, NamedTensors from) {
   for (auto& entry : from) to.push_back(std::move(entry));
 }
 
-// In pieces: a checkpoint may be larger than the memory that is left.
+// Reads the file in pieces, because a checkpoint may be larger than the free memory.
 std::string file_checksum(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw UserError(path, "cannot be read");
@@ -60,8 +61,9 @@ std::string text_checksum(const std::string& text) {
   return fmt::format("{:016x}", checksum64(text.data(), static_cast<int64_t>(text.size())));
 }
 
-// Removes a folder that was not renamed by then. Removing needs memory, too: if an allocation fails, it is tried once
-// more; a folder that stays even then is removed by the next checkpoint in the run folder.
+// Removes a folder at the end of the scope if it was not renamed by then. Removing needs memory,
+// too. If an allocation fails, removing is tried once more; a folder that still stays is removed by
+// the next checkpoint in the run folder.
 struct RemoveAtEnd {
   const fs::path& folder;
   ~RemoveAtEnd() {
@@ -89,7 +91,7 @@ std::string folder_name(const TrainState& state) {
                           : fmt::format("epoch-{:06}.{:06}", state.epoch, state.batch);
 }
 
-// Newest first.
+// Returns the checkpoints, newest first.
 std::vector<EpochFolder> epoch_folders(const std::string& folder) {
   std::vector<EpochFolder> list;
   std::error_code error;
@@ -108,7 +110,8 @@ std::vector<EpochFolder> epoch_folders(const std::string& folder) {
   return list;
 }
 
-// What a killed run leaves: folders of unfinished checkpoints, and NAME.tmp.PID of files that were being written.
+// Returns whether a file was left by a killed run: folders of unfinished checkpoints, and
+// NAME.tmp.PID of files that were being written.
 bool is_leftover(const std::string& name) {
   if (name.starts_with(".tmp-epoch-")) return true;
   return std::any_of(std::begin(kRunFiles), std::end(kRunFiles),
@@ -133,8 +136,8 @@ void copy_into(const NamedTensors& from, const std::string& prefix, const Parame
   }
 }
 
-// Removes what interrupted runs left behind, and all but the newest `keep` checkpoints up to `state`. Later ones are
-// damaged: the run would have continued from them.
+// Removes what interrupted runs left behind, and all but the newest `keep` checkpoints up to
+// `state`. Later checkpoints must be damaged, because the run would have continued from them.
 void clean(const std::string& folder, const TrainState& state, int keep) {
   std::error_code error;
   int kept = 0;
@@ -149,7 +152,7 @@ void clean(const std::string& folder, const TrainState& state, int keep) {
   for (const fs::path& path : stale) fs::remove_all(path, error);
 }
 
-// state.json as JSON, after checking it and the files beside it against their checksums.
+// Returns state.json as JSON, after checking it and the files beside it against their checksums.
 json read_state(const fs::path& path) {
   const std::string file = (path / "state.json").string();
   json j = parse_json<json>(read_file(file), file);
@@ -196,7 +199,8 @@ TrainState parse_state(const json& j) {
   return s;
 }
 
-// "training.seed is 0 there and 1 here", the first few of the settings `here`; empty where only the data differ.
+// Returns a text such as "training.seed is 0 there and 1 here" about the first few settings that
+// differ; empty if only the data differ.
 std::string differences(const std::string& there, const std::string& here) {
   constexpr int kNamed = 3;
   const json theirs = parse_json<json>(there, "configuration").flatten(),
@@ -222,7 +226,7 @@ void save_checkpoint(const std::string& folder, const TrainState& state, const P
   const std::string name = folder_name(state);
   const fs::path target = fs::path(folder) / name;
   if (fs::exists(target, error)) {
-    if (is_whole(target)) {  // a resumed run meets its own checkpoint again
+    if (is_whole(target)) {  // a resumed run comes to its own checkpoint again
       clean(folder, state, keep);
       return;
     }
@@ -360,7 +364,8 @@ void save_weights(const std::string& path, const Parameters& parameters, const T
 
 void load_weights(const NamedTensors& weights, const std::string& where, Parameters& parameters) {
   for (const auto& [name, tensor] : weights) {
-    if (tensor.dtype() != DType::f32) continue;  // refused below, where the model has a tensor of this name
+    // refused below if the model has a tensor of this name
+    if (tensor.dtype() != DType::f32) continue;
     const float* values = tensor.data<float>();
     if (!std::all_of(values, values + tensor.size(), [](float x) { return std::isfinite(x); }))
       throw RuntimeError(

@@ -26,7 +26,7 @@ bool any_nan(const ScoredNodes& s) {
   });
 }
 
-// log Σ e^score of each node's row; zeros where logits are ranked as they are.
+// Returns log Σ e^score of the row of each node; zeros if logits are ranked as they are.
 std::vector<double> row_norms(const ScoredNodes& s) {
   std::vector<double> norms(s.nodes.size(), 0);
   if (s.dataset.multilabel()) return norms;
@@ -48,21 +48,22 @@ struct Ranked {
   bool positive;
 };
 
-// Best first.
+// Returns the nodes ranked by their score for class c, the best first.
 std::vector<Ranked> ranking(const ScoredNodes& s, const std::vector<double>& norms, int64_t c) {
   std::vector<Ranked> list;
   for (size_t i = 0; i < s.nodes.size(); ++i) {
     const NodeId v = s.nodes[i];
     if (!counts(s.dataset, v)) continue;
     const double score = s.scores[static_cast<int64_t>(v) * s.dataset.num_classes + c];
-    // In single precision, so that probabilities that differ by rounding alone are equal.
+    // Scores are rounded to single precision, so that probabilities that differ only by rounding
+    // are equal.
     list.push_back({static_cast<float>(score - norms[i]), has_class(s.dataset, v, c)});
   }
   std::sort(list.begin(), list.end(), [](const Ranked& a, const Ranked& b) { return a.score > b.score; });
   return list;
 }
 
-// Calls group(positives, negatives) for each run of equal scores, best first.
+// Calls group(positives, negatives) for each run of equal scores, the best first.
 void for_each_tie(const std::vector<Ranked>& list, FunctionRef<void(double, double)> group) {
   for (size_t i = 0; i < list.size();) {
     double positive = 0, negative = 0;

@@ -28,14 +28,14 @@ std::vector<double> balanced(const Dataset& d) {
   std::vector<double> weights;
   weights.reserve(counts.size());
   for (const int64_t count : counts) {
-    // A class that no training node has weighs nothing anyway.
+    // The weight of a class that no training node has does not matter.
     weights.push_back(count == 0 ? 1 : static_cast<double>(nodes) / static_cast<double>(present * count));
   }
   return weights;
 }
 
-// Of data whose nodes may have several classes: a class that few training nodes have weighs as much as all the nodes
-// without it. A class that all of them have, or none, weighs 1.
+// For data whose nodes may have several classes: a class that few training nodes have weighs as
+// much as all the nodes without it. A class that all of them have, or none, weighs 1.
 std::vector<double> balanced_pairs(const Dataset& d) {
   std::vector<int64_t> with(d.num_classes, 0);
   for (const NodeId v : d.splits.train) {
@@ -51,7 +51,7 @@ std::vector<double> balanced_pairs(const Dataset& d) {
   return weights;
 }
 
-// Numbers between commas, blanks and line ends.
+// Reads the numbers between commas, blanks and line ends.
 std::vector<double> numbers(std::string_view text, const std::string& where) {
   constexpr std::string_view between = ", ;\t\r\n";
   std::vector<double> list;
@@ -90,7 +90,8 @@ std::vector<double> class_weights(std::string& text, const Dataset& d) {
                     fmt::format("gives {} weights, but there are {} classes", weights.size(), d.num_classes),
                     "give one for each class");
   }
-  // Classes that a node does not have weigh something in any case.
+  // With several classes for a node, the pairs of a node and a class that it does not have always
+  // have a weight.
   const bool any = d.multilabel() || std::any_of(d.splits.train.begin(), d.splits.train.end(), [&](NodeId v) {
                      return d.labels[v] >= 0 && weights[d.labels[v]] > 0;
                    });

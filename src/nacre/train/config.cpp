@@ -121,7 +121,7 @@ void take_kinds(const json& model, std::vector<VertexKind>& kinds) {
   }
 }
 
-// Paths may hold any bytes; JSON must not.
+// Paths may hold any bytes, but JSON must be UTF-8, so other bytes are replaced.
 std::string text_of(const json& j, int indent) { return j.dump(indent, ' ', false, json::error_handler_t::replace); }
 
 }  // namespace
@@ -149,15 +149,16 @@ std::string weights_config_json(const RunConfig& c) { return text_of(result_sett
 
 std::string result_settings_json(const RunConfig& c) {
   json j = result_settings(c);
-  // A longer run continues a shorter one bit for bit unless the learning rate depends on the total, or the choice of
-  // the best epoch does: the last epoch is always evaluated.
+  // A longer run continues a shorter one bit for bit, unless the learning rate or the choice of the
+  // best epoch depends on the total number of epochs. (The choice does if not every epoch is
+  // evaluated, because the last epoch always is.)
   const bool same_rate =
       c.schedule.name == "constant" || c.schedule.name == "step" || (c.schedule.name == "plateau" && c.eval_every == 1);
   const bool same_choice = c.eval_every == 1 || (c.select == "last" && c.patience == 0);
   if (same_rate && same_choice) j["training"].erase("epochs");
-  // Where the data lies does not matter; its fingerprint is compared apart from this.
+  // The place of the data does not matter; their fingerprint is compared separately.
   for (const char* key : {"data", "folder", "features", "labels", "splits", "format"}) j["data"].erase(key);
-  // A checkpoint holds what the weights have become, wherever they began.
+  // A checkpoint holds the current weights, so it does not matter what they started from.
   j["training"].erase("init");
   return text_of(j, -1);
 }
@@ -210,7 +211,8 @@ void apply_config_json(const std::string& text, const std::string& where, RunCon
       for (std::string* path : {&c.data, &c.load.features_file, &c.load.labels_file, &c.load.splits_file})
         *path = found_again(*path, c.folder);
     }
-    // The nodes a model was tested on stay the same when its data are found elsewhere, unless the user divides them.
+    // The model is tested on the same nodes even if its data are found at another place, unless the
+    // user gives another split.
     if (c.load.split.empty() && c.load.splits_file.empty()) {
       take(d, "split", c.load.split);
       take(d, "split_seed", c.load.split_seed);

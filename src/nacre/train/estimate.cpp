@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kFewEdges = 200'000;
 constexpr int64_t kFewNodes = 16'384;
 
-// Of the same mean degree; every edge anywhere.
+// Returns a random graph of `nodes` nodes with the same mean degree.
 Graph small_graph(const GraphCounts& counts, int edge_types, int64_t nodes) {
   const double degree = static_cast<double>(counts.edges) / static_cast<double>(std::max<int64_t>(1, counts.nodes));
   const auto edges = static_cast<size_t>(degree * static_cast<double>(nodes));
@@ -44,7 +44,8 @@ Step step_on(const Dfg& dfg, const Graph& graph) {
           static_cast<double>(executor.arena_bytes())};
 }
 
-// All grow in proportion to the graph, besides a part that does not.
+// Scales a size up to the whole graph: all sizes grow in proportion to the graph, besides a
+// constant part.
 int64_t scaled(double small, double large, double steps) {
   return static_cast<int64_t>(std::max(0.0, small + (large - small) * steps));
 }
@@ -63,7 +64,7 @@ void add_step(const ModelOptions& options, const GraphCounts& counts, std::vecto
   items.push_back({"arena (activations, gradients, work)", scaled(small.arena, large.arena, steps)});
 }
 
-// Every node of a batch draws as many neighbours as it may.
+// Adds the memory of batches in which every node draws as many neighbours as it may.
 void add_batches(const RunConfig& config, const DataSizes& sizes, std::vector<MemoryItem>& items) {
   double nodes = static_cast<double>(config.batch_size), hop = nodes;
   for (int l = 0; l < config.model.layers; ++l) {
@@ -91,7 +92,7 @@ Bill estimate_bill(const RunConfig& config, const DataSizes& sizes) {
     add_batches(config, sizes, training);
     return bill;
   }
-  // The order by source is among the forms from now on.
+  // From now on the edges by source are counted among the forms of the graph.
   std::erase_if(training, [](const MemoryItem& item) { return item.what.starts_with("edges by source"); });
   add_step(model_for(config, sizes), counts, training);
   return bill;

@@ -40,7 +40,8 @@ class HostBatches : public BatchComputer {
     parts_.learner.update(lr);
   }
 
-  // Returns the rows of the batch's vertices. Learned rows change with every step, so they are looked up only now.
+  // Returns the rows of the vertices of the batch. Learned rows change with every step, so they are
+  // looked up only now.
   void* batch_features(const Batch& batch) {
     const Parameter* learned = parts_.learned;
     if (learned == nullptr) return batch.features;
@@ -52,7 +53,7 @@ class HostBatches : public BatchComputer {
   }
 
   BatchParts parts_;
-  Tensor rows_;  // of one batch, where features are learned
+  Tensor rows_;  // rows of one batch; used if features are learned
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ int64_t row_size(const Dims& dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
 }
 
-// Vertices without edges: what dense work runs on.
+// Returns a sample of vertices without edges, for dense work.
 Sample rows_only(int64_t begin, int64_t end) {
   GraphArrays arrays;
   arrays.num_src = arrays.num_dst = end - begin;
@@ -43,7 +43,7 @@ LayerwiseInference::LayerwiseInference(const RunData& run, const BatchInputs& in
   }
 }
 
-// Blocks are runs of vertices: as many as fit, at least one.
+// Returns the end of a block, which is a run of as many vertices as fit, but at least one.
 int64_t LayerwiseInference::end_of_block(const Layer& layer, int64_t begin) const {
   const Graph& graph = run_.dataset.graph;
   int64_t width = 1;
@@ -84,11 +84,11 @@ int64_t LayerwiseInference::work_bytes(Layer& layer, int64_t begin) {
   const Sample sample = block_of(layer, begin, end_of_block(layer, begin));
   plan_layer(layer, sample);
   const std::unique_ptr<Executor> block = layer.runner->prepare(Blocks(sample.blocks));
-  int64_t width = 8;  // degrees and ids
+  int64_t width = 8;  // degrees and ids take this width
   for (const StageValue& value : layer.stage.reads) width += row_size(value.dims);
   if (reads_features(layer.stage.dfg)) width += run_.config.model.in_dim;
   int64_t bytes = sample.vertices.size() * width * 4 + block->arena_bytes();
-  // Its arrays, what drawing them takes, and their forms.
+  // Adds the arrays of the blocks, what drawing them takes, and the forms that kernels walk.
   for (const Graph& g : sample.blocks) bytes += 2 * g.bytes() + g.num_edges() * 24 + (g.num_src() + g.num_dst()) * 24;
   return bytes;
 }
@@ -101,7 +101,7 @@ int64_t LayerwiseInference::work_bytes() {
       if (begin < vertices) most = std::max(most, work_bytes(layer, begin));
     }
   }
-  return most + most / 4;  // arenas grow with some room to spare
+  return most + most / 4;  // a quarter more, because arenas grow with room to spare
 }
 
 void LayerwiseInference::run_block(Layer& layer, int64_t begin, int64_t end, const ParameterMemory& parameter) {

@@ -9,8 +9,9 @@ namespace nacre {
 namespace {
 
 constexpr int64_t kLossesKept = 4096;
-// Enough that a device never waits for the host's launches. More would keep the memory of batches that are over, and
-// would delay copies for later batches, which begin behind what is queued.
+// Number of steps that may be queued: enough that a device never waits for launches of the host.
+// More would keep the memory of batches that are over, and would delay copies for later batches,
+// which start behind the queued work.
 constexpr size_t kQueuedSteps = 2;
 
 }  // namespace
@@ -26,7 +27,7 @@ void Learner::optimize_with(const OptimizerOptions& options) {
 
 int64_t Learner::optimizer_bytes() const {
   if (!state_) return 0;
-  // A device exchanges the average and the weights by way of a third array.
+  // A device needs a third array to exchange the average and the weights.
   return state_->bytes() + (backend_->on_host() ? 0 : state_->average().bytes());
 }
 

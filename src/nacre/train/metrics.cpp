@@ -18,7 +18,8 @@ struct Sums {
   double first = 0, second = 0, third = 0;
 };
 
-// The sums of what `add` adds for each vertex, over runs of vertices whose length depends on nothing else.
+// Returns the sums of what `add` adds for each vertex. The vertices are summed in runs of a fixed
+// length, so that the result is the same on any number of threads.
 template <class Add>
 Sums sum_over(std::span<const NodeId> nodes, const Add& add) {
   constexpr int64_t kRun = 1024;
@@ -70,7 +71,7 @@ double micro_f1(const float* scores, const uint8_t* targets, int64_t classes, st
 
 namespace {
 
-// Rank statistic: the probability that a positive scores above a negative.
+// Returns the rank statistic: the probability that a positive has a higher score than a negative.
 double class_auc(const float* scores, const uint8_t* targets, int64_t classes, int64_t c,
                  std::span<const NodeId> nodes) {
   std::vector<std::pair<float, uint8_t>> ranked;
@@ -119,7 +120,8 @@ double score(const std::string& metric, const Dataset& dataset, const float* sco
   if (dataset.labels.empty() && !dataset.multilabel()) return NAN;
   if (metric == "macro_f1") return macro_f1({dataset, scores, nodes});
   if (metric == "average_precision") return average_precision({dataset, scores, nodes});
-  // Of single labels, every wrong prediction is one class too many and one too few: micro-F1 is the accuracy.
+  // With single labels, every wrong prediction is one false positive and one false negative, so
+  // micro-F1 equals the accuracy.
   if (metric == "accuracy" || (metric == "micro_f1" && !dataset.multilabel()))
     return accuracy(scores, dataset.num_classes, dataset.labels.span(), nodes);
   if (metric == "micro_f1") return micro_f1(scores, dataset.targets.data<uint8_t>(), dataset.num_classes, nodes);

@@ -19,14 +19,15 @@
 namespace nacre {
 namespace {
 
-// The epoch that a line tells of, or nothing if it tells of none.
+// Returns the epoch that a line describes, or nothing if it describes none.
 std::optional<uint64_t> epoch_of(const std::string& line) {
   const auto j = parse_json_or_discard<nlohmann::json>(line);
   const auto epoch = j.is_object() ? j.value("epoch", nlohmann::json()) : nlohmann::json();
   return epoch.is_number_unsigned() ? std::optional(epoch.get<uint64_t>()) : std::nullopt;
 }
 
-// The lines of the epochs up to `last`, and `unwritten` if none of them is of its epoch.
+// Returns the lines of the epochs up to `last`, and adds `unwritten` if the line of that epoch is
+// missing.
 std::string lines_up_to(const std::string& path, int last, const std::string& unwritten) {
   std::istringstream lines(read_file(path));
   std::string kept;

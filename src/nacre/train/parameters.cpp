@@ -16,7 +16,7 @@ uint64_t hash_name(const std::string& name) {
   return h;
 }
 
-// Half-width of the uniform distribution a parameter starts from.
+// Returns half the width of the uniform distribution from which a parameter is drawn.
 float init_bound(const Node& node) {
   const Dims& d = node.type.dims;
   const double fan_out = d.empty() ? 1 : static_cast<double>(d.back());

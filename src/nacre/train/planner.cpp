@@ -12,8 +12,8 @@
 namespace nacre {
 namespace {
 
-// Times plans on every trial, so that a plan suits them all; negative when one of the trials does
-// not fit.
+// Times plans on every trial batch, so that a plan suits them all. A time is negative if one of the
+// trials does not fit in memory.
 class TrialTimers : public PlanTimer {
  public:
   void add(const TrialBlocks& trial, std::shared_ptr<Backend> backend, int64_t memory) {
@@ -41,15 +41,15 @@ class TrialTimers : public PlanTimer {
   std::vector<std::unique_ptr<KernelTimer>> timers_;
 };
 
-// What plans are made for and timed on: one graph that stays, or batches.
+// The graph or the batches that plans are made for and timed on.
 struct Trials {
   std::vector<TrialBlocks> list;
-  size_t typical = 0;     // whose counts decide
-  bool changing = false;  // they are batches
+  size_t typical = 0;     // the trial whose sizes decide
+  bool changing = false;  // whether the trials are batches
 };
 
-// Returns timers of as many trials as fit into `memory` beside each other, the typical one first;
-// `bytes` is what one of them takes.
+// Returns timers of as many trials as fit in `memory` together, the typical one first; `bytes` is
+// the size of one trial.
 std::unique_ptr<PlanTimer> timers_of(const Trials& trials, const std::shared_ptr<Backend>& backend, int64_t memory,
                                      int64_t bytes) {
   const auto fit = static_cast<size_t>(std::max<int64_t>(1, memory / 2 / std::max<int64_t>(1, bytes)));

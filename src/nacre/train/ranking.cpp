@@ -11,7 +11,7 @@
 namespace nacre {
 namespace {
 
-// Scores of a tile of users and a block of items stay in a core's own cache.
+// The scores of a tile of users and a block of items fit a core's own cache.
 constexpr int64_t kTileUsers = 32;
 constexpr int64_t kBlockItems = 1024;
 
@@ -22,20 +22,20 @@ struct Scored {
 
 bool better(const Scored& a, const Scored& b) { return a.score > b.score || (a.score == b.score && a.item < b.item); }
 
-// The best k so far, the worst of them on top.
+// The best k items so far, with the worst of them on top.
 class Best {
  public:
   explicit Best(int64_t k) : k_(static_cast<size_t>(k)) {}
 
-  // Scores of the items from `first` on. Items come with rising ids, so an equal score never takes the place of an
-  // earlier item; NaN is never taken.
+  // Takes the scores of the items from `first` on. Items come in the order of their ids, so an
+  // equal score never replaces an earlier item. NaN is never taken.
   void offer(const float* scores, int64_t count, int64_t first) {
     int64_t i = 0;
     for (; i < count && heap_.size() < k_; ++i) {
       if (!std::isnan(scores[i])) push({scores[i], static_cast<NodeId>(first + i)});
     }
     while (i < count) {
-      // Most scores are below all that are kept: they are passed in runs.
+      // Most scores are below all that are kept, so they are skipped in runs.
       const int64_t run = std::min(kRun, count - i);
       const float least = heap_.front().score;
       int above = 0;
@@ -67,7 +67,7 @@ class Best {
   std::vector<Scored> heap_;
 };
 
-// Item rows as products read them, block by block, once for all users.
+// The rows of the items, packed block by block for the products, once for all users.
 struct PackedItems {
   int64_t num_items;
   int64_t width;
@@ -86,7 +86,7 @@ struct PackedItems {
   const float* block(int64_t b) const { return values.data() + b * stride; }
 };
 
-// The best items of a few users, whose rows lie one after the other.
+// Finds the best items of a few users whose rows lie one after another.
 class Tile {
  public:
   Tile(const PackedItems& items, std::span<const NodeId> users, int64_t kept)
@@ -154,7 +154,7 @@ RankingScores score_ranking(const Embeddings& embeddings, const UserItems& taken
   result.users = static_cast<int64_t>(users.size());
   if (users.empty()) return result;
   const std::vector<NodeId> ranked = best_items(embeddings, taken, users, k);
-  std::vector<double> gain(k);  // of a hit at each rank
+  std::vector<double> gain(k);  // gain of a hit at each rank
   std::vector<double> ideal(static_cast<size_t>(k) + 1, 0);
   for (size_t r = 0; r < gain.size(); ++r) {
     gain[r] = 1 / std::log2(static_cast<double>(r) + 2);

@@ -19,7 +19,8 @@
 namespace nacre {
 namespace {
 
-// Normal numbers from pairs of uniform ones (Box and Muller), the same for the same name, seed and place.
+// Draws normal numbers from pairs of uniform ones (Box and Muller). The same name, seed and place
+// give the same numbers.
 void draw_normal(float* out, int64_t size, double deviation, uint64_t key) {
   parallel_for((size + 3) / 4, 1 << 14, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
@@ -39,7 +40,8 @@ uint64_t hash_text(uint64_t h, const std::string& text) {
   return h;
 }
 
-// What depends on the edges or destinations of a block, directly or through others.
+// Returns which nodes depend on the edges or destinations of a block, directly or through other
+// nodes.
 std::vector<char> depends_on_block(const Dfg& dfg, int block) {
   std::vector<char> depends;
   for (const Node& node : dfg.nodes()) {
@@ -52,7 +54,8 @@ std::vector<char> depends_on_block(const Dfg& dfg, int block) {
   return depends;
 }
 
-// The last block changes with every batch: what a plan computes once for it belongs to the step, at its beginning.
+// The last block changes with every batch, so kernels for it that the plan runs once are moved to
+// the beginning of the step.
 void compute_block_every_step(Plan& plan, int block) {
   const std::vector<char> depends = depends_on_block(plan.dfg, block);
   const auto changes = [&](const Kernel& k) {
@@ -208,7 +211,7 @@ Blocks RecommendSession::batch_blocks(int64_t batch) const {
 
 Plan RecommendSession::training_plan(const Dfg& dfg, const std::string& resumed_plan) {
   const PlanRequest request = plan_request(config_, config_.epochs * batches_->num_batches(), resumed_plan);
-  // What is timed on the first batch is dropped with its back end.
+  // The timings of the first batch are dropped together with their back end.
   planning_ = plan_training(dfg, batch_blocks(0), device_.backend->scoped(), request,
                             [this](Executor& executor) { bind_training(executor); });
   return planning_.plan;
@@ -247,7 +250,8 @@ HostMemory RecommendSession::host() const {
     host.training = memory();
     host.training.push_back({"items of users, in the graph and held out", dataset_.bytes() - dataset_.graph.bytes()});
   }
-  // Rankings are made a few users at a time; results of all nodes are read where they lie, or fetched.
+  // Rankings are made for a few users at a time. The results of all nodes are read in place on the
+  // host, and fetched from a device.
   const Dfg& dfg = eval_->plan().dfg;
   const int64_t width = dfg[dfg.outputs().front().second].type.row_size();
   if (host.gpu) host.evaluating.push_back({"results of an evaluation", dataset_.num_nodes() * width * 4});
@@ -255,7 +259,7 @@ HostMemory RecommendSession::host() const {
   return host;
 }
 
-// The leaves of all steps and of evaluation.
+// Binds the leaves of all steps and of the evaluation.
 template <class Binder>
 void RecommendSession::bind(Binder& binder) {
   for (const Parameter& p : learner_->list()) binder.bind(p.name, learner_->place(p));
@@ -275,7 +279,7 @@ void RecommendSession::bind_training(Binder& binder) {
   binder.bind("loss_weight", learner_->leaf("loss_weight", weight_));
 }
 
-// The last batch counts fewer triples.
+// Returns the leaves in which a batch differs from the others: the last batch has fewer triples.
 std::vector<LeafValue> RecommendSession::batch_leaves(int64_t batch) const {
   if (batch + 1 < batches_->num_batches()) return {};
   return {{"loss_weight", last_weight_}};

@@ -10,12 +10,13 @@
 namespace nacre {
 namespace {
 
-constexpr int kEdges = 3;  // of a triple
+constexpr int kEdges = 3;  // number of edges of a triple
 
-// A user who took nearly everything: after so many draws the free items are counted out.
+// After so many draws for a user who took nearly every item, the remaining items are counted
+// instead.
 constexpr uint64_t kDraws = 64;
 
-// Uniform below n to within n / 2^32.
+// Returns a number below n, uniform to within n / 2^32.
 uint64_t below(uint32_t bits, uint64_t n) { return (uint64_t{bits} * n) >> 32; }
 
 enum Stream : uint64_t { shuffle_stream = 1, item_stream = 2, user_stream = 3 };
@@ -25,7 +26,7 @@ size_t kind_of(const Dataset& d, NodeId v) {
   return static_cast<size_t>(next - d.node_offsets.begin()) - 1;
 }
 
-// Repeats are dropped, whatever the order of the pairs.
+// Drops repeated pairs, whatever their order.
 UserItems grouped(std::vector<uint64_t> pairs, const UserItemSides& sides) {
   std::sort(pairs.begin(), pairs.end());
   pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
@@ -133,7 +134,7 @@ NodeId TripleBatches::other_item(NodeId user, uint64_t index) const {
     const auto item = static_cast<NodeId>(below(philox(key, draw / 4, index)[draw % 4], all));
     if (!taken_.has(user, item)) return item;
   }
-  // The nth of the free items: `skipped` of the user's own come before it.
+  // Finds the nth item that the user did not take; `skipped` counts the user's own items before it.
   const auto own = taken_.of(user);
   const uint64_t nth = below(philox(key, kDraws, index)[0], all - own.size());
   size_t skipped = 0;

@@ -7,7 +7,8 @@
 namespace nacre {
 namespace {
 
-// Bag-of-words features: nothing negative, mostly zeros. Published results on such sets divide each row by its sum.
+// Returns whether features look like bags of words: nothing negative, mostly zeros. Published
+// results on such data divide each row by its sum.
 bool looks_like_word_counts(const Tensor& x) {
   const float* v = x.data<float>();
   const int64_t sample = std::min<int64_t>(x.size(), 1 << 22);

@@ -78,7 +78,8 @@ void RunData::complete_model(bool training) {
   ModelOptions& m = config.model;
   const int64_t trained_in = m.in_dim;
   const int64_t trained_out = m.out_dim;
-  // A trained model may meet vertices without labels, or labels that happen to miss the last classes.
+  // A trained model may be given vertices without labels, or labels in which the last classes do
+  // not occur.
   const bool unlabelled = dataset.labels.empty() && !dataset.multilabel();
   const bool guided = !training && trained_out > 0;
   if (guided && !dataset.multilabel() && dataset.num_classes < trained_out) dataset.num_classes = trained_out;
@@ -95,7 +96,8 @@ void RunData::complete_model(bool training) {
   }
   m.kinds = kinds;
   leaves = feature_leaves(dataset, kinds);
-  // Of several kinds, what they are projected to: as trained, or as wide as the hidden layers.
+  // With several kinds, this is the width that features are projected to: the trained one, or that
+  // of the hidden layers.
   m.in_dim = kinds.empty() ? dataset.num_features() : trained_in;
   m.out_dim = dataset.num_classes;
   if ((trained_in != 0 && trained_in != m.in_dim) || (trained_out != 0 && trained_out != m.out_dim)) {

@@ -7,7 +7,7 @@
 namespace nacre {
 namespace {
 
-// Predictions lie in host memory.
+// Scores predictions that are in host memory.
 class HostScorer : public Scorer {
  public:
   explicit HostScorer(const RunData& run) : run_(run) {}

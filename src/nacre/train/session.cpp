@@ -44,7 +44,7 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
       require_parameters(dfg, *blocks_, run_.config, false);
       learner_ = std::make_unique<Learner>(Parameters(dfg, *blocks_, run_.config.seed), device_.backend);
     }
-    // Evaluation follows the training plan's options; alone, it is planned by rules.
+    // Evaluation uses the options of the training plan; without training it is planned by rules.
     const PlanOptions how = train_ ? train_->plan().options : search_plan(dfg, *blocks_, {}, {}).options;
     const DeviceTraits traits = device_.backend->traits();
     eval_ = std::make_unique<Executor>(make_plan(dfg, *blocks_, how, {.device = &traits}), *blocks_, device_.backend);
@@ -54,8 +54,8 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
   plan_seconds_ = now_seconds() - start_;
 }
 
-// A plan whose values do not fit keeps fewer of them. What is too much is known for whole executors only, so this may
-// take more than one turn.
+// If the values of a plan do not fit, keeps fewer of them. How many bytes are too many is known
+// only for whole executors, so this may take more than one turn.
 void Session::fit(const Dfg& dfg) {
   constexpr int kTurns = 4;
   const int64_t limit = memory_limit();
@@ -82,7 +82,8 @@ Plan Session::training_plan(const Dfg& dfg, const std::string& resumed_plan) {
 }
 
 std::vector<MemoryItem> Session::memory() const {
-  // On a GPU, of its memory: the host's graph and the best weights kept there are no part of it.
+  // On a GPU this counts its memory only; the graph and the best weights on the host are not part
+  // of it.
   const bool gpu = !device_.backend->on_host();
   std::vector<MemoryItem> items;
   int64_t features = 0;
@@ -107,7 +108,7 @@ std::vector<MemoryItem> Session::memory() const {
   int64_t arena = 0;
   for (const auto* executor : {train_.get(), eval_.get()}) {
     if (executor == nullptr) continue;
-    // Both plans of a model share their constants; the larger set covers the other.
+    // The two plans of a model share their constants; the larger set includes the other.
     constants = std::max(constants, executor->constant_bytes(none));
     arena = std::max(arena, executor->arena_bytes());
   }
@@ -118,7 +119,8 @@ std::vector<MemoryItem> Session::memory() const {
 
 void Session::bind(Executor& executor) {
   for (const Parameter& p : learner_->list()) executor.bind(p.name, learner_->place(p));
-  // Where layers begin with a sum over raw features, that sum is a constant and the features are needed no more.
+  // If layers begin with a sum over the raw features, that sum is a constant and the features are
+  // not needed any more.
   for (const FeatureLeaf& x : run_.leaves) {
     if (!device_.backend->on_host() && !executor.step_reads(x.name)) {
       executor.bind_host(x.name, x.values.raw());
@@ -138,7 +140,7 @@ void Session::bind(Executor& executor) {
 int64_t Session::memory_limit() const {
   if (device_.backend->on_host()) return host_bound(run_.config, false).bytes - run_.config.program_bytes;
   if (run_.config.memory_limit > 0) return run_.config.memory_limit;
-  // The graph's forms are in the device's memory already; what remains must fit into what is left.
+  // The forms of the graph are already in device memory, so they are added to what is free.
   return device_.backend->available_bytes() + device_.backend->graph_bytes();
 }
 
@@ -187,7 +189,7 @@ void Session::start() {
     gradients.push_back(grad < 0 ? nullptr : static_cast<const float*>(train_->pointer(grad)));
   }
   learner_->start(gradients);
-  // The first step is not to wait for its kernels.
+  // Waits until the kernels are compiled, so that the first step does not wait for them.
   device_.backend->settle();
 }
 

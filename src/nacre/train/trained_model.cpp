@@ -17,7 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr const char* kBest = "best.";  // what the names of the best weights so far begin with in a checkpoint
+// prefix of the names of the best weights so far in a checkpoint
+constexpr const char* kBest = "best.";
 
 TrainedModel from_file(const std::string& file) {
   const Metadata metadata = read_safetensors_header(file).metadata;

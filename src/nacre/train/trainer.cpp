@@ -70,7 +70,7 @@ class Loop {
   }
 
  private:
-  // How a run is written down is repeated by whoever resumes it.
+  // Adds the settings of the outputs, so that a resumed run writes the same ones.
   std::string with_outputs(const std::string& settings) const {
     json all = parse_json<json>(settings, "settings");
     all["output"] = {{"checkpoint_every", options_.checkpoint_every}, {"keep", options_.keep}};
@@ -81,7 +81,8 @@ class Loop {
   static bool asked_to_stop() { return StopSignalGuard::signal() != 0; }
   bool by_loss() const { return config_.select == "loss"; }
   bool stop_early() const { return told_to_stop_ || (config_.patience > 0 && state_.since_best >= config_.patience); }
-  // Of the average of the weights, where one is kept: it is what was evaluated.
+  // Keeps the weights as the best so far. If there is a moving average, keeps the average, because
+  // that was evaluated.
   void keep_best() {
     trainee_.use_average(true);
     std::copy_n(trainee_.parameters().data(), trainee_.parameters().size(), best_.data<float>());
@@ -113,7 +114,8 @@ class Loop {
                                       config_.epochs, state_.epoch, options_.run_folder),
                           "give a larger number, or choose another --checkpoint folder");
         }
-        // Those of the shorter run: until the end, the checkpoint's are the ones to be used.
+        // The final weights are those of the shorter run; until this run ends, those of the
+        // checkpoint must be used.
         if (state_.epoch < config_.epochs) fs::remove(options_.run_folder + "/model.safetensors", error);
       } else {
         log_info("no checkpoint in " + options_.run_folder + " yet; starting a new run");
@@ -131,7 +133,8 @@ class Loop {
     write_file(options_.run_folder + "/plan.json", state_.plan_json + "\n");
   }
 
-  // What was warned of so far, one a line: written at the start and at the end of a run that has any.
+  // Writes the warnings so far, one on each line. Called at the start and at the end of a run that
+  // has any.
   void write_warnings() const {
     std::string lines;
     for (const std::string& warning : warnings_so_far()) lines += warning + "\n";
@@ -146,7 +149,7 @@ class Loop {
                        "the loss is no longer a number; start again with a lower --lr");
   }
 
-  // False when the run was asked to stop before the epoch's last step.
+  // Runs the steps of an epoch. Returns false if the run was asked to stop before the last step.
   bool steps(Progress& progress, double lr) {
     const TraceSpan span("train", "epoch");
     const int64_t count = trainee_.steps_per_epoch();
@@ -199,7 +202,7 @@ class Loop {
     try {
       metrics_->add(line.dump());
     } catch (const RuntimeError&) {
-      // Whoever resumes the run writes the line.
+      // The run writes this line when it is resumed.
       state_.unwritten_metrics = line.dump();
       save_before_failing();
       throw;
@@ -224,7 +227,7 @@ class Loop {
   void evaluate() {
     measure();
     observe_plateau();
-    // Without a validation split every epoch is the best so far.
+    // Without a validation split, every epoch counts as the best so far.
     if (std::isnan(scores_.val) || (by_loss() ? scores_.val_loss < state_.best_loss : scores_.val > state_.best_val)) {
       if (by_loss() && !std::isnan(scores_.val_loss)) state_.best_loss = scores_.val_loss;
       state_.best_val = std::isnan(scores_.val) ? -1 : scores_.val;
@@ -237,7 +240,7 @@ class Loop {
     }
   }
 
-  // What --select goes by; without validation nodes the loss of training.
+  // Observes the value that --select compares; without validation nodes, the training loss.
   void observe_plateau() {
     const bool losses = by_loss() || std::isnan(scores_.val);
     const double loss = std::isnan(scores_.val_loss) ? result_.final_loss : scores_.val_loss;
@@ -249,13 +252,14 @@ class Loop {
     const TraceSpan span("train", "checkpoint");
     const double start = now_seconds();
     take_losses();
-    metrics_->sync();  // no checkpoint is ahead of the metrics
+    metrics_->sync();  // so that no checkpoint is ahead of the metrics
     save_checkpoint(options_.run_folder, state_, trainee_.parameters(), trainee_.optimizer(), best_, options_.keep);
     last_save_ = now_seconds();
     save_seconds_ = last_save_ - start;
   }
 
-  // What has been learned so far is kept if it can be; the failure that ends the run is told in any case.
+  // Saves what has been learned so far, if possible. The failure that ends the run is reported in
+  // any case.
   void save_before_failing() {
     try {
       save();
@@ -273,7 +277,8 @@ class Loop {
 
   void finish() {
     save();
-    // Resumed after its last epoch. Who interrupts a run wants it to end.
+    // A run that was resumed after its last epoch has no scores yet. An interrupted run is not
+    // evaluated, because it should end soon.
     if (eval_seconds_.empty() && !result_.interrupted) measure();
     result_.epochs = state_.epoch;
     result_.best_epoch = state_.best_epoch;
@@ -305,7 +310,7 @@ class Loop {
   const RunConfig& config_;
   TrainState state_;
   TrainResult result_;
-  FolderLock lock_;  // of the run folder
+  FolderLock lock_;  // lock of the run folder
   std::unique_ptr<MetricsFile> metrics_;
   Tensor best_;
   Scores scores_;
@@ -313,7 +318,7 @@ class Loop {
   std::vector<double> eval_seconds_;
   double last_save_ = 0;
   double save_seconds_ = 0;
-  bool told_to_stop_ = false;  // by TrainerOptions::after_epoch
+  bool told_to_stop_ = false;  // set by TrainerOptions::after_epoch
 };
 
 }  // namespace
