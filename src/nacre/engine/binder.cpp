@@ -17,10 +17,11 @@ namespace {
 
 constexpr int64_t kFloat = sizeof(float);
 
-// Of a matrix rearranged for products; what follows it begins a cache line.
+// Returns the floats of a packed matrix, rounded up so that what follows it begins a cache line.
 int64_t packed_floats(int64_t n, int64_t k) { return (cpu::gemm_packed_size(n, k) + 15) / 16 * 16; }
 
-// Rows of sums, and of products, computed before their tail runs: they must still be in the second-level cache.
+// Number of rows of sums and of products that are computed before their tail runs. They must still
+// be in the second-level cache then.
 constexpr int64_t kPairSumRows = 64;
 int64_t matmul_block_rows(int64_t width) { return std::clamp<int64_t>(65536 / std::max<int64_t>(1, width), 16, 512); }
 
@@ -54,7 +55,8 @@ std::shared_ptr<const cpu::GTaskView> Binder::gtask_view(const Kernel& k) const 
   cpu::GTaskOptions options;
   options.direction = k.direction;
   options.width = k.kind == KernelKind::gtask ? width(k.root) : 1;
-  // Pooling outliers pays by fuller products; a program without any only loses the order of its rows.
+  // Pooling outliers pays because products become longer; a program without products would only
+  // lose the order of its rows.
   options.split_outliers = ex_.plan().options.split_outliers && (k.kind == KernelKind::gtask_grad || has(is_product));
   options.by_type = has(is_typed_product) || node(k.root).op == Op::typed_weight_grad;
   return views_.gtasks(graph(k), k.table, options);
@@ -66,7 +68,8 @@ std::shared_ptr<const cpu::RowsByType> Binder::by_type(const Kernel& k) const {
   return views_.by_type(graph(k), space.kind);
 }
 
-// Vertex rows that a kernel over pairs reads are gathered by the pairs' vertices.
+// Returns the vertex of each pair, by which a kernel over pairs gathers the rows of vertices; null
+// if the operand does not live at vertices.
 const uint32_t* Binder::pair_gather(const Kernel& k, NodeRef arg) const {
   if (node(arg).type.space.kind != SpaceKind::vertex) return nullptr;
   const Space pairs =
@@ -94,7 +97,8 @@ KernelNeeds Binder::needs(const Kernel& k) const {
     case KernelKind::map_edges:
     case KernelKind::softmax:
     case KernelKind::softmax_grad:
-      // Views are built here, while memory is being planned, because their size is part of the bill.
+      // Views are built here, while memory is being planned, because their size is part of the
+      // bill.
       if (k.kind != KernelKind::map) rows_view(k);
       return {cpu::scratch_floats(k.program), 0};
     case KernelKind::column_sum:
@@ -102,7 +106,8 @@ KernelNeeds Binder::needs(const Kernel& k) const {
       return {cpu::scratch_floats(k.program), cpu::column_sum_workspace(rows(root.inputs[0]), width(k.root)) * kFloat};
     case KernelKind::reduce: {
       const auto view = rows_view(k);
-      const int64_t per_piece = k.reduce_op == ReduceOp::max ? 2 : 1;  // a maximum keeps its position too
+      // a maximum keeps its position, too
+      const int64_t per_piece = k.reduce_op == ReduceOp::max ? 2 : 1;
       return {cpu::reduce_scratch_floats(*view, k.program, k.value, tail),
               view->num_partials * width(k.root) * per_piece * kFloat};
     }
@@ -306,7 +311,7 @@ std::function<void()> Binder::bind_matmul(const Kernel& k, const cpu::Scratch& s
   const int64_t kk = width(in.x);
   const int64_t n = width(k.root);
   const bool transpose = k.transpose;
-  // w is [K, N] of the forward product; its leading dimension is its second size either way.
+  // w is the [K, N] of the forward product; its leading dimension is its second size in both cases.
   const int64_t ldw = node(in.weight).type.dims[1];
   if (k.tail.empty()) {
     if (transpose) return [=] { cpu::gemm_nt(m, n, kk, x, kk, w, ldw, out, n); };
@@ -381,7 +386,8 @@ std::function<void()> Binder::bind_typed(const Kernel& k, const cpu::Scratch& sc
   return [a, view] { cpu::typed_weight_grad(a); };
 }
 
-// Products of the pairs' rows, then their sum over the pairs of each vertex, and what follows on that.
+// Computes the products of the rows of pairs, then their sum over the pairs of each vertex, and
+// then the tail.
 std::function<void()> Binder::bind_pair_products(const Kernel& k, const cpu::Scratch& scratch, float* products) const {
   const auto in = operands<TypedReduceOperands>(k);
   const auto rows_of = by_type(k);

@@ -28,7 +28,7 @@ void BlockRunner::share(Blocks blocks, const std::vector<LeafValue>& leaves) {
   shared_.executor->run_once({});
 }
 
-// Otherwise the first batch's constants would be taken for those of all.
+// Without share(), the constants of the first batch would be used for all batches.
 void BlockRunner::require_shared() const {
   NACRE_CHECK(!computes_once_ || shared_.executor, "the plan computes something once, and share() was not called");
 }
@@ -95,7 +95,7 @@ void BlockRunner::run(Executor& batch, const std::vector<LeafValue>& leaves,
 }
 
 std::shared_ptr<void> BlockRunner::arena(int64_t bytes) {
-  // Batches that are bound already keep the arena they have.
+  // Batches that are already bound keep their arena.
   const std::lock_guard lock(mutex_);
   arena_.at_least(bytes, *backend_);
   return arena_.data;

@@ -23,7 +23,7 @@ namespace {
 constexpr int kTypes = 7;
 constexpr int kRuns = 3;
 
-// A power-law graph: sources are drawn towards low numbers, destinations evenly.
+// Returns a power-law graph: sources are drawn towards low numbers, destinations evenly.
 Graph sample_graph(int64_t vertices, int64_t edges) {
   EdgeList list;
   list.num_nodes = vertices;
@@ -45,8 +45,9 @@ struct Trial {
   int layers;
 };
 
-// Small graphs whose values stay in cache with products of every width, and a larger one whose gathered rows do not,
-// with products of few columns, so that neither kind of work hides the other.
+// Small graphs whose values stay in cache, with products of every width, and a larger graph whose
+// gathered rows do not fit the cache, with products of few columns, so that neither kind of work
+// hides the other.
 constexpr Trial kSmall[] = {{"gcn", 64, 128, 16, 3},   {"rgcn", 32, 64, 16, 3},      {"gat", 32, 64, 16, 3},
                             {"sage", 128, 256, 16, 3}, {"sage-lstm", 16, 32, 16, 3}, {"gin", 32, 64, 16, 3},
                             {"gcn", 16, 32, 16, 3},    {"rgcn", 64, 128, 16, 3},     {"gat", 128, 256, 16, 3},
@@ -57,7 +58,7 @@ constexpr Trial kLarge[] = {{"gcn", 16, 256, 8, 2},
                             {"gat", 16, 128, 8, 2},
                             {"gcn", 32, 64, 64, 3}};
 
-// Leaves of a plan, filled with values that make no kernel faster than real ones would.
+// The leaves of a plan, filled with values that make no kernel faster than real values would.
 class Leaves {
  public:
   void bind(Executor& executor, const Blocks& blocks) {
@@ -97,7 +98,7 @@ void time_plan(const Plan& plan, const Blocks& blocks, int64_t cache, std::vecto
   }
 }
 
-// Both orders at every site, so that every kind of kernel is seen.
+// Returns plans with both orders at every site, so that every kind of kernel is timed.
 std::vector<PlanOptions> both_ways(const Dfg& dfg, const Blocks& blocks) {
   std::vector<PlanOptions> ways(2);
   for (const Site& site : find_sites(prepare_dfg(dfg, blocks, {}))) {
@@ -129,7 +130,8 @@ double gemm_rate() {
   return 2.0 * m * n * n / s;
 }
 
-// Rows of 1 KiB copied from a table of `rows`, in a scattered order (or in order).
+// Returns the rate of copying rows of 1 KiB from a table of `rows` rows, in a scattered order or in
+// sequence.
 double row_rate(int64_t rows, bool scattered) {
   constexpr int64_t width = 256, tile = 64;
   const int64_t reads = std::max<int64_t>(rows, 1 << 16);
@@ -195,8 +197,9 @@ DeviceProfile measure_profile(const CalibrateOptions& options) {
   cpu::gemm_warm_up();
   p.gemm_flops = gemm_rate();
   p.stream_bytes = row_rate(256 << 10, false);
-  // The cache that counts is the one this process feels: what machines report may be shared, or not theirs to give.
-  std::vector<double> rates;  // of tables of 1, 2, 4, … MiB
+  // The cache size is measured from this process, because the size that a machine reports may be
+  // shared with others.
+  std::vector<double> rates;  // rates for tables of 1, 2, 4, … MiB
   for (int64_t rows = 1 << 10; rows <= 256 << 10; rows *= 2) rates.push_back(row_rate(rows, true));
   p.near_gather_bytes = *std::max_element(rates.begin(), rates.end());
   p.far_gather_bytes = rates.back();

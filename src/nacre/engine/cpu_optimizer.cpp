@@ -43,7 +43,7 @@ class CpuOptimizer : public Optimizer {
 
   OptimizerMemory memory_;
   std::vector<TrainedParameter> parameters_;
-  std::vector<double> squares_;  // of the gradient, chunk by chunk
+  std::vector<double> squares_;  // squares of the gradient, chunk by chunk
 };
 
 }  // namespace

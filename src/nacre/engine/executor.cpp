@@ -17,8 +17,9 @@ bool is_bound_leaf(const Node& node) { return node.op == Op::input || node.op ==
 
 }  // namespace
 
-// The nodes below `node` in the order a walk from it finishes them, each with the numbers of its inputs: as long as the
-// expression has nodes, however often they are used, and independent of where they stand in the DFG.
+// Returns a text for the expression below `node`: its nodes in the order in which a walk from
+// `node` finishes them, each with the numbers of its inputs. It has one entry for each node,
+// however often the node is used, and does not depend on where the nodes stand in the DFG.
 std::string expression_key(const Dfg& dfg, NodeRef node) {
   std::map<NodeRef, int> number;
   std::string key;
@@ -26,7 +27,8 @@ std::string expression_key(const Dfg& dfg, NodeRef node) {
     if (number.contains(i)) return;
     const Node& n = dfg[i];
     for (const NodeRef in : n.inputs) walk(in);
-    // Spaces of different layers name the same rows in full-graph training, but keep them apart: blocks may differ.
+    // In full-graph training, spaces of different layers name the same rows. They are still kept
+    // apart, because blocks may differ.
     key += fmt::format("{} {} {} {} {}", op_info(n.op).name, type_text(n.type), attr_name(n.attr), n.alpha, n.name);
     for (const int64_t v : n.ints) key += fmt::format(",{}", v);
     for (const NodeRef in : n.inputs) key += fmt::format("(%{})", number[in]);
@@ -71,7 +73,8 @@ std::string Executor::pool_key(NodeRef node) const {
   return expression_key(plan_->dfg, node) + (is_narrow(node) ? " bf16" : "");
 }
 
-// Per node: the last kernel that reads it; past the end for results, which must outlive the step.
+// Returns, for each node, the last kernel that reads it. For results, which must outlive the step,
+// this is past the last kernel.
 NodeVector<int> Executor::last_readers() const {
   NodeVector<int> last(plan_->dfg, -1);
   for (size_t k = 0; k < plan_->kernels.size(); ++k) {
@@ -83,7 +86,7 @@ NodeVector<int> Executor::last_readers() const {
   return last;
 }
 
-// Constants are computed before the first step, whatever stands before them in the list.
+// Constants are computed before the first step, wherever they stand in the list of kernels.
 std::vector<int> Executor::time_of_kernels() const {
   std::vector<int> time;
   int constants = 0, steps = 0;
@@ -92,7 +95,7 @@ std::vector<int> Executor::time_of_kernels() const {
   return time;
 }
 
-// Places of leaves that only constants read, should they come from the host.
+// Requests places for leaves that only constants read, in case they come from the host.
 void Executor::request_leaves(int constants) {
   if (backend_->on_host() || constants == 0) return;
   for (NodeRef i = 0; i < plan_->dfg.size(); ++i) {
@@ -103,7 +106,8 @@ void Executor::request_leaves(int constants) {
   }
 }
 
-// A stored value of a step lives from the kernel that writes it to the last that reads it; results live to the end.
+// Gives every value memory: a stored value of a step lives from the kernel that writes it to the
+// last one that reads it; results live to the end.
 void Executor::plan_memory() {
   const Dfg& dfg = plan_->dfg;
   const int last = static_cast<int>(plan_->kernels.size());
@@ -127,7 +131,7 @@ void Executor::plan_memory() {
         return last_reader[o] == k && node_request_[o] >= 0 && bytes_of(o) == bytes_of(w);
       });
       if (r >= 0) {
-        // One request for both: it now lives as long as the new value.
+        // Both values share one request, which now lives as long as the new value.
         node_request_[w] = node_request_[r];
         last_reader[r] = -1;
         continue;
@@ -151,7 +155,7 @@ void Executor::plan_memory() {
   for (const auto& [name, node] : dfg.updates()) keep(node);
   request_leaves(static_cast<int>(
       std::count_if(plan_->kernels.begin(), plan_->kernels.end(), [](const Kernel& k) { return k.once; })));
-  // Rounded to whole cache lines so that threads never share one.
+  // Rounded up to whole cache lines, so that threads never share one.
   if (scratch_per_thread_ > 0) scratch_per_thread_ = (scratch_per_thread_ + 31) / 16 * 16;
   scratch_request_ = static_cast<int>(requests_.size());
   requests_.push_back({scratch_per_thread_ * scratch_threads_ * static_cast<int64_t>(sizeof(float)), 0, last});
@@ -228,7 +232,8 @@ void Executor::allocate(std::shared_ptr<void> arena, ConstantPool& pool) {
       return backend_->bind(*this, plan_->kernels[k], scratch, workspace, bound_variants_[k]);
     };
     if (pooled_[k]) {
-      // Its results are there; whoever wants it all the same (to time it) waits for the binding.
+      // The results of this kernel are shared and already there. A caller that runs it anyway, to
+      // time it, waits for the binding.
       steps_.emplace_back([bind, step = Step()]() mutable {
         if (!step) step = bind();
         step();
@@ -272,7 +277,7 @@ void Executor::prepare() {
   backend_->prepared();
 }
 
-// State parameters take their new values after every kernel has read the old ones.
+// Gives state parameters their new values after every kernel has read the old ones.
 void Executor::update_state() {
   for (const auto& [name, node] : plan_->dfg.updates()) {
     const NodeRef leaf = plan_->dfg.find_leaf(name);
@@ -282,7 +287,8 @@ void Executor::update_state() {
 
 void Executor::run(const StepContext& step) {
   if (!recorded_ && warm_) {
-    // The first step ran kernel by kernel: everything is loaded and warm, nothing in the loop needs the host any more.
+    // The first step ran kernel by kernel, so everything is loaded, and nothing in the loop needs
+    // the host any more.
     std::vector<Step> all;
     for (size_t k = 0; k < steps_.size(); ++k) {
       if (!plan_->kernels[k].once) all.push_back(steps_[k]);

@@ -5,11 +5,13 @@
 namespace nacre {
 namespace {
 
-constexpr double kEnough = 0.02;  // seconds of runs; until then a kernel is run again: one short run says little
+// a kernel is run again until its runs took this many seconds, because one short run says little
+constexpr double kEnough = 0.02;
 constexpr int kMaxRuns = 4;
 constexpr size_t kExecutors = 2;
 
-// The kernel that runs before this one in a step; the first one follows the last one of the step before.
+// Returns the kernel that runs before this one in a step; the first kernel follows the last one of
+// the step before.
 size_t step_predecessor(const Plan& plan, size_t kernel) {
   size_t k = kernel;
   do {
@@ -35,7 +37,8 @@ Executor* KernelTimer::load(const Plan& plan) {
     if (bytes + executor->constant_bytes(constants_) > room) return nullptr;
     arena_ = backend_->allocate(bytes);
     arena_bytes_ = bytes;
-    // Pages that were never written all map to one page of zeros, which would be timed as if it were in cache.
+    // Pages that were never written all map to one page of zeros, so their reads would be timed as
+    // if they were in cache.
     backend_->clear(arena_.get(), bytes);
   }
   bind_(*executor);
@@ -48,8 +51,8 @@ Executor* KernelTimer::load(const Plan& plan) {
 double KernelTimer::operator()(const Plan& plan, size_t kernel) {
   Executor* executor = load(plan);
   if (executor == nullptr) return -1;
-  // A kernel that follows itself finds its own operands and results in cache. What it finds in a step is what the one
-  // before left there.
+  // A kernel that runs after itself would find its own operands and results in cache. So the kernel
+  // before it in the step is run first, which leaves the cache as it is in a step.
   const size_t before = step_predecessor(plan, kernel);
   if (backend_->needs_warm_up()) executor->time_kernel(kernel);
   double best = -1, spent = 0;

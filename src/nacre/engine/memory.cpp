@@ -29,7 +29,7 @@ ArenaPlan plan_arena(const std::vector<BufferRequest>& requests) {
   for (const size_t i : order) {
     const BufferRequest& want = requests[i];
     if (want.bytes == 0) continue;
-    std::map<int64_t, int64_t> busy;  // begin → end of the bytes taken while `want` lives
+    std::map<int64_t, int64_t> busy;  // begin → end of the bytes in use while `want` lives
     for (const size_t j : placed) {
       const BufferRequest& other = requests[j];
       if (other.first <= want.last && want.first <= other.last) {

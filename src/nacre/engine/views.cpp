@@ -10,12 +10,13 @@
 
 namespace nacre {
 
-// Of the parent where it has one, of one's own otherwise; what a parent holds is never made again.
+// Returns the entry of the parent if it has one; otherwise an entry of this object. A view that a
+// parent holds is never made again.
 template <class Map>
 typename Map::mapped_type& GraphViews::entry(Map GraphViews::*map, const typename Map::key_type& key) {
   if (parent_) {
     const Map& known = parent_.get()->*map;
-    // A view that was found is full, and callers fill empty ones only.
+    // A view that was found is complete, and callers only fill empty ones, so the cast is safe.
     if (const auto found = known.find(key); found != known.end())
       return const_cast<typename Map::mapped_type&>(found->second);
   }
