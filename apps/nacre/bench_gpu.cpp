@@ -236,7 +236,7 @@ void run_partition(const GpuBench& c, const Dataset& data) {
   const Graph graph = data.graph.typed() ? data.graph : assign_relations(data.graph, c.config.relations);
   DevicePlugin& plugin = *device_plugin();
   const DeviceChoice choice = choose_device(c.config.device, "f32");
-  GpuPartitioner partitioner(GpuLoader::open(plugin, plugin.open(choice.index, choice.multiprocessors)));
+  GpuPartitioner partitioner(GpuCompiler::open(plugin, plugin.open(choice.index, choice.multiprocessors)));
   const auto timed = [](const auto& run) {
     const double start = now_seconds();
     auto result = run();

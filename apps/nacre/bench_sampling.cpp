@@ -149,7 +149,7 @@ void run_sampling(SamplingBench& c, const Command& command) {
     const std::shared_ptr<Device> device = plugin.open(choice.index, choice.multiprocessors);
     name = device->info().name;
     const auto memory = c.device == "host-memory" ? GpuSampler::GraphMemory::host : GpuSampler::GraphMemory::device;
-    const auto gpu = std::make_shared<GpuSampler>(GpuLoader::open(plugin, device), sampler, memory);
+    const auto gpu = std::make_shared<GpuSampler>(GpuCompiler::open(plugin, device), sampler, memory);
     same = same_as_host(*gpu, sampler, seeds, c.together);
     sample = on_gpu(gpu, device, seeds);
   } else {

@@ -75,11 +75,11 @@ Requests requests_of(const Plan& plan, const Blocks& blocks, std::shared_ptr<Gra
                      const ListingOptions& options) {
   Requests all;
   const auto recorder = std::make_shared<Recorder>(options.gpu);
-  const auto loader = std::make_shared<GpuLoader>(recorder, [&all](const cuda::Source& source) {
+  const auto compiler = std::make_shared<GpuCompiler>(recorder, [&all](const cuda::Source& source) {
     all.sources.push_back(source);
     return std::to_string(all.sources.size() - 1);
   });
-  const auto context = std::make_shared<GpuContext>(loader, std::move(views), GpuOptions{options.precision, false});
+  const auto context = std::make_shared<GpuContext>(compiler, std::move(views), GpuOptions{options.precision, false});
   Executor executor(plan, blocks, make_gpu_backend(context));
   for (const Node& node : plan.dfg.nodes()) {
     if (node.op == Op::input || node.op == Op::param) executor.bind(node.name, context->allocate(16).get());

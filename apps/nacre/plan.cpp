@@ -102,9 +102,9 @@ void check(const PlanCommand& c, const Command& command) {
 
 // Returns the plan that rules find for a GPU.
 PlanAnswer plan_for(const DeviceInfo& gpu, const RunConfig& asked, const Planned& planned) {
-  const auto loader = std::make_shared<GpuLoader>(make_null_device(gpu), [](const auto&) { return std::string(); });
-  const auto context =
-      std::make_shared<GpuContext>(loader, planned.views(), GpuOptions{.precision = parse_precision(asked.precision)});
+  const auto compiler = std::make_shared<GpuCompiler>(make_null_device(gpu), [](const auto&) { return std::string(); });
+  const auto context = std::make_shared<GpuContext>(compiler, planned.views(),
+                                                    GpuOptions{.precision = parse_precision(asked.precision)});
   PlanRequest request;
   request.plan = asked.plan;
   request.deterministic = true;

@@ -28,7 +28,7 @@ class Sources {
   void bind(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options, GemmType precision = GemmType::f32,
             const std::string& only = "") {
     const auto loader =
-        std::make_shared<GpuLoader>(make_null_device(typical_gpu()), [this, only](const cuda::Source& source) {
+        std::make_shared<GpuCompiler>(make_null_device(typical_gpu()), [this, only](const cuda::Source& source) {
           if (only.empty() || source.name == only) texts_.emplace(source.text, source.name);
           return std::string();
         });

@@ -19,7 +19,7 @@ class GpuOptimizerTest : public testing::Test {
     DevicePlugin* plugin = device_plugin(&why);
     if (plugin == nullptr) GTEST_SKIP() << why;
     if (plugin->devices().empty()) GTEST_SKIP() << "no GPU: " << plugin->why_no_devices();
-    context_ = std::make_shared<GpuContext>(GpuLoader::open(*plugin, plugin->open(0, 0)),
+    context_ = std::make_shared<GpuContext>(GpuCompiler::open(*plugin, plugin->open(0, 0)),
                                             std::make_shared<GraphViews>(), GpuOptions{});
   }
 
@@ -144,7 +144,7 @@ class WaitingDevice : public NullDevice {
 
 TEST(GpuStep, ItsNumbersMakeNobodyWait) {
   const auto device = std::make_shared<WaitingDevice>(typical_gpu());
-  const auto loader = std::make_shared<GpuLoader>(device, [](const auto&) { return std::string(); });
+  const auto loader = std::make_shared<GpuCompiler>(device, [](const auto&) { return std::string(); });
   const auto context = std::make_shared<GpuContext>(loader, std::make_shared<GraphViews>(), GpuOptions{});
   const auto memory = context->allocate(400);
   auto* values = static_cast<float*>(memory.get());

@@ -17,13 +17,13 @@ class GpuPartitionTest : public testing::Test {
     if (!testing_gpu()) GTEST_SKIP() << "NACRE_TEST_DEVICE is not cuda";
     DevicePlugin* plugin = device_plugin();
     ASSERT_NE(plugin, nullptr);
-    loader_ = GpuLoader::open(*plugin, plugin->open(0, 0));
+    loader_ = GpuCompiler::open(*plugin, plugin->open(0, 0));
     partitioner_ = std::make_unique<GpuPartitioner>(loader_);
   }
 
   void expect_same(const Graph& graph, const PartitionTable& table);
 
-  std::shared_ptr<GpuLoader> loader_;
+  std::shared_ptr<GpuCompiler> loader_;
   std::unique_ptr<GpuPartitioner> partitioner_;
 };
 

@@ -8,8 +8,8 @@
 #include <set>
 
 #include "nacre/engine/gpu/function_key.h"
-#include "nacre/engine/gpu/lstm_parts.h"
-#include "nacre/engine/gpu/typed_parts.h"
+#include "nacre/engine/gpu/gpu_pairs.h"
+#include "nacre/engine/gpu/lstm_sequences.h"
 #include "support/random_graphs.h"
 
 namespace nacre::test {

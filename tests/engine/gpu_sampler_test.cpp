@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "nacre/base/error.h"
-#include "nacre/engine/gpu/loader_sampler.h"
+#include "nacre/engine/gpu/device_sampling.h"
 #include "nacre/engine/gpu/sink.h"
 #include "nacre/kernel/cuda/sample.h"
 #include "sample/checks.h"
@@ -22,12 +22,12 @@ class GpuSamplerTest : public testing::Test {
     if (!testing_gpu()) GTEST_SKIP() << "NACRE_TEST_DEVICE is not cuda";
     DevicePlugin* plugin = device_plugin();
     ASSERT_NE(plugin, nullptr);
-    loader_ = GpuLoader::open(*plugin, plugin->open(0, 0));
+    loader_ = GpuCompiler::open(*plugin, plugin->open(0, 0));
   }
   // Draws three batches at once: for some vertices, for none, and for all.
   void expect_same(const Graph& graph, const SampleOptions& options, GpuSampler::GraphMemory memory);
 
-  std::shared_ptr<GpuLoader> loader_;
+  std::shared_ptr<GpuCompiler> loader_;
 };
 
 void GpuSamplerTest::expect_same(const Graph& graph, const SampleOptions& options, GpuSampler::GraphMemory memory) {

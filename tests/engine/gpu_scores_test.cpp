@@ -93,7 +93,7 @@ class GpuScoresTest : public testing::Test {
     DevicePlugin* plugin = device_plugin(&why);
     if (plugin == nullptr) GTEST_SKIP() << why;
     if (plugin->devices().empty()) GTEST_SKIP() << "no GPU: " << plugin->why_no_devices();
-    context_ = std::make_shared<GpuContext>(GpuLoader::open(*plugin, plugin->open(0, 0)),
+    context_ = std::make_shared<GpuContext>(GpuCompiler::open(*plugin, plugin->open(0, 0)),
                                             std::make_shared<GraphViews>(), GpuOptions{});
   }
 

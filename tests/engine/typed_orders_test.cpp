@@ -42,8 +42,8 @@ TEST(TypedOrders, OnlyWhatStepsWalkStaysInDeviceMemory) {
   const Dfg dfg = rgcn(blocks);
   const int64_t array = graph.num_edges() * 4;
   for (const std::string rest : {"src", "dst"}) {
-    const auto loader =
-        std::make_shared<GpuLoader>(make_null_device(typical_gpu()), [](const cuda::Source&) { return std::string(); });
+    const auto loader = std::make_shared<GpuCompiler>(make_null_device(typical_gpu()),
+                                                      [](const cuda::Source&) { return std::string(); });
     const auto backend =
         make_gpu_backend(std::make_shared<GpuContext>(loader, std::make_shared<GraphViews>(), GpuOptions{}));
     Executor executor(make_plan(dfg, blocks, by_ends(dfg, blocks, "dst", rest)), blocks, backend);

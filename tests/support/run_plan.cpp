@@ -18,7 +18,7 @@ constexpr unsigned char kBorderByte = 0xA5;
 
 // The loader that all tests of this process share. It is never destroyed, because the libraries it
 // uses are opened after it was made and are gone before it would be destroyed.
-std::shared_ptr<GpuLoader>* test_loader = nullptr;
+std::shared_ptr<GpuCompiler>* test_loader = nullptr;
 
 // Waits after the last test for kernels that are still being compiled. The library of the compiler
 // is closed while the process ends, and a thread that is inside it then crashes.
@@ -77,7 +77,7 @@ std::shared_ptr<Backend> test_backend(std::shared_ptr<GraphViews> views) {
     std::string why;
     DevicePlugin* plugin = device_plugin(&why);
     if (plugin == nullptr) throw std::runtime_error(why);
-    test_loader = new std::shared_ptr<GpuLoader>(GpuLoader::open(*plugin, plugin->open(0, 0)));
+    test_loader = new std::shared_ptr<GpuCompiler>(GpuCompiler::open(*plugin, plugin->open(0, 0)));
   }
   return make_gpu_backend(std::make_shared<GpuContext>(*test_loader, std::move(views), test_gpu_options()));
 }

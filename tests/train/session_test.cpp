@@ -94,7 +94,7 @@ TEST(Planner, ComputesAgainWhereAskedOnly) {
   differentiate(dfg);
   const Blocks blocks = Blocks::full(graph, 3);
   const auto loader =
-      std::make_shared<GpuLoader>(make_null_device(typical_gpu()), [](const auto&) { return std::string(); });
+      std::make_shared<GpuCompiler>(make_null_device(typical_gpu()), [](const auto&) { return std::string(); });
   const auto context = std::make_shared<GpuContext>(loader, std::make_shared<GraphViews>(), GpuOptions{});
   RunConfig config;
   config.deterministic = true;

@@ -89,7 +89,7 @@ Dataset load_place(const std::string& path, const LoadOptions& options) {
   Dataset data = choice.format->load(source, choice.variant, options);
   if (data.name.empty()) data.name = source.is_folder() ? source.name() : stem_of(path);
   // read_native() has already validated as much as was asked for.
-  if (choice.format->load != load_nacre) validate(data, path);
+  if (!is_own_file(choice)) validate(data, path);
   return data;
 }
 

@@ -7,7 +7,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
-#include "nacre/engine/gpu/loader_sampler.h"
+#include "nacre/engine/gpu/device_sampling.h"
 #include "nacre/train/batch_session.h"
 
 namespace nacre {
@@ -128,7 +128,7 @@ void BatchSession::sample_on_device() {
   if (bytes > (where == "device" ? free : free / 4))
     return refuse("the graph and its tables take " + size_of(bytes) + ", but only " + size_of(free) +
                   " of device memory are free");
-  const std::shared_ptr<GpuLoader> beside = open_beside(run_.config);
+  const std::shared_ptr<GpuCompiler> beside = open_beside(run_.config);
   if (!beside) return refuse("a part of a GPU (cuda:0@32) cannot sample while it computes");
   const auto& nodes = dfg_.nodes();
   const bool scaled = std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {

@@ -70,15 +70,15 @@ RunDevice open_device(const RunConfig& config, std::shared_ptr<GraphViews> views
   DevicePlugin& plugin = *device_plugin();
   std::shared_ptr<Device> device = plugin.open(choice.index, choice.multiprocessors);
   run.name = device->info().name;
-  const std::shared_ptr<GpuLoader> loader = GpuLoader::open(plugin, device);
-  if (views) views->partition_with(partition_on(loader));
+  const std::shared_ptr<GpuCompiler> compiler = GpuCompiler::open(plugin, device);
+  if (views) views->partition_with(partition_on(compiler));
   GpuOptions options{.precision = parse_precision(config.precision), .tune = !config.deterministic};
   // Only a searched plan may depend on what was measured here.
   if (config.plan == "auto" && !config.deterministic) {
     const auto profile = load_gpu_profile(gpu_label(run.name, device->info().multiprocessors));
     if (profile) options.rates = variant_rates(*profile, options.precision);
   }
-  run.gpu = std::make_shared<GpuContext>(loader, std::move(views), options);
+  run.gpu = std::make_shared<GpuContext>(compiler, std::move(views), options);
   run.backend = make_gpu_backend(run.gpu);
   return run;
 }
@@ -103,11 +103,11 @@ void check_places(const RunConfig& config) {
   }
 }
 
-std::shared_ptr<GpuLoader> open_beside(const RunConfig& config) {
+std::shared_ptr<GpuCompiler> open_beside(const RunConfig& config) {
   const DeviceChoice choice = choose_device(config.device, config.precision);
   if (!choice.gpu || choice.multiprocessors > 0) return nullptr;
   DevicePlugin& plugin = *device_plugin();
-  return GpuLoader::open(plugin, plugin.open(choice.index, 0));
+  return GpuCompiler::open(plugin, plugin.open(choice.index, 0));
 }
 
 }  // namespace nacre

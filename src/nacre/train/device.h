@@ -10,7 +10,8 @@
 
 namespace nacre {
 
-// auto: the first GPU if there is one; cpu; cuda; cuda:1, the second GPU; cuda:0@32, 32 multiprocessors of the first.
+// auto: the first GPU if there is one; cpu; cuda; cuda:1, the second GPU; cuda:0@32, 32
+// multiprocessors of the first.
 struct DeviceChoice {
   bool gpu = false;
   int index = 0;
@@ -28,9 +29,10 @@ struct RunDevice {
 RunDevice open_device(const RunConfig& config, std::shared_ptr<GraphViews> views);
 // How many mini-batches are prepared ahead where nobody says.
 int batches_ahead(const RunDevice& device);
-// Refuses (UserError) --features-on and --sample-on that mean nothing, or a device where the run has none.
+// Refuses (UserError) --features-on and --sample-on that mean nothing, or a device where the run
+// has none.
 void check_places(const RunConfig& config);
 // The same GPU once more, for work beside the run's; null for virtual devices and on the host.
-std::shared_ptr<GpuLoader> open_beside(const RunConfig& config);
+std::shared_ptr<GpuCompiler> open_beside(const RunConfig& config);
 
 }  // namespace nacre

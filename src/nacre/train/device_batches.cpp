@@ -18,8 +18,9 @@ class DeviceBatches : public BatchComputer {
   // Features that lie in device memory are looked up there, and the loader sends nothing.
   std::unique_ptr<FeatureSink> make_sink() override {
     if (parts_.resident_features != nullptr) return make_host_sink();
-    // Copies have a second stream, unless the run has only a part of the GPU, which has a single stream.
-    const std::shared_ptr<GpuLoader> again = open_beside(parts_.run.config);
+    // Copies have a second stream, unless the run has only a part of the GPU, which has a single
+    // stream.
+    const std::shared_ptr<GpuCompiler> again = open_beside(parts_.run.config);
     return make_device_sink(device_.gpu->shared_device(), again ? again->device() : device_.gpu->shared_device());
   }
 
@@ -36,13 +37,13 @@ class DeviceBatches : public BatchComputer {
     return batch;
   }
 
-  // The sizes of a batch are no part of its kernels' text, but blocks of few rows may have other kernels than those of
-  // many.
+  // The sizes of a batch are no part of its kernels' text, but blocks of few rows may have other
+  // kernels than those of many.
   void ask_for_kernels(const std::vector<Sample>& like) override {
     const TraceSpan span("prepare", "ask for kernels");
-    GpuLoader& loader = device_.gpu->loader();
-    if (parts_.resident_features != nullptr) loader.code(cuda::gather_rows(parts_.feature_width()));
-    if (parts_.learned != nullptr) loader.code(cuda::scatter_rows(parts_.feature_width()));
+    GpuCompiler& compiler = device_.gpu->compiler();
+    if (parts_.resident_features != nullptr) compiler.code(cuda::gather_rows(parts_.feature_width()));
+    if (parts_.learned != nullptr) compiler.code(cuda::scatter_rows(parts_.feature_width()));
     for (const Sample& sample : like) prepare(sample);
   }
 
@@ -96,7 +97,8 @@ class DeviceBatches : public BatchComputer {
 
   BatchParts parts_;
   RunDevice device_;
-  // The beginning and the end of each step, in the order of steps: those that are not counted in seconds_ yet.
+  // The beginning and the end of each step, in the order of steps: those that are not counted in
+  // seconds_ yet.
   std::deque<std::pair<DeviceEvent, DeviceEvent>> spans_;
   double seconds_ = 0;
 };

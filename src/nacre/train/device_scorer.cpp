@@ -89,7 +89,7 @@ void DeviceScorer::prepare(const void* labels) {
   if (!counts_on_device()) {
     pack_labels();
     chunk_ = gpu_->allocate(chunk_rows() * row_bytes());
-    gpu_->loader().code(cuda::gather_rows(run_.dataset.num_classes));
+    gpu_->compiler().code(cuda::gather_rows(run_.dataset.num_classes));
   } else if (labels == nullptr) {
     pack_labels();
     const void* host = multiple ? packed_.targets.raw() : packed_.labels.data();

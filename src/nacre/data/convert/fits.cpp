@@ -58,7 +58,7 @@ void check_whole(const std::string& source, const ConvertOptions& o) {
   if (!o.stream || source.starts_with("twin:") || !std::filesystem::exists(source, error)) return;
   const DataSource data_source(source);
   // Such a file is mapped.
-  if (choose_format(data_source, o.load.format).format->load == load_nacre) return;
+  if (is_own_file(choose_format(data_source, o.load.format))) return;
   int64_t bytes = 0;
   if (data_source.is_folder()) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(source, error)) {

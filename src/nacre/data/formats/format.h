@@ -30,7 +30,7 @@ struct Format {
   std::optional<DatasetBuilder> (*open)(const DataSource& source, const std::string& variant,
                                         const LoadOptions& options) = nullptr;
   // It recognises any file of some kind, such as any text: it counts only where no other format
-  // recognises the place.
+  // recognises the source.
   bool general = false;
 };
 
@@ -46,6 +46,8 @@ struct Choice {
   std::string variant;
 };
 Choice choose_format(const DataSource& source, const std::string& asked);
+// Returns whether the data lie in a .nacre file, which is mapped and validated when it is opened.
+bool is_own_file(const Choice& choice);
 
 // Throws UserError that says what kind of file `source` is, for files that no format recognises.
 [[noreturn]] void refuse_stranger(const DataSource& source);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "nacre/base/error.h"
@@ -68,5 +69,7 @@ Choice choose_format(const DataSource& source, const std::string& asked) {
   }
   throw UserError(source.path(), "could be " + reasons, "say which with --format");
 }
+
+bool is_own_file(const Choice& choice) { return std::string_view(choice.format->name) == "nacre"; }
 
 }  // namespace nacre

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "nacre/engine/gpu/lstm_parts.h"
+#include "nacre/engine/gpu/lstm_sequences.h"
 #include "nacre/engine/gpu/step_list.h"
 #include "nacre/kernel/cuda/lstm.h"
 #include "nacre/kernel/cuda/typed.h"

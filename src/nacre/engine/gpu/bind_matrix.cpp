@@ -3,10 +3,10 @@
 // for the rest. A product of bf16 takes all its operands so: weights, and values kept as f32, are copied first.
 #include <algorithm>
 
+#include "nacre/engine/gpu/gpu_pairs.h"
+#include "nacre/engine/gpu/row_binding.h"
 #include "nacre/engine/gpu/row_products.h"
-#include "nacre/engine/gpu/rows_parts.h"
 #include "nacre/engine/gpu/step_list.h"
-#include "nacre/engine/gpu/typed_parts.h"
 #include "nacre/plan/operands.h"
 #include "nacre/plan/variants/products.h"
 

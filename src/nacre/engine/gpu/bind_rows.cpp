@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "nacre/base/error.h"
+#include "nacre/engine/gpu/edge_order.h"
 #include "nacre/engine/gpu/function_key.h"
-#include "nacre/engine/gpu/rows_parts.h"
-#include "nacre/engine/gpu/typed_parts.h"
-#include "nacre/engine/gpu/weights_parts.h"
+#include "nacre/engine/gpu/gpu_pairs.h"
+#include "nacre/engine/gpu/row_binding.h"
 #include "nacre/plan/epilogue.h"
 #include "nacre/plan/operands.h"
 #include "nacre/plan/variants/sums.h"
@@ -277,7 +277,7 @@ const GpuFunction& softmax_function(const GpuKernel& g, int64_t degree, bool lon
                               .add(g.kernel.value)
                               .add(degree)
                               .add(long_ones);
-  return g.context.loader().function(key.bytes(), [&] {
+  return g.context.compiler().function(key.bytes(), [&] {
     return gradient ? cuda::softmax_grad_source(g.kernel.program, g.kernel.value, degree, long_ones)
                     : cuda::softmax_source(g.kernel.program, g.kernel.value, degree, long_ones);
   });
@@ -314,8 +314,8 @@ int64_t sum_blocks(int64_t rows, const GpuFunction& function) {
 
 const GpuFunction& column_sum_function(const GpuKernel& g) {
   const FunctionKey key = FunctionKey("column sum").add(g.kernel.program).add(g.kernel.value);
-  return g.context.loader().function(key.bytes(),
-                                     [&] { return cuda::column_sum_source(g.kernel.program, g.kernel.value); });
+  return g.context.compiler().function(key.bytes(),
+                                       [&] { return cuda::column_sum_source(g.kernel.program, g.kernel.value); });
 }
 
 int64_t summed_rows(const GpuKernel& g) { return g.rows(g.node(g.kernel.root).inputs[0]); }
@@ -333,8 +333,8 @@ Step bind_column_sum(const GpuKernel& g, void* workspace) {
                                                   .partials = workspace});
   params.operands(operands_of(g, g.kernel.program));
   const int64_t width = g.width(g.kernel.root);
-  const GpuFunction& total = g.context.loader().function(FunctionKey("column total").add(width).bytes(),
-                                                         [&] { return cuda::column_total_source(width); });
+  const GpuFunction& total = g.context.compiler().function(FunctionKey("column total").add(width).bytes(),
+                                                           [&] { return cuda::column_total_source(width); });
   const cuda::ColumnTotalParams of_total = {.blocks = blocks, .partials = workspace, .out = g.pointer(g.kernel.root)};
   return then(g.context.launch(sum, blocks, params), g.context.launch(total, width, of_total));
 }
@@ -372,8 +372,8 @@ Step bind(const GpuKernel& g, void* workspace) {
       return g.context.launch(function, blocks_for(g.rows(k.root), function), params);
     }
     case KernelKind::map_edges: {
-      const GpuFunction& function = g.context.loader().function(FunctionKey("map edges").add(k.program).bytes(),
-                                                                [&] { return cuda::map_edges_source(k.program); });
+      const GpuFunction& function = g.context.compiler().function(FunctionKey("map edges").add(k.program).bytes(),
+                                                                  [&] { return cuda::map_edges_source(k.program); });
       const EdgeEnds edges = edge_ends(g);
       cuda::LaunchParams params(cuda::MapEdgesParams{.count = g.graph().num_edges(),
                                                      .col = edges.src,

@@ -7,7 +7,7 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
-#include "nacre/engine/gpu/rows_parts.h"
+#include "nacre/engine/gpu/row_binding.h"
 
 namespace nacre {
 namespace {

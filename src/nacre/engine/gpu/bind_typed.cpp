@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "nacre/base/error.h"
-#include "nacre/engine/gpu/rows_parts.h"
+#include "nacre/engine/gpu/row_binding.h"
 #include "nacre/plan/operands.h"
 #include "nacre/plan/variants/typed.h"
 

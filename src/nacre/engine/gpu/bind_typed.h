@@ -1,7 +1,7 @@
 // Binders of the typed family. Each adds the steps of a kernel to a list.
 #pragma once
 
-#include "nacre/engine/gpu/typed_parts.h"
+#include "nacre/engine/gpu/gpu_pairs.h"
 
 namespace nacre {
 

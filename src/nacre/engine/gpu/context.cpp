@@ -42,9 +42,10 @@ double time_step(Device& device, const Step& step) {
 
 }  // namespace
 
-GpuContext::GpuContext(std::shared_ptr<GpuLoader> loader, std::shared_ptr<GraphViews> views, const GpuOptions& options)
-    : loader_(std::move(loader)),
-      device_(loader_->device()),
+GpuContext::GpuContext(std::shared_ptr<GpuCompiler> compiler, std::shared_ptr<GraphViews> views,
+                       const GpuOptions& options)
+    : compiler_(std::move(compiler)),
+      device_(compiler_->device()),
       views_(std::move(views)),
       options_(options),
       traits_(traits_of(device_->info(), options)),
@@ -54,7 +55,7 @@ GpuContext::GpuContext(std::shared_ptr<GpuLoader> loader, std::shared_ptr<GraphV
 
 GpuContext::GpuContext(std::shared_ptr<GpuContext> parent)
     : parent_(std::move(parent)),
-      loader_(parent_->loader_),
+      compiler_(parent_->compiler_),
       device_(parent_->device_),
       views_(std::make_shared<GraphViews>(parent_->views_)),
       options_(parent_->options_),
@@ -127,7 +128,7 @@ std::vector<double> GpuContext::time_steps(const std::string& key, const std::fu
 }
 
 Step GpuContext::launch(const cuda::Source& source, int64_t blocks, cuda::LaunchParams params) {
-  return launch(GpuFunction{loader_->code(source), source.threads, source.shared_bytes}, blocks, std::move(params));
+  return launch(GpuFunction{compiler_->code(source), source.threads, source.shared_bytes}, blocks, std::move(params));
 }
 
 Step GpuContext::launch(const GpuFunction& function, int64_t blocks, cuda::LaunchParams params) {

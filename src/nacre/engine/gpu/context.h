@@ -11,8 +11,8 @@
 #include "nacre/cost/nominal.h"
 #include "nacre/device/device.h"
 #include "nacre/engine/executor.h"
+#include "nacre/engine/gpu/compiler.h"
 #include "nacre/engine/gpu/keyed_cache.h"
-#include "nacre/engine/gpu/loader.h"
 #include "nacre/engine/gpu/staging.h"
 #include "nacre/kernel/cuda/params.h"
 #include "nacre/plan/variants.h"
@@ -68,7 +68,7 @@ struct GpuOptions {
 
 class GpuContext {
  public:
-  GpuContext(std::shared_ptr<GpuLoader> loader, std::shared_ptr<GraphViews> views, const GpuOptions& options);
+  GpuContext(std::shared_ptr<GpuCompiler> compiler, std::shared_ptr<GraphViews> views, const GpuOptions& options);
   // A context for one mini-batch. It finds what `parent` holds, keeps to itself what it makes, and
   // times no variants. Any thread may fill it while `parent` does not change: bytes are copied
   // while the device works, and arrived() makes the later work of the device wait for them.
@@ -182,7 +182,7 @@ class GpuContext {
   // kernel takes other parameters.
   Step launch(const cuda::Source& source, int64_t blocks, cuda::LaunchParams params);
   Step launch(const GpuFunction& function, int64_t blocks, cuda::LaunchParams params);
-  GpuLoader& loader() { return *loader_; }
+  GpuCompiler& compiler() { return *compiler_; }
 
  private:
   const void* keep(const std::string& key, const void* host, int64_t bytes);
@@ -197,7 +197,7 @@ class GpuContext {
   };
 
   std::shared_ptr<GpuContext> parent_;
-  std::shared_ptr<GpuLoader> loader_;
+  std::shared_ptr<GpuCompiler> compiler_;
   std::shared_ptr<Device> device_;
   std::shared_ptr<GraphViews> views_;
   GpuOptions options_;

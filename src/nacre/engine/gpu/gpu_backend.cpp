@@ -119,14 +119,14 @@ class GpuBackend : public Backend {
   }
 
   double seconds(const Step& step) override {
-    context_->loader().settle();
+    context_->compiler().settle();
     context_->arrived();
     const DeviceEvent from = device().record();
     step();
     const DeviceEvent to = device().record();
     return device().elapsed(from, to);
   }
-  void settle() override { context_->loader().settle(); }
+  void settle() override { context_->compiler().settle(); }
   DeviceEvent mark() override { return device().record(); }
   void await(const DeviceEvent& event) override { device().await(event); }
   double elapsed(const DeviceEvent& from, const DeviceEvent& to) override { return device().elapsed(from, to); }

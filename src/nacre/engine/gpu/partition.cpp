@@ -105,12 +105,12 @@ struct GpuPartitioner::Columns : PartitionColumns {
   const void* of = nullptr;  // the host's array of sources
 };
 
-GpuPartitioner::GpuPartitioner(std::shared_ptr<GpuLoader> loader)
-    : loader_(std::move(loader)), work_(std::make_unique<PartitionWork>(*loader_)) {}
+GpuPartitioner::GpuPartitioner(std::shared_ptr<GpuCompiler> compiler)
+    : compiler_(std::move(compiler)), work_(std::make_unique<PartitionWork>(*compiler_)) {}
 GpuPartitioner::~GpuPartitioner() = default;
 
 bool GpuPartitioner::fits(const Graph& graph) const {
-  const Device& device = *loader_->device();
+  const Device& device = *compiler_->device();
   const int64_t vertices = graph.num_src() + graph.num_dst();
   return graph.num_edges() * kBytesOfEdge + vertices * 8 < device.info().free_bytes - device.used_bytes();
 }
@@ -158,9 +158,9 @@ PatternReport GpuPartitioner::find_patterns(const GTasks& tasks) {
 }
 
 std::function<GTasks(const Graph&, const PartitionTable&, SortOrders*)> partition_on(
-    std::shared_ptr<GpuLoader> loader) {
-  return [loader = std::move(loader)](const Graph& graph, const PartitionTable& table, SortOrders* orders) {
-    GpuPartitioner partitioner(loader);
+    std::shared_ptr<GpuCompiler> compiler) {
+  return [compiler = std::move(compiler)](const Graph& graph, const PartitionTable& table, SortOrders* orders) {
+    GpuPartitioner partitioner(compiler);
     if (graph.num_edges() < kWorthCopying || !partitioner.fits(graph)) return partition(graph, table, orders);
     return partitioner.partition(graph, table);
   };

@@ -20,7 +20,7 @@ class PartitionWork;
 
 class GpuPartitioner {
  public:
-  explicit GpuPartitioner(std::shared_ptr<GpuLoader> loader);
+  explicit GpuPartitioner(std::shared_ptr<GpuCompiler> compiler);
   ~GpuPartitioner();
   GpuPartitioner(const GpuPartitioner&) = delete;
   GpuPartitioner& operator=(const GpuPartitioner&) = delete;
@@ -34,7 +34,7 @@ class GpuPartitioner {
   struct Columns;
   const Columns& columns_of(const Graph& graph);
 
-  std::shared_ptr<GpuLoader> loader_;
+  std::shared_ptr<GpuCompiler> compiler_;
   std::unique_ptr<PartitionWork> work_;
   // The edges of the graph of the last call in device memory, in the order of the graph.
   std::unique_ptr<Columns> graph_;
@@ -45,6 +45,7 @@ class GpuPartitioner {
 
 // Returns a function for GraphViews that makes gTasks on the device if the graph is large enough to
 // be worth it and fits; otherwise on the host.
-std::function<GTasks(const Graph&, const PartitionTable&, SortOrders*)> partition_on(std::shared_ptr<GpuLoader> loader);
+std::function<GTasks(const Graph&, const PartitionTable&, SortOrders*)> partition_on(
+    std::shared_ptr<GpuCompiler> compiler);
 
 }  // namespace nacre

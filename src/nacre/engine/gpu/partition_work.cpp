@@ -78,7 +78,7 @@ void PartitionWork::launch(const cuda::Source& source, int64_t units, cuda::Laun
   cuda::check_params(source, params);
   if (units == 0) return;
   const int64_t blocks = (units + source.threads - 1) / source.threads;
-  device_->launch(loader_.function(source), {blocks, source.threads, source.shared_bytes}, params.pointers());
+  device_->launch(compiler_.function(source), {blocks, source.threads, source.shared_bytes}, params.pointers());
 }
 
 PartitionColumns PartitionWork::place(const Graph& graph) {

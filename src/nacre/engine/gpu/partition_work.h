@@ -37,7 +37,7 @@ cuda::EdgeField field_of(const PartitionColumns& columns, Location location, Att
 
 class PartitionWork {
  public:
-  explicit PartitionWork(GpuLoader& loader) : loader_(loader), device_(loader.device()) {}
+  explicit PartitionWork(GpuCompiler& compiler) : compiler_(compiler), device_(compiler.device()) {}
 
   template <class T>
   PartitionArray<T> array(int64_t count) {
@@ -102,7 +102,7 @@ class PartitionWork {
   void fetch(void* host, const void* from, int64_t bytes);
   char* stage();
 
-  GpuLoader& loader_;
+  GpuCompiler& compiler_;
   std::shared_ptr<Device> device_;
   std::shared_ptr<void> stage_;
 };

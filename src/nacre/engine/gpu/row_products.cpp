@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "nacre/engine/gpu/function_key.h"
-#include "nacre/engine/gpu/rows_parts.h"
-#include "nacre/engine/gpu/typed_parts.h"
+#include "nacre/engine/gpu/gpu_pairs.h"
+#include "nacre/engine/gpu/row_binding.h"
 
 namespace nacre {
 namespace {
@@ -18,7 +18,7 @@ FunctionKey key_of(const cuda::RowProduct& what) {
 
 Step launch_product(const GpuKernel& g, const cuda::RowProduct& what, const cuda::LaunchParams& params) {
   const cuda::MmaTile tile = cuda::tile_of(what);
-  const GpuFunction& function = g.context.loader().function(key_of(what).bytes(), [&] {
+  const GpuFunction& function = g.context.compiler().function(key_of(what).bytes(), [&] {
     return cuda::RowSource{cuda::row_product(what), what.rows};
   });
   const int64_t held = int64_t{g.context.device().info().multiprocessors} * tile.together;

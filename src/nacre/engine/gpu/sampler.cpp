@@ -48,7 +48,7 @@ int64_t DeviceSample::num_edges() const {
 }
 
 struct GpuSampler::State {
-  std::shared_ptr<GpuLoader> loader;
+  std::shared_ptr<GpuCompiler> compiler;
   std::shared_ptr<Device> device;
   const Sampler& sampler;
   Memory row_ptr, col_idx, weight, type;  // of the graph
@@ -62,7 +62,7 @@ struct GpuSampler::State {
   std::vector<int64_t> dst_ptr;
   Memory device_dst_ptr;
 
-  State(std::shared_ptr<GpuLoader> l, const Sampler& s, GraphMemory memory);
+  State(std::shared_ptr<GpuCompiler> l, const Sampler& s, GraphMemory memory);
 
   const Graph& graph() const { return sampler.graph(); }
   int64_t num_nodes() const { return graph().num_nodes(); }
@@ -81,7 +81,7 @@ struct GpuSampler::State {
     cuda::check_params(source, params);
     if (threads == 0) return;
     const int64_t blocks = (threads + source.threads - 1) / source.threads;
-    device->launch(loader->function(source), {blocks, source.threads, source.shared_bytes}, params.pointers());
+    device->launch(compiler->function(source), {blocks, source.threads, source.shared_bytes}, params.pointers());
   }
   // Has all kernels of a sample compiled, side by side: they are launched one after the other, some after waiting.
   void ask_for_kernels() const;
@@ -94,8 +94,8 @@ struct GpuSampler::State {
   void number(HopResult& result, const Memory& sources, const Memory& device_edge_ptr);
 };
 
-GpuSampler::State::State(std::shared_ptr<GpuLoader> l, const Sampler& s, GraphMemory memory)
-    : loader(std::move(l)), device(loader->device()), sampler(s) {
+GpuSampler::State::State(std::shared_ptr<GpuCompiler> l, const Sampler& s, GraphMemory memory)
+    : compiler(std::move(l)), device(compiler->device()), sampler(s) {
   const auto put = [&]<class T>(const Array<T>& a) -> Memory {
     const int64_t bytes = a.size() * static_cast<int64_t>(sizeof(T));
     if (memory == GraphMemory::host) return pinned_copy(device, a.data(), bytes);
@@ -127,7 +127,7 @@ void GpuSampler::State::ask_for_kernels() const {
       sources.push_back(cuda::pick_uniform(fanout, o.replace));
     }
   }
-  for (const cuda::Source& source : sources) loader->code(source);
+  for (const cuda::Source& source : sources) compiler->code(source);
 }
 
 std::vector<int64_t> GpuSampler::State::ends(const Memory& sums, const Memory& places, int64_t count) const {
@@ -323,10 +323,10 @@ std::string GpuSampler::why_not(const SampleOptions& options) {
   return many ? "fan-outs above " + std::to_string(cuda::kMostDraws) : "";
 }
 
-GpuSampler::GpuSampler(std::shared_ptr<GpuLoader> loader, const Sampler& sampler, GraphMemory memory) {
+GpuSampler::GpuSampler(std::shared_ptr<GpuCompiler> compiler, const Sampler& sampler, GraphMemory memory) {
   const std::string why = why_not(sampler.options());
   if (!why.empty()) throw UserError("sampling on a GPU", "does not support " + why, "use --sample-on host");
-  state_ = std::make_unique<State>(std::move(loader), sampler, memory);
+  state_ = std::make_unique<State>(std::move(compiler), sampler, memory);
 }
 
 GpuSampler::~GpuSampler() = default;

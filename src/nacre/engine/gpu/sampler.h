@@ -46,7 +46,7 @@ class GpuSampler {
 
   // Uses the graph and the options of `sampler`, which must be possible on a device (why_not()) and
   // must not change while this object lives.
-  GpuSampler(std::shared_ptr<GpuLoader> loader, const Sampler& sampler, GraphMemory memory);
+  GpuSampler(std::shared_ptr<GpuCompiler> compiler, const Sampler& sampler, GraphMemory memory);
   ~GpuSampler();
   GpuSampler(const GpuSampler&) = delete;
   GpuSampler& operator=(const GpuSampler&) = delete;

@@ -23,7 +23,7 @@ std::shared_ptr<void> upload(GpuContext& context, const std::vector<T>& values) 
 }
 
 GpuFunction function_of(GpuContext& context, const cuda::Source& source) {
-  return {context.loader().code(source), source.threads, source.shared_bytes};
+  return {context.compiler().code(source), source.threads, source.shared_bytes};
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "nacre/engine/gpu/lstm_parts.h"
+#include "nacre/engine/gpu/lstm_sequences.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // Kernels are compiled side by side, each of them once, and batches of other sizes need no other
 // kernels. This needs no GPU.
-#include "nacre/engine/gpu/loader.h"
+#include "nacre/engine/gpu/compiler.h"
 
 #include <gtest/gtest.h>
 
@@ -40,12 +40,12 @@ struct SlowCompiler {
   }
 };
 
-std::unique_ptr<GpuLoader> loader_with(SlowCompiler& compiler, int threads) {
-  return std::make_unique<GpuLoader>(
+std::unique_ptr<GpuCompiler> loader_with(SlowCompiler& compiler, int threads) {
+  return std::make_unique<GpuCompiler>(
       make_null_device(typical_gpu()), [&](const cuda::Source& s) { return compiler(s); }, threads);
 }
 
-TEST(GpuLoader, CompilesSideBySide) {
+TEST(GpuCompiler, CompilesSideBySide) {
   SlowCompiler compiler;
   const auto loader = loader_with(compiler, 4);
   for (int i = 0; i < 12; ++i) loader->code(source(i));
@@ -56,7 +56,7 @@ TEST(GpuLoader, CompilesSideBySide) {
   EXPECT_LE(compiler.most, 4);
 }
 
-TEST(GpuLoader, CompilesWhatManyWantOnce) {
+TEST(GpuCompiler, CompilesWhatManyWantOnce) {
   for (const int threads : {0, 3}) {
     SlowCompiler compiler;
     const auto loader = loader_with(compiler, threads);
@@ -71,10 +71,10 @@ TEST(GpuLoader, CompilesWhatManyWantOnce) {
   }
 }
 
-TEST(GpuLoader, WithoutThreadsTheCallerCompiles) {
+TEST(GpuCompiler, WithoutThreadsTheCallerCompiles) {
   SlowCompiler compiler;
   std::thread::id by;
-  GpuLoader loader(make_null_device(typical_gpu()), [&](const cuda::Source& s) {
+  GpuCompiler loader(make_null_device(typical_gpu()), [&](const cuda::Source& s) {
     by = std::this_thread::get_id();
     return s.text;
   });
@@ -82,7 +82,7 @@ TEST(GpuLoader, WithoutThreadsTheCallerCompiles) {
   EXPECT_EQ(by, std::this_thread::get_id()) << "at once";
 }
 
-TEST(GpuLoader, WhoeverWantsAKernelThatFailsIsTold) {
+TEST(GpuCompiler, WhoeverWantsAKernelThatFailsIsTold) {
   for (const int threads : {0, 2}) {
     SlowCompiler compiler;
     const auto loader = loader_with(compiler, threads);
@@ -101,7 +101,7 @@ TEST(GpuLoader, WhoeverWantsAKernelThatFailsIsTold) {
   }
 }
 
-TEST(GpuLoader, SettlesWhatWasAskedFor) {
+TEST(GpuCompiler, SettlesWhatWasAskedFor) {
   SlowCompiler compiler;
   const auto loader = loader_with(compiler, 2);
   for (int i = 0; i < 5; ++i) loader->code(source(i));
@@ -110,7 +110,7 @@ TEST(GpuLoader, SettlesWhatWasAskedFor) {
   loader->settle();
 }
 
-TEST(GpuLoader, EndsWithWorkLeft) {
+TEST(GpuCompiler, EndsWithWorkLeft) {
   SlowCompiler compiler;
   compiler.hold = true;
   auto loader = loader_with(compiler, 2);
@@ -135,10 +135,10 @@ class Fussy : public NullDevice {
   }
 };
 
-TEST(GpuLoader, AnImageThatCannotBeLoadedIsCompiledAgain) {
+TEST(GpuCompiler, AnImageThatCannotBeLoadedIsCompiledAgain) {
   for (const int threads : {0, 2}) {
     int again = 0;
-    GpuLoader loader(
+    GpuCompiler loader(
         std::make_shared<Fussy>(), [](const cuda::Source& s) { return s.text == "source 1" ? "good" : "spoilt"; },
         threads,
         [&](const cuda::Source& s) {
@@ -156,13 +156,13 @@ TEST(GpuLoader, AnImageThatCannotBeLoadedIsCompiledAgain) {
   }
 }
 
-TEST(GpuLoader, WithoutACacheAnImageThatCannotBeLoadedIsAnError) {
-  GpuLoader loader(std::make_shared<Fussy>(), [](const cuda::Source&) { return "spoilt"; });
+TEST(GpuCompiler, WithoutACacheAnImageThatCannotBeLoadedIsAnError) {
+  GpuCompiler loader(std::make_shared<Fussy>(), [](const cuda::Source&) { return "spoilt"; });
   EXPECT_THROW(loader.function(source(1)), RuntimeError);
 }
 
 // The compute stream and the sampler's stream have a loader each. Users see one line for both.
-TEST(GpuLoader, LoadersTellOfTheirKernelsTogether) {
+TEST(GpuCompiler, LoadersTellOfTheirKernelsTogether) {
   SlowCompiler compiler;
   compiler.hold = true;
   const auto first = loader_with(compiler, 1), second = loader_with(compiler, 1);
@@ -210,14 +210,14 @@ Dfg training_dfg(const std::string& model, const Graph& graph, Sampling sampling
 class FirstLaunch : public NullDevice {
  public:
   FirstLaunch() : NullDevice(typical_gpu()) {}
-  void watch(const GpuLoader* loader) { loader_ = loader; }
+  void watch(const GpuCompiler* loader) { loader_ = loader; }
   void launch(DeviceFunction, const LaunchShape&, const std::vector<void*>&) override {
     if (asked_ < 0) asked_ = loader_->num_sources();
   }
   int64_t asked() const { return asked_; }
 
  private:
-  const GpuLoader* loader_ = nullptr;
+  const GpuCompiler* loader_ = nullptr;
   int64_t asked_ = -1;
 };
 
@@ -226,7 +226,7 @@ TEST(GpuPlans, AskForAllKernelsBeforeTheFirstIsTimed) {
   for (const std::string model : {"gcn", "sage"}) {
     SCOPED_TRACE(model);
     const auto device = std::make_shared<FirstLaunch>();
-    const auto loader = std::make_shared<GpuLoader>(device, [](const cuda::Source& s) { return s.text; });
+    const auto loader = std::make_shared<GpuCompiler>(device, [](const cuda::Source& s) { return s.text; });
     device->watch(loader.get());
     const auto context = std::make_shared<GpuContext>(loader, std::make_shared<GraphViews>(),
                                                       GpuOptions{.precision = GemmType::tf32, .whole_products = 1});
@@ -270,7 +270,7 @@ TEST_P(GpuBatches, NeedTheKernelsOfTheFirst) {
   const Dfg dfg = training_dfg(param.model, graph, Sampling::uniform);
   std::set<std::string> texts;
   std::vector<std::string> fresh;
-  const auto loader = std::make_shared<GpuLoader>(make_null_device(typical_gpu()), [&](const cuda::Source& s) {
+  const auto loader = std::make_shared<GpuCompiler>(make_null_device(typical_gpu()), [&](const cuda::Source& s) {
     if (texts.insert(s.text).second) fresh.push_back(s.name + "\n" + s.text);
     return s.text;
   });

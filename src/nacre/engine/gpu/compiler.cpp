@@ -1,4 +1,4 @@
-#include "nacre/engine/gpu/loader.h"
+#include "nacre/engine/gpu/compiler.h"
 
 #include <algorithm>
 #include <chrono>
@@ -11,15 +11,15 @@
 
 namespace nacre {
 
-DeviceFunction GpuCode::wait() { return loader_.wait(*this); }
+DeviceFunction GpuCode::wait() { return compiler_.wait(*this); }
 
-GpuLoader::GpuLoader(std::shared_ptr<Device> device, Compile compile, int threads, Compile compile_again)
+GpuCompiler::GpuCompiler(std::shared_ptr<Device> device, Compile compile, int threads, Compile compile_again)
     : device_(std::move(device)),
       compile_(std::move(compile)),
       compile_again_(std::move(compile_again)),
       threads_(threads) {}
 
-GpuLoader::~GpuLoader() {
+GpuCompiler::~GpuCompiler() {
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
@@ -29,7 +29,7 @@ GpuLoader::~GpuLoader() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-std::shared_ptr<GpuLoader> GpuLoader::open(DevicePlugin& plugin, std::shared_ptr<Device> device) {
+std::shared_ptr<GpuCompiler> GpuCompiler::open(DevicePlugin& plugin, std::shared_ptr<Device> device) {
   const int arch = device->info().arch;
   const auto compile = [&plugin, arch](const cuda::Source& source) {
     return compile_cached(plugin, source.text, source.name, arch);
@@ -37,15 +37,15 @@ std::shared_ptr<GpuLoader> GpuLoader::open(DevicePlugin& plugin, std::shared_ptr
   const auto compile_again = [&plugin, arch](const cuda::Source& source) {
     return nacre::compile_again(plugin, source.text, source.name, arch);
   };
-  return std::make_shared<GpuLoader>(std::move(device), compile, num_threads(), compile_again);
+  return std::make_shared<GpuCompiler>(std::move(device), compile, num_threads(), compile_again);
 }
 
-int64_t GpuLoader::num_sources() const {
+int64_t GpuCompiler::num_sources() const {
   const std::lock_guard lock(mutex_);
   return static_cast<int64_t>(codes_.size());
 }
 
-GpuCode* GpuLoader::code(const cuda::Source& source) {
+GpuCode* GpuCompiler::code(const cuda::Source& source) {
   std::unique_lock lock(mutex_);
   std::unique_ptr<GpuCode>& slot = codes_[source.text];
   if (slot) return slot.get();
@@ -62,7 +62,7 @@ GpuCode* GpuLoader::code(const cuda::Source& source) {
   return code;
 }
 
-const GpuFunction& GpuLoader::function(const std::string& key, FunctionRef<cuda::RowSource()> make) {
+const GpuFunction& GpuCompiler::function(const std::string& key, FunctionRef<cuda::RowSource()> make) {
   {
     const std::shared_lock lock(known_mutex_);
     if (const auto found = known_.find(key); found != known_.end()) return found->second;
@@ -74,7 +74,7 @@ const GpuFunction& GpuLoader::function(const std::string& key, FunctionRef<cuda:
 }
 
 // With the mutex held. Workers end when there is nothing to do; those that have are joined when one begins again.
-void GpuLoader::start_worker() {
+void GpuCompiler::start_worker() {
   if (working_ >= threads_) return;
   if (working_ == 0) {
     for (std::thread& worker : workers_) worker.join();
@@ -89,7 +89,7 @@ void GpuLoader::start_worker() {
   }
 }
 
-void GpuLoader::work() {
+void GpuCompiler::work() {
   std::unique_lock lock(mutex_);
   while (!queue_.empty()) {
     GpuCode& next = *queue_.front();
@@ -100,7 +100,7 @@ void GpuLoader::work() {
 }
 
 // Releases the lock while the compiler is at work.
-void GpuLoader::compile(std::unique_lock<std::mutex>& lock, GpuCode& code) {
+void GpuCompiler::compile(std::unique_lock<std::mutex>& lock, GpuCode& code) {
   code.state_ = GpuCode::State::compiling;
   lock.unlock();
   std::string image;
@@ -119,7 +119,7 @@ void GpuLoader::compile(std::unique_lock<std::mutex>& lock, GpuCode& code) {
   CompileReport::shared().done();
 }
 
-DeviceFunction GpuLoader::wait(GpuCode& code) {
+DeviceFunction GpuCompiler::wait(GpuCode& code) {
   {
     std::unique_lock lock(mutex_);
     if (code.state_ == GpuCode::State::queued) {
@@ -147,12 +147,12 @@ DeviceFunction GpuLoader::wait(GpuCode& code) {
 }
 
 // With load_mutex_ held.
-DeviceFunction GpuLoader::load(const GpuCode& code) {
+DeviceFunction GpuCompiler::load(const GpuCode& code) {
   if (!compile_again_) return device_->load(code.image_, code.source_.name);
   return load_kernel(*device_, code.image_, code.source_.name, [&] { return compile_again_(code.source_); });
 }
 
-void GpuLoader::settle() {
+void GpuCompiler::settle() {
   if (not_loaded_.load() == 0) return;
   std::vector<GpuCode*> all;
   {

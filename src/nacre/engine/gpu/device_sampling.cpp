@@ -1,4 +1,4 @@
-#include "nacre/engine/gpu/loader_sampler.h"
+#include "nacre/engine/gpu/device_sampling.h"
 
 #include <algorithm>
 
@@ -36,11 +36,11 @@ class DrawnBatch : public BatchSampler {
 
 }  // namespace
 
-DeviceSampling::DeviceSampling(std::shared_ptr<GpuLoader> loader, const Sampler& sampler, BatchOrder order,
+DeviceSampling::DeviceSampling(std::shared_ptr<GpuCompiler> compiler, const Sampler& sampler, BatchOrder order,
                                const Options& options)
     : hops_(sampler.layers()),
       options_(options),
-      sampler_(std::move(loader), sampler, GpuSampler::GraphMemory::device),
+      sampler_(std::move(compiler), sampler, GpuSampler::GraphMemory::device),
       orders_{order, std::move(order)} {
   for (size_t i = 0; i < 2; ++i) orders_[i].begin_epoch(epochs_[i]);
 }

@@ -1,4 +1,4 @@
-#include "nacre/engine/gpu/weights_parts.h"
+#include "nacre/engine/gpu/edge_order.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <array>
 #include <regex>
 
-#include "nacre/engine/gpu/rows_parts.h"
+#include "nacre/engine/gpu/row_binding.h"
 
 namespace nacre {
 namespace {

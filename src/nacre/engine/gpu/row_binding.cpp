@@ -1,4 +1,4 @@
-#include "nacre/engine/gpu/rows_parts.h"
+#include "nacre/engine/gpu/row_binding.h"
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ Step launch_reduce(const Reduction& r, const cuda::ReduceSpec& spec, void* works
   const std::vector<int32_t> zeros(spec.tiles * r.rows.num_partials);
   auto* counters = const_cast<int32_t*>(g.context.made(fmt::format("counters {}", zeros.size()), zeros));
   const GpuFunction& function =
-      g.context.loader().function(FunctionKey("reduce").add(spec).bytes(), [&] { return cuda::reduce_source(spec); });
+      g.context.compiler().function(FunctionKey("reduce").add(spec).bytes(), [&] { return cuda::reduce_source(spec); });
   cuda::LaunchParams params(cuda::ReduceParams{.segments = r.rows.segments,
                                                .listed = r.rows.num_segments,
                                                .offsets = r.rows.offsets,
@@ -65,7 +65,8 @@ RowShape shape_of(const Reduction& r, void* workspace, void* out) {
 }  // namespace
 
 const GpuFunction& map_function(GpuContext& context, const RowProgram& program) {
-  return context.loader().function(FunctionKey("map").add(program).bytes(), [&] { return cuda::map_source(program); });
+  return context.compiler().function(FunctionKey("map").add(program).bytes(),
+                                     [&] { return cuda::map_source(program); });
 }
 
 std::vector<void*> operands_of(const GpuKernel& g, const RowProgram& program) {

@@ -1,4 +1,4 @@
-#include "nacre/engine/gpu/typed_parts.h"
+#include "nacre/engine/gpu/gpu_pairs.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
-#include "nacre/engine/gpu/weights_parts.h"
+#include "nacre/engine/gpu/edge_order.h"
 #include "nacre/plan/operands.h"
 #include "nacre/plan/variants/sums.h"
 

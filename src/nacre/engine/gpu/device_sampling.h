@@ -19,7 +19,8 @@ class DeviceSampling : public std::enable_shared_from_this<DeviceSampling> {
     GpuSampler::Parts parts;  // parts of a sample that are copied to the host
   };
   // `order` is that of the batch loader. `sampler` must outlive this object.
-  DeviceSampling(std::shared_ptr<GpuLoader> loader, const Sampler& sampler, BatchOrder order, const Options& options);
+  DeviceSampling(std::shared_ptr<GpuCompiler> compiler, const Sampler& sampler, BatchOrder order,
+                 const Options& options);
 
   // Returns a sampler for Sampler::draw_with(), which keeps this object alive. Any thread may call
   // it.

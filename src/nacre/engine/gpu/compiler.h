@@ -1,5 +1,5 @@
 // Compiles sources and loads them as functions of a device. A function can be requested long before
-// it is launched. Threads of the loader compile many sources at once, and only the first launch of
+// it is launched. Threads of the compiler compile many sources at once, and only the first launch of
 // a function waits for it.
 #pragma once
 
@@ -22,9 +22,9 @@
 
 namespace nacre {
 
-class GpuLoader;
+class GpuCompiler;
 
-// A requested source, which becomes a function. It lives as long as its loader.
+// A requested source, which becomes a function. It lives as long as its compiler.
 class GpuCode {
  public:
   // Returns the function. If it is not loaded yet, waits for the compiler, and throws its error if
@@ -36,15 +36,15 @@ class GpuCode {
   const cuda::Source& source() const { return source_; }
 
  private:
-  friend class GpuLoader;
+  friend class GpuCompiler;
   enum class State : uint8_t { queued, compiling, compiled, failed };
-  GpuCode(GpuLoader& loader, const cuda::Source& source) : loader_(loader), source_(source) {}
+  GpuCode(GpuCompiler& compiler, const cuda::Source& source) : compiler_(compiler), source_(source) {}
   DeviceFunction wait();
 
-  GpuLoader& loader_;
+  GpuCompiler& compiler_;
   cuda::Source source_;
   std::atomic<DeviceFunction> loaded_{nullptr};
-  // The mutex of the loader protects the following members.
+  // The mutex of the compiler protects the following members.
   State state_ = State::queued;
   std::string image_;
   std::exception_ptr error_;
@@ -58,9 +58,9 @@ struct GpuFunction {
   int per_block = 1;         // units of work of a block
 };
 
-// Everything that runs on a device shares one loader. Equal sources are compiled and loaded once.
+// Everything that runs on a device shares one compiler. Equal sources are compiled and loaded once.
 // Any thread may call it.
-class GpuLoader {
+class GpuCompiler {
  public:
   // Returns the image of a source.
   using Compile = std::function<std::string(const cuda::Source&)>;
@@ -68,17 +68,17 @@ class GpuLoader {
   // compiles a new source itself. `compile_again` returns an image that does not come from the
   // cache on disk; it is called if an image cannot be loaded. Without it, such an image is an
   // error.
-  GpuLoader(std::shared_ptr<Device> device, Compile compile, int threads = 0, Compile compile_again = nullptr);
+  GpuCompiler(std::shared_ptr<Device> device, Compile compile, int threads = 0, Compile compile_again = nullptr);
   // Waits for the sources that are being compiled now and drops the others.
-  ~GpuLoader();
-  GpuLoader(const GpuLoader&) = delete;
-  GpuLoader& operator=(const GpuLoader&) = delete;
-  // Returns a loader that uses the plug-in's compiler and the cache on disk, with num_threads()
+  ~GpuCompiler();
+  GpuCompiler(const GpuCompiler&) = delete;
+  GpuCompiler& operator=(const GpuCompiler&) = delete;
+  // Returns one that uses the compiler of the plug-in and the cache on disk, with num_threads()
   // threads.
-  static std::shared_ptr<GpuLoader> open(DevicePlugin& plugin, std::shared_ptr<Device> device);
+  static std::shared_ptr<GpuCompiler> open(DevicePlugin& plugin, std::shared_ptr<Device> device);
 
   const std::shared_ptr<Device>& device() const { return device_; }
-  // Requests a source, and does not wait for the compiler (unless the loader has no threads).
+  // Requests a source, and does not wait until it is compiled (unless there are no threads).
   GpuCode* code(const cuda::Source& source);
   DeviceFunction function(const cuda::Source& source) { return code(source)->get(); }
   // Returns the function that was made under `key` before; the first time, requests the source that
