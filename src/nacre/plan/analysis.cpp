@@ -27,7 +27,8 @@ Analysis::Analysis(const Dfg& dfg, const Blocks& blocks, bool hoist) : dfg_(dfg)
   number_values();
 }
 
-// Of blocks that change from batch to batch (nothing is hoisted then) a single one may be square by chance.
+// If blocks change from batch to batch (nothing is hoisted then), a single one may be square by
+// chance.
 void Analysis::find_whole_blocks(bool lasting) {
   const auto shared = [&](int l, int m) {
     const GraphArrays& a = blocks_.layer(l).arrays();
@@ -47,7 +48,8 @@ void Analysis::find_whole_blocks(bool lasting) {
   }
 }
 
-// The first space that is this one; models without blocks and spaces past the end stay as they are.
+// Returns the first space with the same rows. Models without blocks, and spaces past the end, stay
+// as they are.
 Space Analysis::canonical(Space space) const {
   const auto layer = static_cast<size_t>(space.layer);
   if (space.kind == SpaceKind::vertex && layer < vertex_class_.size()) space.layer = vertex_class_[layer];
@@ -55,7 +57,8 @@ Space Analysis::canonical(Space space) const {
   return space;
 }
 
-// Value numbering by a text of the node in which layers that share a graph are one, and inputs are their numbers.
+// Numbers values by a text of the node in which layers that share a graph are one and inputs are
+// their numbers.
 void Analysis::number_values() {
   std::map<std::string, int> known;
   for (NodeRef i = 0; i < dfg_.size(); ++i) {
@@ -77,7 +80,8 @@ void Analysis::number_values() {
     std::string key;
     for (const std::string& part : parts) key += part + "/";
     if (node.op == Op::degree) {
-      // By the edges of which block: the same vertices may have others in the next.
+      // The key names the block whose edges are counted, because the same vertices may have other
+      // edges in the next block.
       const auto block = static_cast<size_t>(node.type.space.layer - (node.attr == Attr::dst ? 1 : 0));
       key += "block " + std::to_string(block < block_class_.size() ? block_class_[block] : -1);
     }
@@ -101,7 +105,8 @@ bool Analysis::row_local(NodeRef i) const {
   const Node& node = dfg_[i];
   if (op_info(node.op).elementwise) return true;
   switch (node.op) {
-    case Op::index:  // pairs have no loads of their own: they are gathered by kernels that know them, or plainly
+    // Pairs have no loads of their own: they are gathered by kernels that know pairs, or plainly.
+    case Op::index:
       return !node.type.space.is_pair() && node.attr != Attr::pair_src && node.attr != Attr::pair_dst;
     case Op::index_take_max:
     case Op::row_sum:

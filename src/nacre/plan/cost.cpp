@@ -9,7 +9,8 @@
 namespace nacre {
 namespace {
 
-// Floating-point operations of one node over all its rows (transcendentals count as one).
+// Returns the floating-point operations of one node over all its rows (transcendental functions
+// count as one).
 double node_flops(const Analysis& an, NodeRef i) {
   const Node& node = an.dfg()[i];
   const auto out = static_cast<double>(an.elements(i));
@@ -85,7 +86,8 @@ bool walks_edges(KernelKind kind) {
   }
 }
 
-// An order of the edges as a kernel needs it, and how many arrays of one number for each edge it is.
+// An order of the edges that a kernel needs, and the number of arrays it takes with one number for
+// each edge.
 struct WalkedOrder {
   Direction direction = Direction::by_dst;
   SpaceKind columns = SpaceKind::vertex;
@@ -130,7 +132,8 @@ std::optional<WalkedOrder> order_of(const Kernel& k, const Dfg& dfg) {
   }
   if (order.direction == Direction::pairs_of_dst || order.direction == Direction::pairs_of_src) return std::nullopt;
   if (order.direction == Direction::by_dst_pair || order.direction == Direction::by_src_pair) order.arrays = 2;
-  if (order.direction == Direction::by_dst) order.weights = -1;  // they lie in that order
+  // The weights already lie in that order.
+  if (order.direction == Direction::by_dst) order.weights = -1;
   return order;
 }
 
@@ -167,7 +170,7 @@ void estimate_cost(Kernel& k, const Plan& plan, const Analysis& an) {
   if (k.kind == KernelKind::spmm && operands<SpmmOperands>(k).weight >= 0) {
     k.flops += edges * static_cast<double>(root.type.row_size());
   } else if (k.kind == KernelKind::typed_reduce) {
-    // Rows of equal (row, type) are summed before the product: one product per pair.
+    // Rows of equal (row, type) are summed before the product, so there is one product per pair.
     const Node& w = plan.dfg[operands<TypedReduceOperands>(k).weight];
     const auto pairs = static_cast<double>(an.rows(plan.dfg[root.inputs[0]].type.space));
     k.flops += 2 * pairs * static_cast<double>(w.type.dims[0] * w.type.dims[1]);

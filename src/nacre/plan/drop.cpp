@@ -25,8 +25,9 @@ class Dropping {
   Dropping(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options, const DropOptions& how)
       : dfg_(dfg), blocks_(blocks), options_(options), how_(how), chosen_(choose_dfg(dfg, blocks, options)) {}
 
-  // Drops as long as the limit is not met, the fewest seconds for a byte first; where no single value helps (several
-  // moments of a step need equally much), the cheapest of all. If nothing is enough, the least that can be had.
+  // Drops values as long as the limit is not met, those with the fewest seconds for a byte first.
+  // If no single value helps (several moments of a step need equally much), drops the cheapest of
+  // all. If nothing is enough, returns the set with the smallest peak.
   Names until_it_fits(Names names) const {
     std::vector<Recomputable> left = candidates();
     std::erase_if(left, [&](const Recomputable& r) { return names.contains(r.name); });
@@ -43,19 +44,19 @@ class Dropping {
     return without_the_needless(smallest);
   }
 
-  // From dropping all that is cheap, takes back what saves little.
+  // Starts with dropping all that is cheap, and takes back what saves little.
   Names worth_it(const Names& kept_dropped) const {
     const Price none = price({});
     const double all = static_cast<double>(none.bytes + resident_bytes());
     const int64_t least = std::max(how_.least_bytes, static_cast<int64_t>(how_.least_saved * all));
     Names names = kept_dropped;
     for (const Recomputable& r : candidates()) {
-      // Nothing saves more than its own bytes.
+      // Dropping a value saves at most its own bytes.
       if (!r.over_edges && bytes_of(chosen_, r.node) > least) names.insert(r.name);
     }
     while (true) {
       const std::vector<Dropped> each = prices(names);
-      // The worst first: its going may make others worth it.
+      // The worst value is taken back first, because that may make others worth dropping.
       const Dropped* worst = nullptr;
       for (const Dropped& d : each) {
         const bool cheap = d.seconds / none.seconds < how_.time_for_memory * static_cast<double>(d.bytes) / all;
@@ -96,7 +97,8 @@ class Dropping {
 
  private:
   std::vector<Recomputable> candidates() const { return find_recomputable(chosen_); }
-  // What stays in memory whatever a step does: the graph both ways, values computed once, and leaves that steps read.
+  // Returns the bytes that stay in memory whatever a step does: the graph both ways, values
+  // computed once, and leaves that steps read.
   int64_t resident_bytes() const {
     const Plan plan = make_plan(dfg_, blocks_, options_);
     std::set<NodeRef> values;
@@ -138,7 +140,7 @@ class Dropping {
     return best;
   }
 
-  // Takes back, the costliest first, what is not needed after all.
+  // Takes back values that need not be dropped after all, the costliest first.
   Names without_the_needless(Names names) const {
     const int64_t limit = std::max(how_.limit, price(names).bytes);
     std::vector<Dropped> each = prices(names);
@@ -157,7 +159,7 @@ class Dropping {
   const Blocks& blocks_;
   const PlanOptions& options_;
   const DropOptions& how_;
-  Dfg chosen_;  // before anything is dropped
+  Dfg chosen_;  // the DFG before anything is dropped
   mutable std::map<Names, Price> prices_;
 };
 

@@ -45,7 +45,7 @@ class Absorber {
     return found;
   }
 
-  // The one instruction that reads a register; -1 when there are several.
+  // Returns the only instruction that reads a register, or -1 if there are several.
   int only_use(int reg) const {
     int found = -1;
     for (size_t i = 0; i < program_.code.size(); ++i) {
@@ -57,7 +57,7 @@ class Absorber {
     return found;
   }
 
-  // The other side of a sum: a row of the same width from memory, or a bias.
+  // Takes the other side of a sum: a row of the same width from memory, or a bias.
   bool take_term(const Micro& sum, Epilogue& e) {
     const int other = sum.a == value_ ? sum.b : sum.a;
     if (sum.a_repeat != 1 || sum.b_repeat != 1) return false;
@@ -94,13 +94,13 @@ class Absorber {
   const RowProgram& program_;
   bool add_;
   std::vector<char> dead_;
-  int value_ = -1;  // the register that is the product's result so far
+  int value_ = -1;  // the register that holds the result of the product so far
 };
 
 }  // namespace
 
-// A value of the result's width that the rest stores and whose memory nothing else of the rest can be: the executor may
-// put a stored value where one lay that the tail reads row by row.
+// Returns a value of the result's width that the rest stores and whose memory no other value of the
+// rest can have: the executor may put a stored value where one lay that the tail reads row by row.
 NodeRef find_landing(const RowProgram& rest) {
   int64_t width = 0;
   for (const Micro& m : rest.code) {

@@ -7,12 +7,14 @@
 namespace nacre {
 namespace {
 
-// Rows of 32-bit floats that an operation reads or writes one by one, in elements.
+// Returns the number of elements of a value, which an operation reads or writes row by row as
+// 32-bit floats.
 double elements(const Dfg& dfg, const Blocks& blocks, NodeRef i) {
   return static_cast<double>(blocks.rows(dfg[i].type.space) * dfg[i].type.row_size());
 }
 
-// Operations of the recurrent products of an LSTM; its gates' elementwise work is left out.
+// Returns the operations of the recurrent products of an LSTM, without the elementwise work of its
+// gates.
 double lstm_flops(const Dfg& dfg, const Blocks& blocks, const Node& node) {
   const NodeRef z = node.inputs[node.op == Op::lstm ? 0 : 1];
   const auto gates = static_cast<double>(dfg[z].type.dims[0]);
@@ -56,7 +58,7 @@ DfgWork count_dfg_work(const Dfg& dfg, const Blocks& blocks) {
         break;  // no arithmetic
       default:
         if (op_info(node.op).op_class == OpClass::neural) work.neural_flops += std::max(in, out);
-        // Read and written.
+        // Rows are read and written.
         if (op_info(node.op).op_class == OpClass::indexing) work.index_bytes += 4 * (in + out);
     }
   }

@@ -1,4 +1,4 @@
-// Explanations written out.
+// Writes explanations as text.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr size_t kShownCandidates = 6;  // of a group
+constexpr size_t kShownCandidates = 6;  // most candidates that are shown for a group
 
 std::string_view space_name(SpaceKind kind) {
   switch (kind) {
@@ -36,7 +36,7 @@ std::string_view space_name(SpaceKind kind) {
   return "unknown";
 }
 
-// "typed_matmul on edges" → how many there are before and after.
+// Maps "typed_matmul on edges" to how many of them there are before and after.
 std::map<std::string, std::pair<int, int>> count_operations(const Dfg& before, const Dfg& after) {
   std::map<std::string, std::pair<int, int>> counts;
   const auto name = [](const Node& node) {
@@ -135,13 +135,15 @@ std::string table_section(const Explanation& e) {
   return e.tables.empty() ? "gTasks: no kernel runs over gTasks\n" : text;
 }
 
-// How much longer the first one takes: by timing where both were timed, otherwise by prediction.
+// Returns how much longer the first one takes: by timing if both were timed, otherwise by
+// prediction.
 double lost_by(const Candidate& loser, const Candidate& winner) {
   return loser.measured > 0 && winner.measured > 0 ? loser.measured - winner.measured
                                                    : loser.predicted - winner.predicted;
 }
 
-// The chosen one, those that were timed, the rest; the fastest first.
+// Puts the chosen one first, then those that were timed, then the rest; within these, the fastest
+// first.
 bool comes_first(const Candidate& a, const Candidate& b) {
   if (a.chosen != b.chosen) return a.chosen;
   if ((a.measured > 0) != (b.measured > 0)) return a.measured > 0;
@@ -159,14 +161,17 @@ std::vector<std::pair<std::string, std::vector<Candidate>>> by_group(const std::
   return groups;
 }
 
-constexpr double kNoise = 0.02;  // share of a time that two timings of the same thing may differ by
+// Share of a time by which two timings of the same thing may differ.
+constexpr double kNoise = 0.02;
 
-// Whether the candidate took less time than the chosen one, beyond what chance explains; both were timed.
+// Returns whether the candidate took less time than the chosen one, beyond what chance explains.
+// Both must have been timed.
 bool timed_faster(const Candidate& c, const Candidate& chosen) {
   return !c.chosen && c.measured > 0 && chosen.measured > 0 && c.measured < chosen.measured * (1 - kNoise);
 }
 
-// What stands beside an alternative: by how many ms of an epoch it lost, or why it cannot be said to have lost.
+// Returns the text beside an alternative: by how many ms of an epoch it lost, or why it cannot be
+// said to have lost.
 std::string lost_text(const Candidate& c, const Candidate& chosen) {
   if (timed_faster(c, chosen)) return "faster";
   const double lost = lost_by(c, chosen);

@@ -8,7 +8,7 @@ namespace {
 
 bool on_vertices(const Node& node) { return node.type.space.kind == SpaceKind::vertex; }
 
-// Per node: depends on no parameter and no random number.
+// Returns for each node whether it depends on no parameter and no random number.
 NodeVector<char> constants(const Dfg& dfg) {
   NodeVector<char> constant;
   for (const Node& node : dfg.nodes()) {
@@ -21,7 +21,7 @@ NodeVector<char> constants(const Dfg& dfg) {
 
 // A product of gathered rows and gathered scalars of both ends.
 struct Message {
-  NodeRef rows = -1;              // gathered
+  NodeRef rows = -1;              // the rows that are gathered
   std::vector<NodeRef> src, dst;  // scalars at the vertices
 };
 
@@ -87,7 +87,7 @@ bool is_sum_of_edges(const Node& node) {
 }
 bool is_row_scalar(const Node& node) { return on_vertices(node) && node.type.dims.empty(); }
 
-// s·(r·W), r being a sum over edges, that nobody else reads.
+// Returns whether node i is s·(r·W), where r is a sum over edges that nobody else reads.
 bool scales_product_of_sum(const Dfg& dfg, NodeRef i, const NodeVector<int>& consumers) {
   const Node& node = dfg[i];
   if (node.op != Op::mul || !is_row_scalar(dfg[node.inputs[1]])) return false;
@@ -95,7 +95,8 @@ bool scales_product_of_sum(const Dfg& dfg, NodeRef i, const NodeVector<int>& con
   return is_product(product) && is_sum_of_edges(dfg[product.inputs[0]]) && consumers[node.inputs[0]] == 1;
 }
 
-// x of s·x where that is a row of a vertex times a scalar of it, x changes and is no sum over edges; -1 otherwise.
+// Returns x if node i is s·x, a row of a vertex times a scalar of that vertex, where x changes and
+// is not a sum over edges. Returns -1 if it is not.
 NodeRef scaled_row(const Dfg& dfg, NodeRef i, const NodeVector<char>& constant) {
   const Node& node = dfg[i];
   if (node.op != Op::mul || !on_vertices(node) || node.type.dims.size() != 1) return -1;

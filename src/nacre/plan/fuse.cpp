@@ -8,10 +8,12 @@
 namespace nacre {
 namespace {
 
-constexpr int64_t kFewElements = 32;  // elements per row that are cheap to keep for every edge (heads, not features)
-// Registers an inlined expression may take: a kernel that reads two of them still fits one program.
+// Number of elements per row that are cheap to keep for every edge (heads, not features).
+constexpr int64_t kFewElements = 32;
+// The most registers that an inlined expression may take, so that a kernel that reads two of them
+// still fits one program.
 constexpr int kMaxInlined = 48;
-// Of a GPU, where sums are kept: operations of typed products and bytes, a second.
+// Rates of a GPU, where sums are kept: operations of typed products and bytes per second.
 constexpr double kProductRate = 220e12;
 constexpr double kMemoryRate = 3.5e12;
 static_assert(2 * kMaxInlined + 1 <= kMaxRegisters);
@@ -22,13 +24,14 @@ class Chooser {
 
   NodeVector<char> run() {
     cut_long_expressions();
-    // Readers first: whether a reader is itself inlined decides what it can absorb.
+    // Readers come first, because whether a reader is itself inlined decides what it can absorb.
     for (int i = an_.dfg().size() - 1; i >= 0; --i) inlined_[i] = choose(i) ? 1 : 0;
     return inlined_;
   }
 
  private:
-  // Marks the values to be stored so that no expression of edge values in between grows beyond kMaxInlined.
+  // Marks values to be stored so that no expression of edge values in between grows beyond
+  // kMaxInlined.
   void cut_long_expressions() {
     cut_.assign(an_.dfg(), 0);
     NodeVector<int> registers(an_.dfg(), 1);
@@ -53,7 +56,7 @@ class Chooser {
     for (const NodeRef reader : an_.consumers(i)) {
       if (!can_absorb(reader, i)) return false;
     }
-    // A product is not worth repeating, and only gTask programs have it.
+    // A product is not worth repeating, and only gTask programs can compute it.
     if (matrix) return one_kernel(i) && ends_in_gtasks(i);
     return !better_stored(i);
   }
@@ -84,7 +87,8 @@ class Chooser {
     }
   }
 
-  // All readers end up in the same kernel: there is one, or they are a maximum and its position.
+  // Returns whether all readers end up in the same kernel: there is one, or they are a maximum and
+  // its position.
   bool one_kernel(NodeRef i) const {
     const auto& readers = an_.consumers(i);
     if (readers.size() == 1) return true;
@@ -92,7 +96,8 @@ class Chooser {
            an_.dfg()[readers[1]].op == Op::index_argmax;
   }
 
-  // Whatever reads the value, directly or through inlined ones, runs as a program over gTasks.
+  // Returns whether everything that reads the value, directly or through inlined ones, runs as a
+  // program over gTasks.
   bool ends_in_gtasks(NodeRef i) const {
     for (const NodeRef reader : an_.consumers(i)) {
       const Node& r = an_.dfg()[reader];
@@ -104,16 +109,17 @@ class Chooser {
     return true;
   }
 
-  // A sum over the edges of pairs that is better taken once.
+  // Returns whether the node is a sum over the edges of pairs that is better computed once.
   bool kept_sum(NodeRef i) const {
     const Node& node = an_.dfg()[i];
     return node.op == Op::index_add && node.type.space.is_pair() && (an_.constant(i) || an_.consumers(i).size() > 1) &&
            an_.bytes(i) <= options_.keep_sums;
   }
 
-  // Products of kept sums that are added up by vertex before they reach memory. Vertices of the same types go through
-  // the matrix units together, so that types a vertex has not cost nothing; beyond as many types as are told apart,
-  // every type of every vertex is multiplied.
+  // Returns whether the products of kept sums are added up by vertex before they reach memory.
+  // Vertices of the same types go through the matrix units together, so that types that a vertex
+  // does not have cost nothing. With more types than can be told apart, every type of every vertex
+  // is multiplied.
   bool summed_at_once(NodeRef product, NodeRef sum) const {
     const Node& node = an_.dfg()[product];
     const int64_t types = an_.rows(an_.dfg()[node.inputs[1]].type.space);
@@ -124,7 +130,8 @@ class Chooser {
     return 2 * (cells - pairs) * k / kProductRate < 2 * 4 * pairs / kMemoryRate;
   }
 
-  // Rows read, and sums taken, by pair inside the kernels that know pairs.
+  // Decides about rows that are read by pair, and sums that are taken by pair, inside the kernels
+  // that know pairs.
   bool choose_on_pairs(NodeRef i) const {
     const Node& node = an_.dfg()[i];
     std::string why;
@@ -147,7 +154,8 @@ class Chooser {
     return true;
   }
 
-  // Every path from a gather of pair rows leads, through at most one scalar factor, into a sum over the other end.
+  // Returns whether every path from a gather of pair rows leads, through at most one scalar factor,
+  // into a sum over the other end.
   bool feeds_sums(NodeRef gather, NodeRef at) const {
     for (const NodeRef reader : an_.consumers(at)) {
       const Node& r = an_.dfg()[reader];
@@ -162,7 +170,8 @@ class Chooser {
     return true;
   }
 
-  // A coefficient of both ends that only sums taken once read: others have their factors at the vertices.
+  // Returns whether the node is a coefficient of both ends that only sums taken once read. Others
+  // have their factors at the vertices.
   bool used_once(NodeRef i) const {
     const Node& node = an_.dfg()[i];
     const auto all = [](const auto& list, const auto& what) { return std::all_of(list.begin(), list.end(), what); };
@@ -183,7 +192,8 @@ class Chooser {
     for (const NodeRef reader : an_.consumers(i)) {
       const Node& r = an_.dfg()[reader];
       if (r.op == Op::mul && r.type.dims.size() > node.type.dims.size()) return true;
-      // A coefficient of the graph, computed once. Wider constants would be copies of features for every edge.
+      // This is a coefficient of the graph that is computed once. Wider constants would be copies
+      // of features for every edge.
       if (an_.constant(i) && !an_.constant(reader) && node.type.row_size() == 1) return true;
     }
     return false;

@@ -22,10 +22,10 @@ void set_reduction(Kernel& k, const Dfg& dfg) {
   k.reduce_op = node.op == Op::index_mean ? ReduceOp::mean : node.op == Op::index_add ? ReduceOp::sum : ReduceOp::max;
 }
 
-// Returns the edge factor of gathered rows; -1 if there is none.
+// Returns the edge factor of gathered rows, or -1 if there is none.
 NodeRef factor_of(const GatherProduct& match) { return match.factors.empty() ? -1 : match.factors[0]; }
 
-// The parameter behind a weight, looking through what is computed from it.
+// Returns the parameter behind a weight, looking through what is computed from it.
 std::string parameter_of(const Dfg& dfg, NodeRef i) {
   while (dfg[i].op != Op::param && !dfg[i].inputs.empty()) i = dfg[i].inputs[0];
   return dfg[i].name.empty() ? "%" + std::to_string(i) : dfg[i].name;
@@ -39,7 +39,7 @@ std::string kernel_key(const Dfg& dfg, const Kernel& kernel) {
   if (root.op == Op::lstm_grad_z || root.op == Op::lstm_grad_w || root.op == Op::lstm_gates_grad) {
     return "lstm@" + parameter_of(dfg, root.inputs[2]);
   }
-  // The first product of the expression that is reduced.
+  // Finds the first product of the expression that is reduced.
   NodeRef product = -1;
   const std::function<void(NodeRef)> find = [&](NodeRef i) {
     const Node& node = dfg[i];
@@ -185,7 +185,7 @@ bool Implementer::has_product(NodeRef edge_value) const {
   return std::any_of(inputs.begin(), inputs.end(), [&](NodeRef in) { return has_product(in); });
 }
 
-// Rows of pairs are read by the kernels that know pairs only, never by programs.
+// Only the kernels that know pairs read rows of pairs; programs never do.
 bool Implementer::reads_pairs(NodeRef edge_value) const {
   std::string why;
   const auto match = inlined(edge_value) ? match_gather(dfg_, edge_value, &why) : std::nullopt;
@@ -198,7 +198,8 @@ PartitionTable Implementer::table_of(const Kernel& kernel, const PartitionTable&
   return options_.table.empty() ? standard : options_.table;
 }
 
-// Weighted sums of gathered rows have a kernel of their own; everything else is reduced by its program.
+// Weighted sums of gathered rows have a kernel of their own. Everything else is reduced by its
+// program.
 Kernel Implementer::reduction(NodeRef i) const {
   const Node& node = dfg_[i];
   const NodeRef value = node.inputs[0];

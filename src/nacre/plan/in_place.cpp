@@ -5,7 +5,8 @@
 namespace nacre {
 namespace {
 
-// Hand-written kernels read their arguments in any order. (An argument may be a reshape of the value.)
+// Hand-written kernels read their arguments in any order. (An argument may be a reshape of the
+// value.)
 bool reads_argument(const Plan& plan, const Kernel& kernel, NodeRef value) {
   return std::any_of(kernel.args.begin(), kernel.args.end(),
                      [&](NodeRef a) { return a >= 0 && plan.alias[a] == value; });
@@ -25,7 +26,8 @@ NodeRef overwritten_operand(const Plan& plan, const Kernel& kernel, NodeRef writ
                             const std::function<bool(NodeRef)>& last) {
   const bool map = kernel.kind == KernelKind::map;
   const RowProgram& program = map ? kernel.program : kernel.tail;
-  if (!map && (written == kernel.root || written == kernel.second)) return -1;  // written before its tail reads
+  // It is written before its tail reads.
+  if (!map && (written == kernel.root || written == kernel.second)) return -1;
   for (const NodeRef r : kernel.reads) {
     if (!last(r) || !same_size(plan, r, written)) continue;
     const auto reads = [&](const std::vector<NodeRef>& list) {
@@ -37,7 +39,7 @@ NodeRef overwritten_operand(const Plan& plan, const Kernel& kernel, NodeRef writ
       if (m.operand < 0) continue;
       const NodeRef operand = program.operands[m.operand];
       stored |= operand == written;
-      // From the store on, the rows of `r` are gone.
+      // After the store, the rows of `r` are gone.
       if (operand == r && (m.op != MicroOp::load || stored)) by_row = false;
     }
     if (by_row) return r;

@@ -5,7 +5,8 @@ namespace {
 
 bool is_edge(const Node& node) { return node.type.space.kind == SpaceKind::edge; }
 
-// Splits `mul(wide, factor)`: sets the wide operand and appends the factor; false if `node` is no such product.
+// Splits `mul(wide, factor)`: sets the wide operand and appends the factor. Returns false if `node`
+// is not such a product.
 bool split_product(const Dfg& dfg, const Node& node, NodeRef* wide, std::vector<NodeRef>* factors) {
   if (node.op != Op::mul) return false;
   const Node& a = dfg[node.inputs[0]];
@@ -34,7 +35,8 @@ std::optional<GatherProduct> match_gather(const Dfg& dfg, NodeRef edge_value, st
   while (true) {
     const Node& node = dfg[at];
     if (node.op == Op::reshape) {
-      // A reshape of the row does not move elements, but factors found below it must still be prefixes: [H] of [H,D].
+      // A reshape of the row does not move elements, but factors found below it must still be
+      // prefixes: [H] of [H,D].
       if (!match.factors.empty()) {
         *why = "a reshape between the gather and an edge factor";
         return std::nullopt;
@@ -94,7 +96,8 @@ namespace {
 
 Attr end_of_pairs(Space space) { return space.kind == SpaceKind::pair_src ? Attr::src : Attr::dst; }
 
-// A sum over the edges of each pair of rows gathered from the other end, with at most one scalar factor.
+// Matches a sum over the edges of each pair of rows gathered from the other end, with at most one
+// scalar factor.
 std::optional<GatherProduct> match_sum_by_pair(const Dfg& dfg, NodeRef sum, std::string* why) {
   const Node& node = dfg[sum];
   if (node.op != Op::index_add || !node.type.space.is_pair()) {

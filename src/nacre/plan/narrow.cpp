@@ -7,8 +7,8 @@
 namespace nacre {
 namespace {
 
-// Rows shorter than this are not worth it, and rows of other lengths than multiples of eight are no operands of
-// products.
+// Shorter rows are not worth it, and products cannot take rows whose lengths are not multiples of
+// eight.
 constexpr int64_t kNarrowest = 16;
 constexpr int64_t kMultiple = 8;
 

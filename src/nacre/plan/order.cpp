@@ -13,7 +13,7 @@
 namespace nacre {
 namespace {
 
-// Which values are alive while kernels run one after another.
+// Tracks which values are alive while kernels run one after another.
 class LiveValues {
  public:
   LiveValues(const Plan& plan, const Blocks& blocks) : plan_(plan), blocks_(blocks) {
@@ -29,14 +29,14 @@ class LiveValues {
     for (const auto& [name, node] : plan.dfg.updates()) keep(node);
   }
 
-  // How much more is alive while the kernel runs than before it.
+  // Returns how much more is alive while the kernel runs than before it.
   int64_t extra(const Kernel& k) const {
     int64_t bytes = 0;
     for (const auto& [node, size] : fresh(k)) bytes += size;
     return bytes;
   }
 
-  // What it writes, unless in an operand's place.
+  // Returns what the kernel writes, unless it takes the place of an operand.
   std::vector<std::pair<NodeRef, int64_t>> fresh(const Kernel& k) const {
     std::vector<std::pair<NodeRef, int64_t>> list;
     std::vector<NodeRef> taken;
@@ -54,7 +54,7 @@ class LiveValues {
     return list;
   }
 
-  // How much more (or less) is alive after the kernel than before it.
+  // Returns how much more (or less) is alive after the kernel than before it.
   int64_t change(const Kernel& k) const {
     int64_t bytes = written(k);
     for (const NodeRef r : k.reads) {
@@ -76,7 +76,8 @@ class LiveValues {
   }
   int64_t peak() const { return peak_; }
 
-  // Values in memory while the kernel runs, those it writes in an operand's place aside.
+  // Returns the values in memory while the kernel runs, except those that it writes in the place of
+  // an operand.
   std::vector<std::pair<NodeRef, int64_t>> values(const Kernel& k, const NodeVector<char>& written) const {
     std::vector<std::pair<NodeRef, int64_t>> list;
     for (NodeRef i = 0; i < plan_.dfg.size(); ++i) {
@@ -100,7 +101,7 @@ class LiveValues {
   int64_t peak_ = 0;
 };
 
-// Small values (gradients of weights) weigh nothing against those of vertices.
+// Small values (gradients of weights) do not matter beside those of vertices.
 int64_t largest_value(const Plan& plan, const Blocks& blocks) {
   int64_t most = 1;
   for (const Kernel& k : plan.kernels) {
@@ -110,8 +111,8 @@ int64_t largest_value(const Plan& plan, const Blocks& blocks) {
   return most;
 }
 
-// Which kernels can run next. One that computes a dropped value again waits for a reader that needs nothing else:
-// sooner it would only fill memory.
+// Tells which kernels can run next. A kernel that computes a dropped value again waits for a reader
+// that needs nothing else, because earlier it would only fill memory.
 class Ready {
  public:
   explicit Ready(const Plan& plan) : plan_(plan), done_(plan.kernels.size(), 0), readers_(plan.kernels.size()) {
@@ -152,8 +153,8 @@ class Ready {
 
   const Plan& plan_;
   std::vector<char> done_;
-  std::vector<std::vector<size_t>> readers_,
-      needs_;  // kernels that read what a kernel writes, that write what it reads
+  // Kernels that read what a kernel writes, and kernels that write what it reads.
+  std::vector<std::vector<size_t>> readers_, needs_;
 };
 
 std::vector<size_t> greedy_order(const Plan& plan, const Blocks& blocks) {
@@ -173,8 +174,9 @@ std::vector<size_t> greedy_order(const Plan& plan, const Blocks& blocks) {
     std::tuple<int64_t, int64_t, int64_t> best_change;
     for (size_t k = 0; k < plan.kernels.size(); ++k) {
       if (!ready(k)) continue;
-      // Of those after which equally much is alive, the one that needs least itself, or writes least: gradients of
-      // weights, which may leave their operands' place to the next.
+      // Among kernels after which equally much is alive, the one that needs least itself, or writes
+      // least, comes first: gradients of weights, which may leave the place of their operands to
+      // the next.
       const std::tuple change(units(live.change(plan.kernels[k])), units(live.extra(plan.kernels[k])),
                               units(live.written(plan.kernels[k])));
       if (best == plan.kernels.size() || change < best_change) {

@@ -26,7 +26,7 @@ DropOptions drop_options(const PlanningInput& input) {
   return how;
 }
 
-// Values of batches are small: they are dropped only if they must be.
+// Values of batches are small, so they are dropped only if they must be.
 void drop_values(PlanAnswer& answer, const PlanningInput& input, const PlanRequest& request) {
   DropOptions how = drop_options(input);
   if (input.changing || request.plan != "auto" || !request.recompute) how.least_saved = 1;

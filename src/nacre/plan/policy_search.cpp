@@ -1,5 +1,4 @@
-// --plan auto and --plan off: a plan by rules, and where a run is long enough to pay for it, a
-// search.
+// --plan auto and --plan off: a plan by rules and, if a run is long enough to pay for it, a search.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +16,8 @@
 namespace nacre {
 namespace {
 
-// What plans by rules may keep to save time: the same on every machine that has it.
+// The most bytes that plans by rules may keep to save time, the same on every machine that has
+// them.
 constexpr int64_t kKeepByRules = int64_t{8} << 30;
 
 // Below this predicted time of a whole run, searching and measuring could not pay for themselves.
@@ -36,7 +36,7 @@ PlanOptions fixed_options(const PlanningInput& input, const PlanRequest& request
   return base;
 }
 
-// How plans are compared by rules: with nominal prices and without timing.
+// Returns how plans are compared by rules: with nominal prices and without timing.
 SearchOptions by_rules(const PlanningInput& input, const PlanRequest& request) {
   const NominalProfile& prices = input.device.gpu ? nominal_gpu() : nominal_cpu();
   SearchOptions how;
@@ -44,7 +44,7 @@ SearchOptions by_rules(const PlanningInput& input, const PlanRequest& request) {
   how.model = &prices.model;
   how.cache_bytes = prices.cache_bytes;
   how.seconds_of_byte = prices.seconds_of_byte;
-  // A GPU's LSTM computes its gates again.
+  // The LSTM of a GPU computes its gates again.
   how.keep_limit = input.device.gpu ? 1 : std::min(memory_for(input, request), kKeepByRules);
   return how;
 }
@@ -53,7 +53,7 @@ bool worth_searching(const PlanRequest& request, const SearchResult& ruled, doub
   return request.plan == "auto" && !request.deterministic && ruled.predicted * epochs >= kWorthSearching;
 }
 
-// ---- the plan cache
+// ---- The plan cache.
 
 std::string cache_key(const PlanningInput& input, const PlanRequest& request) {
   const JoinedProducts joined = joined_products(input.device);
@@ -66,7 +66,7 @@ std::string cache_key(const PlanningInput& input, const PlanRequest& request) {
   return key + "\n" + print_dfg(input.dfg);
 }
 
-// Returns the folder of kept plans; empty when there is no place to keep them.
+// Returns the folder of kept plans, or an empty text if there is no place to keep them.
 std::string plan_cache() {
   const std::string folder = cache_folder();
   if (!folder.empty()) return folder + "/plans";
@@ -74,9 +74,9 @@ std::string plan_cache() {
   return "";
 }
 
-// Returns the options that an earlier run found. Returns nothing when there are none, when they
-// make no plan, or when the plan would not fit: there may have been more memory then. What cannot
-// be used is replaced after the search.
+// Returns the options that an earlier run found. Returns nothing if there are none, if they make no
+// plan, or if the plan would not fit, because there may have been more memory then. What cannot be
+// used is replaced after the search.
 std::optional<PlanOptions> cached_options(const PlanningInput& input, const std::string& folder, const std::string& key,
                                           int64_t memory) {
   const auto cached = folder.empty() ? std::nullopt : read_cached(folder, key);
@@ -92,10 +92,10 @@ std::optional<PlanOptions> cached_options(const PlanningInput& input, const std:
   return std::nullopt;
 }
 
-// ---- the search
+// ---- The search.
 
-// Searches with the device's own prices and with timing; the plan by rules, `ruled`, defends
-// itself.
+// Searches with the prices of the device and with timing. The plan by rules, `ruled`, is kept
+// unless another one is faster.
 SearchResult search_timed(const PlanningInput& input, const PlanRequest& request, const PlanOptions& base,
                           const SearchOptions& rules, const PlanOptions& ruled) {
   const int64_t memory = memory_for(input, request);

@@ -7,7 +7,7 @@
 namespace nacre {
 namespace {
 
-// DFG operations that are one micro-op with the same operands.
+// Returns the micro-op for DFG operations that are one micro-op with the same operands.
 MicroOp simple_micro(Op op) {
   switch (op) {
     case Op::add:
@@ -96,7 +96,7 @@ int ProgramBuilder::binary(const Node& node, MicroOp op) {
               w);
 }
 
-// row_sum(a·b) of equal widths needs no product in memory, provided nothing else here reads the product.
+// row_sum(a·b) of equal widths needs no product in memory, if nothing else here reads the product.
 int ProgramBuilder::compute_row_sum(const Node& node) {
   const NodeRef x = node.inputs[0];
   const Node& product = an_.dfg()[x];
@@ -116,7 +116,7 @@ int ProgramBuilder::compute(NodeRef computed) {
   switch (node.op) {
     case Op::index: {
       const NodeRef x = node.inputs[0];
-      // Destinations are the first sources: the same row.
+      // Destinations are the first sources, so this is the same row.
       if (node.attr == Attr::self) return x == root_ || inside_(x) ? value(x) : load(MicroOp::load, x);
       NACRE_CHECK(an_.row_local(computed), "programs have no loads by pair");
       return load(node.attr == Attr::src   ? MicroOp::load_src

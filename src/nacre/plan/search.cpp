@@ -16,17 +16,18 @@ namespace nacre {
 namespace {
 
 constexpr size_t kMaxCombinations = 64;
-constexpr size_t kTimed = 4;          // candidates of a group that are told apart by timing
-constexpr double kWorthTiming = 1.4;  // of the best one's own time: predictions further apart are believed
-constexpr double kDoesNotFit = 1e6;   // seconds
-constexpr int kTurns = 2;             // of two plans with whole steps
-constexpr double kPays = 2;           // what a run would gain by them, over what they cost
-constexpr double kClearly = 0.98;     // of the step by rules: what takes longer is no better
-constexpr int kRounds = 3;            // over all groups, until nothing changes
+constexpr size_t kTimed = 4;  // candidates of a group that are told apart by timing
+// Multiple of the best time; predictions that are further apart are believed.
+constexpr double kWorthTiming = 1.4;
+constexpr double kDoesNotFit = 1e6;  // seconds that are added to plans that do not fit
+constexpr int kTurns = 2;            // turns that two plans take with whole steps
+constexpr double kPays = 2;          // gain of a run over the cost of the turns
+constexpr double kClearly = 0.98;    // share of the step by rules; what takes longer is not better
+constexpr int kRounds = 3;           // rounds over all groups, until nothing changes
 constexpr int64_t kBatchRows[] = {32, 64, 128, 256};
 
-// Kernels of equal kind and equal work take equally long, unless one walks the graph the other way round: the hubs of
-// one end, whose rows stay in cache, need not be hubs of the other.
+// Kernels of equal kind and equal work take equally long, unless one walks the graph the other way
+// round: the hubs of one end, whose rows stay in cache, need not be hubs of the other.
 std::string signature(const Kernel& kernel, const Work& work) {
   std::string text = fmt::format("{} {}", work.kind, static_cast<int>(kernel.direction));
   for (const double a : work.amount) text += fmt::format(" {}", a);
@@ -34,11 +35,11 @@ std::string signature(const Kernel& kernel, const Work& work) {
 }
 
 struct Estimate {
-  size_t option = 0;  // of its group
+  size_t option = 0;  // number of the option in its group
   Plan plan;
-  std::vector<Work> work;  // of each kernel
+  std::vector<Work> work;  // work of each kernel
   std::vector<std::string> signatures;
-  double seconds = 0;    // timings where there are any, predictions elsewhere
+  double seconds = 0;    // timings where there are any, predictions otherwise
   double predicted = 0;  // predictions alone
 };
 
@@ -75,7 +76,7 @@ class Search {
   struct Group {
     std::string name;
     std::vector<Option> options;                                 // best first
-    std::function<void(PlanOptions&, const PlanOptions&)> take;  // copies this group's choice
+    std::function<void(PlanOptions&, const PlanOptions&)> take;  // copies the choice of this group
   };
 
   double seconds_of(const std::string& signature, const Work& work) const {
@@ -154,7 +155,7 @@ class Search {
     add_group(std::move(group));
   }
 
-  // How many sequences an LSTM runs together; layers of equal width get the same.
+  // Chooses how many sequences an LSTM runs together; layers of equal width get the same number.
   void choose_batches() {
     const Plan plan = make_plan(dfg_, blocks_, result_.options);
     std::map<std::string, std::vector<std::string>> by_width;
@@ -186,13 +187,14 @@ class Search {
     groups_.push_back(std::move(group));
   }
 
-  // Equal predictions: the order of the options decides, so that the choice does not depend on rounding.
+  // If predictions are equal, the order of the options decides, so that the choice does not depend
+  // on rounding.
   static void best_first(Group& group) {
     std::stable_sort(group.options.begin(), group.options.end(),
                      [](const Option& a, const Option& b) { return a.predicted < b.predicted; });
   }
 
-  // Whether anything changed.
+  // Returns whether anything changed.
   bool choose_again() {
     const PlanOptions before = result_.options;
     for (Group& group : groups_) {
@@ -236,9 +238,9 @@ class Search {
     }
   }
 
-  // Those that do not fit where another does, and those predicted much slower than the best. Not by timings: a plan of
-  // which some kernels were timed for another group must not look slower, or faster, than one that is still all
-  // prediction.
+  // Drops plans that do not fit if another one does, and plans that are predicted to be much slower
+  // than the best. This does not use timings: a plan of which some kernels were timed for another
+  // group must not look slower, or faster, than one that is still all prediction.
   static void drop_hopeless(std::vector<Estimate>& rivals) {
     const auto fits = [](const Estimate& e) { return e.seconds < kDoesNotFit; };
     if (std::any_of(rivals.begin(), rivals.end(), fits)) std::erase_if(rivals, std::not_fn(fits));
@@ -248,12 +250,12 @@ class Search {
     std::erase_if(rivals, [&](const Estimate& e) { return e.predicted > slowest; });
   }
 
-  // False when the budget is spent.
+  // Returns false if the budget is spent.
   bool time_kernels(const std::vector<Estimate>& rivals, const std::set<std::string>& common) {
     for (const Estimate& e : rivals) {
       for (size_t k = 0; k < e.work.size(); ++k) {
         if (e.plan.kernels[k].once || common.contains(e.signatures[k]) || timed_.contains(e.signatures[k])) continue;
-        // The kernel before it runs too, and is about as long.
+        // The kernel before it runs, too, and is about as long.
         if (now_seconds() + 2 * model_.predict(e.work[k]) > deadline_) return false;
         const double seconds = how_.measure(e.plan, k);
         if (seconds <= 0) return false;
@@ -268,12 +270,12 @@ class Search {
     std::string name;
     PlanOptions options;
     Estimate estimate;
-    double step = -1;  // measured
+    double step = -1;  // measured seconds
     bool fits() const { return estimate.seconds < kDoesNotFit; }
   };
 
-  // Timings of single kernels, some of them predicted, have led to plans a fifth slower than that by rules: what they
-  // promise must show in whole steps.
+  // Timings of single kernels, some of them predicted, have led to plans that were a fifth slower
+  // than the plan by rules, so what they promise must show in whole steps.
   void settle() {
     std::vector<Contender> all{{"rules", *how_.rules, estimate(*how_.rules)}};
     if (result_.options != *how_.rules) all.push_back({"searched", result_.options, estimate(result_.options)});

@@ -19,16 +19,17 @@ bool all_scalars(const Dfg& dfg, const std::vector<NodeRef>& factors) {
   return std::all_of(factors.begin(), factors.end(), [&](NodeRef f) { return dfg[f].type.row_size() == 1; });
 }
 
-// rows · Σ over edges of factors · x[gather]: a weighted sum of neighbours, whichever way it points.
+// rows · Σ over edges of factors · x[gather]: a weighted sum of neighbours, whichever way it
+// points.
 struct Aggregation {
   NodeRef x = -1;
   Attr gather = Attr::none, reduce = Attr::none;
   bool mean = false;
   std::vector<NodeRef> factors;      // scalars on edges
-  std::vector<NodeRef> row_factors;  // scalars at the vertices reduced to
+  std::vector<NodeRef> row_factors;  // scalars at the vertices that are reduced to
 };
 
-// If `at` is a row times a scalar of its vertex: notes the scalar and moves on to the row.
+// If `at` is a row times a scalar of its vertex, notes the scalar and moves on to the row.
 bool peel_row_factor(const Dfg& dfg, NodeRef& at, std::vector<NodeRef>& factors) {
   const Node& node = dfg[at];
   if (node.op != Op::mul || !on_vertices(dfg, at)) return false;
@@ -70,8 +71,8 @@ class Builder {
   NodeRef add(Op op, std::vector<NodeRef> inputs, Attr attr = Attr::none, std::vector<int64_t> ints = {}) {
     return out_.add({.op = op, .inputs = std::move(inputs), .attr = attr, .ints = std::move(ints)});
   }
-  // x (new) times old scalar factors, which are multiplied with each other first: they have one element a row, x has
-  // many.
+  // Returns x (new) times old scalar factors. The factors are multiplied with each other first,
+  // because they have one element per row and x has many.
   NodeRef scaled(NodeRef x, const std::vector<NodeRef>& factors) {
     if (factors.empty()) return x;
     NodeRef product = at(factors[0]);
@@ -82,7 +83,7 @@ class Builder {
     const NodeRef e = scaled(add(Op::index, {x}, a.gather), a.factors);
     return scaled(add(a.mean ? Op::index_mean : Op::index_add, {e}, a.reduce), a.row_factors);
   }
-  // The transpose: from the vertices reduced to back to those gathered from.
+  // Returns the transpose: from the vertices that are reduced to, back to those gathered from.
   NodeRef spread(const Aggregation& a, NodeRef g) {
     g = scaled(g, a.row_factors);
     if (a.mean) {
@@ -99,7 +100,7 @@ class Builder {
 
 Attr pair_of(Attr end) { return end == Attr::src ? Attr::pair_src : Attr::pair_dst; }
 
-// One kind of site: how to recognise it at a node, and how to build each option there.
+// Recognises a kind of site at a node, and builds each option there.
 class Finder {
  public:
   explicit Finder(const Dfg& dfg) : dfg_(dfg), consumers_(count_consumers(dfg)) {}
@@ -129,7 +130,7 @@ class Finder {
     return std::nullopt;
   }
 
-  // Node i in the new DFG by another option than the written one.
+  // Builds node i in the new DFG by another option than the written one.
   NodeRef build(NodeRef i, const std::string& option, Builder& b) const {
     const Node& node = dfg_[i];
     std::string why;
@@ -161,7 +162,8 @@ class Finder {
     return s;
   }
 
-  // The parameter a weight comes from (through reshapes and bases), or the one a gradient is of.
+  // Returns the parameter that a weight comes from (through reshapes and bases), or the one that a
+  // gradient belongs to.
   std::string name_of(NodeRef i) const {
     for (const auto& [name, node] : dfg_.outputs()) {
       if (node == i && name.starts_with("grad:")) return name.substr(5);
@@ -175,7 +177,7 @@ class Finder {
     return "derived";
   }
 
-  // A sum at the other end of a typed product with scalar factors that nobody else reads.
+  // Matches a sum at the other end of a typed product with scalar factors that nobody else reads.
   std::optional<TypedProduct> match_typed_sum(NodeRef i) const {
     const Node& node = dfg_[i];
     if (dfg_[node.inputs[0]].type.space.kind != SpaceKind::edge) return std::nullopt;
@@ -186,12 +188,12 @@ class Finder {
     return match;
   }
 
-  // A weighted sum of neighbours of a product that nobody else reads, maybe scaled row by row in between (a mean's
-  // gradient is).
+  // A weighted sum of neighbours of a product that nobody else reads, maybe scaled row by row in
+  // between (as in the gradient of a mean).
   struct SumOfProduct {
     Aggregation aggregation;
     NodeRef product = -1;
-    std::vector<NodeRef> scales;  // scalars at the vertices gathered from
+    std::vector<NodeRef> scales;  // scalars at the vertices that are gathered from
   };
   std::optional<SumOfProduct> match_sum_of_product(NodeRef i) const {
     const Node& node = dfg_[i];

@@ -8,7 +8,8 @@
 namespace nacre {
 namespace {
 
-// Row r of the result depends on row r of the operands alone, and on nothing random.
+// Returns whether row r of the result depends on row r of the operands alone, and on nothing
+// random.
 bool works_by_row(const Node& node) {
   if (op_info(node.op).elementwise) return node.op != Op::dropout;
   switch (node.op) {
@@ -34,7 +35,7 @@ bool is_linear(Op op) {
          op == Op::pad || op == Op::row_sum;
 }
 
-// index(x, src) or index(x, dst) onto edges.
+// Returns whether the node is index(x, src) or index(x, dst) onto edges.
 bool is_gather(const Node& node) {
   return node.op == Op::index && (node.attr == Attr::src || node.attr == Attr::dst) && node.ints.empty();
 }
@@ -47,7 +48,7 @@ class Swapper {
  public:
   explicit Swapper(const Blocks& blocks) : blocks_(blocks) {}
 
-  // op(index(x)) → index(op(x)), in topological order, so that whole chains move.
+  // Turns op(index(x)) into index(op(x)), in topological order, so that whole chains move.
   Dfg gathers(const Dfg& dfg) const {
     return copy_dfg(dfg, [&](Dfg& out, NodeRef, Node node, const NodeVector<NodeRef>&) {
       NodeRef gather = -1;
@@ -64,7 +65,8 @@ class Swapper {
     });
   }
 
-  // index_add(op(g)) → op(index_add(g)); weight_grad(index(x), g) → weight_grad(x, index_add(g)), and mirrored.
+  // Turns index_add(op(g)) into op(index_add(g)), and weight_grad(index(x), g) into weight_grad(x,
+  // index_add(g)), and mirrored.
   Dfg scatters(const Dfg& dfg) const {
     const NodeVector<int> consumers = count_consumers(dfg);
     return copy_dfg(dfg, [&](Dfg& out, NodeRef i, Node node, const NodeVector<NodeRef>&) {
@@ -132,7 +134,7 @@ class Swapper {
  private:
   int64_t rows(const Dfg& dfg, NodeRef i) const { return blocks_.rows(dfg[i].type.space); }
 
-  // Every operand with rows is gathered along the same end of the edges.
+  // Returns whether every operand with rows is gathered along the same end of the edges.
   static bool one_gather(const Dfg& dfg, const Node& node, NodeRef* gather) {
     for (const NodeRef in : node.inputs) {
       if (dfg[in].type.space == Space::param()) continue;

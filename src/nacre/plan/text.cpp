@@ -1,4 +1,4 @@
-// Plans for people and plans for files.
+// Plans as text for people and as JSON for files.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -21,7 +21,7 @@ class Validator {
   }
 
   void run() {
-    // `once` kernels run before all others, so they must not read what only a step computes.
+    // Kernels with `once` run before all others, so they must not read what only a step computes.
     for (const bool once : {true, false}) {
       for (const Kernel& k : plan_.kernels) {
         if (k.once == once) check_kernel(k);
@@ -62,7 +62,8 @@ class Validator {
     }
   }
 
-  // Whatever the kernel takes is declared, because memory lives as long as `reads` say.
+  // Checks that everything the kernel uses is declared, because memory lives as long as `reads`
+  // say.
   void check_operands(const Kernel& k, const std::string& at) const {
     const auto declared = [&](NodeRef i) {
       const auto in = [i](const std::vector<NodeRef>& list) { return std::count(list.begin(), list.end(), i) > 0; };
@@ -86,7 +87,7 @@ class Validator {
   NodeVector<char> written_;
 };
 
-// What holds between two passes, from `analyse` on.
+// Checks what must hold between two passes, from `analyse` on.
 class DraftValidator {
  public:
   explicit DraftValidator(const Draft& draft) : draft_(draft), plan_(draft.plan), producer_(draft.dfg(), -1) {}
@@ -104,8 +105,8 @@ class DraftValidator {
                                   [](const Kernel& kernel) { return !kernel.reads.empty(); });
     for (size_t k = 0; k < plan_.kernels.size(); ++k) {
       for (const NodeRef r : plan_.kernels[k].reads) check_order(r, k);
-      // A kernel that is matched to a pattern reads the ends of it; before the reads are known, operands stand for
-      // them.
+      // A kernel that is matched to a pattern reads the ends of the pattern. Before the reads are
+      // known, operands stand for them.
       for (const NodeRef v : plan_.kernels[k].nodes) {
         if (!read) check_operands(v, k);
       }
@@ -156,7 +157,7 @@ class DraftValidator {
 
   const Draft& draft_;
   const Plan& plan_;
-  NodeVector<int> producer_;  // the kernel that has it, or -1
+  NodeVector<int> producer_;  // the kernel that has the node, or -1
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ std::string milliseconds(double seconds) { return fmt::format("{:.3g} ms", secon
 
 void add_reason(std::string& why, const std::string& reason) { why += (why.empty() ? "" : "; ") + reason; }
 
-// The decisions about one kernel.
+// Collects the decisions about one kernel.
 class Decisions {
  public:
   Decisions(const PlannedKernel& kernel, const DeviceTraits& device) : kernel_(kernel), device_(device) {}

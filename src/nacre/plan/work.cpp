@@ -6,7 +6,7 @@
 namespace nacre {
 namespace {
 
-// How many times faster products of a typed kernel are that read their rows where they lie.
+// How many times faster the products of a typed kernel are if it reads its rows where they lie.
 constexpr double kOnTensorCores = 3;
 
 class Counter {
@@ -31,7 +31,7 @@ class Counter {
   void stream(NodeRef i) {
     if (i >= 0) w_[Feature::stream_bytes] += bytes(i);
   }
-  // `count` rows of node i's memory read in no order.
+  // Counts `count` rows of the memory of node i, which are read in no order.
   void gather(NodeRef i, double count) {
     const double total = count * width(i) * 4;
     const double near = std::min(1.0, cache_ / std::max(1.0, bytes(i)));
@@ -85,7 +85,8 @@ class Counter {
         const auto in = operands<TypedReduceOperands>(k_);
         if (dfg_[in.x].type.space.is_pair()) {
           stream(in.x);
-          product(pairs() / kOnTensorCores, dfg_[in.weight].type.dims);  // nothing goes through memory in between
+          // Nothing goes through memory in between.
+          product(pairs() / kOnTensorCores, dfg_[in.weight].type.dims);
           return;
         }
         walk_edges();
@@ -132,7 +133,8 @@ class Counter {
       case KernelKind::gtask:
         walk_edges();
         w_[Feature::tasks] += tasks();
-        w_[Feature::near_bytes] += 2 * edges() * width(k_.root) * 4;  // partial rows, written and read again
+        // Partial rows, written and read again.
+        w_[Feature::near_bytes] += 2 * edges() * width(k_.root) * 4;
         return;
       case KernelKind::softmax_grad:
         stream(operands<SoftmaxGradOperands>(k_).y);
@@ -151,7 +153,8 @@ class Counter {
     }
   }
 
-  // Rows of a vertex value read by pair are gathered; rows of the pairs themselves come in order.
+  // Rows of a vertex value that are read by pair are gathered; rows of the pairs themselves come in
+  // order.
   void read_rows(NodeRef i, double count) {
     if (dfg_[i].type.space.kind == SpaceKind::vertex) {
       gather(i, count);
@@ -160,7 +163,8 @@ class Counter {
     }
   }
 
-  // gTasks of a table, guessed without partitioning: exact entries cut what they restrict.
+  // Guesses the number of gTasks of a table without partitioning: exact entries cut what they
+  // restrict.
   double tasks() const {
     const Graph& g = graph();
     const auto cut = [&](Location l, Attribute a, double values) {
@@ -215,7 +219,7 @@ class Counter {
           break;
         case MicroOp::load_src:
         case MicroOp::load_dst:
-          // The rows' own end repeats: it is read once per row.
+          // The end that the rows belong to repeats, so it is read once per row.
           if ((m.op == MicroOp::load_dst) == rows_at_dst(k_.direction)) {
             stream(operand);
           } else {
@@ -226,7 +230,8 @@ class Counter {
         case MicroOp::gemm_t:
         case MicroOp::typed_gemm:
         case MicroOp::typed_gemm_t:
-          // By the registers' widths: the operand may own the memory under another shape.
+          // This uses the widths of the registers, because the operand may own the memory under
+          // another shape.
           w_[Feature::flops] += 2 * count * out * static_cast<double>(p.widths[m.a]) /
                                 (k_.kind == KernelKind::typed_reduce ? kOnTensorCores : 1);
           break;

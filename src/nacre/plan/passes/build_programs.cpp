@@ -8,7 +8,8 @@
 namespace nacre {
 namespace {
 
-// Returns the node that the kernel's program over edges or rows computes, or -1 if its kind has no such program.
+// Returns the node that the kernel's program over edges or rows computes, or -1 if its kind has no
+// such program.
 NodeRef value_of_program(const Dfg& dfg, const Kernel& k) {
   switch (k.kind) {
     case KernelKind::map:

@@ -1,4 +1,5 @@
-// choose_variants: decides how every kernel runs on the plan's device, and records the decisions (variants.h).
+// choose_variants: decides how every kernel runs on the device of the plan, and records the
+// decisions (variants.h).
 #include "nacre/plan/passes.h"
 #include "nacre/plan/variants.h"
 

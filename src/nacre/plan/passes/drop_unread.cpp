@@ -1,5 +1,5 @@
-// drop_unread: removes kernels whose values nobody reads. A matched kernel may reach through a value to what that was
-// made of, and leave the value without a reader.
+// drop_unread: removes kernels whose values nobody reads. A matched kernel may reach through a
+// value to what that value was made of, and leave the value without a reader.
 #include <algorithm>
 #include <set>
 

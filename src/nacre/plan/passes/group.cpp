@@ -1,4 +1,5 @@
-// group: gives every node that is not inlined to a kernel, and picks the kernel's implementation (implement.h).
+// group: gives every node that is not inlined to a kernel, and picks the implementation of the
+// kernel (implement.h).
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -25,8 +26,8 @@ class Grouping {
   }
 
  private:
-  // Returns whether the node is another view of its input's bytes: a reshape, or the destinations' own rows where those
-  // are all rows.
+  // Returns whether the node is another view of the bytes of its input: a reshape, or the
+  // destinations' own rows if those are all rows.
   bool same_memory(NodeRef i) const {
     const Node& node = dfg_[i];
     if (node.inputs.size() != 1 || draft_.is_inlined(node.inputs[0])) return false;
@@ -34,8 +35,8 @@ class Grouping {
     return node.op == Op::reshape || (own_rows && an_.same_rows(node.type.space, dfg_[node.inputs[0]].type.space));
   }
 
-  // Returns whether the node is the destinations' own rows, which are the first of the sources': in memory a view, but
-  // other rows for kernels.
+  // Returns whether the node is the destinations' own rows, which are the first of the sources'
+  // rows. In memory this is a view, but kernels see other rows.
   bool first_rows(NodeRef i) const {
     const Node& node = dfg_[i];
     return plan_.options.fuse && node.op == Op::index && node.attr == Attr::self && !draft_.is_inlined(node.inputs[0]);
@@ -64,7 +65,8 @@ class Grouping {
     add(implement_.root(i));
   }
 
-  // In a full graph every layer's degrees and normalisations are the same values: layers share the first one's memory.
+  // In a full graph, the degrees and normalisations of every layer are the same values, so layers
+  // share the memory of the first one.
   bool share_constant(NodeRef i) {
     if (!an_.constant(i)) return false;
     const auto [first, fresh] = constants_.try_emplace(an_.value_number(i), i);
@@ -79,8 +81,8 @@ class Grouping {
     plan_.kernels.push_back(std::move(k));
   }
 
-  // Two results of one pass over the edges: max and argmax, an LSTM and its gates, its two gradients, the gradients of
-  // its gates and the states before them.
+  // Joins two results of one pass over the edges: max and argmax, an LSTM and its gates, its two
+  // gradients, the gradients of its gates and the states before them.
   bool join_pair(NodeRef i) {
     if (!plan_.options.fuse) return false;
     const Node& node = dfg_[i];
@@ -104,11 +106,13 @@ class Grouping {
     return false;
   }
 
-  // Returns the kernel after which an operand is there. (A view of other rows is there when the rows are.)
+  // Returns the kernel after which an operand is available. (A view of other rows is available when
+  // the rows are.)
   int made_by(NodeRef in) const { return draft_.kernel_of(draft_.is_inlined(in) ? in : draft_.owner(in)); }
 
-  // A row-wise node joins the last kernel among those that compute its operands: all others are ready by then. If that
-  // kernel takes no tail, another of them may move behind it and take the node.
+  // A row-wise node joins the last of the kernels that compute its operands, because all others are
+  // ready by then. If that kernel takes no tail, another of them may move behind it and take the
+  // node.
   bool join_tail(NodeRef i) {
     const Node& node = dfg_[i];
     if (node.type.space.kind == SpaceKind::edge) return false;
@@ -135,8 +139,8 @@ class Grouping {
     if (!an_.same_rows(dfg_[k.root].type.space, node.type.space)) return false;
     for (const NodeRef in : node.inputs) {
       if (made_by(in) != kernel) continue;
-      // A value of this very kernel is only known row by row: it must not be read as a whole (a parameter-space
-      // operand), nor from memory.
+      // A value of this very kernel is known only row by row: it must not be read as a whole (a
+      // parameter-space operand), nor from memory.
       if (!an_.same_rows(dfg_[in].type.space, node.type.space) || !draft_.computes(kernel, in)) return false;
     }
     // Moments are read from memory, also by a program over parameters.
@@ -169,7 +173,7 @@ class Grouping {
   const Dfg& dfg_;
   const Analysis& an_;
   Implementer implement_;
-  std::map<int, NodeRef> constants_;  // value number → the node that computes it
+  std::map<int, NodeRef> constants_;  // from the number of a value to the node that computes it
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// inline_edges: decides which edge values the kernels that read them compute for themselves (fuse.h).
+// inline_edges: decides which edge values the kernels that read them compute themselves (fuse.h).
 #include "nacre/plan/fuse.h"
 #include "nacre/plan/passes.h"
 

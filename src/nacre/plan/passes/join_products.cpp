@@ -1,5 +1,6 @@
-// join_products: a product that the tail of another product only adds to its own is computed by that kernel, and so is
-// a product that is added to products by type. The joined product never reaches memory.
+// join_products: a product that the tail of another product only adds to its own is computed by
+// that kernel, and so is a product that is added to products by type. The joined product never
+// reaches memory.
 #include <algorithm>
 
 #include "nacre/plan/operands.h"
@@ -33,7 +34,8 @@ class Joining {
       if (!joinable(draft_.owner(in), sum, to)) continue;
       Kernel& term = plan_.kernels[from];
       const Kernel& target = plan_.kernels[to];
-      // Products by type stay what the kernel is made around; of two alike it is the later one.
+      // If products by type are joined, the kernel stays one of these. Of two products of one kind,
+      // it is the later one.
       Kernel joined = term.kind == KernelKind::typed_reduce ? term : target;
       joined.nodes = term.nodes;
       joined.nodes.insert(joined.nodes.end(), target.nodes.begin(), target.nodes.end());
@@ -49,7 +51,8 @@ class Joining {
     return false;
   }
 
-  // Returns, per node, whether it is a node of the kernel that must be in memory: a result, or read by other kernels.
+  // Returns for each node whether it is a node of the kernel that must be in memory: a result, or
+  // read by other kernels.
   NodeVector<char> read_outside(const Kernel& k) const {
     NodeVector<char> read(dfg_, 0);
     for (const NodeRef v : k.nodes) {
@@ -63,7 +66,8 @@ class Joining {
     return read;
   }
 
-  // Returns whether the product's kernel computes nothing else, and only the sum reads the product.
+  // Returns whether the kernel of the product computes nothing else, and only the sum reads the
+  // product.
   bool joinable(NodeRef product, NodeRef sum, size_t to) const {
     const Kernel& kernel = plan_.kernels[draft_.kernel_of(product)];
     const Kernel& target = plan_.kernels[to];
@@ -75,7 +79,8 @@ class Joining {
            draft_.readers(product) == std::vector<NodeRef>{sum} && kernel.nodes.size() + target.nodes.size() < kMaxTail;
   }
 
-  // Returns whether products by type and the target's product have one shape, so that they can follow one another.
+  // Returns whether products by type and the product of the target have one shape, so that they can
+  // follow one another.
   bool joinable_by_type(const Kernel& kernel, const Kernel& target) const {
     if (!plan_.options.join_products.typed || kernel.kind != KernelKind::typed_reduce) return false;
     const auto typed = operands<TypedReduceOperands>(kernel);

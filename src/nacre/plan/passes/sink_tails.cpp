@@ -1,5 +1,5 @@
-// sink_tails: a tail node that only one later kernel's tail reads moves there, if what the node needs is in memory
-// anyway: one value less to write, to read and to keep.
+// sink_tails: a tail node that only the tail of one later kernel reads moves there if what the node
+// needs is in memory anyway. This saves writing, reading and keeping one value.
 #include <algorithm>
 #include <set>
 
@@ -13,7 +13,7 @@ class Sinking {
   explicit Sinking(Draft& draft) : draft_(draft), plan_(draft.plan), dfg_(draft.plan.dfg), an_(draft.an()) {}
 
   void run() {
-    // Readers first, so that chains move as a whole.
+    // Readers come first, so that chains move as a whole.
     for (NodeRef i = dfg_.size() - 1; i >= 0; --i) {
       const int to = target(i);
       std::vector<NodeRef> moved;
@@ -24,7 +24,7 @@ class Sinking {
   }
 
  private:
-  // Returns the kernel a tail node could move to, or -1.
+  // Returns the kernel that a tail node could move to, or -1.
   int target(NodeRef i) const {
     const int from = draft_.kernel_of(i);
     if (from < 0 || draft_.is_inlined(i) || draft_.owner(i) != i || !an_.row_local(i) || an_.is_result(i)) return -1;
@@ -44,7 +44,8 @@ class Sinking {
     return to;
   }
 
-  // Returns whether the node's operands are in memory whatever happens to the node; operands only it reads move along.
+  // Returns whether the operands of the node are in memory whatever happens to the node. Operands
+  // that only the node reads move along.
   bool sinkable(NodeRef i, std::vector<NodeRef>& moved, std::set<NodeRef>& wide_operands) const {
     const int from = draft_.kernel_of(i);
     for (const NodeRef in : dfg_[i].inputs) {

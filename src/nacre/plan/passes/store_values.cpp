@@ -8,7 +8,7 @@
 namespace nacre {
 namespace {
 
-// Results have memory, and so has what another kernel reads.
+// Results have memory, and so do values that another kernel reads.
 NodeVector<char> find_stored(const Draft& draft) {
   NodeVector<char> stored(draft.dfg(), 0);
   for (const Kernel& k : draft.plan.kernels) {
@@ -18,7 +18,8 @@ NodeVector<char> find_stored(const Draft& draft) {
     if (draft.an().is_result(i)) stored[draft.owner(i)] = 1;
   }
   for (const Kernel& k : draft.plan.kernels) {
-    // Kinds without a tail always write their root; so does a kernel that has nothing but its root.
+    // Kinds without a tail always write their root, and so does a kernel that has nothing but its
+    // root.
     if (!takes_tail(k.kind) && k.tail.empty()) stored[k.root] = 1;
     if (k.second >= 0) stored[k.second] = 1;
   }

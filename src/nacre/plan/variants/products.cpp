@@ -9,9 +9,10 @@
 namespace nacre {
 namespace {
 
-constexpr int kFirstArch = 90;  // whose tensor cores read their operands from shared memory
-// Columns up to which the library is slower even where there is no tail (H200, 256 · 40: 0.09 ms
-// against 0.06).
+// The first whose tensor cores read their operands from shared memory.
+constexpr int kFirstArch = 90;
+// Number of columns up to which the library is slower even without a tail (H200, 256 · 40: 0.09 ms
+// against 0.06 ms).
 constexpr int64_t kFewColumns = 64;
 
 // Returns whether a factor of rows lies in memory as bf16.
@@ -21,7 +22,7 @@ bool reads_narrow(const PlannedKernel& k) {
   return k.narrow(in.x) || k.narrow(in.gradient);
 }
 
-// Returns the value in whose memory the library's result lies; -1 if there is none.
+// Returns the value in whose memory the result of the library lies, or -1 if there is none.
 NodeRef destination(const PlannedKernel& k, const Epilogue& e) {
   if (e.result >= 0) return e.result;
   if (k.stored(k.kernel.root)) return k.kernel.root;
@@ -56,7 +57,7 @@ int64_t workspace_row(const PlannedKernel& k) {
 std::string own_kernel_declines(const ProductFacts& f, const DeviceTraits& device) {
   const int64_t least = joined_products(device).rows;
   if (least == 0) return "there are own kernels for tf32 products of GPUs from sm_90 on only";
-  // Two products were joined for blocks that have the rows; blocks that have not are few.
+  // Two products were joined for blocks that have enough rows; blocks that have not are few.
   if (f.product.inputs.size() == 1) {
     if (f.columns > kFewColumns && f.library_does_tail) return "the library does all of the tail";
     if (f.rows < least) return fmt::format("{} rows do not fill the device, {} would", f.rows, least);
@@ -95,7 +96,7 @@ LibraryProduct library_product(const PlannedKernel& k) {
     p.to = destination(k, p.e);
     p.narrow = reads_narrow(k) || k.narrow(p.to);
     p.narrow_out = p.to >= 0 ? k.narrow(p.to) : p.narrow;
-    // What the library adds has the result's type.
+    // What the library adds has the type of the result.
     if (p.e.add < 0 || k.narrow(p.e.add) == p.narrow_out) break;
   }
   return p;

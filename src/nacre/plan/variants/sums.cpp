@@ -14,14 +14,14 @@ namespace {
 constexpr int64_t kReadOften = 64;
 constexpr int64_t kLine = 32;       // floats in a line of memory
 constexpr int64_t kTileWidth = 64;  // columns of a tile of sums over pairs
-// Numbers gathered; kernels with less run too short to be worth timing.
+// Kernels that gather fewer numbers run too short to be worth timing.
 constexpr double kWorthTiming = 64e6;
 
 constexpr const char* kCached = "all rows fit the cache together";
 
 double number(int64_t value) { return static_cast<double>(value); }
 
-// Rows and entries of the view of a graph that a kernel walks.
+// Returns the mean number of entries of a row of the view that a kernel walks.
 int64_t mean_degree(const Graph& graph, Direction direction) {
   const auto mean = [](int64_t entries, int64_t rows) { return rows == 0 ? 1 : entries / rows; };
   switch (direction) {
@@ -41,17 +41,17 @@ int64_t mean_degree(const Graph& graph, Direction direction) {
   return 1;
 }
 
-// How the columns of rows would be cut, were they cut. `count` is 1 where they cannot be.
+// How the columns of rows would be cut. `count` is 1 if they cannot be cut.
 struct Cut {
   ColumnTiles tiles;
-  // Tiles begin anywhere in a line of memory: each touches one line more than it fills.
+  // Tiles begin anywhere in a line of memory, so each touches one line more than it fills.
   bool uneven = false;
 };
 
 Cut cut_columns(const SpmmFacts& f) {
   if (!f.narrow && f.width % 4 == 0) {
-    // What counts is how many lines of memory a row's tiles touch: two each, or one where two would
-    // not come out even.
+    // What counts is how many lines of memory the tiles of a row touch: two each, or one if two
+    // would not come out even.
     if (f.width % kLine == 0 && f.width % (2 * kLine) != 0) return {{static_cast<int>(f.width / kLine), kLine}};
     const int64_t tiles = (f.width + 2 * kLine - 1) / (2 * kLine);
     return {{static_cast<int>(tiles), (f.width / 4 + tiles - 1) / tiles * 4}, tiles > 1 && f.width % kLine != 0};
