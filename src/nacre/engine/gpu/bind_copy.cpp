@@ -1,4 +1,4 @@
-// Whole rows moved inside the device.
+// Binds copies of whole rows inside the device.
 #include "nacre/engine/copy_plan.h"
 #include "nacre/engine/gpu/context.h"
 

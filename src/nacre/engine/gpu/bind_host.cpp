@@ -1,5 +1,6 @@
-// The plain implementation of a node, run on the host: its operands are brought there, its result is sent back. A node
-// without operands depends on the blocks alone: it is computed when it is bound, and copied when it runs.
+// Runs the reference implementation of a node on the host. Its operands are copied to the host and
+// its result back to the device. A node without operands depends on the blocks only, so it is
+// computed when it is bound and copied when it runs.
 #include <algorithm>
 
 #include "nacre/engine/gpu/context.h"
@@ -10,7 +11,7 @@
 namespace nacre {
 namespace {
 
-// A value's bytes on the host, and where they are on the device.
+// The bytes of a value on the host, and their place on the device.
 struct Mirror {
   Tensor host;
   void* device;
@@ -18,7 +19,7 @@ struct Mirror {
 
 KernelNeeds host_needs(const GpuKernel&) { return {}; }
 
-// One node: operands as the DFG has them.
+// Returns the step that runs one node with the operands that the DFG names.
 Step run_on_host(const GpuKernel& k, NodeRef root) {
   const auto mirror = [&](NodeRef i) {
     const ValueType& type = k.node(i).type;
@@ -51,7 +52,8 @@ Step run_on_host(const GpuKernel& k, NodeRef root) {
   };
 }
 
-// Edges at one end of each vertex. Every batch asks: the plain implementation makes a list of all edges' ends for it.
+// Counts the edges at one end of each vertex. Every batch needs this, and the reference
+// implementation would first make a list of the ends of all edges.
 void count_edges(const Graph& graph, bool at_dst, Tensor& out) {
   auto* degrees = out.data<float>();
   if (at_dst) {

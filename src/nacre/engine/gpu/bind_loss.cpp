@@ -1,4 +1,4 @@
-// Losses and statistics of columns on a GPU.
+// Binds losses and statistics of columns on a GPU.
 #include "nacre/engine/gpu/step_list.h"
 #include "nacre/kernel/cuda/loss.h"
 #include "nacre/kernel/cuda/moments.h"
@@ -49,7 +49,7 @@ void add_loss(const GpuKernel& k, StepList& steps) {
                [&] { return cuda::LossTotalParams{.slots = slots, .count = blocks, .out = k.pointer(k.kernel.root)}; });
 }
 
-// The sums of columns over all rows, left run by run in `slots`.
+// Operands of the sums of columns over all rows. Each run of rows writes its sums to `slots`.
 struct Columns {
   int64_t rows, width;
   const void* x;

@@ -1,6 +1,8 @@
-// LSTMs over neighbours on a GPU. The forward pass is one launch over all rows, longest first. The backward pass takes
-// the rows in runs whose steps fit a workspace: it runs them again keeping gates and states, walks back over them, and
-// from the gates' gradients adds up dz (rows grouped by source) and dw (a matrix product over all steps of the run).
+// Binds LSTMs over neighbours on a GPU. The forward pass is one launch over all rows, the longest
+// first. The backward pass takes the rows in runs whose steps fit a workspace. It runs each run
+// forward again and keeps gates and states, then walks back over the steps. From the gradients of
+// the gates it adds up dz (rows grouped by source) and dw (a matrix product over all steps of the
+// run).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +24,7 @@ struct Lstm {
   int64_t hidden;
   const float* z;
   const float* w;
-  std::string key;  // of what is made for the graph
+  std::string key;  // begins the keys of what is made for the graph
 };
 
 Lstm lstm_of(const GpuKernel& k, NodeRef z, NodeRef w) {
@@ -43,7 +45,7 @@ const SequenceOrder& order_of(GpuContext& context, const Lstm& l) {
   return context.once<SequenceOrder>(l.key, [&] { return order_sequences(l.graph); });
 }
 
-// The device's copies of the rows' order.
+// The order of the rows in device memory.
 struct Rows {
   const uint32_t* order = nullptr;
   const int64_t* entry = nullptr;
@@ -67,7 +69,7 @@ struct Run {
   int64_t first, count;
 };
 
-// `out` null: keeps what a backward pass needs.
+// Adds the forward pass of a run. If `out` is null, it keeps the values that a backward pass needs.
 void add_forward(StepList& steps, const Lstm& l, const Rows& rows, const Run& run, const Kept& kept, float* out) {
   const int64_t blocks = blocks_of(run.count, cuda::lstm_rows_of_block(l.shape, false));
   steps.launch(cuda::lstm_forward(l.shape, out == nullptr), blocks, [&] {
@@ -105,7 +107,8 @@ const SequenceItems& sums_of(GpuContext& context, const Lstm& l, const std::vect
                                      [&] { return cut_sums(sums_of_sources(l.graph, order_of(context, l), borders)); });
 }
 
-// Adds the rows of a run's entries to those of their sources.
+// Parameters of add_to_sources(), which adds the rows of the entries of a run to the rows of their
+// sources.
 struct AddRows {
   const SequenceItems* sums;
   std::string key;
@@ -189,7 +192,7 @@ void add_lstm_grad(const GpuKernel& k, StepList& steps) {
                  [&] { return cuda::ArrangeWeightsParams{.from = l.w, .to = transposed}; });
     w = transposed;
   }
-  // On edges every row of dz is one entry's.
+  // On edges, every row of dz is written by one entry, so it needs no zeros.
   if (by_source) steps.zero(grads.dz, l.graph.num_src() * 4 * h * kFloat);
   if (grads.want_w && entries == 0) steps.zero(grads.dw, 4 * h * h * kFloat);
   const Rows rows = steps.sizing() ? Rows{} : rows_of(k.context, l, order);

@@ -1,6 +1,7 @@
-// Dense products on the GPU, in two variants (plan/variants/products.h): a kernel of our own that multiplies and runs
-// the tail (row_products.h), or the library's kernels, which do what they can of the tail, and a program over the rows
-// for the rest. A product of bf16 takes all its operands so: weights, and values kept as f32, are copied first.
+// Binds dense products on a GPU, in two variants (plan/variants/products.h): a kernel of our own
+// that multiplies and runs the tail (row_products.h), or the kernels of the library, which do what
+// they can of the tail, and a program over the rows for the rest. A product in bf16 needs all its
+// operands as bf16, so weights, and values that are stored as f32, are copied first.
 #include <algorithm>
 
 #include "nacre/engine/gpu/gpu_pairs.h"
@@ -31,7 +32,7 @@ Factors factors_of(const Kernel& k) {
   return {in.x, in.weight};
 }
 
-// Rows of copies begin where products can read them fast.
+// Returns the distance of the rows of a copy, at which products read them fast.
 int64_t narrow_ld(int64_t width) { return (width + 7) / 8 * 8; }
 
 GemmShape product_shape(const GpuKernel& g, const LibraryProduct& p) {
@@ -54,7 +55,7 @@ GemmShape product_shape(const GpuKernel& g, const LibraryProduct& p) {
     s.n = g.width(k.root);
     s.transpose_b = k.transpose;
     s.lda = s.k;
-    // The weight is [K, N] of the forward product either way.
+    // The weight is [K, N] of the forward product in both cases.
     s.ldb = g.node(f.right).type.dims[1];
   }
   s.ldc = s.n;
@@ -66,8 +67,8 @@ GemmShape product_shape(const GpuKernel& g, const LibraryProduct& p) {
 
 int64_t bytes_of_element(bool narrow) { return narrow ? 2 : 4; }
 
-// The operand's rows from `first` on as bf16, copied to `copy` unless they lie so; `ld` becomes the rows' distance
-// there.
+// Returns the rows of an operand as bf16. Copies them to `copy` unless they are stored as bf16, and
+// sets `ld` to the distance of the rows.
 const void* as_bf16(const GpuKernel& g, StepList& steps, NodeRef operand, Rows rows, void* copy, int64_t& ld) {
   const int64_t width = ld;
   if (g.narrow(operand)) return at(static_cast<const char*>(g.pointer(operand)), rows.first * width * 2);
@@ -80,8 +81,9 @@ const void* as_bf16(const GpuKernel& g, StepList& steps, NodeRef operand, Rows r
   return copy;
 }
 
-// Products over a number of columns that is no multiple of what the library's fast kernels read at once go over the
-// copies' padding as well, which must be zeros then. Values of such widths are never kept as bf16: both are copies.
+// Returns whether a product also runs over the padding of the copies, which must be zeros then.
+// That is so if the number of columns is not a multiple of what the fast kernels of the library
+// read at once. Values of such widths are never stored as bf16, so both operands are copies.
 bool over_padding(const GpuKernel& g, const LibraryProduct& p, const GemmShape& shape) {
   const Factors f = factors_of(g.kernel);
   return p.narrow && g.kernel.kind != KernelKind::weight_grad && shape.k != narrow_ld(shape.k) && !g.narrow(f.left) &&

@@ -1,4 +1,4 @@
-// Row programs on the GPU.
+// Binds row programs on a GPU.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace nacre {
 namespace {
 
 GpuRows& rows_view(const GpuKernel& g) {
-  // A sum without weights asks for no edges.
+  // A sum without weights does not need the edges of the entries.
   const bool edges = g.kernel.kind != KernelKind::spmm || operands<SpmmOperands>(g.kernel).weight >= 0;
   return g.context.rows(g.graph(), g.kernel.direction, edges);
 }
@@ -33,10 +33,11 @@ cuda::EdgeSide side_of(const GpuRows& rows) {
 
 int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
-// ---- reductions
+// ---- Reductions.
 
-// Rows longer than this are cut into pieces, so that no group of threads works long after all others have ended: with
-// this many pieces every multiprocessor has its warps full several times over, and no piece takes a group very long.
+// Returns the length above which rows are cut into pieces, so that no group of threads still works
+// long after all others have ended. With this many pieces, the warps of every multiprocessor are
+// busy several times over, and no piece takes a group very long.
 int64_t longest_piece(int64_t entries, int multiprocessors, int64_t shortest) {
   return std::clamp<int64_t>(entries / (int64_t{128} * multiprocessors), shortest, 8192);
 }
@@ -59,7 +60,7 @@ RowCut cut_rows(const std::vector<GpuRows::Long>& rows, int64_t longest) {
 
 ReduceRows reduce_rows(const GpuKernel& g, const cuda::ReduceSpec& spec) {
   GpuRows& view = rows_view(g);
-  // Unless outliers are split off, every row is one unit of work, however long.
+  // Unless outliers are split off, every row is one unit of work, however long it is.
   const int64_t longest =
       g.executor.plan().options.split_outliers
           ? longest_piece(view.entries, g.context.device().info().multiprocessors, cuda::reduce_shortest_piece(spec))
@@ -71,7 +72,7 @@ ReduceRows reduce_rows(const GpuKernel& g, const cuda::ReduceSpec& spec) {
     r.offsets = g.context.offsets(view);
     r.num_rows = view.rows;
     r.longest = longest;
-    // The pieces come first: they take longest.
+    // The pieces come first, because they take longest.
     if (view.longest > longest) place_cut(g.context, key, cut_rows(g.context.long_rows(view, longest), longest), r);
     r.row_vertex = view.row_vertex;
     return r;
@@ -80,7 +81,8 @@ ReduceRows reduce_rows(const GpuKernel& g, const cuda::ReduceSpec& spec) {
   return rows;
 }
 
-// A weighted sum of gathered rows as a program, `width` columns of them: columns stand where a source would.
+// Returns a weighted sum of gathered rows as a program over `width` of their columns. The column of
+// an entry takes the place of its source.
 RowProgram spmm_program(const GpuKernel& g, int64_t width) {
   const auto in = operands<SpmmOperands>(g.kernel);
   RowProgram p;
@@ -134,7 +136,8 @@ KeptOrder order_of(const GpuKernel& g) {
   return {view.edge_id, view.row_ptr[view.rows], fmt::format("weights {}", static_cast<const void*>(&view))};
 }
 
-// Bytes of the workspace for ordered weights; those of constants are kept for all steps instead.
+// Returns the bytes of the workspace for ordered weights. Ordered weights that are constants are
+// kept for all steps instead.
 int64_t weight_bytes(const GpuKernel& g) {
   if (!weights_in_order(g)) return 0;
   const NodeRef weight = operands<SpmmOperands>(g.kernel).weight;
@@ -143,7 +146,7 @@ int64_t weight_bytes(const GpuKernel& g) {
   return 0;
 }
 
-// Calls `use` with the reduction; its program lives as long as the call.
+// Calls `use` with the reduction. The program of the reduction lives as long as the call.
 template <class F>
 auto with_reduction(const GpuKernel& g, const F& use) {
   if (g.kernel.kind == KernelKind::reduce) {
@@ -156,31 +159,33 @@ auto with_reduction(const GpuKernel& g, const F& use) {
   const ColumnTiles tiles = column_tiles(facts, g.variant<SpmmTiles>(spmm_tile_variants(), facts));
   const RowProgram program = spmm_program(g, tiles.width);
   cuda::EdgeSide side = side_of(rows_view(g));
-  // Columns are read through load_src: the row is at the other end, whatever it is called.
+  // The program reads columns with load_src, so the row is taken to be at the destination,
+  // whichever end it is.
   side.rows_at_dst = true;
   cuda::ReduceSpec spec = reduce_spec(g, program, static_cast<int>(program.widths.size()) - 1, side);
   spec.tiles = tiles.count;
   spec.row_width = g.width(g.kernel.root);
   spec.tile_pitch = tiles.pitch;
   if (tiles.count > 1) {
-    spec.tail = nullptr;  // runs over the finished rows
+    spec.tail = nullptr;  // the tail runs afterwards, over the finished rows
     spec.store = true;
   }
-  // An entry's edge only says where its weight is.
+  // The edge of an entry is only needed to find its weight.
   if (weights_in_order(g) || operands<SpmmOperands>(g.kernel).weight < 0) spec.side.edge_ids = false;
   ReduceRows rows = reduce_rows(g, spec);
   rows.col = spmm_columns(g);
   return use(Reduction{g, spec, rows, {}});
 }
 
-// Where the rows of a tiled sum wait for its tail when nobody else reads them: in a value the tail stores, if it can
-// be.
+// Returns the value in whose memory the rows of a tiled sum wait for its tail if nobody else reads
+// them, or -1. It is a value that the tail stores.
 NodeRef landing_of(const Reduction& r) {
   const NodeRef to = find_landing(r.g.kernel.tail);
   return to >= 0 && !r.g.narrow(to) ? to : -1;
 }
 
-// Rows of a tiled sum that only its tail reads and that can lie nowhere else; f32.
+// Returns the bytes of the rows of a tiled sum (f32) that only its tail reads and that no stored
+// value can hold.
 int64_t hidden_bytes(const Reduction& r) {
   const GpuKernel& g = r.g;
   const bool hidden = r.spec.tiles > 1 && !g.kernel.tail.empty() && !g.stored(g.kernel.root) && landing_of(r) < 0;
@@ -192,7 +197,8 @@ int64_t copy_bytes(const Reduction& r) {
   return r.g.rows(operands<SpmmOperands>(r.g.kernel).x) * r.spec.tiles * r.spec.tile_pitch * 4;
 }
 
-// The tiles of the rows that are gathered, each from a line of memory on.
+// Returns the step that copies the gathered rows tile by tile, so that each tile begins with a
+// memory line.
 Step copy_tiles(const Reduction& r, float* to) {
   const GpuKernel& g = r.g;
   const cuda::ReduceSpec& spec = r.spec;
@@ -240,8 +246,9 @@ Step bind_rows_reduction(Reduction r, void* workspace) {
   return then(then(first, bind_reduce(r, rest, rows.memory)), bind_tail(g, g.kernel.tail, rows));
 }
 
-// ---- softmax
-// Rows longer than this get a block of threads to themselves.
+// ---- Softmax.
+
+// A row of more entries gets a whole block of threads.
 constexpr int64_t kLongRow = 512;
 
 struct RowOrder {
@@ -306,8 +313,10 @@ Step bind_softmax(const GpuKernel& g) {
   return all ? all : [] {};
 }
 
-// ---- sums over all rows
-// Blocks of a sum over all rows: enough to fill a large device, the same everywhere.
+// ---- Sums over all rows.
+
+// Returns the number of blocks of a sum over all rows. It is enough to fill a large device, and the
+// same on every device, because the bits of the sum depend on it.
 int64_t sum_blocks(int64_t rows, const GpuFunction& function) {
   return std::clamp<int64_t>(blocks_for(rows, function), 1, 1024);
 }

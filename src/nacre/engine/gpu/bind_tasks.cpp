@@ -1,5 +1,6 @@
-// Programs over gTasks on the GPU. A table decides the order in which edges are walked and how they are cut: the edges
-// of one row in one gTask are a unit of work, rows that several gTasks share are summed from their pieces in order.
+// Binds programs over gTasks on a GPU. A table decides the order in which edges are walked and how
+// they are cut. The edges of one row in one gTask are a unit of work. Rows that several gTasks
+// share are summed from their pieces in order.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,10 +13,11 @@
 namespace nacre {
 namespace {
 
-// Pieces a row may leave, summed over all rows: beyond that, neighbouring gTasks are walked as one.
+// Returns the most pieces of all rows together. With more pieces, neighbouring gTasks are walked as
+// one.
 int64_t most_pieces(int64_t rows) { return 4 * rows + 4096; }
 
-// gTasks from which rows are walked: `window` of them that follow on each other are walked as one.
+// The gTasks over which rows are walked. Each `window` consecutive gTasks are walked as one.
 struct TaskWindows {
   const GTasks& tasks;
   bool by_dst;
@@ -27,9 +29,10 @@ struct TaskWindows {
   const Array<NodeId>& row_of() const { return by_dst ? tasks.dst : tasks.src; }
 };
 
-// Pieces of the rows that are in several windows.
+// Returns the number of pieces of the rows that are in several windows.
 int64_t count_pieces(const TaskWindows& w) {
-  std::vector<uint32_t> pieces(w.rows, 0), last(pieces);  // last: the window that had it, from 1
+  // last: number of the last window that had the row, counted from 1.
+  std::vector<uint32_t> pieces(w.rows, 0), last(pieces);
   for (int64_t t = 0; t < w.count(); ++t) {
     for (int64_t i = w.border(t); i < w.border(t + 1); ++i) {
       const NodeId row = w.row_of()[i];
@@ -42,12 +45,12 @@ int64_t count_pieces(const TaskWindows& w) {
   return sum;
 }
 
-// The narrowest windows that do not leave too many.
+// Returns the narrowest windows that do not leave too many pieces.
 int64_t choose_window(TaskWindows w) {
   std::vector<int64_t> windows = {1};
   while (windows.back() < w.tasks.num_tasks()) windows.push_back(4 * windows.back());
   std::vector<int64_t> pieces(windows.size(), 0);
-  // The widest is all gTasks as one: nothing is cut.
+  // The widest window has all gTasks, so that nothing is cut.
   parallel_tasks(static_cast<int64_t>(windows.size()) - 1, [&](int64_t i) {
     TaskWindows mine = w;
     mine.window = windows[i];
@@ -64,8 +67,8 @@ struct TaskWalk {
   RowCut cut;
 };
 
-// A window's edges by row, then by number: sums and maxima meet the edges of a row in the same order under any table.
-// All edges are dealt to their windows in that order.
+// Distributes all edges to their windows. Within a window they are ordered by row, then by number,
+// so that sums and maxima meet the edges of a row in the same order under any table.
 std::vector<uint32_t> deal_edges(const TaskWindows& w, TaskWalk& walk) {
   const Graph& graph = w.tasks.graph;
   const auto edges = static_cast<size_t>(w.tasks.num_edges());
@@ -117,7 +120,7 @@ TaskWalk walk_tasks(const TaskWindows& windows) {
       i = e;
     }
   }
-  // Rows in one piece write their result; the others get slots side by side.
+  // A row in one piece writes its result. The pieces of other rows get consecutive slots.
   std::vector<int32_t> split(rows, -1);
   for (int64_t r = 0; r < rows; ++r) {
     const int32_t n = pieces[r];
@@ -160,10 +163,11 @@ Reduction task_reduction(const GpuKernel& g) {
   return {g, reduce_spec(g, g.kernel.program, g.kernel.value, rows.side), rows, {}};
 }
 
-// ---- weight gradients: both sides of a chunk of edges into memory, then one product that adds to the result
+// ---- Weight gradients. Both factors of a chunk are written to memory, then a product adds to the
+// ---- result.
 struct GradChunks {
   int64_t k = 0, n = 0;
-  int64_t rows = 0;  // of a chunk
+  int64_t rows = 0;  // rows of a chunk
   bool typed = false;
 };
 
@@ -188,11 +192,12 @@ GemmShape grad_shape(const GpuKernel& g, const GradChunks& c, int64_t rows, bool
   s.ldc = c.n;
   s.beta = add ? 1.0F : 0.0F;
   const GemmType type = g.context.options().precision;
-  s.type = type == GemmType::bf16 ? GemmType::tf32 : type;  // both sides are f32
+  s.type = type == GemmType::bf16 ? GemmType::tf32 : type;  // both factors are f32
   return s;
 }
 
-// Calls back for every chunk: its type, its first entry and its length.
+// Calls `f` for every chunk with its type, its first entry, its length, and whether the product
+// adds to an earlier result.
 template <class F>
 void each_chunk(const GpuKernel& g, const GradChunks& c, const F& chunk) {
   const auto by_type = g.context.host_views().by_type(g.graph(), SpaceKind::edge);
@@ -235,7 +240,7 @@ Step bind_grad(const GpuKernel& g, void* workspace) {
   auto* x = static_cast<float*>(workspace);
   float* y = x + (c.rows * c.k + 63) / 64 * 64;
   void* scratch = static_cast<char*>(workspace) + (c.rows * (c.k + c.n) * 4 + 511) / 256 * 256;
-  // The program, and stores of both sides.
+  // The program, followed by stores of both factors.
   RowProgram program = g.kernel.program;
   const auto operands = static_cast<int>(program.operands.size());
   program.operands.insert(program.operands.end(), {g.kernel.root, g.kernel.root});
@@ -264,7 +269,7 @@ Step bind_grad(const GpuKernel& g, void* workspace) {
   Step all;
   auto* out = static_cast<float*>(g.pointer(g.kernel.root));
   const int64_t bytes = g.rows(g.kernel.root) * g.width(g.kernel.root) * 4;
-  all = [&device, out, bytes] { device.fill(out, 0, bytes); };  // types without edges
+  all = [&device, out, bytes] { device.fill(out, 0, bytes); };  // for types without edges
   each_chunk(g, c, [&](int type, int64_t first, int64_t rows, bool add) {
     cuda::LaunchParams params(cuda::MapListedEdgesParams{.count = rows,
                                                          .order = list,

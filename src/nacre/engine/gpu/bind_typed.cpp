@@ -1,9 +1,10 @@
-// Typed products over edges on a GPU. The edges of each (row, type) pair are summed first, then multiplied.
+// Binds typed products over edges on a GPU. The edges of each (row, type) pair are summed first,
+// then multiplied.
 //
-// In the variant "side by side", the sums of a run of vertices stand beside each other as one matrix
-// [vertices, types · width]: then Σ over types of sums · W[type] is one product with W as it lies, [types · K, N], and
-// all weight gradients are one product too. In the variant "by type", each type's sums are multiplied apart. The lists
-// of variants are in plan/variants/typed.h.
+// In the variant "side by side", the sums of a run of vertices form one matrix [vertices, types ·
+// width]. Then Σ over types of sums · W[type] is one product with W as it lies, [types · K, N], and
+// all weight gradients are one product too. In the variant "by type", the sums of each type are
+// multiplied separately. The lists of variants are in plan/variants/typed.h.
 #include "nacre/engine/gpu/bind_typed.h"
 
 #include <algorithm>
@@ -23,11 +24,11 @@ using cuda::RowPlace;
 
 End end_of(const GpuKernel& k) { return k.kernel.direction == Direction::by_dst ? End::dst : End::src; }
 
-// How summed rows are kept for the products.
+// How summed rows are stored for the products.
 struct Precision {
   GemmType type;
   bool bf16;
-  int64_t bytes;  // of an element
+  int64_t bytes;  // bytes of an element
 };
 Precision precision_of(const GpuKernel& k) {
   const GemmType type = k.context.options().precision;
@@ -35,14 +36,14 @@ Precision precision_of(const GpuKernel& k) {
   return {type, bf16, bf16 ? 2 : 4};
 }
 
-// Sums of a run of vertices side by side: leading dimensions of whole 16-byte words.
+// Returns the leading dimension of the sums of a run of vertices: a whole number of 16-byte words.
 int64_t wide_ld(int64_t width, int64_t bytes) { return (width * bytes + 15) / 16 * 16 / bytes; }
 
 SumRange slots_of(const GpuPairs& pairs, int64_t begin, int64_t end) {
   return SumRange::of_slots(pairs.host(), pairs.types(), begin, end);
 }
 
-// The most that runs of `chunk` vertices have.
+// Returns the most partial sums of a run of `chunk` vertices.
 int64_t partials_of_slots(const GpuPairs& pairs, int64_t chunk) {
   int64_t most = 0;
   for (int64_t v = 0; v < pairs.vertices(); v += chunk) {
@@ -60,8 +61,8 @@ struct Reduce {
   GpuPairs::Sum sum;
   const float* weights;
   float* result;
-  std::optional<RowFactor> own = {};  // a product of the vertices' own rows that the tail adds
-  RowProgram tail = {};               // without it
+  std::optional<RowFactor> own = {};  // product of the vertices' own rows, which the tail adds
+  RowProgram tail = {};               // the tail without that product
 };
 
 Reduce reduce_of(const GpuKernel& k) {
@@ -87,7 +88,7 @@ Reduce reduce_of(const GpuKernel& k) {
   return r;
 }
 
-// All types in one product: [vertices, types · in] · [types · in, out].
+// Adds all types as one product: [vertices, types · in] · [types · in, out].
 void reduce_wide(const GpuKernel& k, Reduce& r, StepList& steps) {
   const int64_t inner = r.w.types * r.in;
   const int64_t ld = wide_ld(inner, r.p.bytes);
@@ -96,7 +97,8 @@ void reduce_wide(const GpuKernel& k, Reduce& r, StepList& steps) {
   r.sum.what.out = {r.w.types, ld};
   r.sum.out = steps.carve.take(chunk * ld * r.p.bytes);
   r.sum.partials = steps.carve.floats(partials_of_slots(r.pairs, chunk) * r.sum.what.length);
-  // W as it lies is [types · K, N]; its transpose side by side is the transpose of [K, types · N].
+  // W as it lies is [types · K, N]. The transposes of its matrices side by side are the transpose
+  // of [K, types · N].
   const void* weights = r.weights;
   if (r.transpose || r.p.bf16) {
     void* arranged = steps.carve.take(r.w.types * r.w.k * r.w.n * r.p.bytes);
@@ -119,7 +121,8 @@ void reduce_wide(const GpuKernel& k, Reduce& r, StepList& steps) {
   }
 }
 
-// Products of sums over pairs that are in memory, all types of a vertex in one product on tensor cores.
+// Adds the products of sums over pairs that are in memory. On tensor cores, all types of a vertex
+// are one product.
 void add_products_by_slot(const GpuKernel& k, const Reduce& r, const float* sums, StepList& steps) {
   const cuda::TypedProduct what = {
       r.in, r.out, r.w.types, k.context.traits().shared_bytes, false, r.own ? &r.tail : nullptr};
@@ -152,7 +155,7 @@ void reduce_by_slot(const GpuKernel& k, Reduce& r, StepList& steps) {
   add_products_by_slot(k, r, static_cast<const float*>(r.sum.out), steps);
 }
 
-// A product for each type, summed over the pairs of each vertex.
+// Adds a product for each type and the sum over the pairs of each vertex.
 void reduce_by_type(const GpuKernel& k, Reduce& r, StepList& steps) {
   const int64_t ld = wide_ld(r.in, r.p.bytes);
   const int64_t row_bytes = ld * r.p.bytes + r.out * 4;
@@ -217,7 +220,7 @@ void reduce_pairs_by_type(const GpuKernel& k, const Reduce& r, StepList& steps) 
   shape.lda = r.in;
   shape.ldb = r.w.n;
   shape.ldc = r.out;
-  shape.type = r.p.bf16 ? GemmType::tf32 : r.p.type;  // f32 as it lies
+  shape.type = r.p.bf16 ? GemmType::tf32 : r.p.type;  // the operands are f32
   for (size_t c = 0; c < ranges.size(); ++c) {
     for (const PairRange& range : ranges[c]) {
       shape.m = range.end - range.begin;
@@ -232,11 +235,11 @@ void reduce_pairs_by_type(const GpuKernel& k, const Reduce& r, StepList& steps) 
 struct WeightGrad {
   GpuPairs pairs;
   WeightShape w;
-  bool by_dst;  // x is summed over each pair's edges, g read by row; otherwise the other way round
+  bool by_dst;  // x is summed over the edges of pairs and g is read by row; otherwise g and x
   Precision p;
   GpuPairs::Sum sum;
-  int64_t summed, by_row;  // widths
-  const float* rows;       // read by row
+  int64_t summed, by_row;  // widths of the two operands
+  const float* rows;       // operand that is read by row
   float* dw;
 };
 
@@ -260,7 +263,7 @@ WeightGrad weight_grad_of(const GpuKernel& k) {
   return g;
 }
 
-// sumsᵀ · rows is [types · K, N], the gradient as it lies; rowsᵀ · sums is [K, types · N].
+// sumsᵀ · rows is [types · K, N], the gradient as it lies. rowsᵀ · sums is [K, types · N].
 void weight_grad_wide(const GpuKernel& k, WeightGrad& g, StepList& steps) {
   const int64_t outer = g.w.types * g.summed;
   const int64_t ld = wide_ld(outer, g.p.bytes);
@@ -335,7 +338,7 @@ void weight_grad_by_type(const GpuKernel& k, WeightGrad& g, StepList& steps) {
   }
 }
 
-// Sums over the edges of pairs, and their products.
+// Adds the sums over the edges of pairs, and their products.
 void reduce_sums(const GpuKernel& k, const TypedReduceFacts& facts, Reduce& r, StepList& steps) {
   switch (k.variant<TypedReduceWay>(typed_reduce_variants(), facts)) {
     case TypedReduceWay::by_slot:
@@ -347,7 +350,7 @@ void reduce_sums(const GpuKernel& k, const TypedReduceFacts& facts, Reduce& r, S
   }
 }
 
-// Sums over the edges of pairs as a value of its own.
+// Adds sums over the edges of pairs that are a value of the plan.
 void add_pair_sums(const GpuKernel& k, StepList& steps) {
   const auto in = operands<SpmmOperands>(k.kernel);
   const bool dst = k.kernel.direction == Direction::by_dst_pair;
@@ -398,7 +401,7 @@ void add_typed_reduce(const GpuKernel& k, StepList& steps) {
   auto way = PairProductWay::by_type;
   if (facts.of_pairs) way = k.variant<PairProductWay>(pair_product_variants(), facts);
   const bool whole = way == PairProductWay::by_slot_with_own;
-  // What the products' kernel does not do of the tail follows it.
+  // The part of the tail that the kernel of the products does not do follows it.
   const std::optional<RowFactor> own = whole ? std::nullopt : std::exchange(r.own, std::nullopt);
   if (!whole && !k.stored(k.kernel.root)) r.result = steps.carve.floats(r.pairs.vertices() * r.out);
   if (r.pairs.num_pairs() == 0) {
@@ -419,7 +422,7 @@ void add_typed_reduce(const GpuKernel& k, StepList& steps) {
     shape.k = k.width(own->x);
     shape.transpose_b = own->transpose;
     shape.beta = 1;
-    shape.type = r.p.bf16 ? GemmType::tf32 : r.p.type;  // f32 as it lies
+    shape.type = r.p.bf16 ? GemmType::tf32 : r.p.type;  // the operands are f32
     steps.product(shape, {k.pointer(own->x), k.pointer(own->w), r.result, nullptr});
   }
   if (!steps.sizing()) steps.then(bind_tail(k, r.tail, {r.result, false}));

@@ -1,8 +1,9 @@
-// Stored rows times one matrix per type, and its weight gradient, on a GPU.
+// Binds stored rows times one matrix per type, and its weight gradient, on a GPU.
 //
-// The rows of a type lie together (pairs), or are brought together by the order of the edges. Rows of vertices that are
-// read by pair need not be copied in the variant "side by side": X · [W0 | W1 | …] gives the rows of all types at
-// once, side by side, of which those of pairs are kept; the gradient spreads the pairs' rows the same way.
+// The rows of a type lie together (pairs), or are brought together by the order of the edges. In
+// the variant "side by side", rows of vertices that are read by pair need not be copied: X · [W0 |
+// W1 | …] gives the rows of all types at once, side by side, and those of pairs are kept. The
+// gradient spreads the rows of the pairs in the same way.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +18,8 @@ namespace {
 
 using cuda::Arrange;
 
-// Products of values in memory: f32 as it lies, which bf16 products do not read.
+// Returns the type of products of values that lie in memory as f32, which products in bf16 cannot
+// read.
 GemmType in_memory(const GpuKernel& k) {
   const GemmType type = k.context.options().precision;
   return type == GemmType::bf16 ? GemmType::tf32 : type;
@@ -29,7 +31,7 @@ int64_t words(int64_t width) { return (width + 3) / 4 * 4; }
 struct TypedSpace {
   Space space;
   std::vector<int64_t> type_ptr;    // positions of each type
-  const uint32_t* order = nullptr;  // row of each position; null: the position itself
+  const uint32_t* order = nullptr;  // row of each position; null if it is the position itself
   int64_t rows() const { return type_ptr.back(); }
   int64_t begin_of(const TypeRun& run) const { return type_ptr[run.type]; }
 };
@@ -39,14 +41,14 @@ End end_of(Space space) { return space.kind == SpaceKind::pair_src ? End::src : 
 TypedSpace space_of(const GpuKernel& k, Space space, bool sizing) {
   TypedSpace s;
   s.space = space;
-  // The edges of the destinations' pairs lie by type.
+  // The edges of the pairs of the destinations are ordered by type.
   const PairIndex& pairs = k.graph().pairs(end_of(space));
   for (const int64_t p : pairs.type_ptr) s.type_ptr.push_back(space.is_pair() ? p : pairs.edge_ptr[p]);
   if (!space.is_pair() && !sizing) s.order = k.context.resident(pairs.edge);
   return s;
 }
 
-// An operand: rows of the space itself, or of vertices, read by pair.
+// An operand: rows of the space itself, or rows of vertices that are read by pair.
 struct Operand {
   const float* x;
   int64_t width;
@@ -57,7 +59,7 @@ Operand operand_of(const GpuKernel& k, NodeRef arg, int64_t width) {
   return {static_cast<const float*>(k.pointer(arg)), width, k.node(arg).type.space.kind == SpaceKind::vertex};
 }
 
-// Positions of an operand as a matrix: in place where they lie together, otherwise copied.
+// The positions of an operand as a matrix: in place if they lie together, otherwise copied.
 class Gathered {
  public:
   Gathered(const GpuKernel& k, const TypedSpace& space, const Operand& from, bool bf16) : from_(from), bf16_(bf16) {
@@ -68,7 +70,8 @@ class Gathered {
     ld_ = from.width;
     if (copied_) ld_ = bf16 ? (from.width + 7) / 8 * 8 : words(from.width);
   }
-  // Each type has a pair of every vertex or none: its rows are the vertices', in order.
+  // Returns whether each type has a pair of every vertex or of none. Its rows are then those of the
+  // vertices, in order.
   static bool every_vertex(const GpuKernel& k, const TypedSpace& space) {
     const int64_t vertices = end_of(space.space) == End::dst ? k.graph().num_dst() : k.graph().num_src();
     for (size_t t = 0; t + 1 < space.type_ptr.size(); ++t) {
@@ -83,13 +86,13 @@ class Gathered {
   void reserve(StepList& steps, int64_t rows) {
     if (copied_) copy_ = steps.carve.take(rows * row_bytes());
   }
-  // Positions [begin, begin + count) are wanted next.
+  // Makes the positions [begin, begin + count) available.
   void get(StepList& steps, int64_t begin, int64_t count) {
     begin_ = begin;
     if (!copied_) return;
     add_copy(steps, {{from_.width, bf16_, {}, {1, ld_}}, from_.x, map_, begin, copy_, nullptr, 0, count});
   }
-  // Those of one type, whose positions start at type_begin.
+  // Returns the rows of a run of one type, whose positions start at type_begin.
   const void* rows(const TypeRun& run, int64_t type_begin) const {
     if (copied_) return at(static_cast<const char*>(copy_), (run.begin - begin_) * row_bytes());
     return at(from_.x, (from_.by_vertex ? run.begin - type_begin : run.begin) * from_.width);
@@ -105,7 +108,7 @@ class Gathered {
   int64_t begin_ = 0;
 };
 
-// Rows of a chunk, where each takes so many bytes.
+// Returns the rows of a chunk if each row takes `row_bytes` bytes.
 int64_t chunk_of(const GpuKernel& k, const TypedSpace& space, int64_t row_bytes) {
   if (row_bytes == 0) return std::max<int64_t>(1, space.rows());
   return chunk_rows(space.rows(), std::max<int64_t>(128, k.context.traits().copies_budget() / row_bytes));
@@ -121,14 +124,14 @@ struct Rows {
   int64_t out_width;
 };
 
-// X · [W0 | W1 | …] for runs of vertices; slots that are pairs are copied to their rows.
+// Adds X · [W0 | W1 | …] for runs of vertices, and copies the slots that are pairs to their rows.
 void rows_side_by_side(const GpuKernel& k, const Rows& r, const GpuPairs& pairs, StepList& steps) {
   const int64_t n = r.w.types * r.out_width;
   const int64_t ld = words(n);
   const int64_t chunk = chunk_rows(pairs.vertices(), k.context.traits().copies_budget() / (ld * 4));
   float* wide = steps.carve.floats(chunk * ld);
   const float* weights = r.weights;
-  if (!r.transpose) {  // the transposes side by side are the transpose of W as it lies
+  if (!r.transpose) {  // the transposes side by side are the transpose of W
     float* split = steps.carve.floats(r.w.types * r.w.k * r.w.n);
     add_arrange(steps, Arrange::split, r.w, r.weights, split, false);
     weights = split;
@@ -192,7 +195,7 @@ void rows_by_type(const GpuKernel& k, const Rows& r, StepList& steps) {
   }
 }
 
-// ---- on tensor cores, rows read from where they lie
+// ---- Products on tensor cores, whose rows are read where they lie.
 
 std::string key_of(const GpuKernel& k, const TypedSpace& space, const char* what) {
   const PairIndex& pairs = k.graph().pairs(end_of(space.space));
@@ -211,7 +214,7 @@ void rows_on_tensor_cores(const GpuKernel& k, const Rows& r, const TypedRowsFact
   const float* weights = matrices_of(steps, r.w, r.weights, r.transpose);
   if (steps.sizing()) return;
   const PairIndex& pairs = k.graph().pairs(end_of(r.space.space));
-  // One run for every place of a block on the device, or as many as it takes.
+  // One run for every block that the device holds at once, or as many as are needed.
   const int64_t places = info.multiprocessors * tile.together / cuda::column_blocks(what);
   const std::string key = key_of(k, r.space, "runs of products") +
                           fmt::format(" {} {} {}", tile.rows(), r.x.by_vertex, what.resident ? places : 0);
@@ -240,7 +243,7 @@ void grad_on_tensor_cores(const GpuKernel& k, const RowsGrad& r, StepList& steps
   const DeviceInfo& info = k.context.device().info();
   const cuda::TypedGrad what = {r.w.k, r.w.n, info.shared_bytes};
   const cuda::MmaTile tile = cuda::tile_of(what);
-  // One run for every place of a block on the device: they end together.
+  // One run for every block that the device holds at once, so that all end together.
   const int64_t places = info.multiprocessors * std::clamp<int64_t>(info.shared_bytes / tile.shared_bytes, 1, 2);
   const int64_t wanted = std::max<int64_t>(1, places / cuda::blocks_of_run(what));
   const std::string key = key_of(k, r.space, "runs of gradients") + fmt::format(" {}", wanted);
@@ -264,15 +267,15 @@ void grad_on_tensor_cores(const GpuKernel& k, const RowsGrad& r, StepList& steps
   });
 }
 
-// The side with a row for every pair is spread over the slots of runs of vertices (zeros where there is no pair), then
-// all types' gradients are one product with the vertices' rows.
+// Spreads the operand with a row for every pair over the slots of runs of vertices (zeros for slots
+// without a pair). The gradients of all types are then one product with the rows of the vertices.
 void grad_side_by_side(const GpuKernel& k, const RowsGrad& r, const GpuPairs& pairs, StepList& steps) {
   const Operand& by_vertex = r.x.by_vertex ? r.x : r.g;
   const Operand& by_pair = r.x.by_vertex ? r.g : r.x;
   const int64_t ld = words(r.w.types * by_pair.width);
   const int64_t chunk = chunk_rows(pairs.vertices(), k.context.traits().copies_budget() / (ld * 4));
   float* wide = steps.carve.floats(chunk * ld);
-  // [types · K, N] is the gradient as it lies, [K, types · N] is not.
+  // [types · K, N] is the layout of the gradient; [K, types · N] is not.
   float* result = r.x.by_vertex ? steps.carve.floats(r.w.types * r.w.k * r.w.n) : r.dw;
   GemmShape shape;
   shape.m = r.x.by_vertex ? r.w.k : r.w.types * r.w.k;

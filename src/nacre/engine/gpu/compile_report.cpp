@@ -8,7 +8,8 @@
 namespace nacre {
 namespace {
 
-// People who wait longer than this are told what for. Images that are in the cache on disk are there sooner.
+// Seconds after which people who wait are told what they wait for. Images from the cache on disk
+// are ready sooner.
 constexpr double kPatience = 0.4;
 
 std::string kernels(int64_t count) { return fmt::format("{} kernel{}", count, count == 1 ? "" : "s"); }
@@ -51,13 +52,14 @@ void CompileReport::waiting(const std::string& device) {
   show();
 }
 
-// With the mutex held, while there is a progress line.
+// The caller holds the mutex, and there is a progress line.
 void CompileReport::show() {
   progress_->update(static_cast<double>(done_) / static_cast<double>(std::max<int64_t>(1, asked_)),
                     fmt::format("{}/{}", done_, asked_));
 }
 
-// With the mutex held. Without memory for the text, the line ends without its last numbers.
+// The caller holds the mutex. If there is no memory for the text, the line ends without its last
+// numbers.
 void CompileReport::end_if_all_done() noexcept {
   if (!progress_ || done_ != asked_) return;
   try {

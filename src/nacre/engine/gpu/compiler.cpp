@@ -73,7 +73,8 @@ const GpuFunction& GpuCompiler::function(const std::string& key, FunctionRef<cud
   return known_.emplace(key, known).first->second;
 }
 
-// With the mutex held. Workers end when there is nothing to do; those that have are joined when one begins again.
+// The caller holds the mutex. A worker ends when there is nothing to do; ended workers are joined
+// when a new one starts.
 void GpuCompiler::start_worker() {
   if (working_ >= threads_) return;
   if (working_ == 0) {
@@ -84,7 +85,7 @@ void GpuCompiler::start_worker() {
     workers_.emplace_back([this] { work(); });
     ++working_;
   } catch (const std::system_error& error) {
-    // The system gives no more threads. Whoever needs the function compiles it.
+    // The system gives no more threads. Whoever needs the function will compile it.
     log_verbose(std::string("kernels are compiled on fewer threads: ") + error.what());
   }
 }
@@ -99,7 +100,7 @@ void GpuCompiler::work() {
   --working_;
 }
 
-// Releases the lock while the compiler is at work.
+// Releases the lock while the compiler runs.
 void GpuCompiler::compile(std::unique_lock<std::mutex>& lock, GpuCode& code) {
   code.state_ = GpuCode::State::compiling;
   lock.unlock();
@@ -123,7 +124,7 @@ DeviceFunction GpuCompiler::wait(GpuCode& code) {
   {
     std::unique_lock lock(mutex_);
     if (code.state_ == GpuCode::State::queued) {
-      // It is wanted before the others.
+      // This source is needed before the others, so it moves to the head of the queue.
       const auto at = std::find(queue_.begin(), queue_.end(), &code);
       std::rotate(queue_.begin(), at, at + 1);
       if (working_ == 0) {
@@ -146,7 +147,7 @@ DeviceFunction GpuCompiler::wait(GpuCode& code) {
   return loaded;
 }
 
-// With load_mutex_ held.
+// The caller holds load_mutex_.
 DeviceFunction GpuCompiler::load(const GpuCode& code) {
   if (!compile_again_) return device_->load(code.image_, code.source_.name);
   return load_kernel(*device_, code.image_, code.source_.name, [&] { return compile_again_(code.source_); });

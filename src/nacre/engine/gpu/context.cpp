@@ -68,9 +68,9 @@ GpuContext::GpuContext(std::shared_ptr<GpuContext> parent)
 }
 
 GpuContext::~GpuContext() {
-  // A device that has failed fails here again. Whoever called it first was told.
+  // A device that has failed fails here again, after it was reported to the first caller.
   try {
-    arrived();  // the memory is given to others now
+    arrived();  // others may get the memory next
     for (const int handle : products_) device_->release_gemm(handle);
   } catch (const std::exception& error) {
     log_verbose(std::string("the device did not end its work: ") + error.what());
@@ -78,7 +78,8 @@ GpuContext::~GpuContext() {
 }
 
 std::shared_ptr<void> GpuContext::place(const void* host, int64_t bytes) {
-  return bytes == 0 ? step_ : staging_.place(host, bytes);  // of no bytes any address will do: nobody reads there
+  // Nobody reads an array without bytes, so any address will do.
+  return bytes == 0 ? step_ : staging_.place(host, bytes);
 }
 
 int GpuContext::prepare_gemm(const GemmShape& shape, bool tune) {

@@ -5,7 +5,7 @@
 namespace nacre {
 namespace {
 
-// The whole sample comes at once, in the first subtask.
+// Returns the whole sample in the first subtask.
 class DrawnBatch : public BatchSampler {
  public:
   explicit DrawnBatch(std::shared_ptr<DeviceSampling> from) : from_(std::move(from)) {}
@@ -61,7 +61,7 @@ Sample DeviceSampling::take(std::span<const NodeId> seeds, const SampleKey& key)
   return sampler_.to_host(sample, options_.parts);
 }
 
-// What was drawn of other epochs than this and the one before it is not wanted any more.
+// Drops samples of epochs other than this one and the one before it.
 void DeviceSampling::know(uint64_t epoch) {
   uint64_t& known = epochs_[epoch % 2];
   if (known == epoch) return;
@@ -74,7 +74,7 @@ void DeviceSampling::draw(std::span<const NodeId> seeds, const SampleKey& key) {
   std::vector<GpuSampler::Batch> batches = {{seeds, key}};
   const auto first = static_cast<int64_t>(key.batch);
   const BatchOrder& order = orders_[key.epoch % 2];
-  // Batches of another order have no others that follow them.
+  // If the batch is not of this order, the batches that follow it are not known.
   const bool known = first < order.num_batches() && std::ranges::equal(order.batch(first), seeds);
   const int64_t last = known ? std::min(first + options_.ahead, order.num_batches()) : first + 1;
   for (int64_t i = first + 1; i < last; ++i) {

@@ -11,7 +11,7 @@
 namespace nacre {
 namespace {
 
-constexpr int64_t kPiece = 1 << 22;  // entries
+constexpr int64_t kPiece = 1 << 22;  // entries that are copied at a time
 
 }  // namespace
 
@@ -48,14 +48,15 @@ Step order_edges(const GpuKernel& g, NodeRef value, const EdgeId* edges, int64_t
 }
 
 GpuContext::Derived& kept_edges(const GpuKernel& g, NodeRef value, const KeptOrder& order) {
-  // Layers over the same graph have the same constants: the order says which graph, the layer's number nothing.
+  // Layers over the same graph have the same constants. The order identifies the graph, so the
+  // number of the layer is removed from the key.
   const std::string key =
       order.key + " " +
       std::regex_replace(expression_key(g.executor.plan().dfg, value), std::regex(R"( e\d+\[)"), " e[");
   return g.context.derived(key, (order.entries * g.width(value) * 4 + 255) / 256 * 256);
 }
 
-// Edge numbers come from the host piece by piece and are not kept.
+// The numbers of the edges are copied from the host piece by piece and are not kept.
 Step order_kept_edges(const GpuKernel& g, NodeRef value, const KeptOrder& order) {
   GpuContext::Derived& kept = kept_edges(g, value, order);
   std::vector<std::pair<int64_t, Step>> pieces;

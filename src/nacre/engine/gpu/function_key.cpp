@@ -2,7 +2,7 @@
 
 namespace nacre {
 
-// A member more, and these say so: it must be added below.
+// If a struct gets another member, this fails, and the member must be added to the key below.
 static_assert(sizeof(Micro) == 56 && sizeof(Space) == 16 && sizeof(cuda::EdgeSide) == 16 &&
               sizeof(cuda::ReduceSpec) == 72);
 

@@ -63,11 +63,11 @@ class GpuBackend : public Backend {
             std::vector<VariantChoice>& bound) override {
     if (waits_for_host(kernel, executor.plan().dfg) && !kernel.once) waits_for_host_ = true;
     Step step = family_of(kernel, executor.plan().dfg).bind({*context_, executor, kernel, &bound}, workspace);
-    // What is computed once comes before the first begin_step().
+    // Kernels that run once do so before the first begin_step().
     return kernel.once ? then([context = context_] { context->arrived(); }, std::move(step)) : step;
   }
-  // Kernels whose variants are timed wait for their compilation one after the other. Bound once without timing, they
-  // are all asked for at first.
+  // Kernels whose variants are timed wait for their compilation one after the other. So all of them
+  // are bound once without timing first, which requests all their sources.
   void announce(const Executor& executor, const Kernel& kernel, void* workspace) override {
     const GpuFamily& family = family_of(kernel, executor.plan().dfg);
     if (!context_->options().tune || (&family != &kGpuRows && &family != &kGpuMatrix)) return;
@@ -139,7 +139,8 @@ class GpuBackend : public Backend {
 
  private:
   Device& device() const { return context_->device(); }
-  // Ends a recording in which a step failed. What the recording says about it matters less than the step's error.
+  // Ends a recording in which a step failed. Errors of the recording are ignored, because the error
+  // of the step matters more.
   void drop_recording() {
     try {
       device().end_capture();
@@ -151,7 +152,7 @@ class GpuBackend : public Backend {
   std::shared_ptr<GpuContext> context_;
   StepContext step_;
   bool started_ = false;
-  bool waits_for_host_ = false;  // a kernel of the step runs on the host: the step cannot be recorded
+  bool waits_for_host_ = false;  // a kernel runs on the host, so the step cannot be recorded
 };
 
 }  // namespace

@@ -15,16 +15,19 @@
 namespace nacre {
 namespace {
 
-// Pieces of long pairs: enough of them to keep a large device busy, long enough to be worth a group of threads.
+// Long pairs are cut into about this many pieces: enough to keep a large device busy, and each long
+// enough for a group of threads.
 constexpr int64_t kPiecesWanted = 16384;
 constexpr int64_t kShortPiece = 64;
 constexpr int64_t kLongPiece = 512;
-constexpr int64_t kPack = 32;  // entries of short pairs that a group of threads sums
-// Rows read so often, of graphs of so many edges, are worth a copy that is read by vectors.
+constexpr int64_t kPack = 32;  // entries of short pairs that one group of threads sums
+// Rows that are read this often, in graphs of this many edges, are copied to a length that can be
+// read in vectors.
 constexpr int64_t kWorthCopying = 4;
 constexpr int64_t kManyEdges = 1 << 13;
 constexpr int64_t kVector = 4;
-// Positions of a run of a weight gradient: whole slices, enough of them to pay for its matrix of partial sums.
+// A run of a weight gradient has whole slices of positions, enough of them to be worth a matrix of
+// partial sums.
 constexpr int64_t kSlice = 32;
 constexpr int64_t kShortRun = 512;
 
@@ -45,7 +48,7 @@ std::vector<int64_t> cut_by_pairs(const Array<int64_t>& vertex_ptr, int64_t most
   std::vector<int64_t> borders = {0};
   while (borders.back() < vertices) {
     const int64_t from = borders.back();
-    // The last vertex whose pairs still fit.
+    // Find the last vertex whose pairs still fit.
     const int64_t* past = std::upper_bound(vertex_ptr.begin() + from + 1, vertex_ptr.end(), vertex_ptr[from] + most);
     borders.push_back(std::max<int64_t>(from + 1, past - vertex_ptr.begin() - 1));
   }
@@ -246,7 +249,7 @@ GpuPairs::GpuPairs(GpuContext& context, const Graph& graph, End end)
       types_(graph.num_edge_types()) {}
 
 std::string GpuPairs::key(const char* what) const {
-  // The types of edges tell graphs over the same edges apart: their pairs differ.
+  // Two graphs with the same edges and different edge types have different pairs.
   return fmt::format("{} {} {} {}", what, graph_, static_cast<const void*>(pairs_), static_cast<int>(end_));
 }
 

@@ -1,4 +1,4 @@
-// Rows of graphs in device memory.
+// The rows of graphs in device memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace nacre {
 namespace {
 
-// Arrays that follow one another begin in lines of their own.
+// Rounds up so that consecutive arrays begin with a memory line of their own.
 int64_t whole_lines(int64_t words) { return (words + 63) / 64 * 64; }
 
 void narrow_offsets(const cpu::RowView& view, uint32_t* out) {
@@ -33,7 +33,8 @@ GpuRows& GpuContext::rows(const Graph& graph, Direction direction, bool edges) {
                                        static_cast<const void*>(graph.col_idx().data()),
                                        static_cast<const void*>(graph.edge_type().data()), static_cast<int>(direction));
   if (GpuRows* known = cache_.find_own<GpuRows>(name)) return *known;
-  // A context with a parent takes a copy of the parent's rows: what it copies to the device later is its own.
+  // A context with a parent takes a copy of the parent's rows. Arrays that it copies to the device
+  // later belong to it.
   if (const GpuRows* known = cache_.find<GpuRows>(name)) return cache_.put(name, *known);
   GpuRows& r = cache_.put(name, GpuRows{});
   r.name = name;
@@ -52,7 +53,7 @@ GpuRows& GpuContext::rows(const Graph& graph, Direction direction, bool edges) {
   return r;
 }
 
-// A batch's edges by source go where they are sent from.
+// Writes the edges of a batch by source directly into the memory from which they are sent.
 void GpuContext::transpose(GpuRows& rows, bool edges) {
   const TraceSpan span("prepare", "rows of edges");
   rows.rows = rows.graph.num_src();
@@ -98,8 +99,8 @@ const cpu::RowView& GpuContext::host_rows(GpuRows& rows) {
 const void* GpuContext::offsets(GpuRows& rows) {
   if (rows.offsets != nullptr) return rows.offsets;
   const cpu::RowView& view = host_rows(rows);
-  // Kernels leave out rows that are longer than what is cut, so this must be known even where the offsets are already
-  // in memory.
+  // Kernels skip rows that are longer than the length above which rows are cut, so the longest row
+  // must be known even if the offsets are already in memory.
   rows.longest = longest_row(view);
   rows.offsets = rows.wide ? row_ptr(rows) : filled("offsets " + rows.name, (rows.rows + 1) * 4, [&](void* to) {
     narrow_offsets(view, static_cast<uint32_t*>(to));

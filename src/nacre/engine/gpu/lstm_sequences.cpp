@@ -7,7 +7,7 @@
 namespace nacre {
 namespace {
 
-constexpr int64_t kPiece = 128;  // entries of a hub's sum that a warp adds
+constexpr int64_t kPiece = 128;  // entries of a long sum that one warp adds
 
 }  // namespace
 
@@ -15,7 +15,7 @@ SequenceOrder order_sequences(const Graph& graph) {
   SequenceOrder order;
   int64_t longest = 0;
   for (int64_t v = 0; v < graph.num_dst(); ++v) longest = std::max(longest, graph.in_degree(v));
-  // Counting sort by length, longest first.
+  // A counting sort by length, the longest first.
   std::vector<int64_t> place(static_cast<size_t>(longest) + 2, 0);
   for (int64_t v = 0; v < graph.num_dst(); ++v) ++place[longest - graph.in_degree(v) + 1];
   for (size_t i = 1; i < place.size(); ++i) place[i] += place[i - 1];
@@ -51,7 +51,8 @@ int64_t longest_run(const SequenceOrder& order, const std::vector<int64_t>& bord
 SequenceSums sums_of_sources(const Graph& graph, const SequenceOrder& order, const std::vector<int64_t>& borders) {
   const OutCsc& out = graph.out();
   const size_t runs = borders.size() - 1;
-  // Per destination: its run, and the entry of its first step counted from the run's first.
+  // For each destination: its run, and the entry of its first step, counted from the first of the
+  // run.
   std::vector<uint32_t> run_of(graph.num_dst(), 0), entry_of(run_of);
   for (size_t c = 0; c < runs; ++c) {
     const int64_t first = order.entry[borders[c]];
@@ -60,7 +61,7 @@ SequenceSums sums_of_sources(const Graph& graph, const SequenceOrder& order, con
       entry_of[order.row[p]] = static_cast<uint32_t>(order.entry[p] - first);
     }
   }
-  // Each run walks all edges and takes its own: few runs, and no two write the same list.
+  // Each run walks all edges and takes its own. There are few runs, and no two write the same list.
   struct Sums {
     std::vector<uint32_t> source, entry;
     std::vector<int64_t> end;

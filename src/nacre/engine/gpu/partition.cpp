@@ -12,9 +12,10 @@
 namespace nacre {
 namespace {
 
-// Smaller graphs are partitioned sooner than they are copied.
+// The host partitions a smaller graph in less time than copying it takes.
 constexpr int64_t kWorthCopying = int64_t{1} << 21;
-// Columns twice, keys and values twice (a sort goes from one to the other), bounds, links and sums.
+// Device memory for each edge: columns twice, keys and values twice (a sort moves them from one
+// buffer to the other), bounds, links and sums.
 constexpr int64_t kBytesOfEdge = 72;
 
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
@@ -26,7 +27,7 @@ std::vector<cuda::EdgeField> fields_of(const PartitionColumns& columns, std::spa
   return fields;
 }
 
-// As many of the last fields as fit a word.
+// Returns as many of the last fields as fit into a word.
 std::span<const cuda::EdgeField> word_of(std::span<const cuda::EdgeField> fields) {
   int bits = 0;
   size_t first = fields.size();
@@ -34,8 +35,8 @@ std::span<const cuda::EdgeField> word_of(std::span<const cuda::EdgeField> fields
   return fields.subspan(first);
 }
 
-// Values of the key lie in runs wherever a gTask can be: those before it cannot change inside a gTask, or are the
-// degree of the same vertex.
+// Returns whether equal values of the key are neighbours wherever a gTask can be. That is so if the
+// keys before it cannot change inside a gTask, or are the degree of the same vertex.
 bool in_runs(const PartitionTable& table, std::span<const SortKey> keys, size_t which) {
   const SortKey& key = keys[which];
   if (key.block > 1) return false;
@@ -56,7 +57,7 @@ Array<int64_t> runs_of(int64_t edges, int64_t most) {
   return std::move(task_ptr).freeze();
 }
 
-// The edges' order by the fields; those of the last word first.
+// Returns the edges sorted by the fields. The sort by the last word of fields comes first.
 PartitionArray<uint32_t> sorted_edges(PartitionWork& work, const PartitionColumns& columns,
                                       std::span<const cuda::EdgeField> fields) {
   PartitionArray<uint32_t> order;
@@ -68,7 +69,7 @@ PartitionArray<uint32_t> sorted_edges(PartitionWork& work, const PartitionColumn
   return order;
 }
 
-// The first edges of the gTasks, as borders.
+// Returns the first edge of each gTask, and the number of edges.
 Array<int64_t> borders(PartitionWork& work, const PartitionColumns& columns, const PartitionTable& table,
                        const Graph& graph) {
   const int64_t edges = columns.count;
@@ -84,7 +85,7 @@ Array<int64_t> borders(PartitionWork& work, const PartitionColumns& columns, con
   PartitionArray<uint32_t> next = work.array<uint32_t>(edges);
   work.launch(cuda::first_bounds(), edges,
               cuda::FirstBoundsParams{.next = next.data(), .count = edges, .most = most_edges});
-  // Runs first: they keep the windows short.
+  // Bounds by runs come first, because they keep the windows short.
   for (const bool runs : {true, false}) {
     for (const size_t k : watched) {
       if (in_runs(table, keys, k) != runs) continue;
@@ -102,7 +103,7 @@ Array<int64_t> borders(PartitionWork& work, const PartitionColumns& columns, con
 }  // namespace
 
 struct GpuPartitioner::Columns : PartitionColumns {
-  const void* of = nullptr;  // the host's array of sources
+  const void* of = nullptr;  // address of the array of sources on the host
 };
 
 GpuPartitioner::GpuPartitioner(std::shared_ptr<GpuCompiler> compiler)

@@ -1,5 +1,5 @@
-// Patterns of a partition, counted on the device: an edge's value is new to its gTask where it was last met before the
-// gTask begins.
+// Counts the patterns of a partition on the device. The value of an edge is new to its gTask if it
+// last occurred before the gTask begins.
 #include <bit>
 #include <vector>
 
@@ -40,7 +40,7 @@ class PatternCounter {
     return count(fields, 0, false);
   }
 
-  // After all attributes.
+  // Call this after all attributes have been counted.
   void judge(Patterns& patterns, std::vector<Outlier>& outlier) {
     const int64_t tasks = tasks_.num_tasks(), edges = columns_.count;
     PartitionArray<int64_t> often;
@@ -125,11 +125,11 @@ class PatternCounter {
   PartitionWork& work_;
   const PartitionColumns& columns_;
   const GTasks& tasks_;
-  Location end_;  // whose values may be frequent
+  Location end_;  // end whose vertices may be frequent
   PartitionArray<int64_t> task_ptr_;
-  PartitionArray<uint32_t> starts_;  // of each edge's gTask
+  PartitionArray<uint32_t> starts_;  // first edge of the gTask of each edge
   PartitionArray<uint8_t> thin_;
-  PartitionArray<uint32_t> met_;  // gTasks each vertex is in; none: one each
+  PartitionArray<uint32_t> met_;  // gTasks that each vertex is in; empty if each is in one
 };
 
 }  // namespace

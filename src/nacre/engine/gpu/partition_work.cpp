@@ -8,8 +8,8 @@
 namespace nacre {
 namespace {
 
-// Large arrays go through page-locked memory: the link is several times as fast from and to it, and all threads fill it
-// and touch the pages of what is fresh.
+// Large arrays are copied through page-locked memory, because the link is several times as fast
+// with it, and all threads can fill it and touch the pages of new memory.
 constexpr int64_t kStage = int64_t{64} << 20;
 constexpr int64_t kWorthStaging = int64_t{16} << 20;
 
@@ -209,7 +209,7 @@ Array<int64_t> PartitionWork::follow(PartitionArray<uint32_t> next, int64_t coun
     launch(cuda::mark_next(), count, cuda::MarkNextParams{.marks = marks.data(), .next = next.data(), .count = count});
     uint32_t first = 0;
     device_->download(&first, next.data(), sizeof first);
-    if (first >= count) break;  // as far as the last gTask has been followed
+    if (first >= count) break;  // the last gTask has been reached
     launch(cuda::double_next(), count, cuda::DoubleNextParams{.next = next.data(), .to = other.data(), .count = count});
     std::swap(next, other);
   }

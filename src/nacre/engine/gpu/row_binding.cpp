@@ -15,7 +15,7 @@ Step launch_reduce(const Reduction& r, const cuda::ReduceSpec& spec, void* works
   const bool argmax_only = g.node(g.kernel.root).op == Op::index_argmax;
   void* out = argmax_only ? nullptr : rows_to != nullptr ? rows_to : g.pointer(g.kernel.root);
   void* argmax = argmax_only ? g.pointer(g.kernel.root) : g.pointer(g.kernel.second);
-  // Zeros, and zeros again after every run.
+  // The counters are zeros before and after every launch.
   const std::vector<int32_t> zeros(spec.tiles * r.rows.num_partials);
   auto* counters = const_cast<int32_t*>(g.context.made(fmt::format("counters {}", zeros.size()), zeros));
   const GpuFunction& function =
@@ -111,7 +111,7 @@ cuda::ReduceSpec reduce_spec(const GpuKernel& g, const RowProgram& program, int 
   return spec;
 }
 
-// The sums of pieces. A maximum keeps its position too.
+// Returns the bytes for the sums of pieces. A maximum also has its position.
 int64_t reduce_workspace(const Reduction& r) {
   const int64_t width = r.spec.program->widths[r.spec.value];
   return r.rows.num_partials * r.spec.tiles * width * 4 * (r.spec.reduce == ReduceOp::max ? 2 : 1);
@@ -139,7 +139,7 @@ Step bind_tail(const GpuKernel& g, const RowProgram& tail, const RowsAt& rows, i
   const RowProgram program = tail_over_memory(tail, g.kernel.root, rows.narrow);
   const GpuFunction& function = map_function(g.context, program);
   std::vector<void*> operands = operands_of(g, program);
-  // Where the first of all rows would lie.
+  // The address at which row 0 would lie.
   operands.back() = reinterpret_cast<void*>(reinterpret_cast<intptr_t>(rows.memory) -
                                             first * g.width(g.kernel.root) * (rows.narrow ? 2 : 4));
   cuda::LaunchParams params(cuda::MapParams{.count = count, .first = first, .step = g.context.step()});

@@ -19,7 +19,7 @@ T* values(const Memory& memory) {
   return static_cast<T*>(memory.get());
 }
 
-// Host memory that the device reads in place: as page-locked memory it is visible there at the same address.
+// Copies bytes to page-locked memory of the host, which the device can read at the same address.
 Memory pinned_copy(const std::shared_ptr<Device>& device, const void* from, int64_t bytes) {
   Memory memory(device->allocate_pinned(bytes), [device](void* p) { device->release_pinned(p); });
   parallel_for(bytes, int64_t{1} << 22, [&](int64_t b, int64_t e) {
@@ -28,9 +28,9 @@ Memory pinned_copy(const std::shared_ptr<Device>& device, const void* from, int6
   return memory;
 }
 
-// What one hop of all batches left.
+// The result of one hop of all batches.
 struct HopResult {
-  std::vector<int64_t> dst_ptr, edge_ptr, src_ptr;  // of the batches
+  std::vector<int64_t> dst_ptr, edge_ptr, src_ptr;  // borders of the batches
   Memory row_ptr, col_idx, weight, type, edges, scale;
 };
 
@@ -51,14 +51,14 @@ struct GpuSampler::State {
   std::shared_ptr<GpuCompiler> compiler;
   std::shared_ptr<Device> device;
   const Sampler& sampler;
-  Memory row_ptr, col_idx, weight, type;  // of the graph
+  Memory row_ptr, col_idx, weight, type;  // arrays of the graph
   Memory table;
   int64_t table_bytes = 0;
 
-  // ---- of the call in progress
+  // ---- State of the call in progress.
   int64_t batches = 0;
   Memory keys;
-  Memory vertices;  // of all batches, known so far
+  Memory vertices;  // known vertices of all batches
   std::vector<int64_t> dst_ptr;
   Memory device_dst_ptr;
 
@@ -83,9 +83,10 @@ struct GpuSampler::State {
     const int64_t blocks = (threads + source.threads - 1) / source.threads;
     device->launch(compiler->function(source), {blocks, source.threads, source.shared_bytes}, params.pointers());
   }
-  // Has all kernels of a sample compiled, side by side: they are launched one after the other, some after waiting.
+  // Requests all kernels of a sample, so that they are compiled at the same time. They are launched
+  // one after the other, with waits between them.
   void ask_for_kernels() const;
-  // sums[places[i]] of every i.
+  // Returns sums[places[i]] for every i.
   std::vector<int64_t> ends(const Memory& sums, const Memory& places, int64_t count) const;
 
   void begin(std::span<const Batch> list);
@@ -175,7 +176,8 @@ void GpuSampler::State::begin(std::span<const Batch> list) {
   NACRE_CHECK(wrong == 0, "a seed is no vertex of the graph or occurs twice");
 }
 
-// The number of edges of every destination, where its row begins and how long it is.
+// Returns the number of edges that every destination draws, and computes where its row begins and
+// how long it is.
 Memory GpuSampler::State::count_edges(int fanout, const Memory& begins, const Memory& degrees) const {
   const SampleOptions& o = sampler.options();
   const int64_t n = dst_ptr.back();
@@ -262,7 +264,8 @@ HopResult GpuSampler::State::hop(int index) {
   return result;
 }
 
-// Gives every vertex met for the first time its number, and every edge its source's.
+// Gives every vertex that occurs for the first time a number, and every edge the number of its
+// source.
 void GpuSampler::State::number(HopResult& result, const Memory& sources, const Memory& device_edge_ptr) {
   const int64_t n = dst_ptr.back();
   const int64_t edges = result.edge_ptr.back();

@@ -15,14 +15,15 @@ namespace {
 constexpr int64_t kBlockBytes = int64_t{8} << 20;
 constexpr int64_t kBlocksKept = 16;
 
-// Copies have a stream to themselves: that of `copies`. It waits for the device only where a slot's last reader may
-// still be at work.
+// The copies run in a stream of their own, that of `copies`. It waits for the device only if the
+// last reader of a slot may still be at work.
 class DeviceSink : public FeatureSink {
  public:
   DeviceSink(std::shared_ptr<Device> device, std::shared_ptr<Device> copies)
       : device_(std::move(device)), copies_(std::move(copies)) {}
   ~DeviceSink() override {
-    // Memory that a device may still read or write is not given back: its work did not end as it should.
+    // If the work of the device did not end as it should, the device may still read or write the
+    // memory, so the memory is not released.
     try {
       copies_->synchronize();
       for (const auto& [number, slot] : slots_) {
@@ -41,11 +42,11 @@ class DeviceSink : public FeatureSink {
     begin(slot);
     if (bytes <= slot.bytes) return slot.host;
     settle(slot);
-    // Page-locked memory takes long to get, and batches are of about one size.
+    // Getting page-locked memory takes long, and batches have similar sizes, so a quarter is added.
     bytes += bytes / 4;
     auto* host = static_cast<char*>(device_->allocate_pinned(bytes));
     auto* there = static_cast<char*>(device_->allocate(bytes));
-    copies_->wait_for(device_->record());  // the memory may have been somebody else's
+    copies_->wait_for(device_->record());  // the memory may have had another use before
     if (slot.bytes > 0) std::memcpy(host, slot.host, static_cast<size_t>(slot.bytes));
     if (slot.sent > 0) upload(slot, there, host, slot.sent);
     device_->release_pinned(slot.host);
@@ -64,7 +65,8 @@ class DeviceSink : public FeatureSink {
     Slot& slot = slot_at(number);
     if (!slot.copies.empty()) device_->wait_for(slot.copies.back().second);
     const std::lock_guard lock(mutex_);
-    // All that reads the batch before this one is queued; its slot may have begun anew already.
+    // All work that reads the batch before this one is queued. Its slot may already be in use for
+    // the next batch.
     if (last_ != nullptr && last_->finished) last_->over = device_->record();
     last_ = &slot;
     slot.finished = true;
@@ -80,14 +82,16 @@ class DeviceSink : public FeatureSink {
     int64_t bytes = 0;
     int64_t sent = 0;
     bool finished = true;
-    DeviceEvent over;                                         // the device has read what was there
-    std::vector<std::pair<DeviceEvent, DeviceEvent>> copies;  // since the batch began: before and after each
+    DeviceEvent over;  // follows the last read of the slot by the device
+    // Events before and after each copy of the batch.
+    std::vector<std::pair<DeviceEvent, DeviceEvent>> copies;
   };
   Slot& slot_at(int number) {
     const std::lock_guard lock(mutex_);
-    return slots_[number];  // stays where it is
+    return slots_[number];  // references to slots stay valid
   }
-  // Where the slot's batch is over: what was sent belongs to that one, and the device may still read it.
+  // Starts a new batch in a slot whose batch is over. Copies that were started belong to the old
+  // batch, which the device may still read.
   void begin(Slot& slot) {
     {
       const std::lock_guard lock(mutex_);
@@ -99,13 +103,14 @@ class DeviceSink : public FeatureSink {
     slot.sent = 0;
     settle(slot);
   }
-  // Nothing is under way from the slot's host memory any more.
+  // Waits until no copy reads the host memory of the slot any more.
   void settle(Slot& slot) {
     for (const auto& [from, to] : slot.copies)
       busy_ns_.fetch_add(static_cast<int64_t>(copies_->elapsed(from, to) * 1e9), std::memory_order_relaxed);
     slot.copies.clear();
   }
-  // The memory is page-locked: nobody waits here. Copies of different slots must not come between one and its events.
+  // The memory is page-locked, so nobody waits here. Copies of other slots must not come between a
+  // copy and its two events.
   void upload(Slot& slot, char* to, const char* from, int64_t bytes) {
     const std::lock_guard lock(stream_mutex_);
     const DeviceEvent before = copies_->record();
@@ -117,7 +122,7 @@ class DeviceSink : public FeatureSink {
   std::mutex mutex_;
   std::mutex stream_mutex_;
   std::map<int, Slot> slots_;
-  Slot* last_ = nullptr;  // finished
+  Slot* last_ = nullptr;  // slot of the last finished batch
   std::atomic<int64_t> busy_ns_{0};
 };
 
@@ -140,7 +145,8 @@ PinnedPool::Block PinnedPool::take(int64_t bytes) {
   Free found;
   {
     const std::lock_guard lock(mutex_);
-    // The one that was given back first, whose copies are most likely over, unless there are so few that they are not.
+    // Takes the block that was returned first, whose copies are most likely done, unless there are
+    // so few blocks that they are not.
     const auto fits = [&](const Free& free) { return free.bytes == size; };
     const auto at = std::find_if(free_.begin(), free_.end(), fits);
     if (at != free_.end() && std::count_if(at, free_.end(), fits) > kBlocksKept) {
@@ -155,7 +161,8 @@ PinnedPool::Block PinnedPool::take(int64_t bytes) {
   }
   return {{found.memory,
            [this, memory = found.memory, size](char*) {
-             // Without an event nobody knows when the memory is free: then it is lost.
+             // Without an event nobody knows when the memory is free again, so it is not used any
+             // more.
              try {
                give_back({memory, size, device_->copied()});
              } catch (const std::exception& error) {

@@ -5,7 +5,7 @@
 namespace nacre {
 namespace {
 
-// Smaller products are not worth timing.
+// Floating-point operations below which a product is not worth timing.
 constexpr double kTuneFlops = 1e8;
 
 }  // namespace
