@@ -106,8 +106,8 @@ TEST_F(LibraryTest, ACallbackStopsLikePatienceDoes) {
   EXPECT_EQ(told.best_epoch, patient.best_epoch);
   EXPECT_EQ(told.val_score, patient.val_score);
   EXPECT_EQ(told.test_score, patient.test_score);
-  const NamedTensors a = read_trained_model(dir_.path("patience")).weights;
-  const NamedTensors b = read_trained_model(dir_.path("callback")).weights;
+  const NamedTensors a = read_trained_model(dir_.path("patience")).read_weights();
+  const NamedTensors b = read_trained_model(dir_.path("callback")).read_weights();
   ASSERT_EQ(a.size(), b.size());
   const auto bytes = [](const Tensor& tensor) {
     return std::string(static_cast<const char*>(tensor.raw()), static_cast<size_t>(tensor.bytes()));
