@@ -81,7 +81,7 @@ class Convert(cli.CliTest):
             killed = process.returncode != 0
             self.assertEqual((self.dir / "a.nacre").exists(), not killed)
             again = self.ok(*command)
-            self.assertEqual("going on" in again.err, killed, again)
+            self.assertEqual("continuing the conversion" in again.err, killed, again)
             self.assertEqual(self.read("a.nacre"), whole)
             self.assertFalse(journal.parent.exists())
 
