@@ -3,7 +3,8 @@
 // function. The CPU's vector form stands in kernel/cpu/micro_ops.cpp under the same name.
 // docs/add_an_op.md says how to add a function.
 //
-// X(NAME, ALPHA, READS, VALUE, GRADIENT, CUDA_VALUE, CUDA_GRADIENT) defines two operations, NAME and
+// X(NAME, ALPHA, READS, VALUE, GRADIENT, CUDA_VALUE, CUDA_GRADIENT) defines two operations, NAME
+// and
 // NAME_grad:
 //
 //   ALPHA          the number alpha where a model gives only the name; kNoAlpha: there is none

@@ -1,5 +1,6 @@
-// Reverse-mode differentiation. Nodes are visited in reverse; each appends the gradients of its inputs as ordinary
-// nodes, so the backward pass is a DFG like the forward pass and gets every optimisation the forward pass gets.
+// Reverse-mode differentiation. Nodes are visited in reverse order. Each appends the gradients of
+// its inputs as ordinary nodes, so the backward pass is a DFG like the forward pass and gets the
+// same optimisations.
 #include <algorithm>
 #include <map>
 
@@ -27,14 +28,14 @@ class Differentiator {
         const std::string name = "grad:" + node.name;
         dfg_.set_output(name, found->second);
       } else {
-        // A copy: appending nodes moves the vector that holds the original.
+        // The node is copied, because appending nodes moves the vector that holds the original.
         backward(Node(node), i, found->second);
       }
     }
   }
 
  private:
-  // Only values that depend on a trainable parameter need gradients.
+  // Marks the values that depend on a trainable parameter; only they need gradients.
   void mark_dependents() {
     wanted_.assign(dfg_, 0);
     for (NodeRef i = 0; i < size_; ++i) {
@@ -159,7 +160,7 @@ class Differentiator {
     give(x, add(row->gradient, {g, row->reads_output ? self : x}, row->has_alpha() ? node.alpha : 0));
   }
 
-  // y = x·w and its relatives: (operation for dx from (g, w), operation for dw).
+  // Differentiates y = x·w and its relatives: for_x computes dx from (g, w), for_w computes dw.
   void matrix(const Node& node, NodeRef g, Op for_x, Op for_w) {
     const NodeRef x = node.inputs[0];
     const NodeRef w = node.inputs[1];
@@ -241,7 +242,8 @@ class Differentiator {
     }
   }
 
-  // The weights of a loss are data: training them must not fail in silence.
+  // The weights of a loss are data. A DFG that would train them is refused, because their gradient
+  // would silently be missing.
   void refuse_trained_weight(const Node& loss) const {
     if (wants(loss.inputs[2])) {
       throw UserError(std::string(op_info(loss.op).name), "has no gradient for its weights",
@@ -255,7 +257,7 @@ class Differentiator {
   }
 
   Dfg& dfg_;
-  NodeRef size_;  // nodes of the forward pass
+  NodeRef size_;  // number of nodes of the forward pass
   NodeVector<char> wanted_;
   std::map<NodeRef, NodeRef> grads_;
 };

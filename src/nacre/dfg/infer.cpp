@@ -1,5 +1,5 @@
-// Shape inference: one function per family of operations. Every rule of op.h that can be checked without a graph is
-// here.
+// Shape inference, with one function for each family of operations. Every rule of op.h that can be
+// checked without a graph is checked here.
 #include <algorithm>
 #include <cmath>
 
@@ -9,9 +9,10 @@
 namespace nacre {
 namespace {
 
-// Far beyond any model, and small enough that no product or sum of sizes overflows.
+// These limits are far beyond any model, and small enough that no product or sum of sizes
+// overflows.
 constexpr int64_t kMaxRow = int64_t{1} << 40;
-constexpr int64_t kMaxCount = int64_t{1} << 40;  // of rows
+constexpr int64_t kMaxCount = int64_t{1} << 40;  // largest number of rows
 constexpr int kMaxLayer = 1 << 20;
 
 class Inference {

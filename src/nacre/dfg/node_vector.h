@@ -11,7 +11,7 @@ template <class T>
 class NodeVector : public std::vector<T> {
  public:
   using std::vector<T>::vector;
-  // One copy of `value` for each node of `dfg`.
+  // Makes one copy of `value` for each node of `dfg`.
   explicit NodeVector(const Dfg& dfg, const T& value = T()) { assign(dfg, value); }
 
   void assign(const Dfg& dfg, const T& value) { std::vector<T>::assign(static_cast<size_t>(dfg.size()), value); }

@@ -13,7 +13,7 @@ constexpr auto kLeaf = OpClass::leaf;
 constexpr auto kIndexing = OpClass::indexing;
 constexpr auto kNeural = OpClass::neural;
 
-// In the order of enum Op.
+// The operations in the order of enum Op.
 constexpr std::array<OpInfo, static_cast<size_t>(Op::count_)> kOps = {{
     {"input", kLeaf, 0, false},
     {"param", kLeaf, 0, false},

@@ -1,11 +1,15 @@
-// The operations of the DFG. Indexing operations move rows between spaces along an edge attribute; neural operations
-// stay inside one space; leaves bring values in. This list is the specification: the reference interpreter, the
-// gradients and every back end follow it.
+// The operations of the DFG. Indexing operations move rows between spaces along an edge attribute;
+// neural operations stay inside one space; leaves bring values in. This list is the specification
+// that the reference interpreter, the gradients and every back end follow.
 //
-// Spaces (see dfg.h): v0, v1, … vertices of block 0's sources, of block 0's destinations (= block 1's sources), …;
-// e0, e1, … edges of a block; s0, d0, … distinct (source, type) and (destination, type) pairs of a block's edges; t
-// edge types; p parameters (one row); r5, r1000, … a space of so many rows, such as the vertices of one kind. Rows are
-// written x[i]; `…` stands for the row dims.
+// Spaces (see dfg.h):
+//   v0, v1, …  the vertices: sources of block 0, destinations of block 0 (sources of block 1), …
+//   e0, e1, …  the edges of a block
+//   s0, d0, …  the distinct (source, type) and (destination, type) pairs of a block's edges
+//   t          the edge types
+//   p          parameters (one row)
+//   r5, …      a space of so many rows, such as the vertices of one kind
+// Rows are written x[i]; `…` stands for the dimensions of a row.
 #pragma once
 
 #include <cstdint>
@@ -18,43 +22,53 @@ namespace nacre {
 
 enum class Op : uint8_t {
   // ---- leaves
-  input,         // value bound by name at run time: features, labels, masks, edge weights
-  param,         // trainable (or, with attr `state`, kept but not trained) value, bound by name
-  degree,        // v[]: number of edges of each vertex along attr: dst = in-degree in v(l+1), src = out-degree in v(l)
+  input,  // value bound by name at run time: features, labels, masks, edge weights
+  param,  // value bound by name, trainable or (with `state`) kept but not trained
+  // v[]: number of edges of each vertex along attr: dst gives the in-degree in v(l+1), src the
+  // out-degree in v(l).
+  degree,
   typed_degree,  // e[]: number of edges with the same destination and type as this edge
-  constant,      // alpha in every element
+  constant,      // every element is alpha
 
   // ---- indexing
-  index,      // y[r] = x[attr(r)].  src: v(l)→e(l) or s(l); dst: v(l+1)→e(l) or d(l); type: t→e(l), s(l) or d(l);
-              // self: v(l)→v(l+1) (first rows); pair_src: s(l)→e(l); pair_dst: d(l)→e(l)
-  index_add,  // y[i] = Σ x[r] over attr(r) = i, the transpose of index. Rows nothing points at are 0.
-  index_mean,         // attr dst: mean over the edges of each destination, 0 when it has none
-  index_max,          // attr dst: elementwise maximum over the edges of each destination, 0 when it has none
-  index_argmax,       // attr dst: position (i32) of the first edge that attains index_max; -1 when there is none
-  index_take_max,     // (g: v(l+1)[…], argmax) → e(l)[…]: g[dst(r)] where argmax[dst(r)] = r, else 0
-  edge_softmax,       // attr dst: softmax over the edges of each destination, each row element apart
+  // y[r] = x[attr(r)].  src: v(l)→e(l) or s(l); dst: v(l+1)→e(l) or d(l);
+  // type: t→e(l), s(l) or d(l); self: v(l)→v(l+1) (the first rows); pair_src: s(l)→e(l);
+  // pair_dst: d(l)→e(l)
+  index,
+  // y[i] = Σ x[r] over attr(r) = i, the transpose of index. Rows that nothing points at are 0.
+  index_add,
+  index_mean,  // attr dst: mean over the edges of each destination; 0 if it has none
+  index_max,   // attr dst: elementwise maximum over the edges of each destination; 0 if it has none
+  // attr dst: position (i32) of the first edge with the maximum of index_max; -1 if there is none
+  index_argmax,
+  index_take_max,  // (g: v(l+1)[…], argmax) → e(l)[…]: g[dst(r)] if argmax[dst(r)] = r, else 0
+  // attr dst: softmax over the edges of each destination, separately for each row element
+  edge_softmax,
   edge_softmax_grad,  // (g, y) → y · (g − Σ y·g over the edges of the same destination)
-  lstm,  // (z: v(l)[4H] or e(l)[4H], w: p[H,4H]) → v(l+1)[H]: last hidden state of an LSTM run over the in-neighbours
-         // in
-         // edge order; gates (i, f, g, o) of step t = z[src(t)] (z[t] on edges) + h·w; h = c = 0 at first; 0 for no
-         // neighbours
+  // (z: v(l)[4H] or e(l)[4H], w: p[H,4H]) → v(l+1)[H]: the last hidden state of an LSTM that runs
+  // over the in-neighbours in edge order. The gates (i, f, g, o) of step t are z[src(t)] (z[t] on
+  // edges) + h·w; h = c = 0 at first. The result is 0 for a vertex without neighbours.
+  lstm,
   lstm_grad_z,  // (g: v(l+1)[H], z, w) → like z
   lstm_grad_w,  // (g, z, w) → p[H,4H]
-  // The same with the forward pass' gates kept instead of computed again.
-  lstm_gates,       // (z, w) → e(l)[4H]: the gates of every step, after their activations
-  lstm_gates_grad,  // (g: v(l+1)[H], gates: e(l)[4H], w) → e(l)[4H]: gradient of the gates before their activations
-  lstm_states,      // (gates: e(l)[4H]) → e(l)[H]: h before every step
+  // The next three do the same with the gates of the forward pass kept instead of computed again.
+  lstm_gates,  // (z, w) → e(l)[4H]: the gates of every step, after their activations
+  // (g: v(l+1)[H], gates: e(l)[4H], w) → e(l)[4H]: gradient of the gates before their activations
+  lstm_gates_grad,
+  lstm_states,  // (gates: e(l)[4H]) → e(l)[H]: h before every step
 
   // ---- neural: matrices
-  matmul,          // (x: s[K], w: p[K,N]) → s[N]: x[r]·w
-  matmul_t,        // (g: s[N], w: p[K,N]) → s[K]: g[r]·wᵀ
-  weight_grad,     // (x: s[K], g: s[N]) → p[K,N]: Σ x[r]ᵀ·g[r]
-  typed_matmul,    // (x: e[K], w: t[K,N]) → e[N]: x[r]·w[type(r)]; likewise on s and d, whose rows have a type too
-  typed_matmul_t,  // (g: e[N], w: t[K,N]) → e[K]: g[r]·w[type(r)]ᵀ
+  matmul,       // (x: s[K], w: p[K,N]) → s[N]: x[r]·w
+  matmul_t,     // (g: s[N], w: p[K,N]) → s[K]: g[r]·wᵀ
+  weight_grad,  // (x: s[K], g: s[N]) → p[K,N]: Σ x[r]ᵀ·g[r]
+  // (x: e[K], w: t[K,N]) → e[N]: x[r]·w[type(r)]; likewise on s and d, whose rows have a type, too
+  typed_matmul,
+  typed_matmul_t,     // (g: e[N], w: t[K,N]) → e[K]: g[r]·w[type(r)]ᵀ
   typed_weight_grad,  // (x: e[K], g: e[N]) → t[K,N]: Σ x[r]ᵀ·g[r] over the edges of each type
 
-  // ---- neural: elementwise. add, sub, mul broadcast: an operand in p stands for every row; an operand whose dims are
-  // a prefix of the other's is repeated along the rest ([H] with [H,D]; [] with anything).
+  // ---- neural: elementwise. add, sub and mul broadcast: an operand in p stands for every row; an
+  // operand whose dims are a prefix of the other's is repeated along the rest ([H] with [H,D]; []
+  // with anything).
   add,
   sub,
   mul,
@@ -68,51 +82,66 @@ enum class Op : uint8_t {
 #undef NACRE_GRADIENT_OP
       inv,   // 1/x, 0 where x = 0
   inv_sqrt,  // 1/√x, 0 where x ≤ 0
-  dropout,  // x/(1−alpha) where kept, else 0; element i of the tensor is kept if dropout_keep(…, salt, i) (random.h)
+  // x/(1−alpha) if kept, else 0; element i of the tensor is kept if dropout_keep(…, salt, i)
+  // (random.h)
+  dropout,
 
   // ---- neural: row shapes
   row_sum,  // dims [d0 … dn] → the first `rank` of them, summed over the rest
-  expand,   // to (space, dims): from p to every row of a space, and/or from a prefix of dims to all of them
+  // to (space, dims): from p to every row of a space, or from a prefix of dims to all of them, or
+  // both
+  expand,
   reshape,  // the same row elements under other dims
   concat,   // (a, b): along the last dim
   slice,    // elements [begin, begin+len) of the last dim
-  pad,      // the transpose of slice: last dim becomes `total`, x at [begin, begin+len), 0 elsewhere
+  pad,      // transpose of slice: the last dim becomes `total`, x is at [begin, begin+len), 0 elsewhere
 
   // ---- neural: across rows
   column_sum,      // s[…] → p[…]: Σ over all rows
   column_moments,  // s[F] → p[2,F]: mean and (biased) variance of every column over all rows
-  standardize,  // (x: s[F], m: p[2,F]) → (x − m0)/√(m1 + alpha). If m = column_moments(x), gradients flow through it.
-  standardize_grad,    // (g, x, m): gradient of standardize(x, column_moments(x)) for x
-  row_normalize,       // (x − mean)/√(variance + alpha) over the elements of each row (the core of layer norm)
+  // (x: s[F], m: p[2,F]) → (x − m0)/√(m1 + alpha). If m = column_moments(x), gradients flow through
+  // m.
+  standardize,
+  standardize_grad,  // (g, x, m): gradient of standardize(x, column_moments(x)) for x
+  // (x − mean)/√(variance + alpha) over the elements of each row (the core of layer norm)
+  row_normalize,
   row_normalize_grad,  // (g, x)
 
   // ---- neural: spaces of so many rows
-  join_rows,  // (a: r[…], b: r[…], …) → a space of vertices or of so many rows: the rows of all operands, in order
+  // (a: r[…], b: r[…], …) → a space of vertices or of so many rows: the rows of all operands, in
+  // order
+  join_rows,
   slice_rows,  // v[…] or r[…] → r<len>[…]: rows [begin, begin+len)
 
-  // ---- neural: losses (scalars are p[]). Of nll, bce and their gradients, alpha smooths labels (kernel/cpu/loss.h).
+  // ---- neural: losses (scalars are p[]). For nll, bce and their gradients, alpha is the label
+  // smoothing (kernel/cpu/loss.h).
   log_softmax,       // over the last dim (row dims [C])
   log_softmax_grad,  // (g, y) → g − eʸ·Σg
-  nll,       // (lp: s[C], label: s[] i32, weight: s[]) → p[]: −Σ weight[r]·lp[r, label[r]]; label < 0 is left out
+  // (lp: s[C], label: s[] i32, weight: s[]) → p[]: −Σ weight[r]·lp[r, label[r]]; rows with a
+  // negative label are left out
+  nll,
   nll_grad,  // (lp, label, weight, g: p[]) → s[C]
-  bce,       // (x: s[C] logits, target: s[C] u8, weight: s[]) → p[]: Σ weight[r]·Σ_c (log(1+eˣ) − target·x)
+  // (x: s[C] logits, target: s[C] u8, weight: s[]) → p[]: Σ weight[r]·Σ_c (log(1+eˣ) − target·x)
+  bce,
   bce_grad,  // (x, target, weight, g: p[]) → s[C]
   l2,        // x → p[]: ½·Σ x²
   count_     // number of operations
 };
 
-// What an indexing operation follows.
+// The attribute that an indexing operation follows.
 enum class Attr : uint8_t { none, src, dst, type, self, pair_src, pair_dst };
 
 enum class OpClass : uint8_t { leaf, indexing, neural };
 
-inline constexpr int kAnyInputs = -1;  // one or more
+inline constexpr int kAnyInputs = -1;  // one input or more
 
 struct OpInfo {
   std::string_view name;
   OpClass op_class;
   int num_inputs;
-  bool elementwise;  // output row element i depends on element i of the operands' rows (broadcast aside) only
+  // element i of an output row depends only on element i of the operands' rows (or on what is
+  // broadcast to it)
+  bool elementwise;
 };
 
 const OpInfo& op_info(Op op);

@@ -12,10 +12,12 @@ bool is_leaf(const Node& node) { return op_info(node.op).op_class == OpClass::le
 
 bool is_gradient(const std::string& output) { return output.starts_with("grad:"); }
 
-// Second results of a forward kernel: they are made with the first one, from its operands.
+// Returns whether a value is a second result of a forward kernel, which is made together with the
+// first one.
 bool made_beside_forward(Op op) { return op == Op::index_argmax || op == Op::lstm_gates; }
 
-// Sums over edges and the like; products of edges' rows.
+// Returns whether a node walks edges: it sums over edges or the like, or multiplies the rows of
+// edges.
 bool walks_edges(const Node& node) {
   const OpInfo& info = op_info(node.op);
   if (node.op == Op::index || node.op == Op::reshape || node.attr == Attr::self) return false;
@@ -44,14 +46,15 @@ class Finder {
   }
 
   bool forward(NodeRef i) const { return forward_[i] != 0; }
-  // The value whose rows a node's are: views of it and rows gathered from it are seldom in memory themselves.
+  // Returns the value that holds the rows of node i. Views of a value and rows gathered from it are
+  // seldom in memory themselves.
   NodeRef base(NodeRef i) const { return base_[i]; }
   bool has_gradients() const {
     return std::any_of(dfg_.outputs().begin(), dfg_.outputs().end(),
                        [](const auto& o) { return is_gradient(o.first); });
   }
-  // In memory for the backward pass whatever is recomputed: leaves, what never changes, small values, and values that
-  // gradients read.
+  // Returns whether a value is in memory for the backward pass whatever is recomputed: leaves,
+  // values that never change, small values, and values that gradients read.
   bool kept(NodeRef i) const {
     const SpaceKind space = dfg_[i].type.space.kind;
     return is_leaf(dfg_[i]) || constant_[i] || space == SpaceKind::param || space == SpaceKind::type || read_[base(i)];
@@ -113,7 +116,8 @@ class Finder {
            space != SpaceKind::type;
   }
 
-  // Level by level, so that a layer's own parameters come before those of the layers below it.
+  // Searches level by level, so that a layer's own parameters come before those of the layers below
+  // it.
   std::string nearest_parameter(NodeRef i) const {
     std::vector<NodeRef> level{i};
     while (!level.empty()) {
@@ -170,8 +174,9 @@ class Rewriter {
   bool wanted(NodeRef i) const { return finder_.forward(i) && wanted_.contains(finder_.base(i)); }
   bool cloned(NodeRef i) const { return wanted(i) || !finder_.kept(i); }
 
-  // What a node of the backward pass reads instead of node i. What lies below is cloned in the order it stands in, so
-  // that the clones become the same kernels as the originals, with the same rounding.
+  // Returns what a node of the backward pass reads instead of node i. The values below it are
+  // cloned in their original order, so that the clones become the same kernels as the originals,
+  // with the same rounding.
   NodeRef operand(NodeRef i, Recomputed& out) {
     if (!wanted(i)) return moved_[i];
     std::set<NodeRef> missing;

@@ -1,7 +1,8 @@
-// Recomputation: a value that the forward pass made is dropped after its last reader there, and the backward pass
-// computes it again from what is in memory anyway, right before its first reader. Memory for time, without a change of
-// a single bit on a CPU: the clones are the same operations on the same operands, and dropout draws by salt and
-// element. On a GPU what is not kept may be fused elsewhere, where a product and a sum are rounded once.
+// Recomputation: a value of the forward pass is dropped after its last reader there, and the
+// backward pass computes it again, right before its first reader, from values that are in memory
+// anyway. This trades time for memory. On a CPU no bit changes, because the clones are the same
+// operations on the same operands, and dropout draws by salt and element. On a GPU, a value that is
+// not kept may be fused into another kernel, where a product and a sum are rounded once.
 #pragma once
 
 #include <set>
@@ -15,22 +16,26 @@ namespace nacre {
 
 // A value of the forward pass that gradients read, or whose rows they gather.
 struct Recomputable {
-  std::string name;  // "relu@layers.0.lin.bias": operation and nearest parameter, the same whenever the DFG is
+  // operation and nearest parameter, such as "relu@layers.0.lin.bias"; the same whenever the DFG is
+  std::string name;
   NodeRef node = -1;
-  // Its computation walks edges again: sums over neighbours, attention, sequences.
+  // Whether computing the value again walks edges: sums over neighbours, attention, sequences.
   bool over_edges = false;
 };
 
-// In topological order. Values that depend on no parameter and no random number are left out: they never change.
+// Returns the values in topological order. Values that depend on no parameter and no random number
+// never change and are left out.
 std::vector<Recomputable> find_recomputable(const Dfg& dfg);
 
 struct Recomputed {
   Dfg dfg;
-  NodeVector<char> again;  // per node: a clone, to be computed no sooner than somebody needs it
+  // for each node: whether it is a clone, which must not be computed before it is needed
+  NodeVector<char> again;
 };
 
-// The backward pass computes the values of these names again, and what lies below them down to values that it reads
-// from memory all the same. A DFG without gradients stays as it is; in others a name that means nothing is a UserError.
+// Makes the backward pass compute the values of these names again, and with them everything below
+// that the backward pass does not read from memory anyway. A DFG without gradients stays as it is;
+// in other DFGs an unknown name is a UserError.
 Recomputed recompute(const Dfg& dfg, const std::set<std::string>& names);
 
 }  // namespace nacre

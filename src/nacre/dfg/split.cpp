@@ -9,7 +9,8 @@
 namespace nacre {
 namespace {
 
-constexpr int kAnywhere = -2;  // weights and what is computed from them alone: again in every stage that reads it
+// weights and values computed only from them; every stage that reads them computes them again
+constexpr int kAnywhere = -2;
 
 int stage_of(const Node& node) {
   switch (node.type.space.kind) {
@@ -50,7 +51,7 @@ class Splitter {
   }
 
  private:
-  // Values one stage computes and a later one reads.
+  // Finds the values that one stage computes and a later one reads.
   void find_carried() {
     for (const Node& node : dfg_.nodes()) {
       for (const NodeRef in : node.inputs) {

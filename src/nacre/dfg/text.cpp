@@ -1,8 +1,8 @@
-// The text form of a DFG. One line per node:
+// The text form of a DFG. There is one line for each node:
 //   %7 = index_add(%6) : v1[256] attr=dst
 //   %0 = input : v0[128] name=x
-// then `output NAME %i` and `update NAME %i` lines. `#` starts a comment. Fields that hold their default are not
-// printed.
+// then come `output NAME %i` and `update NAME %i` lines. `#` starts a comment. Fields that hold
+// their default are not printed.
 #include <cctype>
 #include <charconv>
 #include <sstream>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kInits[] = {"zeros", "ones", "glorot", "uniform_fan_in", "constant"};
 
-// Shortest text that reads back as the same double.
+// Returns the shortest text that reads back as the same double.
 std::string number_text(double value) {
   char buffer[32];
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
@@ -66,7 +66,7 @@ class Line {
   void expect(char c) {
     if (!accept(c)) fail(std::string("expected '") + c + "' before '" + std::string(text_.substr(0, 12)) + "'");
   }
-  // Letters, digits and the few signs that names use.
+  // Reads a word of letters, digits and the few signs that names use.
   std::string_view word() {
     spaces();
     size_t n = 0;
@@ -79,7 +79,7 @@ class Line {
     text_.remove_prefix(n);
     return w;
   }
-  // Up to the next blank.
+  // Reads up to the next blank.
   std::string_view token() {
     spaces();
     const size_t n = std::min(text_.find(' '), text_.size());
@@ -104,7 +104,7 @@ class Line {
     return number<int>();
   }
 
-  // Nothing may follow.
+  // Fails if anything follows.
   void end() {
     if (!done()) fail("unexpected '" + std::string(text_.substr(0, 12)) + "'");
   }
@@ -158,7 +158,7 @@ class Line {
   }
 
  private:
-  // The enumerator of a name; a wrong one is reported with this line.
+  // Returns the enumerator of a name; an unknown name is reported with this line.
   template <class T>
   T named(T (*parse)(std::string_view), std::string_view name) const {
     try {
@@ -216,7 +216,7 @@ void parse_node(Line& line, Dfg& dfg) {
   if (dfg[i].type != node.type) line.fail("the type should be " + type_text(dfg[i].type));
 }
 
-// output NAME %i, update NAME %i
+// Parses `output NAME %i` and `update NAME %i`.
 void parse_result(Line& line, Dfg& dfg) {
   const std::string_view kind = line.word();
   const std::string name(line.token());

@@ -1,6 +1,6 @@
-// Backend: where a plan's kernels run and its values live. The executor plans memory and order; a back end knows what a
-// kernel needs, binds it to memory, and moves bytes. Pointers are the back end's own: only read() brings values to the
-// host.
+// Backend: where the kernels of a plan run and its values live. The executor plans memory and
+// order. A back end knows what a kernel needs, binds it to memory, and moves bytes. Pointers belong
+// to the back end: only read() brings values to the host.
 #pragma once
 
 #include <cstdint>
@@ -21,25 +21,27 @@ struct OptimizerOptions;
 struct TrainedParameter;
 
 struct KernelNeeds {
-  int64_t scratch_floats = 0;   // per thread of the host
-  int64_t workspace_bytes = 0;  // shared, for the duration of the kernel
+  int64_t scratch_floats = 0;   // for each thread of the host
+  int64_t workspace_bytes = 0;  // shared by all threads while the kernel runs
 };
 
-// Runs one kernel, or a whole step. All pointers are resolved when it is made; calling it allocates nothing.
+// Runs one kernel, or a whole step. All pointers are resolved when the function is made; calling it
+// allocates nothing.
 using Step = std::function<void()>;
 
 class Backend {
  public:
   virtual ~Backend() = default;
-  // The name of the kind of device, "cpu" or "cuda", for messages and cache keys. Code that behaves differently on
-  // different devices asks the functions below.
+  // Returns the name of the kind of device, "cpu" or "cuda", for messages and cache keys. Code that
+  // behaves differently on different devices must use the functions below instead.
   virtual std::string name() const = 0;
-  // Whether kernels run on the host and values lie in its memory, where pointers can be read and written in place.
+  // Returns whether kernels run on the host and values are in its memory, where pointers can be
+  // read and written in place.
   virtual bool on_host() const = 0;
-  // Whether the first run of a kernel takes longer than the later ones, for example because its code is loaded then.
-  // Such a run must not be timed.
+  // Returns whether the first run of a kernel takes longer than later ones, for example because its
+  // code is loaded then. Such a run must not be timed.
   virtual bool needs_warm_up() const = 0;
-  // Says which values it stores as bf16 (Plan::narrow).
+  // Marks the values that the back end stores as bf16 (Plan::narrow).
   virtual void narrow(Plan&) const {}
   // Returns what planning knows of the device that kernels run on.
   virtual DeviceTraits traits() const = 0;
@@ -47,62 +49,69 @@ class Backend {
   // Adds to `bound` how the kernel runs, for each decision about it (plan/variants.h).
   virtual Step bind(const Executor& executor, const Kernel& kernel, const cpu::Scratch& scratch, void* workspace,
                     std::vector<VariantChoice>& bound) = 0;
-  // The kernel will be bound soon: what takes long and can be done beside other work (compiling) may begin. Called for
-  // all kernels before the first bind(), which may have to wait for its own.
+  // Tells the back end that the kernel will be bound soon, so that it may begin work that takes
+  // long and can run in the background (compiling). Called for all kernels before the first bind(),
+  // which may have to wait for that work.
   virtual void announce(const Executor& /*executor*/, const Kernel& /*kernel*/, void* /*workspace*/) {}
 
   virtual std::shared_ptr<void> allocate(int64_t bytes) = 0;
   virtual int64_t available_bytes() = 0;
   virtual void write(void* to, const void* host, int64_t bytes) = 0;
-  // The same from any thread, beside what runs: seen by steps after the next begin_step(). `host` may change at once.
+  // Like write(), but from any thread and while steps run. Steps after the next begin_step() see
+  // the bytes. `host` may change as soon as the call returns.
   virtual void send(void* to, const void* host, int64_t bytes) { write(to, host, bytes); }
-  // The same to memory of its own; it need not be on its way before flush() or the next begin_step().
+  // Like send(), to new memory. The bytes need not be under way before flush() or the next
+  // begin_step().
   virtual std::shared_ptr<void> place(const void* host, int64_t bytes) {
     std::shared_ptr<void> memory = allocate(bytes);
     send(memory.get(), host, bytes);
     return memory;
   }
   virtual void flush() {}
-  // Returns memory in which kernels find these bytes: on the host the bytes themselves, which must stay as they are, on
-  // a device a copy.
+  // Returns memory in which kernels find these bytes: on the host the bytes themselves, which must
+  // stay as they are; on a device a copy.
   virtual std::shared_ptr<void> borrow(const void* host, int64_t bytes) {
     std::shared_ptr<void> memory = allocate(bytes);
     write(memory.get(), host, bytes);
     return memory;
   }
-  virtual void read(void* host, const void* from, int64_t bytes) = 0;  // waits for the steps before it
+  // waits for the steps before it
+  virtual void read(void* host, const void* from, int64_t bytes) = 0;
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;
   virtual void clear(void* to, int64_t bytes) = 0;
-  // The graph's forms this back end holds, for the memory bill.
+  // Returns the bytes of the forms of graphs that this back end holds, for the memory bill.
   virtual int64_t graph_bytes() const = 0;
 
-  // The constants of an executor are there, or have changed.
+  // Called when the constants of an executor are computed, or have changed.
   virtual void prepared() {}
-  // What the random numbers of the following steps depend on.
+  // Sets what the random numbers of the following steps depend on.
   virtual void begin_step(const StepContext& step) = 0;
-  // The steps as one, launched at once; null: they are called one by one.
+  // Returns one step that launches all `steps` at once; null if they must be called one by one.
   virtual Step record(const std::vector<Step>& steps) = 0;
   virtual double seconds(const Step& step) = 0;
-  // Waits until the code of all kernels that were bound is compiled, so that no step has to wait for it.
+  // Waits until the code of all bound kernels is compiled, so that no step has to wait for it.
   virtual void settle() {}
-  // Returns the end of all that was queued so far; null where work is done when the call that asks for it returns.
+  // Returns an event at the end of everything queued so far; null if calls return only when their
+  // work is done.
   virtual DeviceEvent mark() { return nullptr; }
-  // Waits until the device has come to `event`.
+  // Waits until the device has reached `event`.
   virtual void await(const DeviceEvent& /*event*/) {}
-  // Returns the seconds of the device from one event to another; waits for both.
+  // Returns the device's seconds from one event to another; waits for both.
   virtual double elapsed(const DeviceEvent& /*from*/, const DeviceEvent& /*to*/) { return 0; }
 
-  // Returns an optimiser of weights in this back end's memory.
+  // Returns an optimiser for weights in this back end's memory.
   virtual std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options,
                                                     const std::vector<TrainedParameter>& parameters,
                                                     const OptimizerMemory& memory) = 0;
 
-  // The same back end for one batch: it sees every form of graphs that this one holds (which must not change while it
-  // lives) and drops with itself what it makes. Nothing is tuned for it: its shapes do not come again.
+  // Returns the same back end for one batch. It uses every form of graphs that this one holds
+  // (which must not change while it lives), and what it makes itself ends with it. Nothing is tuned
+  // for it, because its shapes do not come again.
   virtual std::shared_ptr<Backend> scoped() = 0;
 };
 
-// The host: values in ordinary memory, kernels on the threads of base/parallel.h.
+// Makes the back end of the host, with values in ordinary memory and kernels on the threads of
+// base/parallel.h.
 std::shared_ptr<Backend> make_cpu_backend(std::shared_ptr<GraphViews> views);
 
 }  // namespace nacre

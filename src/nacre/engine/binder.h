@@ -14,7 +14,8 @@ class Binder {
       : ex_(executor), views_(views), step_(step) {}
 
   KernelNeeds needs(const Kernel& kernel) const;
-  // A call that runs the kernel once. All pointers are resolved now; calling it allocates nothing.
+  // Returns a function that runs the kernel once. All pointers are resolved now; calling it
+  // allocates nothing.
   std::function<void()> bind(const Kernel& kernel, const cpu::Scratch& scratch, void* workspace) const;
 
  private:
@@ -37,7 +38,7 @@ class Binder {
   std::function<void()> bind_pair_products(const Kernel& k, const cpu::Scratch& scratch, float* products) const;
   std::function<void()> bind_typed_rows(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
   std::function<void()> bind_gtask(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
-  // The kept gates a forward kernel writes, or -1.
+  // Returns the node of the kept gates that a forward kernel writes, or -1.
   NodeRef gates_of(const Kernel& k) const;
   std::function<void()> bind_lstm_gates_grad(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
   std::function<void()> bind_lstm(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
@@ -48,7 +49,7 @@ class Binder {
 
   const Executor& ex_;
   GraphViews& views_;
-  const StepContext& step_;  // of the back end: bound kernels point at it
+  const StepContext& step_;  // belongs to the back end; bound kernels point at it
 };
 
 }  // namespace nacre

@@ -1,5 +1,6 @@
-// Measures this machine: runs the kernels of several models on generated graphs of different sizes, and fits the cost
-// model to their times. A few seconds; the result is kept (cost/profile.h).
+// Measures this machine: runs the kernels of several models on generated graphs of different sizes,
+// and fits the cost model to their times. This takes a few seconds; the result is stored
+// (cost/profile.h).
 #pragma once
 
 #include "nacre/cost/profile.h"
@@ -7,19 +8,20 @@
 namespace nacre {
 
 struct CalibrateOptions {
-  double seconds = 8;  // about how long it may take
+  double seconds = 8;  // about how many seconds it may take
 };
 
-// Kernels timed on the generated graphs.
+// Returns the times of kernels on the generated graphs.
 std::vector<Timing> calibration_samples(int64_t cache_bytes, const CalibrateOptions& options);
 
-// Rates of the machine and the fitted model.
+// Returns the rates of the machine and the fitted model.
 DeviceProfile measure_profile(const CalibrateOptions& options = {});
 
-// The stored profile of this machine; measured and stored first when there is none (`say`: progress on the log).
+// Returns the stored profile of this machine; if there is none, measures and stores it first. With
+// `say`, logs that it measures.
 DeviceProfile machine_profile(bool say = true);
 
-// Changes with the kernels: profiles of other versions are not used.
+// Must change with the kernels, because profiles of other versions are not used.
 inline constexpr const char* kProfileVersion = "cpu-3";
 
 }  // namespace nacre

@@ -1,4 +1,4 @@
-// What a kernel of kind copy moves, the same for every back end.
+// What a kernel of the kind copy moves; the same for every back end.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,12 @@ struct CopyPart {
 
 struct CopyPlan {
   std::vector<CopyPart> parts;
-  void* zeros = nullptr;  // what no part fills
+  void* zeros = nullptr;  // memory that no part fills
   int64_t zero_bytes = 0;
 };
 
-// join_rows, slice_rows, and index_add of destinations' own rows. Pointers are the back end's.
+// Plans join_rows, slice_rows, and index_add of the destinations' own rows. Pointers belong to the
+// back end.
 CopyPlan plan_copy(const Executor& executor, const Kernel& kernel);
 
 }  // namespace nacre

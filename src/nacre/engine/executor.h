@@ -1,5 +1,6 @@
-// Executor: a plan made runnable on a back end. Building one prepares the graph's views and plans memory exactly;
-// allocate() takes the memory; prepare() computes what never changes; run() is one step and allocates nothing.
+// Executor: a plan made runnable on a back end. Building one prepares the views of the graph and
+// plans memory exactly; allocate() takes the memory; prepare() computes what never changes; run()
+// is one step and allocates nothing.
 #pragma once
 
 #include <functional>
@@ -16,63 +17,70 @@
 
 namespace nacre {
 
-// Values that depend on the graph and the inputs only, by the expression that computes them: the training and the
-// evaluation plan of a model share them.
+// Values that depend only on the graph and the inputs, stored under the expression that computes
+// them. The training plan and the evaluation plan of a model share them.
 using ConstantPool = std::map<std::string, Tensor>;
 
 struct KernelTime {
-  double seconds = 0;  // summed over runs
+  double seconds = 0;  // sum over all runs
   int64_t runs = 0;
 };
 
 class Executor {
  public:
-  // One plan on many blocks, one after the other: `plan` has been through Backend::narrow().
+  // For one plan on many blocks, one after another: `plan` has already been through
+  // Backend::narrow().
   Executor(std::shared_ptr<const Plan> plan, Blocks blocks, std::shared_ptr<Backend> backend);
   Executor(Plan plan, Blocks blocks, std::shared_ptr<Backend> backend);
-  // On the CPU.
+  // Makes an executor on the CPU.
   Executor(Plan plan, Blocks blocks, std::shared_ptr<GraphViews> views);
-  Executor(const Executor&) = delete;  // bound kernels point into it
+  Executor(const Executor&) = delete;  // bound kernels point into the executor
   Executor& operator=(const Executor&) = delete;
 
   const Plan& plan() const { return *plan_; }
-  // Returns the plan with the variants of its kernels as they were bound: also those that timing has told apart, and
-  // those taken because the planned ones declined. Before allocate() this is plan().
+  // Returns the plan with the variants of its kernels as they were bound. These include variants
+  // that were chosen by timing, and those taken because the planned ones declined. Before
+  // allocate() this is plan().
   Plan plan_as_bound() const;
   const Blocks& blocks() const { return blocks_; }
   Backend& backend() const { return *backend_; }
-  // Memory of a value (of the back end); null for -1 and for values that are not stored.
+  // Returns the memory of a value (in the back end); null for -1 and for values that are not
+  // stored.
   void* pointer(NodeRef node) const;
-  // Whether it lies there as bf16.
+  // Returns whether the value is stored as bf16.
   bool is_narrow(NodeRef node) const { return node >= 0 && !plan_->narrow.empty() && plan_->narrow[node] != 0; }
-  // What allocate() will take: the arena (shareable with executors that never run at the same time) and the constants
-  // that are not in `pool` yet.
+  // Return what allocate() will take: the arena, which executors that never run at the same time
+  // may share, and the constants that are not in `pool` yet.
   int64_t arena_bytes() const { return arena_plan_.bytes; }
   int64_t constant_bytes(const ConstantPool& pool) const;
   const ArenaPlan& arena_plan() const { return arena_plan_; }
 
-  // Leaves must be bound before allocate(); the memory must stay valid and may be written between runs.
+  // Binds a leaf. Leaves must be bound before allocate(); the memory must stay valid and may be
+  // written between runs.
   void bind(const std::string& leaf, void* data);
-  // Where an output is written instead of the arena, the same for all blocks; before allocate().
+  // Sets where an output is written instead of the arena, the same for all blocks. Must be called
+  // before allocate().
   void bind_output(const std::string& output, void* data) { bound_outputs_[output] = data; }
-  // A leaf that no step reads: its bytes are brought from the host's memory into the arena for prepare() alone.
+  // Binds a leaf that no step reads. Its bytes are copied from host memory into the arena for
+  // prepare() only.
   void bind_host(const std::string& leaf, const void* host);
-  // `arena` must hold arena_bytes(), 64-byte aligned.
+  // `arena` must hold arena_bytes() bytes and be aligned to 64 bytes.
   void allocate(std::shared_ptr<void> arena, ConstantPool& pool);
   // Computes the constants. Must be called again if inputs change.
   void prepare();
   void run(const StepContext& step);
-  // A step kernel by kernel, none waited for: for executors that run once.
+  // Runs a step kernel by kernel without waiting for any of them, for executors that run once.
   void run_once(const StepContext& step);
-  // A step kernel by kernel, each one timed, whatever the back end could do at once.
+  // Runs a step kernel by kernel and times each one, even if the back end could run them at once.
   void run_timed(const StepContext& step);
-  // Runs one kernel by itself, on whatever its operands hold; seconds.
+  // Runs one kernel by itself, on whatever its operands hold. Returns the seconds.
   double time_kernel(size_t kernel);
 
-  // Whether a step, not only the constants before it, reads the leaf.
+  // Returns whether a step reads the leaf, and not only the constants before it.
   bool step_reads(const std::string& leaf) const;
 
-  // A named output in host memory, valid after run() until the next run of anything in the same arena.
+  // Returns a named output in host memory. It is valid after run() until the next run of anything
+  // in the same arena.
   const float* output(std::string_view name);
   const float* value(NodeRef node);
   const std::vector<KernelTime>& times() const { return times_; }
@@ -91,8 +99,8 @@ class Executor {
   Blocks blocks_;
   std::shared_ptr<Backend> backend_;
   ArenaPlan arena_plan_;
-  NodeVector<int> node_request_;        // its request in the arena, or -1
-  std::vector<int> workspace_request_;  // per kernel
+  NodeVector<int> node_request_;        // request of each node in the arena, or -1
+  std::vector<int> workspace_request_;  // for each kernel
   int scratch_request_ = -1;
   int64_t scratch_per_thread_ = 0;  // floats
   int scratch_threads_ = 1;
@@ -104,18 +112,19 @@ class Executor {
   std::map<std::string, void*> bound_;
   std::map<std::string, void*> bound_outputs_;
   std::map<std::string, const void*> on_host_;
-  std::vector<Step> steps_;                                 // per kernel
-  std::vector<std::vector<VariantChoice>> bound_variants_;  // per kernel
-  Step whole_;                                              // all kernels of a step at once, where the back end can
+  std::vector<Step> steps_;                                 // for each kernel
+  std::vector<std::vector<VariantChoice>> bound_variants_;  // for each kernel
+  Step whole_;  // all kernels of a step at once, if the back end can do that
   bool recorded_ = false;
   bool warm_ = false;
-  std::vector<const char*> names_;  // per kernel, for the trace
-  std::vector<char> pooled_;        // per kernel: all its results came from the pool
+  std::vector<const char*> names_;  // for each kernel, for the trace
+  std::vector<char> pooled_;        // for each kernel: whether all its results came from the pool
   std::vector<KernelTime> times_;
   std::map<NodeRef, Tensor> fetched_;  // outputs brought to the host
 };
 
-// The expression that computes a node, as text: equal text means equal value for equal inputs.
+// Returns the expression that computes a node, as text. Equal texts mean equal values for equal
+// inputs.
 std::string expression_key(const Dfg& dfg, NodeRef node);
 
 }  // namespace nacre

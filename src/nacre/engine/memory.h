@@ -1,5 +1,5 @@
-// Exact memory planning: every buffer a step needs gets a place in one arena before anything is allocated. Buffers
-// whose lifetimes do not overlap share bytes.
+// Exact memory planning: every buffer that a step needs gets a place in one arena before anything
+// is allocated. Buffers whose lifetimes do not overlap share bytes.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,16 @@ struct BufferRequest {
 };
 
 struct ArenaPlan {
-  std::vector<int64_t> offsets;  // one per request
+  std::vector<int64_t> offsets;  // one for each request
   int64_t bytes = 0;             // size of the arena
-  int64_t floor_bytes = 0;       // largest sum of live buffers at any step: no placement can need less
+  int64_t floor_bytes = 0;       // largest sum of live buffers at any step; no placement can need less
 };
 
-// Places large buffers first, each at the lowest offset where it collides with nothing alive at the same time.
+// Places large buffers first, each at the lowest offset where it overlaps nothing that is alive at
+// the same time.
 ArenaPlan plan_arena(const std::vector<BufferRequest>& requests);
 
-// One line of the bill shown before a run.
+// One line of the bill that is shown before a run.
 struct MemoryItem {
   std::string what;
   int64_t bytes = 0;
@@ -31,7 +32,8 @@ struct MemoryItem {
 int64_t total_bytes(const std::vector<MemoryItem>& items);
 std::string memory_text(const std::vector<MemoryItem>& items);
 
-// Throws UserError with remedies (the usual ones, or `remedy`) if `items` do not fit into `limit` bytes.
+// Throws UserError with remedies (the usual ones, or `remedy`) if `items` do not fit in `limit`
+// bytes.
 void require_fit(const std::vector<MemoryItem>& items, int64_t limit, const std::string& remedy = "");
 
 }  // namespace nacre

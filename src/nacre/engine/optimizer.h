@@ -1,5 +1,6 @@
-// Optimizer: applies the gradients of a step to the weights, in the memory where both lie. Every back end has an
-// implementation of its own (Backend::make_optimizer()). Adam, AdamW and SGD are defined as PyTorch defines them.
+// Optimizer: applies the gradients of a step to the weights, in the memory where both are. Every
+// back end has its own implementation (Backend::make_optimizer()). Adam, AdamW and SGD are defined
+// as in PyTorch.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +13,28 @@
 namespace nacre {
 
 struct OptimizerOptions {
-  std::string name = "adam";  // adam, adamw, sgd
+  std::string name = "adam";  // adam, adamw or sgd
   double lr = 0.01;
   double weight_decay = 0;  // adam, sgd: added to the gradient; adamw: decoupled
-  double momentum = 0;      // sgd
+  double momentum = 0;      // used by sgd
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  double clip_norm = 0;  // gradients whose norm, of all parameters together, is larger are shrunk to it; 0 = never
-  double ema = 0;        // decay of the moving average of the weights; 0 = none is kept
+  // gradients whose norm over all parameters is larger are scaled down to it; 0 = never
+  double clip_norm = 0;
+  double ema = 0;  // decay of the moving average of the weights; 0 = no average is kept
 };
 
-// Returns the share of its old value that the average of the weights keeps in a step: `decay`, and less in the first
-// steps, so that the average forgets where the weights began.
+// Returns the share of its old value that the average of the weights keeps in a step. This is
+// `decay`, and less in the first steps, so that the average forgets the initial weights.
 double average_kept(double decay, int64_t step);
-// Returns what gradients of this norm are multiplied by.
+// Returns the factor that gradients of this norm are multiplied by.
 double clip_factor(double clip_norm, double norm);
 // Returns the numbers of step `step`, counted from 1.
 OptimizerNumbers optimizer_numbers(const OptimizerOptions& options, int64_t step, double lr);
 
-// A trained parameter: elements [offset, offset + size) of the weights, and its gradient (null: the loss does not
-// depend on the parameter, which is left alone).
+// A trained parameter: elements [offset, offset + size) of the weights, and its gradient. With a
+// null gradient, the loss does not depend on the parameter, and the parameter is not changed.
 struct TrainedParameter {
   int64_t offset = 0;
   int64_t size = 0;
@@ -42,8 +44,8 @@ struct TrainedParameter {
 // Arrays of `size` elements in the memory of the back end. They must outlive the optimiser.
 struct OptimizerMemory {
   float* weights = nullptr;
-  float* first = nullptr;    // moments; adam, adamw, and sgd with momentum
-  float* second = nullptr;   // moments; adam, adamw
+  float* first = nullptr;    // moments of adam, adamw, and sgd with momentum
+  float* second = nullptr;   // moments of adam and adamw
   float* average = nullptr;  // moving average of the weights, if one is kept
   int64_t size = 0;
 };
@@ -51,12 +53,13 @@ struct OptimizerMemory {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // Applies the gradients as they are in memory then. A device need not have done so on return.
+  // Applies the gradients that are in memory at that time. A device may still be working on it when
+  // the call returns.
   virtual void step(double lr) = 0;
   // Exchanges the weights and their moving average. Without an average nothing happens.
   virtual void exchange_average() = 0;
 
-  // Steps applied so far.
+  // Returns the number of steps applied so far.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
 

@@ -1,6 +1,6 @@
-// The prepared forms of a graph that kernels walk. Built once per graph and form and shared by all executors. Views
-// with a `parent` see what it holds and keep for themselves what they make: those of a batch's blocks go with the
-// batch.
+// The prepared forms of a graph that kernels walk. They are built once for each graph and form and
+// shared by all executors. Views with a `parent` use what the parent holds and keep what they make
+// to themselves, so the views of a batch's blocks end with the batch.
 #pragma once
 
 #include <functional>
@@ -23,24 +23,24 @@ class GraphViews {
   GraphViews() = default;
   explicit GraphViews(std::shared_ptr<const GraphViews> parent) : parent_(std::move(parent)) {}
   std::shared_ptr<const cpu::RowView> rows(const Graph& graph, Direction direction, bool split_outliers = true);
-  // Without chunks and the longest row.
+  // Returns the view without chunks and without the longest row.
   std::shared_ptr<const cpu::RowView> uncut_rows(const Graph& graph, Direction direction);
   std::shared_ptr<const cpu::TypedView> typed(const Graph& graph, Direction direction);
   std::shared_ptr<const cpu::LstmView> lstm(const Graph& graph, const cpu::LstmOptions& options);
-  // Rows of a space of edges or pairs, by type.
+  // Returns the rows of a space of edges or pairs, by type.
   std::shared_ptr<const cpu::RowsByType> by_type(const Graph& graph, SpaceKind space);
-  // The pair at `end` of every entry of a view of edges.
+  // Returns the pair at `end` of every entry of a view of edges.
   const NodeId* pair_columns(const Graph& graph, Direction direction, End end);
   std::shared_ptr<const GTasks> tasks(const Graph& graph, const PartitionTable& table);
   std::shared_ptr<const cpu::GTaskView> gtasks(const Graph& graph, const PartitionTable& table,
                                                const cpu::GTaskOptions& options);
   int64_t bytes() const;
-  // Who makes gTasks instead of the host; the result must be the same.
+  // A function that makes gTasks instead of the host; its result must be the same.
   using Partition = std::function<GTasks(const Graph&, const PartitionTable&, SortOrders*)>;
   void partition_with(Partition make) { partition_ = std::move(make); }
 
  private:
-  // Graphs that share arrays are the same graph.
+  // Graphs that share their arrays are the same graph.
   using GraphKey = std::tuple<const void*, const void*, const void*>;
   using Key = std::tuple<GraphKey, std::string>;
   static GraphKey graph_key(const Graph& graph) {

@@ -1,5 +1,5 @@
-// Dense f32 matrix products for the CPU back end, tuned for tall matrices of few columns: millions of rows
-// (vertices) by a few hundred columns (features).
+// Dense f32 matrix products for the CPU back end, tuned for tall matrices of few columns: millions
+// of rows (vertices) by a few hundred columns (features).
 //
 // All matrices are row-major with leading dimensions in elements; C must not overlap A or B. Any
 // size is allowed, including 0. Every element of C is one chain of fused multiply-adds over K in

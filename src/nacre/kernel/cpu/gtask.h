@@ -19,7 +19,8 @@ namespace nacre::cpu {
 
 struct GTaskOptions {
   Direction direction = Direction::by_dst;  // the end whose rows the edges are reduced to
-  int64_t width = 1;                        // width of a reduced row; decides how many partial rows fit a window
+  // width of a reduced row; decides how many partial rows fit a window
+  int64_t width = 1;
   // With true, overfill gTasks are cut into pieces and started first, and underfill gTasks are
   // pooled and run edge by edge at the end (WG8). With false, every gTask runs alone, in the order
   // of the partition.

@@ -31,7 +31,8 @@ struct Problem {
 
 struct Workspace {
   float* packed = nullptr;
-  float* sums = nullptr;  // sums of parts 1, 2, …; those of the first part go straight to the result
+  // sums of parts 1, 2, …; those of the first part go straight to the result
+  float* sums = nullptr;
 };
 
 Workspace carve(const Problem& problem, Carve& memory) {

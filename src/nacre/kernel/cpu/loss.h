@@ -16,7 +16,8 @@ struct LossArgs {
   const float* x = nullptr;         // rows × classes: log-probabilities (nll) or logits (bce)
   const int32_t* label = nullptr;   // used by nll only
   const uint8_t* target = nullptr;  // used by bce only: rows × classes
-  const float* weight = nullptr;    // one for each row; with weight_of_each (bce only) rows × classes
+  // one for each row; with weight_of_each (bce only) rows × classes
+  const float* weight = nullptr;
   bool weight_of_each = false;
   // Label smoothing. nll learns the label with the weight 1 − smoothing, and every class (the
   // label's class included) with smoothing / classes. The targets of bce move by smoothing / 2

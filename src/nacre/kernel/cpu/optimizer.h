@@ -23,8 +23,8 @@ void adam_step(const OptimizerNumbers& numbers, float clip, const OptimizedParam
 // The first moments are those of the momentum.
 void sgd_step(const OptimizerNumbers& numbers, float clip, const OptimizedParameter& p);
 
-// Adds the squares of the values to `sum` and returns it: the same bits on any number of threads. `chunks` is memory
-// for the sums of parts.
+// Adds the squares of the values to `sum` and returns it: the same bits on any number of threads.
+// `chunks` is memory for the sums of parts.
 double add_squares(double sum, const float* values, int64_t size, std::vector<double>& chunks);
 
 }  // namespace nacre::cpu

@@ -17,7 +17,8 @@ struct Tile {
   const uint32_t* src = nullptr;
   const uint32_t* dst = nullptr;
   const uint32_t* type = nullptr;
-  const float* root = nullptr;  // the row at position `first` of the result that the program follows
+  // the row at position `first` of the result that the program follows
+  const float* root = nullptr;
 };
 
 class TileRunner {
