@@ -21,9 +21,10 @@ struct BatchParts {
   const Dfg& dfg;  // the model with its gradient, before planning
   BlockRunner& runner;
   Learner& learner;
-  const Parameter* learned = nullptr;       // the rows of all vertices, where features are learned
-  float* learned_gradient = nullptr;        // of those rows, in the back end's memory
-  const void* resident_features = nullptr;  // of all vertices, in a device's memory; null: they come with the batches
+  const Parameter* learned = nullptr;  // the rows of all vertices, where features are learned
+  float* learned_gradient = nullptr;   // of those rows, in the back end's memory
+  // of all vertices, in a device's memory; null: they come with the batches
+  const void* resident_features = nullptr;
 
   // The leaf that the rows of a batch's vertices are.
   std::string features_leaf() const { return learned != nullptr ? learned->name : "x"; }
@@ -40,7 +41,8 @@ class BatchComputer {
   virtual std::shared_ptr<PreparedBatch> prepare(const Sample& sample) = 0;
   // Has the kernels of batches like these compiled, beside all else there is to prepare.
   virtual void ask_for_kernels(const std::vector<Sample>& /*like*/) {}
-  // Returns the seconds that a device took for the steps so far, from the beginning to the end of each; waits for them.
+  // Returns the seconds that a device took for the steps so far, from the beginning to the end of
+  // each; waits for them.
   virtual double device_seconds() { return 0; }
 };
 

@@ -36,7 +36,8 @@ class BatchInputs {
   const RunData& run_;
   Tensor in_degree_, out_degree_;  // degrees of every vertex, f32
   Tensor in_weight_, out_weight_;  // sums of the edge weights of every vertex, if the graph has any
-  std::vector<uint8_t> counts_;    // for every vertex: 1 if it is labelled and in the training split
+  // for every vertex: 1 if it is labelled and in the training split
+  std::vector<uint8_t> counts_;
 };
 
 }  // namespace nacre

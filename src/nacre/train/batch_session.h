@@ -1,6 +1,7 @@
-// BatchSession: a data set and a model made ready for mini-batch training. The plan is made on a few sampled batches
-// and used for all; the loader prepares batches beside the computation; evaluation is exact, on the whole graph where
-// that fits into memory beside the training, else layer by layer.
+// BatchSession: a data set and a model made ready for mini-batch training. The plan is made on a
+// few sampled batches and used for all. The loader prepares batches while others are computed.
+// Evaluation is exact: on the whole graph if that fits in memory beside the training, otherwise
+// layer by layer.
 #pragma once
 
 #include <memory>
@@ -38,8 +39,9 @@ class BatchSession : public VertexModel {
   const Plan& plan() const override { return runner_ ? runner_->plan() : planning_.plan; }
   std::string fingerprint() const override { return run_.fingerprint(); }
 
-  // Batches differ in size: counted are the largest of those that were looked at, and a quarter more. On a GPU its
-  // memory, and host_memory() besides.
+  // Returns the bill. Batches differ in size, so it counts the largest of those that were sampled
+  // for planning, and a quarter more. With a GPU this is the GPU's memory; host_memory() is counted
+  // separately.
   std::vector<MemoryItem> memory() const override;
   std::vector<MemoryItem> host_memory() const;
   HostMemory host() const override;
@@ -56,7 +58,7 @@ class BatchSession : public VertexModel {
   void take_losses(double& sum) override;
   Scores evaluate(bool with_loss) override;
 
-  // Outputs of all vertices with the current weights: "logits", "embedding".
+  // Return outputs of all vertices with the current weights: "logits" and "embedding".
   const float* predict() override;
   const float* embeddings() override;
   int64_t embedding_width() const override;
@@ -64,17 +66,19 @@ class BatchSession : public VertexModel {
   const Sampler& sampler() const { return *sampler_; }
   BlockRunner& runner() { return *runner_; }
   LoaderTimes loader_times() const;
-  // Of the steps so far; waits for them.
+  // Returns the times of the steps so far; waits for them.
   StepTimes step_times();
-  // On a GPU, with one loader from the first step on.
+  // Returns how busy resources were. Only on a GPU, and only with one loader from the first step
+  // on.
   ResourceUse resource_use();
-  // Batches come by these options from the next epoch on.
+  // From the next epoch on, batches are loaded with these options.
   void load_with(const LoaderOptions& options);
-  // A batch of its own key, as many as asked for; the same ones every time.
+  // Returns `count` batches with a key of their own; they are the same every time.
   std::vector<Sample> trial_batches(int count) const;
-  // The model with its gradient, before planning.
+  // Returns the model with its gradient, before planning.
   const Dfg& dfg() const { return dfg_; }
-  // Gives an executor of any plan of this model its leaves for `sample`; the values must stay alive while it runs.
+  // Return and bind the leaves of an executor of any plan of this model for `sample`; the values
+  // must stay alive while the executor runs.
   std::vector<LeafValue> leaves(const Dfg& dfg, const Sample& sample) const;
   void bind(Executor& executor, const std::vector<LeafValue>& values);
 
@@ -84,12 +88,13 @@ class BatchSession : public VertexModel {
   void make_plans(const SessionNeeds& needs);
   Sample short_batch() const;
   void* parameter_place(const std::string& name);
-  // Features of all vertices on the host, given or learned; the leaf that a batch's rows of them are; their width.
+  // The features of all vertices on the host, given or learned; the leaf that holds a batch's rows
+  // of them; and their width.
   Tensor features() const;
   std::string features_leaf() const { return learned_ != nullptr ? learned_->name : "x"; }
   int64_t feature_width() const { return run_.config.model.in_dim; }
   void bind_gradients();
-  // batch_memory.cpp
+  // defined in batch_memory.cpp
   void count_batches(const std::vector<Sample>& trials);
   void count_batch(const Sample& sample);
   int64_t batch_bytes() const;
@@ -112,30 +117,32 @@ class BatchSession : public VertexModel {
   std::unique_ptr<Sampler> sampler_;
   Dfg dfg_;
   std::unique_ptr<Learner> learner_;
-  const Parameter* learned_ = nullptr;     // the rows of all vertices, where features are learned
-  float* learned_gradient_ = nullptr;      // of the rows of all vertices
-  const void* device_features_ = nullptr;  // of all vertices; null: they are sent with the batches
+  const Parameter* learned_ = nullptr;  // the rows of all vertices, if features are learned
+  float* learned_gradient_ = nullptr;   // gradient of the rows of all vertices
+  // features of all vertices; null: they are sent with the batches
+  const void* device_features_ = nullptr;
   std::shared_ptr<void> gradient_memory_;
   std::unique_ptr<BlockRunner> runner_;
   std::unique_ptr<BatchComputer> computer_;  // made by start()
   std::unique_ptr<FeatureSink> sink_;
   std::unique_ptr<BatchLoader> loader_;
   std::unique_ptr<LayerwiseInference> inference_;
-  std::unique_ptr<WholeInference> whole_;            // null: by inference_
-  std::unique_ptr<Scorer> scorer_;                   // of whole_
-  std::vector<Sample> kernel_trials_;                // batches whose kernels are asked for by start()
-  std::vector<std::shared_ptr<void>> trial_memory_;  // of leaves on a device while plans are timed
+  std::unique_ptr<WholeInference> whole_;            // null: inference_ is used
+  std::unique_ptr<Scorer> scorer_;                   // scores the results of whole_
+  std::vector<Sample> kernel_trials_;                // batches whose kernels start() asks for
+  std::vector<std::shared_ptr<void>> trial_memory_;  // leaves on a device while plans are timed
   PlanAnswer planning_;
   double plan_seconds_ = 0;
   StepTimes step_times_;
   bool draws_on_device_ = false;
   int64_t expected_epochs_ = 0;
   int64_t largest_arena_ = 0;
-  int64_t inference_work_ = 0;  // of a block, layer by layer
+  int64_t inference_work_ = 0;  // bytes of a block, layer by layer
   struct BatchBytes {
-    int64_t rows = 0, blocks = 0, forms = 0;  // features; the sample's arrays; what kernels walk
+    // features; arrays of the sample; forms that kernels walk
+    int64_t rows = 0, blocks = 0, forms = 0;
   };
-  BatchBytes largest_;  // of the trial batches
+  BatchBytes largest_;  // largest of the trial batches
 };
 
 }  // namespace nacre

@@ -1,5 +1,6 @@
-// The bill of a run: what the process will hold in each of its phases, the program itself included. The largest phase
-// is the one figure that is compared with --memory-limit, or with what the machine has left.
+// The bill of a run: what the process will hold in each of its phases, the program itself included.
+// The largest phase is the one figure that is compared with --memory-limit, or with what the
+// machine has left.
 #pragma once
 
 #include <cstdint>
@@ -26,66 +27,71 @@ struct Bill {
 
   const MemoryPhase& largest() const;
   int64_t bytes() const { return phases.empty() ? 0 : largest().bytes(); }
-  // One line for each phase, the parts of the largest, and the figure that counts.
+  // Returns one line for each phase, the parts of the largest phase, and the figure that counts.
   std::string text() const;
 };
 
-// What a process may hold in all, and who says so.
+// The largest number of bytes that a process may hold, and where that limit comes from.
 struct MemoryBound {
   int64_t bytes = 0;
   std::string by;  // "--memory-limit", "free memory", "the control group", …
 };
-// Of the host. --memory-limit is of the device where a run computes on one.
+// Returns the bound of the host. If a run computes on a device, --memory-limit is that of the
+// device.
 MemoryBound host_bound(const RunConfig& config, bool on_gpu);
-// Throws UserError when the bill is larger, naming the phase and its largest part.
+// Throws UserError, which names the phase and its largest part, if the bill is larger than the
+// bound.
 void require_fit(const Bill& bill, const MemoryBound& bound);
 
-// What plans may take: --memory-limit without the program and what is held already; 0 where nothing was asked for.
+// Returns what plans may take: --memory-limit without the program and what is already held; 0 if
+// there is no such limit.
 int64_t room_for_plans(const RunConfig& config);
 
-// The program, its libraries and its threads, in bytes.
+// Returns the bytes of the program, its libraries and its threads.
 int64_t program_bytes();
 
 // What a run is for.
 struct RunPurpose {
-  bool trains = true;  // false: it predicts with weights that are there
-  int64_t loaded = 0;  // bytes of weights and optimiser state that are read when the session is ready
+  bool trains = true;  // false: it predicts with existing weights
+  // bytes of weights and optimiser state that are read when the session is ready
+  int64_t loaded = 0;
 };
 
-// What is certain before anything is read: reading, preparing, and training without the values of a step. Nothing is
-// allocated.
+// Returns what is certain before anything is read: reading, preparing, and training without the
+// values of a step. Allocates nothing.
 Bill bill_before_reading(const RunConfig& config, const DataSizes& sizes, const RunPurpose& purpose);
 
-// The same of a GPU's memory: what every plan of the model holds there. Empty if the sizes do not
-// tell the model.
+// Returns the same for a GPU's memory: what every plan of the model holds there. Empty if the sizes
+// are not enough to know the model.
 std::vector<MemoryItem> device_before_reading(const RunConfig& config, const DataSizes& sizes, bool trains);
 // Throws UserError if that is more than the run's GPU has free, or than --memory-limit. Does
 // nothing on the host.
 void require_device(const RunConfig& config, const DataSizes& sizes, bool trains);
 
-// The model that would be built for data of these sizes, its options complete. Throws UserError where they do not fit
-// together.
+// Returns the options of the model that would be built for data of these sizes, with defaults
+// filled in. Throws UserError if they do not fit together.
 ModelOptions model_for(const RunConfig& config, const DataSizes& sizes);
 
 // What a session takes of the host's memory, by its own figures.
 struct HostMemory {
-  std::vector<MemoryItem> training;    // all that is held while it trains (or predicts)
-  std::vector<MemoryItem> evaluating;  // more than that, while it evaluates
-  std::vector<MemoryItem> loading;     // more than that, while weights of a checkpoint are read
-  std::vector<MemoryItem> writing;     // more than that, while predictions are written
-  int64_t held = 0;                    // of all this, what is held already
-  bool gpu = false;                    // it computes on a GPU
+  std::vector<MemoryItem> training;    // everything held while it trains (or predicts)
+  std::vector<MemoryItem> evaluating;  // what evaluation takes besides
+  std::vector<MemoryItem> loading;     // what reading the weights of a checkpoint takes besides
+  std::vector<MemoryItem> writing;     // what writing predictions takes besides
+  int64_t held = 0;                    // the part of all this that is already held
+  bool gpu = false;                    // whether it computes on a GPU
   bool trains = true;                  // false: it only predicts
 };
-// Of a session that has been made and not been started. What is over counts as it was measured, where that is more
-// than `before`, the bill made before the data were read. `mapped`: bytes of the data that are a mapped file's.
+// Returns the bill of a session that was made but not started. A phase that is over counts with its
+// measured size if that is more than in `before`, the bill made before the data were read. `mapped`
+// is the number of bytes of the data that belong to a mapped file.
 Bill bill_of(const HostMemory& session, const Bill& before, int64_t mapped);
 
-// What sorting scores for a ranking metric takes; 0 for others.
+// Returns the bytes that sorting scores for a ranking metric takes; 0 for other metrics.
 int64_t ranking_bytes(const std::string& metric, const Dataset& dataset);
 
-// Refuses, before they are allocated, parameters (with their optimiser state, gradients and best values, if `training`)
-// that do not fit.
+// Throws UserError if the parameters (if `training`, with their optimiser state, gradients and best
+// values) do not fit. Called before they are allocated.
 void require_parameters(const Dfg& dfg, const Blocks& blocks, const RunConfig& config, bool training);
 
 }  // namespace nacre

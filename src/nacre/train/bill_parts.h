@@ -1,4 +1,4 @@
-// What the files that make up the bill share; used by them alone.
+// What the files that make up the bill share. Only these files include it.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,24 @@
 
 namespace nacre {
 
-// Drivers and compilers of a GPU, on the host.
+// Host memory of the drivers and compilers of a GPU.
 inline constexpr int64_t kGpuLibraries = int64_t{768} << 20;
 
 // Whether the run computes on a GPU. Returns false if the device does not exist, which is refused
 // elsewhere.
 bool runs_on_gpu(const RunConfig& config);
 
-// Bytes of the values of all parameters.
+// Returns the bytes of the values of all parameters.
 double parameter_bytes(const Dfg& dfg, int64_t nodes, int64_t edge_types);
-// How many arrays of the parameters' size a run holds: values, moments, a moving average, the best
-// so far, gradients.
+// Returns how many arrays of the size of the parameters a run holds: values, moments, a moving
+// average, the best so far, gradients.
 int parameter_copies(const RunConfig& config, bool training);
 
-// Throws UserError: `what` takes `need` bytes, and the bound allows less.
+// Throws UserError: `what` takes `need` bytes, but the bound allows less.
 [[noreturn]] void refuse_memory(const std::string& what, double need, const MemoryBound& bound,
                                 const std::string& remedy);
 
-// What to do about a model that is too large.
+// The remedy for a model that is too large.
 inline constexpr const char* kSmallerModel =
     "use a smaller --hidden, fewer --layers, --heads or --relations, or a smaller graph";
 

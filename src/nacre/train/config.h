@@ -20,10 +20,13 @@ struct RunConfig {
   // data
   std::string data;
   LoadOptions load;
-  std::string folder;                       // folder in which the run was started; relative paths begin there
+  // folder in which the run was started; relative paths begin there
+  std::string folder;
   std::string normalize_features = "auto";  // auto, row, none
-  int relations = 7;                        // number of edge types that typed models give untyped graphs
-  std::vector<std::string> class_names;     // names of the classes, if they are words; filled in from the data
+  // number of edge types that typed models give untyped graphs
+  int relations = 7;
+  // names of the classes, if they are words; filled in from the data
+  std::vector<std::string> class_names;
   // model (sizes and types are filled in from the data)
   ModelOptions model;
   // training
@@ -31,12 +34,15 @@ struct RunConfig {
   ScheduleOptions schedule;
   int epochs = 200;
   uint64_t seed = 0;
-  std::string class_weights;  // balanced, a list or a file (class_weights.h); empty: all classes weigh 1
-  std::string init;           // run folder or .safetensors file with the first weights; empty: random
+  // balanced, a list or a file (class_weights.h); empty: all classes weigh 1
+  std::string class_weights;
+  // run folder or .safetensors file with the first weights; empty: random
+  std::string init;
   std::string metric = "auto";
   int eval_every = 1;
-  int patience = 0;             // evaluations without improvement before the run stops; 0 = never
-  std::string select = "best";  // weights kept: best (validation score), loss (validation loss) or last
+  int patience = 0;  // evaluations without improvement before the run stops; 0 = never
+  // weights kept: best (validation score), loss (validation loss) or last
+  std::string select = "best";
   // execution
   std::string device = "auto";  // see device.h
   std::string precision = "f32";
@@ -44,18 +50,22 @@ struct RunConfig {
   int64_t batch_size = 1024;                 // seeds of a mini-batch
   SampleOptions sampling;                    // how mini-batches are drawn
   LoaderOptions loader = {.in_flight = -1};  // in_flight -1: as many batches as suits the device
-  std::string features_on = "auto";          // mini-batches: where features lie; auto, device or host
-  std::string sample_on = "auto";            // mini-batches: where neighbours are drawn; auto, device or host
-  int threads = 0;                           // 0 = all
-  std::string plan = "auto";                 // see plan/policy.h
-  bool deterministic = false;                // the same weights, to the bit, on any machine and number of threads
+  // mini-batches: where features lie; auto, device or host
+  std::string features_on = "auto";
+  // mini-batches: where neighbours are drawn; auto, device or host
+  std::string sample_on = "auto";
+  int threads = 0;            // 0 = all
+  std::string plan = "auto";  // see plan/policy.h
+  // the same weights, to the bit, on any machine and number of threads
+  bool deterministic = false;
   bool plan_cache = true;
   // When values are dropped and computed again: auto (also to save memory), or fit (only if the run
   // would not fit otherwise).
   std::string recompute = "auto";
   std::set<std::string> disabled_passes;  // passes of the planner that are left out (plan/passes.h)
   int64_t memory_limit = 0;               // bytes; 0 = what the machine has free
-  int64_t program_bytes = 0;              // part of memory_limit that the process takes besides the data of the run
+  // part of memory_limit that the process takes besides the data of the run
+  int64_t program_bytes = 0;
   // Settings of recommenders (recommend.h) by the names of their options, for config.json; empty
   // for other models.
   std::map<std::string, std::string> recommend;

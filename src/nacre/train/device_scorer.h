@@ -1,5 +1,5 @@
-// DeviceScorer: scores of predictions in the memory of a GPU. Accuracy and micro F1 are counted there; for the other
-// metrics the rows of the splits, and no others, are brought to the host.
+// DeviceScorer: scores of predictions in the memory of a GPU. Accuracy and micro F1 are counted
+// there; for the other metrics the rows of the splits, and no others, are brought to the host.
 #pragma once
 
 #include <memory>
@@ -30,7 +30,8 @@ class DeviceScorer : public Scorer {
   const RunData& run_;
   std::shared_ptr<GpuContext> gpu_;
   std::unique_ptr<GpuScores> scores_;  // null where nothing is labelled
-  Dataset packed_;                     // labels of the splits' vertices alone, and splits that count them
+  // labels of the splits' vertices alone, and splits that count them
+  Dataset packed_;
   std::shared_ptr<void> labels_;
   std::shared_ptr<void> chunk_;  // rows on their way to the host
   Tensor rows_;                  // the splits' rows on the host

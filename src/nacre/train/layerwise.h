@@ -1,5 +1,6 @@
-// Exact inference one layer at a time: every layer's values of all vertices are computed block by block, from all
-// their neighbours, before the next layer begins. Memory: two layers' values on the host, and one block's work.
+// Exact inference one layer at a time: the values of a layer are computed for all vertices, block
+// by block and from all their neighbours, before the next layer begins. The memory holds the values
+// of two layers on the host, and the work of one block.
 #pragma once
 
 #include <functional>
@@ -15,34 +16,37 @@
 namespace nacre {
 
 struct LayerwiseOptions {
-  int64_t block_bytes = int64_t{256} << 20;  // of a block's rows and messages, about
+  // approximate bytes of the rows and messages of a block
+  int64_t block_bytes = int64_t{256} << 20;
   uint64_t seed = 0;
 };
 
 class LayerwiseInference {
  public:
-  // `dfg`: of the forward pass, for blocks (Sampling::blocks).
+  // `dfg` is the forward pass for blocks (Sampling::blocks).
   LayerwiseInference(const RunData& run, const BatchInputs& inputs, const Dfg& dfg, std::shared_ptr<Backend> backend,
                      const LayerwiseOptions& options);
 
   // Returns the memory of a parameter, in the back end's memory.
   using ParameterMemory = std::function<void*(const std::string& parameter)>;
-  // Computes all outputs from the features of all vertices, on the host; values() are valid until the next run.
+  // Computes all outputs on the host from the features of all vertices; values() are valid until
+  // the next run.
   void run(const Tensor& features, const ParameterMemory& parameter);
-  // [num_nodes, width]
+  // Returns an output as [num_nodes, width].
   const float* values(const std::string& output) const;
   int64_t width(const std::string& output) const;
-  // Host memory at the peak of a run, without a block's own work.
+  // Returns the host memory at the peak of a run, without the work of a block.
   int64_t bytes() const;
-  // A block's own work: rows that are looked up, the block's arrays, and the arena. Plans the layers on their first
-  // blocks, and reckons with the largest of three blocks and a little more.
+  // Returns the bytes of the work of a block: rows that are looked up, the arrays of the block, and
+  // the arena. Plans the layers on their first blocks, and counts the largest of three blocks and a
+  // quarter more.
   int64_t work_bytes();
 
  private:
   struct Layer {
     LayerStage stage;
-    std::unique_ptr<BlockRunner> runner;  // planned on its first block
-    std::vector<std::string> dead;        // values no later stage reads
+    std::unique_ptr<BlockRunner> runner;  // planned on the first block
+    std::vector<std::string> dead;        // values that no later stage reads
   };
   Sample block_of(const Layer& layer, int64_t begin, int64_t end) const;
   void plan_layer(Layer& layer, const Sample& sample);
@@ -50,7 +54,7 @@ class LayerwiseInference {
   void run_layer(Layer& layer, const ParameterMemory& parameter);
   void run_block(Layer& layer, int64_t begin, int64_t end, const ParameterMemory& parameter);
   int64_t end_of_block(const Layer& layer, int64_t begin) const;
-  // The leaf of the features: an input, or the parameter of rows that are learned.
+  // Returns the leaf of the features: an input, or the parameter of learned rows.
   std::string features_leaf() const;
   bool reads_features(const Dfg& dfg) const;
 
@@ -59,8 +63,8 @@ class LayerwiseInference {
   std::shared_ptr<Backend> backend_;
   LayerwiseOptions options_;
   std::vector<Layer> layers_;
-  Tensor features_;                       // during a run
-  std::map<std::string, Tensor> tables_;  // values carried between stages, one row per vertex
+  Tensor features_;                       // set during a run
+  std::map<std::string, Tensor> tables_;  // values carried between stages, one row for each vertex
 };
 
 }  // namespace nacre

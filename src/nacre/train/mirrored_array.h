@@ -1,5 +1,6 @@
-// MirroredArray: an array in host memory, and the memory in which the kernels of a back end find it. On the host both
-// are one; a device has an array of its own, which is sent and fetched as a whole.
+// MirroredArray: an array in host memory, and the memory in which the kernels of a back end find
+// it. On the host both are one; a device has an array of its own, which is sent and fetched as a
+// whole.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What a run says about its optimiser: settings and their checks, what is carried from step to step, and the schedule
-// of the learning rate. The steps themselves are engine/optimizer.h.
+// The optimiser of a run: its settings and their checks, what is carried from step to step, and the
+// schedule of the learning rate. The steps themselves are in engine/optimizer.h.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace nacre {
 
 void check_optimizer(const OptimizerOptions& options);  // throws UserError
 
-// OptimizerState: what an optimiser carries from step to step, in host memory, as checkpoints hold it.
+// OptimizerState: what an optimiser carries from step to step, in host memory, as checkpoints hold
+// it.
 class OptimizerState {
  public:
   // Throws a UserError for an unknown name or settings out of range.
@@ -22,13 +23,14 @@ class OptimizerState {
   const OptimizerOptions& options() const { return options_; }
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
-  // Moments (adam, adamw: m and v; sgd with momentum: m), laid out like the trained parameters. Undefined where they
-  // are not used.
+  // Return the moments (adam, adamw: m and v; sgd with momentum: m), laid out like the trained
+  // parameters. They are undefined if they are not used.
   Tensor& first() { return first_; }
   Tensor& second() { return second_; }
-  // The moving average of the weights, laid out like the trained parameters; undefined where none is kept.
+  // Returns the moving average of the weights, laid out like the trained parameters; undefined if
+  // none is kept.
   Tensor& average() { return average_; }
-  // Lets the average start from the weights as they are.
+  // Starts the average with the current weights.
   void start_average(const Parameters& parameters);
   int64_t bytes() const { return first_.bytes() + second_.bytes() + average_.bytes(); }
 
@@ -40,17 +42,19 @@ class OptimizerState {
   Tensor average_;
 };
 
-// Learning rate as a function of the epoch.
+// The learning rate as a function of the epoch.
 struct ScheduleOptions {
-  std::string name = "constant";  // constant, step, cosine, linear, plateau
-  int warmup = 0;                 // epochs of linear growth from 0
+  std::string name = "constant";  // constant, step, cosine, linear or plateau
+  int warmup = 0;                 // number of epochs of linear growth from 0
   int step_size = 50;             // step: epochs between drops
-  double gamma = 0.5;             // step, plateau: factor at each drop
-  double final_ratio = 0;         // cosine, linear: share of the rate left at the last epoch; plateau: least share
-  int patience = 10;              // plateau: evaluations without improvement before a drop
+  double gamma = 0.5;             // step and plateau: factor of each drop
+  // cosine, linear: share of the rate left at the last epoch; plateau: smallest share
+  double final_ratio = 0;
+  int patience = 10;  // plateau: evaluations without improvement before a drop
 };
 void check_schedule(const ScheduleOptions& schedule);  // throws UserError
-// A plateau's drops are no function of the epoch: Plateau multiplies them.
+// Returns the rate without the drops of a plateau schedule, which are no function of the epoch; the
+// caller multiplies by Plateau::factor.
 double scheduled_lr(const ScheduleOptions& schedule, double base, int epoch, int epochs);
 
 }  // namespace nacre

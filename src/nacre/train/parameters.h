@@ -1,4 +1,5 @@
-// The parameters of a model: one flat f32 block, so optimisers and checkpoints walk a single array.
+// The parameters of a model as one flat f32 block, so that optimisers and checkpoints walk a single
+// array.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +13,17 @@ namespace nacre {
 
 struct Parameter {
   std::string name;
-  Shape shape;         // with a leading dim where the parameter has one row per edge type or vertex
-  int64_t offset = 0;  // into the flat block, in elements
+  // with a leading dimension if the parameter has one row for each edge type or vertex
+  Shape shape;
+  int64_t offset = 0;  // offset into the flat block, in elements
   int64_t size = 0;
-  bool trained = true;  // false: state such as running statistics
+  bool trained = true;  // false for state such as running statistics
 };
 
 class Parameters {
  public:
-  // Every parameter leaf of `dfg`, trained ones first, drawn from `seed` (the same numbers for the same name and seed).
+  // Holds every parameter leaf of `dfg`, the trained ones first. The same name and seed draw the
+  // same numbers.
   Parameters(const Dfg& dfg, const Blocks& blocks, uint64_t seed);
 
   const std::vector<Parameter>& list() const { return list_; }

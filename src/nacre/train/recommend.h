@@ -1,6 +1,7 @@
-// RecommendSession: users and items of a data set with held-out pairs, made ready to train embeddings of both. A step
-// runs the model on the whole graph and the BPR loss (model/recommender.h) on one batch of triples, so an epoch is as
-// many steps as there are batches. One plan serves all of them, bound anew to each batch's block, ahead of its turn.
+// RecommendSession: users and items of a data set with held-out pairs, made ready to train
+// embeddings of both. A step runs the model on the whole graph and the BPR loss
+// (model/recommender.h) on one batch of triples, so an epoch has as many steps as there are
+// batches. One plan serves all of them; it is bound to the block of each batch before its turn.
 #pragma once
 
 #include <memory>
@@ -21,21 +22,22 @@
 namespace nacre {
 
 struct RecommendOptions {
-  int64_t batch_size = 2048;      // triples of a step
-  double embedding_decay = 1e-4;  // weight of half the squared first embeddings of a batch's triples
-  double init_std = 0.1;          // learned rows are drawn from a normal distribution around 0
+  int64_t batch_size = 2048;  // number of triples of a step
+  // weight of half the squared first embeddings of a batch's triples
+  double embedding_decay = 1e-4;
+  double init_std = 0.1;  // deviation of the normal distribution that learned rows are drawn from
   Positives positives = Positives::users;
 };
 void check_recommend(const RecommendOptions& options);  // throws UserError
 
 struct RecommendNeeds {
-  bool training = true;      // false: embeddings and their scores only
+  bool training = true;      // false: only embeddings and their scores
   std::string resumed_plan;  // plan file of the run that is continued
 };
 
 class RecommendSession : public Trainee {
  public:
-  // Completes `config` (sizes, defaults). Throws UserError when data and model do not fit together.
+  // Completes `config` (sizes, defaults). Throws UserError if data and model do not fit together.
   RecommendSession(Dataset dataset, RunConfig config, const RecommendOptions& options,
                    const RecommendNeeds& needs = {});
 
@@ -53,7 +55,7 @@ class RecommendSession : public Trainee {
 
   std::vector<MemoryItem> memory() const;
   HostMemory host() const;
-  // Refuses (UserError) when memory() does not fit; otherwise allocates and computes the constants.
+  // Throws UserError if memory() does not fit; otherwise allocates it and computes the constants.
   void start();
 
   Parameters& parameters() override { return learner_->parameters(); }
@@ -62,17 +64,19 @@ class RecommendSession : public Trainee {
   void use_average(bool use) override { learner_->use_average(use); }
   int64_t steps_per_epoch() const override { return batches_->num_batches(); }
   void begin_epoch(int64_t epoch, int64_t first) override;
-  // The next batch of the epoch.
+  // Queues the next batch of the epoch.
   void queue_step(int64_t step, double lr) override;
   void take_losses(double& sum) override { learner_->take_losses(sum); }
-  // A whole epoch; the mean loss of its triples.
+  // Trains a whole epoch and returns the mean loss of its triples.
   double train_epoch(int64_t epoch, double lr);
-  // The metric of the test and of the validation pairs; details in test_ranking() and val_ranking().
+  // Returns the metric of the test and of the validation pairs; test_ranking() and val_ranking()
+  // have the details.
   Scores evaluate(bool with_loss) override;
   const RankingScores& test_ranking() const { return test_ranking_; }
   const RankingScores& val_ranking() const { return val_ranking_; }
 
-  // Embeddings of all vertices with the current weights: [num_nodes, embedding_width()], valid until the next step.
+  // Returns the embeddings of all vertices with the current weights: [num_nodes,
+  // embedding_width()], valid until the next step.
   const float* embeddings();
   int64_t embedding_width() const;
   const UserItemSides& sides() const { return sides_; }
@@ -111,9 +115,9 @@ class RecommendSession : public Trainee {
   RunDevice device_;
   std::unique_ptr<Learner> learner_;
   std::unique_ptr<BlockRunner> runner_;
-  int64_t step_arena_ = 0, step_constants_ = 0;  // bytes, of the first batch
+  int64_t step_arena_ = 0, step_constants_ = 0;  // bytes for the first batch
   std::unique_ptr<Executor> eval_;
-  // Leaves of the triples' block; the last batch has weights of its own.
+  // Leaves of the block of triples; the last batch has weights of its own.
   Tensor user_share_, item_share_, target_, weight_, last_weight_;
   std::shared_ptr<void> gradient_memory_;  // the same for all batches
   RankingScores test_ranking_;

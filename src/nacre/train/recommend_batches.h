@@ -1,4 +1,5 @@
-// What a recommender learns from: who took what, and batches of triples (user, item taken, item not taken).
+// The training data of a recommender: which user took which items, and batches of triples (user,
+// item taken, item not taken).
 #pragma once
 
 #include <cstdint>
@@ -9,10 +10,11 @@
 
 namespace nacre {
 
-// The items of every user, ascending, none twice. Users and items are numbered from 0, each within its kind.
+// The items of every user, ascending and without repetition. Users and items are numbered from 0,
+// each within its kind.
 struct UserItems {
   int64_t num_items = 0;
-  std::vector<int64_t> ptr = {0};  // num_users + 1
+  std::vector<int64_t> ptr = {0};  // num_users + 1 elements
   std::vector<NodeId> items;
 
   int64_t num_users() const { return static_cast<int64_t>(ptr.size()) - 1; }
@@ -23,7 +25,7 @@ struct UserItems {
   bool has(int64_t user, NodeId item) const;
 };
 
-// Where users and items lie among the vertices of a data set.
+// Where users and items are among the vertices of a data set.
 struct UserItemSides {
   NodeId first_user = 0;
   int64_t num_users = 0;
@@ -34,18 +36,21 @@ struct UserItemSides {
   NodeId end_item() const { return static_cast<NodeId>(first_item + num_items); }
 };
 
-// Vertices of several kinds, no labels, and pairs held out for testing or validation: a recommender's data.
+// Returns whether a data set is for recommenders: vertices of several kinds, no labels, and pairs
+// held out for testing or validation.
 bool is_recommendation(const Dataset& dataset);
-// The kinds that the held-out pairs lead from and to. Throws UserError naming `where` when they are not two kinds.
+// Returns the kinds that the held-out pairs lead from and to. Throws UserError, which names
+// `where`, if these are not two kinds.
 UserItemSides user_item_sides(const Dataset& dataset, const std::string& where);
-// The graph's edges from users to items, or pairs held out.
+// Return the items of users by the edges of the graph from users to items, or by held-out pairs.
 UserItems items_in_graph(const Graph& graph, const UserItemSides& sides);
 UserItems items_of_pairs(const HeldOutEdges& held, const UserItemSides& sides);
 
-// Which items taken an epoch learns from; always as many as there are pairs of a user and an item taken.
+// Which of the items taken an epoch learns from. Their number always equals the number of pairs of
+// a user and an item taken.
 enum class Positives {
-  users,  // a user drawn uniformly, then one of the user's items: every user counts alike
-  pairs,  // every pair once, in a drawn order: every pair counts alike
+  users,  // a user drawn uniformly, then one of the user's items; every user counts alike
+  pairs,  // every pair once, in a drawn order; every pair counts alike
 };
 
 struct TripleOptions {
@@ -54,21 +59,23 @@ struct TripleOptions {
   Positives positives = Positives::users;
 };
 
-// Each item taken comes with an item drawn uniformly from those the user did not take. All draws are keyed by (seed,
-// epoch, number of the draw). The last batch is filled up with triples of weight 0, so that all batches have the same
-// shape. Users who took nothing or everything have nothing to be compared with and are left out.
+// Makes the batches of an epoch. Each item taken comes with an item drawn uniformly from those that
+// the user did not take. All draws are keyed by (seed, epoch, number of the draw). The last batch
+// is filled up with triples of weight 0, so that all batches have the same shape. Users who took no
+// item or every item are left out, because nothing can be compared for them.
 class TripleBatches {
  public:
-  // Batches have at most as many triples as the graph has vertices (destinations of a block are among its sources).
+  // Batches have at most as many triples as the graph has vertices, because the destinations of a
+  // block are among its sources.
   TripleBatches(const UserItems& taken, const UserItemSides& sides, int64_t num_vertices, const TripleOptions& options);
 
   int64_t batch_size() const { return batch_size_; }
   int64_t num_batches() const { return (num_pairs() + batch_size_ - 1) / batch_size_; }
   int64_t num_pairs() const { return static_cast<int64_t>(pairs_.size()); }
-  // Triples that count: all but those that fill up the last batch.
+  // Returns the number of triples that count: all but those that fill up the last batch.
   int64_t counted(int64_t batch) const;
   void begin_epoch(uint64_t epoch);
-  // The block of model/recommender.h: from the vertices to the triples.
+  // Returns the block of model/recommender.h, from the vertices to the triples.
   Graph block(int64_t batch) const;
 
  private:
@@ -86,9 +93,9 @@ class TripleBatches {
   uint64_t seed_;
   Positives positives_;
   uint64_t epoch_key_ = 0;
-  std::vector<NodeId> users_;  // those that are drawn
+  std::vector<NodeId> users_;  // users that are drawn
   std::vector<Pair> pairs_;
-  std::vector<uint32_t> order_;  // of the pairs, in this epoch
+  std::vector<uint32_t> order_;  // order of the pairs in this epoch
   Array<int64_t> row_ptr_;       // 0, 3, 6, …
 };
 

@@ -8,8 +8,8 @@
 
 namespace nacre {
 
-// Throws UserError naming `what` where `bytes` more than the process holds now are more than it may hold. Only of
-// programs that count themselves (RunConfig::program_bytes).
+// Throws UserError naming `what` where `bytes` more than the process holds now are more than it may
+// hold. Only of programs that count themselves (RunConfig::program_bytes).
 void require_room(const RunConfig& config, int64_t bytes, const std::string& what);
 
 }  // namespace nacre

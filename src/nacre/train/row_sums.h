@@ -1,4 +1,4 @@
-// Features whose rows are divided by their sums.
+// Divides the rows of features by their sums.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace nacre {
 
-// Whether `how` (--normalize-features: auto, row, none) divides the rows of `x`: auto does where they look like counts
-// of words.
+// Returns whether `how` (--normalize-features: auto, row, none) divides the rows of `x`; auto does
+// if they look like word counts.
 bool divides_rows(const Tensor& x, const std::string& how);
 Tensor rows_divided_by_sum(const Tensor& x);
 

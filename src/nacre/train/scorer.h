@@ -1,4 +1,5 @@
-// Scorer: computes the scores of a data set's splits from predictions, in the memory where the predictions lie.
+// Scorer: computes the scores of the splits of a data set from predictions, in the memory where the
+// predictions are.
 #pragma once
 
 #include <memory>
@@ -14,18 +15,18 @@ class Scorer {
  public:
   virtual ~Scorer() = default;
 
-  // Return what start() and score() will take of a device's memory and of the host's. `own_labels`: the labels are not
-  // in the device's memory yet.
+  // Return what start() and score() will take of the device's memory and of the host's. With
+  // `own_labels`, the labels are not in the device's memory yet.
   virtual int64_t device_bytes(bool own_labels) const = 0;
   virtual int64_t host_bytes() const = 0;
-  // Must be called before score(). `labels` are those of all vertices in the back end's memory (int32, or bytes of
-  // several classes); null where they are not there.
+  // Must be called before score(). `labels` are those of all vertices in the back end's memory
+  // (int32, or bytes of several classes); null if they are not there.
   void start(const void* labels) {
     prepare(labels);
     started_ = true;
   }
   bool started() const { return started_; }
-  // Returns the scores of "logits" of all vertices, which `executor` has just computed.
+  // Returns the scores of the "logits" of all vertices, which `executor` has just computed.
   virtual Scores score(Executor& executor, bool with_loss) = 0;
 
  private:

@@ -1,5 +1,6 @@
-// Session: a data set and a model made ready to train: graph prepared, DFGs built and differentiated, plans made,
-// memory planned. Building one allocates no training memory; memory() is the exact bill; start() pays it.
+// Session: a data set and a model made ready to train: the graph is prepared, DFGs are built and
+// differentiated, plans are made, memory is planned. Building a session allocates no training
+// memory; memory() is the exact bill; start() allocates it.
 #pragma once
 
 #include <memory>
@@ -18,7 +19,7 @@ namespace nacre {
 
 class Session : public VertexModel {
  public:
-  // Completes `config` (sizes, defaults). Throws UserError when data and model do not fit together.
+  // Completes `config` (sizes, defaults). Throws UserError if data and model do not fit together.
   Session(Dataset dataset, RunConfig config, const SessionNeeds& needs = {});
 
   const RunConfig& config() const override { return run_.config; }
@@ -52,14 +53,14 @@ class Session : public VertexModel {
   Executor& predictor() { return *eval_; }
   const Plan& plan() const override { return (train_ ? train_ : eval_)->plan(); }
   Plan plan_as_bound() const override { return (train_ ? train_ : eval_)->plan_as_bound(); }
-  // Gives an executor of any plan of this model its leaves.
+  // Binds the leaves of an executor of any plan of this model.
   void bind(Executor& executor);
   std::string fingerprint() const override { return run_.fingerprint(); }
 
  private:
   Plan training_plan(const Dfg& dfg, const std::string& resumed_plan);
   void fit(const Dfg& dfg);
-  int64_t memory_limit() const;  // bytes that the run may take, what it holds already included
+  int64_t memory_limit() const;  // bytes that the run may take, including what it already holds
   void make_targets();
   void start_scores();
 
@@ -71,11 +72,11 @@ class Session : public VertexModel {
   std::unique_ptr<Learner> learner_;
   std::unique_ptr<Executor> train_;
   std::unique_ptr<Executor> eval_;
-  std::unique_ptr<Scorer> scorer_;  // of eval_
+  std::unique_ptr<Scorer> scorer_;  // scores the results of eval_
   Tensor loss_weight_;
   Tensor labels_;
   ConstantPool constants_;
-  PlanAnswer planning_;  // its plan has moved to the executor
+  PlanAnswer planning_;  // its plan was moved to the executor
   double plan_seconds_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Asking a run to stop: by SIGINT (Ctrl-C), SIGTERM, or SIGHUP (the terminal was closed).
+// Lets users stop a run: by SIGINT (Ctrl-C), SIGTERM, or SIGHUP (the terminal was closed).
 #pragma once
 
 #include <array>
@@ -6,8 +6,8 @@
 
 namespace nacre {
 
-// While it lives, these signals only leave a note; a second one ends the program as usual. What is ignored (nohup, a
-// job in the background of a script) stays ignored.
+// While an object of this class lives, these signals are only noted; a second one ends the program
+// as usual. Signals that are ignored (nohup, a background job of a script) stay ignored.
 class StopSignalGuard {
  public:
   StopSignalGuard();
@@ -15,7 +15,7 @@ class StopSignalGuard {
   StopSignalGuard(const StopSignalGuard&) = delete;
   StopSignalGuard& operator=(const StopSignalGuard&) = delete;
 
-  // The signal that came since the newest guard was made; 0 if none did.
+  // Returns the signal that came since the newest guard was made; 0 if none did.
   static int signal();
 
  private:

@@ -1,5 +1,5 @@
-// Trainee: what the training loop trains. An epoch is a number of steps; between any two of them a run can be stopped,
-// saved and continued.
+// Trainee: what the training loop trains. An epoch is a number of steps; between any two steps a
+// run can be stopped, saved and continued.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,7 @@
 
 namespace nacre {
 
-// NaN where there is none.
+// A score is NaN if it does not exist.
 struct Scores {
   double train = NAN;
   double val = NAN;
@@ -25,41 +25,46 @@ class Trainee {
  public:
   virtual ~Trainee() = default;
   virtual const RunConfig& config() const = 0;
-  // All settings of the run, as config.json holds them.
+  // Returns all settings of the run, as config.json holds them.
   virtual std::string settings_json() const { return config_json(config()); }
   virtual const std::string& metric() const = 0;
   virtual const Plan& plan() const = 0;
-  // Returns the plan with the variants of its kernels as they were bound, where the trainee keeps them bound.
+  // Returns the plan with the variants of its kernels as they were bound, if the trainee keeps them
+  // bound.
   virtual Plan plan_as_bound() const { return plan(); }
-  // Identifies data and settings that determine the result.
+  // Returns a text that identifies the data and the settings that determine the result.
   virtual std::string fingerprint() const = 0;
 
-  // As they are now, on the host. After changing them from outside (a checkpoint), call weights_changed().
+  // Returns the current parameters on the host. After changing them from outside (from a
+  // checkpoint), call weights_changed().
   virtual Parameters& parameters() = 0;
   virtual OptimizerState& optimizer() = 0;
   virtual void weights_changed() = 0;
-  // Whether evaluation and parameters() read the moving average of the weights, where one is kept; not while steps are
-  // queued.
+  // Sets whether evaluation and parameters() read the moving average of the weights, if one is
+  // kept. Must not be called while steps are queued.
   virtual void use_average(bool /*use*/) {}
 
   virtual int64_t steps_per_epoch() const { return 1; }
-  // Epochs will follow one another until so many are done: steps of one may be made ready beside the one before it.
+  // Announces how many epochs will follow one another, so that steps of the next epoch may be
+  // prepared during the current one.
   virtual void expect_epochs(int64_t /*epochs*/) {}
-  // The steps from `first` to the end of the epoch come next, one by one.
+  // Begins an epoch: the steps from `first` to its end come next, one by one.
   virtual void begin_epoch(int64_t /*epoch*/, int64_t /*first*/) {}
-  // One forward and backward pass and the optimiser's update; `step` counts from the beginning of the run. A device
-  // need not be through with it on return.
+  // Queues one forward and backward pass and the update of the optimiser; `step` counts from the
+  // beginning of the run. A device may still be working on it when the call returns.
   virtual void queue_step(int64_t step, double lr) = 0;
-  // Adds the losses of the steps since the last call, each before its update, in their order; waits for those steps.
+  // Adds the losses of the steps since the last call to `sum`, each before its update, in their
+  // order. Waits for those steps.
   virtual void take_losses(double& sum) = 0;
-  // A step to its end; its loss.
+  // Runs a step to its end and returns its loss.
   double train_step(int64_t step, double lr) {
     double loss = 0;
     queue_step(step, lr);
     take_losses(loss);
     return loss;
   }
-  // With the current weights; the loss of the validation vertices only where asked for.
+  // Returns the scores with the current weights; computes the loss of the validation vertices only
+  // if `with_loss` is set.
   virtual Scores evaluate(bool with_loss) = 0;
 };
 

@@ -1,4 +1,4 @@
-// The training loop: epochs, evaluation, early stopping, checkpoints, metrics.
+// The training loop: epochs, evaluation, early stopping, checkpoints and metrics.
 #pragma once
 
 #include <functional>
@@ -10,23 +10,24 @@
 
 namespace nacre {
 
-// What an epoch ended with.
+// The results of an epoch.
 struct EpochReport {
   int epoch = 0;    // number of epochs done in total, this one included
-  double loss = 0;  // mean over the epoch's steps
+  double loss = 0;  // mean over the steps of the epoch
   double lr = 0;
-  double seconds = 0;  // of the steps, without evaluation
+  double seconds = 0;  // seconds of the steps, without evaluation
   bool evaluated = false;
-  Scores scores;  // NaN unless evaluated
+  Scores scores;  // NaN unless the epoch was evaluated
 };
 
 struct TrainerOptions {
-  std::string run_folder;  // checkpoints and final weights; empty = write nothing
+  std::string run_folder;  // folder for checkpoints and final weights; empty = write nothing
   bool resume = false;
-  // Epochs; 0 = chosen so that writing costs under 1 % of the time, at least every 10 minutes.
+  // Number of epochs between checkpoints. With 0, they are written so that writing costs less than
+  // 1 % of the time, but at least every 10 minutes.
   int checkpoint_every = 0;
-  int keep = 2;              // checkpoints kept
-  std::string metrics_file;  // JSON lines; empty = metrics.jsonl in the run folder
+  int keep = 2;              // number of checkpoints kept
+  std::string metrics_file;  // file for JSON lines; empty = metrics.jsonl in the run folder
   // Called after every epoch, on the thread that called train(). If it returns false, training ends
   // as it does when RunConfig::patience is exhausted: this epoch is evaluated, the best weights are
   // kept, and stopped_early is set. An exception that it throws ends training and leaves train();
@@ -35,32 +36,32 @@ struct TrainerOptions {
 };
 
 struct TrainResult {
-  int epochs = 0;  // done in total
+  int epochs = 0;  // number of epochs done in total
   bool interrupted = false;
-  int signal = 0;              // that interrupted it
+  int signal = 0;              // signal that interrupted the run
   bool stopped_early = false;  // by RunConfig::patience or by TrainerOptions::after_epoch
   double train_score = -1;
-  double val_score = -1;  // at the epoch whose weights were kept
+  double val_score = -1;  // score at the epoch whose weights were kept
   double test_score = -1;
   double last_test_score = -1;
   int best_epoch = -1;
   double final_loss = 0;
-  double epoch_ms_median = 0;  // of whole epochs: forward, backward and update
+  double epoch_ms_median = 0;  // of whole epochs: forward pass, backward pass and update
   double epoch_ms_p10 = 0;
   double epoch_ms_p90 = 0;
   double eval_ms_median = 0;
   double seconds = 0;
 };
 
-// Throws UserError for settings out of range; train() does too, but a program can ask before it
-// reads the data.
+// Throws UserError for settings out of range. train() does so, too, but a program can call this
+// before it reads the data.
 void check_training(const RunConfig& config);
 
-// Trains what has been started. SIGINT, SIGTERM and SIGHUP end it after the current step with a
-// checkpoint.
+// Trains a trainee that has been started. SIGINT, SIGTERM and SIGHUP end training after the current
+// step, with a checkpoint.
 TrainResult train(Trainee& trainee, const TrainerOptions& options);
 
-// Picks a fresh folder below `parent` for a run of that name: NAME-1, NAME-2, …
+// Picks a new folder below `parent` for a run of that name: NAME-1, NAME-2, …
 std::string fresh_run_folder(const std::string& parent, const std::string& name);
 
 }  // namespace nacre

@@ -1,4 +1,5 @@
-// VertexModel: a model of a data set's vertices that trains or predicts, on the whole graph or in batches.
+// VertexModel: a model of the vertices of a data set that trains or predicts, on the whole graph or
+// in batches.
 #pragma once
 
 #include <memory>
@@ -15,9 +16,9 @@
 namespace nacre {
 
 struct SessionNeeds {
-  bool training = true;      // false: forward pass only (eval, predict)
-  bool evaluation = true;    // false: training step only (benchmarks)
-  bool embeddings = false;   // embeddings() will be asked for
+  bool training = true;      // false: only the forward pass (eval, predict)
+  bool evaluation = true;    // false: only training steps (benchmarks)
+  bool embeddings = false;   // whether embeddings() will be called
   std::string resumed_plan;  // plan file of the run that is continued
 };
 
@@ -28,24 +29,25 @@ class VertexModel : public Trainee {
   virtual const std::string& device_name() const = 0;
   virtual GpuContext* gpu() const = 0;  // null on the host
   virtual double plan_seconds() const = 0;
-  // How the training plan was found; without one (evaluation only) empty.
+  // Returns how the training plan was found; empty if there is none (evaluation only).
   virtual const PlanAnswer& planning() const = 0;
 
   virtual std::vector<MemoryItem> memory() const = 0;
-  // Of the host; memory() is a GPU's where the session computes on one.
+  // Returns the memory on the host; memory() is that of the GPU if the session computes on one.
   virtual HostMemory host() const = 0;
-  // Refuses (UserError) when memory() does not fit; otherwise allocates and computes the constants.
+  // Throws UserError if memory() does not fit; otherwise allocates it and computes the constants.
   virtual void start() = 0;
 
-  // Scores of all vertices with the current weights: [num_nodes, num_classes], valid until the next call.
+  // Returns the scores of all vertices with the current weights: [num_nodes, num_classes], valid
+  // until the next call.
   virtual const float* predict() = 0;
-  // What the last layer was given in the last predict(), vertex by vertex. Throws UserError when the model has no
-  // hidden layer.
+  // Returns the input of the last layer in the last predict(), vertex by vertex. Throws UserError
+  // if the model has no hidden layer.
   virtual const float* embeddings() = 0;
   virtual int64_t embedding_width() const = 0;
 };
 
-// As RunConfig::mode says: a Session or a BatchSession.
+// Makes a Session or a BatchSession, as RunConfig::mode says.
 std::unique_ptr<VertexModel> make_session(Dataset dataset, RunConfig config, const SessionNeeds& needs);
 
 }  // namespace nacre

@@ -1,4 +1,5 @@
-// Exact inference on the whole graph at once: much faster than layer by layer in blocks, where there is memory for it.
+// Exact inference on the whole graph at once. It is much faster than layer by layer, but needs more
+// memory.
 #pragma once
 
 #include <memory>
@@ -13,14 +14,14 @@ namespace nacre {
 
 class WholeInference {
  public:
-  // Brings the graph's forms into the back end's memory.
+  // Brings the forms of the graph into the back end's memory.
   WholeInference(const RunData& run, Learner& learner, const RunDevice& device, bool embeddings);
 
-  // Memory of the back end, the graph's forms included.
+  // Returns the bytes in the back end's memory, including the forms of the graph.
   int64_t bytes() const;
   // Takes the memory and computes what depends on no weight.
   void start();
-  // With the weights as they are now; values() are valid until the next run.
+  // Runs with the current weights; values() are valid until the next run.
   void run();
   const float* values(const std::string& output) { return executor_->output(output); }
   Executor& executor() { return *executor_; }
