@@ -135,14 +135,14 @@ function(nacre_sanitize_lightly target)
   endif()
 endfunction()
 
-# nacre_precompile(TARGET [header …]): tests, and everything in sanitized builds, take the headers
-# that nearly every source includes, and the given ones, from a precompiled header. All targets with
-# the same flags share it. The rooms and the program do not use it, so that a missing #include is
-# noticed; nor do tests if ccache is used.
+# nacre_precompile(TARGET [header …]): the target takes the headers that nearly every source
+# includes, and the given ones, from a precompiled header. All targets with the same flags share it.
+# It saves a third of the compile time of a source. Builds with ccache or clang compile without it,
+# so that a missing #include is noticed there.
 function(nacre_precompile target)
   # With ccache, a precompiled header would prevent hits. Those of clang depend on flags that
   # fuzzers add later.
-  if((NACRE_SANITIZE OR target MATCHES "^test_") AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     # This runs when the folder's list has been read and the flags are known.
     cmake_language(EVAL CODE "cmake_language(DEFER CALL nacre_precompile_now ${target} ${ARGN})")
   endif()
