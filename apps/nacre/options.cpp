@@ -321,9 +321,13 @@ namespace {
 
 // "neighbor, layer (LADIES), …"
 std::string samplers_text() {
+  const std::vector<SamplerInfo>& all = samplers();
   std::vector<std::string> names;
-  for (const SamplerInfo& info : samplers())
-    names.push_back(info.paper.empty() ? info.name : fmt::format("{} ({})", info.name, info.paper));
+  for (size_t i = 0; i < all.size(); ++i) {
+    const bool last_of_paper = i + 1 == all.size() || all[i + 1].paper != all[i].paper;
+    names.push_back(all[i].paper.empty() || !last_of_paper ? all[i].name
+                                                           : fmt::format("{} ({})", all[i].name, all[i].paper));
+  }
   return listed(names);
 }
 
