@@ -90,9 +90,9 @@ const std::vector<BadCase>& bad_cases() {
       {"too_many_bases", "rgcn", [](ModelOptions& o) { o.num_bases = 5; }, "num_bases 5 is out of range"},
       {"bases_without_types", "gcn", [](ModelOptions& o) { o.num_bases = 2; }, "--num-bases has no effect"},
       {"edge_dropout_one", "lightgcn", [](ModelOptions& o) { o.knobs["edge-dropout"] = 1; },
-       "edge-dropout: 1.000000 is"},
+       "edge-dropout: 1 is not a share"},
       {"edge_dropout_negative", "ngcf", [](ModelOptions& o) { o.knobs["edge-dropout"] = -0.1; },
-       "0 ≤ edge-dropout < 1"},
+       "edge-dropout: -0.1 is not a share"},
       {"knob_spelling", "ngcf", [](ModelOptions& o) { o.knobs["edge_dropout"] = 0.1; }, "did you mean 'edge-dropout'?"},
       {"unknown_knob", "gcn", [](ModelOptions& o) { o.knobs["alpha"] = 1; }, "has no setting 'alpha'"},
   };
