@@ -1,4 +1,4 @@
-// Internal to the room.
+// Checks of sampling options. Internal to the room.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@ namespace nacre {
 
 std::vector<SamplerInfo> all_samplers();  // made by the build from the functions samplers_in_NAME()
 
-// Throws UserError naming the flag where the options do not fit together or do not fit the graph;
-// returns the number of blocks.
+// Returns the number of blocks. Throws a UserError that names the option if the options contradict
+// each other or do not suit the graph.
 int check_options(const Graph& graph, const SampleOptions& options);
 
 }  // namespace nacre

@@ -1,7 +1,8 @@
-// Samplers: from a batch of seed vertices to the blocks (message-flow graphs) a model runs on.
+// Samplers: they turn a batch of seed vertices into the blocks (message-flow graphs) that a model
+// runs on.
 //
-// What is drawn depends on the graph, the options and the key (seed, epoch, batch) alone: every
-// number is a Philox counter of (key, hop, vertex, draw), so the same sample comes out on any
+// A sample depends only on the graph, the options and the key (seed, epoch, batch). Every random
+// number is a Philox counter of (key, hop, vertex, draw), so that the sample is the same on any
 // number of threads and on any device.
 #pragma once
 
@@ -18,66 +19,74 @@
 namespace nacre {
 
 struct SampleOptions {
-  std::string sampler = "neighbor";  // a name of samplers()
-  int layers = 0;                    // blocks; 0: one per entry of fanout
-  // Per hop; the first is the hop next to the seeds, as in PyG. -1: all. The number of edges that
-  // each vertex draws, or, of the sampler `layer`, the number of vertices that the hop draws.
+  std::string sampler = "neighbor";  // one of the names in samplers()
+  int layers = 0;                    // number of blocks; 0: one for each entry of fanout
+  // For each hop, the one next to the seeds first, as in PyG: the number of edges that each vertex
+  // draws or, for the sampler `layer`, the number of vertices that the hop draws. -1: all.
   std::vector<int> fanout;
-  // Per hop and edge type instead (neighbor, typed graphs): [hop][type]. 0: none of that type.
+  // Instead of fanout, for each hop and edge type (neighbor, typed graphs): [hop][type]. 0: no edge
+  // of that type.
   std::vector<std::vector<int>> type_fanout;
-  bool replace = false;       // an edge may be drawn more than once
-  bool weighted = false;      // by edge weights instead of uniformly
-  int64_t budget = 0;         // saint: vertices (or edges, or roots of walks) drawn for a subgraph
-  int walk_length = 2;        // saint_walk
-  int64_t norm_samples = 50;  // saint: subgraphs drawn beforehand to estimate how often vertices and edges come up
+  bool replace = false;   // whether an edge may be drawn more than once
+  bool weighted = false;  // whether edges are drawn by their weights instead of uniformly
+  int64_t budget = 0;     // saint: vertices (or edges, or roots of walks) drawn for a subgraph
+  int walk_length = 2;    // saint_walk
+  // saint: number of subgraphs drawn beforehand to estimate how often each vertex and each edge is
+  // drawn.
+  int64_t norm_samples = 50;
   uint64_t seed = 0;
 };
 
-// Which sample: the same key, the same sample.
+// Says which sample to draw: equal keys give equal samples.
 struct SampleKey {
   uint64_t epoch = 0;
   uint64_t batch = 0;
 };
 
-// Local ids: the destinations of a block are the first num_dst of its sources; v0 is blocks[0]'s
-// sources. So `vertices` names the vertices of every space: v(l) is its first blocks[l].num_src(),
-// the seeds its first num_seeds.
+// The blocks use local ids: the destinations of a block are the first num_dst of its sources, and
+// v0 is the sources of blocks[0]. So `vertices` names the vertices of every space: v(l) is its
+// first blocks[l].num_src() entries, and the seeds are its first num_seeds entries.
 struct Sample {
-  std::vector<Graph> blocks;  // in the order of computation: the last one's destinations are the seeds
-  Array<NodeId> vertices;     // original ids, the seeds first, then hop by hop
+  // The blocks in the order of computation. The destinations of the last one are the seeds.
+  std::vector<Graph> blocks;
+  Array<NodeId> vertices;  // original ids, the seeds first, then hop by hop
   int64_t num_seeds = 0;
-  // Per block: the in-CSR position of every edge in the full graph. Edges of a destination keep
-  // their order there.
+  // For each block: the in-CSR position of every edge in the full graph. The edges of a destination
+  // keep the order that they have there.
   std::vector<Array<int64_t>> edges;
-  // Per block, or empty where every edge stands for itself alone (a hop of fan-out -1): Σ scale·m
-  // over a destination's sampled edges has Σ m over all its edges as its expectation; edges that
-  // can never be drawn (weight 0 when drawing by weight, a type of fan-out 0) are left out of both.
-  // Uniform draws: degree / drawn, of the edge's type where types have fan-outs; weighted ones:
-  // draw.h; layer: layer.cpp; saint (given that the destination is in the subgraph): saint.h.
+  // For each block: the scale of every edge; empty if every edge stands for itself alone (a hop of
+  // fan-out -1). The expectation of Σ scale·m over the sampled edges of a destination is Σ m over
+  // all its edges. Edges that can never be drawn (of weight 0 when drawing by weight, or of a type
+  // with fan-out 0) are left out of both sums. The scale of uniform draws is degree / drawn, of the
+  // edge's type if types have fan-outs. Other scales are defined in draw.h (weighted), layer.cpp
+  // (layer) and saint.h (saint, given that the destination is in the subgraph).
   std::vector<Array<float>> scale;
-  Array<float> loss_scale;  // per seed, mean 1 over an epoch (saint: how rarely it comes up); empty: 1
+  // For each seed: its factor in the loss, with a mean of 1 over an epoch (saint: the rarer a
+  // vertex is drawn, the more it counts). Empty: all factors are 1.
+  Array<float> loss_scale;
   int64_t num_edges() const;
 };
 
-// One batch on its way through the hops, in the subtasks the scheduler runs. Calls for one hop come
-// in the order pick, insert, reindex; pick(h + 1) needs insert(h), reindex(h) may come any time
-// after insert(h), also on another thread while later hops are sampled. Otherwise one batch at a
-// time and thread per object; different objects share nothing they write. Memory is kept between
-// batches: that of a sample comes back when its arrays are dropped, on whatever thread.
+// BatchSampler: samples one batch at a time, in the subtasks that the scheduler runs. The calls for
+// one hop come in the order pick, insert, reindex. pick(h + 1) needs insert(h). reindex(h) may come
+// any time after insert(h), also on another thread while later hops are sampled. Apart from that,
+// one thread at a time uses an object; different objects share nothing that they write. Memory is
+// kept between batches: the memory of a sample returns to its sampler when the arrays of the sample
+// are dropped, on whatever thread.
 class BatchSampler {
  public:
   virtual ~BatchSampler() = default;
   virtual int hops() const = 0;
   virtual void begin(std::span<const NodeId> seeds, const SampleKey& key) = 0;
-  // S, the algorithm: chooses the edges of the hop and looks up where they come from.
+  // Stage S, the algorithm: chooses the edges of the hop and looks up their sources.
   virtual void pick(int hop) = 0;
-  // S, the hash table: numbers the vertices met for the first time; every edge gets its source's
-  // number on the way.
+  // Stage S, the hash table: numbers the vertices that are met for the first time, and replaces the
+  // source of every edge by its number.
   virtual void insert(int hop) = 0;
-  // Original ids known so far (valid until the next insert or begin): what features can be looked
-  // up for.
+  // Returns the original ids of the vertices known so far, whose features can be looked up. The
+  // span is valid until the next insert() or begin().
   virtual std::span<const NodeId> vertices() const = 0;
-  // R: the block with local ids, edge weights and types.
+  // Stage R: builds the block with local ids, edge weights and edge types.
   virtual void reindex(int hop) = 0;
   virtual Sample finish() = 0;
 };
@@ -88,32 +97,34 @@ using MakeBatchSampler = std::function<std::unique_ptr<BatchSampler>()>;
 // samplers_in_NAME()`, and its name stands in the list `samplers` of the room's CMakeLists.txt
 // (docs/add_a_sampler.md).
 struct SamplerInfo {
-  std::string name;                        // as --sampler takes it
-  std::string paper;                       // the method's name in its paper, for --help; may be empty
+  std::string name;  // as --sampler takes it
+  // The method's name in its paper, for --help; may be empty.
+  std::string paper;
   std::vector<std::string> synonyms = {};  // further names that --sampler takes
-  // It draws one subgraph for all layers: it takes --budget instead of --fanout, and batches have
-  // no seeds of their own.
+  // Whether it draws one subgraph for all layers. It then takes --budget instead of --fanout, and
+  // batches have no seeds of their own.
   bool draws_subgraph = false;
-  // Every in-edge of a vertex has the same chance unless options.weighted is set, so Sample::scale
-  // is degree / drawn.
+  // Whether every in-edge of a vertex has the same chance unless options.weighted is set, so that
+  // Sample::scale is degree / drawn.
   bool uniform = false;
-  bool type_fanout = false;  // takes a fan-out for each edge type
-  int usual_fanout = 10;     // of every hop where none is given
+  bool type_fanout = false;  // whether it takes a fan-out for each edge type
+  int usual_fanout = 10;     // fan-out of every hop if none is given
   // Computes what all batches share and returns a function that makes a sampler for the batches of
   // one thread. The graph and the checked options live as long as that function. `hops` is the
   // number of blocks.
   MakeBatchSampler (*prepare)(const Graph& graph, const SampleOptions& options, int hops) = nullptr;
 };
 
-// All samplers, in the order in which people see them.
+// Returns all samplers, in the order in which people see them.
 const std::vector<SamplerInfo>& samplers();
-// Throws UserError, with the nearest name, if there is no sampler of this name.
+// Returns the sampler of this name. Throws a UserError that suggests the nearest name if there is
+// none.
 const SamplerInfo& sampler_info(const std::string& name);
 
 class Sampler {
  public:
-  // Checks the options against the graph (UserError naming the command line's flag) and computes
-  // what all batches share. The graph's arrays are shared, not copied.
+  // Checks the options against the graph (throws a UserError that names the option) and computes
+  // what all batches share. The arrays of the graph are shared, not copied.
   Sampler(Graph graph, SampleOptions options);
   ~Sampler();
   Sampler(const Sampler&) = delete;
@@ -125,10 +136,11 @@ class Sampler {
   // Returns whether batches have no seeds of their own (SamplerInfo::draws_subgraph).
   bool draws_seeds() const { return sampler_info(options().sampler).draws_subgraph; }
   std::unique_ptr<BatchSampler> make_batch_sampler() const;
-  // Who makes them instead of the host; the samples must be the same. Before others use this.
+  // Lets `make` make the batch samplers, instead of the host's. Their samples must be the same.
+  // Must be called before any other thread uses this object.
   void draw_with(MakeBatchSampler make);
-  // All subtasks of one batch, on the calling thread. Seeds must be distinct. For a sampler that
-  // draws_seeds(), `seeds` is empty, and the sample's seeds are all vertices of the subgraph.
+  // Draws one batch on the calling thread. The seeds must be distinct. If draws_seeds(), `seeds` is
+  // empty, and the seeds of the sample are all vertices of the subgraph.
   Sample sample(std::span<const NodeId> seeds, const SampleKey& key) const;
 
  private:
@@ -136,8 +148,8 @@ class Sampler {
   std::unique_ptr<State> state_;
 };
 
-// The seeds of batch `batch` of an epoch: `ids` in an order drawn from (seed, epoch), cut into runs
-// of `batch_size`.
+// BatchOrder: the seeds of the batches of an epoch. It puts `ids` in an order drawn from (seed,
+// epoch), and cuts them into runs of `batch_size`.
 class BatchOrder {
  public:
   BatchOrder(Array<NodeId> ids, int64_t batch_size, uint64_t seed, bool shuffle);
@@ -153,7 +165,8 @@ class BatchOrder {
   bool shuffle_;
 };
 
-// The block of all in-edges of `destinations` (distinct): what layer-wise inference runs on.
+// Returns the block of all in-edges of `destinations`, which must be distinct. Inference layer by
+// layer runs on such blocks.
 Sample full_neighbours(const Graph& graph, std::span<const NodeId> destinations);
 
 }  // namespace nacre

@@ -1,4 +1,4 @@
-// Where a run takes place (--device, --precision).
+// The device that a run computes on (--device, --precision).
 #pragma once
 
 #include <memory>
@@ -10,29 +10,31 @@
 
 namespace nacre {
 
-// auto: the first GPU if there is one; cpu; cuda; cuda:1, the second GPU; cuda:0@32, 32
-// multiprocessors of the first.
+// What --device asks for: auto (the first GPU, or the CPU if there is no GPU), cpu, cuda (the first
+// GPU), cuda:1 (the second GPU), or cuda:0@32 (32 multiprocessors of the first GPU).
 struct DeviceChoice {
   bool gpu = false;
   int index = 0;
   int multiprocessors = 0;  // 0 = all
 };
-// Throws UserError when the device or the precision does not exist here.
+// Returns the device of that name. Throws a UserError if the device or the precision does not exist
+// here.
 DeviceChoice choose_device(const std::string& device, const std::string& precision);
 
-// A run's back end; `gpu` is null on the host.
+// The device of a run, opened. `gpu` is null on the host.
 struct RunDevice {
   std::shared_ptr<Backend> backend;
   std::shared_ptr<GpuContext> gpu;
-  std::string name;  // "cpu", or the GPU's
+  std::string name;  // "cpu", or the name of the GPU
 };
 RunDevice open_device(const RunConfig& config, std::shared_ptr<GraphViews> views);
-// How many mini-batches are prepared ahead where nobody says.
+// Returns how many mini-batches are prepared ahead if --prefetch is not given.
 int batches_ahead(const RunDevice& device);
-// Refuses (UserError) --features-on and --sample-on that mean nothing, or a device where the run
-// has none.
+// Throws a UserError if --features-on or --sample-on has an unknown value, or says device and the
+// run computes on the host.
 void check_places(const RunConfig& config);
-// The same GPU once more, for work beside the run's; null for virtual devices and on the host.
+// Opens the GPU of the run a second time, for work beside the run's. Returns null on the host, and
+// if the run has only some of the GPU's multiprocessors.
 std::shared_ptr<GpuCompiler> open_beside(const RunConfig& config);
 
 }  // namespace nacre

@@ -13,7 +13,7 @@
 
 namespace nacre {
 
-// Returns what a run's settings ask for; `epochs` counts steps.
+// Returns what the settings of a run ask for. `epochs` counts steps.
 PlanRequest plan_request(const RunConfig& config, int64_t epochs, const std::string& resumed_plan);
 
 // Returns a plan for training on a graph that stays. `bind` gives an executor its leaves, for
@@ -21,7 +21,7 @@ PlanRequest plan_request(const RunConfig& config, int64_t epochs, const std::str
 PlanAnswer plan_training(const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Backend>& backend,
                          const PlanRequest& request, const std::function<void(Executor&)>& bind);
 
-// A batch that plans are tried on. `bind` as above.
+// A batch that plans are tried on. `bind` gives an executor its leaves.
 struct TrialBlocks {
   Blocks blocks;
   std::function<void(Executor&)> bind;
@@ -36,8 +36,8 @@ PlanAnswer plan_batches(const Dfg& dfg, const std::vector<TrialBlocks>& trials, 
 bool shrink_plan(PlanAnswer& answer, const Dfg& dfg, const Blocks& blocks, const std::shared_ptr<Backend>& backend,
                  int64_t bytes);
 
-// Throws UserError when --plan is neither the name of a plan nor a file, or --recompute means
-// nothing, so that a program can ask before it reads the data.
+// Throws a UserError if --plan is neither the name of a plan nor a file, or if --recompute has an
+// unknown value. A program can ask before it reads the data.
 void check_plan(const RunConfig& config);
 
 }  // namespace nacre
