@@ -10,8 +10,8 @@
 //   - With replacement, by running sums over the candidates in the order in which the rows of the
 //     frontier meet them (stream of channel 1, vertex 0). The edges of a candidate are scaled by
 //     its number of draws / (fan-out · its share of the importance).
-// In both cases the expected scale of every edge is 1. Destinations are always sources of the block,
-// but an edge from a destination counts only if the destination was drawn.
+// In both cases the expected scale of every edge is 1. Destinations are always sources of the
+// block, but an edge from a destination counts only if the destination was drawn.
 #include <vector>
 
 #include "nacre/sample/draw.h"

@@ -12,9 +12,10 @@ namespace {
 
 constexpr uint32_t kSmallCount = 32;
 
-// draw::distinct for `count` ≤ lanes < degree ≤ 2^31, ascending, as positions from `begin` on. The draws do not depend
-// on each other, so all are made first; where they differ, as they mostly do, the place of each is the number of
-// smaller ones. No branch depends on a draw but for that.
+// Does what draw::distinct does, for `count` ≤ lanes < degree ≤ 2^31, and writes positions from
+// `begin` on, ascending. The draws do not depend on each other, so all are made first. If they are
+// distinct, as they mostly are, the place of each is the number of smaller ones; whether they are
+// is the only branch that depends on a draw.
 template <uint32_t lanes>
 void few_distinct(const draw::Stream& stream, uint32_t degree, uint32_t count, int64_t begin, int64_t* out) {
   int32_t drawn[lanes];
@@ -33,7 +34,7 @@ void few_distinct(const draw::Stream& stream, uint32_t degree, uint32_t count, i
   }
   uint32_t pairs = 0;
   for (uint32_t i = 0; i < lanes; ++i) pairs += static_cast<uint32_t>(equal[i]);
-  if (pairs == count) {  // each equals itself alone
+  if (pairs == count) {  // each draw equals only itself
     for (uint32_t i = 0; i < count; ++i) out[smaller[i]] = begin + drawn[i];
     return;
   }
@@ -98,7 +99,7 @@ class NeighborSampler final : public HopSampler<Table> {
     }
   }
 
-  // At most so many edges are picked.
+  // Returns the largest number of edges that can be picked.
   int64_t bound(int64_t num_dst) const {
     int64_t most = 0;
     for (const int k : fanout_) most = k < 0 || most < 0 ? -1 : most + k;
@@ -163,7 +164,8 @@ class NeighborSampler final : public HopSampler<Table> {
     }
   }
 
-  // Weights, or a fan-out for every edge type: channel by channel, then merged into the order of the row.
+  // Chooses edges by weight, or with a fan-out for every edge type: channel by channel, and then
+  // merged into the order of the row.
   void choose_by_channel(int index, Hop& hop) {
     int64_t at = 0;
     for (int64_t i = 0; i < hop.num_dst; ++i) {
@@ -200,7 +202,8 @@ class NeighborSampler final : public HopSampler<Table> {
     return picker_.weighted(stream, weights_, count, options_.replace);
   }
 
-  // members_[channel_ptr_[t], channel_ptr_[t + 1]): the edges of channel t, as offsets in the row, ascending.
+  // Groups the edges of a row by channel: members_[channel_ptr_[t], channel_ptr_[t + 1]) are the
+  // edges of channel t, as offsets in the row, ascending.
   void split_row(const Row& row) {
     const auto degree = static_cast<uint32_t>(row.degree);
     members_.resize(degree);
@@ -216,7 +219,7 @@ class NeighborSampler final : public HopSampler<Table> {
     for (uint32_t k = 0; k < degree; ++k) members_[channel_ptr_[types[k] + 1u]++] = k;
   }
 
-  std::vector<int> fanout_;  // of this hop: one per channel
+  std::vector<int> fanout_;  // fan-outs of this hop, one for each channel
   Buffer<Row> rows_;
   Picker picker_;
   std::vector<uint32_t> members_;

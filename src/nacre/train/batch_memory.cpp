@@ -1,5 +1,5 @@
-// Where a mini-batch session keeps what its batches and evaluations need, and what that takes of the host's and of a
-// GPU's memory.
+// The part of BatchSession that decides where batches and evaluations keep their data, and counts
+// the memory of the host and of a GPU.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,12 +18,13 @@ constexpr const char* kFewer = "use a smaller --batch-size, --prefetch or --fano
 // Smaller blocks than this may stay with the allocator when they are given back.
 constexpr int64_t kKeptByAllocator = int64_t{32} << 20;
 
-// Blocks' arrays are sent in pieces of this size.
+// The arrays of blocks are sent in pieces of this size.
 constexpr int64_t kBlockBytes = int64_t{8} << 20;
 
 std::string size_of(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
-// What kernels walk of a block in device memory: both directions, and a unit of work for each row.
+// Returns the bytes of the views of a block in device memory: both directions, and a unit of work
+// for each row.
 int64_t forms_bytes(const Graph& block) {
   constexpr int64_t entry = 12, row = 40;
   return block.num_edges() * entry + (block.num_src() + block.num_dst()) * row;
@@ -31,7 +32,8 @@ int64_t forms_bytes(const Graph& block) {
 
 }  // namespace
 
-// The trial batches, and one whose seeds have the most neighbours: what comes later is hardly larger.
+// Counts the trial batches, and one whose seeds have the most neighbours. Later batches are hardly
+// larger.
 void BatchSession::count_batches(const std::vector<Sample>& trials) {
   for (const Sample& sample : trials) count_batch(sample);
   if (sampler_->draws_seeds()) return;
@@ -49,7 +51,7 @@ void BatchSession::count_batch(const Sample& sample) {
   const int64_t rows = sample.vertices.size();
   int64_t blocks = 0, forms = 0;
   for (const Graph& block : sample.blocks) {
-    blocks += block.bytes() + block.num_edges() * 12;  // and its edges and scales
+    blocks += block.bytes() + block.num_edges() * 12;  // with edges and scales
     forms += forms_bytes(block);
   }
   largest_arena_ = std::max(largest_arena_, runner_->prepare(Blocks(sample.blocks))->arena_bytes());
@@ -58,7 +60,7 @@ void BatchSession::count_batch(const Sample& sample) {
   largest_.forms = std::max(largest_.forms, forms + rows * 8);
 }
 
-// Of a GPU's memory, for each batch that is under way.
+// Returns the bytes that each batch under way takes of a GPU's memory.
 int64_t BatchSession::batch_bytes() const {
   const int64_t sent = device_features_ == nullptr ? largest_.rows + largest_.rows / 2 : 0;
   return largest_.rows + largest_.forms + kBlockBytes + sent;
@@ -85,7 +87,7 @@ void BatchSession::place_features() {
                     "the features take " + size + ", but only " + size_of(free) + " of device memory are free",
                     "use auto or host");
   }
-  // Half of what is free: the rest is for batches.
+  // Features may take half of what is free; the rest is for batches.
   const bool fits = features.bytes() <= free / 2;
   if (where == "device" || (where == "auto" && fits)) {
     device_features_ = learner_->leaf("x", features);
@@ -96,8 +98,8 @@ void BatchSession::place_features() {
   }
 }
 
-// Some more than threads make ready side by side, since batches are taken in order and differ; in half of the memory
-// that is left.
+// Prepares more batches ahead than threads work on at the same time, because batches are taken in
+// order and differ in size. They may take half of the memory that is left.
 void BatchSession::choose_prefetch() {
   int& ahead = run_.config.loader.in_flight;
   if (ahead >= 0) return;
@@ -141,11 +143,11 @@ void BatchSession::sample_on_device() {
   run_.notes.emplace_back("neighbours are drawn on the device");
 }
 
-// The same bits on any machine are not those of whatever fits there.
+// --deterministic must not depend on how much memory this machine has.
 void BatchSession::choose_evaluation(bool embeddings) {
   if (run_.config.deterministic || (!device_.backend->on_host() && device_features_ == nullptr)) return;
   const int64_t room = memory_limit() - total_bytes(memory());
-  // The graph's forms, two layers' values, and once more as much for work and what is computed once.
+  // The views of the graph, the values of two layers, and as much again for work and constants.
   if (forms_bytes(run_.dataset.graph) + 2 * inference_->bytes() > room) return;
   auto whole = std::make_unique<WholeInference>(run_, *learner_, device_, embeddings);
   auto scorer = make_scorer(run_, device_);
@@ -195,11 +197,12 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
     items.push_back({fmt::format("{} batches (blocks, rows to send)", batches),
                      batches * (largest_.blocks + 2 * largest_.forms + rows)});
   } else {
-    // The rows of a batch have an eighth to spare; its arrays are there twice while they are drawn.
+    // The rows of a batch have an eighth to spare. Its arrays exist twice while they are drawn.
     const int64_t all_rows = run_.dataset.num_nodes() * feature_width() * 4;
     const int64_t rows = std::min(largest_.rows + largest_.rows / 4, all_rows);
     const int64_t arrays = 2 * largest_.blocks + largest_.forms;
-    // And room once more: a buffer that grows may leave its old memory with the allocator.
+    // One buffer more is counted, because a buffer that grows may leave its old memory with the
+    // allocator.
     const int64_t buffers = learned_ != nullptr ? 2 : batches + 1;
     items.push_back({fmt::format("{} batches (features)", batches), buffers * (rows + rows / 8)});
     items.push_back({fmt::format("{} batches (blocks and their forms)", batches), batches * (arrays + arrays / 4)});
@@ -213,7 +216,7 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
 int64_t BatchSession::memory_limit() const {
   if (device_.backend->on_host()) return host_bound(run_.config, false).bytes - run_.config.program_bytes;
   if (run_.config.memory_limit > 0) return run_.config.memory_limit;
-  // As a whole: what it holds already is on the bill.
+  // All that was free when the device was opened, since the bill counts what the run holds already.
   return device_.gpu->device().info().free_bytes;
 }
 

@@ -10,8 +10,8 @@ namespace nacre {
 
 // Returns the weights that `text` (--class-weights) asks for; an empty list if `text` is empty. It
 // is one of
-//   balanced   classes that are rare among the training nodes weigh more: nodes / (classes · nodes of
-//              the class), or nodes without the class / nodes with it where a node may have several
+//   balanced   classes that are rare among the training nodes weigh more: nodes / (classes · nodes
+//              of the class), or nodes without the class / nodes with it if a node may have several
 //   1,0.5,2    a number for each class
 //   FILE       a file with a number for each class; its numbers replace its name in `text`.
 // Throws a UserError that names --class-weights.
