@@ -129,8 +129,7 @@ TEST_F(LibraryTest, AnEpochThatEndsTheRunIsEvaluated) {
   EXPECT_GE(result.val_score, 0);
   EXPECT_NE(read_bytes(dir_.path("run/metrics.jsonl")).find("\"val\""), std::string::npos);
   options.resume = true;
-  options.after_epoch = nullptr;
-  config.epochs = 6;
+  options.after_epoch = [](const EpochReport& report) { return report.epoch < 6; };
   EXPECT_EQ(train_small(config, options).epochs, 6) << "a run that was stopped can go on";
 }
 
