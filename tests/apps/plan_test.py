@@ -16,7 +16,7 @@ MODELS = ("gcn", "sage", "gat", "rgcn", "gin", "sage-lstm")
 # Passes of the planner that may be left out on the CPU, and those that run on GPUs only.
 PASSES = ("merge_equal_nodes", "fold_dropout_into_relu_grad", "swap_indexing", "inline_edges", "sink_tails",
           "join_products", "drop_unread", "order_for_memory")
-GPU_PASSES = ("factor_sums", "delay_row_factors")
+GPU_PASSES = ("factor_sums", "delay_row_factors", "choose_variants")
 NEEDED_PASSES = ("apply_choices", "recompute", "analyse", "group", "build_programs", "store_values", "estimate_costs",
                  "validate")
 PLANS = ("off", "vertex", "edge", "tensor", "dst-id=1,edge-id=32", "src-id=64,edge-type=1", "dst-id=16,dst-degree=min")
@@ -98,7 +98,7 @@ class Plans(PlanTest):
                 self.refused(command, *TWIN, "--disable-pass", name, says="cannot be left out")
             self.refused(command, *TWIN, "--disable-pass", "sink_tail", says="did you mean 'sink_tails'?")
             for name in GPU_PASSES:
-                self.refused(command, *TWIN, "--disable-pass", name, says="run on GPUs only")
+                self.refused(command, *TWIN, "--disable-pass", name, says="on GPUs only")
             for plan, name in (("vertex", "swap_indexing"), ("tensor", "sink_tails"), ("edge", "join_products"),
                                ("dst-id=1", "join_products")):
                 self.refused(command, *TWIN, "--plan", plan, "--disable-pass", name, says="--disable-pass")

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "nacre/base/error.h"
 #include "plan/plans.h"
 
@@ -53,12 +55,18 @@ void expect_fitting(const Plan& plan) {
     } else if (k.kind == KernelKind::spmm) {
       const auto in = operands<SpmmOperands>(k);
       EXPECT_EQ(width(in.x), width(k.root));
-      if (in.weight >= 0) EXPECT_EQ(width(in.weight), k.heads);
+      if (in.weight >= 0) {
+        EXPECT_EQ(width(in.weight), k.heads);
+      }
     } else if (is_sequence(k.kind)) {
       const Dims w = dims(sequence_weight(k));
       EXPECT_EQ(w[1], 4 * w[0]);
-      if (k.kind == KernelKind::lstm) EXPECT_EQ(width(operands<LstmOperands>(k).z), w[1]);
-      if (k.kind == KernelKind::lstm_grad) EXPECT_EQ(width(operands<LstmGradOperands>(k).gradient), w[0]);
+      if (k.kind == KernelKind::lstm) {
+        EXPECT_EQ(width(operands<LstmOperands>(k).z), w[1]);
+      }
+      if (k.kind == KernelKind::lstm_grad) {
+        EXPECT_EQ(width(operands<LstmGradOperands>(k).gradient), w[0]);
+      }
     } else if (k.kind == KernelKind::loss) {
       const auto in = operands<LossOperands>(k);
       EXPECT_EQ(in.gradient >= 0, plan.dfg[k.root].op == Op::nll_grad || plan.dfg[k.root].op == Op::bce_grad);
@@ -73,6 +81,30 @@ TEST(Operands, FitEachOtherInThePlansOfAllModels) {
       const PlannedModel written = plan_model(usual(model, 2));
       expect_fitting(*option == 0 ? written.plan : plan_model(usual(model, 2), choosing(written, option)).plan);
     }
+  }
+}
+
+// Kernels that reduce edges walk the block of these edges. Sequences walk the block that ends at
+// their destinations.
+TEST(WalkedLayer, IsThatOfTheEdgesAKernelReads) {
+  for (const char* model : {"gcn", "sage-lstm", "gat", "rgcn"}) {
+    SCOPED_TRACE(model);
+    const Plan plan = plan_model(usual(model, 3)).plan;
+    std::set<int> walked;
+    for (const Kernel& k : plan.kernels) {
+      const Node& root = plan.dfg[k.root];
+      const int layer = walked_layer(plan.dfg, k);
+      if (k.kind == KernelKind::lstm) {
+        EXPECT_EQ(layer, root.type.space.layer - 1);
+      } else if (k.kind == KernelKind::spmm && root.type.space.kind == SpaceKind::vertex && !k.once) {
+        const int end = root.attr == Attr::dst ? root.type.space.layer - 1 : root.type.space.layer;
+        EXPECT_EQ(layer, end) << k.root;
+      } else if (root.type.space.kind == SpaceKind::edge) {
+        EXPECT_EQ(layer, root.type.space.layer);
+      }
+      if (root.op == Op::index_add || root.op == Op::lstm) walked.insert(layer);
+    }
+    EXPECT_EQ(walked, (std::set<int>{0, 1, 2}));
   }
 }
 
