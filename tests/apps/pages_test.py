@@ -87,7 +87,7 @@ class Pages(cli.CliTest):
         self.assertEqual(self.run_page("minibatches.md"), 3)
 
     def test_plans(self):
-        self.assertEqual(self.run_page("plans.md"), 9)
+        self.assertEqual(self.run_page("plans.md"), 11)
 
     def test_configuration(self):
         self.assertEqual(self.run_page("configuration.md"), 2)
