@@ -33,8 +33,8 @@ class Decisions {
     }
     const int taken = variant_to_run(all, planned);
     records.push_back(record_of(list.decision, all, taken));
-    if (planned == records.back().variant && (list.timed || taken != cheapest(all)))
-      records.back().why = "the plan file names it";
+    const bool by_list = taken == cheapest(all) && !(list.timed && needs_timing(all));
+    if (planned == records.back().variant && !by_list) records.back().why = "the plan file names it";
   }
 
   std::vector<VariantChoice> records;
