@@ -116,7 +116,7 @@ class Recommend(cli.CliTest):
         self.refused(*command, "--positives", "all", says="choose users or pairs")
         self.refused(*command, "--activation", "relu", says="activation")
         self.refused(*command, "--fanout", "5,5", says="--fanout")
-        self.refused(*command, "--split", "random:0.6/0.2/0.2", says="have test pairs of their own")
+        self.refused(*command, "--split", "random:0.6/0.2/0.2", says="but the data are users and items")
 
     def test_messages_say_what_the_data_are(self):
         column = lambda k: cli.npy([pair[k] for pair in self.train], descr="<i4")

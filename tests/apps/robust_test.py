@@ -177,7 +177,7 @@ class Runs(Robust):
         self.write("run/metrics.jsonl", self.read("run/metrics.jsonl")
                    + b'{"epoch":"x"}\n{"epoch":-1}\n{"epoch":1e99}\n[1]\nno json\n' + b"[" * 100000 + b"\n")
         result = self.ok("train", *SMALL, "--epochs", 5, "--checkpoint", "run", "--resume")
-        self.assertIn("warning: run/metrics.jsonl: left out 6 lines that tell of no epoch", result.err)
+        self.assertIn("warning: run/metrics.jsonl: dropped 6 lines that do not describe an epoch", result.err)
         epochs = [json.loads(line)["epoch"] for line in self.read("run/metrics.jsonl").splitlines()]
         self.assertEqual(epochs, [1, 2, 3, 4, 5])
 
