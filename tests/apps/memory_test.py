@@ -6,6 +6,7 @@ memory-test tries 200), NACRE_MEMORY_SEED chooses other ones, and NACRE_MEMORY_F
 number of the first one, to repeat a single one. The summary goes to stderr.
 """
 import collections
+import contextlib
 import json
 import os
 import random
@@ -236,6 +237,16 @@ class Cases(Memory):
         self.assert_refused(self.measure("predict", "--checkpoint", "run", "--device", "cpu", "--memory-limit", "60M"))
 
 
+@contextlib.contextmanager
+def told_at_once(number):
+    """Prints a failure when it happens: unittest prints failures only at the end, which may be an hour later."""
+    try:
+        yield
+    except AssertionError as failure:
+        print(f"number {number}: {failure}", file=sys.stderr, flush=True)
+        raise
+
+
 class RandomRuns(Memory):
     """Random runs, each of them once with all the memory there is and once more under a limit
     set from its bill."""
@@ -309,7 +320,7 @@ class RandomRuns(Memory):
         ratios, largest = [], 0
         for number in range(first, first + runs):
             draw = random.Random(seed * 1_000_003 + number)
-            with self.subTest(number=number):
+            with self.subTest(number=number), told_at_once(number):
                 command, prepare = self.command(draw, number)
                 prepare()
                 free = self.measure(*command)
