@@ -239,7 +239,7 @@ class Cases(Memory):
 
 @contextlib.contextmanager
 def told_at_once(number):
-    """Prints a failure when it happens: unittest prints failures only at the end, which may be an hour later."""
+    """Prints a failure when it happens, because unittest prints failures only at the end."""
     try:
         yield
     except AssertionError as failure:
