@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "cost/synthetic.h"
+#include "support/log_capture.h"
 
 namespace nacre {
 namespace {
@@ -172,19 +173,17 @@ TEST(Fit, BadTimingsAreIgnoredWithAReason) {
   for (const double amount : {-1.0, kNan, kInfinity, 1e308}) {
     samples.push_back(sample({{Feature::constant, 1}, {Feature::rows, amount}}, 1e-6));
   }
-  testing::internal::CaptureStderr();
+  test::LogCapture log;
   const auto usable = usable_samples(samples);
   EXPECT_EQ(
-      testing::internal::GetCapturedStderr(),
+      log.take(),
       "warning: cost model: 10 of 40 timings ignored: 6 without a positive time, 4 with an amount negative or not "
       "finite\n");
   EXPECT_EQ(usable.size(), good.size());
-  testing::internal::CaptureStderr();
   EXPECT_EQ(fit(samples), fit(good));
-  EXPECT_NE(testing::internal::GetCapturedStderr(), "");
-  testing::internal::CaptureStderr();
+  EXPECT_NE(log.take(), "");
   EXPECT_EQ(fit({sample({{Feature::rows, 1}}, kNan)}), Coefficients{});
-  EXPECT_NE(testing::internal::GetCapturedStderr(), "");
+  EXPECT_NE(log.take(), "");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "cost/synthetic.h"
 #include "nacre/base/error.h"
+#include "support/log_capture.h"
 
 namespace nacre {
 namespace {
@@ -116,10 +117,10 @@ TEST(CostModel, AKindThePoolKnowsNothingOfIsFittedAlone) {
 TEST(CostModel, NothingToLearnFromIsEmpty) {
   EXPECT_TRUE(CostModel().empty());
   EXPECT_TRUE(CostModel::fitted({}).empty());
-  testing::internal::CaptureStderr();
+  test::LogCapture log;
   CostModel model = CostModel::fitted({{{.kind = "k"}, 0.0}, {{.kind = "k"}, std::nan("")}, {{.kind = "k"}, -3.0}});
   EXPECT_TRUE(model.empty());
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("3 of 3 timings ignored"), std::string::npos);
+  EXPECT_NE(log.take().find("3 of 3 timings ignored"), std::string::npos);
   EXPECT_THROW(model.predict({.kind = "k"}), InternalError);
   Rng rng(15);
   model.correct(random_samples(rng, "k", 3, kMachine, 0));
@@ -134,9 +135,9 @@ TEST(CostModel, CorrectScalesEachKindByItsMedian) {
   later[0].seconds *= 50;  // the machine was busy
   later[3].seconds = std::nan("");
   later[4].seconds = -1;
-  testing::internal::CaptureStderr();
+  test::LogCapture log;
   model.correct(joined(later, random_samples(rng, "new", 3, scaled(kMachine, 0.5), 0)));
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("2 of 8 timings ignored"), std::string::npos);
+  EXPECT_NE(log.take().find("2 of 8 timings ignored"), std::string::npos);
   for (int i = 0; i < 20; ++i) {
     for (const auto& [kind, factor] :
          std::map<std::string, double>{{"a", 2}, {"b", 1}, {"new", 0.5}, {"", 1}, {"unseen", 1}}) {

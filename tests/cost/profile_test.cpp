@@ -12,6 +12,7 @@
 #include "cost/synthetic.h"
 #include "nacre/base/error.h"
 #include "nacre/base/pending_file.h"
+#include "support/log_capture.h"
 
 namespace nacre {
 namespace {
@@ -65,11 +66,11 @@ class ProfileTest : public testing::Test {
   }
   // Returns the warnings of one load, which must find nothing.
   static std::string refused(const std::string& machine = kMachineName, const std::string& version = "0.1.0 avx2") {
-    testing::internal::CaptureStderr();
+    test::LogCapture log;
     std::optional<DeviceProfile> loaded;
     EXPECT_NO_THROW(loaded = load_profile(machine, version));
     EXPECT_FALSE(loaded.has_value());
-    return testing::internal::GetCapturedStderr();
+    return log.take();
   }
 
   std::string root_;
@@ -174,9 +175,9 @@ TEST_F(ProfileTest, AFolderInTheWayIsOnlyAWarning) {
   fs::remove(path);
   fs::create_directories(path + "/inside");
   EXPECT_NE(refused(), "");
-  testing::internal::CaptureStderr();
+  test::LogCapture log;
   EXPECT_NO_THROW(save_profile(sample_profile()));
-  EXPECT_EQ(testing::internal::GetCapturedStderr().rfind("warning: the device profile cannot be stored: ", 0), 0U);
+  EXPECT_EQ(log.take().rfind("warning: the device profile cannot be stored: ", 0), 0U);
   EXPECT_EQ(file(), path) << "nothing temporary is left";
 }
 
@@ -184,16 +185,15 @@ TEST_F(ProfileTest, AFolderThatCannotBeWrittenIsOnlyAWarning) {
   write_file(root_ + "/file", "in the way");
   for (const std::string& folder : {root_ + "/file", root_ + "/file/below"}) {
     use(folder);
-    testing::internal::CaptureStderr();
+    test::LogCapture log;
     EXPECT_NO_THROW(save_profile(sample_profile()));
-    EXPECT_EQ(testing::internal::GetCapturedStderr().rfind("warning: the device profile cannot be stored: ", 0), 0U)
-        << folder;
+    EXPECT_EQ(log.take().rfind("warning: the device profile cannot be stored: ", 0), 0U) << folder;
     EXPECT_EQ(refused(), "") << folder;
   }
   use("");  // there is no home folder either
-  testing::internal::CaptureStderr();
+  test::LogCapture log;
   EXPECT_NO_THROW(save_profile(sample_profile()));
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "only --verbose tells that there is no cache folder";
+  EXPECT_EQ(log.take(), "") << "only --verbose tells that there is no cache folder";
   EXPECT_EQ(refused(), "");
 }
 
@@ -202,9 +202,9 @@ TEST_F(ProfileTest, FiguresThatAreNoNumbersDoNotReplaceGoodOnes) {
   for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), -1.0}) {
     DeviceProfile profile = sample_profile();
     profile.gemm_flops = bad;
-    testing::internal::CaptureStderr();
+    test::LogCapture log;
     EXPECT_NO_THROW(save_profile(profile));
-    EXPECT_NE(testing::internal::GetCapturedStderr().find("\"gemm_flops\""), std::string::npos);
+    EXPECT_NE(log.take().find("\"gemm_flops\""), std::string::npos);
   }
   expect_same(load_profile(kMachineName, "0.1.0 avx2").value(), sample_profile());
 }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "nacre/base/log.h"
 
@@ -22,6 +23,11 @@ class LogCapture {
     const std::lock_guard lock(sink_->mutex);
     return sink_->text;
   }
+  // Returns the messages since the last call, without those of kind verbose.
+  std::string take() {
+    const std::lock_guard lock(sink_->mutex);
+    return std::exchange(sink_->brief, "");
+  }
 
  private:
   struct Sink : LogSink {
@@ -29,9 +35,11 @@ class LogCapture {
       const std::lock_guard lock(mutex);
       const char* mark = kind == LogKind::warning ? "warning: " : kind == LogKind::verbose ? "verbose: " : "";
       text += mark + line + "\n";
+      if (kind != LogKind::verbose) brief += mark + line + "\n";
     }
     std::mutex mutex;
     std::string text;
+    std::string brief;
   };
   std::shared_ptr<Sink> sink_ = std::make_shared<Sink>();
 };
