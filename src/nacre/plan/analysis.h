@@ -14,19 +14,22 @@ class Analysis {
   Analysis(const Dfg& dfg, const Blocks& blocks, bool hoist);
 
   const std::vector<NodeRef>& consumers(NodeRef i) const { return consumers_[i]; }
-  // Named results and state updates must end up in memory.
+  // Returns whether the node is a named result or a state update, which must end up in memory.
   bool is_result(NodeRef i) const { return result_[i] != 0; }
-  // Depends on no parameter and no random number: the same in every epoch.
+  // Returns whether the value depends on no parameter and no random number, and so is the same in
+  // every epoch.
   bool constant(NodeRef i) const { return constant_[i] != 0; }
-  // Its rows are known before anything runs: an input or a parameter.
+  // Returns whether the rows are known before anything runs: an input or a parameter.
   bool bound(NodeRef i) const { return dfg_[i].op == Op::input || dfg_[i].op == Op::param; }
-  // Row r of the result needs only row r of the operands (or rows they are indexed by): expressible as a micro-op.
+  // Returns whether row r of the result needs only row r of the operands (or rows they are indexed
+  // by), so that the node can be a micro-op.
   bool row_local(NodeRef i) const;
-  // A product of edge rows with a matrix (or one per type): a micro-op of gTask programs.
+  // Returns whether the node is a product of edge rows with a matrix (or one per type): a micro-op
+  // of gTask programs.
   bool matrix_on_edges(NodeRef i) const;
-  // Row r of one space is row r of the other.
+  // Returns whether row r of one space is row r of the other.
   bool same_rows(Space a, Space b) const;
-  // Equal numbers mean equal values, also across layers where those are the same rows.
+  // Nodes with equal numbers have equal values, also across layers whose rows are the same.
   int value_number(NodeRef i) const { return number_[i]; }
   int64_t rows(Space s) const { return blocks_.rows(s); }
   int64_t elements(NodeRef i) const { return rows(dfg_[i].type.space) * dfg_[i].type.row_size(); }
@@ -40,8 +43,9 @@ class Analysis {
 
   const Dfg& dfg_;
   const Blocks& blocks_;
-  // Layers that name the same thing have the number of the first of them. A whole graph is a square block that other
-  // layers share, or that all layers are; a sampled block may be square by chance, in this batch and not in the next.
+  // Layers that name the same thing have the number of the first of them. A whole graph is a square
+  // block that other layers share, or that all layers are. A sampled block may be square by chance,
+  // in this batch and not in the next.
   std::vector<int> block_class_;   // per block
   std::vector<int> vertex_class_;  // per space of vertices
   NodeVector<std::vector<NodeRef>> consumers_;

@@ -1,4 +1,5 @@
-// Copies a DFG node by node, letting an edit replace nodes on the way: the frame of every rewrite.
+// Copies a DFG node by node and lets an edit replace nodes on the way. Every rewrite is based on
+// this.
 #pragma once
 
 #include <utility>
@@ -9,9 +10,9 @@
 
 namespace nacre {
 
-// `edit(out, i, node, moved)`: node i of `dfg` with its inputs already renumbered; `moved[j]` is where node j < i of
-// `dfg` went. Returns the reference in `out` that stands for node i. Nodes nobody needs any more are dropped at the
-// end.
+// `edit(out, i, node, moved)` gets node i of `dfg` with its inputs already renumbered; `moved[j]`
+// is where node j < i of `dfg` went. It returns the reference in `out` that stands for node i.
+// Nodes that nobody needs any more are dropped at the end.
 template <class Edit>
 Dfg copy_dfg(const Dfg& dfg, Edit edit) {
   Dfg out(dfg.name());

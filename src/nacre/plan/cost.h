@@ -1,4 +1,5 @@
-// The physical floor of a kernel: the fewest bytes it must move and the operations it must do.
+// The physical floor of a kernel: the fewest bytes that it must move and the operations that it
+// must do.
 #pragma once
 
 #include "nacre/plan/analysis.h"
@@ -6,12 +7,14 @@
 
 namespace nacre {
 
-// Sets floor_bytes and flops. Every stored operand counts once (however often its rows are gathered), every result
-// once, and the graph's index arrays once where edges are walked.
+// Sets floor_bytes and flops. Every stored operand counts once, however often its rows are
+// gathered; every result counts once; and the index arrays of the graph count once if edges are
+// walked.
 void estimate_cost(Kernel& kernel, const Plan& plan, const Analysis& an);
 
-// Bytes of the orders in which a step's kernels walk the edges, which lie in memory all the time: the vertices at the
-// other end, the pairs they belong to, and constant weights that lie in another order.
+// Returns the bytes of the orders in which the kernels of a step walk the edges. These lie in
+// memory all the time: the vertices at the other end, the pairs they belong to, and constant
+// weights that lie in another order.
 int64_t order_bytes(const Plan& plan, const Blocks& blocks);
 
 }  // namespace nacre

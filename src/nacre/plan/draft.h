@@ -1,7 +1,8 @@
-// Draft: a plan while the passes make it (passes.cpp holds their list).
+// Draft: a plan while the passes make it (passes.cpp has their list).
 //
-// The first passes rewrite the DFG. From `analyse` on the DFG stays as it is, and the later passes group its nodes into
-// kernels, move nodes between kernels and write the kernels' programs.
+// The first passes rewrite the DFG. From `analyse` on, the DFG does not change, and the later
+// passes group its nodes into kernels, move nodes between kernels and write the programs of the
+// kernels.
 #pragma once
 
 #include <memory>
@@ -13,7 +14,7 @@
 
 namespace nacre {
 
-// The most nodes of one kernel besides inlined ones: each takes a register and may load two more.
+// The most nodes of one kernel besides inlined ones. Each takes a register and may load two more.
 constexpr size_t kMaxTail = 40;
 
 // Returns whether row-wise nodes may follow the root of a kernel of this kind, as its tail.
@@ -22,7 +23,7 @@ bool takes_tail(KernelKind kind);
 class Draft {
  public:
   Draft(const Dfg& dfg, const Blocks& on, const PlanOptions& options);
-  // The analysis refers to the plan's DFG.
+  // A draft cannot be copied, because the analysis refers to the DFG of the plan.
   Draft(const Draft&) = delete;
   Draft& operator=(const Draft&) = delete;
   ~Draft() = default;
@@ -37,24 +38,25 @@ class Draft {
   // Returns the index of the kernel that computes the node, or -1 if none does.
   int kernel_of(NodeRef i) const { return kernels_of[i]; }
   void set_kernel(NodeRef i, int kernel) { kernels_of[i] = kernel; }
-  // Returns the node whose memory node i is a view of; i itself if it has memory of its own.
+  // Returns the node whose memory node i is a view of, or i itself if it has memory of its own.
   NodeRef owner(NodeRef i) const { return plan.alias[i]; }
   void share_memory(NodeRef i, NodeRef of) { plan.alias[i] = owner(of); }
 
-  // Returns whether the kernel has a register for the node. (A constant that layers share is computed by the kernel of
-  // the first layer only; the others read it from memory.)
+  // Returns whether the kernel has a register for the node. (A constant that layers share is
+  // computed only by the kernel of the first layer; the others read it from memory.)
   bool computes(int kernel, NodeRef i) const;
-  // Returns the nodes that read the memory of node i, also through views of it, and the views that are results.
+  // Returns the nodes that read the memory of node i, also through views of it, and the views that
+  // are results.
   std::vector<NodeRef> readers(NodeRef i) const;
   // Removes kernels without nodes.
   void erase_empty_kernels();
 
   Plan plan;
   const Blocks& blocks;
-  // The device that variants are chosen for; null: none are chosen.
+  // The device that variants are chosen for; null means that none are chosen.
   const DeviceTraits* device = nullptr;
-  NodeVector<char> inlined;    // per node: every kernel that reads it computes it for itself
-  NodeVector<int> kernels_of;  // per node: index of the kernel that computes it, or -1
+  NodeVector<char> inlined;    // whether every kernel that reads the node computes it
+  NodeVector<int> kernels_of;  // for each node, the index of the kernel that computes it, or -1
 
  private:
   void add_readers(NodeRef i, std::vector<NodeRef>& readers) const;

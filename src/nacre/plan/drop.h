@@ -1,5 +1,6 @@
-// Which values of the forward pass a plan drops and computes again in the backward pass (dfg/recompute.h): what that
-// saves of a step's memory against what it adds to its time, both by whole plans.
+// Decides which values of the forward pass a plan drops and computes again in the backward pass
+// (dfg/recompute.h). It compares the memory that this saves in a step with the time that it adds,
+// both for whole plans.
 #pragma once
 
 #include <cstdint>
@@ -12,30 +13,32 @@ namespace nacre {
 
 struct Dropped {
   std::string value;
-  int64_t bytes = 0;   // by which the step's peak would be higher if it were kept
-  double seconds = 0;  // predicted, that a step would be shorter
+  int64_t bytes = 0;   // bytes by which the peak of the step would be higher if the value were kept
+  double seconds = 0;  // predicted seconds by which a step would be shorter
 };
 
 struct DropOptions {
   const CostModel* model = &nominal_cpu().model;
   int64_t cache_bytes = nominal_cpu().cache_bytes;
-  // A value is dropped when this saves more than a share of what a run keeps in memory (1: never), and more than so
-  // many bytes, and the share by which a step becomes longer is less than a factor times the share of memory saved.
+  // A value is dropped if this saves more than least_saved of what a run keeps in memory (1 means
+  // never) and more than least_bytes, and if the share by which a step becomes longer is less than
+  // time_for_memory times the share of memory saved.
   double least_saved = 0.10;
   int64_t least_bytes = int64_t{16} << 20;
   double time_for_memory = nominal_cpu().time_for_memory;
-  // Bytes that a step's values may take; what is needed to stay below them is dropped at any price, cheapest for its
-  // bytes first, and walks edges again if nothing else helps. 0: any.
+  // Bytes that the values of a step may take; 0 means any number. To stay below it, values are
+  // dropped at any price, those that are cheapest for their bytes first. If nothing else helps, the
+  // backward pass walks edges again.
   int64_t limit = 0;
 };
 
 // Sets `options.recompute`. Returns what was dropped, most bytes first.
 std::vector<Dropped> choose_dropped(const Dfg& dfg, const Blocks& blocks, PlanOptions& options, const DropOptions& how);
-// What the values in `options.recompute` save and cost, each beside the others.
+// Returns what the values in `options.recompute` save and cost, each beside the others.
 std::vector<Dropped> price_dropped(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options,
                                    const DropOptions& how);
 
-// A line for each; empty when there is none.
+// Returns a line for each value, or an empty text if there is none.
 std::string dropped_text(const std::vector<Dropped>& dropped);
 
 }  // namespace nacre

@@ -1,6 +1,6 @@
-// Why a plan is what it is, for people and for programs: what the model's DFG asks for, what the rewrites removed,
-// which kernels run over which gTasks and how far from the floor, and which alternatives lost. Everything here is made
-// from values; measuring is the caller's work.
+// Says why a plan is what it is, for people and for programs: what the DFG of the model asks for,
+// what the rewrites removed, which kernels run over which gTasks and how far from the floor, and
+// which alternatives lost. Everything here is made from values; the caller does the measuring.
 #pragma once
 
 #include <string>
@@ -14,29 +14,32 @@
 
 namespace nacre {
 
-// What a DFG computes, counted node by node: neural work in operations, indexing work in bytes of rows moved.
+// What a DFG computes, counted node by node: neural work in operations, indexing work in bytes of
+// rows moved.
 struct DfgWork {
   double neural_flops = 0;
-  double product_flops = 0;  // of them, matrix products
+  double product_flops = 0;  // the part of them in matrix products
   double index_bytes = 0;
 };
 DfgWork count_dfg_work(const Dfg& dfg, const Blocks& blocks);
-// Share of the neural operations that is gone, in percent.
+// Returns the share of the neural operations that was removed, in percent.
 double neural_removed(const DfgWork& before, const DfgWork& after);
 
-// Returns the partition table of the kernels that are predicted to take the longest among those that run over gTasks;
-// an empty table if no kernel of a step does.
+// Returns the partition table of the kernels that are predicted to take longest among those that
+// run over gTasks, or an empty table if no kernel of a step does.
 PartitionTable main_table(const Plan& plan, const Blocks& blocks);
 
 struct KernelReport {
-  double predicted = -1;  // seconds; negative: not known
+  double predicted = -1;  // in seconds; negative if unknown
   double measured = -1;
-  double floor = 0;  // seconds: the larger of bytes at the memory's rate and matrix products at the processor's
+  // Seconds: the larger of the bytes at the rate of the memory and the matrix products at the rate
+  // of the processor.
+  double floor = 0;
 };
 
 struct TableReport {
   PartitionTable table;
-  std::string kernels;  // numbers of those that use it
+  std::string kernels;  // numbers of the kernels that use the table
   Patterns patterns;
 };
 
@@ -44,20 +47,22 @@ struct Explanation {
   std::string data, model;
   std::string source;  // how the plan was found (policy.h)
   double search_seconds = 0;
-  Dfg written{"written"};  // as the model wrote it, with its gradient
+  Dfg written{"written"};  // the DFG as the model wrote it, with its gradient
   Plan plan;
   DfgWork work_before, work_after;
   std::vector<Site> sites;            // places with a choice
-  std::vector<KernelReport> kernels;  // of each kernel of the plan
+  std::vector<KernelReport> kernels;  // one report for each kernel of the plan
   std::vector<TableReport> tables;
-  std::vector<Candidate> candidates;                   // all that were compared
-  std::vector<std::pair<std::string, double>> memory;  // bytes
+  std::vector<Candidate> candidates;                   // all candidates that were compared
+  std::vector<std::pair<std::string, double>> memory;  // in bytes
   LivePeak peak;
   std::vector<Dropped> dropped;
 };
 
-std::string explain_text(const Explanation& e, bool all);  // all: the DFGs and every candidate in full
-// A few lines for people: whether anything that was compared is faster than what the plan does, and then why not that.
+// With `all`, prints the DFGs and every candidate in full.
+std::string explain_text(const Explanation& e, bool all);
+// Returns a few lines for people: whether anything that was compared is faster than the plan, and
+// if so, why it was not taken.
 std::string alternatives_text(const Explanation& e);
 std::string explain_json(const Explanation& e);
 

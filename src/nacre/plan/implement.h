@@ -1,5 +1,6 @@
-// Implementation lists: which kernel computes a root. Hand-written kernels come first where the expression has their
-// shape, then programs over gTasks or rows, the plain reference last; a kernel says why a faster one declined.
+// Implementation lists: which kernel computes a root. Hand-written kernels come first if the
+// expression has their shape, then programs over gTasks or rows, and the plain reference last. A
+// kernel says why a faster one declined.
 #pragma once
 
 #include "nacre/plan/analysis.h"
@@ -19,7 +20,8 @@ class Implementer {
   bool inlined(NodeRef i) const { return inlined_[i] != 0; }
   // Starts a kernel whose operands are the inputs of node i.
   Kernel with_inputs(NodeRef i, KernelKind kind, std::string why = "") const;
-  // Returns the rows that node i gathers if the kernel gathers them itself (i is inlined); otherwise i.
+  // Returns the rows that node i gathers if the kernel gathers them itself (i is inlined);
+  // otherwise i.
   NodeRef behind_gather(NodeRef i) const;
   Kernel sum(NodeRef i) const;
   Kernel sum_of_pairs(NodeRef i) const;

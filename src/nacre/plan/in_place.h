@@ -1,4 +1,4 @@
-// Values that can take the place of an operand.
+// Finds values that can take the place of an operand.
 #pragma once
 
 #include <functional>
@@ -7,9 +7,10 @@
 
 namespace nacre {
 
-// A value stored by a row program may overwrite an operand of equal size that the program reads row by row and that
-// nobody reads afterwards: a gradient takes the place of the activation whose sign it needed. Returns that operand, or
-// -1. `last`: whether an operand may be overwritten, as far as other kernels go.
+// A value that a row program stores may overwrite an operand of equal size that the program reads
+// row by row and that nobody reads afterwards: a gradient takes the place of the activation whose
+// sign it needed. Returns that operand, or -1. `last` says whether other kernels allow an operand
+// to be overwritten.
 NodeRef overwritten_operand(const Plan& plan, const Kernel& kernel, NodeRef written,
                             const std::function<bool(NodeRef)>& last);
 

@@ -1,12 +1,12 @@
 // The operands of hand-written kernels, by name.
 //
-// Kernel::args holds the operands of a kernel as a list, for code that treats all operands alike. The order of that
-// list is defined here and nowhere else: it is the order of the members of the struct that names the kernel's kind.
-// Kernels that are made from a node as it is take the inputs of that node, so their members follow dfg/op.h. An absent
-// operand is -1.
+// Kernel::args holds the operands of a kernel as a list, for code that treats all operands alike.
+// The order of that list is defined here and nowhere else: it is the order of the members of the
+// struct that names the kind of the kernel. Kernels that are made from a node as it is take the
+// inputs of that node, so their members follow dfg/op.h. An absent operand is -1.
 //
-// Kinds without a struct: row programs have no operands in this list (theirs are RowProgram::operands); `copy` and
-// `reference` have the inputs of their node.
+// Kinds without a struct: row programs have no operands in this list (theirs are
+// RowProgram::operands); `copy` and `reference` have the inputs of their node.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace nacre {
 struct SpmmOperands {
   static constexpr std::array kinds = {KernelKind::spmm};
   NodeRef x = -1;
-  NodeRef weight = -1;  // one number for each edge and head; absent: all are 1
+  NodeRef weight = -1;  // one number for each edge and head; if absent, all are 1
 };
 
 struct ProductOperands {
@@ -39,19 +39,19 @@ struct TypedReduceOperands {
   static constexpr std::array kinds = {KernelKind::typed_reduce};
   NodeRef x = -1;  // rows of vertices, or sums over the edges of pairs
   NodeRef weight = -1;
-  NodeRef scale = -1;  // one number for each edge; absent: all are 1
+  NodeRef scale = -1;  // one number for each edge; if absent, all are 1
 };
 
 struct TypedWeightGradOperands {
   static constexpr std::array kinds = {KernelKind::typed_weight_grad};
   NodeRef x = -1;
   NodeRef gradient = -1;
-  NodeRef scale = -1;  // one number for each edge; absent: all are 1
+  NodeRef scale = -1;  // one number for each edge; if absent, all are 1
 };
 
 struct SoftmaxGradOperands {
   static constexpr std::array kinds = {KernelKind::softmax_grad};
-  NodeRef y = -1;  // the softmax; its gradient is the kernel's program
+  NodeRef y = -1;  // the softmax; the program of the kernel computes its gradient
 };
 
 struct LstmOperands {
@@ -79,7 +79,8 @@ struct LossOperands {
   NodeRef x = -1;       // log-probabilities (nll) or logits (bce)
   NodeRef target = -1;  // labels (nll) or targets (bce)
   NodeRef weight = -1;
-  NodeRef gradient = -1;  // of the loss itself; absent unless the kernel computes a gradient
+  // Gradient of the loss itself; absent unless the kernel computes a gradient.
+  NodeRef gradient = -1;
 };
 
 struct ColumnMomentsOperands {
@@ -94,8 +95,9 @@ struct StandardizeGradOperands {
   NodeRef moments = -1;
 };
 
-// Copies the operands of `kernel` to `list` and fills the rest of `list` with -1. Throws InternalError unless `kinds`
-// has the kernel's kind and the kernel has at most as many operands as `list`.
+// Copies the operands of `kernel` to `list` and fills the rest of `list` with -1. Throws
+// InternalError unless `kinds` has the kind of the kernel and the kernel has at most as many
+// operands as `list`.
 void list_operands(const Kernel& kernel, std::span<const KernelKind> kinds, std::span<NodeRef> list);
 
 // Returns the operands of a kernel whose kind is one of Operands::kinds.

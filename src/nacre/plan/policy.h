@@ -1,6 +1,8 @@
 // Policy: from what a user asks for (--plan) to a plan.
-//   auto           searched: predicted by this machine's profile, timed on the graph, kept in the plan cache
-//   off            by rules alone: least counted work on an ordinary machine, nothing measured, the same anywhere
+//   auto           searched: predicted by this machine's profile, timed on the graph, kept in the
+//                  plan cache
+//   off            by rules alone: least counted work on an ordinary machine, nothing measured, the
+//                  same anywhere
 //   vertex, edge   the model as written, its edges cut by destination, or one by one
 //   tensor         the model as written, every operation by itself
 //   TABLE          a partition table (gtask/table.h) for every kernel over edges that can follow it
@@ -23,12 +25,12 @@ namespace nacre {
 
 struct PlanRequest {
   std::string plan = "auto";
-  // Auto by rules, so that the machine's speed does not show in the rounding.
+  // Auto plans by rules, so that the speed of the machine does not affect the rounding.
   bool deterministic = false;
   int epochs = 200;
-  int64_t memory_limit = 0;  // bytes; 0 = what the machine has free
+  int64_t memory_limit = 0;  // in bytes; 0 means what the machine has free
   bool use_cache = true;
-  // Auto drops values where that saves much memory for little time; always if it must.
+  // Auto drops values if that saves much memory for little time, and always if it must.
   bool recompute = true;
   std::set<std::string> disabled_passes;  // left out of every plan but those of files
   std::string resumed_plan;               // plan file of the run that is continued
@@ -61,7 +63,7 @@ struct PlanningInput {
   bool changing = false;  // batches come and go: nothing can be computed once
   DeviceTraits device = {};
   std::string device_type = {};  // "cpu" or "cuda", for the key of the plan cache
-  // For the same key: plans found with other kernels are not used.
+  // Part of the same key: plans found with other kernels are not used.
   std::string kernels_version = {};
   std::function<int64_t()> available_bytes = {};  // of the device's memory
   // Returns the measured profile of the device; null: predictions stay nominal.

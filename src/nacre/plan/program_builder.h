@@ -12,16 +12,16 @@ namespace nacre {
 
 class ProgramBuilder {
  public:
-  // `inside(node)` says whether a row-local node is computed by this program (otherwise it is loaded from memory);
-  // `alias[node]` is the node that owns its memory.
+  // `inside(node)` says whether this program computes a row-local node; if not, the node is loaded
+  // from memory. `alias[node]` is the node that owns its memory.
   ProgramBuilder(const Analysis& analysis, const NodeVector<NodeRef>& alias, Space domain,
                  std::function<bool(NodeRef)> inside);
 
-  // The value of `root` comes from the kernel this program follows.
+  // Says that the value of `root` comes from the kernel that this program follows.
   void set_root(NodeRef root) { root_ = root; }
-  // The register that holds the node's value, emitting what is needed.
+  // Returns the register that holds the value of the node, and emits what is needed for it.
   int value(NodeRef node);
-  // Stores a node's register to the node's own memory.
+  // Stores the register of a node to the memory of the node.
   void store(NodeRef node);
   RowProgram finish() && { return std::move(program_); }
 

@@ -1,4 +1,4 @@
-// Rewrites of the DFG that are always worth it. Each returns a new, validated DFG with the same outputs.
+// Rewrites of the DFG that always pay. Each returns a new, validated DFG with the same outputs.
 #pragma once
 
 #include "nacre/dfg/dfg.h"
@@ -8,8 +8,9 @@ namespace nacre {
 // Merges nodes that compute the same thing from the same inputs.
 Dfg merge_equal_nodes(const Dfg& dfg);
 
-// Backward of h = dropout(relu(z)): relu_grad(dropout(g), relu(z)) becomes scale(relu_grad(g, h), 1/(1−p)). h is
-// positive exactly where both let the value through, so relu(z) need not be kept and no random number is drawn again.
+// In the backward pass of h = dropout(relu(z)), relu_grad(dropout(g), relu(z)) becomes
+// scale(relu_grad(g, h), 1/(1−p)). h is positive exactly where both let the value through, so
+// relu(z) need not be kept and no random number is drawn again.
 Dfg fold_dropout_into_relu_grad(const Dfg& dfg);
 
 }  // namespace nacre

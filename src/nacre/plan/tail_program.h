@@ -5,8 +5,8 @@
 
 namespace nacre {
 
-// Returns the program of the kernel's nodes besides its roots. If `stored` is given, the program writes those of them
-// to memory that `stored` marks.
+// Returns the program of the nodes of the kernel besides its roots. If `stored` is given, the
+// program writes those nodes to memory that `stored` marks.
 RowProgram tail_program(const Draft& draft, const Kernel& kernel, const NodeVector<char>* stored);
 
 }  // namespace nacre

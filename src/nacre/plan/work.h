@@ -1,5 +1,5 @@
-// What a kernel of a plan has to do, counted from the graph and the shapes: the input of every cost model, and what
-// `nacre explain` reports.
+// Counts the work of a kernel of a plan from the graph and the shapes. It is the input of every
+// cost model, and `nacre explain` reports it.
 #pragma once
 
 #include "nacre/cost/nominal.h"
@@ -7,7 +7,7 @@
 
 namespace nacre {
 
-// `cache_bytes`: gathered rows of a table no larger than this are near.
+// Gathered rows of a table that is no larger than `cache_bytes` count as near.
 Work kernel_work(const Kernel& kernel, const Plan& plan, const Blocks& blocks, int64_t cache_bytes);
 
 }  // namespace nacre

@@ -22,10 +22,9 @@ SpmmFacts spmm_facts(const PlannedKernel& k);
 struct ColumnTiles {
   int count = 1;
   int64_t width = 0;  // of one tile
-  int64_t pitch =
-      // Floats from one tile of a row to the next in a copy of the rows; 0: they are read where
-      // they lie.
-      0;
+  // Floats from one tile of a row to the next in a copy of the rows; 0 if rows are read where they
+  // lie.
+  int64_t pitch = 0;
 };
 enum class SpmmTiles { copied, in_place, none };
 const VariantList<SpmmFacts>& spmm_tile_variants();
