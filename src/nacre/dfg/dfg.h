@@ -71,7 +71,8 @@ struct Node {
   std::string name;         // name of a leaf
   uint64_t salt = 0;        // used by dropout
   Init init = Init::zeros;  // used by param
-  bool state = false;       // param that is kept in checkpoints but not trained (running statistics)
+  // Param that is kept in checkpoints but not trained (running statistics).
+  bool state = false;
 
   friend bool operator==(const Node&, const Node&) = default;
 };

@@ -94,7 +94,8 @@ enum class Op : uint8_t {
   reshape,  // the same row elements under other dims
   concat,   // (a, b): along the last dim
   slice,    // elements [begin, begin+len) of the last dim
-  pad,      // transpose of slice: the last dim becomes `total`, x is at [begin, begin+len), 0 elsewhere
+  // Transpose of slice: the last dim becomes `total`, x is at [begin, begin+len), 0 elsewhere.
+  pad,
 
   // ---- neural: across rows
   column_sum,      // s[…] → p[…]: Σ over all rows

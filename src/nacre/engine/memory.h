@@ -17,7 +17,8 @@ struct BufferRequest {
 struct ArenaPlan {
   std::vector<int64_t> offsets;  // one for each request
   int64_t bytes = 0;             // size of the arena
-  int64_t floor_bytes = 0;       // largest sum of live buffers at any step; no placement can need less
+  // Largest sum of live buffers at any step; no placement can need less.
+  int64_t floor_bytes = 0;
 };
 
 // Places large buffers first, each at the lowest offset where it overlaps nothing that is alive at

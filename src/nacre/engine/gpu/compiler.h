@@ -1,6 +1,6 @@
 // Compiles sources and loads them as functions of a device. A function can be requested long before
-// it is launched. Threads of the compiler compile many sources at once, and only the first launch of
-// a function waits for it.
+// it is launched. Threads of the compiler compile many sources at once, and only the first launch
+// of a function waits for it.
 #pragma once
 
 #include <atomic>

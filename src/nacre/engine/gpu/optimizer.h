@@ -1,5 +1,5 @@
-// Optimiser steps on a GPU: one launch over all parameters. The numbers that change from step to step are written to
-// device memory before the launch.
+// Optimiser steps on a GPU: one launch over all parameters. The numbers that change from step to
+// step are written to device memory before the launch.
 #pragma once
 
 #include <memory>

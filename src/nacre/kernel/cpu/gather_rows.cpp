@@ -76,8 +76,8 @@ HWY_INLINE void sum_strip(D d, const Piece& piece, int64_t column) {
   }
 }
 
-// Strips of many vectors read rows line after line, which suits the hardware prefetcher. 16 vectors fit only
-// the registers of AVX-512.
+// Strips of many vectors read rows line after line, which suits the hardware prefetcher. 16 vectors
+// fit only the registers of AVX-512.
 constexpr int kStripVecs = hn::MaxLanes(Full()) >= 16 ? 16 : 8;
 
 template <bool kScaled>

@@ -138,8 +138,8 @@ int64_t entries_of(const LstmView& view, const LstmView::Segment& segment) {
   return view.step_ptr[batch.first_step + segment.step_end] - view.step_ptr[batch.first_step + segment.step_begin];
 }
 
-// Gives every batch to the worker with the fewest rounds. The segments of a batch follow each other,
-// the last one first.
+// Gives every batch to the worker with the fewest rounds. The segments of a batch follow each
+// other, the last one first.
 void make_schedule(LstmView& view) {
   view.workers = std::min(kWorkers, static_cast<int64_t>(view.batches.size()));
   std::vector<std::vector<int64_t>> workers(view.workers);

@@ -133,8 +133,8 @@ class Planner {
     return owners == 1 ? static_cast<float*>(target) : nullptr;
   }
 
-  // Lets `out` take the scratch of `from` if `from` is read for the last time here. Returns whether it
-  // did.
+  // Lets `out` take the scratch of `from` if `from` is read for the last time here. Returns whether
+  // it did.
   bool take_over(int from, int repeat, int out, size_t at) {
     if (from < 0 || repeat != 1 || width(from) != width(out)) return false;
     if (plan_.home[from] != TilePlan::scratch || last_use_[from] != static_cast<int>(at)) return false;
@@ -143,8 +143,8 @@ class Planner {
     return true;
   }
 
-  // Takes the first free place among the registers in scratch at `at`. Operands that are read for the last
-  // time here are still in use.
+  // Takes the first free place among the registers in scratch at `at`. Operands that are read for
+  // the last time here are still in use.
   void allocate(int out, int at) {
     const int64_t need = width(out);
     int64_t offset = 0;

@@ -9,8 +9,8 @@ namespace nacre::cuda {
 
 inline constexpr int64_t kOptimizerPiece = 1024;  // most elements of a piece
 
-// This struct and OptimizerNumbers lie in device memory; the sources declare them again with the same
-// members.
+// This struct and OptimizerNumbers lie in device memory; the sources declare them again with the
+// same members.
 struct OptimizerPiece {
   const float* gradient;
   int64_t offset;  // number of the first element among all parameters and moments
