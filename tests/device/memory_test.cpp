@@ -139,7 +139,7 @@ TEST_F(MemoryTest, TooMuchIsTheUsersErrorAndNothingIsLost) {
     device_->allocate(device_->info().memory_bytes * 2);
     FAIL() << "allocated";
   } catch (const UserError& error) {
-    EXPECT_NE(std::string(error.what()).find("wanted"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("needed"), std::string::npos) << error.what();
     EXPECT_NE(std::string(error.what()).find("free"), std::string::npos) << error.what();
   }
   EXPECT_THROW(device_->allocate(INT64_MAX), UserError);

@@ -121,7 +121,7 @@ TEST(Session, FitsIntoLessMemoryByComputingAgain) {
   usual.start();
   config.memory_limit = total_bytes(usual.memory()) - 60 * 8 * 4;  // the bytes of an activation
   Session fitted(small_data(), config);
-  EXPECT_TRUE(mentions(fitted.notes(), "by computing again dropout@layers.0.lin.bias"));
+  EXPECT_TRUE(mentions(fitted.notes(), "the backward pass computes again dropout@layers.0.lin.bias"));
   EXPECT_LE(total_bytes(fitted.memory()), config.memory_limit);
   EXPECT_FALSE(fitted.planning().dropped.empty());
   fitted.start();

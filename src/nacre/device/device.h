@@ -111,6 +111,8 @@ class Device {
   virtual void fill(void* to, int byte, int64_t bytes) = 0;
 
   // ---- Kernels.
+  // Returns a kernel of a compiled image. Throws RuntimeError if the image is damaged, and
+  // InternalError if the image is sound but has no kernel of this name.
   virtual DeviceFunction load(const std::string& image, const std::string& function) = 0;
   // Queues a launch. `args` has a pointer to each argument, as cuLaunchKernel takes them; the
   // arguments are copied before launch() returns.

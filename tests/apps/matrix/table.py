@@ -194,12 +194,13 @@ RULES = (
     Rule("mode=full & data!=users & features on!=default", "--mode minibatch"),
     Rule("mode=full & data!=users & sample on!=default", "--mode minibatch"),
     Rule("model=mlp & sampler=few|all|by type|replace|by weight|layer", "does not use neighbours"),
-    Rule("data!=weighted|weighted-nacre|users & sampler=by weight", "have no weights"),
-    Rule("data=weighted|weighted-nacre & edge weights=ignored & sampler=by weight", "have no weights"),
-    Rule("data!=typed|users & sampler=by type", "have no types"),
+    Rule("data!=weighted|weighted-nacre|users & sampler=by weight", "has no edge weights"),
+    Rule("data=weighted|weighted-nacre & edge weights=ignored & sampler=by weight", "has no edge weights"),
+    Rule("data!=typed|users & sampler=by type", "has no edge types"),
     # afterwards
     Rule("then=resume & schedule=cosine|linear", "was written by a run with other"),
     Rule("then=resume & evaluation=every third & select!=last", "was written by a run with other"),
+    Rule("then=resume & evaluation=every third & schedule=plateau", "was written by a run with other"),
     Rule("then=plan & data=users", ""),
     Rule("then=embeddings & layers=1 & model!=ngcf|lightgcn", "has no hidden layer"),
 )
