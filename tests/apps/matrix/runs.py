@@ -39,6 +39,10 @@ def only(accepted, words):
     return kept
 
 
+def matches(row, rules):
+    return any(all((row[name] in values) != excluded for name, excluded, values in rule.terms) for rule in rules)
+
+
 class Place:
     """A folder for one row, with the data and with caches as the row says. It is removed at the
     end."""
@@ -50,8 +54,7 @@ class Place:
                     if key not in ("NACRE_CACHE", "XDG_CACHE_HOME", "NACRE_PLUGIN_PATH")}
         if plugin is not None:
             self.env["NACRE_PLUGIN_PATH"] = plugin
-        self.weak = any(all((row[name] in values) != excluded for name, excluded, values in rule.terms)
-                        for rule in table.WEAK) or EPOCHS < ENOUGH
+        self.weak = matches(row, table.WEAK) or EPOCHS < ENOUGH
         cache = row["cache"]
         if cache == "no home":
             self.env.pop("HOME", None)
@@ -206,7 +209,12 @@ def run_row(shared, row, rule=None):
         runner = Runner(shared.program, place)
         words = arguments(row, shared.factors)
         if rule is None or rule.text.startswith("then="):
-            result = runner.train(words)
+            try:
+                result = runner.train(words)
+            except Fault as fault:
+                if matches(row, table.DIVERGES) and "the loss is no longer a number" in str(fault):
+                    return runner.commands
+                raise
             try:
                 if row["then"] in THEN:
                     THEN[row["then"]](runner, words, result, shared.accepted)

@@ -155,8 +155,8 @@ void Memory::refuse(int64_t bytes) const {
   const auto text = [](auto number) { return human_bytes(static_cast<double>(number)); };
   const int64_t all = Settings::get().memory_bytes();
   throw UserError("device memory",
-                  text(bytes) + " wanted, " + text(std::max<int64_t>(all - taken, 0)) + " of " + text(all) + " free, " +
-                      text(used_bytes()) + " in use by this run",
+                  text(bytes) + " are needed, " + text(std::max<int64_t>(all - taken, 0)) + " of " + text(all) +
+                      " free, " + text(used_bytes()) + " in use by this run",
                   "train a smaller model (--hidden, --layers), end other programs on this GPU, or take a larger one");
 }
 

@@ -38,11 +38,14 @@ using Value = void;
 template <class T>
 class Address {
  public:
-  Address(std::nullptr_t) {}  // NOLINT(google-explicit-constructor): stands for a pointer
+  // Addresses convert to this class without a word, as they do to pointers.
+  // NOLINTBEGIN(google-explicit-constructor)
+  Address(std::nullptr_t) {}
   template <class U>
   requires std::is_convertible_v<U*, T*> ||(std::is_void_v<U>&& std::is_convertible_v<U*, const volatile void*> &&
                                             (std::is_const_v<T> || !std::is_const_v<U>)) Address(U* memory)
-      : memory_(static_cast<T*>(memory)) {}  // NOLINT(google-explicit-constructor)
+      : memory_(static_cast<T*>(memory)) {}
+  // NOLINTEND(google-explicit-constructor)
 
  private:
   T* memory_ = nullptr;
