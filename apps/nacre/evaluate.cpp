@@ -60,7 +60,7 @@ TrainedModel read_settings(EvalCommand& c) {
 int64_t writing_bytes(const EvalCommand& c, const VertexModel& session) {
   const Dataset& d = session.dataset();
   int64_t bytes = d.num_nodes() * 8;
-  for (const std::string& name : d.node_names) bytes += static_cast<int64_t>(sizeof name + name.capacity());
+  for (const std::string& name : d.node_names) bytes += static_cast<int64_t>(sizeof(std::string) + name.capacity());
   if (!c.output.ends_with(".safetensors") || d.original_ids.empty()) return bytes;
   const ModelOptions& model = session.config().model;
   const int64_t width = c.embeddings ? static_cast<int64_t>(model.hidden) : model.out_dim;
