@@ -139,7 +139,9 @@ Step bind_tail(const GpuKernel& g, const RowProgram& tail, const RowsAt& rows, i
   const RowProgram program = tail_over_memory(tail, g.kernel.root, rows.narrow);
   const GpuFunction& function = map_function(g.context, program);
   std::vector<void*> operands = operands_of(g, program);
-  // The address at which row 0 would lie.
+  // The address at which row 0 would lie. It may be outside of the memory, so it is computed as a
+  // number and not as a pointer.
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
   operands.back() = reinterpret_cast<void*>(reinterpret_cast<intptr_t>(rows.memory) -
                                             first * g.width(g.kernel.root) * (rows.narrow ? 2 : 4));
   cuda::LaunchParams params(cuda::MapParams{.count = count, .first = first, .step = g.context.step()});
