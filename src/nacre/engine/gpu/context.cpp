@@ -182,6 +182,7 @@ int GpuKernel::time_variants(const char* decision, const std::vector<Judged>& al
   }
   const std::vector<double> seconds = context.time_steps(key, [&] {
     std::vector<Step> steps;
+    steps.reserve(ways.size());
     for (const int way : ways) steps.push_back(step_of(way));
     return steps;
   });

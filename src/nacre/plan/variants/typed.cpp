@@ -134,14 +134,14 @@ std::string rows_on_tensor_cores_decline(const TypedRowsFacts& f, const DeviceTr
   if (!f.by_vertex && f.of_pairs) return "the rows of a type lie together, as the library wants them";
   if (device.products != GemmType::tf32) return kNotTf32;
   const cuda::TypedProduct what = product_of_rows(f, device);
-  const std::string few = too_few(f.rows, cuda::tile_of(what).rows() * device.multiprocessors);
+  std::string few = too_few(f.rows, cuda::tile_of(what).rows() * device.multiprocessors);
   if (!few.empty()) return few;
   return cuda::fits(what) ? "" : kNoStages;
 }
 
 std::string grad_on_tensor_cores_decline(const TypedRowsGradFacts& f, const DeviceTraits& device) {
   if (device.products != GemmType::tf32) return kNotTf32;
-  const std::string few = too_few(f.rows, kRowsOfGrad * device.multiprocessors);
+  std::string few = too_few(f.rows, kRowsOfGrad * device.multiprocessors);
   if (!few.empty()) return few;
   return cuda::fits(cuda::TypedGrad{f.k, f.n, device.shared_bytes}) ? "" : kNoStages;
 }
