@@ -33,7 +33,8 @@ std::vector<double> gradient_of(const ref::Interpreter& run, const Dfg& dfg, con
   return node < 0 ? std::vector<double>(n, 0) : run.value(node);
 }
 
-// Below the rounding error of the loss in the quotient, absolute errors count.
+// Gradients that are smaller than the rounding error of the difference quotient are compared by
+// their absolute error, larger ones by their relative error.
 double relative_error(double gradient, double difference, double loss) {
   const double floor = 1e-3 * std::max(1.0, std::abs(loss));
   return std::abs(gradient - difference) / std::max({std::abs(gradient), std::abs(difference), floor});

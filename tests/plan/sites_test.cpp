@@ -295,7 +295,8 @@ TEST(Sites, HaveKeysOfTheirOwn) {
   }
 }
 
-// Every option alone gives the same function of every leaf, in double.
+// Each option of a site, chosen alone, computes the same values as the DFG as written, for every
+// leaf, in double precision.
 TEST(Sites, EveryOptionKeepsTheValues) {
   for (const ModelCase& c : model_cases()) {
     for (const BlocksInput& input : block_inputs(18, c.options.layers)) {

@@ -41,7 +41,7 @@ struct Thread {
 };
 
 inline constexpr Word kStack = 128UL << 10;
-// Bytes kept for the Thread and what the emulator adds to it.
+// Number of bytes at the end of a stack for the Thread object and the emulator's own data.
 inline constexpr Word kThreadRoom = 512;
 
 inline __attribute__((always_inline)) Thread* self() {

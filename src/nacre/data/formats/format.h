@@ -55,10 +55,6 @@ bool is_own_file(const Choice& choice);
 // Returns whether the first edges of a text file name nodes by words.
 bool has_word_ids(const std::shared_ptr<const MappedFile>& file);
 
-// Reads Nacre's own files. Callers compare Format::load with this function where these files need
-// less work than others, because reading them also validates them.
-Dataset load_nacre(const DataSource& source, const std::string& variant, const LoadOptions& options);
-
 // Reads an edge list whose ids are words; the reader of plain edge lists hands those over.
 Dataset load_names(const DataSource& source, const std::string& variant, const LoadOptions& options);
 

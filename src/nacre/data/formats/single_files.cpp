@@ -46,6 +46,10 @@ std::string recognise_nacre(const DataSource& source) {
   return !source.is_folder() && is_native(*source.file()) ? "begins like one" : "";
 }
 
+Dataset load_nacre(const DataSource& source, const std::string&, const LoadOptions& options) {
+  return read_native(source.file(), options.verify);
+}
+
 std::string recognise_npz(const DataSource& source) {
   return !source.is_folder() && is_archive(*source.file()) ? "is an archive" : "";
 }
@@ -72,10 +76,6 @@ Dataset load_edges(const DataSource& source, const std::string& variant, const L
 }
 
 }  // namespace
-
-Dataset load_nacre(const DataSource& source, const std::string&, const LoadOptions& options) {
-  return read_native(source.file(), options.verify);
-}
 
 std::vector<Format> formats_in_single_files() {
   return {{"nacre", "Nacre's own file", recognise_nacre, load_nacre},

@@ -25,7 +25,7 @@ struct MicroCall {
   const Micro* micro = nullptr;
   int64_t rows = 0;
   Rows a, b;
-  // Packed rows of out_width floats. Elementwise micro-ops allow the memory of a or b here.
+  // The result: packed rows of out_width floats. In elementwise micro-ops, out may be a or b.
   float* out = nullptr;
   int64_t out_width = 0;
   // The position of row r is position ? position[r] : first_position + r.
