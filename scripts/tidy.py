@@ -48,8 +48,13 @@ def digest(path, command):
     return state.hexdigest()
 
 
-def check(path, build):
-    command = ["clang-tidy", "--quiet", "-p", str(build), str(tree.ROOT / path)]
+def without_precompiled(command):
+    """Returns the command without the precompiled header of g++, which clang cannot read."""
+    return re.sub(r"-Winvalid-pch\s+|-include\s+\S*/cmake_pch\.hxx\s+", "", command)
+
+
+def check(path, command):
+    command = ["clang-tidy", "--quiet", str(tree.ROOT / path), "--", *flags_of(command)]
     done = subprocess.run(command, capture_output=True, text=True)
     # stderr has the counts of warnings in system headers; errors come on stdout.
     return done.returncode == 0, done.stdout.strip() or done.stderr.strip()
@@ -78,7 +83,7 @@ def groups_of(paths, commands):
     return groups
 
 
-def check_group(number, group, build):
+def check_group(number, group, commands):
     """Yields (path, passed, text) for every file."""
     paths = group["paths"]
     if len(paths) > 1:
@@ -90,7 +95,7 @@ def check_group(number, group, build):
         together.unlink()
         if done.returncode == 0:
             return [(path, True, "") for path in paths]
-    results = [(path, *check(path, build)) for path in paths]
+    results = [(path, *check(path, commands[path])) for path in paths]
     if len(paths) > 1 and all(ok for _, ok, _ in results):
         why = next((line for line in done.stdout.splitlines() if " error: " in line), "")
         print(f"clang-tidy: {group['key'][0]}: {len(paths)} files do not go together: {why}", flush=True)
@@ -108,13 +113,14 @@ def main():
             continue
         path = file.relative_to(tree.ROOT)
         if path.parts[0] in ("src", "apps") and path.suffix == ".cpp" and file.is_file() and MANY_TARGETS not in tree.read(path):
-            todo[path], commands[path] = digest(path, entry["command"]), entry["command"]
+            commands[path] = without_precompiled(entry["command"])
+            todo[path] = digest(path, commands[path])
     stale = [path for path, state in todo.items() if not (passed / state).exists()]
     failed = 0
     # The last rooms include the most and take longest, so they come first.
     groups = groups_of(stale[::-1], commands)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for results in pool.map(lambda g: check_group(g, groups[g], build), range(len(groups))):
+        for results in pool.map(lambda g: check_group(g, groups[g], commands), range(len(groups))):
             for path, ok, text in results:
                 if ok:
                     (passed / todo[path]).touch()
