@@ -36,7 +36,8 @@ struct BenchCommand {
   bool kernels = true;
 };
 
-// The reference setting: three layers of width 256; GAT has 4 heads of width 64, RGCN 7 edge types.
+// Returns the reference setting: three layers of width 256; GAT has 4 heads of width 64, RGCN has 7
+// edge types.
 RunConfig reference_config(const BenchCommand& c, const std::string& model) {
   RunConfig config = c.config;
   config.model.model = model;

@@ -46,14 +46,14 @@ std::vector<int> parse_fanout(const std::string& text) {
   return list;
 }
 
-// What a run over batches [first, last) sampled.
+// What the batches [first, last) have sampled.
 struct Met {
   int64_t edges = 0;
   int64_t vertices = 0;
 };
 using SampleRange = std::function<Met(int64_t first, int64_t last)>;
 
-// The seeds of batch i, where epochs follow one another.
+// Gives the seeds of batch i. Batches are counted over all epochs, which follow one another.
 class Seeds {
  public:
   Seeds(const Dataset& data, const RunConfig& config) : order_(ids(data), config.batch_size, config.seed, true) {

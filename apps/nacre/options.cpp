@@ -319,7 +319,7 @@ void add_pass_option(Command command, RunConfig& c) {
 
 namespace {
 
-// "neighbor, layer (LADIES), …"
+// Returns the samplers with their names in papers: "neighbor, layer (LADIES), …".
 std::string samplers_text() {
   const std::vector<SamplerInfo>& all = samplers();
   std::vector<std::string> names;

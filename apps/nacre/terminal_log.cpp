@@ -33,7 +33,7 @@ std::string shown(const std::string& line) {
   return text;
 }
 
-// In whole seconds, because the time left is only a guess.
+// Returns the time in whole seconds, because the time left is only a guess.
 std::string time_left(double seconds) {
   constexpr double kMinute = 60;
   const double whole = std::max(1.0, std::ceil(seconds));

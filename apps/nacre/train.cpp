@@ -56,7 +56,8 @@ nlohmann::json fullest_of(const ResourceUse& use) {
   return use.all.empty() ? nlohmann::json() : nlohmann::json(use.all.front().name);
 }
 
-// For mini-batches: percent of the time of the steps; negative if it does not apply.
+// Shares of the time that the steps of mini-batches took, in percent; negative if a share does not
+// apply.
 struct Shares {
   double waiting = -1, device = -1;
   ResourceUse use;  // on a GPU
@@ -141,7 +142,8 @@ void say_result(VertexModel& session, const TrainResult& r, const TrainCommand& 
   if (!folder.empty()) say_line(c.json, "run folder: " + printable(folder));
 }
 
-// Bytes of the checkpoint that the run continues from, or of the weights that it begins with.
+// Returns the bytes of the checkpoint that the run continues from, or of the weights that it begins
+// with.
 int64_t loaded_bytes(const TrainCommand& c) {
   const int64_t resumed = c.trainer.resume ? checkpoint_bytes(c.trainer.run_folder) : 0;
   return resumed > 0 || c.config.init.empty() ? resumed : warm_start_bytes(c.config.init);

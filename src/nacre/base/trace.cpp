@@ -23,7 +23,7 @@ struct Event {
   int thread;
 };
 
-// Spans that are held before they are written, if a file is known.
+// Number of spans that are held in memory before they are written to the file, if there is one.
 constexpr size_t kHeld = 1 << 14;
 
 std::atomic<bool> g_enabled{false};
@@ -64,7 +64,7 @@ std::string text_of(const Event& e) {
                      static_cast<double>(e.end_ns - e.begin_ns) / 1e3);
 }
 
-// Appends the spans that are held. `first`: none is in the file yet.
+// Appends the spans that are held to the file. `first` says whether the file has no span yet.
 void append_events(PendingFile& file, bool& first) {
   constexpr size_t kPiece = 1 << 16;
   std::string text;
@@ -126,7 +126,7 @@ TraceSpan::~TraceSpan() {
   if (begin_ns_ == 0 || !trace_enabled()) return;
   const std::lock_guard lock(g_mutex);
   if (g_failure) return;
-  // A destructor must not throw: trace_write() will.
+  // A destructor must not throw, so the error is kept and trace_write() throws it.
   try {
     if (!g_path.empty() && g_events.size() == kHeld) make_room();
     g_events.push_back({category_, name_, begin_ns_, now_ns(), thread_number()});

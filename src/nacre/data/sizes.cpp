@@ -81,7 +81,8 @@ DataSizes native_sizes(const std::shared_ptr<const MappedFile>& file) {
   return s;
 }
 
-// Pairs of users and items, which become edges both ways with a type for each direction.
+// Returns the sizes of pairs of users and items. The pairs become edges both ways, with a type for
+// each direction.
 DataSizes pair_sizes(const NpzFile& npz, int64_t file_bytes) {
   DataSizes s;
   s.heterogeneous = s.users_and_items = true;
@@ -170,8 +171,8 @@ void add_node_files(const LoadOptions& options, DataSizes& s) {
   s.reading = std::max(s.reading, s.mapped + s.held + sources);
 }
 
-// Of features that are made from the graph when it has been read. The data's own features are read
-// before and given back, unless they lie in a mapped file.
+// Counts the features that are made from the graph once it has been read. The data's own features
+// are read before that and freed again, unless they lie in a mapped file.
 void replace_features(const std::string& made, DataSizes& s) {
   const int64_t width = made_features_width(made, s.graph.nodes);
   const int64_t bytes = s.graph.nodes * width * 4;
@@ -183,7 +184,8 @@ void replace_features(const std::string& made, DataSizes& s) {
   s.features = width;
 }
 
-// Rows of --features, which are as many as the nodes; 0 if its header does not tell them.
+// Returns the number of rows of the file of --features, which is the number of nodes; 0 if the
+// header of the file does not tell it.
 int64_t feature_rows(const std::string& path) {
   if (!path.ends_with(".npy") || file_bytes(path) == 0) return 0;
   const NpyHeader header = NpyReader(MappedFile::open(path)).header();

@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMostFiles = 10'000;
-// Ids and numbers of text as they are held once they have been read, for each byte of the text.
+// Bytes of memory that ids and numbers take for each byte of the text they are read from.
 constexpr int64_t kOfText = 2;
 
 // Calls fn(path, bytes) for the files of a place, at most kMostFiles of them.
@@ -46,7 +46,8 @@ int64_t unpacked_bytes(const std::string& path, int64_t bytes) {
 int64_t edges_of(const EdgeInput& input) {
   std::error_code error;
   int64_t edges = input.stated;
-  // A text says nothing about its length: its file is named as it is.
+  // A text does not state its number of lines, so the number is guessed from the beginning of the
+  // file. If the input is a text, `where` is the path of its file.
   if (edges < 0)
     edges = fs::is_regular_file(input.where, error) && !input.where.ends_with(".npy")
                 ? guess_text(MappedFile::open(input.where)).lines
@@ -82,8 +83,8 @@ DataSizes builder_sizes(const DatasetBuilder& builder, int64_t file_bytes) {
     s.exact = s.exact && input->rows > 0;
   }
   s.label_bytes = builder.later_bytes();
-  // The list has a type for each edge in any case, and the list of one relation is copied into that
-  // of all.
+  // The list has a type for each edge in any case, and the list of each relation is copied into the
+  // list of all relations.
   const int64_t lists = s.graph.edges * (8 + 8 + 2);
   s.reading = file_bytes + s.feature_bytes - mapped + s.label_bytes +
               std::max(lists, build_graph_bytes(s.graph) + s.graph.edges * (s.graph.typed ? 0 : 2));

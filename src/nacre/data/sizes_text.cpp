@@ -8,21 +8,22 @@
 namespace nacre {
 namespace {
 
-// Bytes of a file that are looked at.
+// Number of bytes at the beginning of a file that are looked at.
 constexpr int64_t kLookedAt = 256 << 10;
-// Columns of an edge list may grow by doubling: for a moment both sizes are there.
+// The columns of an edge list may grow by doubling. Then the old and the new memory exist at the
+// same time: three times what is needed.
 constexpr int64_t kGrowing = 3;
 // Text is read in blocks of this size, and one block is parsed while its text is held.
 constexpr int64_t kTextBlock = int64_t{16} << 20;
 constexpr int64_t kBlockCopies = 3;
-// A node's own id in a file that renumbers ids: the id, a bucket of the hash table, and copies
-// while ids are sorted.
+// Bytes for the id of a node in a file whose ids are renumbered: the id, a bucket of the hash
+// table, and copies while ids are sorted.
 constexpr int64_t kIdBytes = 48;
-// A node's word in a file that names nodes by words: the word, what refers to it, and the hash
-// table.
+// Bytes for the name of a node in a file that names nodes by words: the word, what refers to it,
+// and the hash table.
 constexpr int64_t kWordBytes = 128;
 
-// The beginning of a text, and how many times as long the whole text is.
+// The beginning of a text. The whole text is `share` times as long.
 struct Head {
   std::string text;
   double share = 0;
@@ -35,8 +36,8 @@ Head plain_head(const MappedFile& file) {
   return head;
 }
 
-// Unpacks what the first bytes of the file hold. The stream ends with an error where the file goes
-// on.
+// Unpacks the first bytes of the file. The stream ends with an error if the file has more bytes
+// than were unpacked.
 Head packed_head(const MappedFile& file) {
   const int64_t looked = std::min(file.size(), kLookedAt);
   Head head;

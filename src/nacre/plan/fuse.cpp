@@ -170,8 +170,8 @@ class Chooser {
     return true;
   }
 
-  // Returns whether the node is a coefficient of both ends that only sums taken once read. Others
-  // have their factors at the vertices.
+  // Returns whether the node is a product of values of both ends that only sums computed once read.
+  // In other products, the factors are applied at the vertices.
   bool used_once(NodeRef i) const {
     const Node& node = an_.dfg()[i];
     const auto all = [](const auto& list, const auto& what) { return std::all_of(list.begin(), list.end(), what); };

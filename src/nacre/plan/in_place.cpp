@@ -26,7 +26,8 @@ NodeRef overwritten_operand(const Plan& plan, const Kernel& kernel, NodeRef writ
                             const std::function<bool(NodeRef)>& last) {
   const bool map = kernel.kind == KernelKind::map;
   const RowProgram& program = map ? kernel.program : kernel.tail;
-  // It is written before its tail reads.
+  // A kernel writes its root before its tail reads the operands, so the root cannot take the place
+  // of one.
   if (!map && (written == kernel.root || written == kernel.second)) return -1;
   for (const NodeRef r : kernel.reads) {
     if (!last(r) || !same_size(plan, r, written)) continue;
@@ -39,7 +40,7 @@ NodeRef overwritten_operand(const Plan& plan, const Kernel& kernel, NodeRef writ
       if (m.operand < 0) continue;
       const NodeRef operand = program.operands[m.operand];
       stored |= operand == written;
-      // After the store, the rows of `r` are gone.
+      // The store overwrites the rows of `r`, so later instructions must not read them.
       if (operand == r && (m.op != MicroOp::load || stored)) by_row = false;
     }
     if (by_row) return r;

@@ -101,7 +101,8 @@ class LiveValues {
   int64_t peak_ = 0;
 };
 
-// Small values (gradients of weights) do not matter beside those of vertices.
+// Returns the bytes of the largest value that a kernel writes. Sizes are compared in units of a
+// part of it, so that small values (gradients of weights) do not decide.
 int64_t largest_value(const Plan& plan, const Blocks& blocks) {
   int64_t most = 1;
   for (const Kernel& k : plan.kernels) {
@@ -174,9 +175,9 @@ std::vector<size_t> greedy_order(const Plan& plan, const Blocks& blocks) {
     std::tuple<int64_t, int64_t, int64_t> best_change;
     for (size_t k = 0; k < plan.kernels.size(); ++k) {
       if (!ready(k)) continue;
-      // Among kernels after which equally much is alive, the one that needs least itself, or writes
-      // least, comes first: gradients of weights, which may leave the place of their operands to
-      // the next.
+      // If equally much is alive after several kernels, the one that needs least memory while it
+      // runs comes first, then the one that writes least. These are gradients of weights; the
+      // kernel after them may reuse the memory of their operands.
       const std::tuple change(units(live.change(plan.kernels[k])), units(live.extra(plan.kernels[k])),
                               units(live.written(plan.kernels[k])));
       if (best == plan.kernels.size() || change < best_change) {

@@ -255,7 +255,7 @@ class Search {
     for (const Estimate& e : rivals) {
       for (size_t k = 0; k < e.work.size(); ++k) {
         if (e.plan.kernels[k].once || common.contains(e.signatures[k]) || timed_.contains(e.signatures[k])) continue;
-        // The kernel before it runs, too, and is about as long.
+        // Timing a kernel also runs the kernel before it in the step, which takes about as long.
         if (now_seconds() + 2 * model_.predict(e.work[k]) > deadline_) return false;
         const double seconds = how_.measure(e.plan, k);
         if (seconds <= 0) return false;

@@ -85,7 +85,8 @@ class Counter {
         const auto in = operands<TypedReduceOperands>(k_);
         if (dfg_[in.x].type.space.is_pair()) {
           stream(in.x);
-          // Nothing goes through memory in between.
+          // The sums stay in registers between the two parts of the kernel, so no bytes are counted
+          // for them.
           product(pairs() / kOnTensorCores, dfg_[in.weight].type.dims);
           return;
         }
@@ -133,7 +134,7 @@ class Counter {
       case KernelKind::gtask:
         walk_edges();
         w_[Feature::tasks] += tasks();
-        // Partial rows, written and read again.
+        // Counts the partial rows, which are written and read again.
         w_[Feature::near_bytes] += 2 * edges() * width(k_.root) * 4;
         return;
       case KernelKind::softmax_grad:

@@ -216,7 +216,8 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
 int64_t BatchSession::memory_limit() const {
   if (device_.backend->on_host()) return host_bound(run_.config, false).bytes - run_.config.program_bytes;
   if (run_.config.memory_limit > 0) return run_.config.memory_limit;
-  // All that was free when the device was opened, since the bill counts what the run holds already.
+  // This is what was free when the device was opened, because the bill also counts what the run
+  // already holds.
   return device_.gpu->device().info().free_bytes;
 }
 

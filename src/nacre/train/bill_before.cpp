@@ -29,8 +29,9 @@ bool knows_parameters(const RunConfig& config, const DataSizes& sizes) {
   return sizes.users_and_items || learns_rows(config, sizes) || (!sizes.heterogeneous && sizes.features > 0);
 }
 
-// Whether a step passes gradients from edges to their sources, which walks the edges by source. On
-// a GPU the sums of the first layer's features are taken once, and nothing passes through them.
+// Returns whether a step passes gradients from edges to their sources, which walks the edges by
+// source. On a GPU, the sums of the first layer's features are computed once, and no gradient
+// passes through them.
 bool walks_by_source(const RunConfig& config, const DataSizes& sizes) {
   if (config.mode != "full" || config.model.model == "mlp" || !sizes.counted) return false;
   return !runs_on_gpu(config) || config.model.layers > 1;

@@ -84,7 +84,8 @@ RunDevice open_device(const RunConfig& config, std::shared_ptr<GraphViews> views
 }
 
 int batches_ahead(const RunDevice& device) {
-  // A batch takes several threads' time to make ready, and a GPU little to compute.
+  // Preparing a batch takes several threads longer than a GPU takes to compute it, so with a GPU
+  // more batches are prepared ahead.
   const int few = LoaderOptions{}.in_flight;
   return device.backend->on_host() ? few : std::clamp(num_threads() * 3 / 4, few, 12);
 }

@@ -59,7 +59,7 @@ class DeviceBatches : public BatchComputer {
 
     DeviceBatches& all;
     BlockRunner::Ready ready;
-    std::shared_ptr<void> ids;  // of the vertices, where features lie in device memory
+    std::shared_ptr<void> ids;  // ids of the vertices, if features lie in device memory
   };
 
   void run(const Batch& batch, const DeviceBatch& own, int64_t step, double lr) {

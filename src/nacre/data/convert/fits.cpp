@@ -57,7 +57,7 @@ void check_whole(const std::string& source, const ConvertOptions& o) {
   std::error_code error;
   if (!o.stream || source.starts_with("twin:") || !std::filesystem::exists(source, error)) return;
   const DataSource data_source(source);
-  // Such a file is mapped.
+  // A .nacre file is mapped, so it takes no memory.
   if (is_own_file(choose_format(data_source, o.load.format))) return;
   int64_t bytes = 0;
   if (data_source.is_folder()) {

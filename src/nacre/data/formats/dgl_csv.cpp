@@ -78,7 +78,8 @@ struct NodeTable {
   std::vector<int64_t> lines;   // line of each row
   std::vector<float> features;  // values of each row
   std::vector<float> labels;
-  // Train, val and test, by row; empty if there is no such column.
+  // For each row: whether it is in train, val and test. A list is empty if the table has no column
+  // for it.
   std::vector<std::vector<bool>> masks = std::vector<std::vector<bool>>(3);
 };
 

@@ -69,8 +69,8 @@ struct Run {
   int64_t first, count;
 };
 
-// Adds the forward pass of a run. If `out` is null, it keeps the values that a backward pass needs.
-// The kernel writes through `out`, which clang-tidy does not see.
+// Adds the steps of the forward pass over a run. If `out` is null, the pass keeps the values that a
+// backward pass needs. The kernel writes through `out`, which clang-tidy does not see.
 // NOLINTNEXTLINE(readability-non-const-parameter)
 void add_forward(StepList& steps, const Lstm& l, const Rows& rows, const Run& run, const Kept& kept, float* out) {
   const int64_t blocks = blocks_of(run.count, cuda::lstm_rows_of_block(l.shape, false));

@@ -163,8 +163,8 @@ Reduction task_reduction(const GpuKernel& g) {
   return {g, reduce_spec(g, g.kernel.program, g.kernel.value, rows.side), rows, {}};
 }
 
-// ---- Weight gradients. Both factors of a chunk are written to memory, then a product adds to the
-// ---- result.
+// ---- Weight gradients. Both factors of a chunk are written to memory; then a product adds to the
+// result.
 struct GradChunks {
   int64_t k = 0, n = 0;
   int64_t rows = 0;  // rows of a chunk

@@ -187,7 +187,7 @@ int GpuKernel::time_variants(const char* decision, const std::vector<Judged>& al
     return steps;
   });
   if (seconds.empty()) return ways.back();
-  size_t best = 0;  // of equal ones the plainest
+  size_t best = 0;  // of equally fast variants, the plainest is taken
   for (size_t i = 1; i < seconds.size(); ++i) best = seconds[i] <= seconds[best] ? i : best;
   VariantChoice record = record_timed(decision, all, ways[best], seconds);
   log_verbose(fmt::format("{} of width {}, {}: {} ({})", kernel_name(kernel.kind), width(kernel.root), decision,

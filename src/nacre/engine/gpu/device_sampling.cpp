@@ -5,7 +5,8 @@
 namespace nacre {
 namespace {
 
-// Returns the whole sample in the first subtask.
+// Hands out a sample that DeviceSampling draws as a whole: the first subtask takes it, and the
+// others only look at it.
 class DrawnBatch : public BatchSampler {
  public:
   explicit DrawnBatch(std::shared_ptr<DeviceSampling> from) : from_(std::move(from)) {}

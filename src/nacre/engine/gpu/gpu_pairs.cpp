@@ -21,13 +21,13 @@ constexpr int64_t kPiecesWanted = 16384;
 constexpr int64_t kShortPiece = 64;
 constexpr int64_t kLongPiece = 512;
 constexpr int64_t kPack = 32;  // entries of short pairs that one group of threads sums
-// Rows that are read this often, in graphs of this many edges, are copied to a length that can be
-// read in vectors.
+// Rows are copied to a length that can be read in vectors if each is read at least this often and
+// the graph has at least this many edges.
 constexpr int64_t kWorthCopying = 4;
 constexpr int64_t kManyEdges = 1 << 13;
 constexpr int64_t kVector = 4;
-// A run of a weight gradient has whole slices of positions, enough of them to be worth a matrix of
-// partial sums.
+// A run of a weight gradient consists of whole slices of positions. It has at least kShortRun
+// positions, because each run costs a matrix of partial sums.
 constexpr int64_t kSlice = 32;
 constexpr int64_t kShortRun = 512;
 

@@ -41,7 +41,7 @@ Step launch_reduce(const Reduction& r, const cuda::ReduceSpec& spec, void* works
   return g.context.launch(function, blocks_for(r.rows.count() * spec.tiles, function), params);
 }
 
-// The reduction in the shape of a variant.
+// Returns what the reduction asks for, in the shape of a variant.
 cuda::ReduceSpec shaped(const Reduction& r, RowShape shape) {
   cuda::ReduceSpec spec = r.spec;
   if (shape == RowShape::more_warps) {

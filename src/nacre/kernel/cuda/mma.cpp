@@ -85,8 +85,9 @@ constexpr const char* kWide = R"(
 #endif
 )";
 
-// wgmma(d, a, b): d[64, columns] += a · b in tf32, spread over four warps. b describes a slice in
-// shared memory, and so does a unless it is in registers, as mma() takes it.
+// Returns the function wgmma(d, a, b), which computes d[64, columns] += a · b in tf32, spread over
+// four warps. b describes a slice in shared memory, and so does a unless it is in registers, as
+// mma() takes it.
 std::string wgmma_text(int64_t columns, bool a_in_registers) {
   const auto place = [](int64_t i) { return "%" + std::to_string(i); };
   std::string places, operands;

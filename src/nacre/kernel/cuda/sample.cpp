@@ -304,7 +304,7 @@ ${ENTRY} {
 }
 )";
 
-// One thread for each edge, because rows may have any length.
+// Each thread works on one edge, because rows may have any length.
 constexpr const char* kPickAll = R"(
 ${ENTRY} {
   const i64 e = HERE;

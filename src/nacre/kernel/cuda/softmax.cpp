@@ -186,7 +186,7 @@ top[s] = high;
            indent(words(all), 2) + "  }\n}\n";
   }
 
-  // The second walk. In narrow rows, every thread has entries of its own.
+  // Returns the text of the second walk. In narrow rows, every thread has entries of its own.
   std::string last() const {
     const std::string value = gradient_ ? "y[at] * (out[at] - sum[s])" : "expf(out[at] - top[s]) / sum[s]";
     const bool own = thin_ || width_ == 1;

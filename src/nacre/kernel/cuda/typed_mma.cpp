@@ -392,7 +392,7 @@ bool fits(const TypedProduct& what) {
 Source typed_product(const TypedProduct& what) {
   const MmaTile tile = tile_of(what);
   const bool own = what.tail != nullptr;
-  // As ProductTail::body() needs it.
+  // The text that computes the position of a row of a run, as ProductTail::body() needs it.
   const char* row =
       "const u32 position = run.begin + ${AT};\nif (position >= run.end) continue;\n"
       "const i64 pos0 = __ldg(map_out + position);\n";

@@ -13,7 +13,8 @@ class Sinking {
   explicit Sinking(Draft& draft) : draft_(draft), plan_(draft.plan), dfg_(draft.plan.dfg), an_(draft.an()) {}
 
   void run() {
-    // Readers come first, so that chains move as a whole.
+    // Nodes are visited from the last to the first, so that a reader moves before the nodes it
+    // reads and a whole chain can follow it.
     for (NodeRef i = dfg_.size() - 1; i >= 0; --i) {
       const int to = target(i);
       std::vector<NodeRef> moved;
