@@ -81,7 +81,7 @@ class Pages(cli.CliTest):
         self.shell("nacre train --data twin:cora --hidden 16 --epochs 100 --checkpoint runs/first -q")
 
     def test_quick_start(self):
-        self.assertEqual(self.run_page("quick_start.md"), 6)
+        self.assertEqual(self.run_page("quick_start.md"), 12)
 
     def test_minibatches(self):
         self.assertEqual(self.run_page("minibatches.md"), 3)
