@@ -14,7 +14,7 @@ class MemoryAccount {
   // bill that is already certain does not fit into the memory of the host or of the GPU.
   MemoryAccount(RunConfig& config, const RunPurpose& purpose);
 
-  // Takes over the bill of a session that was made, for planned().
+  // Takes the bill of a session that has been made. planned() returns its largest phase.
   void reckon(HostMemory session);
   // Shows the bill of the session; throws UserError if it does not fit.
   void present(const HostMemory& session);

@@ -18,7 +18,7 @@ struct TimingOptions {
 };
 
 struct PlanTiming {
-  std::string state = "ok";     // ok, slow (given up; holds what is known) or memory (does not fit)
+  std::string state = "ok";     // ok; slow: given up, with the times so far; memory: does not fit
   std::vector<double> steps;    // seconds of forward and backward pass together
   std::vector<double> kernels;  // median seconds of each kernel; empty unless ok
   double seconds() const;       // median of the steps; negative if there are none

@@ -25,7 +25,8 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // The items `first` to `end` - 1 come next. Items that were made but not fetched are dropped.
+  // Lets next() return the items `first` to `end` - 1. Items that were made but not fetched are
+  // dropped.
   void begin(int64_t first, int64_t end) {
     stop();
     next_ = posted_ = first;

@@ -15,8 +15,8 @@ struct VariantRates {
   double launch_seconds = 0;    // of one launch
   double bytes_per_second = 0;  // read or written in order
   double flops_per_second = 0;  // of the library's matrix products
-  // How many times longer products take that read their rows by slot, against the library's
-  // products of rows side by side.
+  // Products that read their rows by slot take this many times as long as the library's products of
+  // rows that lie side by side.
   double slot_slower = 1;
 
   double seconds(double launches, double floats, double flops) const {
@@ -34,20 +34,22 @@ struct DeviceTraits {
   GemmType products = GemmType::f32;  // how matrix products treat their operands
   VariantRates rates;                 // nominal (cost/nominal.h), or measured by `nacre profile`
   bool tune = false;                  // whether variants may be timed on the device
-  // Rows of one pass should fit into this; 0: into the second-level cache.
+  // The rows that one pass of a kernel reads again should fit into this many bytes; 0 stands for
+  // the second-level cache.
   int64_t cache_bytes = 0;
   // Rows from which on products and their tails are one kernel; -1: as many as fill the device, 0:
   // never.
   int64_t joined_rows = -1;
 
-  // Bytes that a kernel may use for rows between its parts.
+  // Returns how many bytes of rows one part of a kernel may leave in memory for its next part.
   int64_t rows_budget() const { return memory_bytes / 8; }
-  // The same for copies of rows, for which chunks of any size serve as well.
+  // Returns how many bytes of copies of rows a kernel may hold at a time. More than this would not
+  // make it faster, because copies of large graphs are made chunk by chunk.
   int64_t copies_budget() const {
     constexpr int64_t most = int64_t{2} << 30;  // enough for the products of a chunk to be long
     return rows_budget() < most ? rows_budget() : most;
   }
-  // Bytes of rows that are near when they are gathered again.
+  // Returns the size of the cache that serves rows which are gathered more than once.
   int64_t gathered_cache() const { return cache_bytes > 0 ? cache_bytes : l2_bytes; }
 };
 

@@ -16,8 +16,9 @@ struct NominalProfile {
   double seconds_of_byte = 0;
   // A step may become longer by this factor times the share of memory that it saves (plan/drop.h).
   double time_for_memory = 0;
-  // Edges of a vertex from which on values kept for each edge are more than rows that are scaled
-  // once more; 0: never.
+  // With this many edges per vertex or more, one value kept for each edge takes more memory than
+  // scaling the vertices' rows once more, so edge coefficients are applied at the vertices; 0:
+  // never.
   int64_t many_edges = 0;
   VariantRates rates;
 };

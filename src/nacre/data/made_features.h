@@ -9,7 +9,8 @@ namespace nacre {
 
 // Returns whether --features names a kind of features instead of a file: learned, degree or onehot.
 bool is_made_features(const std::string& name);
-// Columns of the features that make_features() makes for a graph of this many nodes; 0 for learned.
+// Returns the number of columns that make_features() makes for a graph of this many nodes; 0 for
+// learned features.
 int64_t made_features_width(const std::string& name, int64_t nodes);
 
 // Replaces the features of `data`, whose graph must be complete:

@@ -59,7 +59,7 @@ namespace native {
 class Writer;
 void write_graph(Writer& writer, const Graph& graph);
 void write_features(Writer& writer, const Dataset& dataset, const NativeOptions& options);
-// Everything but graph and features.
+// Writes all sections except those of the graph and of the features.
 void write_rest(Writer& writer, const Dataset& data, const NativeOptions& options);
 
 }  // namespace native

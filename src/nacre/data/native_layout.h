@@ -30,7 +30,8 @@ namespace nacre::native {
 
 static_assert(std::endian::native == std::endian::little, "the format is mapped, not converted");
 
-// A transfer in text mode would change the line end.
+// The magic contains a line end, because a transfer in text mode changes line ends: a file that was
+// damaged in this way is not recognised.
 constexpr std::string_view kMagic = "\x8FNacre\r\n";
 constexpr uint32_t kVersion = 2;  // version of written files; version 1 can be read, too
 constexpr int64_t kPage = 4096;

@@ -16,7 +16,8 @@ namespace nacre {
 
 constexpr int64_t kMaxNodeId = 0xFFFFFFFE;  // so that the number of vertices fits 32 bits, too
 constexpr int64_t kMaxEdgeTypes = 65535;
-// More distinct values are ids or measurements, not classes.
+// The most classes of a data set. If labels have more distinct values, they are taken for ids or
+// measurements and refused.
 constexpr int64_t kMaxClasses = 1'000'000;
 
 int64_t largest_id(const EdgeList& edges);  // -1 if there are no edges

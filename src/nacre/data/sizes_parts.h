@@ -11,11 +11,11 @@
 
 namespace nacre {
 
-// Bytes of the files of a place; of a folder, with the folders inside it.
+// Returns the bytes of the file, or of all files of the folder and of the folders inside it.
 int64_t bytes_of(const DataSource& source);
 
-// Lines of a text, and the values on each line, judged by the beginning of the text. Gzipped text
-// is unpacked for this as far as needed.
+// The number of lines of a text and the number of values on each line, guessed from the beginning
+// of the text. Gzipped text is unpacked as far as this needs.
 struct TextGuess {
   int64_t lines = 0;
   int64_t columns = 0;
@@ -23,21 +23,22 @@ struct TextGuess {
 };
 TextGuess guess_text(const std::shared_ptr<const MappedFile>& file);
 
-// Sizes of a list of edges as text. `format` is edges, snap, names or mtx.
+// Returns the sizes of an edge list as text. `format` is edges, snap, names or mtx.
 DataSizes edge_text_sizes(std::string_view format, const std::shared_ptr<const MappedFile>& file,
                           const LoadOptions& options);
 
-// Sizes of a data set whose edges and features still lie in their files.
+// Returns the sizes of a data set whose edges and features still lie in their files.
 DataSizes builder_sizes(const DatasetBuilder& builder, int64_t file_bytes);
 
-// Sizes of GraphSAINT's folder.
+// Returns the sizes of a folder in GraphSAINT's layout.
 DataSizes saint_sizes(const DataSource& source);
 
-// Bytes that reading takes at least, for layouts that tell no more than the sizes of their files.
+// Returns the least bytes that reading takes, for layouts of which only the sizes of the files are
+// known.
 DataSizes byte_sizes(const DataSource& source);
 
-// Completes sizes whose graph, features and labels are known. `sources`: bytes of the files that
-// are read.
+// Computes the remaining members of `sizes` from its graph, features and labels. `sources` is the
+// number of bytes of the files that are read.
 void complete_sizes(DataSizes& sizes, int64_t sources);
 
 }  // namespace nacre

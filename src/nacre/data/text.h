@@ -93,7 +93,7 @@ struct TextMatrix {
   std::vector<float> values;
   Tensor tensor() &&;
 };
-// Reads such a table block by block.
+// Reads a table of numbers block by block, so that the whole table need not fit into memory.
 class TextRows {
  public:
   TextRows(const std::shared_ptr<const MappedFile>& file, NanAs nan);

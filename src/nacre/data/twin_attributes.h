@@ -11,7 +11,7 @@ namespace nacre {
 using Communities = Array<uint16_t>;  // community of each vertex
 
 Communities communities_of(const TwinPlan& plan, const std::vector<KindLayout>& layouts);
-// For roads: the map is cut into square regions.
+// Returns the communities of a road network: the map is cut into square regions.
 Communities road_communities(const TwinPlan& plan);
 
 Array<int32_t> draw_labels(const TwinPlan& plan, const Communities& communities);

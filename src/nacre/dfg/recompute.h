@@ -16,7 +16,7 @@ namespace nacre {
 
 // A value of the forward pass that gradients read, or whose rows they gather.
 struct Recomputable {
-  // operation and nearest parameter, such as "relu@layers.0.lin.bias"; the same whenever the DFG is
+  // operation and nearest parameter, such as "relu@layers.0.lin.bias"; equal DFGs give equal names
   std::string name;
   NodeRef node = -1;
   // Whether computing the value again walks edges: sums over neighbours, attention, sequences.
@@ -33,9 +33,9 @@ struct Recomputed {
   NodeVector<char> again;
 };
 
-// Makes the backward pass compute the values of these names again, and with them everything below
-// that the backward pass does not read from memory anyway. A DFG without gradients stays as it is;
-// in other DFGs an unknown name is a UserError.
+// Makes the backward pass compute the values of these names again, and with them all values that
+// they are computed from and that the backward pass does not keep in memory anyway. A DFG without
+// gradients stays as it is; in other DFGs an unknown name is a UserError.
 Recomputed recompute(const Dfg& dfg, const std::set<std::string>& names);
 
 }  // namespace nacre

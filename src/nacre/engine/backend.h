@@ -104,9 +104,9 @@ class Backend {
                                                     const std::vector<TrainedParameter>& parameters,
                                                     const OptimizerMemory& memory) = 0;
 
-  // Returns the same back end for one batch. It uses every form of graphs that this one holds
-  // (which must not change while it lives), and what it makes itself ends with it. Nothing is tuned
-  // for it, because its shapes do not come again.
+  // Returns a back end for one batch. It reads the forms of graphs that this back end holds, which
+  // must not change while the returned one lives; forms that the returned one makes end with it. It
+  // times no variants of kernels, because the shapes of a batch do not come again.
   virtual std::shared_ptr<Backend> scoped() = 0;
 };
 

@@ -92,7 +92,7 @@ class Graph {
   // Returns the number of these pairs, which is counted without building them.
   int64_t count_pairs(End end) const;
 
-  // Bytes of the graph's arrays, and bytes that out() adds.
+  // Return the bytes of the graph's arrays, and the bytes that out() adds to them.
   int64_t bytes() const;
   int64_t out_bytes() const;
 

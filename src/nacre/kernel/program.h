@@ -29,7 +29,8 @@ enum class MicroOp : uint8_t {
   sub,
   mul,
   scale,  // out = alpha · a
-// The functions of dfg/activations.h of a, then their gradients: a = g, b = y.
+// The functions of dfg/activations.h, applied to a, then their gradients, for which a = g and b =
+// y.
 #define NACRE_MICRO(name, ...) name,
 #define NACRE_GRADIENT_MICRO(name, ...) name##_grad,
   NACRE_ACTIVATIONS(NACRE_MICRO) NACRE_ACTIVATIONS(NACRE_GRADIENT_MICRO)

@@ -155,9 +155,8 @@ class Napa {
   Value self(Value x);          // v(l) → v(l+1): the rows of the destinations themselves
   Value edge_softmax(Value e);  // softmax over the edges of each destination
 
-  // ---- NeighborApply. `at_dst` may also live at the sources; then the rows of the destinations
-  // are
-  // taken from it.
+  // ---- NeighborApply. `at_dst` may also live at the sources; then neighbor_apply() takes the rows
+  // of the destinations from it.
   Value neighbor_apply(Value at_src, Value at_dst, const EdgeFunction& g);
   // Returns the coefficients of GCN: 1/√(out-degree of src · in-degree of dst) or, with edge
   // weights, w/√(…) with weighted degrees.

@@ -43,9 +43,9 @@ class Analysis {
 
   const Dfg& dfg_;
   const Blocks& blocks_;
-  // Layers that name the same thing have the number of the first of them. A whole graph is a square
-  // block that other layers share, or that all layers are. A sampled block may be square by chance,
-  // in this batch and not in the next.
+  // The class of each block and of each vertex space: layers that stand for the same graph have the
+  // number of the first of them. A whole graph is a square block that other layers share, or that
+  // all layers are. A sampled block may be square by chance in one batch and not in the next.
   std::vector<int> block_class_;   // per block
   std::vector<int> vertex_class_;  // per space of vertices
   NodeVector<std::vector<NodeRef>> consumers_;

@@ -7,8 +7,8 @@
 
 namespace nacre {
 
-// Rewrites sums over neighbours of values that change. (Sums of raw features are computed once, and
-// their coefficients on the way.)
+// Rewrites sums over neighbours of values that change from step to step. (Sums of raw features are
+// computed once, with their coefficients, so they stay as they are.)
 Dfg factor_sums(const Dfg& dfg);
 
 // Moves row factors behind products of vertices' rows: (s·x)·W = s·(x·W), and (s·x)ᵀ·g = xᵀ·(s·g),

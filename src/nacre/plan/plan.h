@@ -197,7 +197,8 @@ void validate(const Plan& plan, const Blocks& blocks);
 // one that the tail adds to it.
 SummedProducts summed_products(const Plan& plan, const Kernel& kernel);
 
-// Options as JSON, as plan files and the plan cache hold them. Throws UserError naming `where`.
+// Convert options to and from the JSON that plan files and the plan cache hold. Reading throws
+// UserError naming `where`.
 std::string options_json(const PlanOptions& options);
 PlanOptions parse_options(const std::string& text, const std::string& where);
 

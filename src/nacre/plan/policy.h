@@ -81,9 +81,9 @@ PlanAnswer answer_request(PlanningInput input, const PlanRequest& request);
 bool shrink_plan(PlanAnswer& answer, PlanningInput input, int64_t bytes);
 
 // Returns the options of a plan that --plan names (vertex, edge, tensor, TABLE); nothing for other
-// texts. Throws UserError when `plan` is a table that means nothing.
+// texts. Throws UserError if `plan` looks like a table but is not a valid one.
 std::optional<PlanOptions> named_options(const std::string& plan);
-// Returns whether --plan may say this without there being a file of this name.
+// Returns whether `text` is a value of --plan that is not the name of a file.
 bool is_plan_name(const std::string& text);
 
 // Returns the part of a model's DFG that a training step computes: gradients and the loss, without

@@ -35,13 +35,14 @@ struct SearchOptions {
   double epochs = 100;        // what is computed once counts as a share of an epoch
   double budget_seconds = 0;  // seconds for timing; 0 means predictions alone
   int64_t memory_limit = 0;   // bytes that the values of a step may take; 0 means any number
-  // The same limit for plans that keep what could be computed again; 0 means any number.
+  // bytes that the values of a step may take in plans that keep what could be computed again; 0
+  // means any number
   int64_t keep_limit = 0;
   // What a byte costs, both of the step's peak and of the orders that its kernels walk. Of plans
   // that take about equally long, the smaller one is wanted.
   double seconds_of_byte = 0;
   Measure measure;
-  // With these, the plan by rules is compared with the plan that was found and with the others.
+  // If not null, the plan by rules is compared with the plan that was found and with the others.
   const PlanOptions* rules = nullptr;
   std::vector<NamedOptions> others;
   MeasureStep measure_step;
@@ -52,7 +53,8 @@ struct Candidate {
   std::string group;
   std::string what;  // "matmul=combine matmul_t=aggregate weight_grad=aggregate"
   double predicted = 0;
-  // Predictions with those of timed kernels replaced by timings. Negative if nothing was timed.
+  // The predicted seconds, in which timings replace the predictions of the kernels that were timed.
+  // Negative if nothing was timed.
   double measured = -1;
   bool chosen = false;
 };

@@ -95,8 +95,8 @@ class BatchJob {
   char* buffer_ = nullptr;
   int64_t capacity_ = 0;     // number of rows that fit into the buffer
   bool has_buffer_ = false;  // whether the sink was asked for a buffer for this batch
-  // Numbers of rows: of the hops that K may work on; whose look-up was given out as subtasks;
-  // before which all are looked up; before which all are sent.
+  // Four numbers of rows: those of the hops that K may work on; those whose look-up was given out
+  // as subtasks; those that are all looked up; those that are all sent.
   int64_t open_ = 0, given_ = 0, found_ = 0, sent_ = 0;
   int hops_open_ = 0;
   struct Chunk {

@@ -54,7 +54,8 @@ std::unique_ptr<FeatureSink> make_host_sink();
 
 struct Batch;
 
-// What a session makes of a finished sample before its turn comes, and computes the batch with.
+// What a session makes of a finished sample before the turn of the batch comes. It also computes
+// the batch.
 class PreparedBatch {
  public:
   virtual ~PreparedBatch() = default;

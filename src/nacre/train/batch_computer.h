@@ -21,12 +21,13 @@ struct BatchParts {
   const Dfg& dfg;  // the model with its gradient, before planning
   BlockRunner& runner;
   Learner& learner;
-  const Parameter* learned = nullptr;  // the rows of all vertices, where features are learned
-  float* learned_gradient = nullptr;   // of those rows, in the back end's memory
-  // of all vertices, in a device's memory; null: they come with the batches
+  // parameter with the rows of all vertices, if features are learned; otherwise null
+  const Parameter* learned = nullptr;
+  float* learned_gradient = nullptr;  // gradient of these rows, in the back end's memory
+  // features of all vertices in the memory of a device; null if they are sent with the batches
   const void* resident_features = nullptr;
 
-  // The leaf that the rows of a batch's vertices are.
+  // Returns the name of the leaf that holds the features of a batch's vertices.
   std::string features_leaf() const { return learned != nullptr ? learned->name : "x"; }
   int64_t feature_width() const { return run.config.model.in_dim; }
 };
@@ -37,9 +38,11 @@ class BatchComputer {
 
   // Returns where the loader sends features.
   virtual std::unique_ptr<FeatureSink> make_sink() = 0;
-  // Does all of a batch's step that needs neither features nor weights. Any thread may call it.
+  // Does the part of a batch's step that needs neither features nor weights. Any thread may call
+  // this.
   virtual std::shared_ptr<PreparedBatch> prepare(const Sample& sample) = 0;
-  // Has the kernels of batches like these compiled, beside all else there is to prepare.
+  // Starts to compile the kernels that batches like these need, while the caller prepares other
+  // things.
   virtual void ask_for_kernels(const std::vector<Sample>& /*like*/) {}
   // Returns the seconds that a device took for the steps so far, from the beginning to the end of
   // each; waits for them.
@@ -48,7 +51,7 @@ class BatchComputer {
 
 std::unique_ptr<BatchComputer> make_host_batches(const BatchParts& parts);
 std::unique_ptr<BatchComputer> make_device_batches(const BatchParts& parts, const RunDevice& device);
-// Returns one of the former, as the device asks for.
+// Returns make_device_batches() if the run computes on a GPU; otherwise make_host_batches().
 std::unique_ptr<BatchComputer> make_batch_computer(const BatchParts& parts, const RunDevice& device);
 
 }  // namespace nacre

@@ -68,8 +68,8 @@ class BatchSession : public VertexModel {
   LoaderTimes loader_times() const;
   // Returns the times of the steps so far; waits for them.
   StepTimes step_times();
-  // Returns how busy resources were. Only on a GPU, and only with one loader from the first step
-  // on.
+  // Returns how busy each resource was. The figures mean something only if the run computes on a
+  // GPU and one loader has loaded all batches from the first step on.
   ResourceUse resource_use();
   // From the next epoch on, batches are loaded with these options.
   void load_with(const LoaderOptions& options);
@@ -88,8 +88,8 @@ class BatchSession : public VertexModel {
   void make_plans(const SessionNeeds& needs);
   Sample short_batch() const;
   void* parameter_place(const std::string& name);
-  // The features of all vertices on the host, given or learned; the leaf that holds a batch's rows
-  // of them; and their width.
+  // Return the features of all vertices on the host (given or learned), the name of the leaf that
+  // holds a batch's rows of them, and their width.
   Tensor features() const;
   std::string features_leaf() const { return learned_ != nullptr ? learned_->name : "x"; }
   int64_t feature_width() const { return run_.config.model.in_dim; }
@@ -137,9 +137,10 @@ class BatchSession : public VertexModel {
   bool draws_on_device_ = false;
   int64_t expected_epochs_ = 0;
   int64_t largest_arena_ = 0;
-  int64_t inference_work_ = 0;  // bytes of a block, layer by layer
+  // bytes that the work on one block of layer-by-layer inference takes
+  int64_t inference_work_ = 0;
   struct BatchBytes {
-    // features; arrays of the sample; forms that kernels walk
+    // bytes of the features, of the arrays of the sample, and of the forms that kernels walk
     int64_t rows = 0, blocks = 0, forms = 0;
   };
   BatchBytes largest_;  // largest of the trial batches

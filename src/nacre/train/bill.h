@@ -75,10 +75,10 @@ ModelOptions model_for(const RunConfig& config, const DataSizes& sizes);
 // What a session takes of the host's memory, by its own figures.
 struct HostMemory {
   std::vector<MemoryItem> training;    // everything held while it trains (or predicts)
-  std::vector<MemoryItem> evaluating;  // what evaluation takes besides
-  std::vector<MemoryItem> loading;     // what reading the weights of a checkpoint takes besides
-  std::vector<MemoryItem> writing;     // what writing predictions takes besides
-  int64_t held = 0;                    // the part of all this that is already held
+  std::vector<MemoryItem> evaluating;  // what evaluation takes in addition to `training`
+  std::vector<MemoryItem> loading;     // what reading the weights of a checkpoint takes in addition
+  std::vector<MemoryItem> writing;     // what writing predictions takes in addition
+  int64_t held = 0;                    // the part of all these bytes that is already held
   bool gpu = false;                    // whether it computes on a GPU
   bool trains = true;                  // false: it only predicts
 };

@@ -8,10 +8,10 @@
 
 namespace nacre {
 
-// Host memory of the drivers and compilers of a GPU.
+// Bytes of host memory that the drivers and compilers of a GPU take.
 inline constexpr int64_t kGpuLibraries = int64_t{768} << 20;
 
-// Whether the run computes on a GPU. Returns false if the device does not exist, which is refused
+// Returns whether the run computes on a GPU; false if the device does not exist, which is refused
 // elsewhere.
 bool runs_on_gpu(const RunConfig& config);
 
@@ -21,7 +21,7 @@ double parameter_bytes(const Dfg& dfg, int64_t nodes, int64_t edge_types);
 // average, the best so far, gradients.
 int parameter_copies(const RunConfig& config, bool training);
 
-// Throws UserError: `what` takes `need` bytes, but the bound allows less.
+// Throws UserError that says that `what` takes `need` bytes and that the bound allows less.
 [[noreturn]] void refuse_memory(const std::string& what, double need, const MemoryBound& bound,
                                 const std::string& remedy);
 

@@ -364,7 +364,7 @@ void save_weights(const std::string& path, const Parameters& parameters, const T
 
 void load_weights(const NamedTensors& weights, const std::string& where, Parameters& parameters) {
   for (const auto& [name, tensor] : weights) {
-    // refused below if the model has a tensor of this name
+    // If the model has a tensor of this name, copy_into() refuses its type below.
     if (tensor.dtype() != DType::f32) continue;
     const float* values = tensor.data<float>();
     if (!std::all_of(values, values + tensor.size(), [](float x) { return std::isfinite(x); }))

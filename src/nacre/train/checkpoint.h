@@ -36,10 +36,11 @@ struct TrainState {
   int since_best = 0;       // evaluations since the best one, for early stopping
   Plateau plateau;          // state of the learning rate's plateau schedule
   std::string config_json;  // the run's settings
-  // those that determine the result; not stored, because config_json has them
+  // the settings that determine the result; not stored, because config_json has them
   std::string result_json;
   std::string plan_json;
-  // identifies data and settings that determine the result; a resumed run must match
+  // identifies the data and the settings that determine the result; a resumed run must have the
+  // same
   std::string fingerprint;
   // The line of the last epoch in metrics.jsonl, if it could not be written there; empty otherwise.
   std::string unwritten_metrics;

@@ -19,7 +19,7 @@ class DeviceScorer : public Scorer {
 
  private:
   void prepare(const void* labels) override;
-  // Whether the metric has a kernel.
+  // Returns whether a kernel computes the metric on the device.
   bool counts_on_device() const;
   int64_t row_bytes() const;
   int64_t chunk_rows() const;
@@ -29,8 +29,8 @@ class DeviceScorer : public Scorer {
 
   const RunData& run_;
   std::shared_ptr<GpuContext> gpu_;
-  std::unique_ptr<GpuScores> scores_;  // null where nothing is labelled
-  // labels of the splits' vertices alone, and splits that count them
+  std::unique_ptr<GpuScores> scores_;  // null if no vertex has a label
+  // labels of the vertices in the splits only, and splits that number these vertices
   Dataset packed_;
   std::shared_ptr<void> labels_;
   std::shared_ptr<void> chunk_;  // rows on their way to the host

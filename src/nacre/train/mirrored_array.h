@@ -12,15 +12,16 @@ namespace nacre {
 
 class MirroredArray {
  public:
-  // An array that is not used: data() is null.
+  // Makes an array that is not used: data() is null.
   MirroredArray() = default;
-  // `host` must stay where it is. A device's array is undefined until send(). Null: not used.
+  // `host` must stay where it is; if it is null, the array is not used. The device's array has no
+  // defined values until send() is called.
   MirroredArray(std::shared_ptr<Backend> backend, float* host, int64_t bytes)
       : backend_(std::move(backend)), host_(host), bytes_(bytes) {
     if (host_ != nullptr && !backend_->on_host()) device_ = backend_->allocate(bytes_);
   }
 
-  // Where kernels find the array.
+  // Returns the address at which kernels find the array.
   float* data() const { return device_ ? static_cast<float*>(device_.get()) : host_; }
   // Brings the host's values to the device.
   void send() const {

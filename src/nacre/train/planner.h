@@ -26,8 +26,8 @@ struct TrialBlocks {
   Blocks blocks;
   std::function<void(Executor&)> bind;
 };
-// Returns a plan for many batches like `trials`: it computes nothing once, and kernels are timed on
-// all of them. `epochs` of the request counts steps.
+// Returns one plan for many batches like `trials`. The plan computes nothing once, and its kernels
+// are timed on all trials. `epochs` of the request counts steps.
 PlanAnswer plan_batches(const Dfg& dfg, const std::vector<TrialBlocks>& trials, const std::shared_ptr<Backend>& backend,
                         const PlanRequest& request);
 

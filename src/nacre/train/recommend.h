@@ -124,7 +124,8 @@ class RecommendSession : public Trainee {
   RankingScores val_ranking_;
   PlanAnswer planning_;
   double plan_seconds_ = 0;
-  std::unique_ptr<Prefetcher<BlockRunner::Ready>> prefetcher_;  // uses all the others: goes first
+  // uses all the members above, so it is destroyed first
+  std::unique_ptr<Prefetcher<BlockRunner::Ready>> prefetcher_;
 };
 
 }  // namespace nacre

@@ -15,7 +15,8 @@ struct StepTimes {
   double host = 0;     // computing, or queueing the work of a GPU
   double awaited = 0;  // part of `host`: waiting until few enough steps were queued
   double settled = 0;  // waiting for a GPU at the end
-  // of a GPU, from the beginning to the end of each step; it may have been idle in between
+  // seconds of a GPU from the beginning to the end of each step; the GPU may have been idle in
+  // between
   double device = 0;
   double all() const { return waited + host + settled; }
 };
@@ -27,8 +28,8 @@ struct Resource {
 
 struct ResourceUse {
   int threads = 1;
-  // The busiest first: "device", "host threads" (S, R, K, T and preparing), "link" (if features are
-  // sent), "launching thread" (which queues the work of the device).
+  // The resources, the busiest first: "device", "host threads" (S, R, K, T and preparing), "link"
+  // (if features are sent), "launching thread" (which queues the work of the device).
   std::vector<Resource> all;
   std::vector<Resource> stages;  // stages of the host threads
   // Returns one line for people; empty if there were no steps.

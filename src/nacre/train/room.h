@@ -1,4 +1,4 @@
-// Room for one large allocation more, asked for right before it is made.
+// Checks right before a large allocation that there is room for it.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace nacre {
 
-// Throws UserError naming `what` where `bytes` more than the process holds now are more than it may
-// hold. Only of programs that count themselves (RunConfig::program_bytes).
+// Throws UserError naming `what` if the process may not hold `bytes` more than it holds now. Does
+// nothing for programs that do not count their own memory (RunConfig::program_bytes is 0).
 void require_room(const RunConfig& config, int64_t bytes, const std::string& what);
 
 }  // namespace nacre

@@ -76,7 +76,8 @@ class Session : public VertexModel {
   Tensor loss_weight_;
   Tensor labels_;
   ConstantPool constants_;
-  PlanAnswer planning_;  // its plan was moved to the executor
+  // how the training plan was found; the plan itself was moved to the executor
+  PlanAnswer planning_;
   double plan_seconds_ = 0;
 };
 

@@ -49,8 +49,8 @@ std::unique_ptr<EdgeSource> open_edge_text(const std::shared_ptr<const MappedFil
 // Opens a NumPy array of whole numbers, [2, E] (sources, then destinations) or [E, 2].
 std::unique_ptr<EdgeSource> open_edge_npy(const std::shared_ptr<const MappedFile>& file,
                                           PairLayout layout = PairLayout::guess);
-// Opens such an array in an archive, whose member may have to be inflated. It is read front to back
-// in bounded memory.
+// Opens a NumPy array of edges that is a member of an archive, and inflates it if necessary. The
+// array is read front to back in bounded memory.
 std::unique_ptr<EdgeSource> open_edge_npz(const NpzFile& npz, const std::string& key, PairLayout layout);
 
 }  // namespace nacre

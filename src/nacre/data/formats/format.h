@@ -29,8 +29,8 @@ struct Format {
   // features left in their files. Returns nothing if this data set cannot be read in that way.
   std::optional<DatasetBuilder> (*open)(const DataSource& source, const std::string& variant,
                                         const LoadOptions& options) = nullptr;
-  // It recognises any file of some kind, such as any text: it counts only where no other format
-  // recognises the source.
+  // Whether the format recognises any file of some kind, for example any text. Such a format is
+  // used only if no other format recognises the source.
   bool general = false;
 };
 

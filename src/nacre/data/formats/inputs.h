@@ -47,7 +47,7 @@ struct FeatureInput {
 FeatureInput npy_features(const std::shared_ptr<const MappedFile>& file);
 FeatureInput npz_features(const NpzFile& npz, const std::string& key);
 FeatureInput text_features(const std::shared_ptr<const MappedFile>& file);
-// Features without a header: f32 rows of this width.
+// Returns the features of a file without a header, which holds f32 rows of this width.
 FeatureInput raw_features(const std::shared_ptr<const MappedFile>& file, int64_t width);
 
 }  // namespace nacre

@@ -16,7 +16,7 @@ namespace nacre {
 struct LargeRelation {
   RelationName name;
   EdgeInput edges;
-  std::optional<LargestEnds> largest;  // set when they have been looked for
+  std::optional<LargestEnds> largest;  // largest ends of the edges, once they have been looked for
 };
 
 // Opens every folder of `inside` that is named KIND`by`RELATION`by`KIND and has an edge_index.npy,

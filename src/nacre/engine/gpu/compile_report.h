@@ -17,12 +17,12 @@ class CompileReport {
   // Returns the report of all loaders of this process.
   static CompileReport& shared();
 
-  // One more source is to be compiled.
+  // Notes that one more source is to be compiled.
   void add();
-  // One source is compiled or failed to compile. Ends the progress line if it was the last one. The
-  // threads of a loader call this function, so it lets no error of printing escape.
+  // Notes that one source is compiled or failed to compile. Ends the progress line if it was the
+  // last one. The threads of a loader call this function, so it lets no error of printing escape.
   void done() noexcept;
-  // `count` sources will not be compiled after all.
+  // Notes that `count` sources will not be compiled after all.
   void drop(int64_t count) noexcept;
   // Whoever waits for a kernel calls this again and again. It shows the progress if the wait has
   // lasted for a while.
@@ -33,7 +33,8 @@ class CompileReport {
   void end_if_all_done() noexcept;
 
   std::mutex mutex_;
-  // Since nothing was left to compile: the number of sources, and how many of them are done.
+  // The number of sources requested since there was last nothing left to compile, and how many of
+  // these are done.
   int64_t asked_ = 0, done_ = 0;
   double since_ = 0;
   std::unique_ptr<Progress> progress_;

@@ -73,8 +73,8 @@ class GpuCompiler {
   ~GpuCompiler();
   GpuCompiler(const GpuCompiler&) = delete;
   GpuCompiler& operator=(const GpuCompiler&) = delete;
-  // Returns one that uses the compiler of the plug-in and the cache on disk, with num_threads()
-  // threads.
+  // Returns a GpuCompiler that uses the compiler of the plug-in and the cache on disk, with
+  // num_threads() threads.
   static std::shared_ptr<GpuCompiler> open(DevicePlugin& plugin, std::shared_ptr<Device> device);
 
   const std::shared_ptr<Device>& device() const { return device_; }

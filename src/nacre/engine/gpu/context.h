@@ -129,10 +129,10 @@ class GpuContext {
   const cpu::RowView& host_rows(GpuRows& rows);
   // Returns the rows of more than `most` entries.
   std::vector<GpuRows::Long> long_rows(const GpuRows& rows, int64_t most) const;
-  // Returns the seconds of each of the steps that `make` returns, from the first time on that they
-  // were asked for under `key`. All steps are made before the first is timed, so that their kernels
-  // are compiled side by side. While an Asking lives they are made and not timed, and the result is
-  // empty.
+  // Returns the seconds of each of the steps that `make` returns. Steps are made and timed at the
+  // first call with this `key`; later calls return the same numbers. All steps are made before the
+  // first is timed, so that their kernels are compiled side by side. While an Asking object lives,
+  // steps are made but not timed, and the result is empty.
   std::vector<double> time_steps(const std::string& key, const std::function<std::vector<Step>()>& make);
   class Asking {
    public:
@@ -218,7 +218,8 @@ struct GpuKernel {
   GpuContext& context;
   const Executor& executor;
   const Kernel& kernel;
-  // Takes how the kernel runs; null: only its needs are asked for.
+  // Receives the variants that were taken for the kernel. Null while only the kernel's needs are
+  // computed.
   std::vector<VariantChoice>* bound = nullptr;
 
   const Node& node(NodeRef i) const { return executor.plan().dfg[i]; }
@@ -231,8 +232,8 @@ struct GpuKernel {
   const Graph& graph() const { return executor.blocks().layer(layer()); }
 
   PlannedKernel planned() const { return {executor.plan(), kernel, executor.blocks()}; }
-  // Returns the variant of a list that the kernel runs: the one that the plan names; where the plan
-  // names none, or where it declines here, the one that the list gives.
+  // Returns the variant of a list that the kernel runs: the one that the plan names. If the plan
+  // names none, or the named one declines here, the list chooses.
   template <class Way, class Facts>
   Way variant(const VariantList<Facts>& list, const Facts& facts) const {
     const std::vector<Judged> all = judge(list, facts, context.traits());
@@ -240,8 +241,8 @@ struct GpuKernel {
     note(record_of(list.decision, all, taken));
     return static_cast<Way>(taken);
   }
-  // The same for a list whose variants are told apart by timing, once under each `key`.
-  // `step_of(way)` returns the step that runs a variant.
+  // Returns the variant that the kernel runs, for a list whose variants are compared by timing
+  // them, once for each `key`. `step_of(way)` returns the step that runs a variant.
   template <class Way, class Facts, class StepOf>
   Way timed_variant(const VariantList<Facts>& list, const Facts& facts, const std::string& key,
                     const StepOf& step_of) const {

@@ -21,7 +21,7 @@ struct GemmEpilogue {
   float beta = 0;
 };
 
-// C[M,N] = A[M,K] · B, in parallel over blocks of rows. B is [K,N] for nn and [N,K] for nt.
+// Compute C[M,N] = A[M,K] · B, in parallel over blocks of rows. B is [K,N] for nn and [N,K] for nt.
 void gemm_nn(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb, float* C,
              int64_t ldc, const GemmEpilogue& epilogue = {});
 void gemm_nt(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb, float* C,
@@ -35,8 +35,9 @@ int64_t gemm_tn_workspace(int64_t M, int64_t K, int64_t N);
 void gemm_tn(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb, float* C,
              int64_t ldc, void* workspace, float beta = 0);
 
-// The same products on the calling thread, for tiles inside other kernels. gemm_tile_tn sums all M
-// rows in one chain of row blocks, so its result agrees with that of gemm_tn only up to rounding.
+// Compute the same products on the calling thread, for tiles inside other kernels. gemm_tile_tn
+// sums all M rows in one chain of row blocks, so its result agrees with that of gemm_tn only up to
+// rounding.
 void gemm_tile_nn(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb, float* C,
                   int64_t ldc, const GemmEpilogue& epilogue = {});
 void gemm_tile_nt(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb, float* C,
@@ -44,7 +45,7 @@ void gemm_tile_nt(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, 
 void gemm_tile_tn(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb, float* C,
                   int64_t ldc, float beta = 0);
 
-// Packing a matrix B that many tiles are multiplied by: the elements are rearranged once into the
+// Pack a matrix B that many tiles are multiplied by: the elements are rearranged once into the
 // order in which the kernel reads them. `packed` holds gemm_packed_size(N, K) floats. Its layout
 // depends on the machine's instruction set.
 int64_t gemm_packed_size(int64_t N, int64_t K);

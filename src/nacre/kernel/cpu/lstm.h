@@ -28,8 +28,8 @@ struct LstmOptions {
   // If set, sequences that have ended stay in the products of the batch, without effect, until its
   // longest sequence ends. This shows what a batch costs if its sequences are not told apart.
   bool pad = false;
-  // For the passes that compute nothing twice: batches are as large as asked for, and there are no
-  // segments.
+  // Whether the view is for passes that compute nothing twice. Batches are then as large as
+  // batch_rows says, and their steps are not cut into segments.
   bool one_pass = false;
 };
 
@@ -54,7 +54,7 @@ struct LstmView {
   };
   std::vector<Batch> batches;
   std::vector<Segment> segments;
-  Array<int64_t> step_ptr;    // Σ steps + 1: entries of each batch's steps
+  Array<int64_t> step_ptr;    // first entry of each step, batch by batch, and the end
   Array<NodeId> col;          // row of z of each entry, in step order
   int64_t max_rows = 0;       // largest number of rows of a batch
   int64_t max_kept_rows = 0;  // largest number of kept rows of a batch

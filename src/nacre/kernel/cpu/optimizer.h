@@ -18,12 +18,12 @@ struct OptimizedParameter {
   int64_t size;
 };
 
-// `clip` is what the gradient is multiplied by. The second moments are Adam's.
+// Applies one step of Adam or AdamW. `clip` is the factor that the gradient is multiplied by.
 void adam_step(const OptimizerNumbers& numbers, float clip, const OptimizedParameter& p);
-// The first moments are those of the momentum.
+// Applies one step of SGD. The first moments hold the momentum, and the second are not used.
 void sgd_step(const OptimizerNumbers& numbers, float clip, const OptimizedParameter& p);
 
-// Adds the squares of the values to `sum` and returns it: the same bits on any number of threads.
+// Returns `sum` plus the squares of the values, with the same bits on any number of threads.
 // `chunks` is memory for the sums of parts.
 double add_squares(double sum, const float* values, int64_t size, std::vector<double>& chunks);
 

@@ -6,8 +6,8 @@
 
 namespace nacre::cpu {
 
-// Softmax over the runs of entries of each row, in place; every entry has `heads` values. `spare`
-// holds 2 · heads floats.
+// The operands of a softmax over the entries of each row, computed in place. Every entry has
+// `heads` values. `spare` holds 2 · heads floats.
 struct SoftmaxRows {
   const int64_t* row_ptr = nullptr;  // rows + 1: entries of each row
   int64_t rows = 0;

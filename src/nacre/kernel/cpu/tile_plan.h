@@ -21,8 +21,8 @@ struct PlanOptions {
   int also_keep = -1;
   // whether the kept registers must be packed rows, because they are multiplied
   bool packed = false;
-  // Where `keep` must be written (packed rows by position); null: the kernel reads it wherever it
-  // is.
+  // The memory to which register `keep` is written, as packed rows by position. With null, the
+  // kernel reads the register wherever the plan puts it.
   float* keep_to = nullptr;
   // whether the positions of a tile are consecutive (not so for edges by source)
   bool consecutive = true;

@@ -9,7 +9,8 @@
 
 namespace nacre::cpu {
 
-// Up to TilePlan::rows rows. Arrays that the program does not need are null.
+// The rows that a program runs on together, at most TilePlan::rows. Arrays that the program does
+// not need are null.
 struct Tile {
   int64_t first = 0;  // position of the first row
   int64_t rows = 0;
@@ -34,10 +35,11 @@ class TileRunner {
   const Rows& value(int reg) const { return registers_[reg]; }
   int64_t tile_rows() const { return plan_.rows; }
   const TilePlan& plan() const { return plan_; }
-  // The scratch behind the registers holds two indices for each row of the tile …
+  // Return scratch for one index for each row of the tile. This memory lies behind the registers.
   uint32_t* row_index() { return index_; }
   uint32_t* type_index() { return index_ + plan_.rows; }
-  // … and then two rows as wide as the widest register.
+  // Returns scratch for two rows as wide as the widest register. This memory lies behind the
+  // indices.
   float* spare() { return reinterpret_cast<float*>(index_ + 2 * plan_.rows); }
 
  private:

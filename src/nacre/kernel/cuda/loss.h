@@ -22,15 +22,16 @@ struct LossShape {
 NACRE_PARAMS(LossSumParams, (const float* __restrict__, x), (const Label* __restrict__, label),
              (const float* __restrict__, weight), (double* __restrict__, slots), (long long, rows),
              (long long, rows_of_block));
-// loss_blocks(rows) blocks. Each block writes its sum to a slot.
+// Each block sums the losses of its rows and writes the sum to its slot. To be launched with
+// loss_blocks(rows) blocks.
 Source loss_sum(const LossShape& loss);
 NACRE_PARAMS(LossTotalParams, (const double* __restrict__, slots), (long long, count), (float* __restrict__, out));
-// One block adds all slots.
+// Adds all slots in order. To be launched with one block.
 Source loss_total();
 NACRE_PARAMS(LossGradParams, (const float* __restrict__, x), (const Label* __restrict__, label),
              (const float* __restrict__, weight), (const float* __restrict__, gradient), (float* __restrict__, out),
              (long long, elements));
-// One thread for each element.
+// Computes the gradient of the loss, one element in each thread.
 Source loss_grad(const LossShape& loss);
 int64_t loss_rows_of_block(int64_t rows);
 

@@ -44,8 +44,9 @@ inline bool lstm_in_tiles(int64_t hidden) { return hidden > kLstmGroupHidden; }
 
 NACRE_PARAMS(AddRowsParams, (const float* __restrict__, from), (const Segment* __restrict__, items),
              (const u32* __restrict__, slot), (float* __restrict__, partials), (float* __restrict__, to), (i64, count));
-// to[item.row] += the sum of the rows slot[i] of `from` over the item's i; if `slot` is null, of
-// the rows i. The sum of a piece goes to its row of partials instead. One warp for each item.
+// Adds the rows slot[i] of `from` (the rows i if `slot` is null), for all i of an item, to row
+// item.row of `to`. The sum of an item that is a piece goes to its row of partials instead. One
+// warp works on each item.
 Source add_rows(int64_t width);
 int64_t add_rows_of_block();
 

@@ -26,20 +26,22 @@ inline int64_t column_sums_width(ColumnSums kind) { return kind == ColumnSums::g
 NACRE_PARAMS(ColumnSumsParams, (const float* __restrict__, x), (const float* __restrict__, g),
              (const float* __restrict__, mean), (double* __restrict__, slots), (long long, rows),
              (long long, rows_of_run));
-// moments_tiles(width) · moments_runs(rows) blocks.
+// Sums the columns over each run of rows. To be launched with moments_tiles(width) ·
+// moments_runs(rows) blocks.
 Source column_sums(ColumnSums kind, int64_t width);
 NACRE_PARAMS(ColumnMeanParams, (const double* __restrict__, slots), (long long, runs), (long long, rows),
              (float* __restrict__, out));
-// out[c] = sum of column c / rows; moments_tiles(width) blocks.
+// Computes out[c] = sum of column c / rows. To be launched with moments_tiles(width) blocks.
 Source column_mean(int64_t width);
 NACRE_PARAMS(StandardizeTermsParams, (const double* __restrict__, slots), (long long, runs), (long long, rows),
              (const float* __restrict__, moments), (float, epsilon), (float* __restrict__, out));
-// out: [3, width] of 1/σ, mean(g), slope; moments_tiles(width) blocks.
+// Writes the rows 1/σ, mean(g) and slope to `out`, [3, width]. To be launched with
+// moments_tiles(width) blocks.
 Source standardize_grad_terms(int64_t width);
 NACRE_PARAMS(StandardizeGradParams, (const float* __restrict__, g), (const float* __restrict__, x),
              (const float* __restrict__, moments), (const float* __restrict__, terms), (float* __restrict__, out),
              (long long, elements));
-// One thread for each element.
+// Computes the gradient of standardize, one element in each thread.
 Source standardize_grad(int64_t width);
 
 }  // namespace nacre::cuda

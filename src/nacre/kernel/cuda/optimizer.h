@@ -22,7 +22,7 @@ struct OptimizerPiece {
 NACRE_PARAMS(OptimizerStepParams, (const OptimizerNumbers* __restrict__, numbers),
              (const OptimizerPiece* __restrict__, pieces), (float* __restrict__, values), (float* __restrict__, first),
              (float* __restrict__, second), (float* __restrict__, average), (const float* __restrict__, factor));
-// One block for each piece.
+// Updates the weights, their moments and their average; each block works on one piece.
 Source optimizer_step(bool sgd);
 NACRE_PARAMS(GradientSquaresParams, (const OptimizerPiece* __restrict__, pieces), (double* __restrict__, slots));
 // Computes the sum of the squares of each piece, one block for each piece.

@@ -51,7 +51,7 @@ class Address {
   T* memory_ = nullptr;
 };
 
-// The host's type of a parameter.
+// The type that a parameter has on the host.
 template <class T>
 struct HostType {
   using Type = T;
@@ -106,7 +106,8 @@ struct ParamField {
     }                                                                                           \
   }
 
-// "const float* __restrict__ x, i64 count": a list as the text of a function declares it.
+// Returns a list of parameters as the text of a function declares it, for example "const float*
+// __restrict__ x, i64 count".
 std::string parameter_text(std::span<const ParamField> fields);
 
 // Marks the place of the head in the text of a kernel. fill() leaves it there if it is told
@@ -119,17 +120,17 @@ class Entry {
  public:
   explicit Entry(std::string name, std::string bounds = "THREADS")
       : name_(std::move(name)), bounds_(std::move(bounds)) {}
-  // The fields of a struct of NACRE_PARAMS. `suffix` is appended to their names, where a kernel
-  // takes a struct twice.
+  // Adds the fields of a struct of NACRE_PARAMS to the parameters. If a kernel takes the same
+  // struct twice, `suffix` is appended to the names of the fields.
   template <class P>
   Entry& takes(const std::string& suffix = "") {
     return takes(P::kName, P::kFields, suffix);
   }
-  // One pointer of a counted list.
+  // Adds one pointer of a list of operands whose number differs from kernel to kernel.
   Entry& operand(std::string_view type, const std::string& name);
-  // The head, up to the brace, with a check of each type whose size the host has assumed.
+  // Returns the head up to the brace, and a check of each type whose size the host has assumed.
   std::string text() const;
-  // A source of this kernel: `pattern` with text() in the place of its kEntryMark.
+  // Returns a source of this kernel: `pattern` with text() in the place of its kEntryMark.
   Source source(std::string_view pattern, int threads, int64_t shared_bytes = 0) const;
 
  private:
@@ -163,7 +164,7 @@ class LaunchParams {
   LaunchParams& operands(std::span<void* const> list);
 
   const Signature& signature() const { return signature_; }
-  // Addresses of the values, in order. They are valid until this object changes.
+  // Returns the addresses of the values, in order. They are valid until this object changes.
   std::vector<void*> pointers();
 
  private:

@@ -38,10 +38,10 @@ KeyPacking packing_of(std::span<const EdgeField> fields);
 NACRE_PARAMS(TakeColumnsParams, (const u32* __restrict__, order), (const u32* __restrict__, src),
              (const u32* __restrict__, dst), (const u16* __restrict__, type), (u32* __restrict__, to_src),
              (u32* __restrict__, to_dst), (u16* __restrict__, to_type), (i64, count));
-// Writes the columns in another order.
+// Copies the columns of the edges into the order that `order` gives.
 Source take_columns(bool typed);
 NACRE_PARAMS(CountValuesParams, (const u32* __restrict__, values), (u32* __restrict__, counts), (i64, count));
-// ++counts[values[i]].
+// Counts how often each value occurs: ++counts[values[i]] for every i.
 Source count_values();
 
 NACRE_PARAMS(StartRunsParams, (u8* __restrict__, flags), (u32* __restrict__, ones), (i64, count));
@@ -49,7 +49,7 @@ NACRE_PARAMS(StartRunsParams, (u8* __restrict__, flags), (u32* __restrict__, one
 // differs from the field of the edge before, otherwise to 0.
 Source start_runs(std::span<const EdgeField> fields);
 NACRE_PARAMS(FirstBoundsParams, (u32* __restrict__, next), (i64, count), (i64, most));
-// next[i] = min(i + most, count), the first edge that a gTask begun at i cannot have.
+// Sets next[i] = min(i + most, count), the first edge that a gTask begun at i cannot have.
 Source first_bounds();
 NACRE_PARAMS(BoundByRunsParams, (u32* __restrict__, next), (const i64* __restrict__, runs_before),
              (const u32* __restrict__, starts), (i64, num_runs), (i64, limit), (i64, count));
@@ -58,9 +58,9 @@ NACRE_PARAMS(BoundByRunsParams, (u32* __restrict__, next), (const i64* __restric
 Source bound_by_runs();
 NACRE_PARAMS(LinkEqualParams, (const Key* __restrict__, keys), (const u32* __restrict__, values),
              (u32* __restrict__, before), (u32* __restrict__, after), (i64, count));
-// The keys are sorted, and values has their places. before[p] becomes 1 + the last place before p
-// with the same key, or 0 if there is none; after[p] becomes the first such place after p, or
-// count.
+// Links places with equal keys. The keys are sorted, and values has their places. before[p] becomes
+// 1 + the last place before p with the same key, or 0 if there is none; after[p] becomes the first
+// place after p with the same key, or count.
 Source link_equal(bool wide);
 NACRE_PARAMS(BoundByValuesParams, (u32* __restrict__, next), (const u32* __restrict__, before),
              (const u32* __restrict__, after), (i64, limit), (i64, count));
@@ -78,12 +78,12 @@ Source double_next();
 // ---- Patterns of a partition (gtask/pattern.h).
 NACRE_PARAMS(TaskStartsParams, (const i64* __restrict__, task_ptr), (i64, tasks), (u32* __restrict__, starts),
              (i64, count));
-// starts[i] = the first edge of the gTask that has edge i.
+// Sets starts[i] to the first edge of the gTask that has edge i.
 Source task_starts();
 NACRE_PARAMS(FreshValuesParams, (const u32* __restrict__, before), (const u32* __restrict__, starts),
              (const u32* __restrict__, ids), (u32* __restrict__, counts), (u32* __restrict__, fresh), (i64, count));
-// fresh[i] = 1 if no earlier edge of the gTask has the value of edge i. If `ids` is not null,
-// ++counts[ids[i]] for these edges.
+// Sets fresh[i] to 1 if no earlier edge of the gTask has the value of edge i; otherwise to 0. If
+// `ids` is not null, also counts these edges: ++counts[ids[i]].
 Source fresh_values();
 NACRE_PARAMS(TallyParams, (const i64* __restrict__, sums), (const i64* __restrict__, task_ptr), (i64, tasks),
              (i64, limit), (u8* __restrict__, thin), (u64* __restrict__, result));
@@ -94,7 +94,7 @@ NACRE_PARAMS(TallyParams, (const i64* __restrict__, sums), (const i64* __restric
 Source tally();
 NACRE_PARAMS(OftenMetParams, (const u32* __restrict__, counts), (const u32* __restrict__, ids), (i64, least),
              (u32* __restrict__, flags), (i64, count));
-// flags[i] = 1 where counts[ids[i]] > least.
+// Sets flags[i] to 1 where counts[ids[i]] > least; otherwise to 0.
 Source often_met();
 NACRE_PARAMS(JudgeTasksParams, (const i64* __restrict__, often), (const i64* __restrict__, task_ptr), (i64, tasks),
              (i64, edges), (int, bounded), (const u8* __restrict__, thin), (u8* __restrict__, outlier),

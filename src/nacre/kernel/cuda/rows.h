@@ -39,7 +39,7 @@ struct ReduceSpec {
   int64_t row_width = 0;  // used if there are several tiles
   // If > 0, operand 0 is a copy whose rows consist of tiles, this many columns apart.
   int64_t tile_pitch = 0;
-  // The next two do not change a bit of the result. 0: chosen by a rule.
+  // The next two numbers do not change a bit of the result. With 0, a rule chooses them.
   int batch = 0;       // rows in flight
   int min_blocks = 0;  // blocks that a multiprocessor must hold, which bounds the registers
 };
@@ -57,15 +57,16 @@ struct RowSource {
 };
 
 NACRE_PARAMS(MapParams, (i64, count), (i64, first), (const u64*, step));
-// Rows [first, first + count).
+// Runs the program over the rows [first, first + count).
 RowSource map_source(const RowProgram& program);
 NACRE_PARAMS(MapEdgesParams, (i64, count), (const u32*, col), (const u32*, edge_dst), (const u16*, edge_type),
              (const u64*, step));
-// All edges, in in-CSR order.
+// Runs the program over all edges, in in-CSR order.
 RowSource map_edges_source(const RowProgram& program);
 NACRE_PARAMS(MapListedEdgesParams, (i64, count), (const u32*, order), (i64, first), (const u32*, col),
              (const u32*, edge_dst), (const u16*, edge_type), (const u64*, step));
-// Edges order[first], order[first + 1] …; their results go to rows 0, 1 …
+// Runs the program over the edges order[first], order[first + 1] … and writes their results to the
+// rows 0, 1 …
 RowSource map_listed_edges_source(const RowProgram& program);
 NACRE_PARAMS(ReduceParams, (const Segment* __restrict__, segments), (i64, listed),
              (const Offset* __restrict__, offsets), (i64, longest), (i64, count),
@@ -73,26 +74,28 @@ NACRE_PARAMS(ReduceParams, (const Segment* __restrict__, segments), (i64, listed
              (const u32* __restrict__, edge_id), (const u16* __restrict__, edge_type),
              (const u32* __restrict__, row_vertex), (const u64* __restrict__, step), (Out*, out), (int*, argmax),
              (float*, partials), (i64, num_partials));
-// A tile has `count` units of work. The first `listed` units are segments; the others are the rows
-// 0, 1 …, whose entries lie between their offsets. Rows of more than `longest` entries are skipped
-// there, because their pieces are among the segments. `counters` has num_partials ints for each
-// tile, which are 0 before and after the launch.
+// Reduces the entries of each row to one row. A tile has `count` units of work. The first `listed`
+// units are segments; the others are the rows 0, 1 …, whose entries lie between their offsets. Of
+// these rows, those with more than `longest` entries are skipped, because their pieces are among
+// the segments. `counters` has num_partials ints for each tile, which are 0 before and after the
+// launch.
 RowSource reduce_source(const ReduceSpec& spec);
 NACRE_PARAMS(SoftmaxParams, (const i64* __restrict__, row_ptr), (const u32* __restrict__, order), (i64, count),
              (const u32* __restrict__, col), (const u16* __restrict__, edge_type), (const u64* __restrict__, step),
              (float*, out));
-// Softmax over the rows order[0], order[1] … With `whole_block`, a block takes one row, for long
-// rows.
+// Computes the softmax over the entries of the rows order[0], order[1] … With `whole_block`, a
+// block works on one row; this is for long rows.
 RowSource softmax_source(const RowProgram& program, int value, int64_t mean_degree, bool whole_block);
 NACRE_PARAMS(SoftmaxGradParams, (const float* __restrict__, y));
-// Takes SoftmaxParams, then SoftmaxGradParams.
+// Computes the gradient of the softmax. Takes SoftmaxParams, then SoftmaxGradParams.
 RowSource softmax_grad_source(const RowProgram& program, int value, int64_t mean_degree, bool whole_block);
 NACRE_PARAMS(ColumnSumParams, (i64, count), (const u32*, col), (const u32*, edge_dst), (const u16*, edge_type),
              (const u64*, step), (float*, partials));
-// Each block writes one row of partials, however many rows there are.
+// Sums register `value` over all rows. Each block writes one row of partials, however many rows
+// there are.
 RowSource column_sum_source(const RowProgram& program, int value);
 NACRE_PARAMS(ColumnTotalParams, (i64, blocks), (const float*, partials), (float*, out));
-// One block for each column.
+// Adds the partials of all blocks; each block works on one column.
 RowSource column_total_source(int64_t width);
 
 }  // namespace nacre::cuda

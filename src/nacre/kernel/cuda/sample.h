@@ -33,7 +33,7 @@ NACRE_PARAMS(CountWeightedParams, (const float* __restrict__, weight), (const i6
 Source count_weighted(int fanout, bool replace);
 NACRE_PARAMS(TakeEndsParams, (const i64* __restrict__, sums), (const i64* __restrict__, places),
              (i64* __restrict__, out), (i64, count));
-// out[i] = sums[places[i]].
+// Copies out[i] = sums[places[i]].
 Source take_ends();
 
 // `keys` has one element for each batch. `count` is the number of destinations; for pick_all, of
@@ -53,8 +53,8 @@ int pick_lanes(int fanout, bool weighted);
 NACRE_PARAMS(MarkFirstParams, (const u32* __restrict__, sources), (const i64* __restrict__, dst_ptr),
              (const i64* __restrict__, edge_ptr), (i64, batches), (const u32* __restrict__, table), (i64, num_nodes),
              (u32* __restrict__, ones), (i64, count));
-// ones[e] = 1 if edge e is the first of its batch that reaches its source, which is new in this
-// hop.
+// Sets ones[e] to 1 if edge e is the first edge of its batch that reaches its source and the source
+// is new in this hop; otherwise to 0.
 Source mark_first();
 // Gives every new vertex its number. `next_ptr` and `next` are the vertices of the next hop.
 NACRE_PARAMS(NumberNewParams, (const u32* __restrict__, sources), (const i64* __restrict__, dst_ptr),
@@ -76,17 +76,17 @@ NACRE_PARAMS(BlockRowsParams, (const i64* __restrict__, offsets), (const i64* __
 Source block_rows();
 NACRE_PARAMS(GatherRowsParams, (const RowWord* __restrict__, table), (const u32* __restrict__, ids),
              (RowWord* __restrict__, out), (i64, rows));
-// Row i of `out` becomes row ids[i] of the table. Rows have `width` floats.
+// Copies row ids[i] of the table to row i of `out`. Rows have `width` floats.
 Source gather_rows(int64_t width);
 NACRE_PARAMS(ScatterRowsParams, (const RowWord* __restrict__, from), (const u32* __restrict__, ids),
              (RowWord* __restrict__, table), (i64, rows));
-// Row ids[i] of the table becomes row i of `from`. No id occurs twice.
+// Copies row i of `from` to row ids[i] of the table. No id occurs twice.
 Source scatter_rows(int64_t width);
 // Returns the number of threads of gather_rows() and of scatter_rows().
 int64_t gather_threads(int64_t rows, int64_t width);
 NACRE_PARAMS(TakeValuesParams, (const i64* __restrict__, edges), (const Value* __restrict__, from),
              (Value* __restrict__, to), (i64, count));
-// to[e] = from[edges[e]]. Values have 4 bytes if `wide`, otherwise 2.
+// Copies to[e] = from[edges[e]]. Values have 4 bytes if `wide`, otherwise 2.
 Source take_values(bool wide);
 
 }  // namespace nacre::cuda

@@ -20,18 +20,19 @@ enum class ScoreLabels : uint8_t { single, multiple };
 NACRE_PARAMS(ScoreParams, (const float* __restrict__, logits), (const Label* __restrict__, labels),
              (const u32* __restrict__, rows), (const ScorePiece* __restrict__, pieces), (double* __restrict__, slots),
              (long long, classes), (int, by_row));
-// One block for each piece. A single label is an int32 (negative if the row has none); multiple
-// labels are one byte for each class. The label of the i-th row of the list lies at that row if
-// `by_row`, otherwise at i. The slots of single labels are the rows that are right (the logit of
-// the label is the first of the largest, and none is NaN) and the rows that have a label. The slots
-// of multiple labels are the classes that are predicted and true, predicted, and true; a class is
-// predicted if its logit is positive.
+// Scores the rows of one piece in each block. A single label is an int32 (negative if the row has
+// none); multiple labels are one byte for each class. The label of the i-th row of the list lies at
+// that row if `by_row`, otherwise at i. The slots of single labels are the number of rows that are
+// right (the logit of the label is the first of the largest, and none is NaN) and the number of
+// rows that have a label. The slots of multiple labels are the numbers of classes that are
+// predicted and true, predicted, and true; a class is predicted if its logit is positive.
 Source score_rows(ScoreLabels labels, int64_t classes);
-// Takes ScoreParams too. The slots are the sum of the losses and the rows that have a label.
+// Sums the losses of the rows of one piece in each block. Takes ScoreParams, too. The slots are the
+// sum of the losses and the number of rows that have a label.
 Source score_loss(ScoreLabels labels);
 NACRE_PARAMS(ScoreTotalsParams, (const double* __restrict__, slots), (const i64* __restrict__, first),
              (double* __restrict__, out));
-// Block b adds the slots of pieces first[b] to first[b + 1] - 1.
+// Adds the slots of the pieces first[b] to first[b + 1] - 1 in block b.
 Source score_totals();
 
 }  // namespace nacre::cuda

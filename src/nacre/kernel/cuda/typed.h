@@ -43,15 +43,16 @@ NACRE_PARAMS(TypedSumParams, (const float* __restrict__, x), (const u32* __restr
 // Sums rows of x over the edges of each pair. `scale` lies by edge or, if `edge` is null, by entry.
 // `pair_of` is the pair of every entry. An item is a run of entries: a piece of a pair, whose sum
 // goes to its row of partials, or whole pairs, whose sums go to rows pair − item.row of out, or to
-// rows slot_of[pair] − first if `slot_of` is not null. num_items · tiles groups,
-// typed_groups_of_block() of them in a block.
+// rows slot_of[pair] − first if `slot_of` is not null. To be launched with num_items · tiles groups
+// of threads, typed_groups_of_block() of them in a block.
 Source typed_sum(const TypedSum& what);
 NACRE_PARAMS(TypedJoinParams, (const float* __restrict__, partials), (const SplitRow* __restrict__, rows),
              (i64, num_rows), (Out* __restrict__, out));
-// Adds the pieces of each pair that came in pieces. num_rows · tiles groups.
+// Adds the sums of the pieces of each pair that was summed in pieces. To be launched with num_rows
+// · tiles groups of threads.
 Source typed_join(const TypedSum& what);
 NACRE_PARAMS(ZeroRowsParams, (const u32* __restrict__, rows), (i64, count), (Out* __restrict__, out));
-// Those rows of out become zeros. count · tiles groups.
+// Writes zeros to the listed `rows` of out. To be launched with count · tiles groups of threads.
 Source zero_rows(const TypedSum& what);
 int64_t typed_groups_of_block(int64_t width, int64_t tiles = 1);
 
@@ -64,26 +65,29 @@ NACRE_PARAMS(CopyRowsParams, (const float* __restrict__, x), (const u32* __restr
              (Out* __restrict__, out), (const u32* __restrict__, map_out), (i64, first_out), (i64, count));
 // Copies row first_in + i, looked up in map_in, to row first_out + i, looked up in map_out. A map
 // that is null changes nothing. If map_in gives kNoRow, zeros are written; if map_out does, nothing
-// is. A group copies kCopyBatch rows; count · tiles / kCopyBatch groups (rounded up in rows).
+// is written. A group of threads copies kCopyBatch rows, so count · tiles / kCopyBatch groups are
+// launched (rounded up in rows).
 Source copy_rows(const CopyRows& what);
 inline constexpr int64_t kCopyBatch = 4;
 
 NACRE_PARAMS(SumPairsParams, (const float* __restrict__, p), (const i64* __restrict__, vertex_ptr),
              (const u32* __restrict__, pair), (const u16* __restrict__, type), (const i64* __restrict__, shift),
              (float* __restrict__, out), (i64, first), (i64, count));
-// out[first + i] = the sum of the rows of p that belong to the pairs of vertex first + i. The row
-// of a pair is its number less shift[type]; `shift` may be null. count · tiles groups.
+// Computes out[first + i] = the sum of the rows of p that belong to the pairs of vertex first + i.
+// The row of a pair is its number less shift[type]; `shift` may be null. To be launched with count
+// · tiles groups of threads.
 Source sum_pairs(int64_t width);
 
 enum class Arrange : uint8_t {
-  keep,   // as they are
+  keep,   // leaves the order as it is
   split,  // [T, K, N] to [K, T · N]
   join,   // [K, T · N] to [T, K, N]
   flip,   // [T, K, N] to [T, N, K]
 };
 NACRE_PARAMS(ArrangeWeightsParams, (const float* __restrict__, from), (Out* __restrict__, to));
-// One thread for each of the T · K · N elements. `ld` is the length of the rows of `to`, which are
-// filled up with zeros (keep and flip only); 0 means that they are not filled up.
+// Writes the weights in another order, one of the T · K · N elements in each thread. `ld` is the
+// length of the rows of `to`, which are filled up with zeros (keep and flip only); 0 means that
+// they are not filled up.
 Source arrange_weights(Arrange how, int64_t types, int64_t k, int64_t n, bool bf16, int64_t ld = 0);
 
 }  // namespace nacre::cuda

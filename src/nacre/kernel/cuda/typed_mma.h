@@ -21,8 +21,8 @@ inline constexpr int64_t kMostMasked = 32;  // types that have a bit in MmaRun::
 // filled up with zeros.
 struct TypedProduct {
   int64_t k = 0, n = 0;
-  // If > 0, a position has one row of the input for each type, found by slot, and their products
-  // are summed.
+  // If > 0, a position has this many slots, one for each type. The row of each slot is multiplied
+  // by the matrix of its type, and the products are summed.
   int64_t slots = 0;
   int64_t shared_bytes = 0;  // bytes of shared memory that a block may have
   // A block keeps its columns of the matrix in shared memory. Long runs then read them only once.
@@ -38,12 +38,14 @@ int64_t column_blocks(const TypedProduct& what);
 NACRE_PARAMS(TypedProductParams, (const float* __restrict__, x), (const u32* __restrict__, map_in),
              (const float* __restrict__, w), (float* __restrict__, out), (const u32* __restrict__, map_out),
              (const MmaRun* __restrict__, runs));
-// With a tail, these follow and then the operands of the tail. map_out gives the rows of `own`.
+// The parameters of a kernel with a tail, after TypedProductParams and before the operands of the
+// tail. map_out gives the rows of `own`.
 NACRE_PARAMS(TypedProductTailParams, (const u64*, step), (const float*, own), (const float*, own_matrix));
-// One block for each run and column block. A run has at most tile.rows() positions unless the
-// matrix is resident. Maps give the row of a position (map_in: of slot position · slots + type). If
-// a map is null, the row is the position itself. kNoRow is a row of zeros. With a tail, `out` is
-// not used and map_out is not null.
+// Multiplies the rows of each run by the matrix of its type. To be launched with one block for each
+// run and column block. A run has at most tile.rows() positions unless the matrix is resident. Maps
+// give the row of a position (map_in: of slot position · slots + type). If a map is null, the row
+// is the position itself. kNoRow is a row of zeros. With a tail, `out` is not used and map_out is
+// not null.
 Source typed_product(const TypedProduct& what);
 
 // The sum of x[map_x]ᵀ · g[map_g] over the positions of each type, [k, n].
@@ -58,12 +60,12 @@ int64_t blocks_of_run(const TypedGrad& what);
 NACRE_PARAMS(TypedGradParams, (const float* __restrict__, x), (const u32* __restrict__, map_x),
              (const float* __restrict__, g), (const u32* __restrict__, map_g), (const MmaRun* __restrict__, runs),
              (float* __restrict__, partials));
-// The sum of each run goes to a matrix of its own. Maps may be null.
+// Computes the sum of each run and writes it to a matrix of its own. Maps may be null.
 Source typed_grad(const TypedGrad& what);
 NACRE_PARAMS(TypedGradTotalParams, (const float* __restrict__, partials), (const int* __restrict__, first),
              (float* __restrict__, dw));
-// Adds the runs of each type in order. `first` has types + 1 elements. One thread for each element
-// of dw.
+// Adds the sums of the runs of each type in order, one element of dw in each thread. `first` has
+// types + 1 elements.
 Source typed_grad_total(const TypedGrad& what, int64_t types);
 
 }  // namespace nacre::cuda
