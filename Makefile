@@ -79,7 +79,7 @@ asan: deps ## fast tests under address and undefined-behaviour sanitizers
 	$(call compile,asan)
 	UBSAN_OPTIONS=print_stacktrace=1 ctest --preset asan --parallel $(JOBS)
 
-races: deps ## loops, tasks, samplers and the batch loader under the thread sanitizer
+races: deps ## loops, tasks, samplers, the batch loader and ranks under the thread sanitizer
 	$(call configure,tsan)
 	$(call compile,tsan) --target race_tests
 	ctest --preset tsan --parallel $(JOBS)

@@ -1,0 +1,44 @@
+#include "nacre/cluster/sums.h"
+
+namespace nacre {
+namespace {
+
+template <class T>
+void sum_parts(std::span<void* const> parts, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    T sum = static_cast<const T*>(parts[0])[i];
+    for (size_t r = 1; r < parts.size(); ++r) sum += static_cast<const T*>(parts[r])[i];
+    for (void* part : parts) static_cast<T*>(part)[i] = sum;
+  }
+}
+
+}  // namespace
+
+int64_t bytes_of(SumType type) { return type == SumType::f32 ? 4 : 8; }
+
+void sum_in_place(SumType type, std::span<void* const> parts, int64_t begin, int64_t end) {
+  if (type == SumType::f32) {
+    sum_parts<float>(parts, begin, end);
+  } else {
+    sum_parts<double>(parts, begin, end);
+  }
+}
+
+SumSlice slice_of(int64_t count, int rank, int size) {
+  // The first count % size ranks have one element more than the others.
+  const int64_t each = count / size, more = count % size;
+  const int64_t begin = rank * each + (rank < more ? rank : more);
+  return {begin, begin + each + (rank < more ? 1 : 0)};
+}
+
+int64_t sum_bytes_sent(SumType type, int64_t count, int rank, int size) {
+  const SumSlice own = slice_of(count, rank, size);
+  const int64_t width = own.end - own.begin;
+  return bytes_of(type) * ((count - width) + width * (size - 1));
+}
+
+int64_t sum_bytes_received(SumType type, int64_t count, int rank, int size) {
+  return sum_bytes_sent(type, count, rank, size);  // slices of others come in, sums of others too
+}
+
+}  // namespace nacre

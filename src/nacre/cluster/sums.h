@@ -1,0 +1,30 @@
+// Sums over ranks. A sum is always ((x0 + x1) + x2) + …, in the order of the ranks, so its bits
+// depend neither on timing nor on the communicator that computes it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace nacre {
+
+enum class SumType : uint8_t { f32, f64 };
+
+int64_t bytes_of(SumType type);
+
+// Sums elements [begin, end) of the arrays parts[0], parts[1], … and writes the sums to the same
+// elements of every array.
+void sum_in_place(SumType type, std::span<void* const> parts, int64_t begin, int64_t end);
+
+// The elements [begin, end) whose sums one rank computes when ranks share the work.
+struct SumSlice {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+SumSlice slice_of(int64_t count, int rank, int size);
+
+// Returns the bytes that one rank sends (and receives) for a sum of `count` elements: first every
+// rank gets its slice from all others, then all others get the sums of that slice.
+int64_t sum_bytes_sent(SumType type, int64_t count, int rank, int size);
+int64_t sum_bytes_received(SumType type, int64_t count, int rank, int size);
+
+}  // namespace nacre
