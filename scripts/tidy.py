@@ -17,16 +17,12 @@ import shlex
 import subprocess
 import sys
 
+import together
 import tree
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"(nacre/[^"]+|[\w-]+\.h)"', re.M)
-# Highway includes such a file again for each instruction set. clang-tidy sees one of them and warns
-# of the others.
-MANY_TARGETS = "hwy/foreach_target.h"
-# Matches what a line at the margin may define. Two files that define the same name, each for
-# itself, cannot be checked together.
-DEFINED = re.compile(r"^(?!//|#|using |namespace |template)\w[^(={;\n]*?(?<!:)\b(\w+)(?:\(| = |\[| : | ?\{|;)", re.M)
-TOGETHER = 12
+# Sources that the build compiles together are included by such a file.
+UNITY = re.compile(r'^#include "([^"]+)"', re.M)
 
 
 def reach(path, seen):
@@ -66,33 +62,22 @@ def flags_of(command):
     return tuple(word for word in words[1:at] if word.startswith(("-", "/")))
 
 
-def groups_of(paths, commands):
-    """Returns groups of files of one folder that are compiled alike and define no name twice."""
-    groups = []
-    for path in paths:
-        key = (path.parent, flags_of(commands[path]))
-        names = set(DEFINED.findall(tree.read(path)))
-        for group in groups:
-            if group["key"] == key and len(group["paths"]) < TOGETHER and not names & group["names"]:
-                break
-        else:
-            group = {"key": key, "paths": [], "names": set()}
-            groups.append(group)
-        group["paths"].append(path)
-        group["names"] |= names
-    return groups
+def sources_of(file):
+    """Returns the sources of ours that a compiled file is or includes."""
+    files = map(pathlib.Path, UNITY.findall(file.read_text())) if "Unity" in file.parts else [file]
+    return [f.relative_to(tree.ROOT) for f in files if f.is_relative_to(tree.ROOT) and f.is_file()]
 
 
 def check_group(number, group, commands):
     """Yields (path, passed, text) for every file."""
     paths = group["paths"]
     if len(paths) > 1:
-        together = tree.ROOT / f"build/lint/together{number}.cpp"
-        together.write_text("".join(f'#include "{tree.ROOT / path}"\n' for path in paths))
+        source = tree.ROOT / f"build/lint/together{number}.cpp"
+        source.write_text("".join(f'#include "{tree.ROOT / path}"\n' for path in paths))
         command = ["clang-tidy", "--quiet", f"--config-file={tree.ROOT / '.clang-tidy'}", "--checks=-bugprone-suspicious-include",
-                   r"--header-filter=/(src/nacre|apps)/.*\.(h|cpp)$", str(together), "--", *group["key"][1]]
+                   r"--header-filter=/(src/nacre|apps)/.*\.(h|cpp)$", str(source), "--", *group["key"][1]]
         done = subprocess.run(command, capture_output=True, text=True)
-        together.unlink()
+        source.unlink()
         if done.returncode == 0:
             return [(path, True, "") for path in paths]
     results = [(path, *check(path, commands[path])) for path in paths]
@@ -108,17 +93,14 @@ def main():
     passed.mkdir(parents=True, exist_ok=True)
     todo, commands = {}, {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
-        file = pathlib.Path(entry["file"])
-        if not file.is_relative_to(tree.ROOT):
-            continue
-        path = file.relative_to(tree.ROOT)
-        if path.parts[0] in ("src", "apps") and path.suffix == ".cpp" and file.is_file() and MANY_TARGETS not in tree.read(path):
-            commands[path] = without_precompiled(entry["command"])
-            todo[path] = digest(path, commands[path])
+        for path in sources_of(pathlib.Path(entry["file"])):
+            if path.parts[0] in ("src", "apps") and path.suffix == ".cpp" and together.MANY_TARGETS not in tree.read(path):
+                commands[path] = without_precompiled(entry["command"])
+                todo[path] = digest(path, commands[path])
     stale = [path for path, state in todo.items() if not (passed / state).exists()]
     failed = 0
     # The last rooms include the most and take longest, so they come first.
-    groups = groups_of(stale[::-1], commands)
+    groups = together.groups_of(stale[::-1], lambda path: (path.parent, flags_of(commands[path])), tree.read)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for results in pool.map(lambda g: check_group(g, groups[g], commands), range(len(groups))):
             for path, ok, text in results:
