@@ -81,6 +81,8 @@ class Differentiator {
         return;
       case OpClass::indexing:
         return indexing(node, self, g);
+      case OpClass::communication:
+        return communication(node, g);
       case OpClass::neural:
         break;
     }
@@ -91,8 +93,11 @@ class Differentiator {
   void indexing(const Node& node, NodeRef self, NodeRef g) {
     const NodeRef x = node.inputs[0];
     switch (node.op) {
-      case Op::index:
-        return give(x, add(Op::index_add, {g}, node.attr));
+      case Op::index: {
+        Node back{.op = Op::index_add, .inputs = {g}, .attr = node.attr};
+        if (dfg_[x].type.space.kind == SpaceKind::halo) back.ints = {1};
+        return give(x, dfg_.add(back));
+      }
       case Op::index_add: {
         Node back{.op = Op::index, .inputs = {g}, .attr = node.attr};
         const Space from = dfg_[x].type.space;
@@ -118,6 +123,13 @@ class Differentiator {
       default:
         no_gradient(node);
     }
+  }
+
+  void communication(const Node& node, NodeRef g) {
+    // A sum over ranks has no gradient here, because a rank cannot know whether g is the whole
+    // gradient or a share of it. A model is differentiated first and then distributed.
+    if (node.op == Op::all_reduce) no_gradient(node);
+    give(node.inputs[0], add(node.op == Op::exchange ? Op::exchange_add : Op::exchange, {g}));
   }
 
   void binary(const Node& node, NodeRef g) {

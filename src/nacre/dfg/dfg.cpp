@@ -11,6 +11,8 @@ std::string space_text(Space space) {
   switch (space.kind) {
     case SpaceKind::vertex:
       return "v" + std::to_string(space.layer);
+    case SpaceKind::halo:
+      return "h" + std::to_string(space.layer);
     case SpaceKind::edge:
       return "e" + std::to_string(space.layer);
     case SpaceKind::pair_src:
@@ -93,7 +95,7 @@ NodeRef Dfg::find_leaf(std::string_view name) const {
 int Dfg::num_layers() const {
   int layers = 0;
   for (const Node& n : nodes_) {
-    if (n.type.space.kind == SpaceKind::vertex) layers = std::max(layers, n.type.space.layer);
+    if (n.type.space.on_vertices()) layers = std::max(layers, n.type.space.layer);
     if (n.type.space.is_typed()) layers = std::max(layers, n.type.space.layer + 1);
   }
   return layers;

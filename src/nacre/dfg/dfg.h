@@ -15,31 +15,36 @@
 
 namespace nacre {
 
-enum class SpaceKind : uint8_t { vertex, edge, type, param, pair_src, pair_dst, rows };
+enum class SpaceKind : uint8_t { vertex, edge, type, param, pair_src, pair_dst, rows, halo };
 
 // Block l carries messages from vertex(l) over edge(l) to vertex(l+1). In full-graph training, all
 // vertex spaces are the same vertices and all edge spaces the same edges. pair_src(l) and
 // pair_dst(l) are the distinct (source, type) and (destination, type) pairs of the edges of block
 // l, which are the unique values that rewriting extracts (WG5). rows(n) is a space of n rows,
-// whatever the graph: the vertices of one kind, with features or embeddings of their own.
+// whatever the graph: the vertices of one kind, with features or embeddings of their own. If several
+// ranks share the graph, vertex(l) holds the own vertices of one rank, and halo(l) these and, after
+// them, the vertices of other ranks that its edges start at.
 struct Space {
   SpaceKind kind = SpaceKind::param;
   int layer = 0;      // 0 for type, param and rows
   int64_t count = 0;  // number of rows of a rows space; 0 for others, whose graph gives it
 
   static Space vertex(int layer) { return {SpaceKind::vertex, layer}; }
+  static Space halo(int layer) { return {SpaceKind::halo, layer}; }
   static Space edge(int layer) { return {SpaceKind::edge, layer}; }
   static Space type() { return {SpaceKind::type, 0}; }
   static Space param() { return {SpaceKind::param, 0}; }
   static Space pair_src(int layer) { return {SpaceKind::pair_src, layer}; }
   static Space pair_dst(int layer) { return {SpaceKind::pair_dst, layer}; }
   static Space rows(int64_t count) { return {SpaceKind::rows, 0, count}; }
+  // Returns whether the rows are vertices.
+  bool on_vertices() const { return kind == SpaceKind::vertex || kind == SpaceKind::halo; }
   bool is_pair() const { return kind == SpaceKind::pair_src || kind == SpaceKind::pair_dst; }
   // Returns whether the rows have an edge type.
   bool is_typed() const { return kind == SpaceKind::edge || is_pair(); }
   friend auto operator<=>(const Space&, const Space&) = default;
 };
-// Returns "v0", "e2", "s0" and "d0" (pairs), "t", "p" or "r9" (rows).
+// Returns "v0", "h0" (with the halo), "e2", "s0" and "d0" (pairs), "t", "p" or "r9" (rows).
 std::string space_text(Space space);
 
 using Dims = std::vector<int64_t>;
@@ -66,7 +71,7 @@ struct Node {
   double alpha = 0;        // scale, slope, dropout share, epsilon or constant initial value
   // row_sum: {rank}; slice and slice_rows: {begin, len}; pad: {begin, total}; index along type:
   // {layer}, or {layer, 1} to pairs of sources, {layer, 2} to pairs of destinations; index along
-  // src or dst to the pairs of that end: {1}.
+  // src or dst to the pairs of that end: {1}; index_add along src or self to h: {1}.
   std::vector<int64_t> ints;
   std::string name;         // name of a leaf
   uint64_t salt = 0;        // used by dropout

@@ -44,6 +44,8 @@ class Inference {
         return leaf();
       case OpClass::indexing:
         return indexing();
+      case OpClass::communication:
+        return communication();
       case OpClass::neural:
         break;
     }
@@ -159,6 +161,26 @@ class Inference {
     }
   }
 
+  ValueType communication() const {
+    require_f32();
+    ValueType out = in(0);
+    if (node_.op == Op::all_reduce) {
+      require(out.space == Space::param() || out.space == Space::type(), "sums parameters only");
+      return out;
+    }
+    const bool out_of_halo = node_.op == Op::exchange_add;
+    require(out.space.kind == (out_of_halo ? SpaceKind::halo : SpaceKind::vertex),
+            out_of_halo ? "starts at vertices with their halo" : "starts at a rank's own vertices");
+    out.space.kind = out_of_halo ? SpaceKind::vertex : SpaceKind::halo;
+    return out;
+  }
+
+  // Returns the vertices of a layer, with the halo if the node says so.
+  Space sources(int layer) const {
+    require(node_.ints.empty() || node_.ints == std::vector<int64_t>{1}, "leads to vertices, or with ints=1 to a halo");
+    return node_.ints.empty() ? Space::vertex(layer) : Space::halo(layer);
+  }
+
   Space index_target(Space from) const {
     const bool to_pairs = node_.ints == std::vector<int64_t>{1};
     switch (node_.attr) {
@@ -174,15 +196,15 @@ class Inference {
       case Attr::src:
       case Attr::dst: {
         const bool dst = node_.attr == Attr::dst;
-        require(from.kind == SpaceKind::vertex, "indexing starts at vertices");
-        require(!dst || from.layer > 0, "v0 is nobody's destination");
+        require(from.on_vertices(), "indexing starts at vertices");
+        require(!dst || (from.layer > 0 && from.kind == SpaceKind::vertex), "starts at no destinations");
         require(node_.ints.empty() || to_pairs, "goes to edges, or with ints=1 to pairs");
         const int layer = dst ? from.layer - 1 : from.layer;
         if (!to_pairs) return Space::edge(layer);
         return dst ? Space::pair_dst(layer) : Space::pair_src(layer);
       }
       case Attr::self:
-        require(from.kind == SpaceKind::vertex, "indexing starts at vertices");
+        require(from.on_vertices(), "indexing starts at vertices");
         return Space::vertex(from.layer + 1);
       case Attr::pair_src:
       case Attr::pair_dst:
@@ -201,14 +223,14 @@ class Inference {
     switch (node_.attr) {
       case Attr::self:
         require(from.kind == SpaceKind::vertex && from.layer > 0, "starts at destinations");
-        return Space::vertex(from.layer - 1);
+        return sources(from.layer - 1);
       case Attr::type:
         require(from.is_typed(), "starts at edges or pairs");
         return Space::type();
       case Attr::src:
       case Attr::dst:
         require(from.kind == SpaceKind::edge || from.kind == pair_kind(node_.attr), "starts at edges or pairs");
-        return Space::vertex(node_.attr == Attr::dst ? from.layer + 1 : from.layer);
+        return node_.attr == Attr::dst ? Space::vertex(from.layer + 1) : sources(from.layer);
       case Attr::pair_src:
       case Attr::pair_dst:
         require(from.kind == SpaceKind::edge, "starts at edges");
@@ -223,7 +245,7 @@ class Inference {
     const size_t z = node_.op == Op::lstm || node_.op == Op::lstm_gates ? 0 : 1;
     const ValueType& w = in(z + 1);
     const SpaceKind home = in(z).space.kind;
-    require((home == SpaceKind::vertex || home == SpaceKind::edge) && in(z).dims.size() == 1 && in(z).dims[0] % 4 == 0,
+    require((in(z).space.on_vertices() || home == SpaceKind::edge) && in(z).dims.size() == 1 && in(z).dims[0] % 4 == 0,
             "gates must be v[4H] or e[4H]");
     const int64_t hidden = in(z).dims[0] / 4;
     require(w.space == Space::param() && w.dims == Dims{hidden, 4 * hidden}, "the weight must be p[H,4H]");

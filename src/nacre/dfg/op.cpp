@@ -11,6 +11,7 @@ namespace {
 
 constexpr auto kLeaf = OpClass::leaf;
 constexpr auto kIndexing = OpClass::indexing;
+constexpr auto kCommunication = OpClass::communication;
 constexpr auto kNeural = OpClass::neural;
 
 // The operations in the order of enum Op.
@@ -34,6 +35,9 @@ constexpr std::array<OpInfo, static_cast<size_t>(Op::count_)> kOps = {{
     {"lstm_gates", kIndexing, 2, false},
     {"lstm_gates_grad", kIndexing, 3, false},
     {"lstm_states", kIndexing, 1, false},
+    {"exchange", kCommunication, 1, false},
+    {"exchange_add", kCommunication, 1, false},
+    {"all_reduce", kCommunication, 1, false},
     {"matmul", kNeural, 2, false},
     {"matmul_t", kNeural, 2, false},
     {"weight_grad", kNeural, 2, false},

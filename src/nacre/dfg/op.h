@@ -1,9 +1,12 @@
 // The operations of the DFG. Indexing operations move rows between spaces along an edge attribute;
-// neural operations stay inside one space; leaves bring values in. This list is the specification
-// that the reference interpreter, the gradients and every back end follow.
+// neural operations stay inside one space; communication moves rows between ranks; leaves bring
+// values in. This list is the specification that the reference interpreter, the gradients and every
+// back end follow.
 //
 // Spaces (see dfg.h):
 //   v0, v1, …  the vertices: sources of block 0, destinations of block 0 (sources of block 1), …
+//   h0, h1, …  on one of several ranks: its own vertices of v0, v1, … and then its halo, which are
+//              the sources of block 0, 1, …; v0, v1, … are then its own vertices only
 //   e0, e1, …  the edges of a block
 //   s0, d0, …  the distinct (source, type) and (destination, type) pairs of a block's edges
 //   t          the edge types
@@ -31,11 +34,12 @@ enum class Op : uint8_t {
   constant,      // every element is alpha
 
   // ---- indexing
-  // y[r] = x[attr(r)].  src: v(l)→e(l) or s(l); dst: v(l+1)→e(l) or d(l);
-  // type: t→e(l), s(l) or d(l); self: v(l)→v(l+1) (the first rows); pair_src: s(l)→e(l);
+  // y[r] = x[attr(r)].  src: v(l) or h(l)→e(l) or s(l); dst: v(l+1)→e(l) or d(l);
+  // type: t→e(l), s(l) or d(l); self: v(l) or h(l)→v(l+1) (the first rows); pair_src: s(l)→e(l);
   // pair_dst: d(l)→e(l)
   index,
-  // y[i] = Σ x[r] over attr(r) = i, the transpose of index. Rows that nothing points at are 0.
+  // y[i] = Σ x[r] over attr(r) = i, the transpose of index. Rows that nothing points at are 0. Along
+  // src and self the result is in v(l), or with ints=1 in h(l).
   index_add,
   index_mean,  // attr dst: mean over the edges of each destination; 0 if it has none
   index_max,   // attr dst: elementwise maximum over the edges of each destination; 0 if it has none
@@ -56,6 +60,16 @@ enum class Op : uint8_t {
   // (g: v(l+1)[H], gates: e(l)[4H], w) → e(l)[4H]: gradient of the gates before their activations
   lstm_gates_grad,
   lstm_states,  // (gates: e(l)[4H]) → e(l)[H]: h before every step
+
+  // ---- communication between ranks (distribute.h). All ranks must call it in the same order. With
+  // one rank, every operation here copies its operand.
+  // v(l)[…] → h(l)[…]: the rows of the rank's own vertices, then the rows of its halo, which their
+  // owners send
+  exchange,
+  // h(l)[…] → v(l)[…], the transpose of exchange: the rows of the rank's own vertices plus the rows
+  // that the other ranks have in their halos for these vertices, added in the order of the ranks
+  exchange_add,
+  all_reduce,  // p[…] or t[…]: the sum over all ranks, in their order
 
   // ---- neural: matrices
   matmul,       // (x: s[K], w: p[K,N]) → s[N]: x[r]·w
@@ -132,7 +146,7 @@ enum class Op : uint8_t {
 // The attribute that an indexing operation follows.
 enum class Attr : uint8_t { none, src, dst, type, self, pair_src, pair_dst };
 
-enum class OpClass : uint8_t { leaf, indexing, neural };
+enum class OpClass : uint8_t { leaf, indexing, communication, neural };
 
 inline constexpr int kAnyInputs = -1;  // one input or more
 

@@ -57,8 +57,12 @@ class Finder {
   // values that never change, small values, and values that gradients read.
   bool kept(NodeRef i) const {
     const SpaceKind space = dfg_[i].type.space.kind;
-    return is_leaf(dfg_[i]) || constant_[i] || space == SpaceKind::param || space == SpaceKind::type || read_[base(i)];
+    return is_leaf(dfg_[i]) || is_received(i) || constant_[i] || space == SpaceKind::param || space == SpaceKind::type || read_[base(i)];
   }
+
+  // Returns whether other ranks have sent the value. Computing it again would make all ranks send
+  // again.
+  bool is_received(NodeRef i) const { return op_info(dfg_[i].op).op_class == OpClass::communication; }
 
   std::vector<Recomputable> candidates() const {
     std::vector<Recomputable> found;
@@ -112,7 +116,7 @@ class Finder {
 
   bool is_candidate(NodeRef i) const {
     const SpaceKind space = dfg_[i].type.space.kind;
-    return forward(i) && base(i) == i && read_[i] && !is_leaf(dfg_[i]) && !constant_[i] && space != SpaceKind::param &&
+    return forward(i) && base(i) == i && read_[i] && !is_leaf(dfg_[i]) && !is_received(i) && !constant_[i] && space != SpaceKind::param &&
            space != SpaceKind::type;
   }
 

@@ -15,6 +15,7 @@ constexpr int kAnywhere = -2;
 int stage_of(const Node& node) {
   switch (node.type.space.kind) {
     case SpaceKind::vertex:
+    case SpaceKind::halo:
       return node.type.space.layer - 1;
     case SpaceKind::edge:
     case SpaceKind::pair_src:

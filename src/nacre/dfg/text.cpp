@@ -118,6 +118,8 @@ class Line {
       t.space = Space::type();
     } else if (space[0] == 'v') {
       t.space = Space::vertex(number<int>(space.substr(1)));
+    } else if (space[0] == 'h') {
+      t.space = Space::halo(number<int>(space.substr(1)));
     } else if (space[0] == 'e') {
       t.space = Space::edge(number<int>(space.substr(1)));
     } else if (space[0] == 's') {

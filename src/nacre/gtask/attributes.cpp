@@ -42,7 +42,7 @@ Use use_of(const Dfg& dfg, const Node& node) {
     case Op::lstm_grad_z:
     case Op::lstm_grad_w: {
       const Node& z = dfg[node.inputs[node.op == Op::lstm ? 0 : 1]];
-      use.src = z.type.space.kind == SpaceKind::vertex;
+      use.src = z.type.space.on_vertices();
       use.edge = !use.src;
       use.dst = true;
       use.sequence = true;

@@ -2,6 +2,18 @@
 
 namespace nacre {
 
+Blocks Blocks::of_rank(const Graph& local, int layers, std::shared_ptr<RankLinks> links) {
+  Blocks blocks = full(local, layers);
+  blocks.links_ = std::move(links);
+  return blocks;
+}
+
+RowIds Blocks::ids(Space space) const {
+  if (!links_) return {};
+  if (space.on_vertices()) return {links_->vertex_ids().data()};
+  return space.kind == SpaceKind::edge ? RowIds{links_->edge_ids().data()} : RowIds{};
+}
+
 int64_t Blocks::rows(Space space) const {
   switch (space.kind) {
     case SpaceKind::param:
@@ -16,7 +28,10 @@ int64_t Blocks::rows(Space space) const {
       return layer(space.layer).count_pairs(End::dst);
     case SpaceKind::rows:
       return space.count;
+    case SpaceKind::halo:
+      return layer(space.layer).num_src();
     case SpaceKind::vertex:
+      if (links_) return layer(0).num_dst();
       // The last vertex space is the destinations of the last block; a model without blocks (an
       // MLP) runs on layer 0.
       return space.layer < num_layers() ? layer(space.layer).num_src() : layer(num_layers() - 1).num_dst();

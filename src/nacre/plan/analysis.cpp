@@ -30,6 +30,12 @@ Analysis::Analysis(const Dfg& dfg, const Blocks& blocks, bool hoist) : dfg_(dfg)
 // If blocks change from batch to batch (nothing is hoisted then), a single one may be square by
 // chance.
 void Analysis::find_whole_blocks(bool lasting) {
+  if (blocks_.links() != nullptr) {
+    // On one of several ranks, all blocks are its share of the graph.
+    vertex_class_.assign(static_cast<size_t>(blocks_.num_layers()) + 1, 0);
+    block_class_.assign(static_cast<size_t>(blocks_.num_layers()), 0);
+    return;
+  }
   const auto shared = [&](int l, int m) {
     const GraphArrays& a = blocks_.layer(l).arrays();
     const GraphArrays& b = blocks_.layer(m).arrays();
@@ -52,7 +58,7 @@ void Analysis::find_whole_blocks(bool lasting) {
 // as they are.
 Space Analysis::canonical(Space space) const {
   const auto layer = static_cast<size_t>(space.layer);
-  if (space.kind == SpaceKind::vertex && layer < vertex_class_.size()) space.layer = vertex_class_[layer];
+  if (space.on_vertices() && layer < vertex_class_.size()) space.layer = vertex_class_[layer];
   if (space.is_typed() && layer < block_class_.size()) space.layer = block_class_[layer];
   return space;
 }

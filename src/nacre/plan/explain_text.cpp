@@ -20,6 +20,8 @@ std::string_view space_name(SpaceKind kind) {
   switch (kind) {
     case SpaceKind::vertex:
       return "nodes";
+    case SpaceKind::halo:
+      return "nodes and their halo";
     case SpaceKind::edge:
       return "edges";
     case SpaceKind::type:

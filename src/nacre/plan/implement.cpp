@@ -204,7 +204,7 @@ Kernel Implementer::reduction(NodeRef i) const {
   const Node& node = dfg_[i];
   const NodeRef value = node.inputs[0];
   const bool sums = node.op == Op::index_add || node.op == Op::index_mean;
-  const bool to_vertices = node.type.space.kind == SpaceKind::vertex;
+  const bool to_vertices = node.type.space.on_vertices();
   std::string why = sums ? "the edge value is in memory" : "reduces by maximum";
   if (!options_.fuse) why = "fusion is off";
   if (has_product(value)) return gtasks(i, "multiplies edge rows by a matrix");

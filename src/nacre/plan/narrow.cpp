@@ -14,7 +14,7 @@ constexpr int64_t kMultiple = 8;
 
 bool suits(const Node& node) {
   const int64_t width = node.type.row_size();
-  return node.type.space.kind == SpaceKind::vertex && node.type.dtype == DType::f32 && node.op != Op::input &&
+  return node.type.space.on_vertices() && node.type.dtype == DType::f32 && node.op != Op::input &&
          node.op != Op::param && width >= kNarrowest && width % kMultiple == 0;
 }
 

@@ -121,6 +121,7 @@ class Ready {
     for (size_t k = 0; k < plan.kernels.size(); ++k) {
       for (const NodeRef w : plan.kernels[k].writes) writer[w] = k;
     }
+    size_t last = plan.kernels.size();  // the last kernel before k that communicates
     for (size_t k = 0; k < plan.kernels.size(); ++k) {
       std::vector<size_t>& needs = needs_.emplace_back();
       for (const NodeRef r : plan.kernels[k].reads) {
@@ -129,6 +130,10 @@ class Ready {
         needs.push_back(found->second);
         readers_[found->second].push_back(k);
       }
+      // All ranks must communicate in the same order, but their memory differs.
+      if (op_info(plan.dfg[plan.kernels[k].root].op).op_class != OpClass::communication) continue;
+      if (last < plan.kernels.size()) needs.push_back(last);
+      last = k;
     }
   }
 

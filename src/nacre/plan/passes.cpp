@@ -9,6 +9,7 @@
 #include "nacre/base/log.h"
 #include "nacre/base/names.h"
 #include "nacre/base/trace.h"
+#include "nacre/dfg/distribute.h"
 #include "nacre/dfg/recompute.h"
 #include "nacre/plan/factors.h"
 #include "nacre/plan/order.h"
@@ -71,6 +72,11 @@ const std::vector<Pass>& pass_table() {
       {"delay_row_factors", "after the choices, whose products it moves factors behind", nullptr,
        [](Draft& d) {
          if (d.plan.options.vertex_factors) d.plan.dfg = delay_row_factors(d.plan.dfg);
+       }},
+      {"distribute", "after the choices, which are those of one device, and before recompute, which keeps what ranks sent",
+       "ranks cannot compute without the rows of their neighbours",
+       [](Draft& d) {
+         if (d.blocks.links() != nullptr) d.plan.dfg = distribute(d.plan.dfg, d.plan.options.halo_rows);
        }},
       {"recompute", "after all passes that merge equal nodes: what is computed again is equal to what was dropped",
        "it carries out what --recompute chose", recompute_dropped},

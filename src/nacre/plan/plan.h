@@ -14,6 +14,7 @@
 
 #include "nacre/cost/device_traits.h"
 #include "nacre/dfg/dfg.h"
+#include "nacre/dfg/distribute.h"
 #include "nacre/dfg/node_vector.h"
 #include "nacre/gtask/table.h"
 #include "nacre/kernel/blocks.h"
@@ -141,6 +142,8 @@ struct PlanOptions {
   bool vertex_factors = false;
   // A product that only the tail of another product adds to its own is computed in that kernel.
   JoinedProducts join_products;
+  // Which rows travel between ranks (dfg/distribute.h). Without effect on one device.
+  HaloRows halo_rows = HaloRows::late;
   // Names of passes (passes.cpp) that are left out.
   std::set<std::string> disabled_passes;
   friend bool operator==(const PlanOptions&, const PlanOptions&) = default;

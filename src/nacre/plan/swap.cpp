@@ -74,7 +74,7 @@ class Swapper {
         Node inner = out[node.inputs[0]];
         const bool alone = consumers[dfg[i].inputs[0]] == 1;
         const bool fits =
-            is_linear(inner.op) && alone && blocks_.rows(infer_type(out, node).space) <= rows(out, inner.inputs[0]);
+            is_linear(inner.op) && alone && blocks_.total_rows(infer_type(out, node).space) <= rows(out, inner.inputs[0]);
         if (fits) {
           inner.inputs[0] = out.add({.op = Op::index_add, .inputs = {inner.inputs[0]}, .attr = node.attr});
           if (inner.op == Op::reshape) inner.type.space = out[inner.inputs[0]].type.space;
@@ -132,7 +132,7 @@ class Swapper {
   }
 
  private:
-  int64_t rows(const Dfg& dfg, NodeRef i) const { return blocks_.rows(dfg[i].type.space); }
+  int64_t rows(const Dfg& dfg, NodeRef i) const { return blocks_.total_rows(dfg[i].type.space); }
 
   // Returns whether every operand with rows is gathered along the same end of the edges.
   static bool one_gather(const Dfg& dfg, const Node& node, NodeRef* gather) {

@@ -109,6 +109,7 @@ json options_object(const PlanOptions& o) {
                  {"vertex_factors", o.vertex_factors},
                  {"join_products", {o.join_products.rows, o.join_products.columns}},
                  {"join_typed", o.join_products.typed}};
+  if (o.halo_rows != PlanOptions().halo_rows) object["halo_rows"] = halo_rows_name(o.halo_rows);
   if (!o.disabled_passes.empty()) object["disabled_passes"] = o.disabled_passes;
   return object;
 }
@@ -129,6 +130,7 @@ PlanOptions options_of(const json& j, const std::string& where) {
     o.vertex_factors = j.value("vertex_factors", false);
     const auto joined = j.value("join_products", std::array<int64_t, 2>{});
     o.join_products = {joined[0], joined[1], j.value("join_typed", false)};
+    o.halo_rows = parse_halo_rows(j.value("halo_rows", halo_rows_name(o.halo_rows)));
     o.disabled_passes = j.value("disabled_passes", std::set<std::string>());
     check_disabled_passes(o.disabled_passes, "disabled_passes");
     for (const auto& [kernel, table] : o.tables) PartitionTable::parse(table);

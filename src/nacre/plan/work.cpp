@@ -157,7 +157,7 @@ class Counter {
   // Rows of a vertex value that are read by pair are gathered; rows of the pairs themselves come in
   // order.
   void read_rows(NodeRef i, double count) {
-    if (dfg_[i].type.space.kind == SpaceKind::vertex) {
+    if (dfg_[i].type.space.on_vertices()) {
       gather(i, count);
     } else {
       stream(i);
@@ -185,7 +185,7 @@ class Counter {
     const Dims& w = dfg_[sequence_weight(k_)].type.dims;
     walk_edges();
     product((grad ? 3.0 : 1.0) * edges(), w);
-    if (dfg_[z].type.space.kind == SpaceKind::vertex) {
+    if (dfg_[z].type.space.on_vertices()) {
       gather(z, (grad ? 3.0 : 1.0) * edges());
     } else {
       w_[Feature::stream_bytes] += (grad ? 3.0 : 1.0) * bytes(z);

@@ -56,7 +56,7 @@ struct Operand {
 };
 
 Operand operand_of(const GpuKernel& k, NodeRef arg, int64_t width) {
-  return {static_cast<const float*>(k.pointer(arg)), width, k.node(arg).type.space.kind == SpaceKind::vertex};
+  return {static_cast<const float*>(k.pointer(arg)), width, k.node(arg).type.space.on_vertices()};
 }
 
 // The positions of an operand as a matrix: in place if they lie together, otherwise copied.

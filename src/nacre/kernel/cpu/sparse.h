@@ -59,6 +59,9 @@ struct BoundProgram {
   const RowProgram* program = nullptr;
   std::vector<void*> operands;
   const StepContext* step = nullptr;
+  // The number of each row in the whole graph, by position, on which the draws of dropout depend;
+  // null: the position itself.
+  const uint32_t* ids = nullptr;
   bool empty() const { return program == nullptr || program->empty(); }
 };
 

@@ -110,8 +110,35 @@ void TileRunner::compute(const Micro& m, const Tile& tile) {
     call.key = stream.key;
     call.step = stream.step;
   }
-  functions_[static_cast<size_t>(m.op)](call);
+  if (m.op == MicroOp::dropout && plan_.program->ids != nullptr) {
+    drop(call, plan_.program->ids);
+  } else {
+    functions_[static_cast<size_t>(m.op)](call);
+  }
   registers_[m.out] = {call.out, nullptr, call.out_width, call.out_width};
+}
+
+// Draws for the numbers of the rows in the whole graph instead of their positions, a few rows at a
+// time.
+void TileRunner::drop(MicroCall call, const uint32_t* ids) const {
+  constexpr int64_t kChunk = 64;
+  std::array<uint32_t, kChunk> numbers;
+  const MicroCall whole = call;
+  for (int64_t begin = 0; begin < whole.rows; begin += kChunk) {
+    call.rows = std::min(kChunk, whole.rows - begin);
+    for (int64_t i = 0; i < call.rows; ++i) {
+      const int64_t row = begin + i;
+      numbers[i] = ids[whole.position != nullptr ? int64_t{whole.position[row]} : whole.first_position + row];
+    }
+    call.position = numbers.data();
+    call.out = whole.out + begin * whole.out_width;
+    if (whole.a.index != nullptr) {
+      call.a.index = whole.a.index + begin;
+    } else {
+      call.a.base = whole.a.base + begin * whole.a.stride;
+    }
+    functions_[static_cast<size_t>(MicroOp::dropout)](call);
+  }
 }
 
 // Each run of rows of the same type is one product.

@@ -46,6 +46,7 @@ class TileRunner {
   void load(const Micro& m, const Tile& tile);
   void store(const Micro& m, const Tile& tile);
   void compute(const Micro& m, const Tile& tile);
+  void drop(MicroCall call, const uint32_t* ids) const;
   void multiply(const Micro& m, const Tile& tile);
   float* output(int reg, const Tile& tile);
 

@@ -54,9 +54,10 @@ bool dropout(const Call<T>& c) {
   const auto out = c.out();
   const DropoutStream stream(c.step.seed, c.node.salt, c.step.step);
   const uint32_t threshold = dropout_threshold(c.node.alpha);
+  const RowIds ids = c.blocks.ids(c.out_type().space);
   for (int64_t r = 0; r < out.rows(); ++r) {
     for (int64_t j = 0; j < out.row_size(); ++j) {
-      const bool kept = dropout_keep(stream, static_cast<uint64_t>(r * out.row_size() + j), threshold);
+      const bool kept = dropout_keep(stream, static_cast<uint64_t>(ids[r] * out.row_size() + j), threshold);
       out(r, j, kept ? x(r, j) / (1 - c.node.alpha) : 0);
     }
   }

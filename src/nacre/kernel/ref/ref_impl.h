@@ -121,6 +121,9 @@ bool run_norm(const Call<T>& call);
 template <class T>
 bool run_loss(const Call<T>& call);
 
+template <class T>
+bool run_exchange(const Call<T>& call);
+
 #define NACRE_REF_FAMILY(name)                   \
   template bool name<float>(const Call<float>&); \
   template bool name<double>(const Call<double>&)

@@ -26,7 +26,7 @@ void run(const Node& node, const Blocks& blocks, const StepContext& step, std::s
   check(node, inputs, out);
   const Call<T> call{node, blocks, step, inputs, out};
   const bool done = run_index(call) || run_lstm(call) || run_matrix(call) || run_elementwise(call) || run_shape(call) ||
-                    run_norm(call) || run_loss(call);
+                    run_norm(call) || run_loss(call) || run_exchange(call);
   NACRE_CHECK(done, std::string(op_info(node.op).name) + ": not an operation that computes");
 }
 

@@ -215,7 +215,7 @@ TypedRowsFacts typed_rows_facts(const PlannedKernel& k) {
   f.rows = f.of_pairs ? f.pairs.pairs : k.graph().num_edges();
   f.in = k.kernel.transpose ? dims[1] : dims[0];
   f.out = k.kernel.transpose ? dims[0] : dims[1];
-  f.by_vertex = k.node(in.x).type.space.kind == SpaceKind::vertex;
+  f.by_vertex = k.node(in.x).type.space.on_vertices();
   f.every_vertex = covers_every_vertex(k.graph(), f.pairs);
   return f;
 }
@@ -247,7 +247,7 @@ const VariantList<TypedRowsFacts>& typed_rows_variants() {
 TypedRowsGradFacts typed_rows_grad_facts(const PlannedKernel& k) {
   const Dims& dims = k.node(k.kernel.root).type.dims;
   const Space space = k.node(k.node(k.kernel.root).inputs[0]).type.space;
-  const auto by_vertex = [&](NodeRef arg) { return k.node(arg).type.space.kind == SpaceKind::vertex; };
+  const auto by_vertex = [&](NodeRef arg) { return k.node(arg).type.space.on_vertices(); };
   const auto in = operands<WeightGradOperands>(k.kernel);
   TypedRowsGradFacts f;
   f.of_pairs = space.is_pair();

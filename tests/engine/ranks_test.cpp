@@ -1,0 +1,151 @@
+// Tests distributed training steps: whatever the graph, the partition, the model and the rows that
+// travel, all ranks together compute what one device computes.
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "model/cases.h"
+#include "nacre/dfg/distribute.h"
+#include "support/ranks.h"
+#include "support/rng.h"
+#include "support/run_plan.h"
+
+namespace nacre::test {
+namespace {
+
+constexpr StepContext kStep{9, 4};
+
+struct Cut {
+  std::string name;
+  int ranks;
+  std::vector<int> part;
+};
+
+// Returns partitions with empty ranks, with all vertices on the last rank, and with neighbours
+// apart.
+std::vector<Cut> cuts(int64_t vertices, uint64_t seed) {
+  Rng rng(seed);
+  const auto by = [&](auto rule) {
+    std::vector<int> part;
+    for (int64_t v = 0; v < vertices; ++v) part.push_back(static_cast<int>(rule(v)));
+    return part;
+  };
+  return {{"one rank", 1, by([](int64_t) { return 0; })},
+          {"two ranks, alternating", 2, by([](int64_t v) { return v % 2; })},
+          {"three ranks, the first two empty", 3, by([](int64_t) { return 2; })},
+          {"four ranks, at random", 4, by([&](int64_t) { return rng.below(4); })}};
+}
+
+struct Input {
+  Dfg dfg;
+  ref::Bindings bindings;
+  std::map<std::string, std::vector<double>> expected;
+};
+
+// Returns a training step as ranks get it, with degrees as inputs, and what one device computes.
+Input input_of(ModelOptions model, const Graph& graph, bool dropout) {
+  const Blocks whole = Blocks::full(graph, std::max(1, model.layers));
+  model.sampling = Sampling::blocks;
+  if (dropout) {
+    model.dropout = 0.4;
+    model.input_dropout = 0.2;
+    model.attention_dropout = model_info(model.model).heads > 0 ? 0.3 : 0;
+  }
+  Input input{build_model(options_for(model, whole)), {}, {}};
+  differentiate(input.dfg);
+  input.bindings = rounded_to_float(model_bindings(input.dfg, whole, 61));
+  for (auto& [name, values] : input.bindings) {
+    if (name.find("degree") == std::string::npos) continue;
+    for (double& v : values) v = 1 + std::abs(std::floor(10 * v));
+  }
+  // All layers have the same graph, so the inputs NAME.0, NAME.1, … are the same, too.
+  for (auto& [name, values] : input.bindings) {
+    const size_t dot = name.rfind('.');
+    if (dot == std::string::npos || input.dfg[input.dfg.find_leaf(name)].op != Op::input) continue;
+    const auto first = input.bindings.find(name.substr(0, dot) + ".0");
+    if (first != input.bindings.end()) values = first->second;
+  }
+  ref::Interpreter reference(input.dfg, whole);
+  reference.run(input.bindings, kStep);
+  for (const auto& [name, node] : input.dfg.outputs()) input.expected[name] = reference.value(node);
+  for (const auto& [name, node] : input.dfg.updates()) input.expected["update:" + name] = reference.value(node);
+  return input;
+}
+
+// Returns what a rank should have of a result: the rows of its own vertices, or all of it.
+std::vector<double> share_of(const Rank& rank, const Dfg& dfg, const std::string& name,
+                             const std::vector<double>& whole) {
+  const NodeRef node = dfg.find_output(name);
+  if (node < 0 || dfg[node].type.space.kind != SpaceKind::vertex) return whole;
+  const int64_t width = dfg[node].type.row_size();
+  std::vector<double> rows;
+  for (int64_t i = 0; i < rank.num_own; ++i) {
+    for (int64_t j = 0; j < width; ++j) rows.push_back(whole[int64_t{rank.vertices[i]} * width + j]);
+  }
+  return rows;
+}
+
+class Ranks : public testing::TestWithParam<ModelCase> {};
+
+TEST_P(Ranks, TheInterpreterComputesWhatOneDeviceComputes) {
+  for (const GraphCase& c : random_graphs(51)) {
+    const Input input = input_of(GetParam().options, c.graph, true);
+    for (const Cut& cut : cuts(c.graph.num_nodes(), 7)) {
+      const std::vector<Rank> ranks = split_graph(c.graph, cut.part, cut.ranks);
+      for (const HaloRows rows : {HaloRows::narrow, HaloRows::early, HaloRows::late}) {
+        SCOPED_TRACE(c.name + ", " + cut.name + ", " + halo_rows_name(rows));
+        const Dfg dfg = distribute(input.dfg, rows);
+        dfg.validate();
+        std::mutex mutex;
+        run_ranks(ranks, std::max(1, GetParam().options.layers), [&](int r, const Blocks& blocks) {
+          ref::Interpreter rank(dfg, blocks);
+          rank.run(bindings_of(ranks[r], input.dfg, input.bindings), kStep);
+          const std::scoped_lock lock(mutex);
+          for (const auto& [name, node] : dfg.outputs()) {
+            const std::vector<double> want = share_of(ranks[r], input.dfg, name, input.expected.at(name));
+            const std::vector<double> got = rank.value(node);
+            ASSERT_EQ(got.size(), want.size()) << name;
+            for (size_t i = 0; i < got.size(); ++i)
+              ASSERT_NEAR(got[i], want[i], 1e-9 * (1 + std::abs(want[i]))) << name << " of rank " << r;
+          }
+          for (const auto& [name, node] : dfg.updates()) {
+            const std::vector<double>& want = input.expected.at("update:" + name);
+            for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(rank.value(node)[i], want[i], 1e-9) << name;
+          }
+        });
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(Ranks, EveryPlanComputesWhatOneDeviceComputes) {
+  if (testing_gpu()) GTEST_SKIP() << "ranks on GPUs are not built yet";
+  size_t number = 0;
+  for (const GraphCase& c : random_graphs(52)) {
+    const Input input = input_of(GetParam().options, c.graph, number % 2 == 0);
+    for (const Cut& cut : cuts(c.graph.num_nodes(), 8)) {
+      const std::vector<Rank> ranks = split_graph(c.graph, cut.part, cut.ranks);
+      const NamedOptions& plan = kAllPlans[number++ % std::size(kAllPlans)];
+      PlanOptions options = plan.options;
+      options.halo_rows = static_cast<HaloRows>(number % 3);
+      const std::string what =
+          c.name + ", " + cut.name + ", " + plan.name + ", " + halo_rows_name(options.halo_rows) + ": ";
+      std::mutex mutex;
+      run_ranks(ranks, std::max(1, GetParam().options.layers), [&](int r, const Blocks& blocks) {
+        const ref::Bindings bindings = bindings_of(ranks[r], input.dfg, input.bindings);
+        const Outputs got = run_plan(input.dfg, blocks, bindings, kStep, options, 2);
+        const std::scoped_lock lock(mutex);
+        for (const auto& [name, want] : input.expected) {
+          expect_close(got.at(name), share_of(ranks[r], input.dfg, name, want), what + name + " of rank " + std::to_string(r));
+        }
+      });
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Ranks, testing::ValuesIn(model_cases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace nacre::test
