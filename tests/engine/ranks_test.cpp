@@ -137,7 +137,8 @@ TEST_P(Ranks, EveryPlanComputesWhatOneDeviceComputes) {
         const Outputs got = run_plan(input.dfg, blocks, bindings, kStep, options, 2);
         const std::scoped_lock lock(mutex);
         for (const auto& [name, want] : input.expected) {
-          expect_close(got.at(name), share_of(ranks[r], input.dfg, name, want), what + name + " of rank " + std::to_string(r));
+          expect_close(got.at(name), share_of(ranks[r], input.dfg, name, want),
+                       what + name + " of rank " + std::to_string(r));
         }
       });
     }

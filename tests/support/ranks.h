@@ -1,5 +1,5 @@
-// Several ranks in one process, each on a thread of its own, connected in the plainest way: one rank
-// reads the memory of the others between two barriers. Distributed DFGs are tested with them.
+// Several ranks in one process, each on a thread of its own, connected in the plainest way: one
+// rank reads the memory of the others between two barriers. Distributed DFGs are tested with them.
 #pragma once
 
 #include <barrier>
@@ -15,9 +15,9 @@ namespace nacre::test {
 
 // The share of one rank.
 struct Rank {
-  Graph graph;              // edges to own vertices
-  Array<NodeId> vertices;   // numbers in the whole graph of own vertices, then of the halo
-  Array<EdgeId> edges;      // numbers in the whole graph of the edges
+  Graph graph;             // edges to own vertices
+  Array<NodeId> vertices;  // numbers in the whole graph of own vertices, then of the halo
+  Array<EdgeId> edges;     // numbers in the whole graph of the edges
   int64_t num_own = 0;
 };
 
@@ -28,8 +28,8 @@ std::vector<Rank> split_graph(const Graph& graph, const std::vector<int>& part, 
 // Throws what a rank threw; then the other ranks must not wait for it.
 void run_ranks(const std::vector<Rank>& ranks, int layers, const std::function<void(int, const Blocks&)>& run);
 
-// Returns the rows that a rank has of every leaf, under its name and under that of its copy with the
-// halo.
+// Returns the rows that a rank has of every leaf, under its name and under that of its copy with
+// the halo.
 ref::Bindings bindings_of(const Rank& rank, const Dfg& dfg, const ref::Bindings& whole);
 
 }  // namespace nacre::test

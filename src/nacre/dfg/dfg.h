@@ -21,9 +21,9 @@ enum class SpaceKind : uint8_t { vertex, edge, type, param, pair_src, pair_dst, 
 // vertex spaces are the same vertices and all edge spaces the same edges. pair_src(l) and
 // pair_dst(l) are the distinct (source, type) and (destination, type) pairs of the edges of block
 // l, which are the unique values that rewriting extracts (WG5). rows(n) is a space of n rows,
-// whatever the graph: the vertices of one kind, with features or embeddings of their own. If several
-// ranks share the graph, vertex(l) holds the own vertices of one rank, and halo(l) these and, after
-// them, the vertices of other ranks that its edges start at.
+// whatever the graph: the vertices of one kind, with features or embeddings of their own. If
+// several ranks share the graph, vertex(l) holds the own vertices of one rank, and halo(l) these
+// and, after them, the vertices of other ranks that its edges start at.
 struct Space {
   SpaceKind kind = SpaceKind::param;
   int layer = 0;      // 0 for type, param and rows

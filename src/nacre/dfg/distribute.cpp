@@ -342,7 +342,8 @@ class Distributor {
       return copy_to(space(i), i, [&](NodeRef in) { return parts(in); });
     }
     if (space(first).kind == SpaceKind::pair_src) {
-      const auto parts = std::count_if(n.inputs.begin(), n.inputs.end(), [&](NodeRef in) { return in_parts_[in] != 0; });
+      const auto parts =
+          std::count_if(n.inputs.begin(), n.inputs.end(), [&](NodeRef in) { return in_parts_[in] != 0; });
       NACRE_CHECK(parts == 1, "a sum over pairs of sources counts pairs of the halo more than once");
     }
     return copy_to(space(i), i, [&](NodeRef in) { return block_value(in); });

@@ -38,8 +38,8 @@ enum class Op : uint8_t {
   // type: t→e(l), s(l) or d(l); self: v(l) or h(l)→v(l+1) (the first rows); pair_src: s(l)→e(l);
   // pair_dst: d(l)→e(l)
   index,
-  // y[i] = Σ x[r] over attr(r) = i, the transpose of index. Rows that nothing points at are 0. Along
-  // src and self the result is in v(l), or with ints=1 in h(l).
+  // y[i] = Σ x[r] over attr(r) = i, the transpose of index. Rows that nothing points at are 0.
+  // Along src and self the result is in v(l), or with ints=1 in h(l).
   index_add,
   index_mean,  // attr dst: mean over the edges of each destination; 0 if it has none
   index_max,   // attr dst: elementwise maximum over the edges of each destination; 0 if it has none

@@ -57,7 +57,8 @@ class Finder {
   // values that never change, small values, and values that gradients read.
   bool kept(NodeRef i) const {
     const SpaceKind space = dfg_[i].type.space.kind;
-    return is_leaf(dfg_[i]) || is_received(i) || constant_[i] || space == SpaceKind::param || space == SpaceKind::type || read_[base(i)];
+    return is_leaf(dfg_[i]) || is_received(i) || constant_[i] || space == SpaceKind::param ||
+           space == SpaceKind::type || read_[base(i)];
   }
 
   // Returns whether other ranks have sent the value. Computing it again would make all ranks send
@@ -116,8 +117,8 @@ class Finder {
 
   bool is_candidate(NodeRef i) const {
     const SpaceKind space = dfg_[i].type.space.kind;
-    return forward(i) && base(i) == i && read_[i] && !is_leaf(dfg_[i]) && !is_received(i) && !constant_[i] && space != SpaceKind::param &&
-           space != SpaceKind::type;
+    return forward(i) && base(i) == i && read_[i] && !is_leaf(dfg_[i]) && !is_received(i) && !constant_[i] &&
+           space != SpaceKind::param && space != SpaceKind::type;
   }
 
   // Searches level by level, so that a layer's own parameters come before those of the layers below

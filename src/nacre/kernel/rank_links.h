@@ -13,9 +13,9 @@ class RankLinks {
  public:
   virtual ~RankLinks() = default;
 
-  // Return the numbers in the whole graph of the rank's own vertices and then of its halo, and those
-  // of the edges of its block. Random draws depend on these numbers, so that a row is treated alike
-  // on any number of ranks.
+  // Return the numbers in the whole graph of the rank's own vertices and then of its halo, and of
+  // the edges of its block. Random draws depend on these numbers, so that a row is treated alike on
+  // any number of ranks.
   virtual const Array<NodeId>& vertex_ids() const = 0;
   virtual const Array<EdgeId>& edge_ids() const = 0;
 

@@ -177,8 +177,7 @@ class Chooser {
     const auto all = [](const auto& list, const auto& what) { return std::all_of(list.begin(), list.end(), what); };
     const auto sums = [&](NodeRef r) {
       const Node& sum = an_.dfg()[r];
-      return an_.constant(r) && (sum.op == Op::index_add || sum.op == Op::index_mean) &&
-             sum.type.space.on_vertices();
+      return an_.constant(r) && (sum.op == Op::index_add || sum.op == Op::index_mean) && sum.type.space.on_vertices();
     };
     return node.op == Op::mul && all(node.inputs, [&](NodeRef in) { return an_.dfg()[in].op == Op::index; }) &&
            all(an_.consumers(i), [&](NodeRef r) { return an_.dfg()[r].op == Op::mul && all(an_.consumers(r), sums); });

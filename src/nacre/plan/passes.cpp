@@ -73,7 +73,8 @@ const std::vector<Pass>& pass_table() {
        [](Draft& d) {
          if (d.plan.options.vertex_factors) d.plan.dfg = delay_row_factors(d.plan.dfg);
        }},
-      {"distribute", "after the choices, which are those of one device, and before recompute, which keeps what ranks sent",
+      {"distribute",
+       "after the choices, which are those of one device, and before recompute, which keeps what ranks sent",
        "ranks cannot compute without the rows of their neighbours",
        [](Draft& d) {
          if (d.blocks.links() != nullptr) d.plan.dfg = distribute(d.plan.dfg, d.plan.options.halo_rows);

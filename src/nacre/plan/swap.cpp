@@ -73,8 +73,8 @@ class Swapper {
       if (is_scatter(node, out)) {
         Node inner = out[node.inputs[0]];
         const bool alone = consumers[dfg[i].inputs[0]] == 1;
-        const bool fits =
-            is_linear(inner.op) && alone && blocks_.total_rows(infer_type(out, node).space) <= rows(out, inner.inputs[0]);
+        const bool fits = is_linear(inner.op) && alone &&
+                          blocks_.total_rows(infer_type(out, node).space) <= rows(out, inner.inputs[0]);
         if (fits) {
           inner.inputs[0] = out.add({.op = Op::index_add, .inputs = {inner.inputs[0]}, .attr = node.attr});
           if (inner.op == Op::reshape) inner.type.space = out[inner.inputs[0]].type.space;
