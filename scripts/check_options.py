@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that every option of the commands that train, plan and use a model is in
+"""Checks that every option of the commands that train, plan, partition and use a model is in
 tests/apps/matrix/table.py, as a value of a factor or with the test that tries it. Options of
 nacre bench and nacre data are not checked."""
 import pathlib
@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "tests" / "apps" / "matrix"))
 import table
 
 # The files that describe these commands and the options they share.
-SOURCES = ("options", "train", "evaluate", "plan", "recommend", "explain")
+SOURCES = ("options", "train", "evaluate", "plan", "recommend", "explain", "partition")
 # Matches add_option("--name,-n", …), add_flag, add_call, ….
 ADDED = re.compile(r"\badd_\w+\s*\(\s*\"(-[^\"]+)\"")
 

@@ -14,6 +14,7 @@ struct Interrupted {
 
 void add_devices(Command app);
 void add_data(Command app);
+void add_partition(Command app);
 void add_plan(Command app);
 void add_explain(Command app);
 void add_profile(Command app);

@@ -76,6 +76,7 @@ int run(int argc, char** argv) {
   nacre::cli::add_devices(app);
   nacre::cli::add_data(app);
   nacre::cli::add_profile(app);
+  nacre::cli::add_partition(app);
   nacre::cli::add_plan(app);
   nacre::cli::add_explain(app);
   nacre::cli::add_train(app);

@@ -89,6 +89,9 @@ class Pages(cli.CliTest):
     def test_plans(self):
         self.assertEqual(self.run_page("plans.md"), 11)
 
+    def test_many_devices(self):
+        self.assertEqual(self.run_page("many_devices.md"), 1)
+
     def test_configuration(self):
         self.assertEqual(self.run_page("configuration.md"), 2)
 

@@ -144,8 +144,10 @@ Dataset load_dataset(const std::string& spec, const LoadOptions& options) {
       throw UserError("--split", "draws a split, and --splits reads one from a file", "give one of the two");
   }
   const bool twin = spec.starts_with(kTwin);
+  // The features of a twin are not generated if others are made instead.
+  const bool features = !is_made_features(options.features_file);
   Dataset data =
-      twin ? make_twin(std::string_view(spec).substr(kTwin.size()), options.seed) : load_place(spec, options);
+      twin ? make_twin(std::string_view(spec).substr(kTwin.size()), options.seed, features) : load_place(spec, options);
   if (options.num_nodes > 0 && options.num_nodes != data.num_nodes()) {
     throw UserError(spec, "has " + human_count(data.num_nodes()) + " nodes, not " + human_count(options.num_nodes),
                     "leave --num-nodes out");

@@ -27,18 +27,18 @@ int64_t file_bytes(const std::string& path) {
   return error ? 0 : static_cast<int64_t>(bytes);
 }
 
-DataSizes twin_sizes(std::string_view name, uint64_t seed) {
+DataSizes twin_sizes(std::string_view name, uint64_t seed, bool features) {
   const TwinPlan plan = plan_twin(name, seed);
   const TwinSpec& spec = *plan.spec;
   DataSizes s;
   s.graph = {plan.num_nodes, plan.num_edges, false, spec.num_edge_types > 1};
   s.edge_types = spec.num_edge_types;
-  s.features = spec.num_features;
+  s.features = features ? spec.num_features : 0;
   s.classes = spec.num_classes;
   s.multilabel = spec.multilabel;
-  s.feature_bytes = plan.num_nodes * spec.num_features * 4;
+  s.feature_bytes = plan.num_nodes * s.features * 4;
   s.label_bytes = plan.num_nodes * ((spec.multilabel ? spec.num_classes : 4) + 8);
-  s.reading = twin_peak_bytes(plan);
+  s.reading = twin_peak_bytes(plan, features);
   complete_sizes(s, 0);
   return s;
 }
@@ -223,7 +223,8 @@ std::optional<DataSizes> data_sizes(const std::string& spec, const LoadOptions& 
   std::optional<DataSizes> sizes;
   try {
     if (twin) {
-      sizes = twin_sizes(std::string_view(spec).substr(kTwin.size()), options.seed);
+      sizes = twin_sizes(std::string_view(spec).substr(kTwin.size()), options.seed,
+                         !is_made_features(options.features_file));
     } else {
       sizes = place_sizes(spec, options);
     }

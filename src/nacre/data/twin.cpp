@@ -28,10 +28,10 @@ std::vector<KindLayout> lay_out(const TwinPlan& plan) {
 
 }  // namespace
 
-Dataset make_twin(std::string_view name_and_scale, uint64_t seed) {
+Dataset make_twin(std::string_view name_and_scale, uint64_t seed, bool features) {
   const TraceSpan span("data", "make twin");
   const TwinPlan plan = plan_twin(name_and_scale, seed);
-  require_memory(plan, available_memory());
+  require_memory(plan, available_memory(), features);
   Dataset set;
   set.name = plan.name;
   set.num_classes = plan.spec->num_classes;
@@ -54,7 +54,7 @@ Dataset make_twin(std::string_view name_and_scale, uint64_t seed) {
   } else {
     set.labels = draw_labels(plan, communities);
   }
-  set.features = draw_features(plan, communities);
+  if (features) set.features = draw_features(plan, communities);
   set.splits = draw_splits(plan, set.labels);
   return set;
 }

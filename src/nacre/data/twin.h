@@ -77,7 +77,8 @@ struct TwinSpec {
 const std::vector<TwinSpec>& twin_specs();
 
 // Makes the twin named "arxiv" or "arxiv@0.1". The scale multiplies vertices and edges, so the mean
-// degree stays. Throws UserError for unknown names, bad scales and twins that do not fit in memory.
-Dataset make_twin(std::string_view name_and_scale, uint64_t seed);
+// degree stays. Without `features`, everything but the features is made. Throws UserError for
+// unknown names, bad scales and twins that do not fit in memory.
+Dataset make_twin(std::string_view name_and_scale, uint64_t seed, bool features = true);
 
 }  // namespace nacre

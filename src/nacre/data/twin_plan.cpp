@@ -146,7 +146,7 @@ TwinPlan plan_twin(std::string_view name_and_scale, uint64_t seed) {
   return plan;
 }
 
-int64_t twin_peak_bytes(const TwinPlan& plan) {
+int64_t twin_peak_bytes(const TwinPlan& plan, bool features) {
   int64_t drawn = 0;
   for (const PlannedRelation& r : plan.relations) drawn = std::max(drawn, r.draws);
   const int64_t graph = 8 * plan.num_nodes + (plan.spec->num_edge_types > 1 ? 6 : 4) * plan.num_edges;
@@ -154,12 +154,12 @@ int64_t twin_peak_bytes(const TwinPlan& plan) {
   // (rows and scattered pairs) or the finished graph.
   const int64_t edges = 80 * plan.num_nodes + 4 * plan.num_edges + std::max(12 * drawn, graph);
   const TwinSpec& spec = *plan.spec;
-  const int64_t rows = 4 * spec.num_features + (spec.multilabel ? spec.num_classes : 4) + 12;
+  const int64_t rows = (features ? 4 * spec.num_features : 0) + (spec.multilabel ? spec.num_classes : 4) + 12;
   return std::max(edges, graph + rows * plan.num_nodes);
 }
 
-void require_memory(const TwinPlan& plan, int64_t available) {
-  const int64_t needed = twin_peak_bytes(plan);
+void require_memory(const TwinPlan& plan, int64_t available, bool features) {
+  const int64_t needed = twin_peak_bytes(plan, features);
   if (needed <= available) return;
   const double fits = 0.9 * plan.scale * static_cast<double>(available) / static_cast<double>(needed);
   throw UserError(plan.name,

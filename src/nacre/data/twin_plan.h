@@ -60,9 +60,9 @@ struct TwinPlan {
 
 TwinPlan plan_twin(std::string_view name_and_scale, uint64_t seed);
 
-// Returns the most bytes held at any moment while the twin is generated.
-int64_t twin_peak_bytes(const TwinPlan& plan);
+// Returns the most bytes held at any moment while the twin is generated, with or without features.
+int64_t twin_peak_bytes(const TwinPlan& plan, bool features = true);
 // Throws UserError that names a scale that fits if `available` bytes do not hold the twin.
-void require_memory(const TwinPlan& plan, int64_t available);
+void require_memory(const TwinPlan& plan, int64_t available, bool features = true);
 
 }  // namespace nacre

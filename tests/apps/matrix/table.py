@@ -224,6 +224,14 @@ ELSEWHERE = {
     "--first": "tests/apps/plan_test.py",
     "--run": "tests/apps/plan_test.py",
     "--top": "tests/apps/recommend_test.py",
+    "--shares": "tests/apps/partition_test.py",
+    "--parts": "tests/apps/partition_test.py",
+    "--method": "tests/apps/partition_test.py",
+    "--row-work": "tests/apps/partition_test.py",
+    "--edge-work": "tests/apps/partition_test.py",
+    "--imbalance": "tests/apps/partition_test.py",
+    "--passes": "tests/apps/partition_test.py",
+    "--no-partition-cache": "tests/apps/partition_test.py",
 }
 
 # Rows that cannot learn, or not in so few steps. Their loss must be finite; nothing else is

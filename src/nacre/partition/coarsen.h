@@ -1,0 +1,44 @@
+// One step of coarsening: vertices with many edges between them become one vertex of a smaller
+// graph. Clusters are found by label propagation with a bound on their size (Meyerhenke, Sanders,
+// Schulz: SEA 2014), which follows the communities of real graphs better than pairs of vertices do.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "nacre/partition/view.h"
+#include "nacre/tensor/array.h"
+
+namespace nacre {
+
+// A weighted undirected graph without self loops and parallel edges.
+struct Coarse {
+  Buffer<int64_t> row_ptr;  // vertices + 1
+  Buffer<NodeId> adjacent;
+  Buffer<uint32_t> weight;  // number of edges that each entry stands for
+  Buffer<int64_t> work;     // of each vertex
+
+  int64_t count() const { return work.size(); }
+  UndirectedView view() const { return {count(), row_ptr.data(), adjacent.data(), weight.data()}; }
+};
+
+// The cluster of each vertex, numbered from 0 without gaps.
+struct Clusters {
+  Buffer<NodeId> of;
+  int64_t count = 0;
+};
+
+struct ClusterOptions {
+  int64_t most_work = 0;  // of a cluster of several vertices
+  int rounds = 4;
+  uint64_t seed = 0;
+};
+
+// Returns the same clusters on any number of threads.
+Clusters find_clusters(const UndirectedView& view, const int64_t* work, const ClusterOptions& options);
+// Returns clusters of one vertex each.
+Clusters single_clusters(int64_t count);
+// Joins the vertices of each cluster, and adds up their work and the weights of their edges.
+Coarse contract(const UndirectedView& view, const int64_t* work, const Clusters& clusters);
+
+}  // namespace nacre

@@ -1,0 +1,14 @@
+// Draws a partition: a bar of the parts' work against their targets, and a square of parts × parts
+// that shows how many edges lead from each part to each other one.
+#pragma once
+
+#include <string>
+
+#include "nacre/partition/stats.h"
+
+namespace nacre {
+
+// Returns a self-contained SVG.
+std::string parts_svg(const PartitionStats& stats, const std::string& title);
+
+}  // namespace nacre
