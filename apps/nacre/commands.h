@@ -23,6 +23,7 @@ void add_eval(Command app);
 void add_predict(Command app);
 void add_bench(Command app);
 void add_bench_gpu(Command bench);
+void add_bench_nugnn(Command bench);
 void add_bench_sampling(Command bench);
 void add_bench_wisegraph(Command bench);
 

@@ -333,6 +333,24 @@ class Bench(PlanTest):
         self.refused("bench", "wisegraph", "--figures", "14", says="14")
         self.refused("bench", "wisegraph", "--models", "gnc", says="gnc")
 
+    def test_predicted_steps(self):
+        out = self.ok("bench", "nugnn", "--figures", "t7", "--models", "gcn,gat", "--graphs",
+                      "twin:cora@0.3,twin:pubmed@0.1,twin:citeseer@0.2", "--layers", 2, "--hidden", 8, "--seconds", 2,
+                      "--folds", 3, "--out", "b", "-q").out
+        self.assertIn("Table 7", out)
+        rows = self.rows("b/table7.csv")
+        self.assertEqual(len(rows), 2 * 9 * 3)
+        self.assertEqual([r["model"] for r in rows if r["kept"] == "yes"], ["gcn", "gat"])
+        for r in rows:
+            for column in ("mse", "mae_ms", "mape_percent", "predict_us", "fit_ms"):
+                self.assertGreaterEqual(float(r[column]), 0, column)
+        parts = self.rows("b/table7-parts-gat.csv")
+        self.assertGreaterEqual(len(parts), 3)
+        self.assertEqual({r["graph"] for r in self.rows("b/table7-graphs-gcn.csv")},
+                         {"twin:cora@0.3", "twin:pubmed@0.1", "twin:citeseer@0.2"})
+        self.refused("bench", "nugnn", "--figures", "t8", says="t8")
+        self.refused("bench", "nugnn", "--models", "gnc", says="gnc")
+
 
 if __name__ == "__main__":
     cli.main()

@@ -40,6 +40,7 @@ DegreeStats plain_degrees(std::vector<int64_t> degrees) {
   s.min = degrees.front();
   s.max = degrees.back();
   s.median = degrees[(n - 1) / 2];
+  s.p10 = at_share(0.1);
   s.p90 = at_share(0.9);
   s.p99 = at_share(0.99);
   s.zeros = std::count(degrees.begin(), degrees.end(), 0);
@@ -86,6 +87,7 @@ void expect_equal(const DegreeStats& a, const DegreeStats& b) {
   EXPECT_EQ(a.min, b.min);
   EXPECT_EQ(a.max, b.max);
   EXPECT_EQ(a.median, b.median);
+  EXPECT_EQ(a.p10, b.p10);
   EXPECT_EQ(a.p90, b.p90);
   EXPECT_EQ(a.p99, b.p99);
   EXPECT_EQ(a.zeros, b.zeros);

@@ -10,99 +10,18 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <limits>
 #include <vector>
 
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/philox.h"
+#include "nacre/graph/degrees.h"
 
 namespace nacre {
 namespace {
 
 constexpr int64_t kRows = 1 << 13;
-
-// Degrees below kLimit are counted, and the others are listed. At most num_edges / kLimit vertices
-// have a larger degree.
-class DegreeCounts {
- public:
-  void add(int64_t degree) {
-    if (degree < kLimit) {
-      ++counts_[degree];
-    } else {
-      large_.push_back(degree);
-    }
-  }
-
-  void merge(const DegreeCounts& other) {
-    for (int64_t d = 0; d < kLimit; ++d) counts_[d] += other.counts_[d];
-    large_.insert(large_.end(), other.large_.begin(), other.large_.end());
-  }
-
-  DegreeStats stats(int64_t vertices) {
-    std::sort(large_.begin(), large_.end());
-    DegreeStats s;
-    if (vertices == 0) return s;
-    s.zeros = counts_[0];
-    const int64_t at[] = {0, (vertices - 1) / 2, rank(vertices, 0.9), rank(vertices, 0.99), vertices - 1};
-    int64_t* value[] = {&s.min, &s.median, &s.p90, &s.p99, &s.max};
-    size_t next = 0;
-    int64_t before = 0;
-    double sum = 0;
-    double weighted = 0;  // sum over vertices, sorted by degree, of (position + 1) * degree
-    const auto visit = [&](int64_t degree, int64_t count) {
-      for (; next < 5 && at[next] < before + count; ++next) *value[next] = degree;
-      const auto n = static_cast<double>(count);
-      const auto d = static_cast<double>(degree);
-      sum += n * d;
-      weighted += d * n * (static_cast<double>(before) + (n + 1) / 2);
-      before += count;
-    };
-    for (int64_t d = 0; d < kLimit; ++d) {
-      if (counts_[d] > 0) visit(d, counts_[d]);
-    }
-    for (const int64_t d : large_) visit(d, 1);
-    const auto n = static_cast<double>(vertices);
-    s.mean = sum / n;
-    s.gini = sum > 0 ? std::max(0.0, 2 * weighted / (n * sum) - (n + 1) / n) : 0;
-    return s;
-  }
-
- private:
-  static constexpr int64_t kLimit = 1 << 16;
-
-  // Returns the nearest-rank percentile as an index from 0.
-  static int64_t rank(int64_t vertices, double share) {
-    return std::max<int64_t>(0, static_cast<int64_t>(std::ceil(share * static_cast<double>(vertices))) - 1);
-  }
-
-  std::vector<int64_t> counts_ = std::vector<int64_t>(kLimit, 0);
-  std::vector<int64_t> large_;
-};
-
-template <class Degree>
-DegreeStats degree_stats(int64_t vertices, const Degree& degree) {
-  constexpr int64_t pieces = 16;
-  const int64_t chunk = std::max<int64_t>(kRows, (vertices + pieces - 1) / pieces);
-  std::vector<DegreeCounts> parts((vertices + chunk - 1) / chunk);
-  parallel_for(vertices, chunk, [&](int64_t b, int64_t e) {
-    for (int64_t v = b; v < e; ++v) parts[b / chunk].add(degree(v));
-  });
-  DegreeCounts all;
-  for (const DegreeCounts& part : parts) all.merge(part);
-  return all.stats(vertices);
-}
-
-std::vector<int64_t> out_degrees(const Graph& graph) {
-  std::vector<int64_t> degree(graph.num_src(), 0);
-  parallel_for(graph.num_edges(), 1 << 18, [&](int64_t b, int64_t e) {
-    for (int64_t i = b; i < e; ++i) {
-      std::atomic_ref(degree[graph.col_idx()[i]]).fetch_add(1, std::memory_order_relaxed);
-    }
-  });
-  return degree;
-}
 
 class Forest {
  public:
@@ -217,8 +136,8 @@ void count_edges(const Graph& graph, GraphStats& stats) {
 GraphStats compute_stats(const Graph& graph) {
   GraphStats stats;
   const std::vector<int64_t> out = out_degrees(graph);
-  stats.in = degree_stats(graph.num_dst(), [&](int64_t v) { return graph.in_degree(v); });
-  stats.out = degree_stats(graph.num_src(), [&](int64_t v) { return out[v]; });
+  stats.in = degree_stats(graph.num_dst(), graph.num_edges(), [&](int64_t v) { return graph.in_degree(v); });
+  stats.out = degree_stats(graph.num_src(), graph.num_edges(), [&](int64_t v) { return out[v]; });
   for (int64_t v = 0; v < graph.num_src(); ++v) {
     stats.isolated += out[v] == 0 && (v >= graph.num_dst() || graph.in_degree(v) == 0) ? 1 : 0;
   }

@@ -12,6 +12,9 @@ struct DegreeStats {
   int64_t min = 0;
   int64_t max = 0;
   double mean = 0;
+  double deviation = 0;  // standard deviation
+  double skew = 0;       // third central moment over deviation³; 0 if all degrees are equal
+  int64_t p10 = 0;
   int64_t median = 0;
   int64_t p90 = 0;
   int64_t p99 = 0;

@@ -1,0 +1,96 @@
+// The performance model (NU2): predicts how many seconds a training step takes on one device, from
+// features of the graph and of the model. It joins a regressor (regress/regressor.h) to a choice of
+// what the regressor predicts. This file knows only numbers; features are computed by
+// train/step_features.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nacre/cost/regress/regressor.h"
+
+namespace nacre {
+
+// A feature by its name. Models that predict logarithms read log(1 + feature) of wide features.
+struct FeatureColumn {
+  std::string name;
+  bool wide = false;
+
+  bool operator==(const FeatureColumn&) const = default;
+};
+
+// The feature that holds the seconds predicted by counted work and nominal rates.
+inline constexpr const char* kCountedSeconds = "counted_seconds";
+
+// A training step that was timed.
+struct TimedStep {
+  std::vector<double> features;
+  double seconds = 0;
+  int group = 0;  // steps on parts of one graph have the same group
+};
+
+// What the regressor predicts: the seconds, their logarithm, or the logarithm of the seconds over
+// the counted seconds. With the last one, a regressor that cannot extrapolate (a tree) still
+// predicts long steps, because counted work does.
+enum class StepTarget : uint8_t { seconds, logarithm, ratio };
+std::vector<StepTarget> step_targets();
+std::string step_target_name(StepTarget target);
+
+class PerformanceModel {
+ public:
+  // Learns from at least one step; all times must be positive. `ratio` needs the column
+  // kCountedSeconds.
+  static PerformanceModel fitted(std::vector<FeatureColumn> columns, std::span<const TimedStep> steps,
+                                 const std::string& regressor, StepTarget target, uint64_t seed = 0);
+
+  double predict(std::span<const double> features) const;  // seconds, always positive
+  const std::vector<FeatureColumn>& columns() const { return columns_; }
+  std::string regressor() const { return std::string(regressor_->name()); }
+  StepTarget target() const { return target_; }
+
+  std::string json() const;
+  // Throws UserError naming `where` if the text is no performance model.
+  static PerformanceModel parse(const std::string& json, const std::string& where);
+
+ private:
+  // Returns what the regressor reads.
+  std::vector<double> encode(std::span<const double> features) const;
+  double counted(std::span<const double> features) const;
+
+  std::vector<FeatureColumn> columns_;
+  StepTarget target_ = StepTarget::seconds;
+  // Predictions are kept within these times, which lie far outside the times that were learned.
+  double shortest_ = 0, longest_ = 0;
+  std::shared_ptr<const Regressor> regressor_;
+};
+
+// Errors of predictions. MAPE is the mean of |predicted / measured − 1|.
+struct PredictionErrors {
+  double mse = 0;   // seconds²
+  double mae = 0;   // seconds
+  double mape = 0;  // 0.1 = 10 %
+};
+PredictionErrors prediction_errors(std::span<const double> predicted, std::span<const double> measured);
+
+struct RegressorScore {
+  std::string regressor;
+  StepTarget target = StepTarget::seconds;
+  PredictionErrors errors;      // on graphs that were not learned from
+  double predict_seconds = 0;   // of one prediction; median of several rounds
+  double fit_seconds = 0;       // of learning from all steps
+  std::vector<double> by_step;  // prediction for each step, from a model that did not see its graph
+};
+
+// Compares regressors and targets by cross-validation over graphs: a step is predicted by a model
+// that learned from no step of the same group.
+std::vector<RegressorScore> compare_regressors(const std::vector<FeatureColumn>& columns,
+                                               std::span<const TimedStep> steps, int folds, uint64_t seed = 0);
+
+// Returns the best trade-off of accuracy and time: the fastest of all regressors whose MAPE is at
+// most 5 % above the least one. There must be at least one score.
+const RegressorScore& best_score(const std::vector<RegressorScore>& scores);
+
+}  // namespace nacre

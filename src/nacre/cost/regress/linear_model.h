@@ -1,0 +1,41 @@
+// A weighted sum of the features: what linear, ridge and lasso regression all learn.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nacre/cost/regress/regressor.h"
+
+namespace nacre {
+
+class LinearModel : public Regressor {
+ public:
+  explicit LinearModel(std::string_view name) : name_(name) {}
+  std::string_view name() const override { return name_; }
+  double predict(std::span<const double> features) const override;
+  int64_t columns() const override { return static_cast<int64_t>(weights_.size()); }
+  NumberLists state() const override { return {{"intercept", {intercept_}}, {"weights", weights_}}; }
+  void restore(const NumberLists& state, const std::string& where) override;
+
+ protected:
+  // Takes weights for standardised features, and the mean of the targets.
+  void set(const Standard& standard, std::span<const double> weights, double target_mean);
+
+ private:
+  std::string_view name_;
+  double intercept_ = 0;
+  std::vector<double> weights_;
+};
+
+// The products XᵀX and Xᵀ(y − mean of y) of standardised samples.
+struct NormalEquations {
+  int64_t columns = 0;
+  std::vector<double> gram;  // columns × columns
+  std::vector<double> right;
+  double target_mean = 0;
+
+  static NormalEquations of(const SampleTable& standardised);
+};
+
+}  // namespace nacre

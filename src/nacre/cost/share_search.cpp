@@ -1,0 +1,303 @@
+// For one set of devices, the time of a device is taken to be a + b · share. Before the second cut
+// a is 0; after it, the line leads through the last two points of the device. The shares of the
+// next cut are those at which all lines reach the same time T and which add up to 1; T is found by
+// bisection. A share is never larger than what fits the device's memory, which is taken to grow in
+// proportion to the share.
+//
+// Sets of devices are tried in this order: all; each device alone, because a single device needs no
+// communication; and then, as long as it helps, the best set without its slowest link or without
+// its smallest share.
+#include "nacre/cost/share_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+
+namespace nacre {
+namespace {
+
+// A set of fewer devices must be faster by this share of the time, or it is not worth the change.
+constexpr double kWorthwhile = 0.005;
+// Memory is estimated for shares that were not cut yet, so the search keeps this share free.
+constexpr double kSpareMemory = 0.02;
+// Smallest share that is tried, over an equal share.
+constexpr double kSmallestShare = 0.01;
+
+using Shares = std::vector<double>;
+
+// One cut with what it would take.
+struct Trial {
+  Shares shares;
+  std::vector<PartLoad> parts;
+  std::vector<PartTime> times;
+  bool fits = true;
+  double seconds = 0;  // of the slowest device
+};
+
+// What is known of a device while the shares of one set of devices are moved.
+struct Line {
+  double a = 0, b = 0;
+  double most = 1;  // largest share that fits the memory
+  double share = 0, seconds = 0;
+  bool seen = false;
+
+  // Takes a point of the device. A slope far from the mean time of a share is an accident of the
+  // cut, and the line leads through 0 instead.
+  void learn(double at, double took) {
+    if (at <= 0) return;
+    const double slope = seen && std::abs(at - share) > 1e-9 ? (took - seconds) / (at - share) : -1;
+    const bool useful = slope > 0.05 * took / at && slope < 5 * took / at;
+    b = useful ? slope : took / at;
+    a = useful ? took - slope * at : 0;
+    share = at;
+    seconds = took;
+    seen = true;
+  }
+
+  double share_at(double time) const { return b > 0 ? std::clamp((time - a) / b, 0.0, most) : most; }
+};
+
+double sum_at(const std::vector<Line>& lines, double time) {
+  double sum = 0;
+  for (const Line& line : lines) sum += line.share_at(time);
+  return sum;
+}
+
+// Returns the shares that add up to 1 at which all devices take equally long, as far as their
+// memory allows; nothing if their memory does not suffice.
+std::optional<Shares> level(const std::vector<Line>& lines) {
+  double room = 0;
+  double high = 0;
+  for (const Line& line : lines) {
+    room += line.most;
+    high = std::max(high, line.a + line.b * line.most);
+  }
+  if (room < 1) return std::nullopt;
+  double low = 0;
+  constexpr int halvings = 200;
+  for (int i = 0; i < halvings; ++i) {
+    const double middle = (low + high) / 2;
+    (sum_at(lines, middle) < 1 ? low : high) = middle;
+  }
+  // A part of a few vertices is not worth its communication.
+  const double least = kSmallestShare / static_cast<double>(lines.size());
+  Shares shares;
+  for (const Line& line : lines) shares.push_back(line.share_at(high) < least ? 0 : line.share_at(high));
+  double sum = 0;
+  for (const double s : shares) sum += s;
+  for (double& s : shares) s /= sum;
+  return shares;
+}
+
+bool same(const Shares& a, const Shares& b) {
+  constexpr double close = 1e-4;
+  for (size_t d = 0; d < a.size(); ++d) {
+    if (std::abs(a[d] - b[d]) > close) return false;
+  }
+  return true;
+}
+
+class Search {
+ public:
+  Search(const std::vector<ShareDevice>& devices, const CutByShares& cut, const PredictPart& predict,
+         const ShareOptions& options)
+      : devices_(devices), cut_(cut), predict_(predict), options_(options), first_(options.first) {
+    if (first_.empty()) first_.assign(devices.size(), 1.0);
+    NACRE_CHECK(first_.size() == devices.size(), "one first share for each device");
+    with_.assign(devices.size(), -1.0);
+    double sum = 0;
+    for (const double share : first_) {
+      NACRE_CHECK(share >= 0 && std::isfinite(share), "shares are not negative");
+      sum += share;
+    }
+    // A device without a first share is tried all the same.
+    const double least = kSmallestShare / static_cast<double>(devices.size());
+    for (double& share : first_) share = std::max(sum > 0 ? share / sum : 0, least);
+  }
+
+  ShareResult run() {
+    const size_t n = devices_.size();
+    std::vector<char> all(n, 1);
+    consider(balanced(all));
+    for (size_t d = 0; n > 1 && d < n; ++d) {
+      std::vector<char> alone(n, 0);
+      alone[d] = 1;
+      consider(balanced(alone));
+    }
+    while (shrink()) {
+    }
+    if (!best_) throw UserError("shares", too_small());
+    return result();
+  }
+
+ private:
+  Trial attempt(Shares shares) {
+    Trial trial;
+    trial.shares = std::move(shares);
+    trial.parts = cut_(trial.shares);
+    NACRE_CHECK(trial.parts.size() == devices_.size(), "one part for each device");
+    ++cuts_;
+    for (size_t d = 0; d < devices_.size(); ++d) {
+      const PartLoad& part = trial.parts[d];
+      PartTime time;
+      if (trial.shares[d] > 0) {
+        time.compute = predict_(d, part);
+        const double rate = devices_[d].link_bytes_per_second;
+        time.communicate = (rate > 0 ? part.sent_bytes / rate : 0) + part.peers * devices_[d].latency_seconds;
+        trial.fits = trial.fits && part.memory_bytes <= devices_[d].memory_bytes;
+        NACRE_CHECK(std::isfinite(time.total()) && time.total() >= 0, "predicted times are finite");
+      }
+      trial.times.push_back(time);
+      trial.seconds = std::max(trial.seconds, time.total());
+    }
+    return trial;
+  }
+
+  // Returns the fastest cut for a set of devices in which all parts fit; nothing if there is none.
+  std::optional<Trial> balanced(const std::vector<char>& in) {
+    Shares shares(devices_.size(), 0.0);
+    double sum = 0;
+    for (size_t d = 0; d < shares.size(); ++d) sum += in[d] != 0 ? first_[d] : 0;
+    for (size_t d = 0; d < shares.size(); ++d) shares[d] = in[d] != 0 ? first_[d] / sum : 0;
+    std::vector<Line> lines(devices_.size());
+    for (size_t d = 0; d < lines.size(); ++d) lines[d].most = in[d] != 0 ? 1 : 0;
+    const bool several = std::count(in.begin(), in.end(), 1) > 1;
+    std::optional<Trial> best;
+    for (int round = 0; round < options_.cuts; ++round) {
+      Trial trial = attempt(shares);
+      learn(trial, lines);
+      const bool done = !several || (trial.fits && even(trial));
+      if (trial.fits) note_times(trial);
+      if (trial.fits && (!best || trial.seconds < best->seconds)) best = std::move(trial);
+      if (done) break;
+      const std::optional<Shares> next = level(lines);
+      if (!next || same(*next, shares)) break;
+      shares = *next;
+    }
+    return best;
+  }
+
+  void learn(const Trial& trial, std::vector<Line>& lines) const {
+    for (size_t d = 0; d < lines.size(); ++d) {
+      const double share = trial.shares[d];
+      if (share <= 0) continue;
+      lines[d].learn(share, trial.times[d].total());
+      const auto taken = static_cast<double>(trial.parts[d].memory_bytes);
+      const double room = (1 - kSpareMemory) * static_cast<double>(devices_[d].memory_bytes);
+      lines[d].most = taken > 0 ? std::min(1.0, share * room / taken) : 1;
+    }
+  }
+
+  // Returns whether no device is much slower than the mean of those in use.
+  bool even(const Trial& trial) const {
+    double sum = 0;
+    int used = 0;
+    for (size_t d = 0; d < trial.times.size(); ++d) {
+      if (trial.shares[d] <= 0) continue;
+      sum += trial.times[d].total();
+      ++used;
+    }
+    return trial.seconds <= (1 + options_.balance) * sum / used;
+  }
+
+  // Returns whether a cut is better than the best one so far, and keeps it then.
+  bool consider(std::optional<Trial> trial) {
+    if (!trial || (best_ && trial->seconds >= (1 - kWorthwhile) * best_->seconds)) return false;
+    best_ = std::move(trial);
+    return true;
+  }
+
+  // Remembers the fastest cut that every device had a part in.
+  void note_times(const Trial& trial) {
+    for (size_t d = 0; d < with_.size(); ++d) {
+      if (trial.shares[d] > 0 && (with_[d] < 0 || trial.seconds < with_[d])) with_[d] = trial.seconds;
+    }
+  }
+
+  // Returns whether the others could be faster without a device, if they need not communicate at
+  // all.
+  bool hopeful(size_t without) const {
+    double rate = 0;
+    for (size_t d = 0; d < devices_.size(); ++d) {
+      const double seconds = best_->times[d].compute;
+      if (d != without && best_->shares[d] > 0 && seconds > 0) rate += best_->shares[d] / seconds;
+    }
+    // Large parts may take less time for each vertex than small ones.
+    constexpr double gain = 1.1;
+    return rate <= 0 || 1 / (gain * rate) < best_->seconds;
+  }
+
+  // Tries the best set without one device. Returns whether a smaller set is better.
+  bool shrink() {
+    std::vector<char> used;
+    for (size_t d = 0; best_ && d < devices_.size(); ++d) used.push_back(best_->shares[d] > 0 ? 1 : 0);
+    if (std::count(used.begin(), used.end(), 1) < 2) return false;
+    size_t smallest = devices_.size();
+    size_t slowest_link = devices_.size();
+    for (size_t d = 0; d < devices_.size(); ++d) {
+      if (used[d] == 0) continue;
+      if (smallest == devices_.size() || best_->shares[d] < best_->shares[smallest]) smallest = d;
+      if (slowest_link == devices_.size() || best_->times[d].communicate > best_->times[slowest_link].communicate) {
+        slowest_link = d;
+      }
+    }
+    std::vector<size_t> tries = {slowest_link};
+    if (smallest != slowest_link) tries.push_back(smallest);
+    for (const size_t without : tries) {
+      if (!hopeful(without)) continue;
+      std::vector<char> fewer = used;
+      fewer[without] = 0;
+      if (consider(balanced(fewer))) return true;
+    }
+    return false;
+  }
+
+  std::string too_small() const {
+    int64_t room = 0;
+    for (const ShareDevice& d : devices_) room += d.memory_bytes;
+    return fmt::format("the graph does not fit the memory of the devices together ({})",
+                       human_bytes(static_cast<double>(room)));
+  }
+
+  ShareResult result() const {
+    ShareResult r;
+    r.shares = best_->shares;
+    r.times = best_->times;
+    for (size_t d = 0; d < devices_.size(); ++d) {
+      r.memory_bytes.push_back(best_->shares[d] > 0 ? best_->parts[d].memory_bytes : 0);
+    }
+    r.step_seconds = best_->seconds;
+    r.cuts = cuts_;
+    for (size_t d = 0; d < devices_.size(); ++d) {
+      if (r.shares[d] > 0) continue;
+      r.notes.push_back(fmt::format("{} is left out: a step takes {} without it and {}", devices_[d].name,
+                                    human_seconds(r.step_seconds),
+                                    with_[d] > 0 ? human_seconds(with_[d]) + " with it" : "does not fit with it"));
+    }
+    return r;
+  }
+
+  const std::vector<ShareDevice>& devices_;
+  const CutByShares& cut_;
+  const PredictPart& predict_;
+  const ShareOptions& options_;
+  Shares first_;
+  std::optional<Trial> best_;
+  std::vector<double> with_;  // for each device, the fastest cut in which it has a part; -1: none
+  int cuts_ = 0;
+};
+
+}  // namespace
+
+ShareResult search_shares(const std::vector<ShareDevice>& devices, const CutByShares& cut, const PredictPart& predict,
+                          const ShareOptions& options) {
+  NACRE_CHECK(!devices.empty(), "at least one device");
+  return Search(devices, cut, predict, options).run();
+}
+
+}  // namespace nacre

@@ -1,0 +1,66 @@
+// The search for shares (NU3): which part of the graph each device gets, so that all devices finish
+// a step at the same time.
+//
+// The search knows nothing of graphs. It is given a function that cuts the graph by shares and says
+// what each part is like, and a function that predicts the seconds of a part on a device. It cuts,
+// looks at the predicted times, and moves the shares until the times agree. Communication is part
+// of a device's time. The memory of each device is a hard limit.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace nacre {
+
+struct ShareDevice {
+  std::string name;
+  int64_t memory_bytes = 0;          // the most that a part may take
+  double link_bytes_per_second = 0;  // 0: sending takes no time
+  double latency_seconds = 0;        // for each peer and step
+};
+
+// A part of the graph, as the cut made it.
+struct PartLoad {
+  std::vector<double> features;  // what the predictor reads
+  int64_t memory_bytes = 0;      // that training takes on the device
+  double sent_bytes = 0;         // sent and received in a step
+  int peers = 0;                 // parts that the device exchanges rows with
+};
+
+// Cuts the graph by shares, which add up to 1. A device of share 0 gets an empty part.
+using CutByShares = std::function<std::vector<PartLoad>(std::span<const double> shares)>;
+// Returns the seconds that a device computes for a part in a step.
+using PredictPart = std::function<double(size_t device, const PartLoad& part)>;
+
+struct ShareOptions {
+  std::vector<double> first;  // first shares, of any scale; empty: equal shares
+  int cuts = 10;              // the most cuts for one set of devices
+  double balance = 0.02;      // the search ends if no device is this much slower than the mean
+};
+
+struct PartTime {
+  double compute = 0;
+  double communicate = 0;
+  double total() const { return compute + communicate; }
+};
+
+struct ShareResult {
+  std::vector<double> shares;         // add up to 1; 0 for devices that are left out
+  std::vector<PartTime> times;        // predicted, one for each device
+  std::vector<int64_t> memory_bytes;  // of each part
+  double step_seconds = 0;            // of the slowest device
+  int cuts = 0;                       // number of cuts that were tried
+  // For each device that is left out, a sentence that says why.
+  std::vector<std::string> notes;
+};
+
+// Returns the shares of the fastest cut that was found in which every part fits its device. A
+// device is left out if the others are faster without it. Throws UserError if no cut fits the
+// devices.
+ShareResult search_shares(const std::vector<ShareDevice>& devices, const CutByShares& cut, const PredictPart& predict,
+                          const ShareOptions& options = {});
+
+}  // namespace nacre

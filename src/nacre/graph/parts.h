@@ -1,0 +1,34 @@
+// Parts of a graph, as the ranks of a distributed run have them: some vertices with the edges that
+// lead to them. The parts made here are samples, for timing; they are not a partition.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "nacre/graph/graph.h"
+
+namespace nacre {
+
+enum class PartShape : uint8_t {
+  scattered,  // vertices drawn at random: most neighbours are outside
+  range,      // consecutive vertices
+  ball,       // vertices found by breadth-first search: most neighbours are inside
+};
+
+// Returns `count` distinct vertices of a graph with as many sources as destinations, in ascending
+// order. The same seed gives the same vertices. `count` must not exceed the number of vertices.
+std::vector<NodeId> draw_vertices(const Graph& graph, PartShape shape, int64_t count, uint64_t seed);
+
+// A part as one graph with as many sources as destinations. Its own vertices come first, then its
+// halo: sources of other parts, which have no edges to them here.
+struct GraphPart {
+  Graph graph;
+  int64_t own = 0;
+  std::vector<NodeId> vertices;  // of the whole graph: own, then halo, each ascending
+};
+// Returns the part of the vertices `own`, which must be ascending. Without a halo, edges from
+// outside are left out. Edges keep weights and types.
+GraphPart part_of(const Graph& graph, std::span<const NodeId> own, bool halo);
+
+}  // namespace nacre

@@ -1,0 +1,27 @@
+// The features from which a performance model (cost/performance_model.h) predicts the time of a
+// training step: features of the adjacency matrix (graph/features.h), widths of the model, and the
+// work that the plan's kernels count (plan/work.h).
+#pragma once
+
+#include <vector>
+
+#include "nacre/cost/performance_model.h"
+#include "nacre/graph/features.h"
+#include "nacre/model/model.h"
+#include "nacre/plan/plan.h"
+
+namespace nacre {
+
+// Returns the names of all features, in the order of step_features().
+std::vector<FeatureColumn> step_columns();
+
+struct StepDescription {
+  const ModelOptions& model;  // completed
+  const Plan& plan;
+  const Blocks& blocks;
+  int64_t own = 0;   // the first sources belong to the part; the others are its halo
+  bool gpu = false;  // whose nominal rates count
+};
+std::vector<double> step_features(const StepDescription& step);
+
+}  // namespace nacre

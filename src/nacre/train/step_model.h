@@ -1,0 +1,38 @@
+// The performance model of one device and one model, kept in the cache folder beside the machine's
+// profile. Learning it takes about a minute, so it is learned once.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nacre/cost/performance_model.h"
+#include "nacre/train/step_samples.h"
+
+namespace nacre {
+
+// What a stored performance model is valid for: the device, the version of the kernels, and the
+// settings of the model that are the same on every graph.
+std::string step_model_key(const RunConfig& config);
+
+struct StepModel {
+  PerformanceModel model;
+  RegressorScore score;          // of the chosen regressor, on graphs that it had not seen
+  std::vector<TimedPart> parts;  // what it learned from
+};
+
+// Compares all regressors on the parts and fits the best one to all of them.
+StepModel learn_step_model(std::vector<TimedPart> parts, const std::vector<RegressorScore>& scores, uint64_t seed);
+
+// Returns the stored model; nothing if there is none for this key. A file that cannot be used is
+// reported as a warning.
+std::optional<PerformanceModel> load_step_model(const std::string& key);
+// Writes a temporary file and renames it. A failure is only a warning.
+void save_step_model(const std::string& key, const StepModel& model);
+
+// Returns the stored model of the device and the settings; if there is none, times parts of the
+// sources, learns from them, and stores the result.
+PerformanceModel step_model(const RunConfig& config, const std::vector<PartSource>& sources,
+                            const PartSampling& sampling);
+
+}  // namespace nacre
