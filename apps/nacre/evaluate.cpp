@@ -55,8 +55,9 @@ TrainedModel read_settings(EvalCommand& c) {
   return trained;
 }
 
-// What is held beside the session while predictions are written: the order of the rows, and for
-// .safetensors files with ids of their own the rows in that order. Names of nodes are copied.
+// Returns the bytes that are held beside the session while predictions are written: the order of
+// the rows, copies of the names of nodes, and, for .safetensors files of nodes with ids of their
+// own, the rows in that order.
 int64_t writing_bytes(const EvalCommand& c, const VertexModel& session) {
   const Dataset& d = session.dataset();
   int64_t bytes = d.num_nodes() * 8;
@@ -191,7 +192,7 @@ void say_written(const EvalCommand& c, const Dataset& d) {
 
 void recommend(const EvalCommand& c, Dataset dataset, const TrainedModel& trained, MemoryAccount& account) {
   if (c.scores)
-    throw UserError("--scores", "is for models of classes",
+    throw UserError("--scores", "is for models that predict classes",
                     "leave it out; recommended items are written with their scores");
   if (!c.embeddings)
     return write_best_items(std::move(dataset), c.config, {trained, account}, {c.output, c.top > 0 ? c.top : 20});

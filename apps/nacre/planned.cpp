@@ -20,7 +20,7 @@ Planned::Planned(Dataset dataset, const RunConfig& config, bool evaluation) {
     auto session = std::make_unique<BatchSession>(std::move(dataset), config, SessionNeeds{.evaluation = evaluation});
     batches_ = session.get();
     trial_ = session->trial_batches(1);
-    NACRE_CHECK(!trial_.empty(), "no batch to plan on");
+    NACRE_CHECK(!trial_.empty(), "there is no batch to plan on");
     leaves_ = session->leaves(session->dfg(), trial_[0]);
     blocks_ = std::make_unique<Blocks>(trial_[0].blocks);
     views_ = std::make_shared<GraphViews>();

@@ -195,7 +195,7 @@ TEST_F(FileCacheTest, AFolderThatCannotBeIsOnlyAWarning) {
     const test::LogCapture log;
     EXPECT_NO_THROW(write_cached(folder, "key", "value"));
     const std::string told = log.text();
-    EXPECT_TRUE(told.starts_with("warning: cache not written: ")) << folder;
+    EXPECT_TRUE(told.starts_with("warning: a file of the cache was not written: ")) << folder;
     EXPECT_EQ(read_cached(folder, "key"), std::nullopt);
     EXPECT_EQ(log.text(), told) << folder;
   }

@@ -177,8 +177,8 @@ TEST(Fit, BadTimingsAreIgnoredWithAReason) {
   const auto usable = usable_samples(samples);
   EXPECT_EQ(
       log.take(),
-      "warning: cost model: 10 of 40 timings ignored: 6 without a positive time, 4 with an amount negative or not "
-      "finite\n");
+      "warning: the cost model ignores 10 of 40 timings: 6 have no positive time, 4 have an amount that is negative or "
+      "not finite\n");
   EXPECT_EQ(usable.size(), good.size());
   EXPECT_EQ(fit(samples), fit(good));
   EXPECT_NE(log.take(), "");

@@ -120,7 +120,7 @@ TEST(CostModel, NothingToLearnFromIsEmpty) {
   test::LogCapture log;
   CostModel model = CostModel::fitted({{{.kind = "k"}, 0.0}, {{.kind = "k"}, std::nan("")}, {{.kind = "k"}, -3.0}});
   EXPECT_TRUE(model.empty());
-  EXPECT_NE(log.take().find("3 of 3 timings ignored"), std::string::npos);
+  EXPECT_NE(log.take().find("ignores 3 of 3 timings"), std::string::npos);
   EXPECT_THROW(model.predict({.kind = "k"}), InternalError);
   Rng rng(15);
   model.correct(random_samples(rng, "k", 3, kMachine, 0));
@@ -137,7 +137,7 @@ TEST(CostModel, CorrectScalesEachKindByItsMedian) {
   later[4].seconds = -1;
   test::LogCapture log;
   model.correct(joined(later, random_samples(rng, "new", 3, scaled(kMachine, 0.5), 0)));
-  EXPECT_NE(log.take().find("2 of 8 timings ignored"), std::string::npos);
+  EXPECT_NE(log.take().find("ignores 2 of 8 timings"), std::string::npos);
   for (int i = 0; i < 20; ++i) {
     for (const auto& [kind, factor] :
          std::map<std::string, double>{{"a", 2}, {"b", 1}, {"new", 0.5}, {"", 1}, {"unseen", 1}}) {
@@ -207,7 +207,8 @@ TEST(CostModelText, MalformedTextSaysWhere) {
   EXPECT_EQ(message("{\"kinds\": 3}"), "cost.json: \"kinds\" is not an object");
   EXPECT_EQ(message("{\"kinds\": {\"spmm\": []}}"), "cost.json: kinds: spmm: is not an object of coefficients");
   EXPECT_EQ(message("{\"kinds\": {\"spmm\": {}}}"), "cost.json: kinds: spmm: has no \"constant\"");
-  EXPECT_EQ(message(changed("\"all\"", "\"none\"")), "cost.json: has no \"all\" for kinds never seen");
+  EXPECT_EQ(message(changed("\"all\"", "\"none\"")),
+            "cost.json: has no coefficients \"all\" for kinds that were never timed");
   EXPECT_EQ(message(changed("\"spmm\"", "\"\"")), "cost.json: holds a kind without a name");
   EXPECT_EQ(message(changed("\"edges\":", "\"wedges\":")), "cost.json: kinds: spmm: has no \"edges\"");
   EXPECT_EQ(message(changed("\"edges\":", "\"wedges\": 1, \"edges\":")),

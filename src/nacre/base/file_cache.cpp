@@ -70,7 +70,7 @@ std::optional<std::string> read_cached(const std::string& folder, std::string_vi
     if (content.substr(kHeader, key.size()) != key) return std::nullopt;
     return std::string(content.substr(kHeader + key.size()));
   } catch (const std::exception& error) {
-    log_verbose(fmt::format("cache not read: {}", error.what()));
+    log_verbose(fmt::format("a file of the cache was not read: {}", error.what()));
     return std::nullopt;
   }
 }
@@ -93,7 +93,7 @@ void write_cached(const std::string& folder, std::string_view key, std::string_v
     fs::create_directories(folder);
     write_file(file_of(folder, key), text);
   } catch (const std::exception& error) {
-    log_warning(fmt::format("cache not written: {}", error.what()));
+    log_warning(fmt::format("a file of the cache was not written: {}", error.what()));
   }
 }
 

@@ -154,9 +154,10 @@ std::vector<Timing> usable_samples(const std::vector<Timing>& samples) {
     }
   }
   if (bad_time + bad_amount > 0) {
-    log_warning(fmt::format(
-        "cost model: {} of {} timings ignored: {} without a positive time, {} with an amount negative or not finite",
-        bad_time + bad_amount, samples.size(), bad_time, bad_amount));
+    log_warning(
+        fmt::format("the cost model ignores {} of {} timings: {} have no positive time, {} have an amount that is "
+                    "negative or not finite",
+                    bad_time + bad_amount, samples.size(), bad_time, bad_amount));
   }
   return usable;
 }

@@ -98,7 +98,8 @@ CostModel CostModel::parse(const std::string& json, const std::string& where) {
     if (kind.empty()) throw UserError(where, "holds a kind without a name");
     model.kinds_[kind] = parse_coefficients(coefficients, fmt::format("{}: kinds: {}", where, kind));
   }
-  if (!model.empty() && !object.contains("all")) throw UserError(where, "has no \"all\" for kinds never seen");
+  if (!model.empty() && !object.contains("all"))
+    throw UserError(where, "has no coefficients \"all\" for kinds that were never timed");
   return model;
 }
 

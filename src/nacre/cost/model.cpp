@@ -61,7 +61,7 @@ std::string_view feature_name(Feature feature) {
                                                              "near_bytes", "far_bytes", "rows",         "edges",
                                                              "tasks",      "steps"};
   const auto at = static_cast<size_t>(feature);
-  NACRE_CHECK(at < names.size(), "no such feature");
+  NACRE_CHECK(at < names.size(), "there is no feature of this number");
   return names[at];
 }
 

@@ -110,7 +110,7 @@ void save_profile(const DeviceProfile& profile) {
   try {
     const std::string folder = cache_folder();
     if (folder.empty()) {
-      log_verbose("device profile not kept: none of NACRE_CACHE, XDG_CACHE_HOME and HOME is set");
+      log_verbose("the device profile is not kept: none of NACRE_CACHE, XDG_CACHE_HOME and HOME is set");
       return;
     }
     const std::string path = profile_path(folder, profile.machine);

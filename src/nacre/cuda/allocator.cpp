@@ -34,7 +34,7 @@ Allocator::~Allocator() {
 }
 
 void* Allocator::allocate(int64_t bytes) {
-  NACRE_CHECK(bytes >= 0, "a negative number of bytes");
+  NACRE_CHECK(bytes >= 0, "the number of bytes to allocate is negative");
   // No device has as much memory. Sums of larger numbers could overflow.
   if (bytes > int64_t{1} << 56) refuse(bytes);
   const int64_t block = block_bytes(bytes);
@@ -87,8 +87,8 @@ void Allocator::refuse(int64_t bytes) const {
   }
   const auto text = [](auto number) { return human_bytes(static_cast<double>(number)); };
   throw UserError("device memory",
-                  text(bytes) + " are needed, " + text(free_bytes) + " of " + text(total_bytes) + " free, " +
-                      text(used_) + " in use by this run",
+                  text(bytes) + " are needed, " + text(free_bytes) + " of " + text(total_bytes) + " are free, " +
+                      text(used_) + " are in use by this run",
                   "train a smaller model (--hidden, --layers), end other programs on this GPU, or take a larger one");
 }
 

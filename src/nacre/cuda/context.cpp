@@ -112,9 +112,9 @@ void Context::open_green(int multiprocessors) {
   while (part < cut.parts.size() && cut.taken[part]) ++part;
   if (part == cut.parts.size()) {
     throw UserError("device",
-                    "the GPU has no further part of " + std::to_string(multiprocessors) +
-                        " multiprocessors: " + std::to_string(cut.parts.size()) + " are in use",
-                    "use fewer or smaller ones");
+                    "all " + std::to_string(cut.parts.size()) + " parts of " + std::to_string(multiprocessors) +
+                        " multiprocessors of this GPU are in use",
+                    "use fewer or smaller virtual devices");
   }
   CUdevResourceDesc description{};
   NACRE_CUDA(driver().describe_resource(&description, &cut.parts[part], 1));

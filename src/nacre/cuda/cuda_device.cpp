@@ -153,7 +153,8 @@ void CudaDevice::upload_few(void* to, const void* from, int64_t bytes) {
   forbid_in_capture("upload_few");  // every replay would write the same bytes again
   FewBytes few;
   static_assert(sizeof few.value == kFewBytes);
-  NACRE_CHECK(bytes >= 0 && bytes <= kFewBytes, std::to_string(bytes) + " bytes are not a few");
+  NACRE_CHECK(bytes >= 0 && bytes <= kFewBytes,
+              "upload_few() was given " + std::to_string(bytes) + " bytes, which is too many");
   if (bytes == 0) return;
   std::memcpy(few.value, from, static_cast<size_t>(bytes));
   few.count = static_cast<int>(bytes);
@@ -191,7 +192,8 @@ void CudaDevice::fill(void* to, int byte, int64_t bytes) {
 template <class Key>
 void CudaDevice::sort(Key* keys, uint32_t* values, int64_t n, int bits) {
   forbid_in_capture("sort_pairs");
-  NACRE_CHECK(bits >= 0 && bits <= static_cast<int>(8 * sizeof(Key)), "more bits to sort by than a key has");
+  NACRE_CHECK(bits >= 0 && bits <= static_cast<int>(8 * sizeof(Key)),
+              "a sort was asked for by more bits than a key has");
   if (n <= 1 || bits == 0) return;
   const Current current(*context_);
   const Temporary other_keys(allocator_, n * static_cast<int64_t>(sizeof(Key)));
@@ -214,7 +216,7 @@ void CudaDevice::exclusive_sum(const uint32_t* in, int64_t* out, int64_t n) {
 
 int64_t CudaDevice::positions_of(const uint8_t* flags, uint32_t* out, int64_t n) {
   forbid_in_capture("positions_of");
-  NACRE_CHECK(n <= int64_t{1} << 32, "positions of more than 2^32 flags");
+  NACRE_CHECK(n <= int64_t{1} << 32, "positions_of() was given more than 2^32 flags");
   if (n == 0) return 0;
   const Current current(*context_);
   const Temporary count(allocator_, sizeof(int64_t));
@@ -236,7 +238,7 @@ void CudaDevice::begin_capture() {
 
 LaunchGraph CudaDevice::end_capture() {
   const std::unique_ptr<Recording> recording(Recording::of(*context_));
-  NACRE_CHECK(recording != nullptr, "end_capture() without begin_capture()");
+  NACRE_CHECK(recording != nullptr, "end_capture() was called without begin_capture()");
   const Current current(*context_);
   return {recording->finish(), [keep = context_](void* p) { cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(p)); }};
 }

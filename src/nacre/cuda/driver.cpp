@@ -15,7 +15,7 @@ void find(Function& function, const char* name, bool needed) {
     return;
   }
   cudaGetLastError();
-  NACRE_CHECK(!needed, std::string("the CUDA driver has no ") + name);
+  NACRE_CHECK(!needed, std::string("the CUDA driver has no function ") + name);
 }
 
 Driver find_all() {

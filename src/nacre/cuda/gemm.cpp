@@ -96,7 +96,7 @@ cublasLtEpilogue_t library_epilogue(GemmEpilogue epilogue) {
 
 // Sets leading dimensions that are 0 to those of rows without gaps.
 void complete(GemmShape& s) {
-  NACRE_CHECK(s.m >= 0 && s.n >= 0 && s.k >= 0 && s.batch >= 0, text(s) + ": a negative size");
+  NACRE_CHECK(s.m >= 0 && s.n >= 0 && s.k >= 0 && s.batch >= 0, text(s) + ": a size is negative");
   if (s.lda == 0) s.lda = stored_a(s).columns;
   if (s.ldb == 0) s.ldb = stored_b(s).columns;
   if (s.ldc == 0) s.ldc = s.n;
@@ -146,7 +146,8 @@ int Gemm::prepare(GemmShape shape, bool tune) {
     return known->second;
   }
   const Current current(context_);
-  // Those who have the handle already know its workspace, which must not grow.
+  // Callers that already have this handle know the size of its workspace, so the size must not
+  // grow.
   const int64_t workspace = before != nullptr ? before->algorithm.workspace : kMostWorkspace;
   auto plan = make(shape);
   plan->users = before != nullptr ? before->users + 1 : 1;
@@ -168,7 +169,7 @@ void Gemm::release(int handle) {
 
 Gemm::Plan& Gemm::plan_of(int handle) const {
   const auto found = plans_.find(handle);
-  NACRE_CHECK(found != plans_.end(), "a product that was not prepared");
+  NACRE_CHECK(found != plans_.end(), "the product was not prepared");
   return *found->second;
 }
 
@@ -299,7 +300,8 @@ void Gemm::tune(Plan& plan, const std::vector<Algorithm>& among, const void* bia
       plan.algorithm = algorithm;
     }
   } catch (const UserError&) {
-    // There is no room for operands of its own, so the first choice of the library stays.
+    // There is no room for operands to time the candidates with, so the library's first choice
+    // stays.
     return;
   }
   // The operands can take most of the memory, which the arena of the plan needs next.
@@ -415,7 +417,8 @@ void Gemm::run(int handle, const GemmArgs& args, void* workspace) {
     return;
   }
   NACRE_CHECK(!has_bias(plan.shape) || args.bias != nullptr, text(plan.shape) + ": no bias");
-  NACRE_CHECK(plan.algorithm.workspace == 0 || workspace != nullptr, text(plan.shape) + ": no workspace");
+  NACRE_CHECK(plan.algorithm.workspace == 0 || workspace != nullptr,
+              text(plan.shape) + ": the product was given no workspace");
   const cublasStatus_t status = multiply(plan, algorithm_for(plan, args), args, workspace);
   NACRE_CHECK(status == CUBLAS_STATUS_SUCCESS, text(plan.shape) + ": " + describe(status));
   if (plan.own_epilogue) finish(plan, args, 1);

@@ -33,7 +33,7 @@ DeviceFunction Kernels::load(const std::string& image, const std::string& functi
   auto entry = std::make_unique<Function>();
   entry->name = function;
   const CUresult result = driver().library_kernel(&entry->kernel, found->second.library, function.c_str());
-  NACRE_CHECK(result == CUDA_SUCCESS, "no kernel " + function + " in the image: " + describe(result));
+  NACRE_CHECK(result == CUDA_SUCCESS, "the image has no kernel " + function + ": " + describe(result));
   // Without this call, a kernel would be loaded at its first launch, which may be inside a
   // recording.
   CUfunction loaded = nullptr;
@@ -63,7 +63,7 @@ void Kernels::launch(DeviceFunction function, const LaunchShape& shape, const st
   if (shape.blocks == 0) return;
   auto& entry = *static_cast<Function*>(function);
   NACRE_CHECK(shape.blocks > 0 && shape.blocks <= std::numeric_limits<int>::max(),
-              entry.name + ": a grid of " + std::to_string(shape.blocks) + " blocks");
+              entry.name + ": a launch of " + std::to_string(shape.blocks) + " blocks is not possible");
   const Current current(context_);
   allow_shared(entry, shape.shared_bytes);
   const CUresult result =

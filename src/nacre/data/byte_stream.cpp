@@ -35,7 +35,7 @@ class InflateStream final : public ByteStream {
   InflateStream(std::span<const std::byte> input, Wrapping wrapping, std::string where, int64_t first)
       : input_(input), wrapping_(wrapping), where_(std::move(where)), end_(first + static_cast<int64_t>(input.size())) {
     if (inflateInit2(&z_, wrapping == Wrapping::gzip ? 15 + 16 : -15) != Z_OK)
-      throw RuntimeError(where_, "no memory to inflate");
+      throw RuntimeError(where_, "there is no memory left to inflate the data");
   }
   ~InflateStream() override { inflateEnd(&z_); }
   InflateStream(const InflateStream&) = delete;
@@ -59,7 +59,7 @@ class InflateStream final : public ByteStream {
       } else if (status == Z_BUF_ERROR || (status == Z_OK && input_.empty() && z_.avail_out > 0)) {
         throw UserError(place(), "compressed data end too early", "the file is truncated: fetch or write it again");
       } else if (status == Z_MEM_ERROR) {
-        throw RuntimeError(where_, "no memory to inflate");
+        throw RuntimeError(where_, "there is no memory left to inflate the data");
       } else if (status != Z_OK) {
         throw UserError(
             place(), std::string("compressed data are damaged") + (z_.msg ? std::string(": ") + z_.msg : ""), kDamaged);

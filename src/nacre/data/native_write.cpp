@@ -59,7 +59,7 @@ Array<NodeId> order_of_kind(const Dataset& data, size_t kind, const Array<NodeId
 }  // namespace
 
 void native::write_graph(Writer& writer, const Graph& graph) {
-  NACRE_CHECK(graph.num_src() == graph.num_dst(), "a data set holds a full graph");
+  NACRE_CHECK(graph.num_src() == graph.num_dst(), "only whole graphs can be written, and this is a block");
   const GraphArrays& arrays = graph.arrays();
   writer.add("row_ptr", arrays.row_ptr);
   writer.add("col_idx", arrays.col_idx);

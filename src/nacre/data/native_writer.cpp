@@ -74,7 +74,7 @@ const SectionEntry& Writer::close(OpenSection& section) {
   const int64_t bytes = section.sum.bytes();
   if (elements(entry) * element_size(entry.element) != bytes) {
     const int64_t row = element_size(entry.element) * (entry.rank == 2 ? entry.shape[1] : 1);
-    NACRE_CHECK(row > 0 && bytes % row == 0, "a section of broken rows");
+    NACRE_CHECK(row > 0 && bytes % row == 0, "the bytes of the section are not whole rows");
     entry.shape[0] = bytes / row;
     end_ = section.offset + bytes;
   }

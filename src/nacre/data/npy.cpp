@@ -71,7 +71,7 @@ void with_type(const NpyType& type, const Fn& fn) {
     case 'b' * 16 + 1:
       return fn(Tag<Bool>{});
     default:
-      NACRE_CHECK(false, "element type let through by the header parser");
+      NACRE_CHECK(false, "the header parser accepted an element type that cannot be read");
   }
 }
 

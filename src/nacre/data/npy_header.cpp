@@ -204,7 +204,8 @@ NpyHeader read_npy_header(ByteStream& stream, int64_t total_bytes, const std::st
   if (version > 1) length |= (int64_t{prefix[10]} << 16) | (int64_t{prefix[11]} << 24);
   const int64_t data_offset = 8 + length_bytes + length;
   if (length > kMaxHeader) {
-    throw UserError(at_byte(where, 8), "the .npy header claims " + human_bytes(static_cast<double>(length)), kRewrite);
+    throw UserError(at_byte(where, 8),
+                    "the .npy header claims to be " + human_bytes(static_cast<double>(length)) + " long", kRewrite);
   }
   if (data_offset > total_bytes) throw UserError(at_byte(where, total_bytes), "the .npy header is cut off", kRewrite);
   std::string text(static_cast<size_t>(length), '\0');

@@ -125,7 +125,9 @@ void read_kinds(const NpzFile& npz, Dataset& data) {
   for (size_t r = 0; r < names.size(); ++r) {
     const auto kind = [&](const std::vector<int64_t>& kinds) {
       const bool known = r < kinds.size() && kinds[r] >= 0 && kinds[r] < static_cast<int64_t>(data.node_types.size());
-      if (!known) throw UserError(npz.name() + "[relation_name] entry " + std::to_string(r), "leads between no kinds");
+      if (!known)
+        throw UserError(npz.name() + "[relation_name] entry " + std::to_string(r),
+                        "leads from or to a kind of node that does not exist");
       return static_cast<int>(kinds[r]);
     };
     data.relations.push_back({kind(src), names[r], kind(dst)});
@@ -188,7 +190,7 @@ NpyReader NpzFile::open(const std::string& key) const {
 
 std::unique_ptr<ByteStream> NpzFile::bytes(const std::string& key) const {
   const ZipEntry* entry = archive_.find(key + ".npy");
-  NACRE_CHECK(entry != nullptr, "an array that is not there");
+  NACRE_CHECK(entry != nullptr, "the archive has no array '" + key + "'");
   return archive_.open(*entry);
 }
 

@@ -191,9 +191,9 @@ Graph draw_graph(const TwinPlan& plan, const std::vector<KindLayout>& layouts) {
     parts.push_back({turn_rows(rows, to.begin, to.count), type});
     if (relation.symmetric) parts.push_back({std::move(rows), type});
   }
-  NACRE_CHECK(parts.size() <= 8, "too many relations in a twin");
+  NACRE_CHECK(parts.size() <= 8, "the twin has too many relations");
   Graph graph(Assembler(plan, std::move(parts)).build(), plan.name);
-  NACRE_CHECK(graph.num_edges() == plan.num_edges, "a twin missed its edge count");
+  NACRE_CHECK(graph.num_edges() == plan.num_edges, "the twin does not have the planned number of edges");
   return graph;
 }
 

@@ -140,7 +140,8 @@ TwinPlan plan_twin(std::string_view name_and_scale, uint64_t seed) {
                     fmt::format("this twin needs at least {}: use a scale of {:.2g} or more", fewest,
                                 1.01 * static_cast<double>(fewest) / static_cast<double>(plan.spec->num_nodes)));
   }
-  if (plan.num_nodes > INT64_C(0xFFFFFFFF)) throw UserError(where, "more than 4,294,967,295 nodes", "scale it down");
+  if (plan.num_nodes > INT64_C(0xFFFFFFFF))
+    throw UserError(where, "would have more than 4,294,967,295 nodes", "scale it down");
   plan_kinds(plan);
   plan_relations(plan);
   return plan;

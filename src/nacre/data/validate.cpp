@@ -61,7 +61,7 @@ class Validator {
     const size_t kinds = d_.node_types.size();
     const auto& offsets = d_.node_offsets;
     if (kinds == 0 && (!offsets.empty() || !d_.relations.empty() || !d_.type_features.empty()))
-      fail("has parts by kind of node, but no kinds");
+      fail("has features, relations or numbers by kind of node, but names no kinds");
     if (kinds > 0 && (offsets.size() != kinds + 1 || offsets.front() != 0 || offsets.back() != nodes_ ||
                       !std::is_sorted(offsets.begin(), offsets.end()))) {
       fail("the kinds of nodes do not cover the " + human_count(nodes_) + " nodes");

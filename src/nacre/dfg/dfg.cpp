@@ -53,7 +53,7 @@ NodeRef Dfg::add(Node node) {
 }
 
 void Dfg::set_output(const std::string& name, NodeRef node) {
-  NACRE_CHECK(node >= 0 && node < size(), "output refers to a node that does not exist");
+  NACRE_CHECK(node >= 0 && node < size(), "an output refers to a node that does not exist");
   for (auto& [key, value] : outputs_) {
     if (key == name) {
       value = node;
@@ -113,9 +113,9 @@ void Dfg::validate() const {
     NACRE_CHECK(copy.nodes_.back() == node, at + " carries a type that does not follow from its inputs");
   }
   for (const auto& [name, node] : outputs_)
-    NACRE_CHECK(node >= 0 && node < size(), "output '" + name + "' is dangling");
+    NACRE_CHECK(node >= 0 && node < size(), "output '" + name + "' refers to a node that does not exist");
   for (const auto& [name, node] : updates_)
-    NACRE_CHECK(node >= 0 && node < size(), "update '" + name + "' is dangling");
+    NACRE_CHECK(node >= 0 && node < size(), "update '" + name + "' refers to a node that does not exist");
 }
 
 Dfg prune(const Dfg& dfg) {

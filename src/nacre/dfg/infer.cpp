@@ -20,7 +20,7 @@ class Inference {
   Inference(const Dfg& dfg, const Node& node) : node_(node) {
     require(std::isfinite(node.alpha), "alpha must be a number");
     for (const NodeRef i : node.inputs) {
-      require(i >= 0 && i < dfg.size(), "an input that does not exist yet");
+      require(i >= 0 && i < dfg.size(), "an input is not a node before this one");
       in_.push_back(&dfg[i].type);
     }
     const int inputs = op_info(node.op).num_inputs;
@@ -93,8 +93,8 @@ class Inference {
   bool is_scalar(const ValueType& t) const { return t.space == Space::param() && t.dims.empty(); }
 
   void require_sane(const ValueType& t) const {
-    require(t.space.layer >= 0 && t.space.layer <= kMaxLayer, "no such layer");
-    require(t.space.count >= 0 && t.space.count <= kMaxCount, "too many rows");
+    require(t.space.layer >= 0 && t.space.layer <= kMaxLayer, "the layer is out of range");
+    require(t.space.count >= 0 && t.space.count <= kMaxCount, "the space has too many rows");
     int64_t size = 1;
     for (const int64_t d : t.dims) {
       require(d >= 1, "dims must be positive");
@@ -108,11 +108,13 @@ class Inference {
     require(dtype == DType::f32 || (node_.op == Op::input && (dtype == DType::i32 || dtype == DType::u8)),
             "inputs are f32, i32 or u8, other leaves f32");
     if (node_.op == Op::degree) {
-      require(node_.attr == Attr::src || node_.attr == Attr::dst, "degree goes along src or dst");
-      require(node_.type.space.kind == SpaceKind::vertex && node_.type.dims.empty(), "degree is a scalar per vertex");
-      require(node_.attr == Attr::src || node_.type.space.layer > 0, "v0 is nobody's destination");
+      require(node_.attr == Attr::src || node_.attr == Attr::dst, "attr must be src or dst");
+      require(node_.type.space.kind == SpaceKind::vertex && node_.type.dims.empty(),
+              "the type must be one number for each vertex");
+      require(node_.attr == Attr::src || node_.type.space.layer > 0, "v0 is the destination of no edge");
     } else if (node_.op == Op::typed_degree) {
-      require(node_.type.space.kind == SpaceKind::edge && node_.type.dims.empty(), "typed_degree is a scalar per edge");
+      require(node_.type.space.kind == SpaceKind::edge && node_.type.dims.empty(),
+              "the type must be one number for each edge");
     } else if (node_.op != Op::constant) {
       require(!node_.name.empty(), "a leaf needs a name");
       require(std::all_of(node_.name.begin(), node_.name.end(), [](unsigned char c) { return c > ' ' && c != '#'; }),
@@ -135,20 +137,21 @@ class Inference {
       case Op::index_mean:
       case Op::index_max:
       case Op::index_argmax:
-        require(node_.attr == Attr::dst, "reduces along dst only");
+        require(node_.attr == Attr::dst, "attr must be dst");
         out.space = Space::vertex(layer_of_edge(0) + 1);
         if (node_.op == Op::index_argmax) out.dtype = DType::i32;
         return out;
       case Op::index_take_max:
-        require(from.kind == SpaceKind::vertex && from.layer > 0, "starts at destinations");
-        require(node_.attr == Attr::dst, "goes along dst only");
-        require(in(1).dtype == DType::i32 && in(1).dims == out.dims && in(1).space == from, "argmax must match");
+        require(from.kind == SpaceKind::vertex && from.layer > 0, "the operand must be at destinations");
+        require(node_.attr == Attr::dst, "attr must be dst");
+        require(in(1).dtype == DType::i32 && in(1).dims == out.dims && in(1).space == from,
+                "the argmax must be i32, with the dims and the space of the gradient");
         out.space = Space::edge(from.layer - 1);
         return out;
       case Op::edge_softmax:
       case Op::edge_softmax_grad:
         layer_of_edge(0);
-        require(node_.attr == Attr::dst, "goes along dst only");
+        require(node_.attr == Attr::dst, "attr must be dst");
         if (node_.op == Op::edge_softmax_grad) require_same(0, 1);
         return out;
       case Op::lstm_states:
@@ -165,19 +168,21 @@ class Inference {
     require_f32();
     ValueType out = in(0);
     if (node_.op == Op::all_reduce) {
-      require(out.space == Space::param() || out.space == Space::type(), "sums parameters only");
+      require(out.space == Space::param() || out.space == Space::type(), "the operand must be a parameter");
       return out;
     }
     const bool out_of_halo = node_.op == Op::exchange_add;
     require(out.space.kind == (out_of_halo ? SpaceKind::halo : SpaceKind::vertex),
-            out_of_halo ? "starts at vertices with their halo" : "starts at a rank's own vertices");
+            out_of_halo ? "the operand must be at vertices with their halo"
+                        : "the operand must be at a rank's own vertices");
     out.space.kind = out_of_halo ? SpaceKind::vertex : SpaceKind::halo;
     return out;
   }
 
   // Returns the vertices of a layer, with the halo if the node says so.
   Space sources(int layer) const {
-    require(node_.ints.empty() || node_.ints == std::vector<int64_t>{1}, "leads to vertices, or with ints=1 to a halo");
+    require(node_.ints.empty() || node_.ints == std::vector<int64_t>{1},
+            "ints must be empty (to vertices) or 1 (to a halo)");
     return node_.ints.empty() ? Space::vertex(layer) : Space::halo(layer);
   }
 
@@ -187,7 +192,7 @@ class Inference {
       case Attr::type: {
         require(from == Space::type() && !node_.ints.empty() && node_.ints.size() <= 2,
                 "indexing by type starts in t and names a layer");
-        require(node_.ints[0] >= 0 && node_.ints[0] <= kMaxLayer, "no such layer");
+        require(node_.ints[0] >= 0 && node_.ints[0] <= kMaxLayer, "the layer is out of range");
         const int layer = static_cast<int>(node_.ints[0]);
         if (node_.ints.size() == 1) return Space::edge(layer);
         require(node_.ints[1] == 1 || node_.ints[1] == 2, "pairs are those of sources (1) or destinations (2)");
@@ -196,22 +201,22 @@ class Inference {
       case Attr::src:
       case Attr::dst: {
         const bool dst = node_.attr == Attr::dst;
-        require(from.on_vertices(), "indexing starts at vertices");
-        require(!dst || (from.layer > 0 && from.kind == SpaceKind::vertex), "starts at no destinations");
-        require(node_.ints.empty() || to_pairs, "goes to edges, or with ints=1 to pairs");
+        require(from.on_vertices(), "the operand must be at vertices");
+        require(!dst || (from.layer > 0 && from.kind == SpaceKind::vertex), "the operand must be at destinations");
+        require(node_.ints.empty() || to_pairs, "ints must be empty (to edges) or 1 (to pairs)");
         const int layer = dst ? from.layer - 1 : from.layer;
         if (!to_pairs) return Space::edge(layer);
         return dst ? Space::pair_dst(layer) : Space::pair_src(layer);
       }
       case Attr::self:
-        require(from.on_vertices(), "indexing starts at vertices");
+        require(from.on_vertices(), "the operand must be at vertices");
         return Space::vertex(from.layer + 1);
       case Attr::pair_src:
       case Attr::pair_dst:
-        require(from.kind == pair_kind(node_.attr), "starts at the pairs it names");
+        require(from.kind == pair_kind(node_.attr), "the operand must be on the pairs that attr names");
         return Space::edge(from.layer);
       default:
-        fail("index follows an edge attribute");
+        fail("attr must name an edge attribute");
     }
   }
 
@@ -222,21 +227,22 @@ class Inference {
   Space index_add_target(Space from) const {
     switch (node_.attr) {
       case Attr::self:
-        require(from.kind == SpaceKind::vertex && from.layer > 0, "starts at destinations");
+        require(from.kind == SpaceKind::vertex && from.layer > 0, "the operand must be at destinations");
         return sources(from.layer - 1);
       case Attr::type:
-        require(from.is_typed(), "starts at edges or pairs");
+        require(from.is_typed(), "the operand must be on edges or pairs");
         return Space::type();
       case Attr::src:
       case Attr::dst:
-        require(from.kind == SpaceKind::edge || from.kind == pair_kind(node_.attr), "starts at edges or pairs");
+        require(from.kind == SpaceKind::edge || from.kind == pair_kind(node_.attr),
+                "the operand must be on edges or pairs");
         return node_.attr == Attr::dst ? Space::vertex(from.layer + 1) : sources(from.layer);
       case Attr::pair_src:
       case Attr::pair_dst:
-        require(from.kind == SpaceKind::edge, "starts at edges");
+        require(from.kind == SpaceKind::edge, "the operand must be on edges");
         return {pair_kind(node_.attr), from.layer};
       default:
-        fail("index_add follows an edge attribute");
+        fail("attr must name an edge attribute");
     }
   }
 
@@ -271,7 +277,7 @@ class Inference {
     require(in(1).space == home && in(1).dims.size() == 2,
             typed ? "the weight must be t[K,N]" : "the weight must be p[K,N]");
     const bool transposed = node_.op == Op::matmul_t || node_.op == Op::typed_matmul_t;
-    require(in(0).dims[0] == in(1).dims[transposed ? 1 : 0], "inner sizes differ");
+    require(in(0).dims[0] == in(1).dims[transposed ? 1 : 0], "the inner sizes of the product differ");
     return {in(0).space, {in(1).dims[transposed ? 0 : 1]}};
   }
 
@@ -310,7 +316,8 @@ class Inference {
         return out;
       }
       case Op::expand:
-        require(out.space == node_.type.space || out.space == Space::param(), "expands inside a space, or from p");
+        require(out.space == node_.type.space || out.space == Space::param(),
+                "the operand must be in the same space or in p");
         require(is_prefix(out.dims, node_.type.dims), "the old dims must be a prefix of the new");
         require(node_.type.dtype == DType::f32, "needs f32 values");
         return node_.type;
@@ -347,7 +354,8 @@ class Inference {
     ValueType out = in(0);
     if (node_.op == Op::slice_rows) {
       const Space from = out.space;
-      require(from.kind == SpaceKind::vertex || from.kind == SpaceKind::rows, "starts at vertices or counted rows");
+      require(from.kind == SpaceKind::vertex || from.kind == SpaceKind::rows,
+              "the operand must be at vertices or in counted rows");
       require(node_.ints.size() == 2 && node_.ints[0] >= 0 && node_.ints[0] <= kMaxCount && node_.ints[1] >= 0 &&
                   node_.ints[1] <= kMaxCount,
               "needs the first row and the number of rows");
@@ -358,9 +366,10 @@ class Inference {
     }
     int64_t count = 0;
     for (const ValueType* t : in_) {
-      require(t->space.kind == SpaceKind::rows && t->dims == out.dims, "joins counted rows of the same dims");
+      require(t->space.kind == SpaceKind::rows && t->dims == out.dims,
+              "the operands must be counted rows of the same dims");
       count += t->space.count;
-      require(count <= kMaxCount, "too many rows");
+      require(count <= kMaxCount, "the space has too many rows");
     }
     out.space = node_.type.space;
     require(out.space.kind == SpaceKind::vertex || out.space == Space::rows(count),

@@ -131,7 +131,7 @@ class Line {
     } else {
       fail("unknown space '" + std::string(space) + "'");
     }
-    if (t.space.layer < 0) fail("negative layer");
+    if (t.space.layer < 0) fail("the layer is negative");
     expect('[');
     if (!accept(']')) {
       do t.dims.push_back(number<int64_t>());
@@ -192,7 +192,7 @@ class Line {
       if (i == std::size(kInits)) fail("unknown initialiser '" + std::string(value) + "'");
       n.init = static_cast<Init>(i);
     } else if (key == "state") {
-      if (value != "1") fail("state is 1 or left out");
+      if (value != "1") fail("state must be 1 or be left out");
       n.state = true;
     } else if (key == "name") {
       n.name = value;
@@ -226,14 +226,14 @@ void parse_result(Line& line, Dfg& dfg) {
   line.end();
   if (node < 0 || node >= dfg.size()) line.fail("refers to a node that does not exist");
   if (kind == "output") {
-    if (dfg.find_output(name) >= 0) line.fail("a second output '" + name + "'");
+    if (dfg.find_output(name) >= 0) line.fail("output '" + name + "' is named twice");
     dfg.set_output(name, node);
   } else if (kind == "update") {
     const NodeRef leaf = dfg.find_leaf(name);
     if (leaf < 0 || !dfg[leaf].state) line.fail("'" + name + "' is not a state parameter");
     if (dfg[leaf].type != dfg[node].type) line.fail("the update of '" + name + "' has another type");
     for (const auto& [updated, value] : dfg.updates()) {
-      if (updated == name) line.fail("a second update of '" + name + "'");
+      if (updated == name) line.fail("the update of '" + name + "' is named twice");
     }
     dfg.set_update(name, node);
   } else {

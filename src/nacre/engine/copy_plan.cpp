@@ -13,7 +13,7 @@ CopyPlan plan_copy(const Executor& executor, const Kernel& kernel) {
   CopyPlan plan;
   if (root.op == Op::slice_rows) {
     const NodeRef from = root.inputs[0];
-    NACRE_CHECK(root.ints[0] + root.ints[1] <= rows(from), "copies rows that do not exist");
+    NACRE_CHECK(root.ints[0] + root.ints[1] <= rows(from), "the kernel copies rows that do not exist");
     plan.parts.push_back(
         {out, static_cast<const char*>(executor.pointer(from)) + root.ints[0] * row, root.ints[1] * row});
     return plan;
@@ -24,7 +24,8 @@ CopyPlan plan_copy(const Executor& executor, const Kernel& kernel) {
     at += rows(in);
   }
   const int64_t left = rows(kernel.root) - at;
-  NACRE_CHECK(left == 0 || (left > 0 && root.op == Op::index_add), "joins another number of rows than are needed");
+  NACRE_CHECK(left == 0 || (left > 0 && root.op == Op::index_add),
+              "the kernel joins another number of rows than its result has");
   plan.zeros = out + at * row;
   plan.zero_bytes = left * row;
   return plan;

@@ -44,7 +44,7 @@ void radix_pass(const Keyed* in, Keyed* out, int64_t count, int shift) {
 }  // namespace
 
 GroupedBy group_stable(const NodeId* keys, int64_t count, int64_t groups) {
-  NACRE_CHECK(count <= INT64_C(0xFFFFFFFF), "too many keys to group");
+  NACRE_CHECK(count <= INT64_C(0xFFFFFFFF), "there are more keys than 32 bits can number");
   Buffer<Keyed> a(count);
   Buffer<Keyed> b(count);
   parallel_for(count, kChunk, [&](int64_t from, int64_t to) {

@@ -147,7 +147,8 @@ GraphStats compute_stats(const Graph& graph) {
 }
 
 double edge_homophily(const Graph& graph, std::span<const int32_t> labels) {
-  NACRE_CHECK(static_cast<int64_t>(labels.size()) == graph.num_src(), "one label per vertex");
+  NACRE_CHECK(static_cast<int64_t>(labels.size()) == graph.num_src(),
+              "the number of labels is not the number of vertices");
   std::vector<std::pair<int64_t, int64_t>> parts((graph.num_dst() + kRows - 1) / kRows);
   parallel_for(graph.num_dst(), kRows, [&](int64_t b, int64_t e) {
     auto& [same, all] = parts[b / kRows];

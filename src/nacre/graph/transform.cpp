@@ -160,12 +160,12 @@ Graph make_undirected_by_sorting(const Graph& graph) {
 
 Graph build_graph(EdgeList edges, const std::string& where) {
   const auto count = static_cast<int64_t>(edges.src.size());
-  if (edges.num_nodes > INT64_C(0xFFFFFFFF)) throw UserError(where, "more than 4,294,967,295 nodes");
+  if (edges.num_nodes > INT64_C(0xFFFFFFFF)) throw UserError(where, "has more than 4,294,967,295 nodes");
   if (count > INT64_C(0xFFFFFFFF))
-    throw UserError(where, "more than 4,294,967,295 edges", "split the graph into several smaller ones");
+    throw UserError(where, "has more than 4,294,967,295 edges", "split the graph into several smaller ones");
   const auto fits = [&](size_t size) { return size == 0 || size == edges.src.size(); };
   NACRE_CHECK(edges.dst.size() == edges.src.size() && fits(edges.weight.size()) && fits(edges.type.size()),
-              "edge list columns differ in length");
+              "the columns of the edge list differ in length");
   for (const auto* column : {&edges.src, &edges.dst}) {
     for (const NodeId v : *column) {
       if (v >= edges.num_nodes) {

@@ -102,7 +102,7 @@ std::string PartitionTable::text() const {
 void PartitionTable::set(Location location, Attribute attribute, Restriction restriction) {
   const bool exact = restriction.kind == Restriction::exact;
   NACRE_CHECK(restriction.kind == Restriction::free || entry_exists(location, attribute),
-              entry_name(location, attribute) + " means nothing");
+              "a table cannot restrict " + entry_name(location, attribute));
   NACRE_CHECK(!exact || restriction.k >= 1, "a gTask holds at least one value");
   if (!exact) restriction.k = 0;
   entries_[static_cast<size_t>(location)][static_cast<size_t>(attribute)] = restriction;

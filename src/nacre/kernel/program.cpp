@@ -56,7 +56,7 @@ constexpr std::array kMicroInfo = {
 
 std::string_view micro_name(MicroOp op) {
   const auto& info = kMicroInfo[static_cast<size_t>(op)];
-  NACRE_CHECK(info.op == op, "micro-op names are out of order");
+  NACRE_CHECK(info.op == op, "the table of micro-ops is not in the order of the enumeration");
   return info.name;
 }
 
@@ -118,7 +118,7 @@ MicroOp activation_micro(Op op) {
     NACRE_ACTIVATIONS(NACRE_CASES)
 #undef NACRE_CASES
     default:
-      throw InternalError(__FILE__, __LINE__, "no micro-op for " + std::string(op_info(op).name));
+      throw InternalError(__FILE__, __LINE__, "there is no micro-op for " + std::string(op_info(op).name));
   }
 }
 

@@ -118,13 +118,13 @@ int ProgramBuilder::compute(NodeRef computed) {
       const NodeRef x = node.inputs[0];
       // Destinations are the first sources, so this is the same row.
       if (node.attr == Attr::self) return x == root_ || inside_(x) ? value(x) : load(MicroOp::load, x);
-      NACRE_CHECK(an_.row_local(computed), "programs have no loads by pair");
+      NACRE_CHECK(an_.row_local(computed), "a row program cannot load rows by pair");
       return load(node.attr == Attr::src   ? MicroOp::load_src
                   : node.attr == Attr::dst ? MicroOp::load_dst
                                            : MicroOp::load_type,
                   x);
     }
-    case Op::index_add:  // attr self on the same rows
+    case Op::index_add:  // only along self, where source and result are the same rows
     case Op::reshape:
       return value(node.inputs[0]);
     case Op::index_take_max: {

@@ -126,7 +126,7 @@ class DraftValidator {
                 "the kernel of " + node(kernel.root) + " does not compute its second root");
     for (const NodeRef v : kernel.nodes) {
       NACRE_CHECK(producer_[v] < 0, node(v) + " is computed by two kernels");
-      NACRE_CHECK(!draft_.is_inlined(v), node(v) + " is inlined, yet a kernel has it");
+      NACRE_CHECK(!draft_.is_inlined(v), node(v) + " is inlined, but a kernel computes it, too");
       producer_[v] = static_cast<int>(k);
     }
   }

@@ -28,7 +28,7 @@ void BatchOrder::begin_epoch(uint64_t epoch) {
 }
 
 std::span<const NodeId> BatchOrder::batch(int64_t index) const {
-  NACRE_CHECK(index >= 0 && index < num_batches(), "no such batch");
+  NACRE_CHECK(index >= 0 && index < num_batches(), "the epoch has no batch of this number");
   const int64_t begin = index * batch_size_;
   const int64_t count = std::min(batch_size_, ids_.size() - begin);
   return {order_.data() + begin, static_cast<size_t>(count)};

@@ -12,7 +12,7 @@ struct BatchLoader::State {
   State(const Sampler& sampler, BatchOrder seeds, Tensor features, FeatureSink& sink, const LoaderOptions& options,
         Prepare prepare)
       : orders{seeds, std::move(seeds)}, context(sampler, std::move(features), sink, options, std::move(prepare)) {
-    NACRE_CHECK(options.in_flight >= 0, "a negative number of batches in flight");
+    NACRE_CHECK(options.in_flight >= 0, "the number of batches in flight is negative");
     if (options.in_flight > 0) scheduler = std::make_unique<Scheduler>(context);
   }
 

@@ -51,7 +51,7 @@ void Scheduler::begin(const BatchOrder& order, uint64_t epoch, int64_t first) {
 
 void Scheduler::follow(const BatchOrder& order) {
   const Lock lock(mutex_);
-  NACRE_CHECK(order.num_batches() == batches_, "epochs of different lengths");
+  NACRE_CHECK(order.num_batches() == batches_, "the next epoch has another number of batches");
   following_ = &order;
   start_up_to(next_ + context_.options.in_flight);
 }

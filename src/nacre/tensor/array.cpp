@@ -10,7 +10,7 @@
 namespace nacre {
 
 std::shared_ptr<void> allocate_bytes(int64_t bytes) {
-  NACRE_CHECK(bytes >= 0, "negative allocation");
+  NACRE_CHECK(bytes >= 0, "the size of an allocation is negative");
   constexpr int64_t huge_page = 2 << 20;
   const bool large = bytes >= huge_page;
   const size_t alignment = large ? huge_page : 64;

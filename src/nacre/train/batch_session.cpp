@@ -179,7 +179,7 @@ void* BatchSession::parameter_place(const std::string& name) {
   for (const Parameter& p : learner_->list()) {
     if (p.name == name) return learner_->place(p);
   }
-  NACRE_CHECK(false, "no parameter '" + name + "'");
+  NACRE_CHECK(false, "there is no parameter '" + name + "'");
   return nullptr;
 }
 

@@ -111,7 +111,7 @@ Scores DeviceScorer::score(Executor& executor, bool with_loss) {
 
 Scores DeviceScorer::from_counts(Executor& executor, bool with_loss) {
   const NodeRef logits = executor.plan().dfg.output("logits");
-  NACRE_CHECK(!executor.is_narrow(logits), "results are kept in f32");
+  NACRE_CHECK(!executor.is_narrow(logits), "the logits are stored as bf16, but scores are computed from f32");
   ScoreLoss loss;
   const std::vector<ScoreCounts> counts =
       scores_->run(static_cast<const float*>(executor.pointer(logits)), with_loss ? &loss : nullptr);
@@ -125,7 +125,7 @@ Scores DeviceScorer::from_counts(Executor& executor, bool with_loss) {
 
 Scores DeviceScorer::from_rows(Executor& executor, bool with_loss) {
   const NodeRef logits = executor.plan().dfg.output("logits");
-  NACRE_CHECK(!executor.is_narrow(logits), "results are kept in f32");
+  NACRE_CHECK(!executor.is_narrow(logits), "the logits are stored as bf16, but scores are computed from f32");
   const int64_t count = scores_->num_vertices(), width = run_.dataset.num_classes;
   if (!rows_.defined()) rows_ = Tensor(DType::f32, {count, width});
   for (int64_t b = 0; b < count; b += chunk_rows()) {

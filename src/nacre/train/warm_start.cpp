@@ -74,7 +74,8 @@ int warm_start(const std::string& from, bool partial, Parameters& parameters) {
   if (count > kNamed) misfits += fmt::format("; and {} more", count - kNamed);
   if (count > 0 && (!partial || fitting.empty())) {
     throw UserError("--init " + file, "does not fit the model: " + misfits,
-                    partial ? "none of its weights fits" : "use the same model options, or add --init-partial");
+                    partial ? "none of its weights fits the model, so --init-partial takes none"
+                            : "use the same model options, or add --init-partial");
   }
   for (const auto& [tensor, p] : fitting) std::copy_n(tensor->data<float>(), p->size, parameters.data(*p));
   return static_cast<int>(fitting.size());

@@ -128,7 +128,7 @@ class EmulatedDevice final : public Device {
     Settings::get().stretch();
   }
   LaunchGraph end_capture() override {
-    NACRE_CHECK(recording.device == this, "end_capture() without begin_capture()");
+    NACRE_CHECK(recording.device == this, "end_capture() was called without begin_capture()");
     LaunchGraph graph = std::move(recording.work);
     recording = {};
     --recorders_;
@@ -240,7 +240,8 @@ void EmulatedDevice::upload(void* to, const void* from, int64_t bytes) {
 
 void EmulatedDevice::upload_few(void* to, const void* from, int64_t bytes) {
   called("upload_few");
-  NACRE_CHECK(bytes >= 0 && bytes <= kFewBytes, std::to_string(bytes) + " bytes are not a few");
+  NACRE_CHECK(bytes >= 0 && bytes <= kFewBytes,
+              "upload_few() was given " + std::to_string(bytes) + " bytes, which is too many");
   check_place(to, bytes);
   const auto* first = static_cast<const char*>(from);
   stream_.queue([to, kept = std::vector<char>(first, first + bytes)](BlockRunner&) {
@@ -268,7 +269,8 @@ void EmulatedDevice::download(void* to, const void* from, int64_t bytes) {
 template <class Key>
 void EmulatedDevice::sort(Key* keys, uint32_t* values, int64_t n, int bits) {
   called("sort_pairs");
-  NACRE_CHECK(bits >= 0 && bits <= static_cast<int>(8 * sizeof(Key)), "more bits to sort by than a key has");
+  NACRE_CHECK(bits >= 0 && bits <= static_cast<int>(8 * sizeof(Key)),
+              "a sort was asked for by more bits than a key has");
   if (n <= 1 || bits == 0) return;
   void* room = memory_.allocate(n * static_cast<int64_t>(sizeof(Key) + sizeof(uint32_t)));
   stream_.queue([=](BlockRunner&) {
@@ -298,7 +300,7 @@ void EmulatedDevice::exclusive_sum(const uint32_t* in, int64_t* out, int64_t n) 
 
 int64_t EmulatedDevice::positions_of(const uint8_t* flags, uint32_t* out, int64_t n) {
   called("positions_of");
-  NACRE_CHECK(n <= int64_t{1} << 32, "positions of more than 2^32 flags");
+  NACRE_CHECK(n <= int64_t{1} << 32, "positions_of() was given more than 2^32 flags");
   int64_t found = 0;
   stream_.queue([=, &found](BlockRunner&) {
     for (int64_t i = 0; i < n; ++i) {

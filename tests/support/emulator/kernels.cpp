@@ -52,7 +52,7 @@ const Kernel* Kernels::load(const std::string& image, const std::string& functio
   auto kernel = std::make_unique<Kernel>();
   kernel->name = function;
   kernel->entry = reinterpret_cast<Entry>(dlsym(found->second.library, ("nacre_entry_" + function).c_str()));
-  NACRE_CHECK(kernel->entry != nullptr, "no kernel " + function + " in the image");
+  NACRE_CHECK(kernel->entry != nullptr, "the image has no kernel " + function);
   std::array<int, kMostArguments> sizes{};
   const int count = kernel->entry(nullptr, sizes.data());
   kernel->sizes.assign(sizes.begin(), sizes.begin() + count);
@@ -61,7 +61,7 @@ const Kernel* Kernels::load(const std::string& image, const std::string& functio
 
 Launch::Launch(const Kernel& kernel, const LaunchShape& shape, const std::vector<void*>& args, int64_t shared_limit) {
   NACRE_CHECK(shape.blocks > 0 && shape.blocks <= std::numeric_limits<int>::max(),
-              kernel.name + ": a grid of " + std::to_string(shape.blocks) + " blocks");
+              kernel.name + ": a launch of " + std::to_string(shape.blocks) + " blocks is not possible");
   NACRE_CHECK(shape.shared_bytes <= shared_limit, kernel.name + " wants " + std::to_string(shape.shared_bytes) +
                                                       " bytes of shared memory, a block can have " +
                                                       std::to_string(shared_limit));

@@ -96,7 +96,7 @@ void Memory::unmap(const Block& block) {
 }
 
 void* Memory::allocate(int64_t bytes) {
-  NACRE_CHECK(bytes >= 0, "a negative number of bytes");
+  NACRE_CHECK(bytes >= 0, "the number of bytes to allocate is negative");
   if (bytes > int64_t{1} << 56) refuse(bytes);
   Settings::get().count(Fault::allocation, human_bytes(static_cast<double>(bytes)) + " wanted");
   const int64_t size = block_bytes(bytes);
@@ -156,7 +156,7 @@ void Memory::refuse(int64_t bytes) const {
   const int64_t all = Settings::get().memory_bytes();
   throw UserError("device memory",
                   text(bytes) + " are needed, " + text(std::max<int64_t>(all - taken, 0)) + " of " + text(all) +
-                      " free, " + text(used_bytes()) + " in use by this run",
+                      " are free, " + text(used_bytes()) + " are in use by this run",
                   "train a smaller model (--hidden, --layers), end other programs on this GPU, or take a larger one");
 }
 

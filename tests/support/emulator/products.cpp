@@ -92,7 +92,7 @@ void multiply_one(const GemmShape& s, const GemmArgs& args, int64_t number) {
 
 // Leading dimensions of 0 mean rows without gaps.
 void complete(GemmShape& s) {
-  NACRE_CHECK(s.m >= 0 && s.n >= 0 && s.k >= 0 && s.batch >= 0, text(s) + ": a negative size");
+  NACRE_CHECK(s.m >= 0 && s.n >= 0 && s.k >= 0 && s.batch >= 0, text(s) + ": a size is negative");
   const int64_t a_row = s.transpose_a ? s.m : s.k, b_row = s.transpose_b ? s.k : s.n;
   if (s.lda == 0) s.lda = a_row;
   if (s.ldb == 0) s.ldb = b_row;
@@ -135,7 +135,7 @@ int Products::prepare(GemmShape shape) {
 void Products::release(int handle) {
   const std::lock_guard lock(mutex_);
   const auto found = plans_.find(handle);
-  NACRE_CHECK(found != plans_.end(), "a product that was not prepared");
+  NACRE_CHECK(found != plans_.end(), "the product was not prepared");
   if (--found->second.users > 0) return;
   handles_.erase(key(found->second.shape));
   plans_.erase(found);
@@ -143,7 +143,7 @@ void Products::release(int handle) {
 
 const Products::Plan& Products::plan_of(int handle) const {
   const auto found = plans_.find(handle);
-  NACRE_CHECK(found != plans_.end(), "a product that was not prepared");
+  NACRE_CHECK(found != plans_.end(), "the product was not prepared");
   return found->second;
 }
 
@@ -156,7 +156,7 @@ GemmShape Products::shape_for(int handle, const GemmArgs& args, const void* work
   const std::lock_guard lock(mutex_);
   const GemmShape& s = plan_of(handle).shape;
   NACRE_CHECK(!has_bias(s) || args.bias != nullptr, text(s) + ": no bias");
-  NACRE_CHECK(is_empty(s) || workspace != nullptr, text(s) + ": no workspace");
+  NACRE_CHECK(is_empty(s) || workspace != nullptr, text(s) + ": the product was given no workspace");
   return s;
 }
 

@@ -169,7 +169,7 @@ class EdgeNpy : public EdgeSource {
 
   [[noreturn]] void refuse(int64_t first) const {
     for (int64_t i = at_;; ++i) {
-      NACRE_CHECK(i < edges_ && first >= 0, "a bad id that is not there");
+      NACRE_CHECK(i < edges_ && first >= 0, "reading reported an invalid id, but none was found");
       for (const int64_t index : {i * step_, i * step_ + dst_at_}) {
         const int64_t id = value_at(index);
         if (id >= 0 && id <= kMaxNodeId) continue;

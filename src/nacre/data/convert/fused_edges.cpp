@@ -114,7 +114,7 @@ class FusedEdges final : public EdgeSource {
                             human_count(set_.count(source ? relation.src_type : relation.dst_type)));
       }
     }
-    throw InternalError(__FILE__, __LINE__, "a bad edge that is not there");
+    throw InternalError(__FILE__, __LINE__, "reading reported an invalid edge, but none was found");
   }
 
   const DatasetBuilder& set_;

@@ -103,7 +103,7 @@ void PartialFolder::clear() {
 }
 
 void PartialFolder::note(std::string_view entry) {
-  NACRE_CHECK(entry.find('\n') == std::string_view::npos, "a journal entry of several lines");
+  NACRE_CHECK(entry.find('\n') == std::string_view::npos, "a journal entry has several lines");
   const std::string line = sealed(entry);
   lseek(journal_, 0, SEEK_END);
   if (write(journal_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) fail("cannot write");

@@ -154,7 +154,8 @@ class StreamConversion {
     if (!set_) return;
     for (const DatasetBuilder::TypedInput& input : set_->edge_inputs()) {
       reversing_.both = reversing_.both || input.edges.both_ways;
-      NACRE_CHECK(!input.edges.both_ways || set_->plain(), "edges of kinds are stored as they are");
+      NACRE_CHECK(!input.edges.both_ways || set_->plain(),
+                  "edges between kinds of nodes cannot stand for both directions");
     }
     relations_ = set_->relations();
     if (!set_->plain() && o_.load.undirected) relations_ = with_reverses(relations_, reversing_.type, source_name_);
@@ -304,7 +305,7 @@ class StreamConversion {
                       "check that it is an edge list; for a graph without edges give --num-nodes");
     }
     vertices_ = o_.load.num_nodes > 0 ? o_.load.num_nodes : at_.largest_id + 1;
-    if (vertices_ > kMaxNodeId + 1) throw UserError(source_name_, "more than 4,294,967,295 nodes");
+    if (vertices_ > kMaxNodeId + 1) throw UserError(source_name_, "has more than 4,294,967,295 nodes");
     if (o_.load.num_nodes == 0) check_vertex_count(vertices_, at_.edges, source_name_);
     if (at_.largest_id >= vertices_) {
       throw UserError(source_name_, "an edge names node " + std::to_string(at_.largest_id) + ", but there are only " +

@@ -52,7 +52,7 @@ void check_memory(const FeatureInput& input) {
 }  // namespace
 
 int DatasetBuilder::add_type(const std::string& name, int64_t count) {
-  NACRE_CHECK(relations_.empty(), "kinds come before edges");
+  NACRE_CHECK(relations_.empty(), "a kind of nodes was added after edges");
   if (find_type(name) >= 0) throw UserError(where_, "names the kind of node '" + name + "' twice");
   if (count < 0 || count > kMaxNodeId + 1 - offsets_.back()) {
     throw UserError(where_, "has " + human_count(count) + " nodes of kind '" + name + "'",
@@ -82,7 +82,7 @@ int DatasetBuilder::type(const std::string& name, const std::string& where) cons
 size_t DatasetBuilder::relation_id(const Relation& relation, const std::string& where) {
   const auto id = static_cast<size_t>(std::find(relations_.begin(), relations_.end(), relation) - relations_.begin());
   if (id == relations_.size()) {
-    if (id >= static_cast<size_t>(kMaxEdgeTypes)) throw UserError(where, "more than 65,535 relations");
+    if (id >= static_cast<size_t>(kMaxEdgeTypes)) throw UserError(where, "has more than 65,535 relations");
     relations_.push_back(relation);
   }
   return id;
@@ -121,7 +121,7 @@ void DatasetBuilder::set_labels(int type, std::vector<int32_t> labels, int64_t n
                     "has " + human_count(held) + " labels for " + human_count(count(type)) + " nodes of kind '" +
                         types_[type] + "'");
   }
-  NACRE_CHECK(labelled_ < 0, "two kinds have labels");
+  NACRE_CHECK(labelled_ < 0, "two kinds of nodes have labels");
   labelled_ = type;
   origin.first = offset(type);
   data.origins.labels = std::move(origin);
@@ -141,7 +141,7 @@ void DatasetBuilder::set_targets(int type, const Tensor& targets, Origin origin)
                     "has " + human_count(targets.rows()) + " rows of labels for " + human_count(count(type)) +
                         " nodes of kind '" + types_[type] + "'");
   }
-  NACRE_CHECK(labelled_ < 0, "two kinds have labels");
+  NACRE_CHECK(labelled_ < 0, "two kinds of nodes have labels");
   labelled_ = type;
   origin.first = offset(type);
   data.origins.labels = std::move(origin);
@@ -254,7 +254,7 @@ std::vector<Relation> with_reverses(std::vector<Relation> relations, std::vector
     reverse[r] = static_cast<uint16_t>(r);
     if (forward.src_type == forward.dst_type) continue;
     if (relations.size() >= static_cast<size_t>(kMaxEdgeTypes))
-      throw UserError(where, "more than 65,535 relations with their reverses");
+      throw UserError(where, "has more than 65,535 relations with their reverses");
     reverse[r] = static_cast<uint16_t>(relations.size());
     relations.push_back({forward.dst_type, "rev_" + forward.name, forward.src_type});
   }

@@ -53,7 +53,7 @@ NpyReader open_labels(const std::shared_ptr<const MappedFile>& file) {
 
 std::string label_file(const DataSource& source, const std::string& base, const std::string& variant) {
   if (!variant.empty() && variant != "19" && variant != "2K")
-    throw UserError("format", "unknown set of labels '" + variant + "'", "choose 19 or 2K");
+    throw UserError("--format", "unknown set of labels '" + variant + "'", "choose 19 or 2K");
   for (const std::string name : {"19", "2K"}) {
     std::string file = base + "paper/node_label_" + name + ".npy";
     if ((variant.empty() || variant == name) && source.has(file)) return file;

@@ -88,7 +88,7 @@ DatasetBuilder open_ogb(const DataSource& source, const std::string& variant, co
   DatasetBuilder builder(source.path());
   builder.data.notes = std::move(raw.notes);
   builder.data.origins.graph = {raw.edges.where, "edge"};
-  if (raw.nodes <= 0) throw UserError(raw.where_nodes, "states " + std::to_string(raw.nodes) + " nodes");
+  if (raw.nodes <= 0) throw UserError(raw.where_nodes, "states that there are " + std::to_string(raw.nodes) + " nodes");
   const int type = builder.add_type("node", raw.nodes);
   raw.edges.both_ways = stored_once(source.name());
   builder.data.notes.push_back(raw.edges.both_ways

@@ -47,7 +47,7 @@ Choice choose_format(const DataSource& source, const std::string& asked) {
     const Format& format = by_name(asked.substr(0, colon));
     const std::string variant = colon == std::string::npos ? "" : asked.substr(colon + 1);
     if (!variant.empty() && std::string(format.variants).empty())
-      throw UserError("format", std::string(format.name) + " has no variants", "leave out ':" + variant + "'");
+      throw UserError("--format", std::string(format.name) + " has no variants", "leave out ':" + variant + "'");
     return {&format, variant};
   }
   std::vector<const Format*> fitting;

@@ -19,7 +19,7 @@ constexpr const char* kSelfLoop = "reddit_self_loop_graph.npz";
 std::string reddit_graph_file(const DataSource& source, const std::string& variant) {
   if (variant == "plain") return kPlain;
   if (variant == "self_loop") return kSelfLoop;
-  if (!variant.empty()) throw UserError("format", "unknown graph '" + variant + "'", "choose plain or self_loop");
+  if (!variant.empty()) throw UserError("--format", "unknown graph '" + variant + "'", "choose plain or self_loop");
   return source.has(kPlain) || !source.has(kSelfLoop) ? kPlain : kSelfLoop;
 }
 

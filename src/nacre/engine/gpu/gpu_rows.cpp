@@ -70,14 +70,14 @@ void GpuContext::transpose(GpuRows& rows, bool edges) {
           if (length > kShortRow) rows.long_ones.push_back({r, words[r], length});
         }
       }));
-  NACRE_CHECK(rows.longest >= 0, "edges by source are there already");
+  NACRE_CHECK(rows.longest >= 0, "the edges by source were made before, but not by this context");
   rows.offsets = there;
   rows.columns = there + columns;
   rows.edge_ids = edges ? there + ids : nullptr;
 }
 
 std::vector<GpuRows::Long> GpuContext::long_rows(const GpuRows& rows, int64_t most) const {
-  NACRE_CHECK(most >= kShortRow, "short rows are not told apart");
+  NACRE_CHECK(most >= kShortRow, "the lengths of short rows were not kept");
   std::vector<GpuRows::Long> list;
   if (!rows.host) {
     std::copy_if(rows.long_ones.begin(), rows.long_ones.end(), std::back_inserter(list),

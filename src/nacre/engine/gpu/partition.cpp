@@ -126,7 +126,7 @@ const GpuPartitioner::Columns& GpuPartitioner::columns_of(const Graph& graph) {
 }
 
 GTasks GpuPartitioner::partition(const Graph& graph, const PartitionTable& table) {
-  NACRE_CHECK(graph.num_edges() <= INT64_C(0xFFFFFFFF), "more edges than a permutation counts");
+  NACRE_CHECK(graph.num_edges() <= INT64_C(0xFFFFFFFF), "the graph has more edges than 32 bits can number");
   const Columns& own = columns_of(graph);
   last_.reset();
   PartitionWork& work = *work_;

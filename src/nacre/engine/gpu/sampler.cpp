@@ -142,7 +142,7 @@ std::vector<int64_t> GpuSampler::State::ends(const Memory& sums, const Memory& p
 
 void GpuSampler::State::begin(std::span<const Batch> list) {
   batches = static_cast<int64_t>(list.size());
-  NACRE_CHECK(num_nodes() < INT64_C(0xFFFFFFFF), "more vertices than a table's entries count");
+  NACRE_CHECK(num_nodes() < INT64_C(0xFFFFFFFF), "the graph has more nodes than 32 bits can number");
   const int64_t bytes = batches * num_nodes() * 4;
   if (bytes > table_bytes) {
     table.reset();
@@ -212,7 +212,7 @@ HopResult GpuSampler::State::hop(int index) {
   for (int64_t b = 0; b < batches; ++b) {
     const auto at = static_cast<size_t>(b);
     const int64_t met = result.edge_ptr[at + 1] - result.edge_ptr[at] + dst_ptr[at + 1] - dst_ptr[at];
-    NACRE_CHECK(met < INT64_C(0xFFFFFFFF), "more edges in one hop than a table's entries count");
+    NACRE_CHECK(met < INT64_C(0xFFFFFFFF), "one hop has more edges than 32 bits can number");
   }
   result.edges = allocate(edges, 8);
   result.col_idx = allocate(edges, 4);

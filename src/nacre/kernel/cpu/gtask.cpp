@@ -72,15 +72,15 @@ class GTaskRunner {
         segments_(segment_functions()),
         plan_(make_tile_plan(args.program, options(args))) {
     NACRE_CHECK(args.argmax == nullptr || args.reduce == ReduceOp::max, "only a maximum has an argmax");
-    NACRE_CHECK(args.value >= 0 || args.post.empty(), "a post program follows a reduction");
+    NACRE_CHECK(args.value >= 0 || args.post.empty(), "a post program needs a reduction before it");
     Carve memory(static_cast<float*>(args.workspace));
     space_ = carve({view_, *args.program.program, args.value, args.reduce, args.out != nullptr}, memory);
-    NACRE_CHECK(memory.used() == 0 || args.workspace != nullptr, "gTasks need their workspace");
+    NACRE_CHECK(memory.used() == 0 || args.workspace != nullptr, "a kernel over gTasks was given no workspace");
     out_ = args.out != nullptr ? args.out : space_.rows;
     if (!args.post.empty()) {
       post_ = make_tile_plan(args.post);
       const int64_t root = root_width(*args.post.program);
-      NACRE_CHECK(root == 0 || root == width_, "post program starts from rows of another width");
+      NACRE_CHECK(root == 0 || root == width_, "the post program reads rows of another width than the kernel computes");
     }
     floats_ = gtask_scratch_floats(*args.program.program, args.post.empty() ? nullptr : args.post.program);
   }

@@ -168,7 +168,8 @@ Array<uint32_t> count_degrees(const NodeId* row, int64_t edges, int64_t rows) {
 
 std::shared_ptr<const GTaskView> make_gtask_view(std::shared_ptr<const GTasks> tasks, const GTaskOptions& options) {
   const bool by_dst = options.direction == Direction::by_dst;
-  NACRE_CHECK(by_dst || options.direction == Direction::by_src, "gTasks are reduced to vertices");
+  NACRE_CHECK(by_dst || options.direction == Direction::by_src,
+              "a kernel over gTasks reduces only to sources or destinations");
   auto view = std::make_shared<GTaskView>();
   view->options = options;
   view->rows = by_dst ? tasks->graph.num_dst() : tasks->graph.num_src();

@@ -48,7 +48,7 @@ class TypeSort {
  public:
   Tile operator()(Tile tile) {
     if (tile.type == nullptr || std::is_sorted(tile.type, tile.type + tile.rows)) return tile;
-    NACRE_CHECK(tile.rows <= kMaxProductRows, "tile too long to sort");
+    NACRE_CHECK(tile.rows <= kMaxProductRows, "the tile has too many rows to be sorted");
     const auto rows = static_cast<size_t>(tile.rows);
     for (size_t i = 0; i < rows; ++i) order_[i] = uint64_t{tile.type[i]} << 32 | i;
     std::sort(order_.begin(), order_.begin() + tile.rows);
@@ -100,7 +100,7 @@ void gtask_weight_grad(const GTaskWeightGradArgs& args) {
   const Problem problem = {*args.view, *args.program.program, args.x, args.g, args.typed};
   Carve memory(static_cast<float*>(args.workspace));
   const Workspace ws = carve(problem, memory);
-  NACRE_CHECK(memory.used() == 0 || args.workspace != nullptr, "gTasks need their workspace");
+  NACRE_CHECK(memory.used() == 0 || args.workspace != nullptr, "a kernel over gTasks was given no workspace");
   PlanOptions options;
   options.keep = args.x;
   options.also_keep = args.g;

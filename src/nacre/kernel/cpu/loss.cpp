@@ -36,7 +36,7 @@ void nll(const LossArgs& a) {
   sum_columns(a.rows, 1, a.workspace, [&](int64_t r, double* sum) {
     const int32_t label = a.label[r];
     if (label < 0 || a.weight[r] == 0) return;
-    NACRE_CHECK(label < a.classes, "label out of range");
+    NACRE_CHECK(label < a.classes, "a label is not one of the classes");
     double value = a.x[r * a.classes + label];
     if (a.smoothing > 0) {
       double all = 0;

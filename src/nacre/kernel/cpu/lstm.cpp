@@ -68,7 +68,8 @@ void lstm_forward(const LstmArgs& args) {
   const LstmView& view = *args.view;
   const RowView& rows = *view.by_dst;
   const int64_t hidden = args.hidden;
-  NACRE_CHECK(args.scratch.per_thread >= lstm_scratch_floats(view, hidden), "LSTM scratch too small");
+  NACRE_CHECK(args.scratch.per_thread >= lstm_scratch_floats(view, hidden),
+              "the scratch memory of the LSTM is too small");
   parallel_for(args.out == nullptr ? 0 : rows.rows, 1 << 14, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       if (rows.row_ptr[row + 1] == rows.row_ptr[row]) std::fill_n(args.out + row * hidden, hidden, 0.0f);

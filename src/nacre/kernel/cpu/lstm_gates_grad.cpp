@@ -88,7 +88,8 @@ int64_t lstm_gates_grad_scratch(const LstmView& view, int64_t hidden) {
 void lstm_gates_backward(const LstmGatesGradArgs& args) {
   const LstmView& view = *args.view;
   const int64_t hidden = args.hidden;
-  NACRE_CHECK(args.scratch.per_thread >= lstm_gates_grad_scratch(view, hidden), "LSTM scratch too small");
+  NACRE_CHECK(args.scratch.per_thread >= lstm_gates_grad_scratch(view, hidden),
+              "the scratch memory of the LSTM is too small");
   gemm_pack_nt(hidden, 4 * hidden, args.w, 4 * hidden, args.workspace);
   parallel_tasks(static_cast<int64_t>(view.batches.size()), [&](int64_t b) {
     float* scratch = args.scratch.data + thread_index() * args.scratch.per_thread;

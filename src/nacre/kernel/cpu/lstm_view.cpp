@@ -218,7 +218,7 @@ void plan_rounds(LstmView& view) {
 }  // namespace
 
 std::shared_ptr<const LstmView> make_lstm_view(std::shared_ptr<const RowView> by_dst, const LstmOptions& options) {
-  NACRE_CHECK(by_dst->direction == Direction::by_dst, "LSTM runs over destinations");
+  NACRE_CHECK(by_dst->direction == Direction::by_dst, "an LSTM needs the edges grouped by destination");
   auto view = std::make_shared<LstmView>();
   view->by_dst = std::move(by_dst);
   view->options = options;

@@ -18,7 +18,8 @@ RowBlocks::RowBlocks(const Options& options) : options_(options), block_rows_(bl
     post = options.post->program;
     post_ = make_tile_plan(*options.post);
     const int64_t root = root_width(*post);
-    NACRE_CHECK(root == 0 || root == options.width, "post program starts from rows of another width");
+    NACRE_CHECK(root == 0 || root == options.width,
+                "the post program reads rows of another width than the kernel computes");
   }
   floats_ = row_block_floats(*options.view, options.width, post);
 }

@@ -23,7 +23,7 @@ struct Pass {
 // there.
 void run(const Pass& pass) {
   const RowView& view = *pass.by_dst;
-  NACRE_CHECK(consecutive(view), "softmax runs over edges by destination");
+  NACRE_CHECK(consecutive(view), "softmax needs the edges grouped by destination");
   PlanOptions options;
   options.keep = pass.value;
   options.keep_to = pass.out;

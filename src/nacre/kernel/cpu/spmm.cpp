@@ -52,7 +52,8 @@ int64_t spmm_scratch_floats(const RowView& view, int64_t width, const RowProgram
 
 void spmm(const SpmmArgs& args) {
   const RowView& view = *args.view;
-  NACRE_CHECK(args.heads >= 1 && args.width % args.heads == 0, "spmm width is not a multiple of its heads");
+  NACRE_CHECK(args.heads >= 1 && args.width % args.heads == 0,
+              "the width of the rows is not a multiple of the number of heads");
   NACRE_CHECK(view.num_partials == 0 || args.partials != nullptr,
               "rows that are cut into pieces need memory for partial sums");
   if (args.width == 0) return;

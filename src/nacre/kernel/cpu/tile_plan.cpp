@@ -176,7 +176,7 @@ class Planner {
 }  // namespace
 
 TilePlan make_tile_plan(const BoundProgram& program, const PlanOptions& options) {
-  NACRE_CHECK(program.program->widths.size() <= kMaxRegisters, "program has too many registers");
+  NACRE_CHECK(program.program->widths.size() <= kMaxRegisters, "the program has too many registers");
   TilePlan plan;
   plan.program = &program;
   plan.options = options;

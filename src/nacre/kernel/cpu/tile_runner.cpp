@@ -144,7 +144,7 @@ void TileRunner::drop(MicroCall call, const uint32_t* ids) const {
 // Each run of rows of the same type is one product.
 void TileRunner::multiply(const Micro& m, const Tile& tile) {
   const Rows& a = registers_[m.a];
-  NACRE_CHECK(a.packed(), "a product reads packed rows");
+  NACRE_CHECK(a.packed(), "the rows of the product's operand are not packed");
   const int64_t k = a.width;
   const int64_t n = program_.widths[m.out];
   const auto* matrices = static_cast<const float*>(plan_.program->operands[m.operand]);
@@ -212,7 +212,7 @@ Tile EdgeTiles::tile(int64_t begin, int64_t end) {
 }
 
 float* thread_scratch(const Scratch& scratch, int64_t floats) {
-  NACRE_CHECK(scratch.data != nullptr && scratch.per_thread >= floats, "scratch is too small");
+  NACRE_CHECK(scratch.data != nullptr && scratch.per_thread >= floats, "the scratch memory of the kernel is too small");
   return scratch.data + thread_index() * scratch.per_thread;
 }
 

@@ -142,7 +142,8 @@ int64_t typed_matmul_workspace(const TypedView& view, int64_t k, int64_t n) {
 
 void typed_matmul_reduce(const TypedMatmulArgs& args) {
   const TypedView& view = *args.view;
-  NACRE_CHECK(args.scratch.per_thread >= typed_scratch_floats(args.k, args.n), "typed scratch too small");
+  NACRE_CHECK(args.scratch.per_thread >= typed_scratch_floats(args.k, args.n),
+              "the scratch memory of the typed kernel is too small");
   float* packed = view.num_pairs >= kPackPairs * view.num_types ? args.workspace : nullptr;
   if (packed != nullptr) {
     const int64_t size = args.transpose ? gemm_packed_size(args.k, args.n) : gemm_packed_size(args.n, args.k);
@@ -163,7 +164,8 @@ int64_t typed_weight_grad_workspace(const TypedView& view, int64_t k, int64_t n)
 
 void typed_weight_grad(const TypedWeightGradArgs& args) {
   const TypedView& view = *args.view;
-  NACRE_CHECK(args.scratch.per_thread >= typed_scratch_floats(args.k, args.n), "typed scratch too small");
+  NACRE_CHECK(args.scratch.per_thread >= typed_scratch_floats(args.k, args.n),
+              "the scratch memory of the typed kernel is too small");
   parallel_tasks(static_cast<int64_t>(view.runs.size()), [&](int64_t r) {
     const TypedView::Run& run = view.runs[r];
     const int64_t size = args.k * args.n;

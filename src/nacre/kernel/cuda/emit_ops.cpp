@@ -61,7 +61,7 @@ std::string ProgramText::unary(const Micro& m, int u) const {
       return is(a + " <= 0.0f ? 0.0f : 1.0f / sqrtf(" + a + ")");
     default: {
       const ActivationInfo* row = find_activation(m.op);
-      NACRE_CHECK(row != nullptr, "a micro-op without CUDA text");
+      NACRE_CHECK(row != nullptr, "the micro-op has no CUDA text");
       return is(b.empty() ? activation_text(row->cuda_value, a, "", alpha)
                           : activation_text(row->cuda_gradient, a, b, alpha));
     }

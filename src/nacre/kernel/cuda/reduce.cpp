@@ -62,7 +62,8 @@ struct TileColumns {
   explicit TileColumns(const ReduceSpec& spec) : units(spec.program->widths[spec.value]) {
     const int64_t width = units;
     if (width * spec.tiles == spec.row_width) return;
-    NACRE_CHECK(width % kUnit == 0 && spec.row_width % kUnit == 0, "tiles that overlap begin at multiples of 4");
+    NACRE_CHECK(width % kUnit == 0 && spec.row_width % kUnit == 0,
+                "overlapping tiles need widths that are multiples of 4");
     units = (spec.row_width - width) / kUnit;
     gaps = spec.tiles - 1;
     unit = kUnit;
@@ -103,8 +104,9 @@ class ReduceText {
                                                            .shared_offset = program_.shared_floats(),
                                                            .root = "acc"}),
         held_(slots_of(width_, lanes_, most_)) {
-    NACRE_CHECK(spec.tiles == 1 || (spec.tail == nullptr && !spec.argmax && !thin_), "a reduction that has no tiles");
-    NACRE_CHECK(spec.tiles > 1 || spec.tile_pitch == 0, "a copy of tiles where there are none");
+    NACRE_CHECK(spec.tiles == 1 || (spec.tail == nullptr && !spec.argmax && !thin_),
+                "this reduction cannot work in tiles of columns");
+    NACRE_CHECK(spec.tiles > 1 || spec.tile_pitch == 0, "the rows are a copy in tiles, but the reduction has one tile");
   }
 
   RowSource make() const {

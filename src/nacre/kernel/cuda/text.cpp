@@ -20,7 +20,7 @@ std::string fill(std::string_view pattern, std::initializer_list<Word> words) {
     for (const Word& w : words) {
       if (w.name == name) found = &w;
     }
-    NACRE_CHECK(found != nullptr, "no value for ${" + std::string(name) + "}");
+    NACRE_CHECK(found != nullptr, "a pattern names ${" + std::string(name) + "}, which has no value");
     out += found->value;
     pattern.remove_prefix(end + 1);
   }

@@ -31,7 +31,7 @@ int64_t follow(const Blocks& blocks, Space from, Attr attr, int64_t r) {
     case Attr::none:
       break;
   }
-  throw InternalError(__FILE__, __LINE__, "an indexing operation without an attribute");
+  throw InternalError(__FILE__, __LINE__, "the indexing operation has no attribute");
 }
 
 // Returns the block whose edges operand i lives on.

@@ -91,7 +91,8 @@ void pad(const Call<T>& c) {
 // Copies whole rows. The two operations that use it compute nothing, so plans run this reference.
 template <class T>
 void copy_rows(const ConstView& from, int64_t first, const View& to, int64_t at, int64_t rows) {
-  NACRE_CHECK(first >= 0 && first + rows <= from.rows && at + rows <= to.rows, "copies rows that do not exist");
+  NACRE_CHECK(first >= 0 && first + rows <= from.rows && at + rows <= to.rows,
+              "the operation copies rows that do not exist");
   const int64_t width = to.type.row_size();
   parallel_for(rows, 1024, [&](int64_t begin, int64_t end) {
     std::memcpy(static_cast<T*>(to.data) + (at + begin) * width,
@@ -106,8 +107,8 @@ void join_rows(const Call<T>& c) {
     copy_rows<T>(in, 0, c.result, at, in.rows);
     at += in.rows;
   }
-  NACRE_CHECK(at == c.result.rows,
-              "joins " + std::to_string(at) + " rows where " + std::to_string(c.result.rows) + " are needed");
+  NACRE_CHECK(at == c.result.rows, "the operation joins " + std::to_string(at) + " rows where " +
+                                       std::to_string(c.result.rows) + " are needed");
 }
 
 }  // namespace
