@@ -174,11 +174,12 @@ std::vector<uint16_t> multilevel_parts(const Graph& graph, std::span<const doubl
 int64_t multilevel_bytes(const GraphCounts& graph, bool symmetric) {
   // Work, clusters and their numbers, members of clusters, parts and flags of vertices.
   const int64_t vertices = graph.nodes * 72;
-  // The first graph of clusters, while its rows are copied to their places, and all smaller ones.
+  // The graphs of clusters, 8 bytes an entry. The first may have nearly as many entries as the
+  // graph itself; each is there twice while its rows are copied to their places. METIS comes when
+  // only the finished graphs are held.
   const int64_t entries = symmetric ? graph.edges : 2 * graph.edges;
-  const int64_t coarse = entries * 16;
-  const int64_t metis = metis_bytes(std::min(graph.nodes, kFewVertices), std::min(entries, kFewEntries));
-  return vertices + coarse + metis + (symmetric ? 0 : making_out_bytes(graph));
+  const int64_t least = metis_bytes(std::min(graph.nodes, kFewVertices), std::min(entries, kFewEntries));
+  return vertices + entries * 24 + least + (symmetric ? 0 : making_out_bytes(graph));
 }
 
 }  // namespace nacre
