@@ -8,6 +8,7 @@
 #include "nacre/base/error.h"
 #include "nacre/cost/nominal.h"
 #include "nacre/kernel/cuda/typed.h"
+#include "nacre/plan/variants/lstm.h"
 #include "nacre/plan/variants/place.h"
 #include "nacre/plan/variants/products.h"
 #include "nacre/plan/variants/sums.h"
@@ -253,6 +254,31 @@ TEST(Variants, OfColumnsAreThoseOfTheOldRule) {
     }
   }
   for (const int count : seen) EXPECT_GT(count, 50) << "the grid leaves a variant out";
+}
+
+TEST(Variants, OfRowsOfPairSumsAreThoseOfTheOldRule) {
+  const DeviceTraits d = large_gpu(GemmType::tf32);
+  int copied = 0;
+  for (const int64_t edges : {0, 8191, 8192, 1000000}) {
+    for (const int64_t others : {1, 2047, 2048, 2049, 250000, 250001}) {
+      for (int64_t width = 1; width < 100; ++width) {
+        const bool as_they_lie = width % 4 == 0 || width < 8 || edges < 8192 || edges < 4 * others;
+        const PairSumFacts facts = {edges, others, width};
+        const auto way = chosen<PairSumRows>(pair_row_variants(), facts, d);
+        ASSERT_EQ(way, as_they_lie ? PairSumRows::in_place : PairSumRows::copied) << edges << " " << others;
+        ASSERT_EQ(pair_row_length(facts, way), as_they_lie ? width : (width + 3) / 4 * 4);
+        copied += as_they_lie ? 0 : 1;
+      }
+    }
+  }
+  EXPECT_GT(copied, 50);
+}
+
+TEST(Variants, OfLstmsAreThoseOfTheOldRule) {
+  const DeviceTraits d = large_gpu(GemmType::tf32);
+  for (int64_t hidden = 1; hidden < 80; ++hidden) {
+    EXPECT_EQ(chosen<LstmWay>(lstm_variants(), {hidden}, d), hidden > 32 ? LstmWay::tiles : LstmWay::groups);
+  }
 }
 
 TEST(Variants, OfProductsAreThoseOfTheOldRule) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "nacre/plan/narrow.h"
+#include "nacre/plan/variants/lstm.h"
 #include "nacre/plan/variants/place.h"
 #include "nacre/plan/variants/products.h"
 #include "nacre/plan/variants/sums.h"
@@ -44,23 +45,29 @@ class Decisions {
   const DeviceTraits& device_;
 };
 
+void decide_pair_sums(const PlannedKernel& k, Decisions& made) {
+  const PairSumFacts facts = pair_sum_facts(k);
+  made.add(pair_sum_variants(), facts);
+  made.add(pair_row_variants(), facts);
+}
+
 void decide_typed(const PlannedKernel& k, Decisions& made) {
   switch (k.kernel.kind) {
     case KernelKind::typed_reduce: {
       const TypedReduceFacts facts = typed_reduce_facts(k);
       if (facts.of_pairs) return made.add(pair_product_variants(), facts);
       made.add(typed_reduce_variants(), facts);
-      return made.add(pair_sum_variants(), pair_sum_facts(k));
+      return decide_pair_sums(k, made);
     }
     case KernelKind::typed_weight_grad:
       made.add(typed_grad_variants(), typed_grad_facts(k));
-      return made.add(pair_sum_variants(), pair_sum_facts(k));
+      return decide_pair_sums(k, made);
     case KernelKind::typed_rows:
       return made.add(typed_rows_variants(), typed_rows_facts(k));
     case KernelKind::typed_rows_grad:
       return made.add(typed_rows_grad_variants(), typed_rows_grad_facts(k));
     default:  // a sum over the edges of pairs
-      return made.add(pair_sum_variants(), pair_sum_facts(k));
+      return decide_pair_sums(k, made);
   }
 }
 
@@ -175,6 +182,10 @@ std::vector<VariantChoice> decide(const PlannedKernel& k, const DeviceTraits& de
     case KernelKind::typed_rows_grad:
       decide_typed(k, made);
       break;
+    case KernelKind::lstm:
+    case KernelKind::lstm_grad:
+      made.add(lstm_variants(), lstm_facts(k));
+      break;
     default:
       break;
   }
@@ -195,6 +206,7 @@ bool is_variant(std::string_view decision, std::string_view variant) {
          has(product_block_variants(), decision, variant) || has(product_run_variants(), decision, variant) ||
          has(spmm_tile_variants(), decision, variant) || has(spmm_weight_variants(), decision, variant) ||
          has(row_shape_variants(), decision, variant) || has(pair_sum_variants(), decision, variant) ||
+         has(pair_row_variants(), decision, variant) || has(lstm_variants(), decision, variant) ||
          has(typed_reduce_variants(), decision, variant) || has(pair_product_variants(), decision, variant) ||
          has(typed_grad_variants(), decision, variant) || has(typed_rows_variants(), decision, variant) ||
          has(typed_rows_grad_variants(), decision, variant);

@@ -12,6 +12,7 @@
 #include "nacre/kernel/cuda/lstm.h"
 #include "nacre/kernel/cuda/typed.h"
 #include "nacre/plan/operands.h"
+#include "nacre/plan/variants/lstm.h"
 
 namespace nacre {
 namespace {
@@ -30,8 +31,9 @@ struct Lstm {
 Lstm lstm_of(const GpuKernel& k, NodeRef z, NodeRef w) {
   const int64_t hidden = k.width(z) / 4;
   const bool on_edges = k.node(z).type.space.kind == SpaceKind::edge;
+  const bool in_tiles = k.variant<LstmWay>(lstm_variants(), lstm_facts(k.planned())) == LstmWay::tiles;
   return {k.graph(),
-          {hidden, on_edges, k.context.device().info().shared_bytes},
+          {hidden, in_tiles, on_edges, k.context.device().info().shared_bytes},
           hidden,
           static_cast<const float*>(k.pointer(z)),
           static_cast<const float*>(k.pointer(w)),
@@ -187,7 +189,7 @@ void add_lstm_grad(const GpuKernel& k, StepList& steps) {
     sums.partials = steps.carve.floats(sums.sums->num_partials * 4 * h);
   }
   const float* w = l.w;
-  if (cuda::lstm_in_tiles(h)) {
+  if (l.shape.in_tiles) {
     float* transposed = steps.carve.floats(4 * h * h);
     const cuda::Source turn = cuda::arrange_weights(cuda::Arrange::split, h, 4 * h, 1, false);
     steps.launch(turn, blocks_of(4 * h * h, turn.threads),

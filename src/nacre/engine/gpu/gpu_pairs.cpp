@@ -21,11 +21,6 @@ constexpr int64_t kPiecesWanted = 16384;
 constexpr int64_t kShortPiece = 64;
 constexpr int64_t kLongPiece = 512;
 constexpr int64_t kPack = 32;  // entries of short pairs that one group of threads sums
-// Rows are copied to a length that can be read in vectors if each is read at least this often and
-// the graph has at least this many edges.
-constexpr int64_t kWorthCopying = 4;
-constexpr int64_t kManyEdges = 1 << 13;
-constexpr int64_t kVector = 4;
 // A run of a weight gradient consists of whole slices of positions. It has at least kShortRun
 // positions, because each run costs a matrix of partial sums.
 constexpr int64_t kSlice = 32;
@@ -320,12 +315,12 @@ void GpuPairs::prepare(const GpuKernel& k, StepList& steps, NodeRef scale, Sum& 
     args.by_entry = true;
     if (!steps.sizing()) steps.then(order_kept_edges(k, scale, order));
   }
-  const int64_t width = args.what.width;
-  args.what.length = width;
-  if (width % kVector == 0 || width < 2 * kVector || edges < kManyEdges || edges < kWorthCopying * others_) return;
-  args.what.length = (width + kVector - 1) / kVector * kVector;
+  const auto rows = k.variant<PairSumRows>(pair_row_variants(), facts);
+  args.what.length = pair_row_length(facts, rows);
+  if (rows == PairSumRows::in_place) return;
   float* longer = steps.carve.floats(others_ * args.what.length);
-  add_copy(steps, {{width, false, {}, {1, args.what.length}}, args.x, nullptr, 0, longer, nullptr, 0, others_});
+  add_copy(steps,
+           {{args.what.width, false, {}, {1, args.what.length}}, args.x, nullptr, 0, longer, nullptr, 0, others_});
   args.x = longer;
 }
 

@@ -136,9 +136,9 @@ class GpuPairs {
     void* out = nullptr;
   };
   // Call this once before sums of x are taken. `scale` is the node of the numbers of the edges, or
-  // -1. Constant numbers are brought into the order of the pairs. Rows of x that are not a whole
-  // number of vectors are copied to longer ones if they are read often. Entries that only the
-  // kernels of constants read are copied to the workspace, which is free before the first step.
+  // -1. Constant numbers are brought into the order of the pairs. Rows of x are copied to
+  // longer ones if the variant PairSumRows says so. Entries that only the kernels of constants read
+  // are copied to the workspace, which is free before the first step.
   void prepare(const GpuKernel& k, StepList& steps, NodeRef scale, Sum& args) const;
   int64_t num_partials(const SumRange& range) const { return packed(range).num_partials; }
   void sum(StepList& steps, Sum args) const;

@@ -406,7 +406,7 @@ Tile tile_of(const LstmShape& shape, int64_t floats_of_row) {
 Source lstm_source(const Entry& entry, const LstmShape& shape, bool keep, bool backward) {
   const int64_t h = shape.hidden;
   std::string text = prelude() + defines({{"H", h}, {"ON_EDGES", shape.on_edges ? 1 : 0}, {"KEEP", keep ? 1 : 0}});
-  if (!lstm_in_tiles(h)) {
+  if (!shape.in_tiles) {
     // The matrix takes up to 128 registers of a thread. With 12 warps on a multiprocessor, 40
     // registers are left for everything else.
     text += defines({{"THREADS", kGroupThreads}, {"LANES", lanes_of(h)}, {"PADDED", (h + 3) / 4 * 4}});
@@ -426,12 +426,12 @@ Source lstm_source(const Entry& entry, const LstmShape& shape, bool keep, bool b
   return entry.source(text, kTileThreads, tile.shared_bytes);
 }
 
-const char* bounds_of(const LstmShape& shape) { return lstm_in_tiles(shape.hidden) ? "THREADS" : "THREADS, BLOCKS"; }
+const char* bounds_of(const LstmShape& shape) { return shape.in_tiles ? "THREADS" : "THREADS, BLOCKS"; }
 
 }  // namespace
 
 int64_t lstm_rows_of_block(const LstmShape& shape, bool backward) {
-  if (!lstm_in_tiles(shape.hidden)) return kGroupThreads / lanes_of(shape.hidden);
+  if (!shape.in_tiles) return kGroupThreads / lanes_of(shape.hidden);
   return tile_of(shape, (backward ? 6 : 3) * shape.hidden).rows;
 }
 

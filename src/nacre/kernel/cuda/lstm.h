@@ -1,10 +1,11 @@
 // Sources of LSTMs over the neighbours of each row (dfg/op.h: lstm). The gates are i, f, g, o in
 // this order; the column of a gate and a unit is gate · H + unit.
 //
-// With up to kLstmGroupHidden units, a group of threads runs a sequence by itself. A thread has one
-// unit, with its columns of the recurrent matrix in registers, and the states pass through shared
-// memory. Wider LSTMs run in tiles of rows. Their blocks read the matrix from shared memory, or
-// from the caches if it does not fit.
+// There are two kinds of kernels, and the plan says which one runs (plan/variants/lstm.h). In the
+// first kind, a group of threads runs a sequence by itself: a thread has one unit, with its columns
+// of the recurrent matrix in registers, and the states pass through shared memory. This kind has at
+// most kLstmGroupHidden units. In the second kind, a block runs a tile of sequences and reads the
+// matrix from shared memory, or from the caches if it does not fit.
 //
 // Rows are taken in an order, the longest first. The values that a backward pass needs of a step
 // lie at the entry of the step: the entries of a row are consecutive, and rows follow in their
@@ -15,10 +16,12 @@
 
 namespace nacre::cuda {
 
+// The most units of an LSTM whose sequences each have a group of threads.
 inline constexpr int64_t kLstmGroupHidden = 32;
 
 struct LstmShape {
   int64_t hidden = 0;
+  bool in_tiles = false;            // a block runs a tile of sequences
   bool on_edges = false;            // z and dz have a row for each edge, not for each vertex
   int64_t shared_bytes = 48 << 10;  // bytes of shared memory that a block may have
 };
@@ -38,9 +41,8 @@ NACRE_PARAMS(LstmBackwardParams, (const float* __restrict__, g), (const float* _
              (float* __restrict__, gates), (const float* __restrict__, c_before), (float* __restrict__, dz),
              (i64, first), (i64, count));
 // Replaces the gates by their gradients. `dz` is written on edges only. `w` lies as in the forward
-// pass, but in tiles (lstm_in_tiles()) it is transposed, [4H, H].
+// pass, but with `shape.in_tiles` it is transposed, [4H, H].
 Source lstm_backward(const LstmShape& shape);
-inline bool lstm_in_tiles(int64_t hidden) { return hidden > kLstmGroupHidden; }
 
 NACRE_PARAMS(AddRowsParams, (const float* __restrict__, from), (const Segment* __restrict__, items),
              (const u32* __restrict__, slot), (float* __restrict__, partials), (float* __restrict__, to), (i64, count));

@@ -14,6 +14,10 @@ namespace {
 constexpr int64_t kReadOften = 64;
 constexpr int64_t kLine = 32;       // floats in a line of memory
 constexpr int64_t kTileWidth = 64;  // columns of a tile of sums over pairs
+constexpr int64_t kVector = 4;      // floats that a thread reads at once
+// Rows that are read this often, in graphs of this many edges, pay for a copy of them.
+constexpr int64_t kWorthCopying = 4;
+constexpr int64_t kManyEdges = 1 << 13;
 // Kernels that gather fewer numbers run too short to be worth timing.
 constexpr double kWorthTiming = 64e6;
 
@@ -98,6 +102,15 @@ std::string pair_tiles_decline(const PairSumFacts& f, const DeviceTraits& device
   return f.width / kTileWidth > 1 ? "" : fmt::format("{} columns are not cut", f.width);
 }
 
+std::string copied_rows_decline(const PairSumFacts& f, const DeviceTraits&) {
+  if (f.width % kVector == 0) return fmt::format("rows of {} numbers can be read in vectors as they are", f.width);
+  if (f.width < 2 * kVector) return fmt::format("rows of {} numbers are too short to pay for a copy", f.width);
+  if (f.edges < kManyEdges) return fmt::format("{} edges are too few to pay for a copy of the rows", f.edges);
+  if (f.edges < kWorthCopying * f.others)
+    return fmt::format("a row is read fewer than {} times on average, which does not pay for a copy", kWorthCopying);
+  return "";
+}
+
 }  // namespace
 
 SpmmFacts spmm_facts(const PlannedKernel& k) {
@@ -166,5 +179,17 @@ const VariantList<PairSumFacts>& pair_sum_variants() {
 }
 
 int64_t tiles_of_pair_sum(const PairSumFacts& f) { return f.width / kTileWidth; }
+
+const VariantList<PairSumFacts>& pair_row_variants() {
+  static const VariantList<PairSumFacts> list = {
+      "rows of pairs' sums",
+      false,
+      {{"copied to whole vectors", copied_rows_decline, nullptr}, {"where they lie", nullptr, nullptr}}};
+  return list;
+}
+
+int64_t pair_row_length(const PairSumFacts& f, PairSumRows way) {
+  return way == PairSumRows::in_place ? f.width : (f.width + kVector - 1) / kVector * kVector;
+}
 
 }  // namespace nacre
