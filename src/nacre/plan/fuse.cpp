@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "nacre/cost/nominal.h"
 #include "nacre/kernel/cuda/typed_mma.h"
 #include "nacre/plan/match.h"
 
@@ -13,9 +14,6 @@ constexpr int64_t kFewElements = 32;
 // The most registers that an inlined expression may take, so that a kernel that reads two of them
 // still fits one program.
 constexpr int kMaxInlined = 48;
-// Rates of a GPU, where sums are kept: operations of typed products and bytes per second.
-constexpr double kProductRate = 220e12;
-constexpr double kMemoryRate = 3.5e12;
 static_assert(2 * kMaxInlined + 1 <= kMaxRegisters);
 
 class Chooser {
@@ -127,7 +125,9 @@ class Chooser {
     const auto pairs = static_cast<double>(an_.rows(node.type.space));
     const auto cells = static_cast<double>(an_.rows(an_.dfg()[sum].type.space) * types);
     const auto k = static_cast<double>(an_.dfg()[node.inputs[0]].type.row_size());
-    return 2 * (cells - pairs) * k / kProductRate < 2 * 4 * pairs / kMemoryRate;
+    // Sums are kept on GPUs only.
+    const NominalProfile& gpu = nominal_gpu();
+    return 2 * (cells - pairs) * k / gpu.kept_sum_flops < 2 * 4 * pairs / gpu.rates.bytes_per_second;
   }
 
   // Decides about rows that are read by pair, and sums that are taken by pair, inside the kernels

@@ -1,13 +1,11 @@
 #include "nacre/plan/work.h"
-#include "nacre/plan/operands.h"
 
 #include <algorithm>
 
+#include "nacre/plan/operands.h"
+
 namespace nacre {
 namespace {
-
-// How many times faster the products of a typed kernel are if it reads its rows where they lie.
-constexpr double kOnTensorCores = 3;
 
 class Counter {
  public:
@@ -85,9 +83,9 @@ class Counter {
         const auto in = operands<TypedReduceOperands>(k_);
         if (dfg_[in.x].type.space.is_pair()) {
           stream(in.x);
-          // The sums stay in registers between the two parts of the kernel, so no bytes are counted
-          // for them.
-          product(pairs() / kOnTensorCores, dfg_[in.weight].type.dims);
+          // Only plans for a GPU keep sums over pairs. The products are added up in registers, so no
+          // bytes are counted for them.
+          product(pairs() / nominal_gpu().in_place_products, dfg_[in.weight].type.dims);
           return;
         }
         walk_edges();
@@ -234,7 +232,7 @@ class Counter {
           // This uses the widths of the registers, because the operand may own the memory under
           // another shape.
           w_[Feature::flops] += 2 * count * out * static_cast<double>(p.widths[m.a]) /
-                                (k_.kind == KernelKind::typed_reduce ? kOnTensorCores : 1);
+                                (k_.kind == KernelKind::typed_reduce ? nominal_gpu().in_place_products : 1);
           break;
         case MicroOp::store:
         case MicroOp::root:
