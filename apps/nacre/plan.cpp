@@ -100,20 +100,24 @@ void check(const PlanCommand& c, const Command& command) {
   if (!c.cuda.empty()) check_folder(c.cuda);
 }
 
+// Returns the back end of a GPU that need not exist.
+std::shared_ptr<Backend> absent_gpu(const DeviceInfo& gpu, const RunConfig& asked, const Planned& planned) {
+  const auto compiler = std::make_shared<GpuCompiler>(make_null_device(gpu), [](const auto&) { return std::string(); });
+  return make_gpu_backend(std::make_shared<GpuContext>(compiler, planned.views(),
+                                                       GpuOptions{.precision = parse_precision(asked.precision)}));
+}
+
 // Returns the plan that rules find for a GPU.
 PlanAnswer plan_for(const DeviceInfo& gpu, const RunConfig& asked, const Planned& planned) {
-  const auto compiler = std::make_shared<GpuCompiler>(make_null_device(gpu), [](const auto&) { return std::string(); });
-  const auto context = std::make_shared<GpuContext>(compiler, planned.views(),
-                                                    GpuOptions{.precision = parse_precision(asked.precision)});
+  const std::shared_ptr<Backend> backend = absent_gpu(gpu, asked, planned);
   PlanRequest request;
   request.plan = asked.plan;
   request.deterministic = true;
   request.disabled_passes = asked.disabled_passes;
   const RunConfig& config = planned.model().config();
   request.epochs = static_cast<int>(std::min<int64_t>(config.epochs * planned.model().steps_per_epoch(), 1 << 30));
-  if (planned.batches() != nullptr)
-    return plan_batches(planned.written(), {{planned.blocks(), {}}}, make_gpu_backend(context), request);
-  return plan_training(planned.written(), planned.blocks(), make_gpu_backend(context), request, {});
+  if (planned.batches() != nullptr) return plan_batches(planned.written(), {{planned.blocks(), {}}}, backend, request);
+  return plan_training(planned.written(), planned.blocks(), backend, request, {});
 }
 
 // Adds the memory that a run on a GPU takes besides that of the plan.
@@ -197,10 +201,18 @@ void print_details(const Shown& shown, const Planned& planned) {
   fmt::print("\n");
 }
 
+// Returns what the passes know of the device that the shown plan is for.
+DeviceTraits traits_of(const PlanCommand& c, const Planned& planned) {
+  if (c.config.device == kTypical) return absent_gpu(typical_gpu(), c.config, planned)->traits();
+  const GpuContext* gpu = planned.model().gpu();
+  return gpu == nullptr ? DeviceTraits{} : gpu->traits();
+}
+
 // Prints the plan as the passes up to --stop-after leave it, with the choices of the whole plan.
 void print_stopped(const PlanCommand& c, const Planned& planned, const PlanOptions& options) {
+  const DeviceTraits device = traits_of(c, planned);
   const Plan plan = make_plan(without_scores(planned.written()), planned.blocks(), options,
-                              {.stop_after = c.stop_after, .validate = true});
+                              {.stop_after = c.stop_after, .validate = true, .device = &device});
   std::string passes;
   for (const PassTime& pass : plan.passes) passes += (passes.empty() ? "" : ", ") + pass.pass;
   fmt::print("passes: {}\n{}", passes, plan_text(plan, planned.blocks()));

@@ -114,6 +114,14 @@ class Plans(PlanTest):
             self.assertIn("output loss", out)
         out = self.ok("plan", *TWIN, *SMALL, "--stop-after", "Group", "--disable-pass", "inline_edges").out
         self.assertNotIn("inline_edges,", out.splitlines()[0])
+        for device in ("cpu", "cuda:typical"):
+            on = ("plan", *TWIN, *SMALL, "--device", device, "--stop-after")
+            self.assertNotIn("variant of", self.ok(*on, "order_for_memory").out)
+            for name in ("choose_variants", "validate"):
+                self.assertEqual("variant of product: library" in self.ok(*on, name).out, device != "cpu")
+        without = self.ok("plan", *TWIN, *SMALL, "--device", "cuda:typical", "--stop-after", "validate",
+                          "--disable-pass", "choose_variants").out
+        self.assertNotIn("variant of", without)
         self.refused("plan", *TWIN, "--stop-after", "groop", says="did you mean 'group'?")
         for option in ("--json", "--bill", "--output=p.json", "--picture=p.svg", "--emit-cuda=folder"):
             self.refused("plan", *TWIN, "--stop-after", "group", option, says="needs a whole plan")
