@@ -22,8 +22,8 @@ struct NominalProfile {
   int64_t many_edges = 0;
   VariantRates rates;
   // Operations per second of products by edge type whose results are added up by vertex in
-  // registers. Sums over pairs that are kept in memory are multiplied in this way. The rate is lower
-  // than that of the library's products, because each block of threads gathers its own rows.
+  // registers. Sums over pairs that are kept in memory are multiplied in this way. The rate is
+  // lower than that of the library's products, because each block of threads gathers its own rows.
   double kept_sum_flops = 0;
   // How many times faster the products of a typed kernel are if they read kept sums in place: the
   // rate of typed kernels in `model` includes sums and products that go through memory, and here

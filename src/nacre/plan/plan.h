@@ -48,8 +48,8 @@ enum class KernelKind : uint8_t {
   moments,          // column_moments and standardize_grad
   copy,             // whole rows as they are: joined, cut, or with rows of zeros after them
   reference,        // the plain implementation of one node
-  // Kinds behind this line run on the host, also in plans for a GPU, until family_of() in
-  // engine/gpu/gpu_backend.cpp names them.
+  // Kinds after this line run on the host even in plans for a GPU. runs_on_host() returns true for
+  // them as long as family_of() (plan/variants/place.cpp) names no family of theirs.
 };
 // The names of the kinds, in their order.
 inline constexpr std::string_view kKernelNames[] = {

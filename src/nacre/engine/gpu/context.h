@@ -257,21 +257,20 @@ struct GpuKernel {
                     const std::function<Step(int)>& step_of) const;
 };
 
-// A family of kernel kinds. needs() says what workspace a kernel needs; bind() returns its step.
+// The binder of a family of kernels; KernelFamily (plan/variants/place.h) says which kernels those
+// are. needs() says what workspace a kernel needs; bind() returns its step.
 struct GpuFamily {
   KernelNeeds (*needs)(const GpuKernel&);
   Step (*bind)(const GpuKernel&, void* workspace);
 };
-// bind_rows.cpp: map, map_edges, reduce, spmm, softmax(_grad), column_sum
-extern const GpuFamily kGpuRows;
-extern const GpuFamily kGpuMatrix;  // bind_matrix.cpp: matmul, weight_grad
-// bind_typed.cpp: typed_rows(_grad), typed_reduce, typed_weight_grad
-extern const GpuFamily kGpuTyped;
-extern const GpuFamily kGpuTasks;  // bind_tasks.cpp: gtask, gtask_grad
-extern const GpuFamily kGpuLstm;   // bind_lstm.cpp: lstm, lstm_grad
-extern const GpuFamily kGpuLoss;   // bind_loss.cpp: loss, moments
-extern const GpuFamily kGpuCopy;   // bind_copy.cpp: copy
-extern const GpuFamily kGpuHost;   // bind_host.cpp: reference, on the host, through copies
+extern const GpuFamily kGpuRows;    // bind_rows.cpp
+extern const GpuFamily kGpuMatrix;  // bind_matrix.cpp
+extern const GpuFamily kGpuTyped;   // bind_typed.cpp, bind_typed_rows.cpp
+extern const GpuFamily kGpuTasks;   // bind_tasks.cpp
+extern const GpuFamily kGpuLstm;    // bind_lstm.cpp
+extern const GpuFamily kGpuLoss;    // bind_loss.cpp
+extern const GpuFamily kGpuCopy;    // bind_copy.cpp
+extern const GpuFamily kGpuHost;    // bind_host.cpp: on the host, between copies
 
 // Returns the step that runs `first`, then `second`. Either may be null.
 Step then(Step first, Step second);

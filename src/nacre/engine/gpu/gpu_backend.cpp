@@ -9,40 +9,26 @@
 namespace nacre {
 namespace {
 
-const GpuFamily& family_of(const Kernel& kernel, const Dfg& dfg) {
-  if (runs_on_host(kernel, dfg)) return kGpuHost;
-  if (sums_pairs(kernel)) return kGpuTyped;
-  switch (kernel.kind) {
-    case KernelKind::map:
-    case KernelKind::map_edges:
-    case KernelKind::reduce:
-    case KernelKind::spmm:
-    case KernelKind::softmax:
-    case KernelKind::softmax_grad:
-    case KernelKind::column_sum:
+const GpuFamily& binder_of(const Kernel& kernel, const Dfg& dfg) {
+  switch (family_of(kernel, dfg)) {
+    case KernelFamily::rows:
       return kGpuRows;
-    case KernelKind::matmul:
-    case KernelKind::weight_grad:
+    case KernelFamily::matrix:
       return kGpuMatrix;
-    case KernelKind::typed_reduce:
-    case KernelKind::typed_weight_grad:
-    case KernelKind::typed_rows:
-    case KernelKind::typed_rows_grad:
+    case KernelFamily::typed:
       return kGpuTyped;
-    case KernelKind::gtask:
-    case KernelKind::gtask_grad:
+    case KernelFamily::tasks:
       return kGpuTasks;
-    case KernelKind::lstm:
-    case KernelKind::lstm_grad:
+    case KernelFamily::lstm:
       return kGpuLstm;
-    case KernelKind::loss:
-    case KernelKind::moments:
+    case KernelFamily::loss:
       return kGpuLoss;
-    case KernelKind::copy:
+    case KernelFamily::copy:
       return kGpuCopy;
-    default:
-      return kGpuHost;
+    case KernelFamily::host:
+      break;
   }
+  return kGpuHost;
 }
 
 class GpuBackend : public Backend {
@@ -57,19 +43,19 @@ class GpuBackend : public Backend {
   }
   DeviceTraits traits() const override { return context_->traits(); }
   KernelNeeds needs(const Executor& executor, const Kernel& kernel) override {
-    return family_of(kernel, executor.plan().dfg).needs({*context_, executor, kernel});
+    return binder_of(kernel, executor.plan().dfg).needs({*context_, executor, kernel});
   }
   Step bind(const Executor& executor, const Kernel& kernel, const cpu::Scratch&, void* workspace,
             std::vector<VariantChoice>& bound) override {
     if (waits_for_host(kernel, executor.plan().dfg) && !kernel.once) waits_for_host_ = true;
-    Step step = family_of(kernel, executor.plan().dfg).bind({*context_, executor, kernel, &bound}, workspace);
+    Step step = binder_of(kernel, executor.plan().dfg).bind({*context_, executor, kernel, &bound}, workspace);
     // Kernels that run once do so before the first begin_step().
     return kernel.once ? then([context = context_] { context->arrived(); }, std::move(step)) : step;
   }
   // Kernels whose variants are timed wait for their compilation one after the other. So all of them
   // are bound once without timing first, which requests all their sources.
   void announce(const Executor& executor, const Kernel& kernel, void* workspace) override {
-    const GpuFamily& family = family_of(kernel, executor.plan().dfg);
+    const GpuFamily& family = binder_of(kernel, executor.plan().dfg);
     if (!context_->options().tune || (&family != &kGpuRows && &family != &kGpuMatrix)) return;
     const GpuContext::Asking asking(*context_);
     family.bind({*context_, executor, kernel}, workspace);

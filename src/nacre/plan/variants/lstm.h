@@ -10,8 +10,9 @@ struct LstmFacts {
 };
 LstmFacts lstm_facts(const PlannedKernel& k);
 
-// How the sequences share the device: each sequence has a group of threads whose registers hold the
-// recurrent matrix, or a block of threads runs a tile of sequences and reads the matrix from memory.
+// How the sequences share the device: each sequence has a group of threads whose registers hold
+// the recurrent matrix, or a block of threads runs a tile of sequences and reads the matrix from
+// memory.
 enum class LstmWay { groups, tiles };
 const VariantList<LstmFacts>& lstm_variants();
 

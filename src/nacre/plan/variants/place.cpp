@@ -2,10 +2,44 @@
 
 namespace nacre {
 
-bool runs_on_host(const Kernel& kernel, const Dfg& dfg) {
-  if (kernel.kind == KernelKind::lstm) return kernel.second >= 0 || dfg[kernel.root].op == Op::lstm_gates;
-  return kernel.kind >= KernelKind::reference || kernel.kind == KernelKind::lstm_gates_grad;
+KernelFamily family_of(const Kernel& kernel, const Dfg& dfg) {
+  if (sums_pairs(kernel)) return KernelFamily::typed;
+  switch (kernel.kind) {
+    case KernelKind::map:
+    case KernelKind::map_edges:
+    case KernelKind::reduce:
+    case KernelKind::spmm:
+    case KernelKind::softmax:
+    case KernelKind::softmax_grad:
+    case KernelKind::column_sum:
+      return KernelFamily::rows;
+    case KernelKind::matmul:
+    case KernelKind::weight_grad:
+      return KernelFamily::matrix;
+    case KernelKind::typed_reduce:
+    case KernelKind::typed_weight_grad:
+    case KernelKind::typed_rows:
+    case KernelKind::typed_rows_grad:
+      return KernelFamily::typed;
+    case KernelKind::gtask:
+    case KernelKind::gtask_grad:
+      return KernelFamily::tasks;
+    case KernelKind::lstm:
+      // The GPU's LSTM does not keep its gates for the gradient.
+      return kernel.second >= 0 || dfg[kernel.root].op == Op::lstm_gates ? KernelFamily::host : KernelFamily::lstm;
+    case KernelKind::lstm_grad:
+      return KernelFamily::lstm;
+    case KernelKind::loss:
+    case KernelKind::moments:
+      return KernelFamily::loss;
+    case KernelKind::copy:
+      return KernelFamily::copy;
+    default:
+      return KernelFamily::host;
+  }
 }
+
+bool runs_on_host(const Kernel& kernel, const Dfg& dfg) { return family_of(kernel, dfg) == KernelFamily::host; }
 
 bool waits_for_host(const Kernel& kernel, const Dfg& dfg) {
   const auto has_operands = [&](NodeRef i) { return i >= 0 && !dfg[i].inputs.empty(); };
@@ -19,21 +53,8 @@ bool sums_pairs(const Kernel& kernel) {
 }
 
 bool takes_bf16(const Kernel& kernel, const Dfg& dfg) {
-  if (runs_on_host(kernel, dfg) || sums_pairs(kernel)) return false;
-  switch (kernel.kind) {
-    case KernelKind::map:
-    case KernelKind::map_edges:
-    case KernelKind::reduce:
-    case KernelKind::spmm:
-    case KernelKind::softmax:
-    case KernelKind::softmax_grad:
-    case KernelKind::column_sum:
-    case KernelKind::matmul:
-    case KernelKind::weight_grad:
-      return true;
-    default:
-      return false;
-  }
+  const KernelFamily family = family_of(kernel, dfg);
+  return family == KernelFamily::rows || family == KernelFamily::matrix;
 }
 
 PlaceFacts place_facts(const PlannedKernel& k) {

@@ -1,10 +1,15 @@
-// Where a kernel of a GPU plan runs: on the device, or on the host between copies.
+// Where a kernel of a GPU plan runs: on the device, by the binder of its family, or on the host
+// between copies.
 #pragma once
 
 #include "nacre/plan/variants.h"
 
 namespace nacre {
 
+// The kernels that one binder of the GPU back end binds. Kernels of the family `host` have no
+// version for the GPU.
+enum class KernelFamily : uint8_t { host, rows, matrix, typed, tasks, lstm, loss, copy };
+KernelFamily family_of(const Kernel& kernel, const Dfg& dfg);
 // Returns whether the kernel has no version for the GPU: its operands are brought to the host, and
 // its results are sent back.
 bool runs_on_host(const Kernel& kernel, const Dfg& dfg);

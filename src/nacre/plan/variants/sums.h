@@ -59,8 +59,8 @@ enum class PairSumTiles { tiles, none };
 const VariantList<PairSumFacts>& pair_sum_variants();
 // Returns the number of column tiles of the variant `tiles`.
 int64_t tiles_of_pair_sum(const PairSumFacts& facts);
-// The rows that such a sum reads: copied first to rows whose length is a whole number of vectors, so
-// that they can be read in vectors, or read where they lie.
+// The rows that such a sum reads: copied first to rows whose length is a whole number of vectors,
+// so that they can be read in vectors, or read where they lie.
 enum class PairSumRows { copied, in_place };
 const VariantList<PairSumFacts>& pair_row_variants();
 // Returns the length in floats of the rows that a variant of that list reads.
