@@ -368,7 +368,7 @@ TEST(VariantLists, SayWhyTheOthersWereNotTaken) {
   all[0].declined = "products are not tf32";
   const VariantChoice record = record_of("typed sums", all, 1);
   EXPECT_EQ(record.variant, "b");
-  EXPECT_EQ(record.why, "not a: products are not tf32; not c: 4 ms instead of 1 ms");
+  EXPECT_EQ(record.why, "not a: products are not tf32; not c: it would take 4 ms instead of 1 ms");
   EXPECT_EQ(record_untimed("in flight", three(-1, -1, -1)).variant, "");
   EXPECT_EQ(record_timed("in flight", all, 2, {2e-3, 1e-3}).why, "timed: b 2 ms, c 1 ms");
 }
@@ -405,7 +405,7 @@ TEST(VariantsOfPlans, AreNamedForADeviceAlone) {
   const Plan plan = plan_for(m, gpu);
   const VariantChoice* sums = find_variant(plan, KernelKind::typed_reduce, "typed sums");
   ASSERT_NE(sums, nullptr);
-  EXPECT_NE(sums->why.find("rows do not fill the device"), std::string::npos) << sums->why;
+  EXPECT_NE(sums->why.find("that keep the whole GPU busy"), std::string::npos) << sums->why;
   EXPECT_NE(plan_text(plan, m.blocks).find("variant of typed sums: " + sums->variant), std::string::npos);
   const VariantChoice* product = find_variant(plan, KernelKind::matmul, "product");
   ASSERT_NE(product, nullptr);
@@ -419,9 +419,9 @@ TEST(VariantsOfPlans, OfKernelsThatTheDeviceTimesAreNotKnownBefore) {
   DeviceTraits gpu = large_gpu(GemmType::tf32);
   const auto in_flight = [&] { return *find_variant(plan_for(m, gpu), KernelKind::spmm, "in flight"); };
   EXPECT_EQ(in_flight().variant, "more rows");
-  EXPECT_EQ(in_flight().why, "not more warps: nothing is timed");
+  EXPECT_EQ(in_flight().why, "not more warps: this run does not time variants");
   gpu.tune = true;
-  EXPECT_EQ(in_flight().why, "not more warps: the kernel is too short to be timed");
+  EXPECT_EQ(in_flight().why, "not more warps: the kernel takes too little time to be timed");
   const RowShapeFacts facts = {1e9, 0};
   EXPECT_TRUE(needs_timing(judge(row_shape_variants(), facts, gpu)));
 }

@@ -118,7 +118,7 @@ VariantChoice record_of(const char* decision, const std::vector<Judged>& all, in
     if (!v.accepts()) {
       add_reason(record.why, fmt::format("not {}: {}", v.name, v.declined));
     } else if (i != static_cast<size_t>(taken) && v.seconds >= 0 && chosen.seconds >= 0) {
-      add_reason(record.why, fmt::format("not {}: {} instead of {}", v.name, milliseconds(v.seconds),
+      add_reason(record.why, fmt::format("not {}: it would take {} instead of {}", v.name, milliseconds(v.seconds),
                                          milliseconds(chosen.seconds)));
     }
   }
@@ -130,7 +130,7 @@ VariantChoice record_untimed(const char* decision, const std::vector<Judged>& al
   for (const Judged& v : all) {
     if (v.accepts()) names += (names.empty() ? "" : " or ") + std::string(v.name);
   }
-  return {decision, "", names + ", known after the device has timed them"};
+  return {decision, "", names + "; the GPU times them when the run starts"};
 }
 
 VariantChoice record_timed(const char* decision, const std::vector<Judged>& all, int taken,

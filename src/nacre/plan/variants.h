@@ -82,10 +82,10 @@ bool needs_timing(const std::vector<Judged>& all);
 
 // Returns the record of a decision: the variant taken and why each other one was not.
 VariantChoice record_of(const char* decision, const std::vector<Judged>& all, int taken);
-// The same before timing has decided: it names no variant.
+// Returns the record of a decision that is left to timing and not made yet. It names no variant.
 VariantChoice record_untimed(const char* decision, const std::vector<Judged>& all);
-// The same after timing has decided; `seconds` are those of the variants that accept, in their
-// order.
+// Returns the record of a decision that timing has made. `seconds` are the measured times of the
+// variants that accept, in their order.
 VariantChoice record_timed(const char* decision, const std::vector<Judged>& all, int taken,
                            const std::vector<double>& seconds);
 
@@ -97,7 +97,7 @@ std::string_view planned_variant(const Kernel& kernel, std::string_view decision
 std::vector<VariantChoice> decide(const PlannedKernel& kernel, const DeviceTraits& device);
 // Sets the variants of all kernels of the plan (the work of the pass choose_variants).
 void choose_variants(Plan& plan, const Blocks& blocks, const DeviceTraits& device);
-// Returns whether there is such a decision with such a variant.
+// Returns whether a list of this decision has a variant of this name.
 bool is_variant(std::string_view decision, std::string_view variant);
 
 // Returns which products the device computes in one kernel where they are added.

@@ -67,7 +67,7 @@ const VariantList<PlaceFacts>& place_variants() {
       false,
       {{"on the device",
         [](const PlaceFacts& f, const DeviceTraits&) {
-          return f.no_gpu_version ? "there is no GPU kernel for this " + std::string(f.kind) : "";
+          return f.no_gpu_version ? "there is no GPU version of the kernel " + std::string(f.kind) : "";
         },
         nullptr},
        {"on the host, between copies", nullptr, nullptr}}};

@@ -4,15 +4,17 @@
 
 #include <algorithm>
 
+#include "nacre/base/log.h"
 #include "nacre/plan/operands.h"
 
 namespace nacre {
 namespace {
 
-// The first whose tensor cores read their operands from shared memory.
+// The first architecture whose tensor cores read their operands from shared memory.
 constexpr int kFirstArch = 90;
-// Number of columns up to which the library is slower even without a tail (H200, 256 · 40: 0.09 ms
-// against 0.06 ms).
+// Number of columns up to which the library is slower than our own kernel even if no operations
+// follow the product (on an H200, a product with a matrix of 256 · 40 takes the library 0.09 ms and
+// our own kernel 0.06 ms).
 constexpr int64_t kFewColumns = 64;
 
 // Returns whether a factor of rows lies in memory as bf16.
@@ -55,27 +57,37 @@ int64_t workspace_row(const PlannedKernel& k) {
 }
 
 std::string own_kernel_declines(const ProductFacts& f, const DeviceTraits& device) {
+  if (device.joined_rows == 0) return "Nacre's own kernels for products are switched off";
   const int64_t least = joined_products(device).rows;
-  if (least == 0) return "there are own kernels for tf32 products of GPUs from sm_90 on only";
-  // Two products were joined for blocks that have enough rows; blocks that have not are few.
-  if (f.product.inputs.size() == 1) {
-    if (f.columns > kFewColumns && f.library_does_tail) return "the library does all of the tail";
-    if (f.rows < least) return fmt::format("{} rows do not fill the device, {} would", f.rows, least);
+  if (least == 0) {
+    return device.products != GemmType::tf32 ? "Nacre's own kernels for products need --precision tf32"
+                                             : "Nacre's own kernels for products need a GPU of sm_90 or newer";
   }
-  return cuda::fits(row_product_of(f, device)) ? "" : "a block does not hold its rows, or not the tail";
+  // The planner joins two products only where a typical block of a mini-batch has enough rows, so
+  // few blocks have fewer, and two products are never declined for their number of rows.
+  if (f.product.inputs.size() == 1) {
+    if (f.columns > kFewColumns && f.library_does_tail)
+      return "the library also does all operations that follow the product";
+    if (f.rows < least)
+      return fmt::format("the product has {} rows, fewer than the {} that keep the whole GPU busy", f.rows, least);
+  }
+  if (cuda::fits(row_product_of(f, device))) return "";
+  return "the rows and the operations that follow the product do not fit into one block of threads";
 }
 
 std::string few_rows_decline(const ProductFacts& f, const DeviceTraits& device) {
   cuda::RowProduct what = row_product_of(f, device);
-  if (!device.tune && cuda::rows_of_block(what) != rows_of(ProductBlock::few_rows))
-    return "products over many elements have little to do after them";
   what.rows = rows_of(ProductBlock::few_rows);
-  return cuda::fits(what) ? "" : "two blocks at a time do not fit";
+  if (!cuda::fits(what)) return "two blocks of threads do not fit on a multiprocessor at the same time";
+  if (device.tune || cuda::rows_of_block(what) == what.rows) return "";
+  return "this run does not time variants, and for rows as long as these 128 is the rule";
 }
 
 std::string all_rows_decline(const ProductFacts& f, const DeviceTraits& device) {
   const int64_t some = rows_at_a_time(f, device, ProductRun::some_rows);
-  return some < f.rows ? fmt::format("{} rows would wait in memory for what follows", f.rows) : "";
+  if (some >= f.rows) return "";
+  return fmt::format("the results of all {} rows would take {} of memory until the next operation has read them",
+                     f.rows, human_bytes(static_cast<double>(f.rows * f.row_bytes)));
 }
 
 }  // namespace

@@ -7,45 +7,48 @@
 
 namespace nacre {
 
-// How the library's product takes the tail of a kernel, and where its result goes.
+// How much of a kernel's tail the library computes together with the product, and where the result
+// goes.
 struct LibraryProduct {
   Epilogue e;
   NodeRef to = -1;          // the value in whose memory the result lies; -1: rows of the workspace
-  bool narrow = false;      // its operands are bf16
-  bool narrow_out = false;  // its result is bf16
+  bool narrow = false;      // the operands are bf16
+  bool narrow_out = false;  // the result is bf16
 };
 LibraryProduct library_product(const PlannedKernel& k);
 
 struct ProductFacts {
   int64_t rows = 0, columns = 0;  // of the result
   std::vector<int64_t> depths;    // widths of the rows of each product that the kernel adds
-  // What a kernel of our own computes; its tail stores the result where it is wanted.
+  // What a kernel of our own computes. The tail stores the product's result if the plan does.
   SummedProducts product;
-  bool library_does_tail = false;
-  bool weight_grad = false;
-  int64_t row_bytes = 0;  // of the workspace that a row of the library's product takes
+  bool library_does_tail = false;  // the library computes the whole tail together with the product
+  bool weight_grad = false;        // the kernel is a weight_grad
+  int64_t row_bytes = 0;           // bytes of workspace that a row of the library's product takes
 };
 ProductFacts product_facts(const PlannedKernel& k, const DeviceTraits& device);
 
-// A product and its tail as one kernel of our own, or the library's product with what it can do of
-// the tail.
+// The decision `product`: one kernel of our own computes the product and its tail, or the library
+// computes the product and as much of the tail as it can.
 enum class ProductWay { own_kernel, library };
 const VariantList<ProductFacts>& product_variants();
 // Returns the product as the writer of its source takes it. The facts must outlive the result.
 cuda::RowProduct row_product_of(const ProductFacts& facts, const DeviceTraits& device);
 
-// Rows of a block of our own kernel: fewer rows, and two blocks at a time, or more rows. Neither
-// changes a bit.
+// The decision `rows of a block`, for our own kernel: with 64 rows two blocks of threads share a
+// multiprocessor, with 128 rows there is one. The bits of the result are the same.
 enum class ProductBlock { few_rows, many_rows };
 const VariantList<ProductFacts>& product_block_variants();
 int rows_of(ProductBlock block);
 
-// Rows of the library's product that lie in the workspace until the next step has read them are
-// done some at a time.
+// The decision `rows at a time`, for the library's product: all rows are computed at once, or,
+// where the results lie in the workspace until the next step has read them, some rows after the
+// other.
 enum class ProductRun { all_rows, some_rows };
 const VariantList<ProductFacts>& product_run_variants();
-// Returns how many rows a product does at a time: enough to keep the device busy. (As many as fit
-// the cache save no time, because the steps become too short.)
+// Returns how many rows a variant of that list computes at a time: enough to keep the device busy.
+// Fewer rows, whose results would fit into the cache, save no time, because the steps become too
+// short.
 int64_t rows_at_a_time(const ProductFacts& facts, const DeviceTraits& device, ProductRun run);
 
 }  // namespace nacre

@@ -10,7 +10,8 @@
 namespace nacre {
 namespace {
 
-// A row that is read this often is worth a second pass over the edges.
+// From this many reads of a row on, tiles save more time than walking the edges once for each tile
+// costs.
 constexpr int64_t kReadOften = 64;
 constexpr int64_t kLine = 32;       // floats in a line of memory
 constexpr int64_t kTileWidth = 64;  // columns of a tile of sums over pairs
@@ -21,7 +22,17 @@ constexpr int64_t kManyEdges = 1 << 13;
 // Kernels that gather fewer numbers run too short to be worth timing.
 constexpr double kWorthTiming = 64e6;
 
-constexpr const char* kCached = "all rows fit the cache together";
+std::string read_too_rarely(int64_t times) {
+  return fmt::format("a row is read {} times on average, and tiles save time from {} times on", times, kReadOften);
+}
+
+std::string fits_cache(int64_t bytes) {
+  return fmt::format("the rows take {}, which fits into the GPU's cache", human_bytes(static_cast<double>(bytes)));
+}
+
+std::string cannot_be_cut(int64_t columns) {
+  return fmt::format("rows of {} columns cannot be cut into tiles of a useful width", columns);
+}
 
 double number(int64_t value) { return static_cast<double>(value); }
 
@@ -45,17 +56,18 @@ int64_t mean_degree(const Graph& graph, Direction direction) {
   return 1;
 }
 
-// How the columns of rows would be cut. `count` is 1 if they cannot be cut.
+// How the columns of rows would be cut into tiles. The number of tiles is 1 if they cannot be cut.
 struct Cut {
   ColumnTiles tiles;
-  // Tiles begin anywhere in a line of memory, so each touches one line more than it fills.
+  // Tiles do not begin where a line of memory begins, so each of them touches one line more than it
+  // fills.
   bool uneven = false;
 };
 
 Cut cut_columns(const SpmmFacts& f) {
   if (!f.narrow && f.width % 4 == 0) {
-    // What counts is how many lines of memory the tiles of a row touch: two each, or one if two
-    // would not come out even.
+    // The fewer lines of memory a tile touches, the faster it is read. A tile has two lines; if the
+    // row has an odd number of lines, a tile has one.
     if (f.width % kLine == 0 && f.width % (2 * kLine) != 0) return {{static_cast<int>(f.width / kLine), kLine}};
     const int64_t tiles = (f.width + 2 * kLine - 1) / (2 * kLine);
     return {{static_cast<int>(tiles), (f.width / 4 + tiles - 1) / tiles * 4}, tiles > 1 && f.width % kLine != 0};
@@ -69,37 +81,41 @@ Cut cut_columns(const SpmmFacts& f) {
 }
 
 std::string tiles_decline(const SpmmFacts& f, const DeviceTraits& device) {
-  if (f.heads > 1) return "each head has its own weights";
-  if (f.mean_degree < kReadOften) return fmt::format("a row is read fewer than {} times", kReadOften);
-  if (f.read * f.width * (f.narrow ? 2 : 4) <= device.gathered_cache()) return kCached;
-  return cut_columns(f).tiles.count > 1 ? "" : fmt::format("{} columns are not cut", f.width);
+  if (f.heads > 1) return "there are several attention heads, each with its own weights";
+  if (f.mean_degree < kReadOften) return read_too_rarely(f.mean_degree);
+  const int64_t bytes = f.read * f.width * (f.narrow ? 2 : 4);
+  if (bytes <= device.gathered_cache()) return fits_cache(bytes);
+  return cut_columns(f).tiles.count > 1 ? "" : cannot_be_cut(f.width);
 }
 
 std::string copied_tiles_decline(const SpmmFacts& f, const DeviceTraits& device) {
   std::string why = tiles_decline(f, device);
   if (!why.empty()) return why;
   const Cut cut = cut_columns(f);
-  if (!cut.uneven) return "tiles begin with lines of memory as they lie";
+  if (!cut.uneven) return "tiles of the rows themselves already begin where a line of memory begins";
   const int64_t bytes = f.read * cut.tiles.count * 2 * kLine * 4;
-  return bytes <= device.copies_budget() ? "" : "a copy would take " + human_bytes(number(bytes));
+  if (bytes <= device.copies_budget()) return "";
+  return fmt::format("a copy of the rows would take {}, and at most {} may be used for it", human_bytes(number(bytes)),
+                     human_bytes(number(device.copies_budget())));
 }
 
 std::string ordered_weights_decline(const SpmmFacts& f, const DeviceTraits&) {
-  if (!f.weighted) return "the sum has no weights";
-  if (!f.other_order) return "the sum walks the edges in their own order";
-  return f.width >= 16 * f.heads ? "" : "rows are too short to pay for it";
+  if (!f.weighted) return "the edges have no weights";
+  if (!f.other_order) return "the weights already lie in the order in which the sum reads them";
+  return f.width >= 16 * f.heads ? "" : "the rows are so short that a copy of the weights saves no time";
 }
 
 std::string more_warps_declines(const RowShapeFacts& f, const DeviceTraits& device) {
-  if (!device.tune) return "nothing is timed";
-  if (f.gathered < kWorthTiming) return "the kernel is too short to be timed";
-  return f.batch == 0 || f.batch >= 4 ? "" : "a group has few rows in flight anyway";
+  if (!device.tune) return "this run does not time variants";
+  if (f.gathered < kWorthTiming) return "the kernel takes too little time to be timed";
+  return f.batch == 0 || f.batch >= 4 ? "" : "a group of threads reads fewer than four rows at the same time anyway";
 }
 
 std::string pair_tiles_decline(const PairSumFacts& f, const DeviceTraits& device) {
-  if (f.others * f.width * 4 <= device.gathered_cache()) return kCached;
-  if (f.edges < kReadOften * f.others) return fmt::format("a row is read fewer than {} times", kReadOften);
-  return f.width / kTileWidth > 1 ? "" : fmt::format("{} columns are not cut", f.width);
+  const int64_t bytes = f.others * f.width * 4;
+  if (bytes <= device.gathered_cache()) return fits_cache(bytes);
+  if (f.edges < kReadOften * f.others) return read_too_rarely(f.edges / f.others);
+  return f.width / kTileWidth > 1 ? "" : cannot_be_cut(f.width);
 }
 
 std::string copied_rows_decline(const PairSumFacts& f, const DeviceTraits&) {

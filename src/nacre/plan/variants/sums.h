@@ -5,20 +5,22 @@
 
 namespace nacre {
 
-// A weighted sum of rows over neighbours (spmm).
+// The numbers that decide about a weighted sum of rows over neighbours (spmm).
 struct SpmmFacts {
-  int64_t read = 0;  // rows that are gathered from
-  int64_t width = 0;
+  int64_t read = 0;   // number of rows that the sum reads from
+  int64_t width = 0;  // columns of a row
   int64_t heads = 1;
   int64_t mean_degree = 0;
   bool narrow = false;       // the rows lie in memory as bf16
   bool weighted = false;     // each edge has a weight
-  bool other_order = false;  // the sum walks the edges in another order than their own
+  bool other_order = false;  // the sum walks the edges in another order than that of their numbers
 };
 SpmmFacts spmm_facts(const PlannedKernel& k);
 
-// Tiles of columns: where rows are read many times over but do not fit the cache together, a tile
-// of their columns does.
+// The decision `columns`: where rows are read many times but do not fit into the cache together,
+// the sum is computed for one tile of columns after the other, because the columns of one tile do
+// fit. The tiles are read where the rows lie, or from a copy in which each tile begins with a
+// memory line.
 struct ColumnTiles {
   int count = 1;
   int64_t width = 0;  // of one tile
@@ -31,36 +33,40 @@ const VariantList<SpmmFacts>& spmm_tile_variants();
 // Returns the tiles that a variant of that list means.
 ColumnTiles column_tiles(const SpmmFacts& facts, SpmmTiles way);
 
-// Weights read one by one where rows are gathered each cost a sector of memory in the way of the
-// rows.
+// The decision `weights`: a sum that walks the edges in another order than the weights lie in reads
+// a whole sector of memory (32 bytes) for each weight. A copy of the weights in the order of the
+// walk avoids this.
 enum class SpmmWeights { in_order_of_walk, as_they_lie };
 const VariantList<SpmmFacts>& spmm_weight_variants();
 
-// A reduction over edges (spmm, reduce, gtask): rows in flight for each group of threads against
-// warps in flight. Which is faster depends on the device and on the graph, and neither changes a
-// bit.
+// The decision `in flight`, for reductions over edges (spmm, reduce, gtask): each group of threads
+// reads several rows at the same time, or fewer rows, so that more warps fit on the device. Which
+// is faster depends on the device and on the graph. The bits of the result are the same.
 struct RowShapeFacts {
-  double gathered = 0;  // numbers that are gathered
-  // Rows in flight of the usual kernel; 0: not known before the kernel is bound.
+  double gathered = 0;  // numbers that the kernel reads
+  // Rows that a group of the usual kernel reads at the same time; 0: not known before the kernel is
+  // bound.
   int batch = 0;
 };
 RowShapeFacts row_shape_facts(const PlannedKernel& k);
 enum class RowShape { more_warps, more_rows };
 const VariantList<RowShapeFacts>& row_shape_variants();
 
-// Sums over the edges of pairs, whose rows come from the vertices at the other end.
+// The numbers that decide about sums over the edges of pairs. The rows that are summed are those of
+// the vertices at the other ends of the edges.
 struct PairSumFacts {
   int64_t edges = 0;
-  int64_t others = 0;  // vertices at the other end
-  int64_t width = 0;   // of a row
+  int64_t others = 0;  // number of vertices at the other end
+  int64_t width = 0;   // columns of a row
 };
 PairSumFacts pair_sum_facts(const PlannedKernel& k);
+// The decision `columns of pairs' sums`, as `columns` above.
 enum class PairSumTiles { tiles, none };
 const VariantList<PairSumFacts>& pair_sum_variants();
 // Returns the number of column tiles of the variant `tiles`.
 int64_t tiles_of_pair_sum(const PairSumFacts& facts);
-// The rows that such a sum reads: copied first to rows whose length is a whole number of vectors,
-// so that they can be read in vectors, or read where they lie.
+// The decision `rows of pairs' sums`: the rows that such a sum reads are copied first to rows whose
+// length is a whole number of vectors, so that they can be read in vectors, or read where they lie.
 enum class PairSumRows { copied, in_place };
 const VariantList<PairSumFacts>& pair_row_variants();
 // Returns the length in floats of the rows that a variant of that list reads.

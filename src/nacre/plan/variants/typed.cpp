@@ -5,17 +5,20 @@
 #include <algorithm>
 #include <vector>
 
+#include "nacre/base/log.h"
 #include "nacre/kernel/cuda/typed.h"
 #include "nacre/plan/operands.h"
 
 namespace nacre {
 namespace {
 
-constexpr int64_t kRowsOfGrad = 256;  // fewer rows do not pay for a block's matrix of partial sums
+// With fewer rows, writing a block's matrix of partial sums costs more than the block saves.
+constexpr int64_t kRowsOfGrad = 256;
 
-constexpr const char* kNotTf32 = "products are not tf32";
-constexpr const char* kNoSlots = "there are more pairs of vertex and type than 32 bits can number";
-constexpr const char* kNoStages = "a block's shared memory is too small";
+constexpr const char* kNotTf32 = "this variant needs --precision tf32";
+constexpr const char* kNoSlots = "there are more pairs of node and edge type than 32 bits can number";
+constexpr const char* kNoTail = "the operations that follow the products do not fit into one block of threads";
+constexpr const char* kNoStages = "the rows and matrices do not fit into the shared memory of a block of threads";
 
 End end_of(const Kernel& kernel) { return kernel.direction == Direction::by_dst ? End::dst : End::src; }
 End end_of(Space space) { return space.kind == SpaceKind::pair_src ? End::src : End::dst; }
@@ -38,7 +41,8 @@ bool covers_every_vertex(const Graph& graph, const PairCounts& counts) {
 }
 
 std::string too_few(int64_t rows, int64_t least) {
-  return rows < least ? fmt::format("{} rows do not fill the device, {} would", rows, least) : "";
+  return rows < least ? fmt::format("there are {} rows, fewer than the {} that keep the whole GPU busy", rows, least)
+                      : "";
 }
 
 // ---- typed_reduce
@@ -47,19 +51,22 @@ std::string slots_decline(const TypedReduceFacts& f, const DeviceTraits& device,
   if (device.products != GemmType::tf32) return kNotTf32;
   if (!f.pairs.has_slots()) return kNoSlots;
   const cuda::TypedProduct what = product_by_slot(f, device, with_own);
-  if (!cuda::fits(what)) return with_own ? "a block's registers and shared memory do not hold the tail" : kNoStages;
-  // Products with a tail were joined for blocks that fill the device; blocks that do not are few.
+  if (!cuda::fits(what)) return with_own ? kNoTail : kNoStages;
+  // The planner joins a product and its tail only where a typical block of a mini-batch fills the
+  // device, so few blocks do not, and these are not declined.
   return with_own ? "" : too_few(f.pairs.vertices, cuda::tile_of(what).rows() * device.multiprocessors);
 }
 
 std::string sums_by_slot_decline(const TypedReduceFacts& f, const DeviceTraits& device) {
   std::string why = slots_decline(f, device, false);
-  if (why.empty() && f.pairs.pairs * f.in * 4 > device.rows_budget()) return "its sums take too much memory";
-  return why;
+  const int64_t bytes = f.pairs.pairs * f.in * 4;
+  if (!why.empty() || bytes <= device.rows_budget()) return why;
+  return fmt::format("the sums would take {} of memory, and at most {} may be used for them",
+                     human_bytes(number(bytes)), human_bytes(number(device.rows_budget())));
 }
 
 std::string with_own_declines(const TypedReduceFacts& f, const DeviceTraits& device) {
-  if (!f.own) return "its tail adds no other product";
+  if (!f.own) return "no product of the nodes' own rows is added";
   if (f.pairs.pairs == 0) return "there are no edges";
   return slots_decline(f, device, true);
 }
@@ -108,9 +115,11 @@ double grad_by_type_cost(const TypedGradFacts& f, const DeviceTraits& device) {
 
 // ---- typed_rows and typed_rows_grad
 
-// Multiplying the vertices' rows by all matrices side by side. `kept` is the width of the side that
-// has a row for every pair; with `spread`, these rows are read by slot in between, otherwise they
-// are written.
+// Returns the cost of multiplying the vertices' rows by the matrices of all types side by side.
+// `by_vertex` is the width of the operand that has a row for every vertex, `kept` the width of the
+// operand or result that has a row for every pair. With `spread`, the latter is an operand, which
+// is copied to the slots first; without it, the latter is the result, which is copied from the
+// slots.
 double side_cost(const PairCounts& c, double by_vertex, double kept, bool spread, const DeviceTraits& device) {
   const double rows = number(c.pairs), vertices = number(c.vertices), types = number(c.types);
   return device.rates.seconds(
@@ -118,20 +127,21 @@ double side_cost(const PairCounts& c, double by_vertex, double kept, bool spread
       2 * vertices * types * by_vertex * kept);
 }
 
-// Reading the vertices' rows by pair into a matrix and multiplying those of each type.
+// Returns the cost of copying the vertices' rows to a matrix by pair and multiplying the rows of
+// each type.
 double by_type_cost(const PairCounts& c, double by_vertex, double kept, const DeviceTraits& device) {
   const double rows = number(c.pairs);
   return device.rates.seconds(number(c.types) + 1, rows * (3 * by_vertex + kept), 2 * rows * by_vertex * kept);
 }
 
 std::string rows_side_by_side_decline(const PairCounts& c, bool by_vertex, bool of_pairs, bool every_vertex) {
-  if (!by_vertex || !of_pairs) return "it reads no rows of vertices by pair";
-  if (every_vertex) return "the rows of a type are all vertices' in order";
+  if (!by_vertex || !of_pairs) return "the kernel does not read one row of a node for each of its edge types";
+  if (every_vertex) return "each edge type has all nodes in their order, so its rows lie together already";
   return c.has_slots() ? "" : kNoSlots;
 }
 
 std::string rows_on_tensor_cores_decline(const TypedRowsFacts& f, const DeviceTraits& device) {
-  if (!f.by_vertex && f.of_pairs) return "the rows of a type lie together, as the library wants them";
+  if (!f.by_vertex && f.of_pairs) return "the rows of each edge type lie together, so the library can read them";
   if (device.products != GemmType::tf32) return kNotTf32;
   const cuda::TypedProduct what = product_of_rows(f, device);
   std::string few = too_few(f.rows, cuda::tile_of(what).rows() * device.multiprocessors);
@@ -146,7 +156,8 @@ std::string grad_on_tensor_cores_decline(const TypedRowsGradFacts& f, const Devi
   return cuda::fits(cuda::TypedGrad{f.k, f.n, device.shared_bytes}) ? "" : kNoStages;
 }
 
-// Widths of the vertices' side and of the side with a row for every pair.
+// Return the widths of the operand with a row for every vertex and of the one with a row for every
+// pair.
 double vertex_side(const TypedRowsGradFacts& f) { return number(f.x_by_vertex ? f.k : f.n); }
 double pair_side(const TypedRowsGradFacts& f) { return number(f.x_by_vertex ? f.n : f.k); }
 
@@ -184,7 +195,7 @@ const VariantList<TypedReduceFacts>& typed_reduce_variants() {
 const VariantList<TypedReduceFacts>& pair_product_variants() {
   static const VariantList<TypedReduceFacts> list = {"products of pairs",
                                                      false,
-                                                     {{"by slot, with the vertex's own", with_own_declines, nullptr},
+                                                     {{"by slot, with the node's own", with_own_declines, nullptr},
                                                       {"by slot", without_own_declines, nullptr},
                                                       {"by type", nullptr, nullptr}}};
   return list;

@@ -1,8 +1,11 @@
 // Variants of typed products on a GPU: rows times one matrix for each edge type.
 //
-// "Side by side" puts the rows of all types of a vertex (its slots) beside each other, so that all
-// types are one product. "By slot" reads the rows of a vertex's types one after the other and adds
-// the products in registers. "By type" multiplies the rows of each type apart, by the library.
+// A vertex has a slot for each edge type. The variant "side by side" puts the rows of all slots of
+// a vertex beside each other, so that the library computes all types as one product. The variant
+// "by slot" reads the rows of a vertex's slots one after the other and adds the products in
+// registers. The variant "by type" lets the library multiply the rows of each type by itself. The
+// variant "read where they lie" multiplies rows of one type that it finds through their pairs,
+// without a copy.
 #pragma once
 
 #include <optional>
@@ -12,11 +15,11 @@
 
 namespace nacre {
 
-// The pairs at one end of a layer's edges.
+// How many pairs there are at one end of a layer's edges.
 struct PairCounts {
-  int64_t vertices = 0;  // at that end
+  int64_t vertices = 0;  // number of vertices at that end
   int64_t pairs = 0;
-  int64_t types = 0;
+  int64_t types = 0;  // number of edge types
   // Returns whether every (vertex, type) slot has a number of 32 bits.
   bool has_slots() const;
 };
@@ -25,19 +28,19 @@ struct PairCounts {
 struct TypedReduceFacts {
   PairCounts pairs;
   int64_t in = 0, out = 0;       // widths of the rows read and written
-  bool of_pairs = false;         // it reads sums over the edges of pairs that lie in memory
+  bool of_pairs = false;         // the kernel reads sums over the edges of pairs from memory
   std::optional<RowFactor> own;  // a product of the vertices' own rows that the tail adds
-  RowProgram tail;               // without that product
+  RowProgram tail;               // the tail without the product `own`
 };
 TypedReduceFacts typed_reduce_facts(const PlannedKernel& k);
 // Returns the products by slot as the writer of their source takes them; `with_own`: with the own
 // product and the tail.
 cuda::TypedProduct product_by_slot(const TypedReduceFacts& facts, const DeviceTraits& device, bool with_own);
 
-// Sums over the edges of pairs are made and multiplied.
+// The decision `typed sums`: the kernel computes sums over the edges of pairs and multiplies them.
 enum class TypedReduceWay { by_slot, side_by_side, by_type };
 const VariantList<TypedReduceFacts>& typed_reduce_variants();
-// Sums that lie in memory are multiplied.
+// The decision `products of pairs`: the kernel multiplies sums that lie in memory.
 enum class PairProductWay { by_slot_with_own, by_slot, by_type };
 const VariantList<TypedReduceFacts>& pair_product_variants();
 
