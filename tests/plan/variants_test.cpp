@@ -6,31 +6,18 @@
 #include <nlohmann/json.hpp>
 
 #include "nacre/base/error.h"
-#include "nacre/cost/nominal.h"
 #include "nacre/kernel/cuda/typed.h"
 #include "nacre/plan/variants/lstm.h"
 #include "nacre/plan/variants/place.h"
 #include "nacre/plan/variants/products.h"
 #include "nacre/plan/variants/sums.h"
 #include "nacre/plan/variants/typed.h"
+#include "plan/devices.h"
 #include "plan/plans.h"
 #include "support/tail.h"
 
 namespace nacre::test {
 namespace {
-
-DeviceTraits large_gpu(GemmType products) {
-  DeviceTraits d;
-  d.gpu = true;
-  d.arch = 90;
-  d.multiprocessors = 132;
-  d.shared_bytes = 227 << 10;
-  d.l2_bytes = 50 << 20;
-  d.memory_bytes = int64_t{80} << 30;
-  d.products = products;
-  d.rates = nominal_gpu().rates;
-  return d;
-}
 
 std::vector<DeviceTraits> devices() {
   std::vector<DeviceTraits> all;
@@ -435,6 +422,9 @@ TEST(VariantsOfPlans, AreKeptByPlanFiles) {
   for (size_t i = 0; i < plan.kernels.size(); ++i) EXPECT_EQ(loaded.kernels[i].variants, plan.kernels[i].variants);
   const Plan on_host = load_plan(plan_json(plan), "f", m.dfg, m.blocks);
   for (const Kernel& k : on_host.kernels) EXPECT_TRUE(k.variants.empty());
+  const Plan without = plan_for(m, gpu, {"choose_variants"});
+  for (const Kernel& k : load_plan(plan_json(without), "f", m.dfg, m.blocks, &gpu).kernels)
+    EXPECT_TRUE(k.variants.empty()) << "the file says that the pass was left out";
 }
 
 // Sets the variant of the first typed sum in a plan file.

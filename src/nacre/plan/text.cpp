@@ -228,7 +228,7 @@ Plan load_plan(const std::string& text, const std::string& where, const Dfg& dfg
     } catch (const json::exception&) {
       throw UserError(where, "has damaged kernels", "write the plan again with nacre plan --output FILE");
     }
-    choose_variants(plan, blocks, *device);
+    if (!plan.options.disabled_passes.contains("choose_variants")) choose_variants(plan, blocks, *device);
   }
   plan.name = where;
   return plan;
