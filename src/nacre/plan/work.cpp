@@ -83,8 +83,8 @@ class Counter {
         const auto in = operands<TypedReduceOperands>(k_);
         if (dfg_[in.x].type.space.is_pair()) {
           stream(in.x);
-          // Only plans for a GPU keep sums over pairs. The products are added up in registers, so no
-          // bytes are counted for them.
+          // Only plans for a GPU keep sums over pairs. The products are added up in registers, so
+          // no bytes are counted for them.
           product(pairs() / nominal_gpu().in_place_products, dfg_[in.weight].type.dims);
           return;
         }
