@@ -29,11 +29,11 @@ Graph small_graph(const GraphCounts& counts, int edge_types, int64_t nodes) {
   return build_graph(std::move(list), "an estimate");
 }
 
-struct Step {
+struct StepMemory {
   double forms = 0, constants = 0, arena = 0;
 };
 
-Step step_on(const Dfg& dfg, const Graph& graph) {
+StepMemory step_on(const Dfg& dfg, const Graph& graph) {
   const Blocks blocks = Blocks::full(graph, std::max(1, dfg.num_layers()));
   const auto backend = make_cpu_backend(std::make_shared<GraphViews>());
   PlanRequest request;
@@ -56,8 +56,8 @@ void add_step(const ModelOptions& options, const GraphCounts& counts, std::vecto
   const int64_t by_edges = kFewEdges * counts.nodes / std::max<int64_t>(1, counts.edges);
   const int64_t nodes = std::max<int64_t>(2, std::min({counts.nodes, kFewNodes, std::max<int64_t>(256, by_edges)}));
   const int64_t half = nodes / 2;
-  const Step small = step_on(dfg, small_graph(counts, options.num_edge_types, half));
-  const Step large = step_on(dfg, small_graph(counts, options.num_edge_types, nodes));
+  const StepMemory small = step_on(dfg, small_graph(counts, options.num_edge_types, half));
+  const StepMemory large = step_on(dfg, small_graph(counts, options.num_edge_types, nodes));
   const double steps = static_cast<double>(counts.nodes - half) / static_cast<double>(nodes - half);
   items.push_back({"graph by source and work lists", scaled(small.forms, large.forms, steps)});
   items.push_back({"values computed once", scaled(small.constants, large.constants, steps)});
