@@ -80,9 +80,9 @@ class TypedMmaTest : public GpuTest {
     for (uint32_t& row : map) row = static_cast<uint32_t>(rng.below(vertices));
     std::vector<cuda::MmaRun> runs;  // no position has type 1
     const auto tile = static_cast<uint32_t>(resident ? positions : cuda::tile_of(what).rows());
-    for (uint32_t b = 0; b < 200; b += tile) runs.push_back({0, b, std::min(b + tile, 200U)});
+    for (uint32_t b = 0; b < 200; b += tile) runs.push_back({0, b, std::min(b + tile, 200U), 0});
     for (uint32_t b = 200; b < positions; b += tile) {
-      runs.push_back({2, b, std::min(b + tile, static_cast<uint32_t>(positions))});
+      runs.push_back({2, b, std::min(b + tile, static_cast<uint32_t>(positions)), 0});
     }
     std::vector<double> want(static_cast<size_t>(positions * n), 0);
     for (int64_t p = 0; p < positions; ++p) {
@@ -122,7 +122,7 @@ class TypedMmaTest : public GpuTest {
     }
     std::vector<cuda::MmaRun> runs;
     for (int64_t b = 0; b < vertices; b += tile) {
-      cuda::MmaRun run{0, static_cast<uint32_t>(b), static_cast<uint32_t>(std::min(b + tile, vertices))};
+      cuda::MmaRun run{0, static_cast<uint32_t>(b), static_cast<uint32_t>(std::min(b + tile, vertices)), 0};
       for (size_t s = run.begin * kTypes; s < run.end * kTypes; ++s) {
         if (slots[s] != cuda::kNoRow) run.types |= 1U << s % kTypes;
       }
@@ -165,7 +165,7 @@ class TypedMmaTest : public GpuTest {
     std::vector<uint32_t> map(positions);
     for (uint32_t& row : map) row = static_cast<uint32_t>(rng.below(vertices));
     // Type 0 has two runs, type 1 has none, and type 2 has one position less than a slice.
-    const std::vector<cuda::MmaRun> runs = {{0, 0, 130}, {0, 130, 370}, {2, 370, 401}};
+    const std::vector<cuda::MmaRun> runs = {{0, 0, 130, 0}, {0, 130, 370, 0}, {2, 370, 401, 0}};
     const std::vector<int32_t> first = {0, 2, 2, 3};
     std::vector<double> want(static_cast<size_t>(kTypes * k * n), 0);
     for (int64_t p = 0; p < positions; ++p) {

@@ -277,7 +277,7 @@ TEST(GpuParts, PackedSumsCoverEveryEdgeOnce) {
         const PackedSums packed = pack_sums(pairs, types, range);
         int64_t pairs_seen = static_cast<int64_t>(packed.rows.size());
         for (size_t i = 0; i < packed.items.size(); ++i) {
-          const GpuSegment& item = packed.items[i];
+          const cuda::Segment& item = packed.items[i];
           EXPECT_EQ(item.partial >= 0, static_cast<int64_t>(i) < packed.num_partials);
           EXPECT_LT(item.begin, item.end);
           for (int64_t e = item.begin; e < item.end; ++e) ++seen[static_cast<size_t>(e)];
@@ -299,7 +299,7 @@ TEST(GpuParts, PackedSumsCoverEveryEdgeOnce) {
   const PackedSums packed = pack_sums(pairs, 2, SumRange::of_slots(pairs, 2, 0, graph.num_dst()));
   ASSERT_EQ(packed.rows.size(), 2u);
   for (size_t i = 0; i < 2; ++i) {
-    const GpuSplitRow& row = packed.rows[i];
+    const cuda::SplitRow& row = packed.rows[i];
     EXPECT_EQ(row.row, i);
     EXPECT_EQ(row.length, 500);
     int64_t at = pairs.edge_ptr[pairs.type_ptr[static_cast<int64_t>(i)]];
@@ -392,7 +392,7 @@ TEST(GpuParts, SumsOfHubsAreCut) {
   for (size_t run = 0; run < 2; ++run) {
     int32_t partials = 0;
     for (int64_t i = cut.item_run[run]; i < cut.item_run[run + 1]; ++i) {
-      const GpuSegment& item = cut.items[static_cast<size_t>(i)];
+      const cuda::Segment& item = cut.items[static_cast<size_t>(i)];
       EXPECT_EQ(item.begin, at);
       at = item.end;
       if (item.partial >= 0) {
@@ -400,7 +400,7 @@ TEST(GpuParts, SumsOfHubsAreCut) {
       }
     }
     EXPECT_EQ(cut.piece_run[run + 1] - cut.piece_run[run], 1);
-    const GpuSegment& joined = cut.pieces[run];
+    const cuda::Segment& joined = cut.pieces[run];
     EXPECT_EQ(joined.row, run == 0 ? 9u : 4u);
     EXPECT_EQ(joined.begin, 0);
     EXPECT_EQ(joined.end, partials);

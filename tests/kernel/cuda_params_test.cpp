@@ -74,6 +74,25 @@ TEST(CudaParams, OfAnotherKernelAreRefused) {
             std::string::npos);
 }
 
+namespace outer {
+NACRE_STRUCT(Piece, (const float*, x), (u32, row), (int, count), (i64, begin, end));
+NACRE_STRUCT(Numbers, (float, first_of_many_numbers, second_of_many_numbers, third_of_many_numbers),
+             (int, fourth_of_many_numbers), (float, fifth_of_many_numbers));
+}  // namespace outer
+
+TEST(CudaStructs, AreDeclaredWithTheMembersOfTheHost) {
+  EXPECT_EQ(struct_text<outer::Piece>(), "struct Piece { const float* x; u32 row; int count; i64 begin, end; };\n");
+  EXPECT_EQ(struct_text<outer::Numbers>(), R"(struct Numbers {
+  float first_of_many_numbers, second_of_many_numbers, third_of_many_numbers;
+  int fourth_of_many_numbers;
+  float fifth_of_many_numbers;
+};
+)");
+  const outer::Piece piece = {.x = nullptr, .row = 1, .count = 2, .begin = 3, .end = 4};
+  EXPECT_EQ(piece.end - piece.begin, 1);
+  EXPECT_EQ(packed_bytes(outer::Piece::kMembers), 32U);
+}
+
 // The compiler refuses addresses of other types; untyped addresses are taken.
 static_assert(std::is_convertible_v<float*, Address<const float>>);
 static_assert(std::is_convertible_v<void*, Address<float>>);

@@ -123,7 +123,7 @@ struct AddRows {
 };
 void add_to_sources(GpuContext& context, StepList& steps, const AddRows& args, size_t run) {
   const cuda::Source source = cuda::add_rows(args.width);
-  const auto launch = [&](const std::vector<GpuSegment>& items, const std::vector<int64_t>& run_ptr, bool pieces) {
+  const auto launch = [&](const std::vector<cuda::Segment>& items, const std::vector<int64_t>& run_ptr, bool pieces) {
     const int64_t first = run_ptr[run], count = run_ptr[run + 1] - first;
     steps.launch(source, blocks_of(count, cuda::add_rows_of_block()), [&] {
       return cuda::AddRowsParams{

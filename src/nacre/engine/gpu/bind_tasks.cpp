@@ -108,7 +108,7 @@ TaskWalk walk_tasks(const TaskWindows& windows) {
   const std::vector<uint32_t> row = deal_edges(windows, w);
   const int64_t rows = windows.rows;
   std::vector<int32_t> pieces(rows, 0), length(static_cast<size_t>(rows), 0);
-  std::vector<RowSegment>& segments = w.cut.segments;
+  std::vector<cuda::reduction::Segment>& segments = w.cut.segments;
   for (int64_t t = 0; t < windows.count(); ++t) {
     const int64_t end = windows.border(t + 1);
     for (int64_t i = windows.border(t); i < end;) {
@@ -130,7 +130,7 @@ TaskWalk walk_tasks(const TaskWindows& windows) {
     w.cut.split.push_back({static_cast<int32_t>(w.cut.partials), n, length[r], 0});
     w.cut.partials += n;
   }
-  for (RowSegment& s : segments) {
+  for (cuda::reduction::Segment& s : segments) {
     s.split = split[s.row];
     s.partial = s.split < 0 ? -1 : w.cut.split[s.split].first + s.partial;
   }

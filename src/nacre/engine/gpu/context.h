@@ -19,19 +19,6 @@
 
 namespace nacre {
 
-// One unit of work of a group of threads: a row of a view, or a piece of a long row.
-struct GpuSegment {
-  uint32_t row;
-  int32_t partial;  // slot for the sum of a piece; -1 if this is a whole row
-  int64_t begin, end;
-};
-// A row that is in pieces.
-struct GpuSplitRow {
-  uint32_t row;
-  int32_t first, count;  // slots of the sums of the pieces
-  int32_t length;        // number of entries of the whole row
-};
-
 // The rows of a view of a graph, as kernels walk them.
 struct GpuRows {
   std::string name;

@@ -80,7 +80,7 @@ std::vector<cuda::MmaRun> cut_products(const std::vector<int64_t>& type_ptr, int
   for (size_t t = 0; t + 1 < type_ptr.size(); ++t) {
     for (int64_t b = type_ptr[t]; b < type_ptr[t + 1]; b += rows) {
       const int64_t e = std::min(b + rows, type_ptr[t + 1]);
-      runs.push_back({static_cast<uint32_t>(t), static_cast<uint32_t>(b), static_cast<uint32_t>(e)});
+      runs.push_back({static_cast<uint32_t>(t), static_cast<uint32_t>(b), static_cast<uint32_t>(e), 0});
     }
   }
   if (vertex == nullptr) return runs;
@@ -98,7 +98,7 @@ std::vector<cuda::MmaRun> cut_evenly(const std::vector<int64_t>& type_ptr, int64
     const int64_t length = std::max<int64_t>(1, blocks_of(blocks_of(of_type, cuts), rows)) * rows;
     for (int64_t b = type_ptr[t]; b < type_ptr[t + 1]; b += length) {
       const int64_t e = std::min(b + length, type_ptr[t + 1]);
-      runs.push_back({static_cast<uint32_t>(t), static_cast<uint32_t>(b), static_cast<uint32_t>(e)});
+      runs.push_back({static_cast<uint32_t>(t), static_cast<uint32_t>(b), static_cast<uint32_t>(e), 0});
     }
   }
   return runs;
@@ -114,7 +114,7 @@ std::vector<cuda::MmaRun> cut_grads(const std::vector<int64_t>& type_ptr, int64_
     const int64_t length = std::max<int64_t>(1, (rows + cuts - 1) / cuts + kSlice - 1) / kSlice * kSlice;
     for (int64_t b = type_ptr[t]; b < type_ptr[t + 1]; b += length) {
       const int64_t e = std::min(b + length, type_ptr[t + 1]);
-      runs.push_back({static_cast<uint32_t>(t), static_cast<uint32_t>(b), static_cast<uint32_t>(e)});
+      runs.push_back({static_cast<uint32_t>(t), static_cast<uint32_t>(b), static_cast<uint32_t>(e), 0});
     }
   }
   return runs;
@@ -136,7 +136,7 @@ SumRange SumRange::of_slots(const PairIndex& pairs, int types, int64_t vertex_be
 PackedSums pack_sums(const PairIndex& pairs, int types, const SumRange& range) {
   PackedSums packed;
   const int64_t piece = piece_edges(pairs.edge.size()), longest = long_pair(pairs.edge.size());
-  std::vector<GpuSegment> runs;
+  std::vector<cuda::Segment> runs;
   std::vector<char> present(range.num_slots, 0);
   const auto slot_of = [&](int64_t p) {
     return static_cast<int64_t>(pairs.vertex[p]) * types + pairs.type[p] - range.first_slot;
@@ -224,7 +224,7 @@ SlotOrder order_slots(const PairIndex& pairs, int64_t vertices, int types, int64
     order.pair.insert(order.pair.end(), first, first + types);
   }
   for (int64_t b = 0; b < vertices; b += rows) {
-    cuda::MmaRun run = {0, static_cast<uint32_t>(b), static_cast<uint32_t>(std::min(b + rows, vertices))};
+    cuda::MmaRun run = {0, static_cast<uint32_t>(b), static_cast<uint32_t>(std::min(b + rows, vertices)), 0};
     for (uint32_t i = run.begin; i < run.end; ++i) run.types |= has[order.vertex[i]];
     order.runs.push_back(run);
   }

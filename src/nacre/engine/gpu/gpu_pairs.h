@@ -66,9 +66,9 @@ struct SumRange {
 struct PackedSums {
   // In a piece, `partial` is >= 0. Otherwise `row` is the number of a pair less its row of the
   // result.
-  std::vector<GpuSegment> items;
-  std::vector<GpuSplitRow> rows;  // pairs that are in pieces
-  std::vector<uint32_t> zeros;    // rows of the result without a pair
+  std::vector<cuda::Segment> items;
+  std::vector<cuda::SplitRow> rows;  // pairs that are in pieces
+  std::vector<uint32_t> zeros;       // rows of the result without a pair
   int64_t num_partials = 0;
 };
 PackedSums pack_sums(const PairIndex& pairs, int types, const SumRange& range);

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "nacre/engine/gpu/context.h"
 #include "nacre/graph/graph.h"
+#include "nacre/kernel/cuda/segments.h"
 
 namespace nacre {
 
@@ -32,12 +32,12 @@ struct SequenceSums {
 // The same sums as units of work. Items are short sums and pieces of long ones; `pieces` are the
 // sums of the partial results of the long ones.
 struct SequenceItems {
-  std::vector<uint32_t> entry;     // as in SequenceSums
-  std::vector<GpuSegment> items;   // ranges of `entry`; `partial` is counted within the run
-  std::vector<int64_t> item_run;   // first item of each run, and the number of items
-  std::vector<GpuSegment> pieces;  // ranges of partial results
-  std::vector<int64_t> piece_run;  // first element of `pieces` of each run, and the end
-  int64_t num_partials = 0;        // most partial results of a run
+  std::vector<uint32_t> entry;        // as in SequenceSums
+  std::vector<cuda::Segment> items;   // ranges of `entry`; `partial` is counted within the run
+  std::vector<int64_t> item_run;      // first item of each run, and the number of items
+  std::vector<cuda::Segment> pieces;  // ranges of partial results
+  std::vector<int64_t> piece_run;     // first element of `pieces` of each run, and the end
+  int64_t num_partials = 0;           // most partial results of a run
 };
 SequenceItems cut_sums(SequenceSums sums);
 SequenceSums sums_of_sources(const Graph& graph, const SequenceOrder& order, const std::vector<int64_t>& borders);

@@ -28,24 +28,10 @@ struct EdgeEnds {
 };
 EdgeEnds edge_ends(const GpuKernel& g);
 
-// One unit of work of a reduction, as its kernels read it: a row, or a piece of a long row.
-struct RowSegment {
-  uint32_t row;
-  int32_t partial;  // slot for the sum of a piece; -1 if this is a whole row
-  int32_t split;    // number of the row among the rows that are in pieces
-  int32_t unused;
-  int64_t begin, end;
-};
-// A row that is in pieces.
-struct RowPieces {
-  int32_t first, count;  // slots of the sums of the pieces
-  int32_t length;        // number of entries of the whole row
-  int32_t unused;
-};
 // The segments of a reduction, on the host.
 struct RowCut {
-  std::vector<RowSegment> segments;
-  std::vector<RowPieces> split;
+  std::vector<cuda::reduction::Segment> segments;
+  std::vector<cuda::reduction::SplitRow> split;
   int64_t partials = 0;
 };
 
@@ -53,7 +39,7 @@ struct RowCut {
 // table.
 struct ReduceRows {
   cuda::EdgeSide side;
-  const RowSegment* segments = nullptr;
+  const cuda::reduction::Segment* segments = nullptr;
   int64_t num_segments = 0;
   // If not null, the reduction also walks the rows 0 … num_rows − 1 except those of more than
   // `longest` entries.
@@ -61,7 +47,7 @@ struct ReduceRows {
   int64_t num_rows = 0;
   int64_t longest = 0;
   int64_t count() const { return num_segments + num_rows; }
-  const RowPieces* split_rows = nullptr;
+  const cuda::reduction::SplitRow* split_rows = nullptr;
   int64_t num_partials = 0;
   const uint32_t* col = nullptr;
   const uint32_t* edge_id = nullptr;

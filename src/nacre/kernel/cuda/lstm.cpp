@@ -347,9 +347,7 @@ ${ENTRY} {
 }
 )";
 
-constexpr const char* kAddRows = R"(
-struct Segment { u32 row; int partial; i64 begin, end; };
-${ENTRY} {
+constexpr const char* kAddRows = R"(${ENTRY} {
   const i64 s = (i64)blockIdx.x * (THREADS / 32) + threadIdx.x / 32;
   const int lane = threadIdx.x % 32;
   if (s >= count) return;
@@ -451,7 +449,7 @@ Source add_rows(int64_t width) {
                                           : width % 2 == 0 ? 2
                                                            : 1},
                                     {"IN_FLIGHT", kAddInFlight}}) +
-                           kAddRows;
+                           "\n" + struct_text<Segment>() + kAddRows;
   return Entry("add_rows").takes<AddRowsParams>().source(text, kAddThreads);
 }
 

@@ -12,7 +12,7 @@
 // order.
 #pragma once
 
-#include "nacre/kernel/cuda/params.h"
+#include "nacre/kernel/cuda/segments.h"
 
 namespace nacre::cuda {
 

@@ -5,14 +5,7 @@
 namespace nacre::cuda {
 namespace {
 
-constexpr const char* kTypes = R"(
-struct OptimizerPiece { const float* gradient; long long offset, size; };
-struct OptimizerNumbers {
-  float lr, decay, decoupled, beta1, beta2, rest1, rest2, correction1, correction2, epsilon, momentum;
-  int first_step;
-  float clip_norm, average_old, average_new;
-};
-)";
+std::string types_text() { return "\n" + struct_text<OptimizerPiece>() + struct_text<OptimizerNumbers>(); }
 
 // Adds one double of each thread in a fixed order. The sum is valid in thread 0.
 constexpr const char* kBlockSum = R"(
@@ -87,19 +80,19 @@ constexpr int kThreads = 256;
 Source optimizer_step(bool sgd) {
   return Entry("optimizer_step")
       .takes<OptimizerStepParams>()
-      .source(defines({{"THREADS", kThreads}, {"SGD", sgd ? 1 : 0}}) + kTypes + kStep, kThreads);
+      .source(defines({{"THREADS", kThreads}, {"SGD", sgd ? 1 : 0}}) + types_text() + kStep, kThreads);
 }
 
 Source gradient_squares() {
   return Entry("gradient_squares")
       .takes<GradientSquaresParams>()
-      .source(defines({{"THREADS", kThreads}}) + kTypes + kBlockSum + kSquares, kThreads);
+      .source(defines({{"THREADS", kThreads}}) + types_text() + kBlockSum + kSquares, kThreads);
 }
 
 Source gradient_factor() {
   return Entry("gradient_factor")
       .takes<GradientFactorParams>()
-      .source(defines({{"THREADS", kThreads}}) + kTypes + kBlockSum + kFactor, kThreads);
+      .source(defines({{"THREADS", kThreads}}) + types_text() + kBlockSum + kFactor, kThreads);
 }
 
 }  // namespace nacre::cuda

@@ -9,13 +9,9 @@ namespace nacre::cuda {
 
 inline constexpr int64_t kOptimizerPiece = 1024;  // most elements of a piece
 
-// This struct and OptimizerNumbers lie in device memory; the sources declare them again with the
-// same members.
-struct OptimizerPiece {
-  const float* gradient;
-  int64_t offset;  // number of the first element among all parameters and moments
-  int64_t size;
-};
+// A piece in device memory. `offset` is the number of its first element among all parameters and
+// moments.
+NACRE_STRUCT(OptimizerPiece, (const float*, gradient), (long long, offset, size));
 
 // `first` and `second` are the moments of Adam; SGD uses the first ones for momentum. Moments, the
 // average and the factor of the gradients are null if they are not used.

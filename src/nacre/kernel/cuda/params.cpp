@@ -42,6 +42,17 @@ std::string parameter_text(std::span<const ParamField> fields) {
   return text;
 }
 
+std::string struct_text(std::string_view name, std::span<const StructMembers> members) {
+  // The declaration is one line; if that is too long, each type has a line of its own.
+  std::string line = "struct " + std::string(name) + " {", lines = line + "\n";
+  for (const StructMembers& m : members) {
+    line += " " + declaration(m.type, m.names) + ";";
+    lines += "  " + declaration(m.type, m.names) + ";\n";
+  }
+  line += " };\n";
+  return line.size() <= kLineLength + 1 ? line : lines + "};\n";
+}
+
 Entry& Entry::takes(std::string_view params, std::span<const ParamField> fields, const std::string& suffix) {
   for (const ParamField& field : fields) {
     parameters_.push_back(declaration(field.type, field.name, suffix));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "nacre/kernel/cuda/source.h"
+#include "nacre/kernel/field_list.h"
 
 namespace nacre::cuda {
 
@@ -29,8 +30,6 @@ using Label = void;
 using Offset = void;
 using Out = void;
 using RowWord = void;
-using Segment = void;
-using SplitRow = void;
 using Value = void;
 
 // A pointer parameter on the host. It can be made from addresses of T and from untyped addresses.
@@ -72,20 +71,6 @@ struct ParamField {
   bool pointer;
 };
 
-// Calls macro(type, name) for each field of a list.
-#define NACRE_EACH_PARENS ()
-#define NACRE_EACH_EXPAND(...) \
-  NACRE_EACH_EXPAND3(NACRE_EACH_EXPAND3(NACRE_EACH_EXPAND3(NACRE_EACH_EXPAND3(__VA_ARGS__))))
-#define NACRE_EACH_EXPAND3(...) \
-  NACRE_EACH_EXPAND2(NACRE_EACH_EXPAND2(NACRE_EACH_EXPAND2(NACRE_EACH_EXPAND2(__VA_ARGS__))))
-#define NACRE_EACH_EXPAND2(...) \
-  NACRE_EACH_EXPAND1(NACRE_EACH_EXPAND1(NACRE_EACH_EXPAND1(NACRE_EACH_EXPAND1(__VA_ARGS__))))
-#define NACRE_EACH_EXPAND1(...) __VA_ARGS__
-#define NACRE_EACH(macro, ...) __VA_OPT__(NACRE_EACH_EXPAND(NACRE_EACH_STEP(macro, __VA_ARGS__)))
-#define NACRE_EACH_STEP(macro, field, ...) \
-  macro field __VA_OPT__(NACRE_EACH_AGAIN NACRE_EACH_PARENS(macro, __VA_ARGS__))
-#define NACRE_EACH_AGAIN() NACRE_EACH_STEP
-
 #define NACRE_PARAM_MEMBER(type, name) ::nacre::cuda::HostType<type>::Type name;
 #define NACRE_PARAM_FIELD(type, name)                                                  \
   ::nacre::cuda::ParamField{#type, #name, sizeof(::nacre::cuda::HostType<type>::Type), \
@@ -109,6 +94,12 @@ struct ParamField {
 // Returns a list of parameters as the text of a function declares it, for example "const float*
 // __restrict__ x, i64 count".
 std::string parameter_text(std::span<const ParamField> fields);
+// Returns the declaration of a struct of NACRE_STRUCT in CUDA, with a line feed at its end.
+std::string struct_text(std::string_view name, std::span<const StructMembers> members);
+template <class S>
+std::string struct_text() {
+  return struct_text(S::kName, S::kMembers);
+}
 
 // Marks the place of the head in the text of a kernel. fill() leaves it there if it is told
 // {"ENTRY", kEntryMark}.

@@ -13,10 +13,7 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int64_t kUnit = 4;  // overlapping tiles begin at multiples of this many columns
 
-constexpr const char* kStructs = R"(
-struct Segment { u32 row; int partial; int split; int unused; i64 begin, end; };
-struct SplitRow { int first, count, length, unused; };
-)";
+std::string structs_text() { return "\n" + struct_text<reduction::Segment>() + struct_text<reduction::SplitRow>(); }
 
 // Returns the number of threads for the elements of a row: as many as there are vectors, or fewer
 // if many threads would be idle.
@@ -162,7 +159,7 @@ ${FINISH}}
                                    {"JOIN", indent(join(), 2)},
                                    {"FINISH", indent(finish(), 1)}});
     const int64_t shared = program_.shared_floats() + tail_.shared_floats();
-    out.source = entry.source(prelude() + kStructs + text, kThreads, int64_t{4} * shared * (kThreads / lanes_));
+    out.source = entry.source(prelude() + structs_text() + text, kThreads, int64_t{4} * shared * (kThreads / lanes_));
     return out;
   }
 

@@ -68,12 +68,23 @@ NACRE_PARAMS(MapListedEdgesParams, (i64, count), (const u32*, order), (i64, firs
 // Runs the program over the edges order[first], order[first + 1] … and writes their results to the
 // rows 0, 1 …
 RowSource map_listed_edges_source(const RowProgram& program);
+// Units of work of a reduction, as they lie in device memory.
+namespace reduction {
+// A row, or a piece of a long row: the entries [begin, end). `partial` is the place for the sum of
+// a piece; it is -1 if this is a whole row. `split` is the number of the row among the rows that
+// are in pieces.
+NACRE_STRUCT(Segment, (u32, row), (int, partial), (int, split), (int, unused), (i64, begin, end));
+// A row that is in pieces. Their sums lie in `count` places from `first` on. `length` is the number
+// of entries of the whole row.
+NACRE_STRUCT(SplitRow, (int, first, count, length, unused));
 NACRE_PARAMS(ReduceParams, (const Segment* __restrict__, segments), (i64, listed),
              (const Offset* __restrict__, offsets), (i64, longest), (i64, count),
              (const SplitRow* __restrict__, split_rows), (int*, counters), (const u32* __restrict__, col),
              (const u32* __restrict__, edge_id), (const u16* __restrict__, edge_type),
              (const u32* __restrict__, row_vertex), (const u64* __restrict__, step), (Out*, out), (int*, argmax),
              (float*, partials), (i64, num_partials));
+}  // namespace reduction
+using reduction::ReduceParams;
 // Reduces the entries of each row to one row. A tile has `count` units of work. The first `listed`
 // units are segments; the others are the rows 0, 1 …, whose entries lie between their offsets. Of
 // these rows, those with more than `longest` entries are skipped, because their pieces are among

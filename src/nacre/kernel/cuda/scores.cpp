@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-constexpr const char* kHead = R"(
+constexpr const char* kTypes = R"(
 typedef long long i64;
 typedef unsigned u32;
 #if MULTIPLE
@@ -15,8 +15,9 @@ typedef unsigned char Label;
 #else
 typedef int Label;
 #endif
-struct ScorePiece { long long begin, end; };
-// Leaves the sum of one double of each thread at `slot`, added in a fixed order.
+)";
+
+constexpr const char* kSum = R"(// Leaves the sum of one double of each thread at `slot`, added in a fixed order.
 __device__ void leave_sum(double value, double* __restrict__ slot) {
   __shared__ double sums[THREADS];
   __syncthreads();
@@ -124,8 +125,9 @@ ${ENTRY} {
 template <class Params>
 Source source(const char* name, ScoreLabels labels, int lanes, const char* body) {
   const int64_t multiple = labels == ScoreLabels::multiple ? 1 : 0;
-  return Entry(name).takes<Params>().source(
-      defines({{"THREADS", kThreads}, {"MULTIPLE", multiple}, {"LANES", lanes}}) + kHead + body, kThreads);
+  return Entry(name).takes<Params>().source(defines({{"THREADS", kThreads}, {"MULTIPLE", multiple}, {"LANES", lanes}}) +
+                                                kTypes + struct_text<ScorePiece>() + kSum + body,
+                                            kThreads);
 }
 
 static_assert(kScoreSlots == 3, "the sources above count three");

@@ -11,9 +11,7 @@ inline constexpr int64_t kScorePieceRows = 256;  // most rows of a piece
 inline constexpr int64_t kScoreSlots = 3;        // doubles that a block writes for its piece
 
 // The positions of a piece in the list of rows, as they lie in device memory.
-struct ScorePiece {
-  int64_t begin, end;
-};
+NACRE_STRUCT(ScorePiece, (long long, begin, end));
 
 enum class ScoreLabels : uint8_t { single, multiple };
 

@@ -15,12 +15,12 @@ constexpr int kMostFloats = 16;  // most floats of a row in the registers of a t
 constexpr int kFloatsInFlight = 64;
 constexpr int kRowsInFlight = 8;
 
-constexpr const char* kRow = R"(
+constexpr const char* kGroups = R"(
 #define GROUPS (THREADS / LANES)
 #define FULL (VECTORS == TILES * SLOTS * LANES)
-struct Segment { u32 row; int partial; i64 begin, end; };
-struct SplitRow { u32 row; int first, count, length; };
+)";
 
+constexpr const char* kRow = R"(
 INLINE u16 to_bf16(float x) {
   const u32 bits = __float_as_uint(x);
   if (x != x) return 0x7fff;
@@ -284,7 +284,8 @@ std::string row_text(int64_t width, bool bf16, int64_t length, int64_t tiles = 1
                   {"LENGTH", length},
                   {"VECTORS", length / r.vector},
                   {"BATCH", std::bit_floor<uint64_t>(batch)}}) +
-         defines({{"COPY_BATCH", kCopyBatch}, {"BF16", bf16 ? 1 : 0}}) + kRow;
+         defines({{"COPY_BATCH", kCopyBatch}, {"BF16", bf16 ? 1 : 0}}) + kGroups + struct_text<Segment>() +
+         struct_text<SplitRow>() + kRow;
 }
 
 template <class Params>

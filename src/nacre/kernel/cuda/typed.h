@@ -3,7 +3,7 @@
 // types + type, and rows of absent pairs are zeros. Otherwise it is the number of the pair.
 #pragma once
 
-#include "nacre/kernel/cuda/params.h"
+#include "nacre/kernel/cuda/segments.h"
 
 namespace nacre::cuda {
 

@@ -33,10 +33,7 @@ int fewest_stages(const TypedProduct& what) { return what.resident ? kResidentSt
 // transposed, two slices in turn.
 int64_t turned_of(const MmaTile& tile) { return 2 * tile.columns() * kDepth; }
 
-constexpr const char* kRun = R"(
-#define NO_ROW 0xffffffffu
-struct MmaRun { u32 type, begin, end, types; };
-)";
+std::string run_text() { return "\n#define NO_ROW 0xffffffffu\n" + struct_text<MmaRun>(); }
 
 // Slices of the rows and of the matrix pass through a ring of stages. With slots, they are the
 // slices of one type after the other and then, with OWN, of the position's own row. A RESIDENT
@@ -413,7 +410,7 @@ Source typed_product(const TypedProduct& what) {
           defines({{"RESIDENT", what.resident ? 1 : 0}, {"RING", tile.fixed_bytes / 4}}) +
           defines({{"MASKED", what.slots > 0 && what.slots <= kMostMasked ? 1 : 0}}) + defines({{"OWN", own ? 1 : 0}}) +
           defines({{"A_ROW", kLdAlong}, {"A_DEPTH", 1}, {"B_COLUMN", kLdAlong}, {"B_DEPTH", 1}}) +
-          mma_text(tile, false) + slices_text() + kRun +
+          mma_text(tile, false) + slices_text() + run_text() +
           fill(kProduct, {{"ENTRY", kEntryMark},
                           {"SETUP", indent(setup, 1)},
                           {"PREFETCH", indent(prefetch, 2)},
@@ -447,7 +444,7 @@ Source typed_grad(const TypedGrad& what) {
               defines({{"COLUMN_BLOCKS", parts(what.n, tile.columns())}, {"STAGE", tile.stage_bytes / 4}}) +
               defines({{"VA", copied_at_once(what.k)}, {"VB", copied_at_once(what.n)}, {"TURNED", turned_of(tile)}}) +
               defines({{"A_ROW", 1}, {"A_DEPTH", lda}, {"B_COLUMN", 1}, {"B_DEPTH", ldb}}) + mma_text(tile, true) +
-              kRun + kGrad,
+              run_text() + kGrad,
           tile.threads(), tile.shared_bytes);
 }
 

@@ -10,11 +10,7 @@ namespace nacre::cuda {
 
 // A run of positions of one type. If rows are found by slot, `types` has a bit for each type that
 // at least one vertex of the run has.
-struct MmaRun {
-  uint32_t type;
-  uint32_t begin, end;
-  uint32_t types = 0;
-};
+NACRE_STRUCT(MmaRun, (u32, type, begin, end, types));
 inline constexpr int64_t kMostMasked = 32;  // types that have a bit in MmaRun::types
 
 // Rows of k elements times a matrix for each type. The matrices lie as [types, n, matrix_ld(k)],
