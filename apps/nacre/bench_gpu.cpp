@@ -20,6 +20,7 @@
 #include "nacre/base/parallel.h"
 #include "nacre/base/philox.h"
 #include "nacre/engine/gpu/partition.h"
+#include "nacre/train/gpu_device.h"
 #include "nacre/train/safetensors.h"
 #include "options.h"
 #include "statistics.h"
@@ -113,7 +114,7 @@ void run_model(const GpuBench& c, const Dataset& data, const std::string& model)
   if (model_info(model).heads > 0 && config.model.heads == 0) config.model.heads = 1;
   const double begin = now_seconds();
   Session session(data, config, {.evaluation = false});
-  Device& device = session.gpu()->device();
+  Device& device = gpu_of(session.device()).device();
   session.start();
   device.reset_peak();  // memory that choosing algorithms took is not part of training
   std::vector<double> losses;
@@ -148,7 +149,7 @@ void run_model(const GpuBench& c, const Dataset& data, const std::string& model)
           {"first_losses", losses},
           {"ready_s", ready},
           {"precision", config.precision},
-          {"device", session.device_name()}});
+          {"device", session.device().name()}});
   if (c.kernels) kernel_lines(c, session, model);
 }
 
@@ -190,17 +191,17 @@ void run_sum(const GpuBench& c, const Dataset& data, const RunDevice& device, co
   dfg.set_output("y", op(Op::index_add, {message}, Attr::dst));
   PlanOptions options;
   options.hoist = false;
-  Executor executor(make_plan(dfg, blocks, options), blocks, device.backend);
+  Executor executor(make_plan(dfg, blocks, options), blocks, device.backend());
   std::map<std::string, std::shared_ptr<void>> leaves;
   for (const char* name : {"x", "w"}) {
     if (dfg.find_leaf(name) < 0) continue;
     const int64_t bytes = (*name == 'x' ? data.num_nodes() * width : data.graph.num_edges()) * 4;
-    leaves[name] = device.backend->allocate(bytes);
-    device.backend->write(leaves[name].get(), values.data(), bytes);
+    leaves[name] = device.backend()->allocate(bytes);
+    device.backend()->write(leaves[name].get(), values.data(), bytes);
     executor.bind(name, leaves[name].get());
   }
   ConstantPool pool;
-  executor.allocate(device.backend->allocate(executor.arena_bytes()), pool);
+  executor.allocate(device.backend()->allocate(executor.arena_bytes()), pool);
   executor.prepare();
   std::vector<double> ms;
   for (int i = 0; i < 13; ++i) {
@@ -215,11 +216,11 @@ void run_sum(const GpuBench& c, const Dataset& data, const RunDevice& device, co
 
 void run_sums(const GpuBench& c, const Dataset& data, const std::vector<int64_t>& widths) {
   if (widths.empty()) return;
-  const RunDevice device = open_device(c.config, std::make_shared<GraphViews>());
+  const std::shared_ptr<const RunDevice> device = open_device(c.config, std::make_shared<GraphViews>());
   const int64_t widest = *std::max_element(widths.begin(), widths.end());
   const std::vector<float> values = random_values(std::max(data.num_nodes() * widest, data.graph.num_edges()));
   for (const int64_t width : widths) {
-    for (const bool weighted : {false, true}) run_sum(c, data, device, values, width, weighted);
+    for (const bool weighted : {false, true}) run_sum(c, data, *device, values, width, weighted);
   }
 }
 

@@ -21,6 +21,7 @@
 #include "nacre/engine/measure.h"
 #include "nacre/plan/explain.h"
 #include "nacre/plan/operands.h"
+#include "nacre/train/gpu_device.h"
 #include "options.h"
 #include "planned.h"
 #include "summary.h"
@@ -84,8 +85,9 @@ std::vector<KernelReport> report_kernels(const Plan& plan, const Blocks& blocks,
 
 // Returns the profile that the kernels of this session are compared with.
 DeviceProfile profile_of(const VertexModel& session) {
-  if (session.gpu() == nullptr) return machine_profile();
-  return planning_profile(gpu_profile(*device_plugin(), session.gpu()->device()), session.gpu()->options().precision);
+  if (session.device().on_host()) return machine_profile();
+  GpuContext& gpu = gpu_of(session.device());
+  return planning_profile(gpu_profile(*device_plugin(), gpu.device()), gpu.options().precision);
 }
 
 // The speed of a measured kernel.
@@ -241,10 +243,10 @@ Summary summarise(const ExplainCommand& c, const Planned& planned, const Explana
   Summary s;
   s.planned = &planned;
   s.plan = &e.plan;
-  s.device = session.device_name();
+  s.device = session.device().name();
   s.precision = c.config.precision;
   s.memory = session.memory();
-  if (session.gpu() != nullptr) s.host_memory = session.host().training;
+  if (!session.device().on_host()) s.host_memory = session.host().training;
   s.source = e.source;
   s.dropped = e.dropped;
   double measured = 0;
@@ -267,7 +269,8 @@ void run(ExplainCommand& c, const Command& command) {
   for (const std::string& note : planned.model().notes()) log_note(note);
   const DeviceProfile profile = profile_of(planned.model());
   const Explanation e = explain(c, planned, profile);
-  const std::vector<KernelRate> rates = planned.model().gpu() == nullptr ? std::vector<KernelRate>{} : kernel_rates(e);
+  const std::vector<KernelRate> rates =
+      planned.model().device().on_host() ? std::vector<KernelRate>{} : kernel_rates(e);
   if (c.json) {
     fmt::print("{}\n", with_rates(explain_json(e), rates, profile));
     return;

@@ -469,7 +469,7 @@ Dataset open_data(const RunConfig& c) {
 void show_session(const VertexModel& session) {
   for (const std::string& note : session.notes()) log_note(note);
   if (!session.planning().source.empty()) log_info("plan " + how_found(session.planning()));
-  if (session.gpu() == nullptr) return;
+  if (session.device().on_host()) return;
   std::string bill = memory_text(session.memory());
   bill.pop_back();
   log_info("memory of the device:\n" + bill);

@@ -19,6 +19,7 @@
 #include "nacre/gtask/picture.h"
 #include "nacre/plan/explain.h"
 #include "nacre/plan/passes.h"
+#include "nacre/train/gpu_device.h"
 #include "neighbourhood.h"
 #include "options.h"
 #include "planned.h"
@@ -147,7 +148,8 @@ struct Shown {
 
 Shown make_shown(const PlanCommand& c, Planned& planned) {
   VertexModel& model = planned.model();
-  const DeviceInfo gpu = model.gpu() != nullptr ? model.gpu()->device().info() : typical_gpu();
+  const bool on_host = model.device().on_host();
+  const DeviceInfo gpu = on_host ? typical_gpu() : gpu_of(model.device()).device().info();
   const bool typical = c.config.device == kTypical;
   Shown shown;
   const PlanAnswer answer = typical ? plan_for(gpu, c.config, planned) : model.planning();
@@ -155,14 +157,14 @@ Shown make_shown(const PlanCommand& c, Planned& planned) {
   shown.found = typical ? "for " + gpu.name : how_found(model.planning());
   Summary& summary = shown.summary;
   summary.planned = &planned;
-  summary.device = typical ? gpu.name : model.device_name();
+  summary.device = typical ? gpu.name : model.device().name();
   summary.precision = c.config.precision;
   summary.source = answer.source;
   summary.dropped = answer.dropped;
   if (!typical) {
     summary.memory = model.memory();
-    if (model.gpu() != nullptr) summary.host_memory = model.host().training;
-    summary.free_bytes = model.gpu() == nullptr      ? host_bound(c.config, false).bytes
+    if (!on_host) summary.host_memory = model.host().training;
+    summary.free_bytes = on_host                     ? host_bound(c.config, false).bytes
                          : c.config.memory_limit > 0 ? c.config.memory_limit
                                                      : gpu.free_bytes;
   }

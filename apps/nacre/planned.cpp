@@ -74,7 +74,7 @@ std::vector<double> Planned::measure_kernels(int steps) {
 // Returns null if batches are timed on a GPU, because their back end belongs to the session.
 std::shared_ptr<Backend> Planned::timing_backend() const {
   if (whole_ != nullptr) return whole_->backend();
-  return model_->gpu() == nullptr ? make_cpu_backend(std::make_shared<GraphViews>()) : nullptr;
+  return model_->device().on_host() ? make_cpu_backend(std::make_shared<GraphViews>()) : nullptr;
 }
 
 std::vector<Candidate> Planned::candidates(const CostModel& model, int64_t cache_bytes, double budget) {

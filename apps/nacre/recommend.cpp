@@ -45,7 +45,7 @@ std::string result_json(const RecommendSession& session, const TrainResult& r, c
                                     {"peak_mb", static_cast<double>(peak_memory()) / (1 << 20)},
                                     {"planned_mb", static_cast<double>(account.planned()) / (1 << 20)},
                                     {"phases_mb", nlohmann::ordered_json::parse(account.phases_json())},
-                                    {"device", session.device_name()},
+                                    {"device", session.device().name()},
                                     {"plan", session.plan().name},
                                     {"plan_source", session.planning().source},
                                     {"model", session.config().model.model},

@@ -48,9 +48,7 @@ struct TrainOutcome {
 nlohmann::json or_null(double value) { return nlohmann::json::parse(json_number(value)); }
 
 // Returns the peak of GPU memory in bytes; negative if there is no GPU.
-double device_peak(const VertexModel& session) {
-  return session.gpu() == nullptr ? -1 : static_cast<double>(session.gpu()->device().peak_bytes());
-}
+double device_peak(const VertexModel& session) { return static_cast<double>(session.device().peak_bytes()); }
 
 nlohmann::json fullest_of(const ResourceUse& use) {
   return use.all.empty() ? nlohmann::json() : nlohmann::json(use.all.front().name);
@@ -69,14 +67,14 @@ Shares shares_of(VertexModel& session) {
   const StepTimes t = batches->step_times();
   if (t.all() <= 0) return {};
   const double waiting = 100 * t.waited / t.all();
-  if (session.gpu() == nullptr) return {waiting, -1, {}};
+  if (session.device().on_host()) return {waiting, -1, {}};
   return {waiting, 100 * t.device / t.all(), batches->resource_use()};
 }
 
 std::string result_json(VertexModel& session, const TrainResult& r, const std::string& folder,
                         const MemoryAccount& account) {
   const Shares shares = shares_of(session);
-  const int64_t planned = session.gpu() == nullptr ? account.planned() : total_bytes(session.memory());
+  const int64_t planned = session.device().on_host() ? account.planned() : total_bytes(session.memory());
   const nlohmann::ordered_json j = {{"test_acc", or_null(r.test_score)},
                                     {"val_acc", or_null(r.val_score)},
                                     {"train_acc", or_null(r.train_score)},
@@ -102,7 +100,7 @@ std::string result_json(VertexModel& session, const TrainResult& r, const std::s
                                     {"launching_percent", or_null(shares.use.percent("launching thread"))},
                                     {"link_percent", or_null(shares.use.percent("link"))},
                                     {"fullest", fullest_of(shares.use)},
-                                    {"device", session.device_name()},
+                                    {"device", session.device().name()},
                                     {"plan", session.plan().name},
                                     {"plan_source", session.planning().source},
                                     {"model", session.config().model.model},
@@ -133,7 +131,7 @@ void say_result(VertexModel& session, const TrainResult& r, const TrainCommand& 
   }
   say_line(c.json, fmt::format("{}: test {}, validation {} (epoch {})", session.metric(),
                                strong(score_text(r.test_score)), strong(score_text(r.val_score)), r.best_epoch));
-  if (session.gpu() != nullptr) {
+  if (!session.device().on_host()) {
     say_line(c.json, fmt::format("memory of the device: {} planned, {} at the peak",
                                  human_bytes(static_cast<double>(total_bytes(session.memory()))),
                                  human_bytes(device_peak(session))));

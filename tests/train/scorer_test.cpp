@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "nacre/train/gpu_device.h"
 #include "nacre/train/metrics.h"
 #include "nacre/train/vertex_model.h"
 #include "train/runs.h"
@@ -90,10 +91,10 @@ TEST_F(ScorerTest, OfEveryMetricAreTheHosts) {
       }
       const auto session = make_session(std::move(data), gpu_run(mode, metric), {});
       session->start();
-      const int64_t compiled = session->gpu()->compiler().num_sources();
+      const int64_t compiled = gpu_of(session->device()).compiler().num_sources();
       expect_same_scores(*session);
       // Only what no run needs from the first step on is compiled later: the loss of a split.
-      EXPECT_EQ(session->gpu()->compiler().num_sources(), compiled + (metric == "roc_auc" ? 0 : 1));
+      EXPECT_EQ(gpu_of(session->device()).compiler().num_sources(), compiled + (metric == "roc_auc" ? 0 : 1));
     }
   }
 }

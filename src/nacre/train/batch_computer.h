@@ -8,11 +8,12 @@
 #include "nacre/engine/block_runner.h"
 #include "nacre/schedule/batch_loader.h"
 #include "nacre/train/batch_inputs.h"
-#include "nacre/train/device.h"
 #include "nacre/train/learner.h"
 #include "nacre/train/run_data.h"
 
 namespace nacre {
+
+class GpuDevice;
 
 // What the batches of a session are computed with. The session owns all of it and keeps it.
 struct BatchParts {
@@ -50,8 +51,7 @@ class BatchComputer {
 };
 
 std::unique_ptr<BatchComputer> make_host_batches(const BatchParts& parts);
-std::unique_ptr<BatchComputer> make_device_batches(const BatchParts& parts, const RunDevice& device);
-// Returns make_device_batches() if the run computes on a GPU; otherwise make_host_batches().
-std::unique_ptr<BatchComputer> make_batch_computer(const BatchParts& parts, const RunDevice& device);
+// `device` must outlive the result.
+std::unique_ptr<BatchComputer> make_device_batches(const BatchParts& parts, const GpuDevice& device);
 
 }  // namespace nacre

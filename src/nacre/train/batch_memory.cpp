@@ -7,7 +7,6 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
-#include "nacre/engine/gpu/device_sampling.h"
 #include "nacre/train/batch_session.h"
 
 namespace nacre {
@@ -80,7 +79,7 @@ void BatchSession::place_features() {
   }
   const Tensor& features = run_.dataset.features;
   const std::string& where = run_.config.features_on;
-  const int64_t free = device_.backend->available_bytes();
+  const int64_t free = device_->backend()->available_bytes();
   const std::string size = size_of(features.bytes());
   if (where == "device" && features.bytes() > free) {
     throw UserError("--features-on",
@@ -103,14 +102,14 @@ void BatchSession::place_features() {
 void BatchSession::choose_prefetch() {
   int& ahead = run_.config.loader.in_flight;
   if (ahead >= 0) return;
-  ahead = batches_ahead(device_);
-  if (device_.backend->on_host()) {
+  ahead = device_->batches_ahead();
+  if (device_->on_host()) {
     const int64_t limit = memory_limit();
     while (ahead > 0 && total_bytes(host_memory()) > limit) --ahead;
     return;
   }
   ahead *= 2;
-  const int64_t most = device_.backend->available_bytes() / 2 / std::max<int64_t>(1, batch_bytes()) - 1;
+  const int64_t most = device_->backend()->available_bytes() / 2 / std::max<int64_t>(1, batch_bytes()) - 1;
   const int64_t pinned =
       device_features_ == nullptr ? available_memory() / 4 / std::max<int64_t>(1, largest_.rows) - 1 : ahead;
   ahead = static_cast<int>(std::clamp<int64_t>(std::min(most, pinned), 1, ahead));
@@ -119,46 +118,38 @@ void BatchSession::choose_prefetch() {
 void BatchSession::sample_on_device() {
   const std::string& where = run_.config.sample_on;
   if (where == "host") return;
-  const auto refuse = [&](const std::string& why) {
-    if (where == "device") throw UserError("--sample-on", why, "use auto or host");
-  };
-  const std::string why_not = GpuSampler::why_not(run_.config.sampling);
-  if (!why_not.empty()) return refuse("sampling on the device does not support " + why_not);
   const int ahead = run_.config.loader.in_flight + 1;
-  const int64_t bytes = drawing_bytes(ahead);
-  const int64_t free = device_.backend->available_bytes();
-  if (bytes > (where == "device" ? free : free / 4))
-    return refuse("the graph and its tables take " + size_of(bytes) + ", but only " + size_of(free) +
-                  " of device memory are free");
-  const std::shared_ptr<GpuCompiler> beside = open_beside(run_.config);
-  if (!beside) return refuse("a part of a GPU (cuda:0@32) cannot sample while it computes");
   const auto& nodes = dfg_.nodes();
   const bool scaled = std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
     return node.op == Op::input && node.name.starts_with("edge_scale.");
   });
-  const DeviceSampling::Options options{ahead, {.edges = false, .scale = scaled}};
-  const auto sampling = std::make_shared<DeviceSampling>(beside, *sampler_, batch_order(), options);
-  sampler_->draw_with([sampling] { return sampling->make_batch_sampler(); });
+  const std::function<BatchOrder()> order = [this] { return batch_order(); };
+  const bool required = where == "device";
+  const DrawAnswer drawing =
+      device_->draw_batches({run_.config.sampling, *sampler_, order, ahead, scaled, drawing_bytes(ahead), required});
+  if (!drawing.make) {
+    if (required) throw UserError("--sample-on", drawing.why_not, "use auto or host");
+    return;
+  }
+  sampler_->draw_with(drawing.make);
   draws_on_device_ = true;
   run_.notes.emplace_back("neighbours are drawn on the device");
 }
 
 // --deterministic must not depend on how much memory this machine has.
 void BatchSession::choose_evaluation(bool embeddings) {
-  if (run_.config.deterministic || (!device_.backend->on_host() && device_features_ == nullptr)) return;
+  if (run_.config.deterministic || (!device_->on_host() && device_features_ == nullptr)) return;
   const int64_t room = memory_limit() - total_bytes(memory());
   // The views of the graph, the values of two layers, and as much again for work and constants.
   if (forms_bytes(run_.dataset.graph) + 2 * inference_->bytes() > room) return;
-  auto whole = std::make_unique<WholeInference>(run_, *learner_, device_, embeddings);
-  auto scorer = make_scorer(run_, device_);
+  auto whole = std::make_unique<WholeInference>(run_, *learner_, *device_, embeddings);
+  auto scorer = device_->make_scorer(run_);
   if (whole->bytes() + scorer->device_bytes(true) > room) return;
   whole_ = std::move(whole);
   scorer_ = std::move(scorer);
 }
 
-std::vector<MemoryItem> BatchSession::memory() const {
-  return device_.backend->on_host() ? host_memory() : device_memory();
-}
+std::vector<MemoryItem> BatchSession::memory() const { return device_->on_host() ? host_memory() : device_memory(); }
 
 std::vector<MemoryItem> BatchSession::device_memory() const {
   std::vector<MemoryItem> items = {{"parameters", learner_->parameter_bytes()}};
@@ -184,7 +175,7 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
   if (!whole_) {
     items.push_back({"values of two layers, for evaluation", inference_->bytes()});
     items.push_back({"work on a block of them", inference_work_});
-  } else if (!device_.backend->on_host()) {
+  } else if (!device_->on_host()) {
     if (scorer_->host_bytes() > 0) items.push_back({"results of an evaluation", scorer_->host_bytes()});
   } else {
     items.push_back({"evaluation on the whole graph", whole_->bytes()});
@@ -192,7 +183,7 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
   if (!learner_->trains()) return items;
   items.push_back(
       {"optimiser state, gradients and best weights", learner_->optimizer_bytes() + 2 * learner_->parameter_bytes()});
-  if (!device_.backend->on_host()) {
+  if (!device_->on_host()) {
     const int64_t rows = device_features_ == nullptr ? largest_.rows + largest_.rows / 2 : 0;
     items.push_back({fmt::format("{} batches (blocks, rows to send)", batches),
                      batches * (largest_.blocks + 2 * largest_.forms + rows)});
@@ -214,16 +205,13 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
 }
 
 int64_t BatchSession::memory_limit() const {
-  if (device_.backend->on_host()) return host_bound(run_.config, false).bytes - run_.config.program_bytes;
-  if (run_.config.memory_limit > 0) return run_.config.memory_limit;
-  // This is what was free when the device was opened, because the bill also counts what the run
-  // already holds.
-  return device_.gpu->device().info().free_bytes;
+  // The bill counts what the run holds already, so all that was free at first may be taken.
+  return device_->memory_limit(run_.config, device_->free_at_start());
 }
 
 HostMemory BatchSession::host() const {
   HostMemory host;
-  host.gpu = !device_.backend->on_host();
+  host.gpu = !device_->on_host();
   host.training = host_memory();
   host.evaluating = {{"scores being ranked", ranking_bytes(run_.metric, run_.dataset)}};
   host.held = run_.dataset.graph.bytes() + run_.dataset.features.bytes() + run_.label_bytes() + inputs_->bytes() +
@@ -232,7 +220,7 @@ HostMemory BatchSession::host() const {
 }
 
 void BatchSession::check_memory() const {
-  if (device_.backend->on_host())
+  if (device_->on_host())
     return require_fit(host_memory(), memory_limit(), kFewer + std::string(", or raise --memory-limit"));
   require_fit(host_memory(), host_bound(run_.config, true).bytes - run_.config.program_bytes, kFewer);
   require_fit(

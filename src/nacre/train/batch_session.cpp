@@ -75,8 +75,8 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
   const Dfg forward = build_model(options);
   const Blocks whole = Blocks::full(run_.dataset.graph, 1);
   require_parameters(needs.training ? dfg_ : forward, whole, run_.config, needs.training);
-  learner_ =
-      std::make_unique<Learner>(Parameters(needs.training ? dfg_ : forward, whole, run_.config.seed), device_.backend);
+  learner_ = std::make_unique<Learner>(Parameters(needs.training ? dfg_ : forward, whole, run_.config.seed),
+                                       device_->backend());
   for (const Parameter& p : learner_->list()) {
     if (!kinds.empty() && p.name == learned_rows_name(kinds[0])) learned_ = &p;
   }
@@ -84,14 +84,13 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
   layerwise.seed = run_.config.seed;
   if (run_.config.memory_limit > 0)
     layerwise.block_bytes = std::min(layerwise.block_bytes, std::max<int64_t>(1 << 20, run_.config.memory_limit / 8));
-  inference_ = std::make_unique<LayerwiseInference>(run_, *inputs_, forward, device_.backend, layerwise);
+  inference_ = std::make_unique<LayerwiseInference>(run_, *inputs_, forward, device_->backend(), layerwise);
   if (needs.training) {
     learner_->optimize_with(run_.config.optimizer);
     make_plans(needs);
-    const bool on_device = !device_.backend->on_host();
-    if (on_device) place_features();
+    if (!device_->on_host()) place_features();
     choose_prefetch();
-    if (on_device) sample_on_device();
+    sample_on_device();
     if (needs.evaluation) choose_evaluation(needs.embeddings);
   }
   if (!whole_ && (needs.evaluation || !needs.training)) inference_work_ = inference_->work_bytes();
@@ -188,7 +187,7 @@ void BatchSession::bind(Executor& executor, const std::vector<LeafValue>& values
     if (&p != learned_) executor.bind(p.name, learner_->place(p));
   }
   for (const LeafValue& v : values) {
-    trial_memory_.push_back(device_.backend->borrow(v.values.raw(), v.values.bytes()));
+    trial_memory_.push_back(device_->backend()->borrow(v.values.raw(), v.values.bytes()));
     executor.bind(v.name, trial_memory_.back().get());
   }
 }
@@ -215,11 +214,11 @@ void BatchSession::make_plans(const SessionNeeds& needs) {
   for (size_t i = 0; i < trials.size(); ++i)
     blocks.push_back({Blocks(trials[i].blocks), [&bind_trial, i](Executor& e) { bind_trial(e, i); }});
   const PlanRequest request = plan_request(run_.config, run_.config.epochs * steps_per_epoch(), needs.resumed_plan);
-  planning_ = plan_batches(dfg_, blocks, device_.backend, request);
+  planning_ = plan_batches(dfg_, blocks, device_->backend(), request);
   trial_memory_.clear();
-  runner_ = std::make_unique<BlockRunner>(planning_.plan, device_.backend);
+  runner_ = std::make_unique<BlockRunner>(planning_.plan, device_->backend());
   count_batches(trials);
-  if (!device_.backend->on_host()) kernel_trials_ = {trials.front(), short_batch()};
+  if (!device_->on_host()) kernel_trials_ = {trials.front(), short_batch()};
 }
 
 int64_t BatchSession::steps_per_epoch() const {
@@ -240,11 +239,11 @@ void BatchSession::start() {
   sink_ = computer_->make_sink();
   load_with(run_.config.loader);
   // Waits until the kernels are compiled, so that no step waits for its kernels.
-  device_.backend->settle();
+  device_->backend()->settle();
 }
 
 void BatchSession::bind_gradients() {
-  gradient_memory_ = device_.backend->allocate(learner_->parameter_bytes());
+  gradient_memory_ = device_->backend()->allocate(learner_->parameter_bytes());
   std::vector<const float*> gradients;
   for (const Parameter& p : learner_->list()) {
     float* gradient = static_cast<float*>(gradient_memory_.get()) + p.offset;
@@ -259,7 +258,7 @@ void BatchSession::bind_gradients() {
     gradients.push_back(has ? gradient : nullptr);
   }
   const BatchParts parts{run_, *inputs_, dfg_, *runner_, *learner_, learned_, learned_gradient_, device_features_};
-  computer_ = make_batch_computer(parts, device_);
+  computer_ = device_->make_batch_computer(parts);
   computer_->ask_for_kernels(kernel_trials_);
   kernel_trials_.clear();
   learner_->start(gradients);

@@ -32,8 +32,7 @@ class BatchSession : public VertexModel {
   const Dataset& dataset() const override { return run_.dataset; }
   const std::vector<std::string>& notes() const override { return run_.notes; }
   const std::string& metric() const override { return run_.metric; }
-  const std::string& device_name() const override { return device_.name; }
-  GpuContext* gpu() const override { return device_.gpu.get(); }
+  const RunDevice& device() const override { return *device_; }
   double plan_seconds() const override { return plan_seconds_; }
   const PlanAnswer& planning() const override { return planning_; }
   const Plan& plan() const override { return runner_ ? runner_->plan() : planning_.plan; }
@@ -112,7 +111,7 @@ class BatchSession : public VertexModel {
   double start_;
   RunData run_;
   std::shared_ptr<GraphViews> views_;
-  RunDevice device_;
+  std::shared_ptr<const RunDevice> device_;
   std::unique_ptr<BatchInputs> inputs_;
   std::unique_ptr<Sampler> sampler_;
   Dfg dfg_;

@@ -1,14 +1,13 @@
 #include "nacre/train/device.h"
 
-#include <algorithm>
 #include <charconv>
 
 #include "nacre/base/error.h"
-#include "nacre/base/parallel.h"
-#include "nacre/cost/gpu_profile.h"
 #include "nacre/device/precision.h"
-#include "nacre/engine/gpu/gpu_backend.h"
-#include "nacre/engine/gpu/partition.h"
+#include "nacre/train/batch_computer.h"
+#include "nacre/train/bill.h"
+#include "nacre/train/gpu_device.h"
+#include "nacre/train/scorer.h"
 
 namespace nacre {
 namespace {
@@ -21,6 +20,24 @@ int parse_number(std::string_view text, const std::string& device) {
   }
   return value;
 }
+
+// The cores and the memory of the host.
+class HostDevice : public RunDevice {
+ public:
+  explicit HostDevice(std::shared_ptr<GraphViews> views) : RunDevice("cpu", make_cpu_backend(std::move(views))) {}
+
+  int64_t memory_limit(const RunConfig& config, int64_t) const override {
+    return host_bound(config, false).bytes - config.program_bytes;
+  }
+  int64_t free_at_start() const override { return backend()->available_bytes(); }
+  int64_t peak_bytes() const override { return -1; }
+  int batches_ahead() const override { return LoaderOptions{}.in_flight; }
+  DrawAnswer draw_batches(const DrawRequest&) const override { return {nullptr, "the run uses no GPU"}; }
+  std::unique_ptr<BatchComputer> make_batch_computer(const BatchParts& parts) const override {
+    return make_host_batches(parts);
+  }
+  std::unique_ptr<Scorer> make_scorer(const RunData& run) const override { return make_host_scorer(run); }
+};
 
 }  // namespace
 
@@ -59,37 +76,6 @@ DeviceChoice choose_device(const std::string& device, const std::string& precisi
   return choice;
 }
 
-RunDevice open_device(const RunConfig& config, std::shared_ptr<GraphViews> views) {
-  const DeviceChoice choice = choose_device(config.device, config.precision);
-  RunDevice run;
-  if (!choice.gpu) {
-    run.backend = make_cpu_backend(std::move(views));
-    run.name = "cpu";
-    return run;
-  }
-  DevicePlugin& plugin = *device_plugin();
-  std::shared_ptr<Device> device = plugin.open(choice.index, choice.multiprocessors);
-  run.name = device->info().name;
-  const std::shared_ptr<GpuCompiler> compiler = GpuCompiler::open(plugin, device);
-  if (views) views->partition_with(partition_on(compiler));
-  GpuOptions options{.precision = parse_precision(config.precision), .tune = !config.deterministic};
-  // Only a searched plan may depend on what was measured here.
-  if (config.plan == "auto" && !config.deterministic) {
-    const auto profile = load_gpu_profile(gpu_label(run.name, device->info().multiprocessors));
-    if (profile) options.rates = variant_rates(*profile, options.precision);
-  }
-  run.gpu = std::make_shared<GpuContext>(compiler, std::move(views), options);
-  run.backend = make_gpu_backend(run.gpu);
-  return run;
-}
-
-int batches_ahead(const RunDevice& device) {
-  // Preparing a batch takes several threads longer than a GPU takes to compute it, so with a GPU
-  // more batches are prepared ahead.
-  const int few = LoaderOptions{}.in_flight;
-  return device.backend->on_host() ? few : std::clamp(num_threads() * 3 / 4, few, 12);
-}
-
 void check_places(const RunConfig& config) {
   const std::pair<const char*, const std::string&> places[] = {{"--features-on", config.features_on},
                                                                {"--sample-on", config.sample_on}};
@@ -104,11 +90,10 @@ void check_places(const RunConfig& config) {
   }
 }
 
-std::shared_ptr<GpuCompiler> open_beside(const RunConfig& config) {
+std::shared_ptr<const RunDevice> open_device(const RunConfig& config, std::shared_ptr<GraphViews> views) {
   const DeviceChoice choice = choose_device(config.device, config.precision);
-  if (!choice.gpu || choice.multiprocessors > 0) return nullptr;
-  DevicePlugin& plugin = *device_plugin();
-  return GpuCompiler::open(plugin, plugin.open(choice.index, 0));
+  if (choice.gpu) return open_gpu(choice, config, std::move(views));
+  return std::make_shared<HostDevice>(std::move(views));
 }
 
 }  // namespace nacre

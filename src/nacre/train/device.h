@@ -1,14 +1,21 @@
 // The device that a run computes on (--device, --precision).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "nacre/engine/backend.h"
-#include "nacre/engine/gpu/context.h"
+#include "nacre/sample/sample.h"
 #include "nacre/train/config.h"
 
 namespace nacre {
+
+class BatchComputer;
+class Scorer;
+struct BatchParts;
+struct RunData;
 
 // What --device asks for: auto (the first GPU, or the CPU if there is no GPU), cpu, cuda (the first
 // GPU), cuda:1 (the second GPU), or cuda:0@32 (32 multiprocessors of the first GPU).
@@ -20,21 +27,62 @@ struct DeviceChoice {
 // Returns the device of that name. Throws a UserError if the device or the precision does not exist
 // here.
 DeviceChoice choose_device(const std::string& device, const std::string& precision);
-
-// The device of a run, opened. `gpu` is null on the host.
-struct RunDevice {
-  std::shared_ptr<Backend> backend;
-  std::shared_ptr<GpuContext> gpu;
-  std::string name;  // "cpu", or the name of the GPU
-};
-RunDevice open_device(const RunConfig& config, std::shared_ptr<GraphViews> views);
-// Returns how many mini-batches are prepared ahead if --prefetch is not given.
-int batches_ahead(const RunDevice& device);
 // Throws a UserError if --features-on or --sample-on has an unknown value, or says device and the
 // run computes on the host.
 void check_places(const RunConfig& config);
-// Opens the GPU of the run a second time, for work beside the run's. Returns null on the host, and
-// if the run has only some of the GPU's multiprocessors.
-std::shared_ptr<GpuCompiler> open_beside(const RunConfig& config);
+
+// The batches that a device is asked to draw.
+struct DrawRequest {
+  const SampleOptions& asked;                // options of the user
+  const Sampler& sampler;                    // must outlive what draws
+  const std::function<BatchOrder()>& order;  // returns the order of the batch loader
+  int ahead = 1;                             // number of batches that are drawn at once
+  bool scaled = false;                       // whether steps read the scales of edges
+  int64_t bytes = 0;                         // memory of the graph and the tables
+  bool required = false;                     // --sample-on device: may take all free memory
+};
+struct DrawAnswer {
+  MakeBatchSampler make;  // for Sampler::draw_with(); null if the device does not draw
+  std::string why_not;
+};
+
+// A device that executors compute on, opened. What differs between devices is a virtual function
+// here or of its back end, so that nobody else asks which device it is.
+class RunDevice {
+ public:
+  RunDevice(std::string name, std::shared_ptr<Backend> backend)
+      : name_(std::move(name)), backend_(std::move(backend)) {}
+  virtual ~RunDevice() = default;
+  RunDevice(const RunDevice&) = delete;
+  RunDevice& operator=(const RunDevice&) = delete;
+
+  const std::string& name() const { return name_; }  // "cpu", or the name of the GPU
+  const std::shared_ptr<Backend>& backend() const { return backend_; }
+  // Returns whether the memory of its kernels is that of the host.
+  bool on_host() const { return backend_->on_host(); }
+
+  // Returns the bytes that a run may take of the memory of its kernels, including what it holds
+  // already. A device of its own memory has --memory-limit, or `left` if there is no limit.
+  virtual int64_t memory_limit(const RunConfig& config, int64_t left) const = 0;
+  // Returns the bytes that were free when the device was opened.
+  virtual int64_t free_at_start() const = 0;
+  // Returns the most bytes of the device's own memory that were taken; -1 if it has none.
+  virtual int64_t peak_bytes() const = 0;
+
+  // Returns how many mini-batches are prepared ahead if --prefetch is not given.
+  virtual int batches_ahead() const = 0;
+  virtual DrawAnswer draw_batches(const DrawRequest& request) const = 0;
+  // The device and `parts` must outlive the result.
+  virtual std::unique_ptr<BatchComputer> make_batch_computer(const BatchParts& parts) const = 0;
+  // `run` must outlive the scorer.
+  virtual std::unique_ptr<Scorer> make_scorer(const RunData& run) const = 0;
+
+ private:
+  std::string name_;
+  std::shared_ptr<Backend> backend_;
+};
+
+// Opens the device that the run asks for.
+std::shared_ptr<const RunDevice> open_device(const RunConfig& config, std::shared_ptr<GraphViews> views);
 
 }  // namespace nacre

@@ -5,6 +5,7 @@
 #include "nacre/engine/gpu/sink.h"
 #include "nacre/kernel/cuda/sample.h"
 #include "nacre/train/batch_computer.h"
+#include "nacre/train/gpu_device.h"
 
 namespace nacre {
 namespace {
@@ -13,15 +14,16 @@ constexpr size_t kSpansKept = 64;  // far more steps than a device has waiting
 
 class DeviceBatches : public BatchComputer {
  public:
-  DeviceBatches(const BatchParts& parts, const RunDevice& device) : parts_(parts), device_(device) {}
+  DeviceBatches(const BatchParts& parts, const GpuDevice& device) : parts_(parts), device_(device) {}
 
   // Features that lie in device memory are looked up there, and the loader sends nothing.
   std::unique_ptr<FeatureSink> make_sink() override {
     if (parts_.resident_features != nullptr) return make_host_sink();
     // Copies have a second stream, unless the run has only a part of the GPU, which has a single
     // stream.
-    const std::shared_ptr<GpuCompiler> again = open_beside(parts_.run.config);
-    return make_device_sink(device_.gpu->shared_device(), again ? again->device() : device_.gpu->shared_device());
+    const std::shared_ptr<GpuCompiler> again = device_.open_beside();
+    const std::shared_ptr<Device> device = device_.context()->shared_device();
+    return make_device_sink(device, again ? again->device() : device);
   }
 
   std::shared_ptr<PreparedBatch> prepare(const Sample& sample) override {
@@ -41,7 +43,7 @@ class DeviceBatches : public BatchComputer {
   // kernels than those of many.
   void ask_for_kernels(const std::vector<Sample>& like) override {
     const TraceSpan span("prepare", "ask for kernels");
-    GpuCompiler& compiler = device_.gpu->compiler();
+    GpuCompiler& compiler = device_.context()->compiler();
     if (parts_.resident_features != nullptr) compiler.code(cuda::gather_rows(parts_.feature_width()));
     if (parts_.learned != nullptr) compiler.code(cuda::scatter_rows(parts_.feature_width()));
     for (const Sample& sample : like) prepare(sample);
@@ -66,37 +68,37 @@ class DeviceBatches : public BatchComputer {
     Executor& executor = *own.ready.executor;
     const StepContext context{parts_.run.config.seed, static_cast<uint64_t>(step)};
     const TraceSpan span("train", "launch");
-    const DeviceEvent before = device_.backend->mark();
+    const DeviceEvent before = device_.backend()->mark();
     executor.backend().begin_step(context);
     const int64_t rows = batch.sample.vertices.size();
     const int64_t width = parts_.feature_width();
     const auto* ids = static_cast<const NodeId*>(own.ids.get());
     void* x = own.ready.leaves.at(parts_.features_leaf()).get();
     if (parts_.resident_features != nullptr) {
-      device_.gpu->gather_rows(parts_.resident_features, ids, x, {rows, width});
+      device_.context()->gather_rows(parts_.resident_features, ids, x, {rows, width});
     } else {
-      device_.backend->copy(x, batch.features, rows * width * 4);
+      device_.backend()->copy(x, batch.features, rows * width * 4);
     }
     executor.run_once(context);
     if (const Parameter* learned = parts_.learned; learned != nullptr) {
-      device_.backend->clear(parts_.learned_gradient, learned->size * 4);
-      device_.gpu->scatter_rows(executor.pointer(executor.plan().dfg.output("grad:" + learned->name)), ids,
-                                parts_.learned_gradient, {rows, width});
+      device_.backend()->clear(parts_.learned_gradient, learned->size * 4);
+      device_.context()->scatter_rows(executor.pointer(executor.plan().dfg.output("grad:" + learned->name)), ids,
+                                      parts_.learned_gradient, {rows, width});
     }
     parts_.learner.keep_loss(executor);
     parts_.learner.update(lr);
-    spans_.emplace_back(before, device_.backend->mark());
+    spans_.emplace_back(before, device_.backend()->mark());
     // The device is most likely long past the oldest step, so nobody waits.
     if (spans_.size() > kSpansKept) count_span();
   }
 
   void count_span() {
-    seconds_ += device_.backend->elapsed(spans_.front().first, spans_.front().second);
+    seconds_ += device_.backend()->elapsed(spans_.front().first, spans_.front().second);
     spans_.pop_front();
   }
 
   BatchParts parts_;
-  RunDevice device_;
+  const GpuDevice& device_;
   // The beginning and the end of each step, in the order of steps: those that are not counted in
   // seconds_ yet.
   std::deque<std::pair<DeviceEvent, DeviceEvent>> spans_;
@@ -105,7 +107,7 @@ class DeviceBatches : public BatchComputer {
 
 }  // namespace
 
-std::unique_ptr<BatchComputer> make_device_batches(const BatchParts& parts, const RunDevice& device) {
+std::unique_ptr<BatchComputer> make_device_batches(const BatchParts& parts, const GpuDevice& device) {
   return std::make_unique<DeviceBatches>(parts, device);
 }
 

@@ -62,8 +62,4 @@ std::unique_ptr<BatchComputer> make_host_batches(const BatchParts& parts) {
   return std::make_unique<HostBatches>(parts);
 }
 
-std::unique_ptr<BatchComputer> make_batch_computer(const BatchParts& parts, const RunDevice& device) {
-  return device.gpu ? make_device_batches(parts, device) : make_host_batches(parts);
-}
-
 }  // namespace nacre

@@ -70,7 +70,7 @@ PlanningInput input_of(const Dfg& dfg, const Blocks& blocks, const std::shared_p
   input.device_type = backend->name();
   input.kernels_version = kProfileVersion;
   input.available_bytes = [backend] { return backend->available_bytes(); };
-  if (!input.device.gpu) input.profile = [] { return machine_profile(); };
+  if (backend->on_host()) input.profile = [] { return machine_profile(); };
   return input;
 }
 

@@ -170,12 +170,12 @@ void RecommendSession::make_training(const std::string& resumed_plan) {
   batches_->begin_epoch(0);
   const Blocks blocks = batch_blocks(0);
   require_parameters(dfg, blocks, config_, true);
-  learner_ = std::make_unique<Learner>(Parameters(dfg, blocks, config_.seed), device_.backend);
+  learner_ = std::make_unique<Learner>(Parameters(dfg, blocks, config_.seed), device_->backend());
   draw_embeddings();
   learner_->optimize_with(config_.optimizer);
   Plan plan = training_plan(dfg, resumed_plan);
   compute_block_every_step(plan, model_blocks_);
-  runner_ = std::make_unique<BlockRunner>(std::move(plan), device_.backend);
+  runner_ = std::make_unique<BlockRunner>(std::move(plan), device_->backend());
   const std::unique_ptr<Executor> first = runner_->prepare(blocks);
   step_arena_ = first->arena_bytes();
   step_constants_ = first->constant_bytes({});
@@ -188,11 +188,11 @@ void RecommendSession::make_evaluation() {
   const Blocks blocks = Blocks::full(dataset_.graph, std::max(1, dfg.num_layers()));
   if (!learner_) {
     require_parameters(dfg, blocks, config_, false);
-    learner_ = std::make_unique<Learner>(Parameters(dfg, blocks, config_.seed), device_.backend);
+    learner_ = std::make_unique<Learner>(Parameters(dfg, blocks, config_.seed), device_->backend());
   }
   const PlanOptions how = runner_ ? runner_->plan().options : search_plan(dfg, blocks, {}, {}).options;
-  const DeviceTraits traits = device_.backend->traits();
-  eval_ = std::make_unique<Executor>(make_plan(dfg, blocks, how, {.device = &traits}), blocks, device_.backend);
+  const DeviceTraits traits = device_->backend()->traits();
+  eval_ = std::make_unique<Executor>(make_plan(dfg, blocks, how, {.device = &traits}), blocks, device_->backend());
 }
 
 void RecommendSession::draw_embeddings() {
@@ -212,7 +212,7 @@ Blocks RecommendSession::batch_blocks(int64_t batch) const {
 Plan RecommendSession::training_plan(const Dfg& dfg, const std::string& resumed_plan) {
   const PlanRequest request = plan_request(config_, config_.epochs * batches_->num_batches(), resumed_plan);
   // The timings of the first batch are dropped together with their back end.
-  planning_ = plan_training(dfg, batch_blocks(0), device_.backend->scoped(), request,
+  planning_ = plan_training(dfg, batch_blocks(0), device_->backend()->scoped(), request,
                             [this](Executor& executor) { bind_training(executor); });
   return planning_.plan;
 }
@@ -221,10 +221,10 @@ std::vector<MemoryItem> RecommendSession::memory() const {
   std::vector<MemoryItem> items;
   int64_t features = 0;
   for (const FeatureLeaf& leaf : leaves_) features += leaf.values.bytes();
-  const bool gpu = !device_.backend->on_host();
+  const bool gpu = !device_->on_host();
   const int64_t constants = std::max(step_constants_, eval_->constant_bytes({}));
   if (!gpu) items.push_back({"graph", dataset_.graph.bytes()});
-  items.push_back({gpu ? "graph and work lists" : "graph by source and work lists", device_.backend->graph_bytes()});
+  items.push_back({gpu ? "graph and work lists" : "graph by source and work lists", device_->backend()->graph_bytes()});
   items.push_back({"features", features});
   items.push_back({"parameters", learner_->parameter_bytes()});
   if (learner_->trains()) {
@@ -239,7 +239,7 @@ std::vector<MemoryItem> RecommendSession::memory() const {
 
 HostMemory RecommendSession::host() const {
   HostMemory host;
-  host.gpu = !device_.backend->on_host();
+  host.gpu = !device_->on_host();
   const int64_t kept = learner_->parameter_bytes() + learner_->optimizer_bytes();
   host.held = dataset_.bytes() + views_->bytes() + kept;
   if (host.gpu) {
@@ -286,12 +286,8 @@ std::vector<LeafValue> RecommendSession::batch_leaves(int64_t batch) const {
 }
 
 void RecommendSession::start() {
-  if (device_.backend->on_host()) {
-    require_fit(memory(), host_bound(config_, false).bytes - config_.program_bytes);
-  } else {
-    const int64_t left = device_.backend->available_bytes() + device_.backend->graph_bytes();
-    require_fit(memory(), config_.memory_limit > 0 ? config_.memory_limit : left);
-  }
+  Backend& backend = *device_->backend();
+  require_fit(memory(), device_->memory_limit(config_, backend.available_bytes() + backend.graph_bytes()));
   learner_->weights_changed();
   bind(*eval_);
   const int64_t arena = std::max(step_arena_, eval_->arena_bytes());
@@ -299,14 +295,14 @@ void RecommendSession::start() {
     eval_->allocate(runner_->arena(arena), runner_->constants());
   } else {
     ConstantPool own;
-    eval_->allocate(device_.backend->allocate(arena), own);
+    eval_->allocate(device_->backend()->allocate(arena), own);
   }
   eval_->prepare();
   if (runner_) start_training();
 }
 
 void RecommendSession::start_training() {
-  gradient_memory_ = device_.backend->allocate(learner_->parameter_bytes());
+  gradient_memory_ = device_->backend()->allocate(learner_->parameter_bytes());
   std::vector<const float*> gradients;
   for (const Parameter& p : learner_->list()) {
     const std::string name = "grad:" + p.name;
@@ -319,7 +315,7 @@ void RecommendSession::start_training() {
   bind_training(*runner_);
   runner_->share(batch_blocks(0), batch_leaves(0));
   prefetcher_ = std::make_unique<Prefetcher<BlockRunner::Ready>>(
-      config_.loader.in_flight < 0 ? batches_ahead(device_) : config_.loader.in_flight,
+      config_.loader.in_flight < 0 ? device_->batches_ahead() : config_.loader.in_flight,
       [this](int64_t b) { return runner_->make_ready(batch_blocks(b), batch_leaves(b), {}); });
 }
 

@@ -49,8 +49,7 @@ class RecommendSession : public Trainee {
   const Dataset& dataset() const { return dataset_; }
   const std::vector<std::string>& notes() const { return notes_; }
   const PlanAnswer& planning() const { return planning_; }
-  const std::string& device_name() const { return device_.name; }
-  GpuContext* gpu() const { return device_.gpu.get(); }
+  const RunDevice& device() const { return *device_; }
   double plan_seconds() const { return plan_seconds_; }
 
   std::vector<MemoryItem> memory() const;
@@ -112,7 +111,7 @@ class RecommendSession : public Trainee {
   std::unique_ptr<TripleBatches> batches_;
 
   std::shared_ptr<GraphViews> views_;
-  RunDevice device_;
+  std::shared_ptr<const RunDevice> device_;
   std::unique_ptr<Learner> learner_;
   std::unique_ptr<BlockRunner> runner_;
   int64_t step_arena_ = 0, step_constants_ = 0;  // bytes for the first batch

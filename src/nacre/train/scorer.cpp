@@ -1,7 +1,6 @@
 #include "nacre/train/scorer.h"
 
 #include "nacre/base/trace.h"
-#include "nacre/train/device_scorer.h"
 #include "nacre/train/metrics.h"
 
 namespace nacre {
@@ -27,9 +26,6 @@ class HostScorer : public Scorer {
 
 }  // namespace
 
-std::unique_ptr<Scorer> make_scorer(const RunData& run, const RunDevice& device) {
-  if (device.gpu) return std::make_unique<DeviceScorer>(run, device.gpu);
-  return std::make_unique<HostScorer>(run);
-}
+std::unique_ptr<Scorer> make_host_scorer(const RunData& run) { return std::make_unique<HostScorer>(run); }
 
 }  // namespace nacre

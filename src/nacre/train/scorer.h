@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "nacre/engine/executor.h"
-#include "nacre/train/device.h"
 #include "nacre/train/run_data.h"
 #include "nacre/train/trainee.h"
 
@@ -35,7 +34,7 @@ class Scorer {
   bool started_ = false;
 };
 
-// `run` must outlive the scorer.
-std::unique_ptr<Scorer> make_scorer(const RunData& run, const RunDevice& device);
+// Makes a scorer of predictions that are in host memory. `run` must outlive the scorer.
+std::unique_ptr<Scorer> make_host_scorer(const RunData& run);
 
 }  // namespace nacre

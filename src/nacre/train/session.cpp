@@ -22,7 +22,7 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
   if (needs.training) {
     const Graph& graph = run_.dataset.graph;
     const GraphCounts counts{graph.num_nodes(), graph.num_edges(), graph.weighted(), graph.typed()};
-    if (options.model != "mlp" && (device_.backend->on_host() || options.layers > 1))
+    if (options.model != "mlp" && (device_->on_host() || options.layers > 1))
       require_room(run_.config, making_out_bytes(counts), "the order of the edges by source");
     options.training = true;
     options.loss = run_.training_loss();
@@ -30,9 +30,9 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
     differentiate(trained);
     blocks_ = std::make_unique<Blocks>(Blocks::full(run_.dataset.graph, std::max(1, trained.num_layers())));
     require_parameters(trained, *blocks_, run_.config, true);
-    learner_ = std::make_unique<Learner>(Parameters(trained, *blocks_, run_.config.seed), device_.backend);
+    learner_ = std::make_unique<Learner>(Parameters(trained, *blocks_, run_.config.seed), device_->backend());
     learner_->optimize_with(run_.config.optimizer);
-    train_ = std::make_unique<Executor>(training_plan(trained, needs.resumed_plan), *blocks_, device_.backend);
+    train_ = std::make_unique<Executor>(training_plan(trained, needs.resumed_plan), *blocks_, device_->backend());
   }
   if (needs.evaluation || !needs.training) {
     options.training = false;
@@ -42,13 +42,14 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
     if (!blocks_) blocks_ = std::make_unique<Blocks>(Blocks::full(run_.dataset.graph, std::max(1, dfg.num_layers())));
     if (!learner_) {
       require_parameters(dfg, *blocks_, run_.config, false);
-      learner_ = std::make_unique<Learner>(Parameters(dfg, *blocks_, run_.config.seed), device_.backend);
+      learner_ = std::make_unique<Learner>(Parameters(dfg, *blocks_, run_.config.seed), device_->backend());
     }
     // Evaluation uses the options of the training plan; without training it is planned by rules.
     const PlanOptions how = train_ ? train_->plan().options : search_plan(dfg, *blocks_, {}, {}).options;
-    const DeviceTraits traits = device_.backend->traits();
-    eval_ = std::make_unique<Executor>(make_plan(dfg, *blocks_, how, {.device = &traits}), *blocks_, device_.backend);
-    scorer_ = make_scorer(run_, device_);
+    const DeviceTraits traits = device_->backend()->traits();
+    eval_ =
+        std::make_unique<Executor>(make_plan(dfg, *blocks_, how, {.device = &traits}), *blocks_, device_->backend());
+    scorer_ = device_->make_scorer(run_);
   }
   if (train_) fit(trained);
   plan_seconds_ = now_seconds() - start_;
@@ -62,8 +63,8 @@ void Session::fit(const Dfg& dfg) {
   const int64_t needed = total_bytes(memory());
   for (int turn = 0; turn < kTurns; ++turn) {
     const int64_t over = total_bytes(memory()) - limit;
-    if (over <= 0 || !shrink_plan(planning_, dfg, *blocks_, device_.backend, over)) break;
-    train_ = std::make_unique<Executor>(planning_.plan, *blocks_, device_.backend);
+    if (over <= 0 || !shrink_plan(planning_, dfg, *blocks_, device_->backend(), over)) break;
+    train_ = std::make_unique<Executor>(planning_.plan, *blocks_, device_->backend());
   }
   if (total_bytes(memory()) >= needed || planning_.dropped.empty()) return;
   std::string values;
@@ -77,14 +78,14 @@ void Session::fit(const Dfg& dfg) {
 Plan Session::training_plan(const Dfg& dfg, const std::string& resumed_plan) {
   make_targets();
   const PlanRequest request = plan_request(run_.config, run_.config.epochs, resumed_plan);
-  planning_ = plan_training(dfg, *blocks_, device_.backend, request, [this](Executor& executor) { bind(executor); });
+  planning_ = plan_training(dfg, *blocks_, device_->backend(), request, [this](Executor& executor) { bind(executor); });
   return planning_.plan;
 }
 
 std::vector<MemoryItem> Session::memory() const {
   // On a GPU this counts its memory only; the graph and the best weights on the host are not part
   // of it.
-  const bool gpu = !device_.backend->on_host();
+  const bool gpu = !device_->on_host();
   std::vector<MemoryItem> items;
   int64_t features = 0;
   for (const FeatureLeaf& leaf : run_.leaves) {
@@ -94,7 +95,7 @@ std::vector<MemoryItem> Session::memory() const {
   const int64_t weights = run_.dataset.num_nodes() * (run_.weighs_pairs() ? run_.dataset.num_classes : 1) * 4;
   if (!gpu) items.push_back({"graph", run_.dataset.graph.bytes()});
   items.insert(items.end(),
-               {{gpu ? "graph and work lists" : "graph by source and work lists", device_.backend->graph_bytes()},
+               {{gpu ? "graph and work lists" : "graph by source and work lists", device_->backend()->graph_bytes()},
                 {"features", features},
                 {"labels, splits and loss weights", run_.label_bytes() + run_.dataset.num_nodes() * 4 + weights},
                 {"parameters", learner_->parameter_bytes()}});
@@ -122,7 +123,7 @@ void Session::bind(Executor& executor) {
   // If layers begin with a sum over the raw features, that sum is a constant and the features are
   // not needed any more.
   for (const FeatureLeaf& x : run_.leaves) {
-    if (!device_.backend->on_host() && !executor.step_reads(x.name)) {
+    if (!device_->on_host() && !executor.step_reads(x.name)) {
       executor.bind_host(x.name, x.values.raw());
     } else {
       executor.bind(x.name, learner_->leaf(x.name, x.values));
@@ -138,10 +139,9 @@ void Session::bind(Executor& executor) {
 }
 
 int64_t Session::memory_limit() const {
-  if (device_.backend->on_host()) return host_bound(run_.config, false).bytes - run_.config.program_bytes;
-  if (run_.config.memory_limit > 0) return run_.config.memory_limit;
-  // The forms of the graph are already in device memory, so they are added to what is free.
-  return device_.backend->available_bytes() + device_.backend->graph_bytes();
+  // The forms of the graph are already in the device's memory, so they are added to what is free.
+  Backend& backend = *device_->backend();
+  return device_->memory_limit(run_.config, backend.available_bytes() + backend.graph_bytes());
 }
 
 HostMemory Session::host() const {
@@ -151,7 +151,7 @@ HostMemory Session::host() const {
   const int64_t targets = d.num_nodes() * 8;
   int64_t features = 0;
   for (const FeatureLeaf& leaf : run_.leaves) features += leaf.values.bytes();
-  host.gpu = !device_.backend->on_host();
+  host.gpu = !device_->on_host();
   host.held = d.graph.bytes() + views_->bytes() + features + run_.label_bytes() + kept + targets;
   host.evaluating = {{"scores being ranked", ranking_bytes(run_.metric, d)}};
   if (!host.gpu) {
@@ -173,7 +173,7 @@ void Session::start() {
 
   if (!labels_.defined()) make_targets();
   const int64_t arena_bytes = std::max(train_ ? train_->arena_bytes() : 0, eval_ ? eval_->arena_bytes() : 0);
-  const std::shared_ptr<void> arena = device_.backend->allocate(arena_bytes);
+  const std::shared_ptr<void> arena = device_->backend()->allocate(arena_bytes);
   learner_->weights_changed();
   for (Executor* executor : {train_.get(), eval_.get()}) {
     if (executor == nullptr) continue;
@@ -190,7 +190,7 @@ void Session::start() {
   }
   learner_->start(gradients);
   // Waits until the kernels are compiled, so that the first step does not wait for them.
-  device_.backend->settle();
+  device_->backend()->settle();
 }
 
 void Session::make_targets() {

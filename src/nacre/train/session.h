@@ -28,9 +28,8 @@ class Session : public VertexModel {
   const std::string& metric() const override { return run_.metric; }
   const Blocks& blocks() const { return *blocks_; }
   const std::shared_ptr<GraphViews>& views() const { return views_; }
-  const std::string& device_name() const override { return device_.name; }
-  const std::shared_ptr<Backend>& backend() const { return device_.backend; }
-  GpuContext* gpu() const override { return device_.gpu.get(); }
+  const RunDevice& device() const override { return *device_; }
+  const std::shared_ptr<Backend>& backend() const { return device_->backend(); }
   double plan_seconds() const override { return plan_seconds_; }
   const PlanAnswer& planning() const override { return planning_; }
 
@@ -68,7 +67,7 @@ class Session : public VertexModel {
   RunData run_;
   std::unique_ptr<Blocks> blocks_;
   std::shared_ptr<GraphViews> views_;
-  RunDevice device_;
+  std::shared_ptr<const RunDevice> device_;
   std::unique_ptr<Learner> learner_;
   std::unique_ptr<Executor> train_;
   std::unique_ptr<Executor> eval_;

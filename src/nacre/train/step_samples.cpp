@@ -107,7 +107,7 @@ TimedPart time_part(const RunConfig& config, const PartSource& source, const Gra
                                        .plan = session.plan(),
                                        .blocks = session.blocks(),
                                        .own = part.own,
-                                       .gpu = session.gpu() != nullptr});
+                                       .gpu = !session.device().on_host()});
   return timed;
 }
 

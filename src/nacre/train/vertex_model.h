@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "nacre/data/dataset.h"
-#include "nacre/engine/gpu/context.h"
 #include "nacre/engine/memory.h"
 #include "nacre/train/bill.h"
+#include "nacre/train/device.h"
 #include "nacre/train/planner.h"
 #include "nacre/train/trainee.h"
 
@@ -26,8 +26,7 @@ class VertexModel : public Trainee {
  public:
   virtual const Dataset& dataset() const = 0;
   virtual const std::vector<std::string>& notes() const = 0;
-  virtual const std::string& device_name() const = 0;
-  virtual GpuContext* gpu() const = 0;  // null on the host
+  virtual const RunDevice& device() const = 0;
   virtual double plan_seconds() const = 0;
   // Returns how the training plan was found; empty if there is none (evaluation only).
   virtual const PlanAnswer& planning() const = 0;

@@ -15,17 +15,17 @@ WholeInference::WholeInference(const RunData& run, Learner& learner, const RunDe
   options.loss = "none";
   const Dfg dfg = build_model(options);
   const Blocks blocks = Blocks::full(run.dataset.graph, std::max(1, dfg.num_layers()));
-  const int64_t before = device.backend->graph_bytes();
-  const DeviceTraits traits = device.backend->traits();
+  const int64_t before = device.backend()->graph_bytes();
+  const DeviceTraits traits = device.backend()->traits();
   const PlanOptions how = search_plan(dfg, blocks, {}, {}).options;
-  executor_ = std::make_unique<Executor>(make_plan(dfg, blocks, how, {.device = &traits}), blocks, device.backend);
-  forms_ = device.backend->graph_bytes() - before;
+  executor_ = std::make_unique<Executor>(make_plan(dfg, blocks, how, {.device = &traits}), blocks, device.backend());
+  forms_ = device.backend()->graph_bytes() - before;
 }
 
 int64_t WholeInference::bytes() const {
   // Kernels on the host may need the destination of every edge.
   const Graph& graph = run_.dataset.graph;
-  const int64_t ends = !device_.backend->on_host() || graph.has_out() ? 0 : graph.num_edges() * 4;
+  const int64_t ends = !device_.on_host() || graph.has_out() ? 0 : graph.num_edges() * 4;
   return forms_ + ends + executor_->constant_bytes(constants_) + executor_->arena_bytes();
 }
 
@@ -36,7 +36,7 @@ void WholeInference::start() {
   for (int l = 0; l < executor_->blocks().num_layers(); ++l) {
     executor_->bind(fmt::format("edge_weight.{}", l), learner_.leaf("edge_weight", weight.data(), weight.size() * 4));
   }
-  executor_->allocate(device_.backend->allocate(executor_->arena_bytes()), constants_);
+  executor_->allocate(device_.backend()->allocate(executor_->arena_bytes()), constants_);
   executor_->prepare();
 }
 
