@@ -71,24 +71,26 @@ struct Run {
   int64_t first, count;
 };
 
+// The kernel writes through `gates`, which clang-tidy does not see.
+// NOLINTNEXTLINE(readability-non-const-parameter)
+cuda::LstmRunParams params_of(const float* w, const Rows& rows, const Run& run, float* gates) {
+  return {.w = w,
+          .order = rows.order,
+          .row_ptr = rows.row_ptr,
+          .entry = rows.entry,
+          .gates = gates,
+          .first = run.first,
+          .count = run.count};
+}
+
 // Adds the steps of the forward pass over a run. If `out` is null, the pass keeps the values that a
 // backward pass needs. The kernel writes through `out`, which clang-tidy does not see.
 // NOLINTNEXTLINE(readability-non-const-parameter)
 void add_forward(StepList& steps, const Lstm& l, const Rows& rows, const Run& run, const Kept& kept, float* out) {
   const int64_t blocks = blocks_of(run.count, cuda::lstm_rows_of_block(l.shape, false));
   steps.launch(cuda::lstm_forward(l.shape, out == nullptr), blocks, [&] {
-    return cuda::LstmForwardParams{.z = l.z,
-                                   .w = l.w,
-                                   .order = rows.order,
-                                   .row_ptr = rows.row_ptr,
-                                   .col = rows.col,
-                                   .entry = rows.entry,
-                                   .gates = kept.gates,
-                                   .h_before = kept.h,
-                                   .c_before = kept.c,
-                                   .out = out,
-                                   .first = run.first,
-                                   .count = run.count};
+    return cuda::LaunchParams(params_of(l.w, rows, run, kept.gates))
+        .then(cuda::LstmForwardParams{.z = l.z, .col = rows.col, .h_before = kept.h, .c_before = kept.c, .out = out});
   });
 }
 
@@ -207,16 +209,8 @@ void add_lstm_grad(const GpuKernel& k, StepList& steps) {
     const int64_t first = borders[c], count = borders[c + 1] - first;
     add_forward(steps, l, rows, {first, count}, kept, nullptr);
     steps.launch(cuda::lstm_backward(shape), blocks_of(count, cuda::lstm_rows_of_block(shape, true)), [&] {
-      return cuda::LstmBackwardParams{.g = grads.g,
-                                      .w = w,
-                                      .order = rows.order,
-                                      .row_ptr = rows.row_ptr,
-                                      .entry = rows.entry,
-                                      .gates = kept.gates,
-                                      .c_before = kept.c,
-                                      .dz = grads.dz,
-                                      .first = first,
-                                      .count = count};
+      return cuda::LaunchParams(params_of(w, rows, {first, count}, kept.gates))
+          .then(cuda::LstmBackwardParams{.g = grads.g, .c_before = kept.c, .dz = grads.dz});
     });
     if (by_source) add_to_sources(k.context, steps, sums, c);
     product.k = order.entry[borders[c + 1]] - order.entry[first];

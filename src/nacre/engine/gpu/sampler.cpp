@@ -271,33 +271,26 @@ void GpuSampler::State::number(HopResult& result, const Memory& sources, const M
   const int64_t edges = result.edge_ptr.back();
   const Memory ones = allocate(edges, 4);
   const Memory sums = allocate(edges + 1, 8);
-  const cuda::MarkFirstParams marks = {.sources = sources.get(),
-                                       .dst_ptr = device_dst_ptr.get(),
-                                       .edge_ptr = device_edge_ptr.get(),
-                                       .batches = batches,
-                                       .table = entries(),
-                                       .num_nodes = num_nodes(),
-                                       .ones = ones.get(),
-                                       .count = edges};
-  launch(cuda::mark_first(), edges, marks);
+  const cuda::HopEdgesParams all = {.sources = sources.get(),
+                                    .dst_ptr = device_dst_ptr.get(),
+                                    .edge_ptr = device_edge_ptr.get(),
+                                    .batches = batches,
+                                    .num_nodes = num_nodes(),
+                                    .count = edges};
+  const cuda::MarkFirstParams marks = {.table = entries(), .ones = ones.get()};
+  launch(cuda::mark_first(), edges, cuda::LaunchParams(all).then(marks));
   device->exclusive_sum(values<uint32_t>(ones), values<int64_t>(sums), edges);
   const std::vector<int64_t> fresh = ends(sums, device_edge_ptr, batches + 1);
   std::vector<int64_t> next_ptr(dst_ptr.size());
   for (size_t b = 0; b < next_ptr.size(); ++b) next_ptr[b] = dst_ptr[b] + fresh[b];
   const Memory device_next_ptr = upload(next_ptr);
   const Memory next = allocate(next_ptr.back(), 4);
-  const cuda::NumberNewParams numbers = {.sources = sources.get(),
-                                         .dst_ptr = device_dst_ptr.get(),
-                                         .edge_ptr = device_edge_ptr.get(),
-                                         .batches = batches,
-                                         .table = entries(),
-                                         .num_nodes = num_nodes(),
+  const cuda::NumberNewParams numbers = {.table = entries(),
                                          .ones = ones.get(),
                                          .sums = sums.get(),
                                          .next_ptr = device_next_ptr.get(),
-                                         .next = next.get(),
-                                         .count = edges};
-  launch(cuda::number_new(), edges, numbers);
+                                         .next = next.get()};
+  launch(cuda::number_new(), edges, cuda::LaunchParams(all).then(numbers));
   const cuda::KeepKnownParams kept = {.vertices = vertices.get(),
                                       .dst_ptr = device_dst_ptr.get(),
                                       .batches = batches,

@@ -434,11 +434,13 @@ int64_t lstm_rows_of_block(const LstmShape& shape, bool backward) {
 }
 
 Source lstm_forward(const LstmShape& shape, bool keep) {
-  return lstm_source(Entry("lstm_forward", bounds_of(shape)).takes<LstmForwardParams>(), shape, keep, false);
+  return lstm_source(Entry("lstm_forward", bounds_of(shape)).takes<LstmRunParams>().takes<LstmForwardParams>(), shape,
+                     keep, false);
 }
 
 Source lstm_backward(const LstmShape& shape) {
-  return lstm_source(Entry("lstm_backward", bounds_of(shape)).takes<LstmBackwardParams>(), shape, false, true);
+  return lstm_source(Entry("lstm_backward", bounds_of(shape)).takes<LstmRunParams>().takes<LstmBackwardParams>(), shape,
+                     false, true);
 }
 
 Source add_rows(int64_t width) {

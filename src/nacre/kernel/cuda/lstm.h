@@ -28,18 +28,18 @@ struct LstmShape {
 // Returns how many rows a block works on.
 int64_t lstm_rows_of_block(const LstmShape& shape, bool backward);
 
-NACRE_PARAMS(LstmForwardParams, (const float* __restrict__, z), (const float* __restrict__, w),
-             (const u32* __restrict__, order), (const i64* __restrict__, row_ptr), (const u32* __restrict__, col),
-             (const i64* __restrict__, entry), (float* __restrict__, gates), (float* __restrict__, h_before),
-             (float* __restrict__, c_before), (float* __restrict__, out), (i64, first), (i64, count));
-// Runs the rows [first, first + count) of the order. If `keep`, stores the gates [4H] after their
-// functions and the states [H] before each step, from entry[position] - entry[first] on; otherwise
-// stores the last states in out [rows, H].
-Source lstm_forward(const LstmShape& shape, bool keep);
-NACRE_PARAMS(LstmBackwardParams, (const float* __restrict__, g), (const float* __restrict__, w),
-             (const u32* __restrict__, order), (const i64* __restrict__, row_ptr), (const i64* __restrict__, entry),
-             (float* __restrict__, gates), (const float* __restrict__, c_before), (float* __restrict__, dz),
+// The rows [first, first + count) of the order, which come first among the parameters of
+// lstm_forward() and lstm_backward(). Gates lie from entry[position] - entry[first] on.
+NACRE_PARAMS(LstmRunParams, (const float* __restrict__, w), (const u32* __restrict__, order),
+             (const i64* __restrict__, row_ptr), (const i64* __restrict__, entry), (float* __restrict__, gates),
              (i64, first), (i64, count));
+NACRE_PARAMS(LstmForwardParams, (const float* __restrict__, z), (const u32* __restrict__, col),
+             (float* __restrict__, h_before), (float* __restrict__, c_before), (float* __restrict__, out));
+// If `keep`, stores the gates [4H] after their functions and the states [H] before each step;
+// otherwise stores the last states in out [rows, H].
+Source lstm_forward(const LstmShape& shape, bool keep);
+NACRE_PARAMS(LstmBackwardParams, (const float* __restrict__, g), (const float* __restrict__, c_before),
+             (float* __restrict__, dz));
 // Replaces the gates by their gradients. `dz` is written on edges only. `w` lies as in the forward
 // pass, but with `shape.in_tiles` it is transposed, [4H, H].
 Source lstm_backward(const LstmShape& shape);

@@ -387,10 +387,18 @@ ${ENTRY} {
 }
 )";
 
+Source make(const Entry& entry, const std::string& text, int threads, int64_t shared_bytes) {
+  return entry.source(prelude() + defines({{"THREADS", threads}}) + kHead + text, threads, shared_bytes);
+}
+
 template <class Params>
 Source make(const char* name, const std::string& text, int threads = kThreads, int64_t shared_bytes = 0) {
-  return Entry(name).takes<Params>().source(prelude() + defines({{"THREADS", threads}}) + kHead + text, threads,
-                                            shared_bytes);
+  return make(Entry(name).takes<Params>(), text, threads, shared_bytes);
+}
+
+template <class Params>
+Source make_over_edges(const char* name, const std::string& text) {
+  return make(Entry(name).takes<HopEdgesParams>().takes<Params>(), text, kThreads, 0);
 }
 
 std::string draws(int fanout, bool replace, int lanes = 32) {
@@ -433,8 +441,8 @@ Source pick_weighted(int fanout, bool replace) {
 }
 
 Source pick_all() { return make<PickParams>("pick_all", std::string(kDraw) + kPickAll); }
-Source mark_first() { return make<MarkFirstParams>("mark_first", kMarkFirst); }
-Source number_new() { return make<NumberNewParams>("number_new", kNumberNew); }
+Source mark_first() { return make_over_edges<MarkFirstParams>("mark_first", kMarkFirst); }
+Source number_new() { return make_over_edges<NumberNewParams>("number_new", kNumberNew); }
 Source keep_known() { return make<KeepKnownParams>("keep_known", kKeepKnown); }
 Source relabel() { return make<RelabelParams>("relabel", kRelabel); }
 Source block_rows() { return make<BlockRowsParams>("block_rows", kBlockRows); }

@@ -50,17 +50,17 @@ Source pick_all();
 // Returns how many threads work on a destination.
 int pick_lanes(int fanout, bool weighted);
 
-NACRE_PARAMS(MarkFirstParams, (const u32* __restrict__, sources), (const i64* __restrict__, dst_ptr),
-             (const i64* __restrict__, edge_ptr), (i64, batches), (const u32* __restrict__, table), (i64, num_nodes),
-             (u32* __restrict__, ones), (i64, count));
+// The edges of a hop, `count` of them, which come first among the parameters of mark_first() and
+// number_new().
+NACRE_PARAMS(HopEdgesParams, (const u32* __restrict__, sources), (const i64* __restrict__, dst_ptr),
+             (const i64* __restrict__, edge_ptr), (i64, batches), (i64, num_nodes), (i64, count));
+NACRE_PARAMS(MarkFirstParams, (const u32* __restrict__, table), (u32* __restrict__, ones));
 // Sets ones[e] to 1 if edge e is the first edge of its batch that reaches its source and the source
 // is new in this hop; otherwise to 0.
 Source mark_first();
 // Gives every new vertex its number. `next_ptr` and `next` are the vertices of the next hop.
-NACRE_PARAMS(NumberNewParams, (const u32* __restrict__, sources), (const i64* __restrict__, dst_ptr),
-             (const i64* __restrict__, edge_ptr), (i64, batches), (u32* __restrict__, table), (i64, num_nodes),
-             (const u32* __restrict__, ones), (const i64* __restrict__, sums), (const i64* __restrict__, next_ptr),
-             (u32* __restrict__, next), (i64, count));
+NACRE_PARAMS(NumberNewParams, (u32* __restrict__, table), (const u32* __restrict__, ones),
+             (const i64* __restrict__, sums), (const i64* __restrict__, next_ptr), (u32* __restrict__, next));
 Source number_new();
 NACRE_PARAMS(KeepKnownParams, (const u32* __restrict__, vertices), (const i64* __restrict__, dst_ptr), (i64, batches),
              (const i64* __restrict__, next_ptr), (u32* __restrict__, next), (i64, count));

@@ -2,14 +2,12 @@
 // a_dst·z_i); y_i = b + Σ_j α_ij · z_j. The heads are concatenated on hidden layers and averaged on
 // the last. Since a_src·z_j and a_dst·z_i are computed at vertices, an edge carries only one number
 // for each head.
+#include "nacre/model/attention.h"
 #include "nacre/model/builtin.h"
-#include "nacre/model/stack.h"
 
 namespace nacre {
 
 namespace {
-
-constexpr double kAttentionSlope = 0.2;
 
 Value build(Napa& net, const ModelOptions& options) {
   return stack_layers(net, options, [&](Value x, int64_t out, bool last) {
@@ -19,9 +17,7 @@ Value build(Napa& net, const ModelOptions& options) {
     const Value at_dst = net.dot(z, "att_dst");
     const Value score =
         net.neighbor_apply(at_src, at_dst, [&](Value s, Value d) { return net.leaky_relu(s + d, kAttentionSlope); });
-    const Value alpha = net.dropout(net.edge_softmax(score), options.attention_dropout);
-    const Value y = net.pull(z, Aggregate::mix, alpha);
-    return net.add_bias(last ? net.mean_heads(y) : net.merge_heads(y));
+    return attend(net, options, z, score, last);
   });
 }
 

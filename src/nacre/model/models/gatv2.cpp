@@ -1,14 +1,12 @@
 // GATv2 (Brody et al., 2022): l = x·W_l + b_l, r = x·W_r + b_r in heads; α_ij = softmax_j
 // a·leaky_relu(l_j + r_i); y_i = b + Σ_j α_ij · l_j. Unlike GAT's, this attention depends on both
 // ends together.
+#include "nacre/model/attention.h"
 #include "nacre/model/builtin.h"
-#include "nacre/model/stack.h"
 
 namespace nacre {
 
 namespace {
-
-constexpr double kAttentionSlope = 0.2;
 
 Value build(Napa& net, const ModelOptions& options) {
   return stack_layers(net, options, [&](Value x, int64_t out, bool last) {
@@ -18,9 +16,7 @@ Value build(Napa& net, const ModelOptions& options) {
     const Value r = net.split_heads(net.linear(net.self(x), "lin_r", width), heads);
     const Value score = net.neighbor_apply(
         l, r, [&](Value s, Value d) { return net.dot(net.leaky_relu(s + d, kAttentionSlope), "att"); });
-    const Value alpha = net.dropout(net.edge_softmax(score), options.attention_dropout);
-    const Value y = net.pull(l, Aggregate::mix, alpha);
-    return net.add_bias(last ? net.mean_heads(y) : net.merge_heads(y));
+    return attend(net, options, l, score, last);
   });
 }
 
