@@ -109,29 +109,29 @@ class TypedMmaTest : public GpuTest {
     expect_agreement(out.values(), want);
   }
 
-  // Checks rows of slots, some of which are empty (in the second run all), summed over the types.
-  void check_slots(int64_t k, int64_t n) {
+  // Checks rows of cells, some of which are empty (in the second run all), summed over the types.
+  void check_cells(int64_t k, int64_t n) {
     SCOPED_TRACE(testing::Message() << k << " to " << n);
     const cuda::TypedProduct what{k, n, kTypes, device_->info().shared_bytes};
     const int64_t tile = cuda::tile_of(what).rows(), vertices = 2 * tile + 70;
     Rng rng(5);
-    std::vector<uint32_t> slots(static_cast<size_t>(vertices * kTypes), cuda::kNoRow);
+    std::vector<uint32_t> cells(static_cast<size_t>(vertices * kTypes), cuda::kNoRow);
     uint32_t pairs = 0;
     for (int64_t s = 0; s < vertices * kTypes; ++s) {
-      if (s / kTypes / tile != 1 && rng.below(2) == 0) slots[static_cast<size_t>(s)] = pairs++;
+      if (s / kTypes / tile != 1 && rng.below(2) == 0) cells[static_cast<size_t>(s)] = pairs++;
     }
     std::vector<cuda::MmaRun> runs;
     for (int64_t b = 0; b < vertices; b += tile) {
       cuda::MmaRun run{0, static_cast<uint32_t>(b), static_cast<uint32_t>(std::min(b + tile, vertices)), 0};
       for (size_t s = run.begin * kTypes; s < run.end * kTypes; ++s) {
-        if (slots[s] != cuda::kNoRow) run.types |= 1U << s % kTypes;
+        if (cells[s] != cuda::kNoRow) run.types |= 1U << s % kTypes;
       }
       runs.push_back(run);
     }
     const auto x = random_floats(pairs * k, 1), w = random_floats(kTypes * n * k, 2);
     std::vector<double> want(static_cast<size_t>(vertices * n), 0);
     for (int64_t s = 0; s < vertices * kTypes; ++s) {
-      const uint32_t row = slots[static_cast<size_t>(s)];
+      const uint32_t row = cells[static_cast<size_t>(s)];
       if (row == cuda::kNoRow) continue;
       for (int64_t c = 0; c < n; ++c) {
         for (int64_t i = 0; i < k; ++i) {
@@ -142,12 +142,12 @@ class TypedMmaTest : public GpuTest {
     }
     const cuda::Source source = cuda::typed_product(what);
     const DeviceArray<float> dx(*device_, x), dw(*device_, with_long_rows(w, k)), out(*device_, vertices * n);
-    const DeviceArray<uint32_t> dslots(*device_, slots);
+    const DeviceArray<uint32_t> dcells(*device_, cells);
     const DeviceArray<cuda::MmaRun> druns(*device_, runs);
     device_->fill(out.data(), 0xff, vertices * n * 4);
     run(source, static_cast<int64_t>(runs.size()) * cuda::column_blocks(what),
         cuda::TypedProductParams{.x = dx.data(),
-                                 .map_in = dslots.data(),
+                                 .map_in = dcells.data(),
                                  .w = dw.data(),
                                  .out = out.data(),
                                  .map_out = nullptr,
@@ -203,8 +203,8 @@ TEST_F(TypedMmaTest, ProductsAgree) {
   }
 }
 
-TEST_F(TypedMmaTest, ProductsOfSlotsAgree) {
-  for (const auto& [k, n] : {std::pair<int64_t, int64_t>{64, 256}, {40, 48}, {13, 130}}) check_slots(k, n);
+TEST_F(TypedMmaTest, ProductsOfCellsAgree) {
+  for (const auto& [k, n] : {std::pair<int64_t, int64_t>{64, 256}, {40, 48}, {13, 130}}) check_cells(k, n);
 }
 
 TEST_F(TypedMmaTest, GradientsAgree) {

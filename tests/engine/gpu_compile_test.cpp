@@ -156,7 +156,7 @@ TEST(GpuSources, OfTensorCoresCompile) {
     ASSERT_TRUE(cuda::fits(what));
     sources.add(cuda::typed_product(what));
   }
-  EXPECT_FALSE(cuda::fits(cuda::TypedProduct{100, 256, 0, shared, false, &tail.program()})) << "not by slot";
+  EXPECT_FALSE(cuda::fits(cuda::TypedProduct{100, 256, 0, shared, false, &tail.program()})) << "not by cell";
   sources.add(cuda::typed_grad({256, 256, shared}));
   sources.add(cuda::typed_grad({100, 47, shared}));
   cuda::TypedSum sum = {.width = 47, .scaled = true};

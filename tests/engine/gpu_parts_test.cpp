@@ -141,14 +141,14 @@ TEST(GpuParts, EvenRunsCoverEveryTypeInWholeTiles) {
   EXPECT_TRUE(cut_evenly({0, 0, 0}, 5, 128).empty());
 }
 
-TEST(GpuParts, OrderedSlotsHoldEveryPairOnceAndRunsKnowTheirTypes) {
+TEST(GpuParts, OrderedCellsHoldEveryPairOnceAndRunsKnowTheirTypes) {
   for (const GraphCase& c : random_graphs(7, 20)) {
     SCOPED_TRACE(c.name);
     for (const End end : {End::dst, End::src}) {
       const PairIndex& pairs = c.graph.pairs(end);
       const int64_t vertices = end == End::dst ? c.graph.num_dst() : c.graph.num_src();
       const int types = c.graph.num_edge_types();
-      const SlotOrder order = order_slots(pairs, vertices, types, 4);
+      const CellOrder order = order_cells(pairs, vertices, types, 4);
       std::vector<int> covered(static_cast<size_t>(vertices), 0), seen(static_cast<size_t>(pairs.num_pairs), 0);
       for (const cuda::MmaRun& run : order.runs) {
         EXPECT_LE(run.end - run.begin, 4u);
@@ -232,17 +232,17 @@ TEST(GpuParts, RunsOfGradientsCoverEveryPositionOnce) {
   EXPECT_TRUE(cut_grads({0, 0}, 5).empty());
 }
 
-TEST(GpuParts, SlotsNameTheirPairs) {
+TEST(GpuParts, CellsNameTheirPairs) {
   for (const GraphCase& c : random_graphs(3, 20)) {
     SCOPED_TRACE(c.name);
     const PairIndex& pairs = c.graph.pairs(End::src);
     const int types = c.graph.num_edge_types();
-    const std::vector<uint32_t> slots = pairs_of_slots(pairs, c.graph.num_src(), types);
+    const std::vector<uint32_t> cells = pairs_of_cells(pairs, c.graph.num_src(), types);
     int64_t filled = 0;
-    for (size_t s = 0; s < slots.size(); ++s) {
-      if (slots[s] == cuda::kNoRow) continue;
+    for (size_t s = 0; s < cells.size(); ++s) {
+      if (cells[s] == cuda::kNoRow) continue;
       ++filled;
-      EXPECT_EQ(static_cast<size_t>(pairs.vertex[slots[s]]) * static_cast<size_t>(types) + pairs.type[slots[s]], s);
+      EXPECT_EQ(static_cast<size_t>(pairs.vertex[cells[s]]) * static_cast<size_t>(types) + pairs.type[cells[s]], s);
     }
     EXPECT_EQ(filled, pairs.num_pairs);
   }
@@ -269,11 +269,11 @@ TEST(GpuParts, PackedSumsCoverEveryEdgeOnce) {
     const PairIndex& pairs = g.pairs(End::dst);
     const int types = g.num_edge_types();
     const std::vector<int64_t> borders = cut_by_pairs(pairs.vertex_ptr, 7);
-    for (const bool slots : {false, true}) {
+    for (const bool cells : {false, true}) {
       std::vector<int> seen(static_cast<size_t>(g.num_edges()), 0);
       for (size_t c = 0; c + 1 < borders.size(); ++c) {
         SumRange range{ranges_of(pairs, borders[c], borders[c + 1])};
-        if (slots) range = SumRange::of_slots(pairs, types, borders[c], borders[c + 1]);
+        if (cells) range = SumRange::of_cells(pairs, types, borders[c], borders[c + 1]);
         const PackedSums packed = pack_sums(pairs, types, range);
         int64_t pairs_seen = static_cast<int64_t>(packed.rows.size());
         for (size_t i = 0; i < packed.items.size(); ++i) {
@@ -289,14 +289,14 @@ TEST(GpuParts, PackedSumsCoverEveryEdgeOnce) {
                         std::lower_bound(pairs.edge_ptr.begin(), pairs.edge_ptr.end(), item.begin);
         }
         EXPECT_EQ(pairs_seen, pairs.vertex_ptr[borders[c + 1]] - pairs.vertex_ptr[borders[c]]);
-        EXPECT_EQ(static_cast<int64_t>(packed.zeros.size()), slots ? range.num_slots - pairs_seen : 0);
+        EXPECT_EQ(static_cast<int64_t>(packed.zeros.size()), cells ? range.num_cells - pairs_seen : 0);
       }
       EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), g.num_edges());
     }
   }
   // The two pairs of the hub come in pieces that add up to their rows.
   const PairIndex& pairs = graph.pairs(End::dst);
-  const PackedSums packed = pack_sums(pairs, 2, SumRange::of_slots(pairs, 2, 0, graph.num_dst()));
+  const PackedSums packed = pack_sums(pairs, 2, SumRange::of_cells(pairs, 2, 0, graph.num_dst()));
   ASSERT_EQ(packed.rows.size(), 2u);
   for (size_t i = 0; i < 2; ++i) {
     const cuda::SplitRow& row = packed.rows[i];
@@ -317,9 +317,9 @@ TEST(GpuParts, RowsAreSplitOverLanesWithoutGaps) {
     for (int64_t width = 1; width < 2000; ++width) {
       const cuda::RowSplit r = cuda::split_row(width, tiles);
       ASSERT_EQ(width % r.vector, 0);
-      ASSERT_GE(int64_t{r.tiles} * r.slots * r.lanes * r.vector, width);
-      ASSERT_LT((int64_t{r.tiles} - 1) * r.slots * r.lanes * r.vector, width);
-      ASSERT_LE(r.slots * r.vector, 16);
+      ASSERT_GE(int64_t{r.tiles} * r.vectors * r.lanes * r.vector, width);
+      ASSERT_LT((int64_t{r.tiles} - 1) * r.vectors * r.lanes * r.vector, width);
+      ASSERT_LE(r.vectors * r.vector, 16);
       ASSERT_GE(r.lanes, 8);
       ASSERT_LE(r.lanes, 32);
     }

@@ -108,8 +108,8 @@ std::vector<Sample> samples() {
        typed_sum({.width = kWidth, .scaled = true})},
       {"typed_mma", "Typed products on tensor cores",
        "`typed_product()` in `src/nacre/kernel/cuda/typed_mma.h`: 64 times 64, four types, the rows of\n"
-       "a vertex found by slot.",
-       typed_product({.k = kWidth, .n = kWidth, .slots = 4, .shared_bytes = kSharedBytes})},
+       "a vertex found by cell.",
+       typed_product({.k = kWidth, .n = kWidth, .cells = 4, .shared_bytes = kSharedBytes})},
       {"row_product", "A dense product with its tail",
        "`row_product()` in `src/nacre/kernel/cuda/row_product.h`: relu(x · w + bias), 64 times 64.",
        row_product(product)},

@@ -60,22 +60,22 @@ Way chosen(const VariantList<Facts>& list, const Facts& facts, const DeviceTrait
   return static_cast<Way>(variant_to_run(judge(list, facts, device), ""));
 }
 
-bool old_by_slot(const TypedReduceFacts& f, const DeviceTraits& d) {
+bool old_by_cell(const TypedReduceFacts& f, const DeviceTraits& d) {
   const cuda::TypedProduct what = {f.in, f.out, f.pairs.types, d.shared_bytes, false, nullptr};
-  if (d.products != GemmType::tf32 || !f.pairs.has_slots() || !cuda::fits(what)) return false;
+  if (d.products != GemmType::tf32 || !f.pairs.has_cells() || !cuda::fits(what)) return false;
   return f.pairs.vertices >= int64_t{cuda::tile_of(what).rows()} * d.multiprocessors;
 }
 
 TypedReduceWay old_reduce(const TypedReduceFacts& f, const DeviceTraits& d) {
   const auto in = static_cast<double>(f.in), out = static_cast<double>(f.out);
   const auto pairs = static_cast<double>(f.pairs.pairs), vertices = static_cast<double>(f.pairs.vertices);
-  const auto types = static_cast<double>(f.pairs.types), slots = vertices * types;
-  const double wide = WayCost{3, 2 * slots * in + vertices * out, 2 * slots * in * out}.seconds();
-  const double by_slot = WayCost{3, 2 * pairs * in + vertices * out, 1.4 * 2 * pairs * in * out}.seconds();
+  const auto types = static_cast<double>(f.pairs.types), cells = vertices * types;
+  const double wide = WayCost{3, 2 * cells * in + vertices * out, 2 * cells * in * out}.seconds();
+  const double by_cell = WayCost{3, 2 * pairs * in + vertices * out, 1.4 * 2 * pairs * in * out}.seconds();
   const double by_type = WayCost{types + 2, 2 * pairs * (in + out) + vertices * out, 2 * pairs * in * out}.seconds();
-  const bool fits = old_by_slot(f, d) && f.pairs.pairs * f.in * 4 <= d.memory_bytes / 8;
-  if (fits && by_slot < std::min(wide, by_type)) return TypedReduceWay::by_slot;
-  return f.pairs.has_slots() && wide < by_type ? TypedReduceWay::side_by_side : TypedReduceWay::by_type;
+  const bool fits = old_by_cell(f, d) && f.pairs.pairs * f.in * 4 <= d.memory_bytes / 8;
+  if (fits && by_cell < std::min(wide, by_type)) return TypedReduceWay::by_cell;
+  return f.pairs.has_cells() && wide < by_type ? TypedReduceWay::side_by_side : TypedReduceWay::by_type;
 }
 
 TEST(Variants, OfTypedSumsAreThoseOfTheOldRule) {
@@ -93,7 +93,7 @@ TEST(Variants, OfTypedSumsAreThoseOfTheOldRule) {
           ++seen[static_cast<int>(way)];
           f.of_pairs = true;
           ASSERT_EQ(chosen<PairProductWay>(pair_product_variants(), f, d),
-                    old_by_slot(f, d) ? PairProductWay::by_slot : PairProductWay::by_type);
+                    old_by_cell(f, d) ? PairProductWay::by_cell : PairProductWay::by_type);
         }
       }
     }
@@ -112,7 +112,7 @@ TEST(Variants, OfProductsOfPairsTakeTheVertexsOwnProductWhereTheTailHasOne) {
   f.tail = tail.program();
   const DeviceTraits d = large_gpu(GemmType::tf32);
   const auto way = [&] { return chosen<PairProductWay>(pair_product_variants(), f, d); };
-  EXPECT_EQ(way(), PairProductWay::by_slot_with_own) << "however few vertices there are";
+  EXPECT_EQ(way(), PairProductWay::by_cell_with_own) << "however few vertices there are";
   f.pairs.pairs = 0;
   EXPECT_EQ(way(), PairProductWay::by_type);
   f.pairs.pairs = 25;
@@ -130,7 +130,7 @@ TEST(Variants, OfTypedWeightGradientsAreThoseOfTheOldRule) {
         const auto t = static_cast<double>(pairs.types);
         const WayCost wide = {3, 2 * v * t * s + v * r, 2 * v * t * s * r};
         const WayCost by_type = {t + 2, p * (2 * s + 3 * r), 2 * p * s * r};
-        const bool side = pairs.has_slots() && wide.seconds() < by_type.seconds();
+        const bool side = pairs.has_cells() && wide.seconds() < by_type.seconds();
         ASSERT_EQ(chosen<TypedGradWay>(typed_grad_variants(), {pairs, summed, by_row}, d),
                   side ? TypedGradWay::side_by_side : TypedGradWay::by_type);
       }
@@ -145,7 +145,7 @@ bool old_side_by_side(const PairCounts& c, int64_t by_vertex, int64_t kept, bool
   const WayCost side = {3, vertices * v + (spread ? 2 : 1) * vertices * types * w + (spread ? 1 : 2) * rows * w,
                         2 * vertices * types * v * w};
   const WayCost by_type = {types + 1, rows * (3 * v + w), 2 * rows * v * w};
-  return c.has_slots() && side.seconds() < by_type.seconds();
+  return c.has_cells() && side.seconds() < by_type.seconds();
 }
 
 TypedRowsWay old_rows(const TypedRowsFacts& f, const DeviceTraits& d) {
@@ -452,7 +452,7 @@ TEST(VariantsOfPlans, ThatAPlanFileNamesAreTakenUnlessTheyDecline) {
   };
   EXPECT_EQ(load(other).variant, other);
   EXPECT_EQ(load(other).why, "the plan file names it");
-  EXPECT_EQ(load("by slot").variant, "side by side") << "20 vertices do not fill the device: the next of the list";
+  EXPECT_EQ(load("by cell").variant, "side by side") << "20 vertices do not fill the device: the next of the list";
   EXPECT_THROW(load("by magic"), UserError);
 }
 

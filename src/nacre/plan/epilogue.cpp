@@ -65,9 +65,9 @@ class Absorber {
       const Micro& m = program_.code[i];
       if (m.out != other) continue;
       const bool alone = only_use(other) >= 0;
-      NodeRef* slot = m.op == MicroOp::load && add_ ? &e.add : m.op == MicroOp::load_row0 ? &e.bias : nullptr;
-      if (slot == nullptr || *slot >= 0) return false;
-      *slot = program_.operands[m.operand];
+      NodeRef* place = m.op == MicroOp::load && add_ ? &e.add : m.op == MicroOp::load_row0 ? &e.bias : nullptr;
+      if (place == nullptr || *place >= 0) return false;
+      *place = program_.operands[m.operand];
       if (alone) dead_[i] = 1;
       return true;
     }

@@ -36,26 +36,26 @@ void add_loss(const GpuKernel& k, StepList& steps) {
     return;
   }
   const int64_t blocks = cuda::loss_blocks(rows);
-  double* slots = doubles(steps, blocks);
+  double* sums = doubles(steps, blocks);
   steps.launch(cuda::loss_sum(loss), blocks, [&] {
     return cuda::LossSumParams{.x = x,
                                .label = label,
                                .weight = weight,
-                               .slots = slots,
+                               .slots = sums,
                                .rows = rows,
                                .rows_of_block = cuda::loss_rows_of_block(rows)};
   });
   steps.launch(cuda::loss_total(), 1,
-               [&] { return cuda::LossTotalParams{.slots = slots, .count = blocks, .out = k.pointer(k.kernel.root)}; });
+               [&] { return cuda::LossTotalParams{.slots = sums, .count = blocks, .out = k.pointer(k.kernel.root)}; });
 }
 
-// Operands of the sums of columns over all rows. Each run of rows writes its sums to `slots`.
+// Operands of the sums of columns over all rows. Each run of rows writes to `sums`.
 struct Columns {
   int64_t rows, width;
   const void* x;
   const void* g;
   const void* mean;
-  double* slots;
+  double* sums;
 };
 
 void add_column_sums(StepList& steps, cuda::ColumnSums kind, const Columns& c) {
@@ -63,7 +63,7 @@ void add_column_sums(StepList& steps, cuda::ColumnSums kind, const Columns& c) {
     return cuda::ColumnSumsParams{.x = c.x,
                                   .g = c.g,
                                   .mean = c.mean,
-                                  .slots = c.slots,
+                                  .slots = c.sums,
                                   .rows = c.rows,
                                   .rows_of_run = cuda::moments_rows_of_run(c.rows)};
   });
@@ -73,12 +73,12 @@ void add_column_moments(const GpuKernel& k, StepList& steps) {
   const NodeRef x = operands<ColumnMomentsOperands>(k.kernel).x;
   Columns c = {k.rows(x), k.width(x), k.pointer(x), nullptr, nullptr, nullptr};
   const int64_t runs = cuda::moments_runs(c.rows);
-  c.slots = doubles(steps, runs * c.width);
+  c.sums = doubles(steps, runs * c.width);
   auto* out = static_cast<float*>(k.pointer(k.kernel.root));
   // The kernel writes through `to`; clang-tidy does not see that the parameters keep it.
   const auto mean_to = [&](float* to) {  // NOLINT(readability-non-const-parameter)
     steps.launch(cuda::column_mean(c.width), cuda::moments_tiles(c.width),
-                 [&] { return cuda::ColumnMeanParams{.slots = c.slots, .runs = runs, .rows = c.rows, .out = to}; });
+                 [&] { return cuda::ColumnMeanParams{.slots = c.sums, .runs = runs, .rows = c.rows, .out = to}; });
   };
   add_column_sums(steps, cuda::ColumnSums::values, c);
   mean_to(out);
@@ -91,11 +91,11 @@ void add_standardize_grad(const GpuKernel& k, StepList& steps) {
   const auto in = operands<StandardizeGradOperands>(k.kernel);
   Columns c = {k.rows(in.x), k.width(in.x), k.pointer(in.x), k.pointer(in.gradient), k.pointer(in.moments), nullptr};
   const int64_t runs = cuda::moments_runs(c.rows);
-  c.slots = doubles(steps, runs * 2 * c.width);
+  c.sums = doubles(steps, runs * 2 * c.width);
   float* terms = steps.carve.floats(3 * c.width);
   add_column_sums(steps, cuda::ColumnSums::grads, c);
   steps.launch(cuda::standardize_grad_terms(c.width), cuda::moments_tiles(c.width), [&] {
-    return cuda::StandardizeTermsParams{.slots = c.slots,
+    return cuda::StandardizeTermsParams{.slots = c.sums,
                                         .runs = runs,
                                         .rows = c.rows,
                                         .moments = c.mean,

@@ -120,7 +120,7 @@ TaskWalk walk_tasks(const TaskWindows& windows) {
       i = e;
     }
   }
-  // A row in one piece writes its result. The pieces of other rows get consecutive slots.
+  // A row in one piece writes its result. The pieces of other rows get consecutive places.
   std::vector<int32_t> split(rows, -1);
   for (int64_t r = 0; r < rows; ++r) {
     const int32_t n = pieces[r];

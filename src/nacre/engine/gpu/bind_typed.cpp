@@ -39,15 +39,15 @@ Precision precision_of(const GpuKernel& k) {
 // Returns the leading dimension of the sums of a run of vertices: a whole number of 16-byte words.
 int64_t wide_ld(int64_t width, int64_t bytes) { return (width * bytes + 15) / 16 * 16 / bytes; }
 
-SumRange slots_of(const GpuPairs& pairs, int64_t begin, int64_t end) {
-  return SumRange::of_slots(pairs.host(), pairs.types(), begin, end);
+SumRange cells_of(const GpuPairs& pairs, int64_t begin, int64_t end) {
+  return SumRange::of_cells(pairs.host(), pairs.types(), begin, end);
 }
 
 // Returns the most partial sums of a run of `chunk` vertices.
-int64_t partials_of_slots(const GpuPairs& pairs, int64_t chunk) {
+int64_t partials_of_cells(const GpuPairs& pairs, int64_t chunk) {
   int64_t most = 0;
   for (int64_t v = 0; v < pairs.vertices(); v += chunk) {
-    most = std::max(most, pairs.num_partials(slots_of(pairs, v, std::min(v + chunk, pairs.vertices()))));
+    most = std::max(most, pairs.num_partials(cells_of(pairs, v, std::min(v + chunk, pairs.vertices()))));
   }
   return most;
 }
@@ -96,7 +96,7 @@ void reduce_wide(const GpuKernel& k, Reduce& r, StepList& steps) {
   const int64_t chunk = chunk_rows(vertices, k.context.traits().rows_budget() / (ld * r.p.bytes));
   r.sum.what.out = {r.w.types, ld};
   r.sum.out = steps.carve.take(chunk * ld * r.p.bytes);
-  r.sum.partials = steps.carve.floats(partials_of_slots(r.pairs, chunk) * r.sum.what.length);
+  r.sum.partials = steps.carve.floats(partials_of_cells(r.pairs, chunk) * r.sum.what.length);
   // W as it lies is [types · K, N]. The transposes of its matrices side by side are the transpose
   // of [K, types · N].
   const void* weights = r.weights;
@@ -115,7 +115,7 @@ void reduce_wide(const GpuKernel& k, Reduce& r, StepList& steps) {
   shape.type = r.p.type;
   for (int64_t v = 0; v < vertices; v += chunk) {
     shape.m = std::min(chunk, vertices - v);
-    r.sum.range = slots_of(r.pairs, v, v + shape.m);
+    r.sum.range = cells_of(r.pairs, v, v + shape.m);
     r.pairs.sum(steps, r.sum);
     steps.product(shape, {r.sum.out, weights, at(r.result, v * r.out), nullptr});
   }
@@ -123,7 +123,7 @@ void reduce_wide(const GpuKernel& k, Reduce& r, StepList& steps) {
 
 // Adds the products of sums over pairs that are in memory. On tensor cores, all types of a vertex
 // are one product.
-void add_products_by_slot(const GpuKernel& k, const Reduce& r, const float* sums, StepList& steps) {
+void add_products_by_cell(const GpuKernel& k, const Reduce& r, const float* sums, StepList& steps) {
   const cuda::TypedProduct what = {
       r.in, r.out, r.w.types, k.context.traits().shared_bytes, false, r.own ? &r.tail : nullptr};
   const float* matrices = matrices_of(steps, r.w, r.weights, r.transpose);
@@ -133,10 +133,10 @@ void add_products_by_slot(const GpuKernel& k, const Reduce& r, const float* sums
     own = matrices_of(steps, {1, r.w.k, r.w.n}, w, r.own->transpose);
   }
   if (steps.sizing()) return;
-  const GpuPairs::Slots slots = r.pairs.slots(cuda::tile_of(what).rows());
-  steps.launch(cuda::typed_product(what), slots.num_runs * cuda::column_blocks(what), [&] {
+  const GpuPairs::Cells cells = r.pairs.cells(cuda::tile_of(what).rows());
+  steps.launch(cuda::typed_product(what), cells.num_runs * cuda::column_blocks(what), [&] {
     cuda::LaunchParams params(cuda::TypedProductParams{
-        .x = sums, .map_in = slots.pair, .w = matrices, .out = r.result, .map_out = slots.vertex, .runs = slots.runs});
+        .x = sums, .map_in = cells.pair, .w = matrices, .out = r.result, .map_out = cells.vertex, .runs = cells.runs});
     if (r.own) {
       params.then(
           cuda::TypedProductTailParams{.step = k.context.step(), .own = k.pointer(r.own->x), .own_matrix = own});
@@ -146,13 +146,13 @@ void add_products_by_slot(const GpuKernel& k, const Reduce& r, const float* sums
   });
 }
 
-void reduce_by_slot(const GpuKernel& k, Reduce& r, StepList& steps) {
+void reduce_by_cell(const GpuKernel& k, Reduce& r, StepList& steps) {
   r.sum.range = SumRange::of_pairs(0, r.pairs.num_pairs());
   r.sum.what.out = {1, r.in};
   r.sum.out = steps.carve.floats(r.pairs.num_pairs() * r.in);
   r.sum.partials = steps.carve.floats(r.pairs.num_partials(r.sum.range) * r.sum.what.length);
   r.pairs.sum(steps, r.sum);
-  add_products_by_slot(k, r, static_cast<const float*>(r.sum.out), steps);
+  add_products_by_cell(k, r, static_cast<const float*>(r.sum.out), steps);
 }
 
 // Adds a product for each type and the sum over the pairs of each vertex.
@@ -271,7 +271,7 @@ void weight_grad_wide(const GpuKernel& k, WeightGrad& g, StepList& steps) {
   const int64_t chunk = chunk_rows(vertices, k.context.traits().rows_budget() / (ld * g.p.bytes));
   g.sum.what.out = {g.w.types, ld};
   g.sum.out = steps.carve.take(chunk * ld * g.p.bytes);
-  g.sum.partials = steps.carve.floats(partials_of_slots(g.pairs, chunk) * g.sum.what.length);
+  g.sum.partials = steps.carve.floats(partials_of_cells(g.pairs, chunk) * g.sum.what.length);
   const int64_t row_ld = g.p.bf16 ? wide_ld(g.by_row, 2) : g.by_row;
   void* converted = g.p.bf16 ? steps.carve.take(chunk * row_ld * 2) : nullptr;
   float* result = g.by_dst ? g.dw : steps.carve.floats(g.w.types * g.w.k * g.w.n);
@@ -286,7 +286,7 @@ void weight_grad_wide(const GpuKernel& k, WeightGrad& g, StepList& steps) {
   for (int64_t v = 0; v < vertices; v += chunk) {
     shape.k = std::min(chunk, vertices - v);
     shape.beta = v == 0 ? 0.0f : 1.0f;
-    g.sum.range = slots_of(g.pairs, v, v + shape.k);
+    g.sum.range = cells_of(g.pairs, v, v + shape.k);
     g.pairs.sum(steps, g.sum);
     const void* rows = at(g.rows, v * g.by_row);
     if (g.p.bf16) {
@@ -341,8 +341,8 @@ void weight_grad_by_type(const GpuKernel& k, WeightGrad& g, StepList& steps) {
 // Adds the sums over the edges of pairs, and their products.
 void reduce_sums(const GpuKernel& k, const TypedReduceFacts& facts, Reduce& r, StepList& steps) {
   switch (k.variant<TypedReduceWay>(typed_reduce_variants(), facts)) {
-    case TypedReduceWay::by_slot:
-      return reduce_by_slot(k, r, steps);
+    case TypedReduceWay::by_cell:
+      return reduce_by_cell(k, r, steps);
     case TypedReduceWay::side_by_side:
       return reduce_wide(k, r, steps);
     case TypedReduceWay::by_type:
@@ -400,14 +400,14 @@ void add_typed_reduce(const GpuKernel& k, StepList& steps) {
   const TypedReduceFacts facts = typed_reduce_facts(k.planned());
   auto way = PairProductWay::by_type;
   if (facts.of_pairs) way = k.variant<PairProductWay>(pair_product_variants(), facts);
-  const bool whole = way == PairProductWay::by_slot_with_own;
+  const bool whole = way == PairProductWay::by_cell_with_own;
   // The part of the tail that the kernel of the products does not do follows it.
   const std::optional<RowFactor> own = whole ? std::nullopt : std::exchange(r.own, std::nullopt);
   if (!whole && !k.stored(k.kernel.root)) r.result = steps.carve.floats(r.pairs.vertices() * r.out);
   if (r.pairs.num_pairs() == 0) {
     steps.zero(r.result, r.pairs.vertices() * r.out * 4);
   } else if (way != PairProductWay::by_type) {
-    add_products_by_slot(k, r, r.sum.x, steps);
+    add_products_by_cell(k, r, r.sum.x, steps);
   } else if (facts.of_pairs) {
     reduce_pairs_by_type(k, r, steps);
   } else {

@@ -124,7 +124,7 @@ struct Rows {
   int64_t out_width;
 };
 
-// Adds X · [W0 | W1 | …] for runs of vertices, and copies the slots that are pairs to their rows.
+// Adds X · [W0 | W1 | …] for runs of vertices, and copies the cells that are pairs to their rows.
 void rows_side_by_side(const GpuKernel& k, const Rows& r, const GpuPairs& pairs, StepList& steps) {
   const int64_t n = r.w.types * r.out_width;
   const int64_t ld = words(n);
@@ -144,7 +144,7 @@ void rows_side_by_side(const GpuKernel& k, const Rows& r, const GpuPairs& pairs,
   shape.ldb = r.transpose ? r.w.n : n;
   shape.ldc = ld;
   shape.type = in_memory(k);
-  const uint32_t* pair_of_slot = steps.sizing() ? nullptr : pairs.pair_of_slot();
+  const uint32_t* pair_of_cell = steps.sizing() ? nullptr : pairs.pair_of_cell();
   for (int64_t v = 0; v < pairs.vertices(); v += chunk) {
     shape.m = std::min(chunk, pairs.vertices() - v);
     steps.product(shape, {at(r.x.x, v * r.x.width), weights, wide, nullptr});
@@ -153,7 +153,7 @@ void rows_side_by_side(const GpuKernel& k, const Rows& r, const GpuPairs& pairs,
                      nullptr,
                      0,
                      r.out,
-                     pair_of_slot,
+                     pair_of_cell,
                      v * r.w.types,
                      shape.m * r.w.types});
   }
@@ -267,7 +267,7 @@ void grad_on_tensor_cores(const GpuKernel& k, const RowsGrad& r, StepList& steps
   });
 }
 
-// Spreads the operand with a row for every pair over the slots of runs of vertices (zeros for slots
+// Spreads the operand with a row for every pair over the cells of runs of vertices (zeros for cells
 // without a pair). The gradients of all types are then one product with the rows of the vertices.
 void grad_side_by_side(const GpuKernel& k, const RowsGrad& r, const GpuPairs& pairs, StepList& steps) {
   const Operand& by_vertex = r.x.by_vertex ? r.x : r.g;
@@ -285,13 +285,13 @@ void grad_side_by_side(const GpuKernel& k, const RowsGrad& r, const GpuPairs& pa
   shape.ldb = r.x.by_vertex ? ld : by_vertex.width;
   shape.ldc = shape.n;
   shape.type = in_memory(k);
-  const uint32_t* pair_of_slot = steps.sizing() ? nullptr : pairs.pair_of_slot();
+  const uint32_t* pair_of_cell = steps.sizing() ? nullptr : pairs.pair_of_cell();
   for (int64_t v = 0; v < pairs.vertices(); v += chunk) {
     shape.k = std::min(chunk, pairs.vertices() - v);
     shape.beta = v == 0 ? 0.0f : 1.0f;
     add_copy(steps, {{by_pair.width, false, {}, {r.w.types, ld}},
                      by_pair.x,
-                     pair_of_slot,
+                     pair_of_cell,
                      v * r.w.types,
                      wide,
                      nullptr,

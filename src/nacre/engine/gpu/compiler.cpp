@@ -47,10 +47,10 @@ int64_t GpuCompiler::num_sources() const {
 
 GpuCode* GpuCompiler::code(const cuda::Source& source) {
   std::unique_lock lock(mutex_);
-  std::unique_ptr<GpuCode>& slot = codes_[source.text];
-  if (slot) return slot.get();
-  slot.reset(new GpuCode(*this, source));
-  GpuCode* const code = slot.get();
+  std::unique_ptr<GpuCode>& known = codes_[source.text];
+  if (known) return known.get();
+  known.reset(new GpuCode(*this, source));
+  GpuCode* const code = known.get();
   CompileReport::shared().add();
   ++not_loaded_;
   if (threads_ == 0) {

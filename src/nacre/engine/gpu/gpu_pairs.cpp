@@ -129,7 +129,7 @@ std::vector<int32_t> first_runs(const std::vector<cuda::MmaRun>& runs, int64_t t
 
 int64_t long_pair(int64_t edges) { return piece_edges(edges) * 3 / 2; }
 
-SumRange SumRange::of_slots(const PairIndex& pairs, int types, int64_t vertex_begin, int64_t vertex_end) {
+SumRange SumRange::of_cells(const PairIndex& pairs, int types, int64_t vertex_begin, int64_t vertex_end) {
   return {ranges_of(pairs, vertex_begin, vertex_end), true, vertex_begin * types, (vertex_end - vertex_begin) * types};
 }
 
@@ -137,9 +137,9 @@ PackedSums pack_sums(const PairIndex& pairs, int types, const SumRange& range) {
   PackedSums packed;
   const int64_t piece = piece_edges(pairs.edge.size()), longest = long_pair(pairs.edge.size());
   std::vector<cuda::Segment> runs;
-  std::vector<char> present(range.num_slots, 0);
-  const auto slot_of = [&](int64_t p) {
-    return static_cast<int64_t>(pairs.vertex[p]) * types + pairs.type[p] - range.first_slot;
+  std::vector<char> present(range.num_cells, 0);
+  const auto cell_of = [&](int64_t p) {
+    return static_cast<int64_t>(pairs.vertex[p]) * types + pairs.type[p] - range.first_cell;
   };
   for (const PairRange& r : range.ranges) {
     const auto shift = static_cast<uint32_t>(r.begin - r.offset);
@@ -150,7 +150,7 @@ PackedSums pack_sums(const PairIndex& pairs, int types, const SumRange& range) {
     };
     for (int64_t p = r.begin; p < r.end; ++p) {
       const int64_t begin = pairs.edge_ptr[p], end = pairs.edge_ptr[p + 1];
-      if (range.slots) present[slot_of(p)] = 1;
+      if (range.cells) present[cell_of(p)] = 1;
       const bool in_pieces = end - begin > longest;
       if (in_pieces || end - from > kPack) close(begin);
       if (!in_pieces) continue;
@@ -158,7 +158,7 @@ PackedSums pack_sums(const PairIndex& pairs, int types, const SumRange& range) {
       for (int64_t e = begin; e < end; e += piece) {
         packed.items.push_back({0, static_cast<int32_t>(packed.items.size()), e, std::min(end, e + piece)});
       }
-      packed.rows.push_back({static_cast<uint32_t>(range.slots ? slot_of(p) : p - r.begin + r.offset), first,
+      packed.rows.push_back({static_cast<uint32_t>(range.cells ? cell_of(p) : p - r.begin + r.offset), first,
                              static_cast<int32_t>(packed.items.size()) - first, static_cast<int32_t>(end - begin)});
       from = end;
     }
@@ -197,27 +197,27 @@ bool sums_edges_of_pairs(const Kernel& kernel, const Dfg& dfg, End end) {
   }
 }
 
-std::vector<uint32_t> pairs_of_slots(const PairIndex& pairs, int64_t vertices, int types) {
-  std::vector<uint32_t> slots(vertices * types, cuda::kNoRow);
+std::vector<uint32_t> pairs_of_cells(const PairIndex& pairs, int64_t vertices, int types) {
+  std::vector<uint32_t> cells(vertices * types, cuda::kNoRow);
   parallel_for(pairs.num_pairs, 1 << 16, [&](int64_t b, int64_t e) {
     for (int64_t p = b; p < e; ++p) {
-      slots[static_cast<int64_t>(pairs.vertex[p]) * types + pairs.type[p]] = static_cast<uint32_t>(p);
+      cells[static_cast<int64_t>(pairs.vertex[p]) * types + pairs.type[p]] = static_cast<uint32_t>(p);
     }
   });
-  return slots;
+  return cells;
 }
 
-SlotOrder order_slots(const PairIndex& pairs, int64_t vertices, int types, int64_t rows) {
+CellOrder order_cells(const PairIndex& pairs, int64_t vertices, int types, int64_t rows) {
   std::vector<uint32_t> has(vertices, 0);
   const bool masked = types <= cuda::kMostMasked;
-  SlotOrder order;
+  CellOrder order;
   order.vertex.resize(vertices);
   std::iota(order.vertex.begin(), order.vertex.end(), 0u);
   if (masked) {
     for (int64_t p = 0; p < pairs.num_pairs; ++p) has[pairs.vertex[p]] |= 1u << pairs.type[p];
     std::stable_sort(order.vertex.begin(), order.vertex.end(), [&](uint32_t a, uint32_t b) { return has[a] < has[b]; });
   }
-  const std::vector<uint32_t> of_vertex = pairs_of_slots(pairs, vertices, types);
+  const std::vector<uint32_t> of_vertex = pairs_of_cells(pairs, vertices, types);
   order.pair.reserve(of_vertex.size());
   for (const uint32_t v : order.vertex) {
     const auto first = of_vertex.begin() + static_cast<int64_t>(v) * types;
@@ -249,13 +249,13 @@ std::string GpuPairs::key(const char* what) const {
 }
 
 std::string GpuPairs::key(const char* what, const SumRange& range) const {
-  std::string text = key(what) + fmt::format(" {} {} {}", range.slots, range.first_slot, range.num_slots);
+  std::string text = key(what) + fmt::format(" {} {} {}", range.cells, range.first_cell, range.num_cells);
   for (const PairRange& r : range.ranges) text += fmt::format(" {}-{}", r.begin, r.end);
   return text;
 }
 
-const uint32_t* GpuPairs::pair_of_slot() const {
-  return context_.made_once<uint32_t>(key("pair of slot"), [&] { return pairs_of_slots(*pairs_, vertices_, types_); });
+const uint32_t* GpuPairs::pair_of_cell() const {
+  return context_.made_once<uint32_t>(key("pair of cell"), [&] { return pairs_of_cells(*pairs_, vertices_, types_); });
 }
 
 const PackedSums& GpuPairs::packed(const SumRange& range) const {
@@ -266,19 +266,19 @@ const uint32_t* GpuPairs::pair_of_entry() const {
   return context_.made_once<uint32_t>(key("pair of entry"), [&] { return pairs_of_entries(*pairs_); });
 }
 
-const uint32_t* GpuPairs::slot_of_pair() const {
-  return context_.made_once<uint32_t>(key("slot of pair"), [&] {
-    std::vector<uint32_t> slot(num_pairs());
+const uint32_t* GpuPairs::cell_of_pair() const {
+  return context_.made_once<uint32_t>(key("cell of pair"), [&] {
+    std::vector<uint32_t> cell(num_pairs());
     for (int64_t p = 0; p < num_pairs(); ++p) {
-      slot[p] = static_cast<uint32_t>(static_cast<int64_t>(pairs_->vertex[p]) * types_ + pairs_->type[p]);
+      cell[p] = static_cast<uint32_t>(static_cast<int64_t>(pairs_->vertex[p]) * types_ + pairs_->type[p]);
     }
-    return slot;
+    return cell;
   });
 }
 
-GpuPairs::Slots GpuPairs::slots(int64_t rows) const {
-  const std::string name = key("order of slots") + fmt::format(" {}", rows);
-  const auto& order = context_.once<SlotOrder>(name, [&] { return order_slots(*pairs_, vertices_, types_, rows); });
+GpuPairs::Cells GpuPairs::cells(int64_t rows) const {
+  const std::string name = key("order of cells") + fmt::format(" {}", rows);
+  const auto& order = context_.once<CellOrder>(name, [&] { return order_cells(*pairs_, vertices_, types_, rows); });
   return {context_.made(name + " vertices", order.vertex), context_.made(name + " pairs", order.pair),
           context_.made(name + " runs", order.runs), static_cast<int64_t>(order.runs.size())};
 }
@@ -341,12 +341,12 @@ void GpuPairs::sum(StepList& steps, Sum args) const {
         .edge = by_edge && own.edge == nullptr ? context_.resident(pairs_->edge) : own.edge,
         .scale = args.scale,
         .pair_of = own.pair != nullptr ? own.pair : pair_of_entry(),
-        .slot_of = args.range.slots ? slot_of_pair() : nullptr,
+        .slot_of = args.range.cells ? cell_of_pair() : nullptr,
         .items = context_.made(key("items of sums", args.range), list.items),
         .num_items = items,
         .partials = args.partials,
         .out = args.out,
-        .first = args.range.first_slot,
+        .first = args.range.first_cell,
     };
   });
   steps.launch(cuda::typed_join(args.what), blocks_of(rows * tiles, per_block), [&] {
@@ -357,7 +357,7 @@ void GpuPairs::sum(StepList& steps, Sum args) const {
   });
   steps.launch(cuda::zero_rows(args.what), blocks_of(zeros * tiles, per_block), [&] {
     return cuda::ZeroRowsParams{
-        .rows = context_.made(key("slots without a pair", args.range), list.zeros), .count = zeros, .out = args.out};
+        .rows = context_.made(key("cells without a pair", args.range), list.zeros), .count = zeros, .out = args.out};
   });
 }
 

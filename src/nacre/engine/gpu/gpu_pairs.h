@@ -51,16 +51,16 @@ std::vector<int32_t> first_runs(const std::vector<cuda::MmaRun>& runs, int64_t t
 // Returns the most edges of a pair that is summed as a whole, in a graph of this many edges.
 int64_t long_pair(int64_t edges);
 
-// The pairs that are summed, and the rows for their sums. With `slots`, the sum of a pair goes to
-// the row of its slot, vertex · types + type, counted from first_slot on, and slots without a pair
+// The pairs that are summed, and the rows for their sums. With `cells`, the sum of a pair goes to
+// the row of its cell, vertex · types + type, counted from first_cell on, and cells without a pair
 // become zeros. Otherwise the ranges say where the sums go.
 struct SumRange {
   std::vector<PairRange> ranges;
-  bool slots = false;
-  int64_t first_slot = 0, num_slots = 0;
+  bool cells = false;
+  int64_t first_cell = 0, num_cells = 0;
 
   static SumRange of_pairs(int64_t begin, int64_t end) { return {{{0, begin, end, 0}}}; }
-  static SumRange of_slots(const PairIndex& pairs, int types, int64_t vertex_begin, int64_t vertex_end);
+  static SumRange of_cells(const PairIndex& pairs, int types, int64_t vertex_begin, int64_t vertex_end);
 };
 // The same sums as units of work: first pieces of long pairs, then runs of short pairs.
 struct PackedSums {
@@ -76,18 +76,18 @@ PackedSums pack_sums(const PairIndex& pairs, int types, const SumRange& range);
 std::vector<uint32_t> pairs_of_entries(const PairIndex& pairs);
 // Returns whether a kernel sums over the edges of the pairs at one end.
 bool sums_edges_of_pairs(const Kernel& kernel, const Dfg& dfg, End end);
-// Returns the pair of every slot, cuda::kNoRow for a slot without a pair.
-std::vector<uint32_t> pairs_of_slots(const PairIndex& pairs, int64_t vertices, int types);
+// Returns the pair of every cell, cuda::kNoRow for a cell without a pair.
+std::vector<uint32_t> pairs_of_cells(const PairIndex& pairs, int64_t vertices, int types);
 
 // An order of the vertices in which those with the same types are neighbours, so that few types
 // occur in only a part of a run of at most `rows` vertices. Runs with many types come first,
 // because they take longest. With more than cuda::kMostMasked types, the vertices keep their order.
-struct SlotOrder {
+struct CellOrder {
   std::vector<uint32_t> vertex;  // vertex of each position
-  std::vector<uint32_t> pair;    // pair of each slot of each position
+  std::vector<uint32_t> pair;    // pair of each cell of each position
   std::vector<cuda::MmaRun> runs;
 };
-SlotOrder order_slots(const PairIndex& pairs, int64_t vertices, int types, int64_t rows);
+CellOrder order_cells(const PairIndex& pairs, int64_t vertices, int types, int64_t rows);
 
 // ---- Device memory.
 
@@ -100,19 +100,19 @@ class GpuPairs {
   int64_t vertices() const { return vertices_; }
   int types() const { return types_; }
   int64_t num_pairs() const { return pairs_->num_pairs; }
-  // Returns whether the number of slots fits into 32 bits.
-  bool has_slots() const { return vertices_ * types_ < int64_t{cuda::kNoRow}; }
+  // Returns whether the number of cells fits into 32 bits.
+  bool has_cells() const { return vertices_ * types_ < int64_t{cuda::kNoRow}; }
   const uint32_t* vertex() const { return context_.resident(pairs_->vertex); }
-  const uint32_t* pair_of_slot() const;
-  const uint32_t* slot_of_pair() const;
-  // Returns the order of the vertices for products by slot, in runs of at most `rows` vertices.
-  struct Slots {
+  const uint32_t* pair_of_cell() const;
+  const uint32_t* cell_of_pair() const;
+  // Returns the order of the vertices for products by cell, in runs of at most `rows` vertices.
+  struct Cells {
     const uint32_t* vertex;
     const uint32_t* pair;
     const cuda::MmaRun* runs;
     int64_t num_runs;
   };
-  Slots slots(int64_t rows) const;
+  Cells cells(int64_t rows) const;
   // Returns the pair of each edge, in the order of the pairs.
   const uint32_t* pair_of_entry() const;
 

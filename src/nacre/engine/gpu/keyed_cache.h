@@ -33,9 +33,9 @@ class KeyedCache {
   // value.
   template <class T>
   T& put(const std::string& key, T value) {
-    std::shared_ptr<void>& slot = values_[{std::type_index(typeid(T)), key}];
-    slot = std::make_shared<T>(std::move(value));
-    return *static_cast<T*>(slot.get());
+    std::shared_ptr<void>& kept = values_[{std::type_index(typeid(T)), key}];
+    kept = std::make_shared<T>(std::move(value));
+    return *static_cast<T*>(kept.get());
   }
   // Returns the value that find() finds; if there is none, stores and returns the value of make().
   template <class T, class Make>

@@ -7,7 +7,7 @@
 namespace nacre {
 namespace {
 
-constexpr int64_t kSlotBytes = cuda::kScoreSlots * static_cast<int64_t>(sizeof(double));
+constexpr int64_t kSumBytes = cuda::kScoreSums * static_cast<int64_t>(sizeof(double));
 
 void add_pieces(std::vector<cuda::ScorePiece>& pieces, int64_t begin, int64_t end) {
   for (int64_t b = begin; b < end; b += cuda::kScorePieceRows)
@@ -45,8 +45,8 @@ GpuScores::GpuScores(std::shared_ptr<GpuContext> context, std::vector<std::span<
 
 int64_t GpuScores::bytes() const {
   return num_vertices_ * static_cast<int64_t>(sizeof(NodeId)) +
-         static_cast<int64_t>(pieces_.size()) * (kSlotBytes + static_cast<int64_t>(sizeof(cuda::ScorePiece))) +
-         static_cast<int64_t>(first_.size()) * (kSlotBytes + 8);
+         static_cast<int64_t>(pieces_.size()) * (kSumBytes + static_cast<int64_t>(sizeof(cuda::ScorePiece))) +
+         static_cast<int64_t>(first_.size()) * (kSumBytes + 8);
 }
 
 void GpuScores::start(const GpuLabels& labels) {
@@ -57,14 +57,14 @@ void GpuScores::start(const GpuLabels& labels) {
   vertices_ = upload(*context_, all);
   device_pieces_ = upload(*context_, pieces_);
   device_first_ = upload(*context_, first_);
-  slots_ = context_->allocate(static_cast<int64_t>(pieces_.size()) * kSlotBytes);
-  totals_ = context_->allocate(static_cast<int64_t>(lists_.size() + 1) * kSlotBytes);
+  sums_ = context_->allocate(static_cast<int64_t>(pieces_.size()) * kSumBytes);
+  totals_ = context_->allocate(static_cast<int64_t>(lists_.size() + 1) * kSumBytes);
   rows_ = function_of(*context_, cuda::score_rows(labels_.kind, classes_));
   sum_ = function_of(*context_, cuda::score_totals());
 }
 
 std::vector<ScoreCounts> GpuScores::run(const float* logits, ScoreLoss* loss) {
-  NACRE_CHECK(slots_ != nullptr, "scores were asked for before start()");
+  NACRE_CHECK(sums_ != nullptr, "scores were asked for before start()");
   const size_t lists = lists_.size();
   const auto launch = [&](const GpuFunction& function, size_t part, int64_t count) {
     const cuda::ScoreParams params = {
@@ -72,7 +72,7 @@ std::vector<ScoreCounts> GpuScores::run(const float* logits, ScoreLoss* loss) {
         .labels = labels_.values,
         .rows = vertices_.get(),
         .pieces = static_cast<const cuda::ScorePiece*>(device_pieces_.get()) + first_[part],
-        .slots = static_cast<double*>(slots_.get()) + first_[part] * cuda::kScoreSlots,
+        .slots = static_cast<double*>(sums_.get()) + first_[part] * cuda::kScoreSums,
         .classes = classes_,
         .by_row = labels_.by_vertex ? 1 : 0,
     };
@@ -82,11 +82,11 @@ std::vector<ScoreCounts> GpuScores::run(const float* logits, ScoreLoss* loss) {
   if (loss != nullptr && loss_.code == nullptr) loss_ = function_of(*context_, cuda::score_loss(labels_.kind));
   if (loss != nullptr) launch(loss_, lists, first_[lists + 1] - first_[lists]);
   const auto results = static_cast<int64_t>(lists + (loss != nullptr ? 1 : 0));
-  const cuda::ScoreTotalsParams sums = {.slots = slots_.get(), .first = device_first_.get(), .out = totals_.get()};
+  const cuda::ScoreTotalsParams sums = {.slots = sums_.get(), .first = device_first_.get(), .out = totals_.get()};
   context_->launch(sum_, results, sums)();
   std::vector<ScoreCounts> counts(results);
-  static_assert(sizeof(ScoreCounts) == kSlotBytes);
-  context_->device().download(counts.data(), totals_.get(), results * kSlotBytes);
+  static_assert(sizeof(ScoreCounts) == kSumBytes);
+  context_->device().download(counts.data(), totals_.get(), results * kSumBytes);
   if (loss != nullptr) {
     *loss = {counts.back().hits, counts.back().first};
     counts.pop_back();

@@ -55,7 +55,7 @@ class GpuScores {
   std::vector<cuda::ScorePiece> pieces_;  // pieces of each list, and again of the list of the loss
   std::vector<int64_t> first_;            // first piece of each of these, and the end
   GpuLabels labels_;
-  std::shared_ptr<void> vertices_, device_pieces_, device_first_, slots_, totals_;
+  std::shared_ptr<void> vertices_, device_pieces_, device_first_, sums_, totals_;
   GpuFunction rows_, loss_, sum_;
 };
 

@@ -27,7 +27,7 @@ int vector_of(int64_t width, int most) {
   return v;
 }
 
-int slots_of(int64_t width, int lanes, int most) {
+int held_of(int64_t width, int lanes, int most) {
   if (width == 1) return 1;
   const int v = vector_of(width, most);
   const int64_t per_round = static_cast<int64_t>(lanes) * v;
@@ -162,7 +162,7 @@ std::string ProgramText::row_of(const Micro& load, int u) const {
   }
 }
 
-std::string ProgramText::slot(int r, int u, const std::string& s) const {
+std::string ProgramText::own_element(int r, int u, const std::string& s) const {
   return scalar(r) ? reg(r, u) : reg(r, u) + "[" + s + "]";
 }
 
@@ -182,14 +182,14 @@ std::string ProgramText::element(int r, int u, const std::string& j) const {
 
 std::string ProgramText::declare(int r, int u) const {
   if (scalar(r)) return "float " + reg(r, u) + ";\n";
-  return "float " + reg(r, u) + "[" + number(slots(width(r))) + "];\n";
+  return "float " + reg(r, u) + "[" + number(held(width(r))) + "];\n";
 }
 
 // Returns a statement that sets each of the thread's elements of `out`. In the expression, ${s} is
 // the number of the element in the thread.
-std::string ProgramText::per_slot(int out, int u, const std::string& expression) const {
+std::string ProgramText::per_own_element(int out, int u, const std::string& expression) const {
   if (scalar(out)) return reg(out, u) + " = " + fill(expression, {{"s", "0"}}) + ";\n";
-  return "#pragma unroll\nfor (int s = 0; s < " + number(slots(width(out))) + "; ++s) " + reg(out, u) +
+  return "#pragma unroll\nfor (int s = 0; s < " + number(held(width(out))) + "; ++s) " + reg(out, u) +
          "[s] = " + fill(expression, {{"s", "s"}}) + ";\n";
 }
 
@@ -206,7 +206,7 @@ for (int s = 0; s < ${S}; ++s) {
   ${R}[s] = ${X};
 }
 )",
-              {{"S", slots(width(out))},
+              {{"S", held(width(out))},
                {"V", v},
                {"L", o_.lanes},
                {"lane", o_.lanes == 1 ? "0" : "lane"},
@@ -232,7 +232,7 @@ for (int c = 0; c < ${C}; ++c) {
 }
 __syncwarp(mask);
 )",
-              {{"C", slots(width(r)) / vector(width(r))},
+              {{"C", held(width(r)) / vector(width(r))},
                {"L", o_.lanes},
                {"V", vector(width(r))},
                {"W", width(r)},
@@ -258,7 +258,7 @@ for (int c = 0; c < ${C}; ++c) {
   ${IF}${HOW}<${V}>(${ROW} + (c * ${L} + ${lane}) * ${V}, ${R} + c * ${V});
 ${ELSE}}
 )",
-      {{"C", slots(w) / v},
+      {{"C", held(w) / v},
        {"IF", when.empty() ? "" : "if (" + when + ") "},
        {"HOW", m.op == MicroOp::load ? "load" : "gather"},
        {"V", v},
@@ -284,7 +284,7 @@ std::string ProgramText::store_text(const Micro& m, int u, bool masked) const {
   return fill(R"(#pragma unroll
 for (int c = 0; c < ${C}; ++c) ${IF}store<${V}>(${ROW} + (c * ${L} + ${lane}) * ${V}, ${R} + c * ${V});
 )",
-              {{"C", slots(w) / v},
+              {{"C", held(w) / v},
                {"IF", when.empty() ? "" : "if (" + when + ") "},
                {"V", v},
                {"ROW", row},

@@ -23,7 +23,7 @@ int vector_limit(const RowProgram& program);
 // Returns the number of elements in a vector of a value of this width.
 int vector_of(int64_t width, int most);
 // Returns how many elements of a value of this width one thread holds.
-int slots_of(int64_t width, int lanes, int most);
+int held_of(int64_t width, int lanes, int most);
 // Returns how many threads share a row whose widest value has this width.
 int lanes_for(int64_t width, int most);
 
@@ -57,7 +57,7 @@ class ProgramText {
   // whose ok<u> is false read nothing and store nothing.
   std::string body(bool masked) const;
   // Returns the expression for element s of a thread's share of a register of row u.
-  std::string slot(int reg, int u, const std::string& s) const;
+  std::string own_element(int reg, int u, const std::string& s) const;
   bool scalar(int reg) const { return width(reg) == 1; }
   int shared_floats() const { return shared_; }
 
@@ -68,7 +68,7 @@ class ProgramText {
  private:
   int64_t width(int reg) const { return program_.widths[reg]; }
   int vector(int64_t w) const { return vector_of(w, o_.vector); }
-  int slots(int64_t w) const { return slots_of(w, o_.lanes, o_.vector); }
+  int held(int64_t w) const { return held_of(w, o_.lanes, o_.vector); }
   std::string reg(int r, int u) const;
   bool is_common(int r) const;
   std::string operand(const Micro& m) const;
@@ -82,7 +82,7 @@ class ProgramText {
   bool sums_by_shuffle(const Micro& m) const;
   bool reads_across(const Micro& m, bool second) const;
   std::string declare(int r, int u) const;
-  std::string per_slot(int out, int u, const std::string& expression) const;
+  std::string per_own_element(int out, int u, const std::string& expression) const;
   std::string per_element(int out, int u, const std::string& expression) const;
   std::string in_row(int64_t w) const;
   std::string spill(int r, int u) const;

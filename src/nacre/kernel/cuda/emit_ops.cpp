@@ -37,7 +37,7 @@ std::string activation_text(std::string_view text, const std::string& first, con
 // operand.
 std::string ProgramText::term(int r, int repeat, int u, const char* s, const char* j) const {
   if (scalar(r)) return reg(r, u);
-  if (repeat == 1) return slot(r, u, s);
+  if (repeat == 1) return own_element(r, u, s);
   return element(r, u, std::string(j) + " / " + number(repeat));
 }
 
@@ -48,10 +48,10 @@ std::string ProgramText::binary(const Micro& m, int u) const {
 }
 
 std::string ProgramText::unary(const Micro& m, int u) const {
-  const std::string a = slot(m.a, u, "${s}");
-  const std::string b = m.b < 0 ? "" : slot(m.b, u, "${s}");
+  const std::string a = own_element(m.a, u, "${s}");
+  const std::string b = m.b < 0 ? "" : own_element(m.b, u, "${s}");
   const std::string alpha = literal(m.alpha);
-  const auto is = [&](const std::string& expression) { return per_slot(m.out, u, expression); };
+  const auto is = [&](const std::string& expression) { return per_own_element(m.out, u, expression); };
   switch (m.op) {
     case MicroOp::scale:
       return is(alpha + " * " + a);
@@ -77,7 +77,7 @@ std::string ProgramText::dropout_text(const Micro& m, int u) const {
 for (int c = 0; c < ${C}; ++c)
   dropout<${V}>(${KEY}, step[1], (u64)pos${u} * ${W} + ${AT}, ${T}u, ${F}, ${IN}, ${OUT});
 )",
-              {{"C", scalar(m.out) ? 1 : slots(w) / v},
+              {{"C", scalar(m.out) ? 1 : held(w) / v},
                {"V", v},
                {"KEY", "key_" + o_.name + number(m.out)},
                {"u", u},
@@ -113,7 +113,7 @@ for (int s = 0; s < ${S}; ++s) {
 }
 ${REDUCE})",
                 {{"R", reg(m.out, u)},
-                 {"S", slots(w)},
+                 {"S", held(w)},
                  {"V", v},
                  {"L", o_.lanes},
                  {"lane", lane},
@@ -130,8 +130,8 @@ ${REDUCE})",
     };
     std::string text = at(m.a, m.a_repeat);
     if (m.op == MicroOp::dot) text += " * " + at(m.b, m.b_repeat);
-    return per_slot(m.out, u, "0.0f") + "#pragma unroll 4\nfor (int i = 0; i < " + number(size) + "; ++i) {\n" +
-           indent(per_element(m.out, u, slot(m.out, u, "${s}") + " + " + text), 1) + "}\n";
+    return per_own_element(m.out, u, "0.0f") + "#pragma unroll 4\nfor (int i = 0; i < " + number(size) + "; ++i) {\n" +
+           indent(per_element(m.out, u, own_element(m.out, u, "${s}") + " + " + text), 1) + "}\n";
   }
   return fill(R"(__syncwarp(mask);
 #pragma unroll
@@ -148,7 +148,7 @@ for (int c = 0; c < ${C}; ++c) {
 }
 __syncwarp(mask);
 ${COPY})",
-              {{"C", slots(w) / v},
+              {{"C", held(w) / v},
                {"V", v},
                {"L", o_.lanes},
                {"X", added},
@@ -192,7 +192,7 @@ std::string ProgramText::shape_text(const Micro& m, int u) const {
 // Returns the statements of normalisations and of softmax over a row.
 std::string ProgramText::row_text(const Micro& m, int u) const {
   const int64_t w = width(m.out);
-  const std::string a = slot(m.a, u, "s"), b = m.b < 0 ? "" : slot(m.b, u, "s");
+  const std::string a = own_element(m.a, u, "s"), b = m.b < 0 ? "" : own_element(m.b, u, "s");
   const std::string id = o_.name + number(m.out) + "_" + number(u);
   const int v = vector(w);
   const std::string lane = o_.lanes == 1 ? "0" : "lane";
@@ -208,7 +208,7 @@ for (int s = 0; s < ${S}; ++s) {
 ${REDUCE})",
         {{"N", name},
          {"START", start},
-         {"S", slots(w)},
+         {"S", held(w)},
          {"V", v},
          {"L", o_.lanes},
          {"lane", lane},
@@ -224,24 +224,24 @@ ${REDUCE})",
                   "sum") +
            "std_" + id + " = 1.0f / sqrtf(std_" + id + " / " + number(w) + ".0f + " + literal(m.alpha) + ");\n";
   };
-  const std::string as = slot(m.a, u, "${s}"), bs = m.b < 0 ? "" : slot(m.b, u, "${s}");
+  const std::string as = own_element(m.a, u, "${s}"), bs = m.b < 0 ? "" : own_element(m.b, u, "${s}");
   switch (m.op) {
     case MicroOp::row_normalize:
-      return moments(a) + per_slot(m.out, u, "(" + as + " - mean_" + id + ") * std_" + id);
+      return moments(a) + per_own_element(m.out, u, "(" + as + " - mean_" + id + ") * std_" + id);
     case MicroOp::row_normalize_grad:
       return moments(b) + reduce("g_" + id, "0.0f", "g_" + id + " += " + a, "sum") +
              reduce("gy_" + id, "0.0f", "gy_" + id + " += " + a + " * (" + b + " - mean_" + id + ") * std_" + id,
                     "sum") +
-             per_slot(m.out, u,
-                      "std_" + id + " * (" + as + " - g_" + id + " / " + number(w) + ".0f - (" + bs + " - mean_" + id +
-                          ") * std_" + id + " * gy_" + id + " / " + number(w) + ".0f)");
+             per_own_element(m.out, u,
+                             "std_" + id + " * (" + as + " - g_" + id + " / " + number(w) + ".0f - (" + bs +
+                                 " - mean_" + id + ") * std_" + id + " * gy_" + id + " / " + number(w) + ".0f)");
     case MicroOp::log_softmax:
       return reduce("top_" + id, literal(-INFINITY), "top_" + id + " = fmaxf(top_" + id + ", " + a + ")", "max") +
              reduce("sum_" + id, "0.0f", "sum_" + id + " += expf(" + a + " - top_" + id + ")", "sum") + "sum_" + id +
-             " = logf(sum_" + id + ");\n" + per_slot(m.out, u, as + " - top_" + id + " - sum_" + id);
+             " = logf(sum_" + id + ");\n" + per_own_element(m.out, u, as + " - top_" + id + " - sum_" + id);
     case MicroOp::log_softmax_grad:
       return reduce("sum_" + id, "0.0f", "sum_" + id + " += " + a, "sum") +
-             per_slot(m.out, u, as + " - expf(" + bs + ") * sum_" + id);
+             per_own_element(m.out, u, as + " - expf(" + bs + ") * sum_" + id);
     default: {  // standardize: operand holds means, then variances
       const std::string p = operand(m);
       return per_element(m.out, u,
@@ -259,10 +259,11 @@ std::string ProgramText::product_text(const Micro& m, int u) const {
   std::string matrix = operand(m);
   if (is_typed_product(m.op)) matrix += " + (i64)typ" + number(u) + " * " + number(in * out);
   const std::string at = transposed ? "${j} * " + number(in) + " + i" : "i * " + number(out) + " + ${j}";
-  return per_slot(m.out, u, "0.0f") + "for (int i = 0; i < " + number(in) +
+  return per_own_element(m.out, u, "0.0f") + "for (int i = 0; i < " + number(in) +
          "; ++i) {\n  const float a = " + (o_.lanes == 1 && !scalar(m.a) ? reg(m.a, u) + "[i]" : element(m.a, u, "i")) +
          ";\n" +
-         indent(per_element(m.out, u, slot(m.out, u, "${s}") + " + a * __ldg(" + matrix + " + " + at + ")"), 1) + "}\n";
+         indent(per_element(m.out, u, own_element(m.out, u, "${s}") + " + a * __ldg(" + matrix + " + " + at + ")"), 1) +
+         "}\n";
 }
 
 std::string ProgramText::micro(const Micro& m, int u, bool masked) const {
@@ -274,7 +275,7 @@ std::string ProgramText::micro(const Micro& m, int u, bool masked) const {
     case MicroOp::load_row0:
       return load_text(m, u, masked);
     case MicroOp::root:
-      return per_slot(m.out, u, scalar(m.out) ? o_.root : o_.root + "[${s}]");
+      return per_own_element(m.out, u, scalar(m.out) ? o_.root : o_.root + "[${s}]");
     case MicroOp::add:
     case MicroOp::sub:
     case MicroOp::mul:
@@ -292,7 +293,7 @@ std::string ProgramText::micro(const Micro& m, int u, bool masked) const {
     case MicroOp::take_max: {
       const std::string best =
           "__ldg((const int*)" + operand(m) + " + (i64)dst" + number(u) + " * " + number(width(m.out)) + " + ${j})";
-      const std::string value = best + " == (int)pos" + number(u) + " ? " + slot(m.a, u, "${s}") + " : 0.0f";
+      const std::string value = best + " == (int)pos" + number(u) + " ? " + own_element(m.a, u, "${s}") + " : 0.0f";
       return per_element(m.out, u, masked ? "(ok" + number(u) + " && " + value + ")" : "(" + value + ")");
     }
     case MicroOp::row_normalize:

@@ -1,13 +1,13 @@
-// Sources of the losses. They are summed in double precision: every block writes its sum to a slot,
-// and a second launch of one block adds the slots in order. So the bits depend on the number of
-// rows only.
+// Sources of the losses. They are summed in double precision: every block writes its sum to a
+// place of its own, and a second launch of one block adds the sums in order. So the bits depend on
+// the number of rows only.
 #pragma once
 
 #include "nacre/kernel/cuda/params.h"
 
 namespace nacre::cuda {
 
-// Returns the number of blocks, and of slots, of the first launch of a loss.
+// Returns the number of blocks, and of sums, of the first launch of a loss.
 int64_t loss_blocks(int64_t rows);
 
 enum class LossKind : uint8_t { nll, bce };
@@ -22,11 +22,11 @@ struct LossShape {
 NACRE_PARAMS(LossSumParams, (const float* __restrict__, x), (const Label* __restrict__, label),
              (const float* __restrict__, weight), (double* __restrict__, slots), (long long, rows),
              (long long, rows_of_block));
-// Each block sums the losses of its rows and writes the sum to its slot. To be launched with
+// Each block sums the losses of its rows and writes the sum to its place. To be launched with
 // loss_blocks(rows) blocks.
 Source loss_sum(const LossShape& loss);
 NACRE_PARAMS(LossTotalParams, (const double* __restrict__, slots), (long long, count), (float* __restrict__, out));
-// Adds all slots in order. To be launched with one block.
+// Adds all sums in order. To be launched with one block.
 Source loss_total();
 NACRE_PARAMS(LossGradParams, (const float* __restrict__, x), (const Label* __restrict__, label),
              (const float* __restrict__, weight), (const float* __restrict__, gradient), (float* __restrict__, out),

@@ -63,8 +63,8 @@ ${ENTRY} {
 }
 )";
 
-// Adds the slots of a column. Each lane adds its share of them.
-constexpr const char* kSlotSum = R"(
+// Adds the sums of a column over the runs. Each lane adds its share of them.
+constexpr const char* kRunSum = R"(
 __device__ double slot_sum(const double* __restrict__ slots, long long runs, int stride, int column) {
   double sum = 0.0;
   if (column < stride) {
@@ -129,11 +129,11 @@ Source column_sums(ColumnSums kind, int64_t width) {
 }
 
 Source column_mean(int64_t width) {
-  return source<ColumnMeanParams>("column_mean", width, 0, {kAcrossLanes, kSlotSum, kColumnMean});
+  return source<ColumnMeanParams>("column_mean", width, 0, {kAcrossLanes, kRunSum, kColumnMean});
 }
 
 Source standardize_grad_terms(int64_t width) {
-  return source<StandardizeTermsParams>("grad_terms", width, 0, {kAcrossLanes, kSlotSum, kGradTerms});
+  return source<StandardizeTermsParams>("grad_terms", width, 0, {kAcrossLanes, kRunSum, kGradTerms});
 }
 
 Source standardize_grad(int64_t width) {

@@ -25,7 +25,8 @@ NACRE_PARAMS(GradientSquaresParams, (const OptimizerPiece* __restrict__, pieces)
 Source gradient_squares();
 NACRE_PARAMS(GradientFactorParams, (const OptimizerNumbers* __restrict__, numbers), (const double* __restrict__, slots),
              (long long, count), (float* __restrict__, factor));
-// One block computes the number by which clipping multiplies gradients. It adds the slots in order.
+// One block computes the number by which clipping multiplies gradients. It adds the squares
+// in order.
 Source gradient_factor();
 
 }  // namespace nacre::cuda

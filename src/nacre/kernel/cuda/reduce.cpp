@@ -1,9 +1,9 @@
 // Row programs reduced over the edges of each row (see rows.h). A group of threads takes one unit
 // of work: a listed segment (a row or a piece of a long one) or, after those, a row by its number.
-// The group has `slots` times `lanes` threads. Each slot walks every slots-th edge with `lanes`
-// threads, which share the elements of a row, and the slots are added at the end. The group that is
-// the last to finish a piece of a row adds the pieces in their order, so the result does not depend
-// on which group was last.
+// The group has `walkers` times `lanes` threads (the CUDA text calls a walker slot). Each walker
+// visits every walkers-th edge with `lanes` threads, which share the elements of a row, and the
+// sums of the walkers are added at the end. The group that is the last to finish a piece of a row
+// adds the pieces in their order, so the result does not depend on which group was last.
 #include "nacre/base/error.h"
 #include "nacre/kernel/cuda/rows_text.h"
 
@@ -71,11 +71,11 @@ struct TileColumns {
   }
 };
 
-// Returns the number of slots that a row of mean length keeps busy.
-int slots_for(const ReduceSpec& spec, int lanes, int batch) {
-  int slots = 1;
-  while (lanes * slots < 32 && int64_t{batch} * slots < spec.side.mean_degree) slots *= 2;
-  return slots;
+// Returns the number of walkers that a row of mean length keeps busy.
+int walkers_for(const ReduceSpec& spec, int lanes, int batch) {
+  int walkers = 1;
+  while (lanes * walkers < 32 && int64_t{batch} * walkers < spec.side.mean_degree) walkers *= 2;
+  return walkers;
 }
 
 class ReduceText {
@@ -87,8 +87,8 @@ class ReduceText {
         most_(vector_of_spec(spec)),
         lanes_(lanes_of(spec)),
         batch_(spec.batch > 0 ? std::min(spec.batch, reduce_batch(spec)) : reduce_batch(spec)),
-        slots_(thin_ ? entry_lanes(spec.side.mean_degree) : slots_for(spec, lanes_, reduce_batch(spec))),
-        group_(lanes_ * slots_),
+        walkers_(thin_ ? entry_lanes(spec.side.mean_degree) : walkers_for(spec, lanes_, reduce_batch(spec))),
+        group_(lanes_ * walkers_),
         program_(*spec.program, {.lanes = lanes_,
                                  .batch = batch_,
                                  .vector = most_,
@@ -100,7 +100,7 @@ class ReduceText {
                                                            .operand = "q",
                                                            .shared_offset = program_.shared_floats(),
                                                            .root = "acc"}),
-        held_(slots_of(width_, lanes_, most_)) {
+        held_(held_of(width_, lanes_, most_)) {
     NACRE_CHECK(spec.tiles == 1 || (spec.tail == nullptr && !spec.argmax && !thin_),
                 "this reduction cannot work in tiles of columns");
     NACRE_CHECK(spec.tiles > 1 || spec.tile_pitch == 0, "the rows are a copy in tiles, but the reduction has one tile");
@@ -212,7 +212,7 @@ ${FINISH}}
   std::string accumulate(bool masked) const {
     std::string text;
     for (int u = 0; u < batch_; ++u) {
-      const std::string value = program_.slot(spec_.value, u, "s");
+      const std::string value = program_.own_element(spec_.value, u, "s");
       const std::string n = std::to_string(u);
       if (max()) {
         // The entries are in the order of their positions, so the first of equal values stays.
@@ -239,7 +239,7 @@ ${FINISH}}
     for (int u = 0; u < batch_; ++u) {
       const std::string n = std::to_string(u);
       const std::string at = "at" + n;
-      text += fill("const int ${AT} = k + ${STEP} + slot;\n", {{"AT", at}, {"STEP", u * slots_}});
+      text += fill("const int ${AT} = k + ${STEP} + slot;\n", {{"AT", at}, {"STEP", u * walkers_}});
       const auto from = [&](const char* held) {
         return fill("__shfl_sync(group, ${H}, ${AT}, ${G})", {{"H", held}, {"AT", at}, {"G", group_}});
       };
@@ -254,7 +254,8 @@ ${FINISH}}
     return text;
   }
 
-  // The threads of a group hold the next entries, and each slot walks a few of their rows together.
+  // The threads of a group hold the next entries, and each walker visits a few of their rows
+  // together.
   std::string wide_loop() const {
     const EntryNames names(program_, spec_.side.rows_at_dst);
     const bool needs_id = (needs_position() || names.needs_type) && spec_.side.edge_ids;
@@ -272,9 +273,9 @@ ${REST}}
 )",
                 {{"G", group_},
                  {"HELD", indent(held, 1)},
-                 {"U", batch_ * slots_},
+                 {"U", batch_ * walkers_},
                  {"FULL", indent(indices(false) + program_.body(false) + accumulate(false), 2)},
-                 {"REST", batch_ * slots_ == 1
+                 {"REST", batch_ * walkers_ == 1
                               ? ""
                               : "  if (k < n) {\n" + indent(indices(true) + program_.body(true) + accumulate(true), 2) +
                                     "  }\n"}});
@@ -291,12 +292,12 @@ ${REST}}
       text += std::string("const u32 dst0 = ") + (spec_.side.rows_at_dst ? "vertex" : "other") + ";\n";
     if (names.needs_type) text += "const u32 typ0 = edge_type ? edge_type[pos0] : 0;\n";
     return fill("for (i64 i = seg.begin + slot; i < seg.end; i += ${S}) {\n${BODY}}\n",
-                {{"S", slots_}, {"BODY", indent(text + program_.body(false) + accumulate(false), 1)}});
+                {{"S", walkers_}, {"BODY", indent(text + program_.body(false) + accumulate(false), 1)}});
   }
 
-  // Adds the slots of the group. Every thread then has the sum.
+  // Adds the sums of the walkers of the group. Every thread then has the sum.
   std::string combine() const {
-    if (slots_ == 1) return "";
+    if (walkers_ == 1) return "";
     const std::string add = max() ? R"(const float x = __shfl_xor_sync(group, ${A}, d);
 const int at = __shfl_xor_sync(group, ${B}, d);
 if (at >= 0 && (${B} < 0 || x > ${A} || (x == ${A} && at < ${B}))) { ${A} = x; ${B} = at; }
@@ -356,13 +357,13 @@ ${ADD}}
                 {{"G", group_}, {"CLEAR", clear}, {"ADD", indent(each(add), 1)}});
   }
 
-  // Only the first slot finishes the row, because a tail may update rows in place.
+  // Only the first walker finishes the row, because a tail may update rows in place.
   std::string finish() const {
     std::string text;
     if (spec_.reduce == ReduceOp::mean)
       text += "const float share = length > 0 ? 1.0f / (float)length : 0.0f;\n" + loop() + acc("s") + " *= share;\n";
     if (max()) text += loop() + "if (" + best("s") + " < 0) " + acc("s") + " = 0.0f;\n";
-    if (slots_ > 1) text += "if (slot > 0) return;\n";
+    if (walkers_ > 1) text += "if (slot > 0) return;\n";
     if (spec_.argmax)
       text += each("if (" + writes() + ") argmax[row * " + std::to_string(width_) + " + j] = " + best("s") + ";\n");
     if (spec_.store) text += store_rows();
@@ -392,11 +393,11 @@ for (int c = 0; c < ${C}; ++c) {
   RowProgram empty_;
   int64_t width_;
   bool thin_;
-  int most_;   // most elements of a vector
-  int lanes_;  // threads that share the elements of a row
-  int batch_;  // rows that a slot has in flight
-  int slots_;  // rows that are walked at the same time
-  int group_;  // threads that share a segment
+  int most_;     // most elements of a vector
+  int lanes_;    // threads that share the elements of a row
+  int batch_;    // rows that a walker has in flight
+  int walkers_;  // rows that are walked at the same time
+  int group_;    // threads that share a segment
   ProgramText program_;
   ProgramText tail_;
   int held_;  // elements of a value that a thread holds

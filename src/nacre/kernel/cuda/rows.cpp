@@ -27,7 +27,7 @@ int batch_for(const RowProgram& program, int lanes, int vector, MicroOp common) 
   int64_t held = 1;
   for (const Micro& m : program.code) {
     if (m.op >= MicroOp::load && m.op < MicroOp::load_row0 && m.op != common)
-      held += slots_of(program.widths[m.out], lanes, vector);
+      held += held_of(program.widths[m.out], lanes, vector);
   }
   int batch = 8;
   while (batch > 1 && (batch * (held - 1) > 72 || batch > lanes)) batch /= 2;
@@ -40,10 +40,10 @@ EntryNames::EntryNames(const ProgramText& text, bool at_dst)
       needs_dst(text.uses(MicroOp::load_dst) || text.uses(MicroOp::take_max)),
       needs_type(text.uses_type()) {}
 
-std::string array(const std::string& name, int slots, const std::string& value) {
-  if (slots == 0) return "float " + name + " = " + value + ";\n";
+std::string array(const std::string& name, int size, const std::string& value) {
+  if (size == 0) return "float " + name + " = " + value + ";\n";
   return fill("float ${N}[${S}];\n#pragma unroll\nfor (int s = 0; s < ${S}; ++s) ${N}[s] = ${V};\n",
-              {{"N", name}, {"S", slots}, {"V", value}});
+              {{"N", name}, {"S", size}, {"V", value}});
 }
 
 namespace {
@@ -117,7 +117,7 @@ RowSource column_sum_source(const RowProgram& program, int value) {
   const int lanes = widest(program) <= kThin && !has_products(program) ? 1 : lanes_for(widest(program), most);
   ProgramText text(program, {.lanes = lanes, .vector = most});
   const int groups = kThreads / lanes;
-  const int slots = slots_of(width, lanes, most);
+  const int held = held_of(width, lanes, most);
   const int64_t row = std::max<int64_t>(width, text.shared_floats());
   RowSource out;
   out.per_block = groups;
@@ -154,12 +154,12 @@ ${INDICES}${BODY}#pragma unroll
        {"L", lanes},
        {"SH", row},
        {"SETUP", indent(text.setup(), 1)},
-       {"ACC", indent(array("acc", slots, "0.0f"), 1)},
+       {"ACC", indent(array("acc", held, "0.0f"), 1)},
        {"G", groups},
        {"INDICES", program.domain.kind == SpaceKind::edge ? indent(edge_indices(program), 2) : ""},
        {"BODY", indent(text.body(false), 2)},
-       {"S", slots},
-       {"V", text.slot(value, 0, "s")},
+       {"S", held},
+       {"V", text.own_element(value, 0, "s")},
        {"W", width},
        {"AT", width == 1 ? std::string(lanes == 1 ? "0" : "lane")
                          : fill("(s / ${V} * ${L} + ${lane}) * ${V} + s % ${V}",

@@ -28,8 +28,8 @@ struct EntryNames {
   bool needs_src = false, needs_dst = false, needs_type = false;
   EntryNames(const ProgramText& text, bool at_dst);
 };
-// Returns the declaration "float name[slots]" (with slots 0: "float name"), all elements set to
+// Returns the declaration "float name[size]" (with size 0: "float name"), all elements set to
 // `value`.
-std::string array(const std::string& name, int slots, const std::string& value);
+std::string array(const std::string& name, int size, const std::string& value);
 
 }  // namespace nacre::cuda

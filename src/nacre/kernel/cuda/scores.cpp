@@ -130,7 +130,7 @@ Source source(const char* name, ScoreLabels labels, int lanes, const char* body)
                                             kThreads);
 }
 
-static_assert(kScoreSlots == 3, "the sources above count three");
+static_assert(kScoreSums == 3, "the sources above count three");
 
 }  // namespace
 

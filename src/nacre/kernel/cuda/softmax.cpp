@@ -23,7 +23,7 @@ class SoftmaxText {
         group_(thin_ ? (whole_block ? 32 : entry_lanes(mean_degree)) : lanes_),
         batch_(thin_ ? 1 : batch_for(program, lanes_, most_, MicroOp::load_dst)),
         text_(program, {.lanes = lanes_, .batch = batch_, .vector = most_, .common = MicroOp::load_dst}),
-        slots_(slots_of(width_, lanes_, most_)) {}
+        held_(held_of(width_, lanes_, most_)) {}
 
   RowSource make() const {
     RowSource out;
@@ -73,7 +73,7 @@ ${SETUP}${START}${LOOP}${AGREE}${LAST}}
   }
 
   std::string start() const {
-    return array("sum", slots_, "0.0f") + (gradient_ ? "" : array("top", slots_, literal(-INFINITY)));
+    return array("sum", held_, "0.0f") + (gradient_ ? "" : array("top", held_, literal(-INFINITY)));
   }
 
   std::string place() const {
@@ -98,9 +98,9 @@ ${PLACE}  const float v = ${V};
 ${OK}${UPDATE}  if (${WRITES}) out[at] = v;
 ${END}}
 )",
-                {{"S", slots_},
+                {{"S", held_},
                  {"PLACE", indent(place(), 1)},
-                 {"V", text_.slot(value_, u, "s")},
+                 {"V", text_.own_element(value_, u, "s")},
                  {"u", n},
                  {"W", width_},
                  {"OK", masked ? "  if (ok" + n + ") {\n" : ""},
@@ -155,7 +155,7 @@ ${C}}
                 {{"L", group_},
                  {"STEP", group_ * parts()},
                  {"BODY", indent(pass(false), 1)},
-                 {"S", slots_},
+                 {"S", held_},
                  {"C", indent(fill(combine, {{"L", group_}}), 1)}});
   }
 
@@ -179,7 +179,7 @@ top[s] = high;
       return fill(text, {{"W", thin_ ? "lane == 0" : writes()}, {"N", width_}, {"G", groups()}});
     };
     const std::string loop =
-        "#pragma unroll\nfor (int s = 0; s < " + std::to_string(slots_) + "; ++s) {\n" + indent(place(), 1);
+        "#pragma unroll\nfor (int s = 0; s < " + std::to_string(held_) + "; ++s) {\n" + indent(place(), 1);
     return fill("float* sums = shared + ${AT};\nfloat* tops = sums + ${SIZE};\n(void)tops;\n",
                 {{"AT", groups() * text_.shared_floats()}, {"SIZE", groups() * width_}}) +
            loop + indent(words(own), 1) + "}\n__syncthreads();\n" + loop + "  if (" + inside() + ") {\n" +
@@ -203,7 +203,7 @@ ${PLACE}    const i64 at = i * ${W} + j;
 )",
                 {{"FIRST", own ? "part * " + std::to_string(group_) + " + lane" : "part"},
                  {"STEP", own ? group_ * parts() : parts()},
-                 {"S", slots_},
+                 {"S", held_},
                  {"PLACE", indent(place(), 2)},
                  {"W", width_},
                  {"IN", inside()},
@@ -220,7 +220,7 @@ ${PLACE}    const i64 at = i * ${W} + j;
   int most_;  // most elements of a vector
   int lanes_, group_, batch_;
   ProgramText text_;
-  int slots_;
+  int held_;
 };
 
 }  // namespace

@@ -277,9 +277,9 @@ ${ENTRY} {
 // `length` is the length of the rows that are read, at least their width.
 std::string row_text(int64_t width, bool bf16, int64_t length, int64_t tiles = 1) {
   const RowSplit r = split_row(length, tiles);
-  const int64_t batch = std::clamp(kFloatsInFlight / (r.slots * r.vector), 1, kRowsInFlight);
+  const int64_t batch = std::clamp(kFloatsInFlight / (r.vectors * r.vector), 1, kRowsInFlight);
   return prelude() +
-         defines({{"THREADS", kThreads}, {"WIDTH", width}, {"V", r.vector}, {"LANES", r.lanes}, {"SLOTS", r.slots}}) +
+         defines({{"THREADS", kThreads}, {"WIDTH", width}, {"V", r.vector}, {"LANES", r.lanes}, {"SLOTS", r.vectors}}) +
          defines({{"TILES", r.tiles},
                   {"LENGTH", length},
                   {"VECTORS", length / r.vector},
@@ -319,8 +319,8 @@ RowSplit split_row(int64_t width, int64_t tiles) {
       std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(share(tiles)))), kFewestLanes, 32));
   const int64_t most = r.lanes * (kMostFloats / r.vector);
   const int64_t of_tile = share(std::max(tiles, share(most)));
-  r.slots = static_cast<int>((of_tile + r.lanes - 1) / r.lanes);
-  r.tiles = static_cast<int>(share(int64_t{r.slots} * r.lanes));
+  r.vectors = static_cast<int>((of_tile + r.lanes - 1) / r.lanes);
+  r.tiles = static_cast<int>(share(int64_t{r.vectors} * r.lanes));
   return r;
 }
 

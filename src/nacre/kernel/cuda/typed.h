@@ -1,6 +1,7 @@
 // Sources around typed products. The row of a matrix that belongs to a (vertex, type) pair is
-// called its slot. If the matrix has a place for every type of every vertex, that is row vertex ·
-// types + type, and rows of absent pairs are zeros. Otherwise it is the number of the pair.
+// called its cell; the CUDA texts say slot. If the matrix has a place for every type of every
+// vertex, the cell is row vertex · types + type, and rows of absent pairs are zeros. Otherwise it
+// is the number of the pair.
 #pragma once
 
 #include "nacre/kernel/cuda/segments.h"
@@ -8,12 +9,12 @@
 namespace nacre::cuda {
 
 // How the threads of a group hold a row: in vectors of `vector` floats. Vector c of a thread is
-// vector number (tile · slots + c) · lanes + lane of the row. Several groups work on a row that is
-// wider than a tile.
+// vector number (tile · vectors + c) · lanes + lane of the row. Several groups work on a row that
+// is wider than a tile.
 struct RowSplit {
   int vector = 1;
   int lanes = 8;
-  int slots = 1;
+  int vectors = 1;
   int tiles = 1;
 };
 // Returns a split into about `tiles` tiles, or into more if a group of threads cannot hold one.

@@ -35,7 +35,7 @@ int64_t turned_of(const MmaTile& tile) { return 2 * tile.columns() * kDepth; }
 
 std::string run_text() { return "\n#define NO_ROW 0xffffffffu\n" + struct_text<MmaRun>(); }
 
-// Slices of the rows and of the matrix pass through a ring of stages. With slots, they are the
+// Slices of the rows and of the matrix pass through a ring of stages. With cells, they are the
 // slices of one type after the other and then, with OWN, of the position's own row. A RESIDENT
 // matrix stands before the ring, through which only rows pass then.
 //
@@ -363,7 +363,7 @@ ${ENTRY} {
 
 }  // namespace
 
-int64_t column_blocks(const TypedProduct& what) { return parts(what.n, what.slots > 0 ? kWidest : kWidest / 2); }
+int64_t column_blocks(const TypedProduct& what) { return parts(what.n, what.cells > 0 ? kWidest : kWidest / 2); }
 
 MmaTile tile_of(const TypedProduct& what) {
   MmaTile tile = tile_of_columns(parts(what.n, column_blocks(what)));
@@ -381,7 +381,7 @@ MmaTile tile_of(const TypedProduct& what) {
 
 bool fits(const TypedProduct& what) {
   if (what.tail != nullptr) {
-    if (what.slots == 0 || what.resident || what.n > kWidest || !ProductTail::fits(*what.tail, what.n)) return false;
+    if (what.cells == 0 || what.resident || what.n > kWidest || !ProductTail::fits(*what.tail, what.n)) return false;
   }
   return tile_of(what).stages >= fewest_stages(what);
 }
@@ -404,11 +404,11 @@ Source typed_product(const TypedProduct& what) {
     body = tail.body(row, 0);
   }
   return entry.source(
-      tile_text(tile) + defines({{"K", what.k}, {"N", what.n}, {"V", copied_at_once(what.k)}, {"SLOTS", what.slots}}) +
+      tile_text(tile) + defines({{"K", what.k}, {"N", what.n}, {"V", copied_at_once(what.k)}, {"SLOTS", what.cells}}) +
           defines({{"COLUMN_BLOCKS", column_blocks(what)}, {"STAGE", tile.stage_bytes / 4}}) +
           defines({{"SLICES", parts(what.k, kDepth)}, {"W_LD", matrix_ld(what.k)}}) +
           defines({{"RESIDENT", what.resident ? 1 : 0}, {"RING", tile.fixed_bytes / 4}}) +
-          defines({{"MASKED", what.slots > 0 && what.slots <= kMostMasked ? 1 : 0}}) + defines({{"OWN", own ? 1 : 0}}) +
+          defines({{"MASKED", what.cells > 0 && what.cells <= kMostMasked ? 1 : 0}}) + defines({{"OWN", own ? 1 : 0}}) +
           defines({{"A_ROW", kLdAlong}, {"A_DEPTH", 1}, {"B_COLUMN", kLdAlong}, {"B_DEPTH", 1}}) +
           mma_text(tile, false) + slices_text() + run_text() +
           fill(kProduct, {{"ENTRY", kEntryMark},

@@ -8,7 +8,7 @@
 
 namespace nacre::cuda {
 
-// A run of positions of one type. If rows are found by slot, `types` has a bit for each type that
+// A run of positions of one type. If rows are found by cell, `types` has a bit for each type that
 // at least one vertex of the run has.
 NACRE_STRUCT(MmaRun, (u32, type, begin, end, types));
 inline constexpr int64_t kMostMasked = 32;  // types that have a bit in MmaRun::types
@@ -17,13 +17,13 @@ inline constexpr int64_t kMostMasked = 32;  // types that have a bit in MmaRun::
 // filled up with zeros.
 struct TypedProduct {
   int64_t k = 0, n = 0;
-  // If > 0, a position has this many slots, one for each type. The row of each slot is multiplied
+  // If > 0, a position has this many cells, one for each type. The row of each cell is multiplied
   // by the matrix of its type, and the products are summed.
-  int64_t slots = 0;
+  int64_t cells = 0;
   int64_t shared_bytes = 0;  // bytes of shared memory that a block may have
   // A block keeps its columns of the matrix in shared memory. Long runs then read them only once.
   bool resident = false;
-  // With slots only: the own row of a position times a matrix of its own is one more product of the
+  // With cells only: the own row of a position times a matrix of its own is one more product of the
   // sum, and the tail runs on the sum while it is in registers (product_tail.h).
   const RowProgram* tail = nullptr;
 };
@@ -39,7 +39,7 @@ NACRE_PARAMS(TypedProductParams, (const float* __restrict__, x), (const u32* __r
 NACRE_PARAMS(TypedProductTailParams, (const u64*, step), (const float*, own), (const float*, own_matrix));
 // Multiplies the rows of each run by the matrix of its type. To be launched with one block for each
 // run and column block. A run has at most tile.rows() positions unless the matrix is resident. Maps
-// give the row of a position (map_in: of slot position · slots + type). If a map is null, the row
+// give the row of a position (map_in: of cell position · cells + type). If a map is null, the row
 // is the position itself. kNoRow is a row of zeros. With a tail, `out` is not used and map_out is
 // not null.
 Source typed_product(const TypedProduct& what);

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kRowsOfGrad = 256;
 
 constexpr const char* kNotTf32 = "this variant needs --precision tf32";
-constexpr const char* kNoSlots = "there are more pairs of node and edge type than 32 bits can number";
+constexpr const char* kNoCells = "there are more pairs of node and edge type than 32 bits can number";
 constexpr const char* kNoTail = "the operations that follow the products do not fit into one block of threads";
 constexpr const char* kNoStages = "the rows and matrices do not fit into the shared memory of a block of threads";
 
@@ -47,18 +47,18 @@ std::string too_few(int64_t rows, int64_t least) {
 
 // ---- typed_reduce
 
-std::string slots_decline(const TypedReduceFacts& f, const DeviceTraits& device, bool with_own) {
+std::string cells_decline(const TypedReduceFacts& f, const DeviceTraits& device, bool with_own) {
   if (device.products != GemmType::tf32) return kNotTf32;
-  if (!f.pairs.has_slots()) return kNoSlots;
-  const cuda::TypedProduct what = product_by_slot(f, device, with_own);
+  if (!f.pairs.has_cells()) return kNoCells;
+  const cuda::TypedProduct what = product_by_cell(f, device, with_own);
   if (!cuda::fits(what)) return with_own ? kNoTail : kNoStages;
   // The planner joins a product and its tail only where a typical block of a mini-batch fills the
   // device, so few blocks do not, and these are not declined.
   return with_own ? "" : too_few(f.pairs.vertices, cuda::tile_of(what).rows() * device.multiprocessors);
 }
 
-std::string sums_by_slot_decline(const TypedReduceFacts& f, const DeviceTraits& device) {
-  std::string why = slots_decline(f, device, false);
+std::string sums_by_cell_decline(const TypedReduceFacts& f, const DeviceTraits& device) {
+  std::string why = cells_decline(f, device, false);
   const int64_t bytes = f.pairs.pairs * f.in * 4;
   if (!why.empty() || bytes <= device.rows_budget()) return why;
   return fmt::format("the sums would take {} of memory, and at most {} may be used for them",
@@ -68,28 +68,28 @@ std::string sums_by_slot_decline(const TypedReduceFacts& f, const DeviceTraits& 
 std::string with_own_declines(const TypedReduceFacts& f, const DeviceTraits& device) {
   if (!f.own) return "no product of the nodes' own rows is added";
   if (f.pairs.pairs == 0) return "there are no edges";
-  return slots_decline(f, device, true);
+  return cells_decline(f, device, true);
 }
 
 std::string without_own_declines(const TypedReduceFacts& f, const DeviceTraits& device) {
-  return slots_decline(f, device, false);
+  return cells_decline(f, device, false);
 }
 
 template <class Facts>
 std::string side_by_side_declines(const Facts& f, const DeviceTraits&) {
-  return f.pairs.has_slots() ? "" : kNoSlots;
+  return f.pairs.has_cells() ? "" : kNoCells;
 }
 
-double reduce_by_slot_cost(const TypedReduceFacts& f, const DeviceTraits& device) {
+double reduce_by_cell_cost(const TypedReduceFacts& f, const DeviceTraits& device) {
   const double pairs = number(f.pairs.pairs), in = number(f.in), out = number(f.out);
   return device.rates.seconds(3, 2 * pairs * in + number(f.pairs.vertices) * out,
-                              device.rates.slot_slower * 2 * pairs * in * out);
+                              device.rates.cell_slower * 2 * pairs * in * out);
 }
 
 double reduce_side_by_side_cost(const TypedReduceFacts& f, const DeviceTraits& device) {
   const double vertices = number(f.pairs.vertices), in = number(f.in), out = number(f.out);
-  const double slots = vertices * number(f.pairs.types);
-  return device.rates.seconds(3, 2 * slots * in + vertices * out, 2 * slots * in * out);
+  const double cells = vertices * number(f.pairs.types);
+  return device.rates.seconds(3, 2 * cells * in + vertices * out, 2 * cells * in * out);
 }
 
 double reduce_by_type_cost(const TypedReduceFacts& f, const DeviceTraits& device) {
@@ -118,8 +118,8 @@ double grad_by_type_cost(const TypedGradFacts& f, const DeviceTraits& device) {
 // Returns the cost of multiplying the vertices' rows by the matrices of all types side by side.
 // `by_vertex` is the width of the operand that has a row for every vertex, `kept` the width of the
 // operand or result that has a row for every pair. With `spread`, the latter is an operand, which
-// is copied to the slots first; without it, the latter is the result, which is copied from the
-// slots.
+// is copied to the cells first; without it, the latter is the result, which is copied from the
+// cells.
 double side_cost(const PairCounts& c, double by_vertex, double kept, bool spread, const DeviceTraits& device) {
   const double rows = number(c.pairs), vertices = number(c.vertices), types = number(c.types);
   return device.rates.seconds(
@@ -137,7 +137,7 @@ double by_type_cost(const PairCounts& c, double by_vertex, double kept, const De
 std::string rows_side_by_side_decline(const PairCounts& c, bool by_vertex, bool of_pairs, bool every_vertex) {
   if (!by_vertex || !of_pairs) return "the kernel does not read one row of a node for each of its edge types";
   if (every_vertex) return "each edge type has all nodes in their order, so its rows lie together already";
-  return c.has_slots() ? "" : kNoSlots;
+  return c.has_cells() ? "" : kNoCells;
 }
 
 std::string rows_on_tensor_cores_decline(const TypedRowsFacts& f, const DeviceTraits& device) {
@@ -163,7 +163,7 @@ double pair_side(const TypedRowsGradFacts& f) { return number(f.x_by_vertex ? f.
 
 }  // namespace
 
-bool PairCounts::has_slots() const { return vertices * types < int64_t{cuda::kNoRow}; }
+bool PairCounts::has_cells() const { return vertices * types < int64_t{cuda::kNoRow}; }
 
 TypedReduceFacts typed_reduce_facts(const PlannedKernel& k) {
   const auto in = operands<TypedReduceOperands>(k.kernel);
@@ -178,7 +178,7 @@ TypedReduceFacts typed_reduce_facts(const PlannedKernel& k) {
   return f;
 }
 
-cuda::TypedProduct product_by_slot(const TypedReduceFacts& f, const DeviceTraits& device, bool with_own) {
+cuda::TypedProduct product_by_cell(const TypedReduceFacts& f, const DeviceTraits& device, bool with_own) {
   return {f.in, f.out, f.pairs.types, device.shared_bytes, false, with_own ? &f.tail : nullptr};
 }
 
@@ -186,7 +186,7 @@ const VariantList<TypedReduceFacts>& typed_reduce_variants() {
   static const VariantList<TypedReduceFacts> list = {
       "typed sums",
       false,
-      {{"by slot", sums_by_slot_decline, reduce_by_slot_cost},
+      {{"by cell", sums_by_cell_decline, reduce_by_cell_cost},
        {"side by side", side_by_side_declines<TypedReduceFacts>, reduce_side_by_side_cost},
        {"by type", nullptr, reduce_by_type_cost}}};
   return list;
@@ -195,8 +195,8 @@ const VariantList<TypedReduceFacts>& typed_reduce_variants() {
 const VariantList<TypedReduceFacts>& pair_product_variants() {
   static const VariantList<TypedReduceFacts> list = {"products of pairs",
                                                      false,
-                                                     {{"by slot, with the node's own", with_own_declines, nullptr},
-                                                      {"by slot", without_own_declines, nullptr},
+                                                     {{"by cell, with the node's own", with_own_declines, nullptr},
+                                                      {"by cell", without_own_declines, nullptr},
                                                       {"by type", nullptr, nullptr}}};
   return list;
 }

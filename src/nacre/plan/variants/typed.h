@@ -1,8 +1,8 @@
 // Variants of typed products on a GPU: rows times one matrix for each edge type.
 //
-// A vertex has a slot for each edge type. The variant "side by side" puts the rows of all slots of
+// A vertex has a cell for each edge type. The variant "side by side" puts the rows of all cells of
 // a vertex beside each other, so that the library computes all types as one product. The variant
-// "by slot" reads the rows of a vertex's slots one after the other and adds the products in
+// "by cell" reads the rows of a vertex's cells one after the other and adds the products in
 // registers. The variant "by type" lets the library multiply the rows of each type by itself. The
 // variant "read where they lie" multiplies rows of one type that it finds through their pairs,
 // without a copy.
@@ -20,8 +20,8 @@ struct PairCounts {
   int64_t vertices = 0;  // number of vertices at that end
   int64_t pairs = 0;
   int64_t types = 0;  // number of edge types
-  // Returns whether every (vertex, type) slot has a number of 32 bits.
-  bool has_slots() const;
+  // Returns whether every (vertex, type) cell has a number of 32 bits.
+  bool has_cells() const;
 };
 
 // A kernel that sums rows times their types' matrices over the edges of each vertex (typed_reduce).
@@ -33,15 +33,15 @@ struct TypedReduceFacts {
   RowProgram tail;               // the tail without the product `own`
 };
 TypedReduceFacts typed_reduce_facts(const PlannedKernel& k);
-// Returns the products by slot as the writer of their source takes them; `with_own`: with the own
+// Returns the products by cell as the writer of their source takes them; `with_own`: with the own
 // product and the tail.
-cuda::TypedProduct product_by_slot(const TypedReduceFacts& facts, const DeviceTraits& device, bool with_own);
+cuda::TypedProduct product_by_cell(const TypedReduceFacts& facts, const DeviceTraits& device, bool with_own);
 
 // The decision `typed sums`: the kernel computes sums over the edges of pairs and multiplies them.
-enum class TypedReduceWay { by_slot, side_by_side, by_type };
+enum class TypedReduceWay { by_cell, side_by_side, by_type };
 const VariantList<TypedReduceFacts>& typed_reduce_variants();
 // The decision `products of pairs`: the kernel multiplies sums that lie in memory.
-enum class PairProductWay { by_slot_with_own, by_slot, by_type };
+enum class PairProductWay { by_cell_with_own, by_cell, by_type };
 const VariantList<TypedReduceFacts>& pair_product_variants();
 
 // A weight gradient for each type, from rows summed over the edges of pairs (typed_weight_grad).
