@@ -152,15 +152,15 @@ TEST(VariantReasons, OfTypedSums) {
   TypedReduceFacts f;
   f.pairs = {1000, 4000, 4};
   f.in = f.out = 64;
-  expect_reason(typed_reduce_variants(), f, f32(), "by slot", "this variant needs --precision tf32");
-  expect_reason(pair_product_variants(), f, tf32(), "by slot, with the node's own",
+  expect_reason(typed_reduce_variants(), f, f32(), "by cell", "this variant needs --precision tf32");
+  expect_reason(pair_product_variants(), f, tf32(), "by cell, with the node's own",
                 "no product of the nodes' own rows is added");
   f.pairs.pairs = 0;
   f.own = RowFactor{1, 2, false};
-  expect_reason(pair_product_variants(), f, tf32(), "by slot, with the node's own", "there are no edges");
+  expect_reason(pair_product_variants(), f, tf32(), "by cell, with the node's own", "there are no edges");
   f.own.reset();
   f.pairs = {100000000, 400000000, 4};
-  expect_reason(typed_reduce_variants(), f, tf32(), "by slot",
+  expect_reason(typed_reduce_variants(), f, tf32(), "by cell",
                 "the sums would take 95.37 GiB of memory, and at most 10.00 GiB may be used for them");
   f.pairs.vertices = int64_t{1} << 32;
   expect_reason(typed_reduce_variants(), f, tf32(), "side by side",

@@ -15,9 +15,9 @@ struct VariantRates {
   double launch_seconds = 0;    // of one launch
   double bytes_per_second = 0;  // read or written in order
   double flops_per_second = 0;  // of the library's matrix products
-  // Products that read their rows by slot take this many times as long as the library's products of
+  // Products that read their rows by cell take this many times as long as the library's products of
   // rows that lie side by side.
-  double slot_slower = 1;
+  double cell_slower = 1;
 
   double seconds(double launches, double floats, double flops) const {
     return launches * launch_seconds + floats * 4 / bytes_per_second + flops / flops_per_second;

@@ -125,7 +125,7 @@ VariantRates variant_rates(const GpuProfile& profile, GemmType precision) {
   return {.launch_seconds = profile.graph_launch,
           .bytes_per_second = profile.copy,
           .flops_per_second = product_rate(profile, precision),
-          .slot_slower = nominal_gpu().rates.slot_slower};
+          .cell_slower = nominal_gpu().rates.cell_slower};
 }
 
 DeviceProfile planning_profile(const GpuProfile& profile, GemmType precision) {

@@ -50,7 +50,7 @@ std::string gpu_label(const std::string& name, int multiprocessors);
 // the rest.
 DeviceProfile planning_profile(const GpuProfile& profile, GemmType precision);
 
-// Returns the rates by which variants of kernels are compared, as measured; products by slot have
+// Returns the rates by which variants of kernels are compared, as measured; products by cell have
 // the nominal ratio to the library's.
 VariantRates variant_rates(const GpuProfile& profile, GemmType precision);
 

@@ -70,7 +70,7 @@ const NominalProfile& nominal_gpu() {
       .seconds_of_byte = 1 / 4e12,
       .time_for_memory = 0.6,
       .many_edges = 24,
-      .rates = {.launch_seconds = 3e-6, .bytes_per_second = 3.5e12, .flops_per_second = 300e12, .slot_slower = 1.4},
+      .rates = {.launch_seconds = 3e-6, .bytes_per_second = 3.5e12, .flops_per_second = 300e12, .cell_slower = 1.4},
       .kept_sum_flops = 220e12,
       .in_place_products = 3};
   return profile;
