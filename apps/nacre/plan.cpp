@@ -206,8 +206,7 @@ void print_details(const Shown& shown, const Planned& planned) {
 // Returns what the passes know of the device that the shown plan is for.
 DeviceTraits traits_of(const PlanCommand& c, const Planned& planned) {
   if (c.config.device == kTypical) return absent_gpu(typical_gpu(), c.config, planned)->traits();
-  const GpuContext* gpu = planned.model().gpu();
-  return gpu == nullptr ? DeviceTraits{} : gpu->traits();
+  return planned.model().device().backend()->traits();
 }
 
 // Prints the plan as the passes up to --stop-after leave it, with the choices of the whole plan.
