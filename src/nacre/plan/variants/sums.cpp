@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "nacre/base/log.h"
+#include "nacre/kernel/cuda/typed.h"
 #include "nacre/plan/operands.h"
 
 namespace nacre {
@@ -120,7 +121,10 @@ std::string pair_tiles_decline(const PairSumFacts& f, const DeviceTraits& device
 
 std::string copied_rows_decline(const PairSumFacts& f, const DeviceTraits&) {
   if (f.width % kVector == 0) return fmt::format("rows of {} numbers can be read in vectors as they are", f.width);
-  if (f.width < 2 * kVector) return fmt::format("rows of {} numbers are too short to pay for a copy", f.width);
+  // Kernels read short rows in shorter vectors. Such a vector could lie in the added columns as a
+  // whole, and kernels would store it beyond the end of the result's row.
+  if (cuda::split_row(pair_row_length(f, PairSumRows::copied)).vector < kVector)
+    return fmt::format("rows of {} numbers are too short to pay for a copy", f.width);
   if (f.edges < kManyEdges) return fmt::format("{} edges are too few to pay for a copy of the rows", f.edges);
   if (f.edges < kWorthCopying * f.others)
     return fmt::format("a row is read fewer than {} times on average, which does not pay for a copy", kWorthCopying);
