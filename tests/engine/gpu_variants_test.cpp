@@ -147,8 +147,8 @@ TEST(GpuVariants, ThatAPlanFileNamesAreBoundUnlessTheyDecline) {
       if (kernel.kind != KernelKind::lstm && kernel.kind != KernelKind::lstm_grad) continue;
       in_tiles += planned_variant(kernel, "sequences") == "in tiles" ? 1 : 0;
     }
-    // Of 40 units, the LSTM of the second layer does not fit into registers. That of the first layer
-    // is as narrow as the features.
+    // With 40 units, the LSTM of the second layer does not fit into registers. That of the first
+    // layer is as narrow as the features.
     EXPECT_EQ(in_tiles == lstms, hidden == 8);
     EXPECT_GT(in_tiles, 0) << hidden;
   }

@@ -26,8 +26,7 @@ PartitionMethod parse_partition_method(const std::string& name);  // throws User
 struct PartitionOptions {
   PartitionMethod method = PartitionMethod::metis;
   // The work of a vertex is row_work + edge_work × its in-edges. A row costs a dense product, an
-  // edge the reading of one row. At 256 columns, a row costs as much as 26 edges on two CPU cores,
-  // 9 on a GPU in f32 and 3 in tf32; the default lies between these.
+  // edge the reading of one row. The default is an estimate for 256 columns, not a measurement.
   double row_work = 10;
   double edge_work = 1;
   double imbalance = 0.03;  // how far the work of a part may be from its target, as a share of it
