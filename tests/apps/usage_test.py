@@ -488,7 +488,7 @@ class Plans(cli.CliTest):
             out = self.ok("explain", *arguments, "--search-seconds", 0.3).out
             self.assertRegex(out, r"(?m)^compared  ")
             if "these were faster" in out:
-                self.assertRegex(out, "by rules|in the file|--plan asks for|earlier search|unless whole steps")
+                self.assertRegex(out, "by rules|from the file|--plan asks for|earlier search|unless whole steps")
             details = self.ok("explain", *arguments, "--search-seconds", 0.3, "-v").out
             self.assertNotRegex(details, r"(?m)^\s+-\d+\.\d\d ", "no alternative lost by less than nothing")
 
