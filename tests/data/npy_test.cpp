@@ -189,7 +189,7 @@ TEST(Npy, EnormousClaimsAreComparedWithTheFileFirst) {
   // One header claims 4 GiB in a file of 20 bytes; another is really there, but absurdly long.
   std::string huge = "\x93NUMPY";
   huge += std::string("\x02\0\xFF\xFF\xFF\xFF", 6) + "{'descr'";
-  EXPECT_USER_ERROR(reader(huge), "claims 4.00 GiB");
+  EXPECT_USER_ERROR(reader(huge), "claims to be 4.00 GiB");
   EXPECT_USER_ERROR(reader(npy_with_header(std::string(100'000, ' '), "", 2)), "claims");
 }
 

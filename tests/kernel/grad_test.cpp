@@ -132,6 +132,8 @@ std::vector<NoGradient> without_gradient() {
   list.push_back({Op::slice_rows, "appears in backward passes only", [](Net& n) {
                     return n.ints(Op::slice_rows, n.param(r(3, {2})), {1, 2});
                   }});
+  list.push_back({Op::all_reduce, "a rank does not know whether it has the whole gradient of a sum over ranks",
+                  [](Net& n) { return n.op(Op::all_reduce, {n.param(p({2}))}); }});
   const ValueType row = v(1, {2});
   backward_only(Op::index_take_max, {row, as(DType::i32, row)});
   backward_only(Op::edge_softmax_grad, {e(0), e(0)});

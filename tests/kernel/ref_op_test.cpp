@@ -358,8 +358,24 @@ void loss_cases(std::vector<OpCase>& out) {
               {"l2", op(Op::l2), {{v1({2}), ramp(6)}}, "p[]", {45.5}}});
 }
 
+// Without other ranks, communication copies.
+void exchange_cases(std::vector<OpCase>& cases) {
+  const ValueType halo{Space::halo(0), {}};
+  cases.push_back({"exchange", {.op = Op::exchange}, {{v0(), {1, 2, 3, 4}}}, "h0[]", {1, 2, 3, 4}});
+  cases.push_back({"exchange_add", {.op = Op::exchange_add}, {{halo, {1, 2, 3, 4}}}, "v0[]", {1, 2, 3, 4}});
+  cases.push_back({"all_reduce", {.op = Op::all_reduce}, {{pa({2}), {5, 6}}}, "p[2]", {5, 6}});
+  cases.push_back(
+      {"index_src_of_halo", {.op = Op::index, .attr = Attr::src}, {{halo, {1, 2, 3, 4}}}, "e0[]", {2, 3, 3, 3, 4}});
+  cases.push_back({"index_add_to_halo",
+                   {.op = Op::index_add, .attr = Attr::src, .ints = {1}},
+                   {{e0(), {1, 2, 3, 4, 5}}},
+                   "h0[]",
+                   {0, 1, 9, 5}});
+}
+
 std::vector<OpCase> op_cases() {
   std::vector<OpCase> cases;
+  exchange_cases(cases);
   index_cases(cases);
   pair_cases(cases);
   lstm_cases(cases);

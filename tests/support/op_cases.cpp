@@ -40,6 +40,12 @@ void index_cases(const OpSizes& s, std::vector<OpCase>& out) {
   one(Op::index_add, Attr::dst, "index_add_dst", e(0, {s.heads, s.depth}));
   one(Op::index_add, Attr::type, "index_add_type", e(0, {s.other}));
   one(Op::index_add, Attr::self, "index_add_self", v(1, {s.wide}));
+  // With one rank, the halo has no rows of its own.
+  one(Op::exchange, Attr::none, "exchange", v(0, {s.wide}));
+  one(Op::exchange_add, Attr::none, "exchange_add", {Space::halo(0), {s.other}});
+  out.push_back({{Op::exchange}, "index_src_of_halo", [s](Net& n) {
+                   return n.op(Op::index, {n.op(Op::exchange, {n.param(v(0, {s.wide}))})}, Attr::src);
+                 }});
   one(Op::index_mean, Attr::dst, "index_mean", e(0, {s.wide}));
   one(Op::index_max, Attr::dst, "index_max", e(0, {s.wide}));
   one(Op::edge_softmax, Attr::dst, "edge_softmax", e(0, {s.heads}));
