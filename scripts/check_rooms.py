@@ -30,7 +30,7 @@ MAY_USE = {
     "cluster": ("graph", "cost", "partition"),
     "schedule": ("cost", "sample"),
     "plan": ("data", "model", "cost", "gtask", "kernel", "place", "cluster", "schedule"),
-    "engine": ("kernel", "plan", "device", "sample", "schedule"),
+    "engine": ("kernel", "plan", "device", "sample", "schedule", "cluster", "partition"),
     "train": ("engine",),
     "report": ("train",),
 }

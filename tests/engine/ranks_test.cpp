@@ -5,7 +5,9 @@
 #include <mutex>
 
 #include "model/cases.h"
+#include "nacre/cluster/run_ranks.h"
 #include "nacre/dfg/distribute.h"
+#include "nacre/engine/rank_block.h"
 #include "support/ranks.h"
 #include "support/rng.h"
 #include "support/run_plan.h"
@@ -119,25 +121,31 @@ TEST_P(Ranks, TheInterpreterComputesWhatOneDeviceComputes) {
   }
 }
 
+// Here ranks have the blocks and the communicator of real runs.
 TEST_P(Ranks, EveryPlanComputesWhatOneDeviceComputes) {
   if (testing_gpu()) GTEST_SKIP() << "ranks on GPUs are not built yet";
   size_t number = 0;
   for (const GraphCase& c : random_graphs(52)) {
     const Input input = input_of(GetParam().options, c.graph, number % 2 == 0);
     for (const Cut& cut : cuts(c.graph.num_nodes(), 8)) {
-      const std::vector<Rank> ranks = split_graph(c.graph, cut.part, cut.ranks);
       const NamedOptions& plan = kAllPlans[number++ % std::size(kAllPlans)];
       PlanOptions options = plan.options;
       options.halo_rows = static_cast<HaloRows>(number % 3);
       const std::string what =
           c.name + ", " + cut.name + ", " + plan.name + ", " + halo_rows_name(options.halo_rows) + ": ";
       std::mutex mutex;
-      run_ranks(ranks, std::max(1, GetParam().options.layers), [&](int r, const Blocks& blocks) {
-        const ref::Bindings bindings = bindings_of(ranks[r], input.dfg, input.bindings);
+      const Partition parts{cut.ranks, std::vector<int32_t>(cut.part.begin(), cut.part.end())};
+      nacre::run_ranks(cut.ranks, [&](Communicator& communicator) {
+        const int r = communicator.rank();
+        const auto local = std::make_shared<const LocalGraph>(local_graph(c.graph, parts, r));
+        const Blocks blocks = Blocks::of_rank(local->graph, std::max(1, GetParam().options.layers),
+                                              make_rank_links(c.graph, local, communicator));
+        const Rank rank = {local->graph, blocks.links()->vertex_ids(), blocks.links()->edge_ids(), local->num_own()};
+        const ref::Bindings bindings = bindings_of(rank, input.dfg, input.bindings);
         const Outputs got = run_plan(input.dfg, blocks, bindings, kStep, options, 2);
         const std::scoped_lock lock(mutex);
         for (const auto& [name, want] : input.expected) {
-          expect_close(got.at(name), share_of(ranks[r], input.dfg, name, want),
+          expect_close(got.at(name), share_of(rank, input.dfg, name, want),
                        what + name + " of rank " + std::to_string(r));
         }
       });
@@ -146,7 +154,7 @@ TEST_P(Ranks, EveryPlanComputesWhatOneDeviceComputes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Ranks, testing::ValuesIn(model_cases()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace nacre::test
