@@ -392,7 +392,7 @@ class RefOp : public testing::TestWithParam<OpCase> {};
 // Runs the case with all its vertex, edge and pair spaces moved `up` layers.
 void expect_values(const OpCase& c, const Blocks& blocks, int up) {
   const auto moved = [up](ValueType type) {
-    if (type.space.kind == SpaceKind::vertex || type.space.is_typed()) type.space.layer += up;
+    if (type.space.on_vertices() || type.space.is_typed()) type.space.layer += up;
     return type;
   };
   Dfg dfg;
