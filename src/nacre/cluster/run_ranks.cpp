@@ -15,7 +15,7 @@ namespace {
 // How the ranks of a run have ended so far.
 class Endings {
  public:
-  explicit Endings(int size) : errors_(size), running_(size) {}
+  explicit Endings(int size) : running_(size) { errors_.resize(static_cast<size_t>(size)); }
 
   // `error` is null if the rank returned.
   void ended(int rank, std::exception_ptr error, const std::optional<RankFailure>& failure) {

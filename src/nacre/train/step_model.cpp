@@ -43,6 +43,13 @@ std::string device_label(const RunConfig& config) {
   return gpu_label(info.name, multiprocessors) + ", " + config.precision;
 }
 
+std::vector<TimedStep> steps_of(const std::vector<TimedPart>& parts) {
+  std::vector<TimedStep> steps;
+  steps.reserve(parts.size());
+  for (const TimedPart& part : parts) steps.push_back(part.step);
+  return steps;
+}
+
 }  // namespace
 
 std::string step_model_key(const RunConfig& config) {
@@ -57,8 +64,7 @@ std::string step_model_key(const RunConfig& config) {
 
 StepModel learn_step_model(std::vector<TimedPart> parts, const std::vector<RegressorScore>& scores, uint64_t seed) {
   const RegressorScore& best = best_score(scores);
-  std::vector<TimedStep> steps;
-  for (const TimedPart& part : parts) steps.push_back(part.step);
+  const std::vector<TimedStep> steps = steps_of(parts);
   return {PerformanceModel::fitted(step_columns(), steps, best.regressor, best.target, seed), best, std::move(parts)};
 }
 
@@ -107,8 +113,7 @@ PerformanceModel step_model(const RunConfig& config, const std::vector<PartSourc
   const std::string key = step_model_key(config);
   if (std::optional<PerformanceModel> stored = load_step_model(key)) return *std::move(stored);
   std::vector<TimedPart> parts = time_parts(config, sources, sampling);
-  std::vector<TimedStep> steps;
-  for (const TimedPart& part : parts) steps.push_back(part.step);
+  const std::vector<TimedStep> steps = steps_of(parts);
   const StepModel learned = learn_step_model(
       std::move(parts), compare_regressors(step_columns(), steps, kFolds, sampling.seed), sampling.seed);
   save_step_model(key, learned);
