@@ -18,6 +18,7 @@ check docs python3 scripts/check_docs.py
 check launches python3 scripts/check_launches.py
 check options python3 -B scripts/check_options.py
 check plan python3 scripts/check_plan.py
+check guides python3 -B tests/guides/follow.py --check
 if [ -f build/release/compile_commands.json ] || cmake --preset release >/dev/null; then
   check clang-tidy python3 scripts/tidy.py build/release
 else

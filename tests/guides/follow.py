@@ -3,6 +3,7 @@
 tree, builds it, and uses it from the command line.
 
     python3 -B tests/guides/follow.py [build/release]        (make guides)
+    python3 -B tests/guides/follow.py --check                (make lint; builds nothing)
 
 A guide has a checklist: a table whose first column names every file of src/ and apps/ that is
 edited or added, with NAME in place of the new thing's name. The toy of the guide to a THING lies
@@ -76,8 +77,8 @@ def write_if_changed(path, content):
     path.write_bytes(content)
 
 
-def make_tree():
-    """A copy of the tree with all toys; files that are the same as before keep their times."""
+def with_toys():
+    """The content of every file of the tree after all toys were added."""
     content = {name: (ROOT / name).read_bytes() for name in tracked_files()}
     for toy in GUIDES:
         for path in added_files(toy):
@@ -87,6 +88,12 @@ def make_tree():
             if text.count(old) != 1:
                 raise SystemExit(f"tests/guides/{toy}/edits.txt: {name} has not exactly one text '{old}'")
             content[name] = text.replace(old, new).encode()
+    return content
+
+
+def make_tree():
+    """A copy of the tree with all toys; files that are the same as before keep their times."""
+    content = with_toys()
     for path in TREE.rglob("*"):
         if path.is_file() and str(path.relative_to(TREE)) not in content:
             path.unlink()
@@ -189,6 +196,9 @@ class Toys(unittest.TestCase):
 
 def main():
     global RELEASE
+    if sys.argv[1:] == ["--check"]:
+        with_toys()
+        unittest.main(argv=[sys.argv[0], "Checklists"], verbosity=0)
     if len(sys.argv) > 1:
         RELEASE = pathlib.Path(sys.argv.pop(1)).resolve()
     RUNS.mkdir(parents=True, exist_ok=True)
