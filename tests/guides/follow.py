@@ -65,7 +65,7 @@ def edits(toy):
 
 
 def tracked_files():
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, text=True,
+    listed = subprocess.run(["git", "-c", "safe.directory=*", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, text=True,
                             stdout=subprocess.PIPE).stdout.splitlines()
     return [name for name in listed if (ROOT / name).is_file()]
 
