@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "nacre/base/printable.h"
 
 namespace nacre::cli {
 namespace {
@@ -18,25 +19,9 @@ constexpr std::array<const char*, 8> kColours = {"#4477aa", "#ee6677", "#228833"
 
 const char* colour(size_t i) { return kColours[i % kColours.size()]; }
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else {
-      out += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-    }
-  }
-  return out;
-}
-
 std::string write(double x, double y, const std::string& text, const char* anchor = "middle", int size = 12) {
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{}\" text-anchor=\"{}\">{}</text>\n", x, y, size,
-                     anchor, escaped(text));
+                     anchor, xml_text(text));
 }
 
 std::string line(double x1, double y1, double x2, double y2, const char* stroke) {

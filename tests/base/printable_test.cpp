@@ -32,5 +32,10 @@ TEST(Printable, KeepsLinesWhereAskedTo) { EXPECT_EQ(printable("a\tb\nc\r", true)
 
 TEST(Printable, MessagesOfErrorsUseIt) { EXPECT_STREQ(UserError("na\x1bme", "is\nbad").what(), "na\\x1bme: is bad"); }
 
+TEST(XmlText, HasNoMarkupAndNoControlCharacters) {
+  EXPECT_EQ(xml_text("a<b & \"c\">d"), "a&lt;b &amp; &quot;c&quot;&gt;d");
+  EXPECT_EQ(xml_text("a\n\x1b[1mb"), "a  [1mb");
+}
+
 }  // namespace
 }  // namespace nacre

@@ -212,7 +212,7 @@ class Search {
     return true;
   }
 
-  // Remembers the fastest cut that every device had a part in.
+  // Keeps for each device the seconds of the fastest cut so far in which the device had a part.
   void note_times(const Trial& trial) {
     for (size_t d = 0; d < with_.size(); ++d) {
       if (trial.shares[d] > 0 && (with_[d] < 0 || trial.seconds < with_[d])) with_[d] = trial.seconds;

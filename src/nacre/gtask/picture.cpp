@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nacre/base/error.h"
+#include "nacre/base/printable.h"
 
 namespace nacre {
 namespace {
@@ -25,30 +26,6 @@ constexpr std::array<const char*, 24> kColours = {"#1f77b4", "#ff7f0e", "#2ca02c
                                                   "#e377c2", "#17becf", "#bcbd22", "#393b79", "#f7b6d2", "#637939",
                                                   "#843c39", "#98df8a", "#7b4173", "#aec7e8", "#8c6d31", "#ff9896",
                                                   "#006d5b", "#c5b0d5", "#d4a017", "#4d4d4d", "#00a6fb", "#a30059"};
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        // XML does not allow other control characters.
-        out += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-    }
-  }
-  return out;
-}
 
 struct Dots {
   std::vector<uint8_t> colour;  // side × side, rows are destinations
@@ -112,11 +89,11 @@ std::string partition_svg(const GTasks& tasks, const PictureOptions& options) {
       "font-family=\"sans-serif\">\n<rect width=\"{0}\" height=\"{1}\" fill=\"#ffffff\"/>\n",
       kSide + 2 * kMargin, kSide + kTop + 2 * kMargin);
   svg += fmt::format("<title>{0}</title>\n<text x=\"{1}\" y=\"{2}\" font-size=\"18\">{0}</text>\n",
-                     escaped(options.title.empty() ? table : options.title), kMargin, kMargin + 14);
+                     xml_text(options.title.empty() ? table : options.title), kMargin, kMargin + 14);
   svg += fmt::format(
       "<text x=\"{}\" y=\"{}\" font-size=\"12\" fill=\"#555555\">{}: {} gTasks, {} edges; here {} to {}: {} gTasks, {} "
       "edges; sources across, destinations down</text>\n",
-      kMargin, kMargin + 38, escaped(table), tasks.num_tasks(), tasks.num_edges(), options.first,
+      kMargin, kMargin + 38, xml_text(table), tasks.num_tasks(), tasks.num_edges(), options.first,
       options.first + side - 1, dots.tasks, dots.edges);
   svg += fmt::format("<g transform=\"translate({} {}) scale({})\" shape-rendering=\"crispEdges\">\n", kMargin,
                      kMargin + kTop, kSide / static_cast<double>(side));

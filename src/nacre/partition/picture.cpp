@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "nacre/base/log.h"
+#include "nacre/base/printable.h"
 
 namespace nacre {
 namespace {
@@ -20,23 +21,6 @@ constexpr double kLabel = 60;    // width of the labels on the left
 constexpr int kMostLabels = 40;  // parts for which there is room for text
 constexpr std::array<const char*, 12> kColours = {"#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b",
                                                   "#e377c2", "#17becf", "#bcbd22", "#393b79", "#637939", "#843c39"};
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else {
-      // XML does not allow control characters.
-      out += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-    }
-  }
-  return out;
-}
 
 // Draws one bar for each part: its work, the target as a line, and the halo in nodes as text.
 std::string bars(const PartitionStats& stats, double height) {
@@ -101,7 +85,7 @@ std::string parts_svg(const PartitionStats& stats, const std::string& title) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
       "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"{0}\" height=\"{1}\" fill=\"#ffffff\"/>\n",
       kWidth + 2 * kMargin, bars_end + kMargin + kWidth + kMargin);
-  svg += fmt::format("<title>{0}</title>\n<text x=\"{1}\" y=\"{2}\" font-size=\"18\">{0}</text>\n", escaped(title),
+  svg += fmt::format("<title>{0}</title>\n<text x=\"{1}\" y=\"{2}\" font-size=\"18\">{0}</text>\n", xml_text(title),
                      kMargin, kMargin + 14);
   svg += fmt::format(
       "<text x=\"{}\" y=\"{}\" fill=\"#555555\">{} of {} edges are cut ({:.2f} %); {} rows are exchanged; work is up "

@@ -1,5 +1,5 @@
-// Adds up weights by key for one vertex at a time: an open-addressing table that is emptied by
-// walking over what was touched.
+// Adds up weights by key, for one vertex at a time. This is a hash table with open addressing that
+// remembers which places are in use, so that emptying it takes no longer than filling it did.
 #pragma once
 
 #include <bit>

@@ -54,15 +54,7 @@ class LassoPath {
   }
 
   double error(const SampleTable& test) const {
-    std::vector<double> row(equations_.columns);
-    double sum = 0;
-    for (int64_t i = 0; i < test.rows(); ++i) {
-      standard_.apply(test.row(i), row);
-      double rest = test.y[i] - equations_.target_mean;
-      for (size_t c = 0; c < row.size(); ++c) rest -= weights_[c] * row[c];
-      sum += rest * rest;
-    }
-    return sum;
+    return squared_error(standard_, weights_, equations_.target_mean, test);
   }
 
   const Standard& standard() const { return standard_; }

@@ -43,4 +43,17 @@ NormalEquations NormalEquations::of(const SampleTable& standardised) {
   return e;
 }
 
+double squared_error(const Standard& standard, std::span<const double> weights, double target_mean,
+                     const SampleTable& test) {
+  std::vector<double> row(weights.size());
+  double sum = 0;
+  for (int64_t i = 0; i < test.rows(); ++i) {
+    standard.apply(test.row(i), row);
+    double rest = test.y[i] - target_mean;
+    for (size_t c = 0; c < row.size(); ++c) rest -= weights[c] * row[c];
+    sum += rest * rest;
+  }
+  return sum;
+}
+
 }  // namespace nacre

@@ -28,6 +28,10 @@ class LinearModel : public Regressor {
   std::vector<double> weights_;
 };
 
+// Returns the sum of squared errors of a weighted sum of standardised features on other samples.
+double squared_error(const Standard& standard, std::span<const double> weights, double target_mean,
+                     const SampleTable& test);
+
 // The products XᵀX and Xᵀ(y − mean of y) of standardised samples.
 struct NormalEquations {
   int64_t columns = 0;

@@ -89,16 +89,7 @@ class PenalisedSolver {
 
   // Returns the sum of squared errors on other samples.
   double error(double penalty, const SampleTable& test) const {
-    const std::vector<double> w = weights(penalty);
-    std::vector<double> row(equations_.columns);
-    double sum = 0;
-    for (int64_t i = 0; i < test.rows(); ++i) {
-      standard_.apply(test.row(i), row);
-      double rest = test.y[i] - equations_.target_mean;
-      for (size_t c = 0; c < row.size(); ++c) rest -= w[c] * row[c];
-      sum += rest * rest;
-    }
-    return sum;
+    return squared_error(standard_, weights(penalty), equations_.target_mean, test);
   }
 
   const Standard& standard() const { return standard_; }
