@@ -9,6 +9,7 @@
 #include "nacre/data/npz.h"
 #include "nacre/train/device.h"
 #include "nacre/train/planner.h"
+#include "nacre/train/rank_devices.h"
 #include "nacre/train/recommend_batches.h"
 
 namespace nacre::cli {
@@ -237,6 +238,18 @@ Rules rules_of_other_parts() {
        [](const S& s) { return leaves_out(s, {"choose_variants"}) && !s.gpu; },
        "choose_variants runs on GPUs only",
        "leave it out, or use --device cuda"},
+      {{"--shares", "--partition", "--halo-rows", "--comm-timeout"},
+       [](const S& s) { return !s.config->ranks.several(); },
+       "is for several devices, but the run has one",
+       "add --devices, or leave it out"},
+      {{"--device", "--threads"},
+       [](const S& s) { return s.config->ranks.several(); },
+       "is for one device, but --devices names several",
+       "leave it out; --devices cpu:4,cpu:4 gives each rank four threads"},
+      {{"--no-plan-cache"},
+       [](const S& s) { return s.config->ranks.several(); },
+       "has no effect, because several devices are planned by rules",
+       "leave it out"},
       {{"--checkpoint-every", "--keep"},
        [](const S& s) { return !s.keeps_run; },
        "is for checkpoints, but --no-checkpoint writes none",
@@ -257,11 +270,15 @@ const Rules& rules() {
 
 }  // namespace
 
+static bool any_gpu(const std::vector<RankDevice>& ranks) {
+  return std::any_of(ranks.begin(), ranks.end(), [](const RankDevice& rank) { return rank.device != "cpu"; });
+}
+
 Situation situation_of(const RunConfig& config) {
   Situation s;
   s.config = &config;
   s.models = {config.model.model};
-  s.gpu = choose_device(config.device, config.precision).gpu;
+  s.gpu = config.ranks.several() ? any_gpu(rank_devices(config)) : choose_device(config.device, config.precision).gpu;
   s.data = glance_at(config);
   return s;
 }

@@ -20,6 +20,7 @@
 #include "nacre/device/precision.h"
 #include "nacre/plan/passes.h"
 #include "nacre/train/device.h"
+#include "nacre/train/rank_devices.h"
 #include "terminal_log.h"
 
 namespace nacre::cli {
@@ -301,6 +302,48 @@ void add_execution_options(Command command, RunConfig& c) {
       .group("Execution");
 }
 
+std::vector<double> parse_shares(const std::string& text) {
+  std::vector<double> shares;
+  for (const std::string& part : split_list(text)) {
+    double share = 0;
+    if (!parse_double(part, share))
+      throw UserError("--shares", "'" + part + "' is not a number", "write for example 1,2,4");
+    shares.push_back(share);
+  }
+  return shares;
+}
+
+void add_rank_options(Command command, RunConfig& c) {
+  RankOptions& ranks = c.ranks;
+  command
+      .add_call(
+          "--devices", [&ranks](const std::string& text) { ranks.devices = split_list(text); },
+          "several devices that train one graph together, for example cpu:1,cpu:1 (threads of the host),\n"
+          "cuda:0,cuda:1, cuda:0@32,cuda:0@64 (parts of one GPU) or cuda:0,cpu:8")
+      .group("Several devices");
+  command
+      .add_call(
+          "--shares", [&ranks](const std::string& text) { ranks.shares = parse_shares(text); },
+          "how much of the work each device gets, for example 1,2,4; default: equal shares")
+      .group("Several devices");
+  command
+      .add_call(
+          "--partition",
+          [&ranks](const std::string& name) { ranks.partition.method = parse_partition_method(name); },
+          "how nodes are dealt out: metis, fennel, range or random (see nacre partition); default: metis")
+      .group("Several devices");
+  command
+      .add_option("--halo-rows", ranks.halo_rows,
+                  "which rows travel between devices, where there is a choice: late (after dense products), early\n"
+                  "(before them), narrow (those with fewer columns) or auto")
+      .one_of("choice", {"auto", "late", "early", "narrow"})
+      .show_default()
+      .group("Several devices");
+  command.add_option("--comm-timeout", ranks.timeout, "seconds that devices wait for each other before the run fails")
+      .show_default()
+      .group("Several devices");
+}
+
 void add_pass_option(Command command, RunConfig& c) {
   command
       .add_list(
@@ -446,7 +489,11 @@ void apply_execution(const RunConfig& c) {
                     fmt::format("give at most {}; 0 takes one for each processor", most_threads()));
   }
   if (c.threads > 0) set_num_threads(c.threads);
-  choose_device(c.device, c.precision);
+  if (c.ranks.several()) {
+    check_ranks(c);
+  } else {
+    choose_device(c.device, c.precision);
+  }
   check_plan(c);
   if (c.mode != "full" && c.mode != "minibatch")
     throw UserError("--mode", "unknown mode '" + c.mode + "'", "choose full or minibatch");

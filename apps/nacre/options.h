@@ -17,7 +17,10 @@ void add_model_options(Command command, RunConfig& config);
 void add_training_options(Command command, RunConfig& config);
 void add_execution_options(Command command, RunConfig& config);
 // Adds --disable-pass, for commands that plan training.
+void add_rank_options(Command command, RunConfig& config);
 void add_pass_option(Command command, RunConfig& config);
+// Returns the numbers of --shares. Throws UserError.
+std::vector<double> parse_shares(const std::string& text);
 // Adds --batch-size, --fanout and the options that say how batches are sampled and scheduled.
 void add_batch_options(Command command, RunConfig& config);
 // Reads --sampler; throws UserError.

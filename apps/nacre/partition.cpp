@@ -38,17 +38,6 @@ struct PartitionCommand {
   bool json = false;
 };
 
-std::vector<double> parse_shares(const std::string& text) {
-  std::vector<double> shares;
-  for (const std::string& part : split_list(text)) {
-    double share = 0;
-    if (!parse_double(part, share))
-      throw UserError("--shares", "'" + part + "' is not a number", "write for example 1,2,4");
-    shares.push_back(share);
-  }
-  return shares;
-}
-
 uint64_t parse_seed(const std::string& text) {
   uint64_t seed = 0;
   const char* end = text.data() + text.size();

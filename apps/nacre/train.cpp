@@ -296,6 +296,7 @@ void add_train(Command app) {
   add_model_options(command, c->config);
   add_training_options(command, c->config);
   add_execution_options(command, c->config);
+  add_rank_options(command, c->config);
   add_pass_option(command, c->config);
   add_batch_options(command, c->config);
   add_recommend_options(command, c->recommend);

@@ -14,6 +14,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
+#include "nacre/base/thread_team.h"
 
 namespace nacre {
 namespace {
@@ -54,17 +55,37 @@ int startable_threads(int wanted) {
 
 std::unique_ptr<Arena> g_arena;
 std::once_flag g_arena_chosen;
+// The threads of the team that the calling thread belongs to; null if it belongs to none.
+thread_local Arena* t_team = nullptr;
 
 std::unique_ptr<Arena> make_arena(int threads) { return std::make_unique<Arena>(threads, Arena::Purpose::loops); }
 
-// Returns the arena of the parallel loops. Unless set_num_threads() was called before, the arena
-// has a thread for every processor that this process may use.
+// Returns the arena of the parallel loops of the calling thread: that of its team, if it has one.
+// Unless set_num_threads() was called before, the arena of all other threads has a thread for every
+// processor that this process may use.
 Arena& arena() {
+  if (t_team != nullptr) return *t_team;
   std::call_once(g_arena_chosen, [] { g_arena = make_arena(startable_threads(usable_cpus())); });
   return *g_arena;
 }
 
+// Makes the calling thread a member of a team while this object lives.
+class Membership {
+ public:
+  explicit Membership(Arena* team) : before_(t_team) { t_team = team; }
+  ~Membership() { t_team = before_; }
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+
+ private:
+  Arena* before_;
+};
+
 }  // namespace
+
+ThreadTeam::ThreadTeam(int threads) : arena_(make_arena(threads)), before_(t_team) { t_team = arena_.get(); }
+
+ThreadTeam::~ThreadTeam() { t_team = before_; }
 
 void set_num_threads(int threads) {
   NACRE_CHECK(threads >= 1, "thread count must be positive");
@@ -88,7 +109,13 @@ void parallel_for(int64_t n, int64_t chunk, FunctionRef<void(int64_t, int64_t)> 
 }
 
 void parallel_tasks(int64_t n, FunctionRef<void(int64_t)> body) {
-  if (n > 0) arena().loop(n, body);
+  if (n <= 0) return;
+  if (t_team == nullptr) return arena().loop(n, body);
+  // Threads of the team do not know that they belong to it, and body may start loops of its own.
+  t_team->loop(n, [team = t_team, body](int64_t i) {
+    const Membership member(team);
+    body(i);
+  });
 }
 
 }  // namespace nacre

@@ -13,6 +13,7 @@ CallCounters& CallCounters::operator+=(const CallCounters& other) {
   bytes_received += other.bytes_received;
   elapsed += other.elapsed;
   waited += other.waited;
+  idle += other.idle;
   return *this;
 }
 
@@ -32,6 +33,7 @@ void PendingCall::wait() {
   const TraceSpan span("cluster", name_);
   const double began = now_seconds();
   operation_->finish();
+  counters_.idle = operation_->idle_seconds();
   operation_.reset();
   const double ended = now_seconds();
   counters_.calls = 1;

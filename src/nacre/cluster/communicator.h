@@ -52,6 +52,7 @@ struct CallCounters {
   int64_t bytes_received = 0;
   double elapsed = 0;  // seconds from start to the end of wait()
   double waited = 0;   // of these, seconds inside wait()
+  double idle = 0;     // of these, seconds in which nothing could be done before another rank came
 
   CallCounters& operator+=(const CallCounters& other);
 };
@@ -71,6 +72,8 @@ class CommOperation {
   virtual ~CommOperation() = default;
   // Returns when the rank's memory is its own again and holds the result. Throws RankFailure.
   virtual void finish() = 0;
+  // Returns the seconds of finish() in which the rank could do nothing but wait for other ranks.
+  virtual double idle_seconds() const { return 0; }
 };
 
 // A call that goes on while its rank computes. The memory it was given must stay: what is sent must

@@ -227,14 +227,18 @@ void RankGroup::wait_for_news(Lock& lock, const SharedCall& call, int rank, Pati
   waiting_for_[rank] = -1;
 }
 
-void RankGroup::finish(int rank, uint64_t number, std::vector<std::string>* texts) {
+double RankGroup::finish(int rank, uint64_t number, std::vector<std::string>* texts) {
   Lock lock(mutex_);
   SharedCall& call = calls_.at(number);
   Patience patience(timeout_);
+  double idle = 0;
   while (true) {
     if (vote_.failed()) throw_failure(lock);
     if (complete(call, rank)) break;
-    if (!run_piece(lock, call, rank)) wait_for_news(lock, call, rank, patience);
+    if (run_piece(lock, call, rank)) continue;
+    const double start = now_seconds();
+    wait_for_news(lock, call, rank, patience);
+    idle += now_seconds() - start;
   }
   const auto tickets = tickets_of(call.of_rank[rank]);
   if (!tickets.empty()) {
@@ -248,6 +252,7 @@ void RankGroup::finish(int rank, uint64_t number, std::vector<std::string>* text
   }
   if (texts != nullptr) *texts = call.texts;
   if (++call.num_finished == size_) calls_.erase(number);
+  return idle;
 }
 
 // ---- Failures.

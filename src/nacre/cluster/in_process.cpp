@@ -18,9 +18,10 @@ class GroupOperation final : public CommOperation {
   GroupOperation& operator=(const GroupOperation&) = delete;
 
   void finish() override {
-    group_->finish(rank_, number_, texts_);
+    idle_ = group_->finish(rank_, number_, texts_);
     finished_ = true;
   }
+  double idle_seconds() const override { return idle_; }
 
  private:
   std::shared_ptr<RankGroup> group_;
@@ -28,6 +29,7 @@ class GroupOperation final : public CommOperation {
   uint64_t number_;
   std::vector<std::string>* texts_;
   bool finished_ = false;
+  double idle_ = 0;
 };
 
 class InProcessCommunicator final : public Communicator {

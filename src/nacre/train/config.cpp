@@ -136,6 +136,13 @@ std::string config_json(const RunConfig& c) {
                     {"recompute", c.recompute},
                     {"deterministic", c.deterministic},
                     {"memory_limit", c.memory_limit}};
+  if (c.ranks.several()) {
+    j["execution"]["devices"] = c.ranks.devices;
+    j["execution"]["shares"] = c.ranks.shares;
+    j["execution"]["partition"] = partition_method_name(c.ranks.partition.method);
+    j["execution"]["halo_rows"] = c.ranks.halo_rows;
+    j["execution"]["comm_timeout"] = c.ranks.timeout;
+  }
   if (!c.disabled_passes.empty()) j["execution"]["disable_pass"] = c.disabled_passes;
   if (c.mode == "minibatch") {
     j["execution"]["features_on"] = c.features_on;

@@ -7,14 +7,28 @@
 #include <string>
 #include <vector>
 
+#include "nacre/cluster/communicator.h"
 #include "nacre/data/load.h"
 #include "nacre/model/model.h"
+#include "nacre/partition/partition.h"
 #include "nacre/plan/plan.h"
 #include "nacre/sample/sample.h"
 #include "nacre/schedule/batch_loader.h"
 #include "nacre/train/optimizer.h"
 
 namespace nacre {
+
+// How several devices train one graph together. Each device is a rank (docs/many_devices.md).
+struct RankOptions {
+  std::vector<std::string> devices;  // one for each rank (rank_devices.h); empty: one device
+  std::vector<double> shares;        // how much of the work each rank gets; empty: equal shares
+  PartitionOptions partition;        // how the nodes are dealt out
+  // Which rows travel between ranks: auto, or a name of HaloRows (dfg/distribute.h).
+  std::string halo_rows = "auto";
+  double timeout = kCommTimeout;  // seconds that ranks wait for each other
+
+  bool several() const { return !devices.empty(); }
+};
 
 struct RunConfig {
   // data
@@ -45,6 +59,7 @@ struct RunConfig {
   std::string select = "best";
   // execution
   std::string device = "auto";  // see device.h
+  RankOptions ranks;            // several devices instead of one
   std::string precision = "f32";
   std::string mode = "full";                 // or minibatch
   int64_t batch_size = 1024;                 // seeds of a mini-batch

@@ -1,0 +1,26 @@
+// ThreadTeam: threads for the parallel loops of one thread of the program.
+#pragma once
+
+#include <memory>
+
+namespace nacre {
+
+class Arena;
+
+// While this object lives, all parallel loops that its thread starts (parallel.h), and the loops
+// inside them, use these threads and no others. Each rank that computes on cores of the host has a
+// team (train/rank_session.h), so that ranks neither share threads nor wait for them.
+class ThreadTeam {
+ public:
+  // `threads` counts the calling thread.
+  explicit ThreadTeam(int threads);
+  ~ThreadTeam();
+  ThreadTeam(const ThreadTeam&) = delete;
+  ThreadTeam& operator=(const ThreadTeam&) = delete;
+
+ private:
+  std::unique_ptr<Arena> arena_;
+  Arena* before_;  // the team that the thread had before, or null
+};
+
+}  // namespace nacre
