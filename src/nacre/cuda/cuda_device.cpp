@@ -80,6 +80,7 @@ class CudaDevice final : public Device {
   void wait_for(const DeviceEvent& event) override;
   void await(const DeviceEvent& event) override;
   double elapsed(const DeviceEvent& from, const DeviceEvent& to) override;
+  bool reaches(const Device& other) override;
   void synchronize() override {
     forbid_in_capture("synchronize");
     const Current current(*context_);
@@ -278,6 +279,19 @@ double CudaDevice::elapsed(const DeviceEvent& from, const DeviceEvent& to) {
   NACRE_CUDA(
       cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(from.get()), static_cast<cudaEvent_t>(to.get())));
   return milliseconds / 1e3;
+}
+
+bool CudaDevice::reaches(const Device& other) {
+  const int peer = static_cast<const CudaDevice&>(other).context_->index();
+  // Contexts of one GPU have their memory in common.
+  if (peer == context_->index()) return true;
+  int can = 0;
+  NACRE_CUDA(cudaDeviceCanAccessPeer(&can, context_->index(), peer));
+  if (can == 0) return false;
+  const Current current(*context_);
+  const cudaError_t code = cudaDeviceEnablePeerAccess(peer, 0);
+  cudaGetLastError();
+  return code == cudaSuccess || code == cudaErrorPeerAccessAlreadyEnabled;
 }
 
 }  // namespace
