@@ -33,12 +33,13 @@ DeviceInfo query_device(int index) {
 }
 
 Context::Context(int index, int multiprocessors) : index_(index), info_(query_device(index)) {
+  // query_device() has made the primary context current.
+  NACRE_CUDA(driver().context_current(&primary_));
   if (multiprocessors > 0) {
     open_green(multiprocessors);
     return;
   }
-  // query_device() has made the primary context current.
-  NACRE_CUDA(driver().context_current(&context_));
+  context_ = primary_;
   const Current current(*this);
   stream_ = make_stream();
   copy_stream_ = make_stream();

@@ -35,6 +35,9 @@ class Context {
   cudaStream_t stream() const;
   cudaStream_t copy_stream() const { return copy_stream_; }
   bool is_virtual() const { return green_ != nullptr; }
+  // Returns the context of the whole device. Calls that are no work of a stream and that may come
+  // from threads of other devices use it, because a green context belongs to one thread at a time.
+  CUcontext primary() const { return primary_; }
 
   // Events are reused, because creating and destroying one takes locks of the driver on which the
   // copies of other threads wait. The context must be current. Whoever waits for an event waits for
@@ -52,6 +55,7 @@ class Context {
 
   int index_;
   DeviceInfo info_;
+  CUcontext primary_ = nullptr;
   CUcontext context_ = nullptr;
   CUgreenCtx green_ = nullptr;
   MultiprocessorShare share_;  // of a virtual device

@@ -117,7 +117,7 @@ class CudaDevice final : public Device {
 
 void* CudaDevice::allocate_pinned(int64_t bytes) {
   forbid_in_capture("allocate_pinned");
-  const Current current(*context_);
+  const Current current(context_->primary());
   void* memory = nullptr;
   // The memory is mapped, so that kernels can read it over the bus at the same address.
   const cudaError_t code =
@@ -134,7 +134,7 @@ void* CudaDevice::allocate_pinned(int64_t bytes) {
 void CudaDevice::release_pinned(void* memory) {
   if (memory == nullptr) return;
   forbid_in_capture("release_pinned");
-  const Current current(*context_);
+  const Current current(context_->primary());
   // Destructors call this function, so it throws nothing. If the device has failed, those who wait
   // for its work are told.
   const cudaError_t code = cudaFreeHost(memory);
@@ -267,7 +267,7 @@ void CudaDevice::wait_for(const DeviceEvent& event) {
 
 void CudaDevice::await(const DeviceEvent& event) {
   forbid_in_capture("await");
-  const Current current(*context_);
+  const Current current(context_->primary());
   NACRE_CUDA(cudaEventSynchronize(static_cast<cudaEvent_t>(event.get())));
 }
 
@@ -288,7 +288,7 @@ bool CudaDevice::reaches(const Device& other) {
   int can = 0;
   NACRE_CUDA(cudaDeviceCanAccessPeer(&can, context_->index(), peer));
   if (can == 0) return false;
-  const Current current(*context_);
+  const Current current(context_->primary());
   const cudaError_t code = cudaDeviceEnablePeerAccess(peer, 0);
   cudaGetLastError();
   return code == cudaSuccess || code == cudaErrorPeerAccessAlreadyEnabled;
