@@ -1,5 +1,6 @@
 #include "nacre/cluster/in_process.h"
 
+#include <cstring>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
@@ -12,14 +13,21 @@
 namespace nacre {
 namespace {
 
-// A device of the tests: every copy and sum is a thread that takes a while.
-class SlowDevice final : public RankMemory {
+// Devices of the tests, one for each rank: what a rank takes is copied by a thread, which takes a
+// while. Even ranks offer their rows where they lie, odd ranks offer copies.
+class SlowDevices final : public RankMemory {
  public:
-  class Work final : public CopyTicket {
+  class Offer final : public RankOffer {
+   public:
+    explicit Offer(std::vector<std::byte> copy) : copy(std::move(copy)) {}
+    bool is_copy() const override { return !copy.empty(); }
+    std::vector<std::byte> copy;
+  };
+  class Work final : public RankTicket {
    public:
     explicit Work(std::function<void()> work) : thread_(std::move(work)) {}
-    ~Work() override { Work::wait(); }
-    void wait() override {
+    ~Work() override { wait(); }
+    void wait() {
       const std::lock_guard lock(mutex_);
       if (thread_.joinable()) thread_.join();
     }
@@ -29,19 +37,39 @@ class SlowDevice final : public RankMemory {
     std::thread thread_;
   };
 
-  bool queues() const override { return true; }
-  std::shared_ptr<CopyTicket> copy(const Copy& copy) override {
-    return std::make_shared<Work>([copy] {
-      nap(1e-4);
-      copy_rows(copy.from, copy.to, copy.begin, copy.end);
-    });
+  bool shared(int, int) const override { return false; }
+  bool shares_sums() const override { return false; }
+  std::shared_ptr<RankOffer> offer(int from, int, const ConstRows& rows) override {
+    std::vector<std::byte> copy(from % 2 == 0 ? 0 : static_cast<size_t>(rows.bytes()));
+    if (!copy.empty()) copy_rows(rows, {copy.data(), rows.count, rows.row_bytes, 0, nullptr}, 0, rows.count);
+    return std::make_shared<Offer>(std::move(copy));
   }
-  std::shared_ptr<CopyTicket> sum(SumType type, std::span<void* const> parts, int64_t begin, int64_t end) override {
-    return std::make_shared<Work>([type, parts = std::vector<void*>(parts.begin(), parts.end()), begin, end] {
-      nap(1e-4);
-      sum_in_place(type, parts, begin, end);
-    });
+  std::shared_ptr<RankOffer> offer_part(int, SumType type, const void* part, int64_t count) override {
+    const auto* first = static_cast<const std::byte*>(part);
+    return std::make_shared<Offer>(std::vector<std::byte>(first, first + count * bytes_of(type)));
   }
+  std::shared_ptr<RankTicket> take(int, const Copy& copy, RankOffer& offered) override {
+    const auto& offer = static_cast<const Offer&>(offered);
+    ConstRows from = copy.from;
+    if (offer.is_copy()) from = {offer.copy.data(), from.count, from.row_bytes, 0, nullptr};
+    auto work = std::make_shared<Work>([copy, from] {
+      nap(1e-4);
+      copy_rows(from, copy.to, copy.begin, copy.end);
+    });
+    work->wait();  // the receiver has no queue of its own
+    return offer.is_copy() ? nullptr : work;
+  }
+  void take_sum(int, SumType type, std::span<const std::shared_ptr<RankOffer>> parts, void* out,
+                int64_t count) override {
+    std::vector<std::vector<std::byte>> copies;
+    for (const auto& part : parts) copies.push_back(static_cast<const Offer&>(*part).copy);
+    std::vector<void*> memory;
+    for (auto& copy : copies) memory.push_back(copy.data());
+    nap(1e-4);
+    sum_in_place(type, memory, 0, count);
+    if (count > 0) std::memcpy(out, copies[0].data(), static_cast<size_t>(count * bytes_of(type)));
+  }
+  void wait(int, RankTicket& ticket) override { static_cast<Work&>(ticket).wait(); }
 };
 
 class Threads : public Launcher {
@@ -70,12 +98,12 @@ class Threads : public Launcher {
 INSTANTIATE_TEST_SUITE_P(InProcess, CommunicatorSuite,
                          testing::Values([] { return std::shared_ptr<Launcher>(std::make_shared<Threads>()); }));
 INSTANTIATE_TEST_SUITE_P(InProcessDevices, CommunicatorSuite, testing::Values([] {
-                           return std::shared_ptr<Launcher>(std::make_shared<Threads>(std::make_shared<SlowDevice>()));
+                           return std::shared_ptr<Launcher>(std::make_shared<Threads>(std::make_shared<SlowDevices>()));
                          }));
 
 class BrokenDevice final : public RankMemory {
  public:
-  std::shared_ptr<CopyTicket> copy(const Copy& copy) override {
+  void copy(const Copy& copy) override {
     throw std::runtime_error("a copy to rank " + std::to_string(copy.to_rank) + " failed");
   }
 };

@@ -6,8 +6,11 @@
 
 #include "model/cases.h"
 #include "nacre/base/error.h"
+#include "nacre/cluster/in_process.h"
 #include "nacre/device/null_device.h"
 #include "nacre/engine/gpu/gpu_backend.h"
+#include "nacre/engine/rank_block.h"
+#include "nacre/kernel/cuda/exchange.h"
 #include "nacre/kernel/cuda/scores.h"
 #include "nacre/kernel/cuda/typed.h"
 #include "nacre/kernel/cuda/typed_mma.h"
@@ -179,6 +182,33 @@ TEST(GpuSources, OfScoresCompile) {
 }
 
 // Column tiles are for rows that are read often and do not fit into the cache.
+TEST(GpuSources, OfRanksCompile) {
+  Sources sources;
+  for (const int floats : {1, 2, 4}) {
+    for (const bool add : {false, true}) sources.add(cuda::move_rows({floats, 5, add}));
+  }
+  for (const int ranks : {1, 2, 5}) {
+    for (const bool doubles : {false, true}) sources.add(cuda::sum_parts(ranks, doubles));
+  }
+  // Draws by the numbers of the whole graph.
+  const auto group = make_group(1);
+  const Graph graph = random_graphs(3)[2].graph;
+  const Partition parts{1, std::vector<int32_t>(static_cast<size_t>(graph.num_nodes()), 0)};
+  const auto local = std::make_shared<const LocalGraph>(local_graph(graph, parts, 0));
+  const Blocks blocks = Blocks::of_rank(local->graph, 2, make_rank_links(graph, local, *group[0]));
+  for (const ModelCase& c : model_cases()) {
+    if (c.name != "gcn" && c.name != "gat") continue;
+    ModelOptions model = c.options;
+    model.sampling = Sampling::blocks;
+    model.dropout = 0.4;
+    model.attention_dropout = model_info(model.model).heads > 0 ? 0.3 : 0;
+    sources.bind(training_dfg(options_for(model, Blocks::full(graph, 2))), blocks, {});
+  }
+  EXPECT_GT(sources.with("step[" + std::to_string(cuda::kStepVertices)), 0U);
+  EXPECT_GT(sources.with("step[" + std::to_string(cuda::kStepEdges)), 0U);
+  sources.expect_compile(limit(12));
+}
+
 TEST(GpuSources, OfColumnTilesCompile) {
   Sources sources({.cache_bytes = 1024});
   const Blocks blocks = Blocks::full(typed_weighted_graph({.vertices = 60, .edges = 60 * 70, .seed = 4}), 2);

@@ -7,7 +7,9 @@
 #include "model/cases.h"
 #include "nacre/cluster/run_ranks.h"
 #include "nacre/dfg/distribute.h"
+#include "nacre/engine/gpu/gpu_backend.h"
 #include "nacre/engine/rank_block.h"
+#include "nacre/engine/rank_memory.h"
 #include "support/ranks.h"
 #include "support/rng.h"
 #include "support/run_plan.h"
@@ -16,6 +18,7 @@ namespace nacre::test {
 namespace {
 
 constexpr StepContext kStep{9, 4};
+constexpr int kRuns = 3;
 
 // Sanitizers look for other faults and are slow, so they see every fourth graph.
 #ifdef __SANITIZE_ADDRESS__
@@ -136,34 +139,66 @@ TEST_P(Ranks, TheInterpreterComputesWhatOneDeviceComputes) {
   }
 }
 
-// Here ranks have the blocks and the communicator of real runs.
+// The devices of the ranks of one test.
+struct Places {
+  std::string name;
+  std::vector<std::shared_ptr<GpuCompiler>> compilers;  // by rank; null: the host
+};
+
+// With NACRE_TEST_DEVICE=cuda, ranks are virtual GPUs, or every second one is the host.
+Places places(int ranks, size_t number) {
+  Places places = {testing_gpu() ? "GPUs" : "CPUs", {}};
+  places.compilers.resize(ranks);
+  if (!testing_gpu()) return places;
+  const size_t host = number % 3;  // 2: no rank is on the host
+  if (host < 2) places.name = host == 0 ? "CPU first, then a GPU" : "GPU first, then a CPU";
+  for (int r = 0; r < ranks; ++r) {
+    if (host == 2 || static_cast<size_t>(r % 2) != host) places.compilers[r] = test_rank_compiler(r);
+  }
+  return places;
+}
+
+// Here ranks have the blocks and the communicator of real runs. The second of three steps is
+// recorded on a GPU, and the third runs the recording.
 TEST_P(Ranks, EveryPlanComputesWhatOneDeviceComputes) {
-  if (testing_gpu()) GTEST_SKIP() << "ranks on GPUs are not built yet";
   size_t number = 0;
   for (const GraphCase& c : graphs(52)) {
     const Input input = input_of(GetParam().options, c.graph, number % 2 == 0);
     for (const Cut& cut : cuts(c.graph.num_nodes(), 8)) {
       const NamedOptions& plan = kAllPlans[number++ % std::size(kAllPlans)];
+      const Places devices = places(cut.ranks, number);
       PlanOptions options = plan.options;
       options.halo_rows = static_cast<HaloRows>(number % 3);
-      const std::string what =
-          c.name + ", " + cut.name + ", " + plan.name + ", " + halo_rows_name(options.halo_rows) + ": ";
+      const ExecutorOptions how = {.overlap = number % 4 != 0};
+      const std::string what = c.name + ", " + cut.name + ", " + plan.name + ", " + halo_rows_name(options.halo_rows) +
+                               ", " + devices.name + (how.overlap ? ": " : ", no overlap: ");
       std::mutex mutex;
       const Partition parts{cut.ranks, std::vector<int32_t>(cut.part.begin(), cut.part.end())};
-      nacre::run_ranks(cut.ranks, [&](Communicator& communicator) {
+      const auto run = [&](Communicator& communicator) {
         const int r = communicator.rank();
+        const std::shared_ptr<GpuCompiler>& compiler = devices.compilers[r];
         const auto local = std::make_shared<const LocalGraph>(local_graph(c.graph, parts, r));
-        const Blocks blocks = Blocks::of_rank(local->graph, std::max(1, GetParam().options.layers),
-                                              make_rank_links(c.graph, local, communicator));
+        const Blocks blocks = Blocks::of_rank(
+            local->graph, std::max(1, GetParam().options.layers),
+            make_rank_links(c.graph, local, communicator, compiler ? compiler->device() : nullptr));
         const Rank rank = {local->graph, blocks.links()->vertex_ids(), blocks.links()->edge_ids(), local->num_own()};
         const ref::Bindings bindings = bindings_of(rank, input.dfg, input.bindings);
-        const Outputs got = run_plan(input.dfg, blocks, bindings, kStep, options, 2);
+        const auto views = std::make_shared<GraphViews>();
+        const std::shared_ptr<Backend> backend =
+            compiler ? make_gpu_backend(std::make_shared<GpuContext>(compiler, views, test_gpu_options()))
+                     : make_cpu_backend(views);
+        BoundPlan bound(make_plan(input.dfg, blocks, options, {.validate = true}), blocks, bindings, backend, how);
+        const Outputs got = run_plan(bound, bindings, kStep, kRuns);
+        communicator.barrier();  // memory that others may still read must stay
         const std::scoped_lock lock(mutex);
         for (const auto& [name, want] : input.expected) {
           expect_close(got.at(name), share_of(rank, input.dfg, name, want),
-                       what + name + " of rank " + std::to_string(r));
+                       what + name + " of rank " + std::to_string(r), testing_gpu() ? 4e-5 : 2e-5);
         }
-      });
+      };
+      RunRanksOptions run_options;
+      run_options.group.memory = make_rank_memory(devices.compilers);
+      nacre::run_ranks(cut.ranks, run, run_options);
     }
   }
 }

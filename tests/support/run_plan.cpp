@@ -6,8 +6,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <stdexcept>
 
+#include "nacre/base/error.h"
 #include "nacre/engine/gpu/gpu_backend.h"
 
 namespace nacre::test {
@@ -16,18 +18,33 @@ namespace {
 constexpr int64_t kBorder = 4096;
 constexpr unsigned char kBorderByte = 0xA5;
 
-// The loader that all tests of this process share. It is never destroyed, because the libraries it
-// uses are opened after it was made and are gone before it would be destroyed.
+// The loader that all tests of this process share, and those of ranks. They are never destroyed,
+// because the libraries they use are opened after they were made and are gone before they would be
+// destroyed.
 std::shared_ptr<GpuCompiler>* test_loader = nullptr;
+auto* const rank_loaders = new std::map<int, std::shared_ptr<GpuCompiler>>;
+
+DevicePlugin& test_plugin() {
+  std::string why;
+  DevicePlugin* plugin = device_plugin(&why);
+  if (plugin == nullptr) throw std::runtime_error(why);
+  return *plugin;
+}
+
+// The first call opens the devices of as many ranks as any test has.
+constexpr int kMostRanks = 4;
+constexpr int kRankMultiprocessors = 16;
+
+std::unique_ptr<Device> open_rank(bool whole) { return test_plugin().open(0, whole ? 0 : kRankMultiprocessors); }
 
 // Waits after the last test for kernels that are still being compiled. The library of the compiler
 // is closed while the process ends, and a thread that is inside it then crashes.
 class CompilersHaveEnded : public ::testing::Environment {
  public:
   void TearDown() override {
-    if (test_loader == nullptr) return;
     try {
-      (*test_loader)->settle();
+      if (test_loader != nullptr) (*test_loader)->settle();
+      for (const auto& [rank, loader] : *rank_loaders) loader->settle();
     } catch (const std::exception& e) {
       ADD_FAILURE() << "a kernel that no test has launched does not compile: " << e.what();
     }
@@ -74,16 +91,39 @@ GpuOptions& test_gpu_options() {
 std::shared_ptr<Backend> test_backend(std::shared_ptr<GraphViews> views) {
   if (!testing_gpu()) return make_cpu_backend(std::move(views));
   if (test_loader == nullptr) {
-    std::string why;
-    DevicePlugin* plugin = device_plugin(&why);
-    if (plugin == nullptr) throw std::runtime_error(why);
-    test_loader = new std::shared_ptr<GpuCompiler>(GpuCompiler::open(*plugin, plugin->open(0, 0)));
+    DevicePlugin& plugin = test_plugin();
+    test_loader = new std::shared_ptr<GpuCompiler>(GpuCompiler::open(plugin, plugin.open(0, 0)));
   }
   return make_gpu_backend(std::make_shared<GpuContext>(*test_loader, std::move(views), test_gpu_options()));
 }
 
 BoundPlan::BoundPlan(Plan plan, const Blocks& blocks, const ref::Bindings& bindings)
     : blocks_(blocks), executor_(std::move(plan), blocks, test_backend(std::make_shared<GraphViews>())) {
+  ConstantPool pool;
+  bind(bindings, pool);
+}
+
+std::shared_ptr<GpuCompiler> test_rank_compiler(int rank) {
+  static std::once_flag opened;
+  std::call_once(opened, [] {
+    bool whole = false;
+    for (int r = 0; r < kMostRanks; ++r) {
+      std::unique_ptr<Device> device;
+      try {
+        device = open_rank(whole);
+      } catch (const UserError&) {
+        whole = true;
+        device = open_rank(whole);
+      }
+      (*rank_loaders)[r] = GpuCompiler::open(test_plugin(), std::move(device));
+    }
+  });
+  return rank_loaders->at(rank);
+}
+
+BoundPlan::BoundPlan(Plan plan, const Blocks& blocks, const ref::Bindings& bindings, std::shared_ptr<Backend> backend,
+                     const ExecutorOptions& options)
+    : blocks_(blocks), executor_(std::move(plan), blocks, std::move(backend), options) {
   ConstantPool pool;
   bind(bindings, pool);
 }
@@ -155,6 +195,10 @@ bool BoundPlan::borders_intact() const {
 Outputs run_plan(const Dfg& dfg, const Blocks& blocks, const ref::Bindings& bindings, const StepContext& step,
                  const PlanOptions& options, int runs) {
   BoundPlan bound(make_plan(dfg, blocks, options, {.validate = true}), blocks, bindings);
+  return run_plan(bound, bindings, step, runs);
+}
+
+Outputs run_plan(BoundPlan& bound, const ref::Bindings& bindings, const StepContext& step, int runs) {
   for (int r = 0; r < runs; ++r) {
     bound.reset(bindings);
     bound.executor().run(step);

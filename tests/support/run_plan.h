@@ -20,6 +20,10 @@ ref::Bindings rounded_to_float(ref::Bindings bindings);
 // first GPU.
 std::shared_ptr<Backend> test_backend(std::shared_ptr<GraphViews> views);
 bool testing_gpu();
+// Returns the compiler of the device of a rank: a virtual GPU of 16 multiprocessors, or where the
+// GPU cannot be divided, one that shares all multiprocessors with the others. All tests of the
+// process use the same devices.
+std::shared_ptr<GpuCompiler> test_rank_compiler(int rank);
 // Returns the options that test_backend() gives to the GPU back end; tests may change them.
 GpuOptions& test_gpu_options();
 
@@ -27,6 +31,8 @@ GpuOptions& test_gpu_options();
 class BoundPlan {
  public:
   BoundPlan(Plan plan, const Blocks& blocks, const ref::Bindings& bindings);
+  BoundPlan(Plan plan, const Blocks& blocks, const ref::Bindings& bindings, std::shared_ptr<Backend> backend,
+            const ExecutorOptions& options);
   // Shares the views and constants of another plan.
   BoundPlan(Plan plan, const Blocks& blocks, const ref::Bindings& bindings, std::shared_ptr<GraphViews> views,
             ConstantPool& pool);
@@ -59,6 +65,7 @@ class BoundPlan {
 // to their values in `bindings`.
 Outputs run_plan(const Dfg& dfg, const Blocks& blocks, const ref::Bindings& bindings, const StepContext& step,
                  const PlanOptions& options, int runs = 1);
+Outputs run_plan(BoundPlan& bound, const ref::Bindings& bindings, const StepContext& step, int runs);
 
 // All of these plans must give the same values.
 struct NamedOptions {

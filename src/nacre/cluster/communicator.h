@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,9 @@ struct SendRows {
 struct ReceiveRows {
   int peer = 0;
   Rows rows;
+  // If given, what arrives is added to the rows instead of replacing them. Messages of several
+  // peers are added in the order of the ranks, so the same rows may be named for several peers.
+  std::optional<SumType> add = std::nullopt;
 };
 
 // Rows that one rank sends and receives in one call. There is at most one message from each peer

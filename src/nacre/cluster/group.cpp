@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <thread>
+#include <utility>
 
 #include "nacre/base/log.h"
 
@@ -13,28 +15,18 @@ namespace {
 
 constexpr int64_t kPieceBytes = 512 << 10;
 constexpr auto kNews = std::chrono::milliseconds(100);
+constexpr auto kSpin = std::chrono::microseconds(30);
 
 std::string size_text(const ConstRows& rows) { return fmt::format("{} rows of {} bytes", rows.count, rows.row_bytes); }
 
 ConstRows readable(const Rows& rows) { return {rows.data, rows.count, rows.row_bytes, rows.pitch, rows.index}; }
 
-// Waits for all devices. Returns what went wrong, or an empty text.
-std::string wait_for(const std::vector<std::shared_ptr<CopyTicket>>& tickets) {
-  std::string error;
-  for (const auto& ticket : tickets) {
-    try {
-      ticket->wait();
-    } catch (const std::exception& failed) {
-      error = failed.what();
-    }
-  }
-  return error;
-}
+bool is_done(const SharedJob& job) { return job.ready && job.done == job.total; }
 
-std::vector<std::shared_ptr<CopyTicket>> tickets_of(const std::vector<SharedJob*>& jobs) {
-  std::vector<std::shared_ptr<CopyTicket>> all;
-  for (const SharedJob* job : jobs) all.insert(all.end(), job->tickets.begin(), job->tickets.end());
-  return all;
+// Returns whether `rank` is free to use its memory of the job again.
+bool is_free(const SharedJob& job, int rank) {
+  const bool sent = job.parts.empty() && job.copy.from_rank == rank && job.copy.to_rank != rank;
+  return is_done(job) || (sent && job.offer != nullptr && job.offer->is_copy());
 }
 
 }  // namespace
@@ -66,36 +58,25 @@ SharedCall& RankGroup::enter(Lock& lock, int rank, CallKind kind, const char* na
   return call;
 }
 
-uint64_t RankGroup::entered(Lock& lock, int rank, SharedCall& call) {
+uint64_t RankGroup::entered(int rank, SharedCall& call) {
   call.started[rank] = true;
   ++call.num_started;
   compare_ends(call, rank);
-  changed_.notify_all();
-  const uint64_t number = next_[rank]++;
-  if (memory_->queues()) {
-    while (!vote_.failed() && run_piece(lock, call, rank)) {
-    }
-  }
-  return number;
+  tell();
+  return next_[rank]++;
 }
 
-void RankGroup::add_end(SharedCall& call, int from, int to, const SendRows* send, const ReceiveRows* receive) {
+SharedJob& RankGroup::add_end(SharedCall& call, int from, int to) {
   const auto [at, is_new] = call.messages.try_emplace({from, to});
   SharedJob& job = at->second;
   if (is_new) {
     job.copy.from_rank = from;
     job.copy.to_rank = to;
+    if (!memory_->shared(from, to)) job.worker = to;
     call.of_rank[to].push_back(&job);
     if (from != to) call.of_rank[from].push_back(&job);
   }
-  if (send != nullptr) {
-    job.has_from = true;
-    job.copy.from = send->rows;
-  } else {
-    job.has_to = true;
-    job.copy.to = receive->rows;
-  }
-  job.ready = job.has_from && job.has_to;
+  return job;
 }
 
 void RankGroup::compare_ends(SharedCall& call, int rank) {
@@ -111,30 +92,70 @@ void RankGroup::compare_ends(SharedCall& call, int rank) {
       return;
     }
     job->total = sent.count;
-    job->piece = memory_->queues() ? sent.count : std::max<int64_t>(1, kPieceBytes / sent.row_bytes);
+    job->piece = job->worker >= 0 ? sent.count : std::max<int64_t>(1, kPieceBytes / sent.row_bytes);
   }
 }
 
 uint64_t RankGroup::start(int rank, const ExchangeRequest& request) {
+  // Offers queue work on devices, so they are made before the lock is taken.
+  std::vector<std::shared_ptr<RankOffer>> offers;
+  for (const SendRows& send : request.sends) {
+    const bool offered = send.rows.bytes() > 0 && !memory_->shared(rank, send.peer);
+    offers.push_back(offered ? memory_->offer(rank, send.peer, send.rows) : nullptr);
+  }
   Lock lock(mutex_);
   SharedCall& call = enter(lock, rank, CallKind::exchange, request.name);
   for (const ReceiveRows& receive : request.receives) {
-    if (receive.rows.bytes() > 0) add_end(call, receive.peer, rank, nullptr, &receive);
+    if (receive.rows.bytes() == 0) continue;
+    SharedJob& job = add_end(call, receive.peer, rank);
+    job.has_to = true;
+    job.copy.to = receive.rows;
+    job.copy.add = receive.add;
+    if (receive.add) job.worker = rank;
+    job.ready = job.has_from;
   }
-  for (const SendRows& send : request.sends) {
-    if (send.rows.bytes() > 0) add_end(call, rank, send.peer, &send, nullptr);
+  for (size_t i = 0; i < request.sends.size(); ++i) {
+    const SendRows& send = request.sends[i];
+    if (send.rows.bytes() == 0) continue;
+    SharedJob& job = add_end(call, rank, send.peer);
+    job.has_from = true;
+    job.copy.from = send.rows;
+    job.offer = std::move(offers[i]);
+    job.ready = job.has_to;
   }
-  return entered(lock, rank, call);
+  return entered(rank, call);
+}
+
+void RankGroup::add_sum(SharedCall& call, int rank, void* data, std::shared_ptr<RankOffer> offer) {
+  const bool all = call.num_started + 1 == size_;
+  if (offer == nullptr) {
+    call.sum.parts[rank] = data;
+    call.sum.ready = all;
+    call.of_rank[rank].push_back(&call.sum);
+    return;
+  }
+  call.offers.resize(size_);
+  call.own_sums.resize(size_);
+  call.offers[rank] = std::move(offer);
+  SharedJob& own = call.own_sums[rank];
+  own.parts = {data};
+  own.worker = rank;
+  own.total = own.piece = call.sum.total;
+  call.of_rank[rank].push_back(&own);
+  if (!all) return;
+  for (SharedJob& job : call.own_sums) job.ready = true;
 }
 
 uint64_t RankGroup::start(int rank, SumType type, void* data, int64_t count, const char* name) {
+  std::shared_ptr<RankOffer> offer;
+  if (!memory_->shares_sums()) offer = memory_->offer_part(rank, type, data, count);
   Lock lock(mutex_);
   SharedCall& call = enter(lock, rank, CallKind::all_reduce, name);
   SharedJob& sum = call.sum;
   if (call.num_started == 0) {
     sum.type = type;
     sum.total = count;
-    sum.piece = memory_->queues() ? std::max<int64_t>(1, count) : kPieceBytes / bytes_of(type);
+    sum.piece = kPieceBytes / bytes_of(type);
     sum.parts.resize(size_);
   }
   if (sum.type != type || sum.total != count) {
@@ -143,60 +164,81 @@ uint64_t RankGroup::start(int rank, SumType type, void* data, int64_t count, con
                        bytes_of(type), name, sum.total, bytes_of(sum.type)));
     throw_failure(lock);
   }
-  sum.parts[rank] = data;
-  sum.ready = call.num_started + 1 == size_;
-  call.of_rank[rank].push_back(&sum);
-  return entered(lock, rank, call);
+  add_sum(call, rank, data, std::move(offer));
+  return entered(rank, call);
 }
 
 uint64_t RankGroup::start(int rank, const std::string& text) {
   Lock lock(mutex_);
   SharedCall& call = enter(lock, rank, CallKind::gather, "gather");
   call.texts[rank] = text;
-  return entered(lock, rank, call);
+  return entered(rank, call);
 }
 
 // ---- Waiting for a call.
 
+// Rows are added in the order of the senders.
+bool RankGroup::may_run(const SharedCall& call, const SharedJob& job, int rank) const {
+  if (!job.ready || job.claimed >= job.total || (job.worker >= 0 && job.worker != rank)) return false;
+  if (!job.copy.add) return true;
+  return std::all_of(call.messages.begin(), call.messages.end(), [&](const auto& message) {
+    const RankMemory::Copy& other = message.second.copy;
+    return other.to_rank != rank || other.from_rank >= job.copy.from_rank || is_done(message.second);
+  });
+}
+
+void RankGroup::run_job(SharedCall& call, SharedJob& job, const RankMemory::Copy& copy, int rank) {
+  if (!call.own_sums.empty()) {
+    memory_->take_sum(rank, call.sum.type, call.offers, job.parts[0], job.total);
+  } else if (job.offer != nullptr) {
+    job.ticket = memory_->take(rank, copy, *job.offer);
+  } else if (job.parts.empty()) {
+    memory_->copy(copy);
+  } else {
+    memory_->sum(job.type, job.parts, copy.begin, copy.end);
+  }
+}
+
 bool RankGroup::run_piece(Lock& lock, SharedCall& call, int rank) {
   const auto& jobs = call.of_rank[rank];
-  const auto at = std::find_if(jobs.begin(), jobs.end(),
-                               [](const SharedJob* job) { return job->ready && job->claimed < job->total; });
+  const auto at =
+      std::find_if(jobs.begin(), jobs.end(), [&](const SharedJob* job) { return may_run(call, *job, rank); });
   if (at == jobs.end()) return false;
   SharedJob& job = **at;
-  const int64_t begin = job.claimed, end = std::min(job.total, begin + job.piece);
-  job.claimed = end;
   RankMemory::Copy copy = job.copy;
-  copy.begin = begin;
-  copy.end = end;
+  copy.begin = job.claimed;
+  copy.end = job.claimed = std::min(job.total, job.claimed + job.piece);
   lock.unlock();
-  std::shared_ptr<CopyTicket> ticket;
   std::string error;
   try {
-    ticket = job.parts.empty() ? memory_->copy(copy) : memory_->sum(job.type, job.parts, begin, end);
+    run_job(call, job, copy, rank);
   } catch (const std::exception& failed) {
     error = failed.what();
   }
   lock.lock();
-  job.done += end - begin;
-  if (ticket != nullptr) job.tickets.push_back(std::move(ticket));
+  job.done += copy.end - copy.begin;
   if (!error.empty()) report(rank, rank, false, error);
-  if (job.done == job.total || vote_.failed()) changed_.notify_all();
+  if (job.done == job.total || vote_.failed()) tell();
   return true;
+}
+
+bool RankGroup::run_any_piece(Lock& lock, int rank) {
+  return std::any_of(calls_.begin(), calls_.end(), [&](auto& call) {
+    return call.second.started[rank] && run_piece(lock, call.second, rank);
+  });
 }
 
 bool RankGroup::complete(const SharedCall& call, int rank) const {
   if (call.kind != CallKind::exchange && call.num_started < size_) return false;
   const auto& jobs = call.of_rank[rank];
-  return std::all_of(jobs.begin(), jobs.end(),
-                     [](const SharedJob* job) { return job->ready && job->done == job->total; });
+  return std::all_of(jobs.begin(), jobs.end(), [&](const SharedJob* job) { return is_free(*job, rank); });
 }
 
 int RankGroup::blocker(const SharedCall& call, int rank) const {
   if (call.kind == CallKind::exchange) {
     for (const SharedJob* job : call.of_rank[rank]) {
       const int peer = job->copy.from_rank == rank ? job->copy.to_rank : job->copy.from_rank;
-      if (job->done < job->total || !job->ready) return peer;
+      if (!is_free(*job, rank)) return peer;
     }
   }
   for (int r = 0; r < size_; ++r) {
@@ -218,7 +260,13 @@ void RankGroup::wait_for_news(Lock& lock, const SharedCall& call, int rank, Pati
     return;
   }
   waiting_for_[rank] = peer;
-  changed_.wait_for(lock, kNews);
+  const uint64_t seen = news_;
+  lock.unlock();
+  // Ranks that share a device are seldom far apart, and to wake a thread takes longer than this.
+  const auto limit = std::chrono::steady_clock::now() + kSpin;
+  while (news_ == seen && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+  lock.lock();
+  if (news_ == seen) changed_.wait_for(lock, kNews);
   if (patience.tick() && !vote_.failed()) {
     report(culprit(rank), rank, false,
            fmt::format("it keeps other ranks waiting for more than {} s; rank {} waits in '{}'", timeout_, rank,
@@ -235,31 +283,49 @@ double RankGroup::finish(int rank, uint64_t number, std::vector<std::string>* te
   while (true) {
     if (vote_.failed()) throw_failure(lock);
     if (complete(call, rank)) break;
-    if (run_piece(lock, call, rank)) continue;
+    if (run_piece(lock, call, rank) || run_any_piece(lock, rank)) continue;
     const double start = now_seconds();
     wait_for_news(lock, call, rank, patience);
     idle += now_seconds() - start;
   }
-  const auto tickets = tickets_of(call.of_rank[rank]);
-  if (!tickets.empty()) {
-    lock.unlock();
-    const std::string error = wait_for(tickets);
-    lock.lock();
-    if (!error.empty()) {
-      report(rank, rank, false, error);
-      throw_failure(lock);
-    }
+  if (const std::string error = wait_for_readers(lock, call, rank); !error.empty()) {
+    report(rank, rank, false, error);
+    throw_failure(lock);
   }
   if (texts != nullptr) *texts = call.texts;
   if (++call.num_finished == size_) calls_.erase(number);
   return idle;
 }
 
+std::string RankGroup::wait_for_readers(Lock& lock, const SharedCall& call, int rank) {
+  std::vector<std::shared_ptr<RankTicket>> tickets;
+  for (const SharedJob* job : call.of_rank[rank]) {
+    if (job->ticket != nullptr && job->copy.from_rank == rank) tickets.push_back(job->ticket);
+  }
+  if (tickets.empty()) return "";
+  lock.unlock();
+  std::string error;
+  for (const auto& ticket : tickets) {
+    try {
+      memory_->wait(rank, *ticket);
+    } catch (const std::exception& failed) {
+      error = failed.what();
+    }
+  }
+  lock.lock();
+  return error;
+}
+
 // ---- Failures.
+
+void RankGroup::tell() {
+  ++news_;
+  changed_.notify_all();
+}
 
 void RankGroup::report(int rank, int teller, bool vague, const std::string& reason) {
   vote_.add({rank, teller, vague, reason}, now_seconds());
-  changed_.notify_all();
+  tell();
 }
 
 void RankGroup::throw_failure(Lock& lock) {
@@ -276,15 +342,13 @@ void RankGroup::give_up(int rank, uint64_t number) {
   changed_.wait(lock, [&] {
     return std::all_of(jobs.begin(), jobs.end(), [](const SharedJob* job) { return job->claimed == job->done; });
   });
-  const auto tickets = tickets_of(jobs);
-  lock.unlock();
-  wait_for(tickets);  // what went wrong does not matter any more
+  wait_for_readers(lock, call, rank);  // what went wrong does not matter any more
 }
 
 void RankGroup::leave(int rank) {
   const Lock lock(mutex_);
   left_[rank] = true;
-  changed_.notify_all();
+  tell();
 }
 
 RankFailure RankGroup::abort(int rank, const std::string& reason) {

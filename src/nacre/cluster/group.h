@@ -1,6 +1,7 @@
 // What the ranks of one process share: their calls, matched by number. See in_process.h.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
@@ -25,7 +26,11 @@ struct SharedJob {
   bool ready = false;        // all ends are known
   // in rows of a message or elements of a sum
   int64_t total = 0, piece = 1, claimed = 0, done = 0;
-  std::vector<std::shared_ptr<CopyTicket>> tickets;
+  // The rank that does the job alone, because it is not shared or because rows are added in order;
+  // -1: any rank that takes part.
+  int worker = -1;
+  std::shared_ptr<RankOffer> offer;    // of a message that is not shared
+  std::shared_ptr<RankTicket> ticket;  // of the work that reads the offer; may be null
 };
 
 // One call of all ranks.
@@ -36,6 +41,9 @@ struct SharedCall {
   int num_started = 0, num_finished = 0;
   std::map<std::pair<int, int>, SharedJob> messages;  // by sender and receiver
   SharedJob sum;
+  // If sums are not shared: what each rank offers, and the job of each rank.
+  std::vector<std::shared_ptr<RankOffer>> offers;
+  std::vector<SharedJob> own_sums;
   std::vector<std::vector<SharedJob*>> of_rank;  // jobs that a rank takes part in
   std::vector<std::string> texts;
 };
@@ -60,12 +68,20 @@ class RankGroup {
   using Lock = std::unique_lock<std::mutex>;
 
   SharedCall& enter(Lock& lock, int rank, CallKind kind, const char* name);
-  uint64_t entered(Lock& lock, int rank, SharedCall& call);
-  void add_end(SharedCall& call, int from, int to, const SendRows* send, const ReceiveRows* receive);
+  uint64_t entered(int rank, SharedCall& call);
+  SharedJob& add_end(SharedCall& call, int from, int to);
+  void add_sum(SharedCall& call, int rank, void* data, std::shared_ptr<RankOffer> offer);
   // Reports a failure if two ranks that have both started the call disagree about a message.
   void compare_ends(SharedCall& call, int rank);
   // Does a piece of a job that `rank` takes part in. Returns false if there is none to do.
   bool run_piece(Lock& lock, SharedCall& call, int rank);
+  // Does a piece of any call that `rank` has started: others may wait for it in another order.
+  bool run_any_piece(Lock& lock, int rank);
+  bool may_run(const SharedCall& call, const SharedJob& job, int rank) const;
+  void run_job(SharedCall& call, SharedJob& job, const RankMemory::Copy& copy, int rank);
+  // Makes the later work of `rank` wait for what reads its memory. Returns what went wrong, or an
+  // empty text.
+  std::string wait_for_readers(Lock& lock, const SharedCall& call, int rank);
   bool complete(const SharedCall& call, int rank) const;
   // Returns a rank that `rank` waits for in the call.
   int blocker(const SharedCall& call, int rank) const;
@@ -73,6 +89,8 @@ class RankGroup {
   int culprit(int rank) const;
   void report(int rank, int teller, bool vague, const std::string& reason);
   [[noreturn]] void throw_failure(Lock& lock);
+  // Tells all waiting ranks that something has changed.
+  void tell();
   // Waits up to a tenth of a second for news. Reports a failure when the patience is at its end.
   void wait_for_news(Lock& lock, const SharedCall& call, int rank, Patience& patience);
 
@@ -82,6 +100,7 @@ class RankGroup {
 
   std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
+  std::atomic<uint64_t> news_{0};  // how often something has changed
   std::map<uint64_t, SharedCall> calls_;
   std::vector<uint64_t> next_;    // the number of each rank's next call
   std::vector<bool> left_;        // ranks whose communicator is gone

@@ -1,9 +1,15 @@
 // How the in-process communicator touches the memory of ranks. The default copies and adds in host
-// memory. An engine whose ranks keep their values on GPUs derives a class that copies from device
-// to device.
+// memory. An engine whose ranks keep their values on GPUs derives a class that queues the work on
+// devices.
+//
+// A message is *shared* if both ends are host memory: threads of both ranks copy pieces of it while
+// they wait. Any other message is *offered*: the sender offers its rows when it starts the call, and
+// the thread of the receiver takes them. Nobody waits for a device: take() only queues a copy, and
+// passes an offer on to the sender, whose later work waits for the copy.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "nacre/cluster/rows.h"
@@ -11,35 +17,59 @@
 
 namespace nacre {
 
-// Work that a device does by itself.
-class CopyTicket {
+// Rows or an array that one rank lets others read.
+class RankOffer {
  public:
-  virtual ~CopyTicket() = default;
-  // Returns when the work is done. May be called from several threads at once, and several times.
-  virtual void wait() = 0;
+  virtual ~RankOffer() = default;
+  // Returns whether the offer is a copy, so that the rank does not wait until it was taken.
+  virtual bool is_copy() const = 0;
+};
+
+// A point behind work that reads the memory of another rank.
+class RankTicket {
+ public:
+  virtual ~RankTicket() = default;
 };
 
 class RankMemory {
  public:
   virtual ~RankMemory() = default;
 
-  // Returns whether copy() and sum() only queue their work. If so, they are called as soon as all
-  // ranks that take part have started the call, and the ranks go on computing. Otherwise they are
-  // called by ranks that wait.
-  virtual bool queues() const { return false; }
+  // Returns whether messages between the two ranks are shared.
+  virtual bool shared(int /*from*/, int /*to*/) const { return true; }
+  // Returns whether all ranks add up arrays in shared host memory.
+  virtual bool shares_sums() const { return true; }
 
   // One message, or rows [begin, end) of it.
   struct Copy {
     int from_rank, to_rank;
     ConstRows from;
     Rows to;
+    // If given, the rows are added to the rows of the receiver.
+    std::optional<SumType> add;
     int64_t begin, end;
   };
-  // Copies rows. Returns null if they have arrived, and otherwise a ticket. The communicator calls
-  // both functions from the threads of any rank, several at once.
-  virtual std::shared_ptr<CopyTicket> copy(const Copy& copy);
-  // Does what sum_in_place() does; parts[r] lies in the memory of rank r.
-  virtual std::shared_ptr<CopyTicket> sum(SumType type, std::span<void* const> parts, int64_t begin, int64_t end);
+  // These two are for shared memory. The communicator calls them from the threads of any rank,
+  // several at once.
+  virtual void copy(const Copy& copy);
+  // Does what sum_in_place() does.
+  virtual void sum(SumType type, std::span<void* const> parts, int64_t begin, int64_t end);
+
+  // The functions below are for memory that is not shared. The thread of the rank that comes first
+  // among their arguments calls them.
+
+  // Offers rows to rank `to`.
+  virtual std::shared_ptr<RankOffer> offer(int from, int to, const ConstRows& rows);
+  // Offers an array to all ranks. It may be overwritten by work that the rank queues later.
+  virtual std::shared_ptr<RankOffer> offer_part(int rank, SumType type, const void* part, int64_t count);
+  // Copies or adds the offered rows into the memory of copy.to_rank. Returns null if the sender may
+  // change its rows now, and otherwise a ticket.
+  virtual std::shared_ptr<RankTicket> take(int to, const Copy& copy, RankOffer& offer);
+  // Writes the sum of the offered arrays to `out`, in the memory of `rank`.
+  virtual void take_sum(int rank, SumType type, std::span<const std::shared_ptr<RankOffer>> parts, void* out,
+                        int64_t count);
+  // Makes work that `rank` begins or queues from now on wait for the work of a ticket.
+  virtual void wait(int rank, RankTicket& ticket);
 };
 
 }  // namespace nacre

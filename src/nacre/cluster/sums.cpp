@@ -12,7 +12,25 @@ void sum_parts(std::span<void* const> parts, int64_t begin, int64_t end) {
   }
 }
 
+template <class T>
+void add_elements(const ConstRows& from, const Rows& to, int64_t begin, int64_t end) {
+  const int64_t width = from.row_bytes / static_cast<int64_t>(sizeof(T));
+  for (int64_t i = begin; i < end; ++i) {
+    const auto* x = reinterpret_cast<const T*>(from.row(i));
+    auto* sum = reinterpret_cast<T*>(to.row(i));
+    for (int64_t j = 0; j < width; ++j) sum[j] += x[j];
+  }
+}
+
 }  // namespace
+
+void add_rows(SumType type, const ConstRows& from, const Rows& to, int64_t begin, int64_t end) {
+  if (type == SumType::f32) {
+    add_elements<float>(from, to, begin, end);
+  } else {
+    add_elements<double>(from, to, begin, end);
+  }
+}
 
 int64_t bytes_of(SumType type) { return type == SumType::f32 ? 4 : 8; }
 

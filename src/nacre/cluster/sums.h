@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "nacre/cluster/rows.h"
+
 namespace nacre {
 
 enum class SumType : uint8_t { f32, f64 };
@@ -14,6 +16,9 @@ int64_t bytes_of(SumType type);
 // Sums elements [begin, end) of the arrays parts[0], parts[1], … and writes the sums to the same
 // elements of every array.
 void sum_in_place(SumType type, std::span<void* const> parts, int64_t begin, int64_t end);
+
+// Adds rows [begin, end) of `from` to the rows of the same positions of `to`.
+void add_rows(SumType type, const ConstRows& from, const Rows& to, int64_t begin, int64_t end);
 
 // The elements [begin, end) whose sums one rank computes when ranks share the work.
 struct SumSlice {

@@ -1,8 +1,5 @@
 #include "nacre/cuda/context.h"
 
-#include <map>
-#include <mutex>
-
 namespace nacre::cuda {
 namespace {
 
@@ -10,36 +7,6 @@ int attribute(int index, cudaDeviceAttr name) {
   int value = 0;
   NACRE_CUDA(cudaDeviceGetAttribute(&value, name, index));
   return value;
-}
-
-// The multiprocessors of one device in equal partitions, and which of them are in use.
-struct Partitions {
-  std::vector<CUdevResource> parts;
-  std::vector<bool> taken;
-};
-
-std::mutex partitions_mutex;
-std::map<std::pair<int, int>, Partitions>& all_partitions() {  // the key is the device and the size
-  static std::map<std::pair<int, int>, Partitions> partitions;
-  return partitions;
-}
-
-Partitions split(int index, int multiprocessors) {
-  CUdevResource whole{};
-  NACRE_CUDA(driver().device_resource(index, &whole, CU_DEV_RESOURCE_TYPE_SM));
-  const auto size = static_cast<unsigned>(multiprocessors);
-  Partitions cut;
-  if (size >= whole.sm.smCount) {
-    cut.parts = {whole};
-  } else {
-    unsigned count = 0;
-    NACRE_CUDA(driver().split_resource(nullptr, &count, &whole, nullptr, 0, size));
-    cut.parts.resize(count);
-    NACRE_CUDA(driver().split_resource(cut.parts.data(), &count, &whole, nullptr, 0, size));
-    cut.parts.resize(count);
-  }
-  cut.taken.assign(cut.parts.size(), false);
-  return cut;
 }
 
 thread_local Recording* recording_of_this_thread = nullptr;
@@ -66,12 +33,13 @@ DeviceInfo query_device(int index) {
 }
 
 Context::Context(int index, int multiprocessors) : index_(index), info_(query_device(index)) {
+  // query_device() has made the primary context current.
+  NACRE_CUDA(driver().context_current(&primary_));
   if (multiprocessors > 0) {
     open_green(multiprocessors);
     return;
   }
-  // query_device() has made the primary context current.
-  NACRE_CUDA(driver().context_current(&context_));
+  context_ = primary_;
   const Current current(*this);
   stream_ = make_stream();
   copy_stream_ = make_stream();
@@ -101,43 +69,26 @@ void Context::open_green(int multiprocessors) {
     throw UserError("device", std::to_string(multiprocessors) + " multiprocessors are asked for, but the GPU has " +
                                   std::to_string(info_.multiprocessors));
   }
-  const std::lock_guard lock(partitions_mutex);
-  const std::pair key(index_, multiprocessors);
-  auto found = all_partitions().find(key);
-  if (found == all_partitions().end()) {
-    found = all_partitions().emplace(key, split(index_, multiprocessors)).first;
-  }
-  Partitions& cut = found->second;
-  size_t part = 0;
-  while (part < cut.parts.size() && cut.taken[part]) ++part;
-  if (part == cut.parts.size()) {
-    throw UserError("device",
-                    "all " + std::to_string(cut.parts.size()) + " parts of " + std::to_string(multiprocessors) +
-                        " multiprocessors of this GPU are in use",
-                    "use fewer or smaller virtual devices");
-  }
-  CUdevResourceDesc description{};
-  NACRE_CUDA(driver().describe_resource(&description, &cut.parts[part], 1));
-  NACRE_CUDA(driver().green_create(&green_, description, index_, CU_GREEN_CTX_DEFAULT_STREAM));
+  share_ = take_multiprocessors(index_, multiprocessors);
   try {
+    CUdevResourceDesc description{};
+    NACRE_CUDA(driver().describe_resource(&description, share_.resources.data(),
+                                          static_cast<unsigned>(share_.resources.size())));
+    NACRE_CUDA(driver().green_create(&green_, description, index_, CU_GREEN_CTX_DEFAULT_STREAM));
     NACRE_CUDA(driver().green_context(&context_, green_));
     const Current current(*this);
     stream_ = make_stream();
     copy_stream_ = make_stream();
   } catch (...) {
-    driver().green_destroy(green_);
+    close_green();
     throw;
   }
-  cut.taken[part] = true;
-  partition_ = static_cast<int>(part);
-  partition_size_ = multiprocessors;
-  info_.multiprocessors = static_cast<int>(cut.parts[part].sm.smCount);
+  info_.multiprocessors = share_.multiprocessors();
 }
 
 void Context::close_green() {
-  driver().green_destroy(green_);
-  const std::lock_guard lock(partitions_mutex);
-  all_partitions()[{index_, partition_size_}].taken[partition_] = false;
+  if (green_ != nullptr) driver().green_destroy(green_);
+  give_multiprocessors(index_, share_);
 }
 
 cudaEvent_t Context::take_event(bool timed) {

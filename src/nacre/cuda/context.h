@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "nacre/cuda/driver.h"
+#include "nacre/cuda/multiprocessors.h"
 #include "nacre/device/device.h"
 
 namespace nacre::cuda {
@@ -20,8 +21,8 @@ DeviceInfo query_device(int index);
 class Context {
  public:
   // Opens the whole device if `multiprocessors` is 0, otherwise a virtual device. Virtual devices
-  // of the same size that are open at the same time have no multiprocessor in common. Throws
-  // UserError if no multiprocessors are left.
+  // that are open at the same time have no multiprocessor in common. Throws UserError if too few
+  // multiprocessors are left.
   Context(int index, int multiprocessors);
   ~Context();
   Context(const Context&) = delete;
@@ -34,6 +35,9 @@ class Context {
   cudaStream_t stream() const;
   cudaStream_t copy_stream() const { return copy_stream_; }
   bool is_virtual() const { return green_ != nullptr; }
+  // Returns the context of the whole device. Calls that are no work of a stream and that may come
+  // from threads of other devices use it, because a green context belongs to one thread at a time.
+  CUcontext primary() const { return primary_; }
 
   // Events are reused, because creating and destroying one takes locks of the driver on which the
   // copies of other threads wait. The context must be current. Whoever waits for an event waits for
@@ -51,10 +55,10 @@ class Context {
 
   int index_;
   DeviceInfo info_;
+  CUcontext primary_ = nullptr;
   CUcontext context_ = nullptr;
   CUgreenCtx green_ = nullptr;
-  int partition_ = -1;  // number of this partition of partition_size_ multiprocessors
-  int partition_size_ = 0;
+  MultiprocessorShare share_;  // of a virtual device
   cudaStream_t stream_ = nullptr;
   cudaStream_t copy_stream_ = nullptr;
   std::mutex events_mutex_;

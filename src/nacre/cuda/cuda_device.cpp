@@ -80,6 +80,7 @@ class CudaDevice final : public Device {
   void wait_for(const DeviceEvent& event) override;
   void await(const DeviceEvent& event) override;
   double elapsed(const DeviceEvent& from, const DeviceEvent& to) override;
+  bool reaches(const Device& other) override;
   void synchronize() override {
     forbid_in_capture("synchronize");
     const Current current(*context_);
@@ -116,7 +117,7 @@ class CudaDevice final : public Device {
 
 void* CudaDevice::allocate_pinned(int64_t bytes) {
   forbid_in_capture("allocate_pinned");
-  const Current current(*context_);
+  const Current current(context_->primary());
   void* memory = nullptr;
   // The memory is mapped, so that kernels can read it over the bus at the same address.
   const cudaError_t code =
@@ -133,7 +134,7 @@ void* CudaDevice::allocate_pinned(int64_t bytes) {
 void CudaDevice::release_pinned(void* memory) {
   if (memory == nullptr) return;
   forbid_in_capture("release_pinned");
-  const Current current(*context_);
+  const Current current(context_->primary());
   // Destructors call this function, so it throws nothing. If the device has failed, those who wait
   // for its work are told.
   const cudaError_t code = cudaFreeHost(memory);
@@ -266,7 +267,7 @@ void CudaDevice::wait_for(const DeviceEvent& event) {
 
 void CudaDevice::await(const DeviceEvent& event) {
   forbid_in_capture("await");
-  const Current current(*context_);
+  const Current current(context_->primary());
   NACRE_CUDA(cudaEventSynchronize(static_cast<cudaEvent_t>(event.get())));
 }
 
@@ -278,6 +279,19 @@ double CudaDevice::elapsed(const DeviceEvent& from, const DeviceEvent& to) {
   NACRE_CUDA(
       cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(from.get()), static_cast<cudaEvent_t>(to.get())));
   return milliseconds / 1e3;
+}
+
+bool CudaDevice::reaches(const Device& other) {
+  const int peer = static_cast<const CudaDevice&>(other).context_->index();
+  // Contexts of one GPU have their memory in common.
+  if (peer == context_->index()) return true;
+  int can = 0;
+  NACRE_CUDA(cudaDeviceCanAccessPeer(&can, context_->index(), peer));
+  if (can == 0) return false;
+  const Current current(context_->primary());
+  const cudaError_t code = cudaDeviceEnablePeerAccess(peer, 0);
+  cudaGetLastError();
+  return code == cudaSuccess || code == cudaErrorPeerAccessAlreadyEnabled;
 }
 
 }  // namespace

@@ -157,6 +157,11 @@ class Device {
   // Returns the seconds between the events; waits for `to`.
   virtual double elapsed(const DeviceEvent& from, const DeviceEvent& to) = 0;
   virtual void synchronize() = 0;
+
+  // ---- Other devices of the same plug-in. wait_for() accepts their events.
+  // Returns whether kernels of this device can read memory that `other` has allocated. Where the
+  // hardware allows it, this call gives them access.
+  virtual bool reaches(const Device& other) = 0;
 };
 
 // The plug-in: a factory of devices, and the compiler, which needs no device.

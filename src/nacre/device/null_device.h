@@ -55,6 +55,7 @@ class NullDevice : public Device {
   void await(const DeviceEvent&) override {}
   double elapsed(const DeviceEvent&, const DeviceEvent&) override { return 0; }
   void synchronize() override {}
+  bool reaches(const Device&) override { return true; }
 
  private:
   DeviceInfo info_;

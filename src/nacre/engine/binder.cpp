@@ -81,11 +81,9 @@ std::shared_ptr<const cpu::RowView> Binder::rows_view(const Kernel& k) const {
   return views_.rows(graph(k), k.direction, ex_.plan().options.split_outliers);
 }
 
-cpu::BoundProgram Binder::bound(const Kernel& k, const RowProgram& program) const {
+cpu::BoundProgram Binder::bound(const RowProgram& program) const {
   cpu::BoundProgram b;
-  // Programs run over the rows of the root, except those that come before a sum over edges.
-  const bool of_root = &program != &k.program || k.kind == KernelKind::map;
-  b.ids = ex_.blocks().ids(of_root ? node(k.root).type.space : Space::edge(walked_layer(ex_.plan().dfg, k))).ids;
+  b.ids = ex_.blocks().ids(program.domain).ids;
   b.program = &program;
   b.step = &step_;
   for (const NodeRef o : program.operands) b.operands.push_back(ex_.pointer(o));
@@ -186,6 +184,7 @@ KernelNeeds Binder::needs(const Kernel& k) const {
       return {0, cpu::rows_workspace(rows(x), 2 * width(x)) * static_cast<int64_t>(sizeof(double))};
     }
     case KernelKind::copy:
+    case KernelKind::exchange:  // The executor binds these kernels.
     case KernelKind::reference:
       return {};
   }
@@ -195,10 +194,10 @@ KernelNeeds Binder::needs(const Kernel& k) const {
 std::function<void()> Binder::bind(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const {
   switch (k.kind) {
     case KernelKind::map:
-      return [program = bound(k, k.program), n = rows(k.root), scratch] { cpu::map_rows(program, n, scratch); };
+      return [program = bound(k.program), n = rows(k.root), scratch] { cpu::map_rows(program, n, scratch); };
     case KernelKind::column_sum: {
       cpu::ColumnSumArgs a;
-      a.program = bound(k, k.program);
+      a.program = bound(k.program);
       a.value = k.value;
       a.rows = rows(node(k.root).inputs[0]);
       a.out = f32(k.root);
@@ -247,6 +246,8 @@ std::function<void()> Binder::bind(const Kernel& k, const cpu::Scratch& scratch,
       return bind_moments(k, workspace);
     case KernelKind::copy:
       return bind_copy(k);
+    case KernelKind::exchange:
+      break;
     case KernelKind::reference:
       return bind_reference(k);
   }
@@ -258,26 +259,26 @@ std::function<void()> Binder::bind_edges(const Kernel& k, const cpu::Scratch& sc
   auto* partials = static_cast<float*>(workspace);
   switch (k.kind) {
     case KernelKind::map_edges:
-      return [program = bound(k, k.program), view, scratch] { cpu::map_edges(program, *view, scratch); };
+      return [program = bound(k.program), view, scratch] { cpu::map_edges(program, *view, scratch); };
     case KernelKind::softmax: {
-      const cpu::SoftmaxArgs a{view.get(), bound(k, k.program), k.value, f32(k.root), scratch};
+      const cpu::SoftmaxArgs a{view.get(), bound(k.program), k.value, f32(k.root), scratch};
       return [a, view] { cpu::edge_softmax(a); };
     }
     case KernelKind::softmax_grad: {
       const float* y = f32(operands<SoftmaxGradOperands>(k).y);
-      const cpu::SoftmaxGradArgs a{view.get(), bound(k, k.program), k.value, y, f32(k.root), scratch};
+      const cpu::SoftmaxGradArgs a{view.get(), bound(k.program), k.value, y, f32(k.root), scratch};
       return [a, view] { cpu::edge_softmax_grad(a); };
     }
     case KernelKind::reduce: {
       cpu::ReduceArgs a;
       a.view = view.get();
-      a.program = bound(k, k.program);
+      a.program = bound(k.program);
       a.value = k.value;
       a.reduce = k.reduce_op;
       const bool argmax_only = node(k.root).op == Op::index_argmax;
       a.out = argmax_only ? nullptr : stored_root(k);
       a.argmax = static_cast<int32_t*>(argmax_only ? ex_.pointer(k.root) : ex_.pointer(k.second));
-      if (!k.tail.empty()) a.post = bound(k, k.tail);
+      if (!k.tail.empty()) a.post = bound(k.tail);
       a.partials = partials;
       a.scratch = scratch;
       return [a, view] { cpu::reduce_rows(a); };
@@ -297,7 +298,7 @@ std::function<void()> Binder::bind_edges(const Kernel& k, const cpu::Scratch& sc
       a.heads = k.heads;
       a.mean = k.reduce_op == ReduceOp::mean;
       a.out = stored_root(k);
-      if (!k.tail.empty()) a.post = bound(k, k.tail);
+      if (!k.tail.empty()) a.post = bound(k.tail);
       a.partials = partials;
       a.scratch = scratch;
       return [a, view] { cpu::spmm(a); };
@@ -335,7 +336,7 @@ std::function<void()> Binder::bind_matmul(const Kernel& k, const cpu::Scratch& s
     packed += packed_floats(n, width(f.x));
   }
   const int64_t block = matmul_block_rows(n);
-  return [m, n, out, block, scratch, terms, sum, tail = bound(k, sum->tail)] {
+  return [m, n, out, block, scratch, terms, sum, tail = bound(sum->tail)] {
     for (const Term& t : terms) {
       if (t.transpose) {
         cpu::gemm_pack_nt(n, t.k, t.w, t.ldw, t.packed);
@@ -407,7 +408,7 @@ std::function<void()> Binder::bind_pair_products(const Kernel& k, const cpu::Scr
   a.scratch = scratch;
   const PairIndex& pairs = graph(k).pairs(k.direction == Direction::by_dst ? End::dst : End::src);
   std::optional<cpu::BoundProgram> tail;
-  if (!k.tail.empty()) tail = bound(k, k.tail);
+  if (!k.tail.empty()) tail = bound(k.tail);
   return [a, rows_of, &pairs, width_out, tail, out = stored_root(k), vertices = rows(k.root)] {
     cpu::typed_rows(a);
     parallel_for(vertices, kPairSumRows, [&](int64_t b, int64_t e) {
@@ -463,7 +464,7 @@ std::function<void()> Binder::bind_gtask(const Kernel& k, const cpu::Scratch& sc
   if (k.kind == KernelKind::gtask_grad) {
     cpu::GTaskWeightGradArgs a;
     a.view = view.get();
-    a.program = bound(k, k.program);
+    a.program = bound(k.program);
     a.x = k.value;
     a.g = k.second_value;
     a.typed = node(k.root).op == Op::typed_weight_grad;
@@ -474,13 +475,13 @@ std::function<void()> Binder::bind_gtask(const Kernel& k, const cpu::Scratch& sc
   }
   cpu::GTaskArgs a;
   a.view = view.get();
-  a.program = bound(k, k.program);
+  a.program = bound(k.program);
   a.value = k.value;
   a.reduce = k.reduce_op;
   const bool argmax_only = node(k.root).op == Op::index_argmax;
   a.out = argmax_only ? nullptr : stored_root(k);
   a.argmax = static_cast<int32_t*>(argmax_only ? ex_.pointer(k.root) : ex_.pointer(k.second));
-  if (!k.tail.empty()) a.post = bound(k, k.tail);
+  if (!k.tail.empty()) a.post = bound(k.tail);
   a.workspace = workspace;
   a.scratch = scratch;
   return [a, view] { cpu::run_gtasks(a); };

@@ -30,7 +30,7 @@ class Binder {
   std::shared_ptr<const cpu::GTaskView> gtask_view(const Kernel& k) const;
   std::shared_ptr<const cpu::RowsByType> by_type(const Kernel& k) const;
   const uint32_t* pair_gather(const Kernel& k, NodeRef arg) const;
-  cpu::BoundProgram bound(const Kernel& k, const RowProgram& program) const;
+  cpu::BoundProgram bound(const RowProgram& program) const;
 
   std::function<void()> bind_matmul(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
   std::function<void()> bind_edges(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;

@@ -8,7 +8,7 @@
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/trace.h"
-#include "nacre/plan/in_place.h"
+#include "nacre/engine/exchange_step.h"
 
 namespace nacre {
 namespace {
@@ -42,16 +42,17 @@ std::string expression_key(const Dfg& dfg, NodeRef node) {
 Executor::Executor(Plan plan, Blocks blocks, std::shared_ptr<GraphViews> views)
     : Executor(std::move(plan), std::move(blocks), make_cpu_backend(std::move(views))) {}
 
-Executor::Executor(Plan plan, Blocks blocks, std::shared_ptr<Backend> backend)
+Executor::Executor(Plan plan, Blocks blocks, std::shared_ptr<Backend> backend, const ExecutorOptions& options)
     : Executor(
           [&] {
             backend->narrow(plan);
             return std::make_shared<const Plan>(std::move(plan));
           }(),
-          std::move(blocks), backend) {}
+          std::move(blocks), backend, options) {}
 
-Executor::Executor(std::shared_ptr<const Plan> plan, Blocks blocks, std::shared_ptr<Backend> backend)
-    : plan_(std::move(plan)), blocks_(std::move(blocks)), backend_(std::move(backend)) {
+Executor::Executor(std::shared_ptr<const Plan> plan, Blocks blocks, std::shared_ptr<Backend> backend,
+                   const ExecutorOptions& options)
+    : plan_(std::move(plan)), blocks_(std::move(blocks)), backend_(std::move(backend)), options_(options) {
   pointers_.assign(plan_->dfg, nullptr);
   constants_.assign(plan_->dfg, {});
   times_.resize(plan_->kernels.size());
@@ -71,95 +72,6 @@ int64_t Executor::bytes_of(NodeRef node) const {
 
 std::string Executor::pool_key(NodeRef node) const {
   return expression_key(plan_->dfg, node) + (is_narrow(node) ? " bf16" : "");
-}
-
-// Returns, for each node, the last kernel that reads it. For results, which must outlive the step,
-// this is past the last kernel.
-NodeVector<int> Executor::last_readers() const {
-  NodeVector<int> last(plan_->dfg, -1);
-  for (size_t k = 0; k < plan_->kernels.size(); ++k) {
-    for (const NodeRef r : plan_->kernels[k].reads) last[r] = static_cast<int>(k);
-  }
-  const auto keep = [&](NodeRef node) { last[plan_->alias[node]] = static_cast<int>(plan_->kernels.size()); };
-  for (const auto& [name, node] : plan_->dfg.outputs()) keep(node);
-  for (const auto& [name, node] : plan_->dfg.updates()) keep(node);
-  return last;
-}
-
-// Constants are computed before the first step, wherever they stand in the list of kernels.
-std::vector<int> Executor::time_of_kernels() const {
-  std::vector<int> time;
-  int constants = 0, steps = 0;
-  for (const Kernel& k : plan_->kernels) time.push_back(k.once ? constants++ : steps++);
-  for (size_t k = 0; k < time.size(); ++k) time[k] += plan_->kernels[k].once ? 0 : constants;
-  return time;
-}
-
-// Requests places for leaves that only constants read, in case they come from the host.
-void Executor::request_leaves(int constants) {
-  if (backend_->on_host() || constants == 0) return;
-  for (NodeRef i = 0; i < plan_->dfg.size(); ++i) {
-    const Node& node = plan_->dfg[i];
-    if (node.op != Op::input || step_reads(node.name)) continue;
-    node_request_[i] = static_cast<int>(requests_.size());
-    requests_.push_back({bytes_of(i), 0, constants - 1});
-  }
-}
-
-// Gives every value memory: a stored value of a step lives from the kernel that writes it to the
-// last one that reads it; results live to the end.
-void Executor::plan_memory() {
-  const Dfg& dfg = plan_->dfg;
-  const int last = static_cast<int>(plan_->kernels.size());
-  node_request_.assign(dfg, -1);
-  workspace_request_.assign(plan_->kernels.size(), -1);
-  scratch_threads_ = num_threads();
-  NodeVector<int> last_reader = last_readers();
-  const std::vector<int> time = time_of_kernels();
-  for (int k = 0; k < last; ++k) {
-    const int now = time[k];
-    const Kernel& kernel = plan_->kernels[k];
-    const KernelNeeds needs = backend_->needs(*this, kernel);
-    scratch_per_thread_ = std::max(scratch_per_thread_, needs.scratch_floats);
-    if (needs.workspace_bytes > 0) {
-      workspace_request_[k] = static_cast<int>(requests_.size());
-      requests_.push_back({needs.workspace_bytes, now, now});
-    }
-    if (kernel.once) continue;
-    for (const NodeRef w : kernel.writes) {
-      const NodeRef r = overwritten_operand(*plan_, kernel, w, [&](NodeRef o) {
-        return last_reader[o] == k && node_request_[o] >= 0 && bytes_of(o) == bytes_of(w);
-      });
-      if (r >= 0) {
-        // Both values share one request, which now lives as long as the new value.
-        node_request_[w] = node_request_[r];
-        last_reader[r] = -1;
-        continue;
-      }
-      node_request_[w] = static_cast<int>(requests_.size());
-      requests_.push_back({bytes_of(w), now, now});
-    }
-    for (const NodeRef r : kernel.reads) {
-      const int request = node_request_[r];
-      if (request >= 0) {
-        int& until = requests_[request].last;
-        until = std::max(until, now);
-      }
-    }
-  }
-  const auto keep = [&](NodeRef node) {
-    const int request = node_request_[plan_->alias[node]];
-    if (request >= 0) requests_[request].last = last;
-  };
-  for (const auto& [name, node] : dfg.outputs()) keep(node);
-  for (const auto& [name, node] : dfg.updates()) keep(node);
-  request_leaves(static_cast<int>(
-      std::count_if(plan_->kernels.begin(), plan_->kernels.end(), [](const Kernel& k) { return k.once; })));
-  // Rounded up to whole cache lines, so that threads never share one.
-  if (scratch_per_thread_ > 0) scratch_per_thread_ = (scratch_per_thread_ + 31) / 16 * 16;
-  scratch_request_ = static_cast<int>(requests_.size());
-  requests_.push_back({scratch_per_thread_ * scratch_threads_ * static_cast<int64_t>(sizeof(float)), 0, last});
-  arena_plan_ = plan_arena(requests_);
 }
 
 int64_t Executor::constant_bytes(const ConstantPool& pool) const {
@@ -223,15 +135,23 @@ void Executor::allocate(std::shared_ptr<void> arena, ConstantPool& pool) {
     return request < 0 ? nullptr : base + arena_plan_.offsets[request];
   };
   for (size_t k = 0; k < plan_->kernels.size(); ++k) {
-    if (!pooled_[k]) backend_->announce(*this, plan_->kernels[k], workspace_of(k));
+    if (pooled_[k] || plan_->kernels[k].kind == KernelKind::exchange) continue;
+    backend_->announce(*this, plan_->kernels[k], workspace_of(k));
   }
+  std::map<size_t, ExchangeStep> exchanges;
   for (size_t k = 0; k < plan_->kernels.size(); ++k) {
     void* const workspace = workspace_of(k);
     const auto bind = [this, k, scratch, workspace] {
       bound_variants_[k].clear();
       return backend_->bind(*this, plan_->kernels[k], scratch, workspace, bound_variants_[k]);
     };
-    if (pooled_[k]) {
+    if (plan_->kernels[k].kind == KernelKind::exchange) {
+      const ExchangeStep& halves = exchanges[k] = bind_exchange(*this, plan_->kernels[k]);
+      steps_.emplace_back([halves] {
+        halves.start();
+        halves.finish();
+      });
+    } else if (pooled_[k]) {
       // The results of this kernel are shared and already there. A caller that runs it anyway, to
       // time it, waits for the binding.
       steps_.emplace_back([bind, step = Step()]() mutable {
@@ -242,6 +162,30 @@ void Executor::allocate(std::shared_ptr<void> arena, ConstantPool& pool) {
       steps_.push_back(bind());
     }
   }
+  list_actions(exchanges);
+}
+
+void Executor::list_actions(const std::map<size_t, ExchangeStep>& exchanges) {
+  actions_.clear();
+  const std::vector<size_t> ends = ends_of_kernels();
+  std::vector<size_t> pending;  // kernels that communicate, in their order
+  const auto finish_before = [&](size_t k) {
+    std::erase_if(pending, [&](size_t p) {
+      if (ends[p] <= k) actions_.push_back({p, exchanges.at(p).finish, true, false});
+      return ends[p] <= k;
+    });
+  };
+  for (size_t k = 0; k < steps_.size(); ++k) {
+    if (plan_->kernels[k].once) continue;
+    finish_before(k);
+    if (const auto found = exchanges.find(k); found != exchanges.end()) {
+      actions_.push_back({k, found->second.start, false, false});
+      pending.push_back(k);
+    } else {
+      actions_.push_back({k, steps_[k], true, backend_->records(*this, plan_->kernels[k])});
+    }
+  }
+  finish_before(steps_.size());
 }
 
 Plan Executor::plan_as_bound() const {
@@ -285,29 +229,44 @@ void Executor::update_state() {
   }
 }
 
+// Returns the actions of a step with runs of recordable ones as one piece each, and the update of
+// the state at the end. Returns nothing if no action can be recorded.
+std::vector<Step> Executor::record_actions() {
+  const auto can = [](const Action& a) { return a.recordable; };
+  std::vector<Step> pieces;
+  if (std::none_of(actions_.begin(), actions_.end(), can)) return pieces;
+  std::vector<Step> run;
+  const auto end_run = [&] {
+    if (!run.empty()) pieces.push_back(backend_->record(run));
+    run.clear();
+  };
+  for (const Action& a : actions_) {
+    if (!a.recordable) end_run();
+    (a.recordable ? run : pieces).push_back(a.step);
+  }
+  if (!plan_->dfg.updates().empty()) run.emplace_back([this] { update_state(); });
+  end_run();
+  return pieces;
+}
+
 void Executor::run(const StepContext& step) {
   if (!recorded_ && warm_) {
     // The first step ran kernel by kernel, so everything is loaded, and nothing in the loop needs
     // the host any more.
-    std::vector<Step> all;
-    for (size_t k = 0; k < steps_.size(); ++k) {
-      if (!plan_->kernels[k].once) all.push_back(steps_[k]);
-    }
-    all.emplace_back([this] { update_state(); });
-    whole_ = backend_->record(all);
+    pieces_ = record_actions();
     recorded_ = true;
   }
-  if (!whole_) return run_timed(step);
+  if (pieces_.empty()) return run_timed(step);
   backend_->begin_step(step);
   const TraceSpan span("kernel", "step");
-  whole_();
+  for (const Step& piece : pieces_) piece();
 }
 
 void Executor::run_once(const StepContext& step) {
   backend_->begin_step(step);
-  for (size_t k = 0; k < steps_.size(); ++k) {
-    const TraceSpan span("kernel", names_[k]);
-    if (!plan_->kernels[k].once) steps_[k]();
+  for (const Action& a : actions_) {
+    const TraceSpan span("kernel", names_[a.kernel]);
+    a.step();
   }
   update_state();
 }
@@ -315,11 +274,10 @@ void Executor::run_once(const StepContext& step) {
 void Executor::run_timed(const StepContext& step) {
   warm_ = true;
   backend_->begin_step(step);
-  for (size_t k = 0; k < steps_.size(); ++k) {
-    if (plan_->kernels[k].once) continue;
-    const TraceSpan span("kernel", names_[k]);
-    times_[k].seconds += backend_->seconds(steps_[k]);
-    ++times_[k].runs;
+  for (const Action& a : actions_) {
+    const TraceSpan span("kernel", names_[a.kernel]);
+    times_[a.kernel].seconds += backend_->seconds(a.step);
+    if (a.last) ++times_[a.kernel].runs;
   }
   update_state();
 }

@@ -21,17 +21,26 @@ namespace nacre {
 // them. The training plan and the evaluation plan of a model share them.
 using ConstantPool = std::map<std::string, Tensor>;
 
+struct ExecutorOptions {
+  // Whether other kernels run while ranks communicate. If not, every communication kernel ends
+  // before the next kernel begins.
+  bool overlap = true;
+};
+
 struct KernelTime {
   double seconds = 0;  // sum over all runs
   int64_t runs = 0;
 };
 
+struct ExchangeStep;
+
 class Executor {
  public:
   // For one plan on many blocks, one after another: `plan` has already been through
   // Backend::narrow().
-  Executor(std::shared_ptr<const Plan> plan, Blocks blocks, std::shared_ptr<Backend> backend);
-  Executor(Plan plan, Blocks blocks, std::shared_ptr<Backend> backend);
+  Executor(std::shared_ptr<const Plan> plan, Blocks blocks, std::shared_ptr<Backend> backend,
+           const ExecutorOptions& options = {});
+  Executor(Plan plan, Blocks blocks, std::shared_ptr<Backend> backend, const ExecutorOptions& options = {});
   // Makes an executor on the CPU.
   Executor(Plan plan, Blocks blocks, std::shared_ptr<GraphViews> views);
   Executor(const Executor&) = delete;  // bound kernels point into the executor
@@ -72,6 +81,7 @@ class Executor {
   // Runs a step kernel by kernel without waiting for any of them, for executors that run once.
   void run_once(const StepContext& step);
   // Runs a step kernel by kernel and times each one, even if the back end could run them at once.
+  // The time of a communication kernel is that of its two halves.
   void run_timed(const StepContext& step);
   // Runs one kernel by itself, on whatever its operands hold. Returns the seconds.
   double time_kernel(size_t kernel);
@@ -93,11 +103,26 @@ class Executor {
   void update_state();
   NodeVector<int> last_readers() const;
   std::vector<int> time_of_kernels() const;
+  // Returns, for each communication kernel, the kernel before which it must have ended: the first
+  // that reads its result, or the end of the step. For other kernels, the next one.
+  std::vector<size_t> ends_of_kernels() const;
   void request_leaves(int constants);
+  bool share_place(const Kernel& kernel, int k, NodeVector<int>& last_reader);
+  void list_actions(const std::map<size_t, ExchangeStep>& exchanges);
+  std::vector<Step> record_actions();
+
+  // What a step does: kernels in their order, and the two halves of those that communicate.
+  struct Action {
+    size_t kernel;
+    Step step;
+    bool last;       // not the first half of a communication
+    bool recordable;  // by the back end
+  };
 
   std::shared_ptr<const Plan> plan_;
   Blocks blocks_;
   std::shared_ptr<Backend> backend_;
+  ExecutorOptions options_;
   ArenaPlan arena_plan_;
   NodeVector<int> node_request_;        // request of each node in the arena, or -1
   std::vector<int> workspace_request_;  // for each kernel
@@ -114,7 +139,10 @@ class Executor {
   std::map<std::string, const void*> on_host_;
   std::vector<Step> steps_;                                 // for each kernel
   std::vector<std::vector<VariantChoice>> bound_variants_;  // for each kernel
-  Step whole_;  // all kernels of a step at once, if the back end can do that
+  std::vector<Action> actions_;
+  // A step in as few pieces as the back end can make of it; empty before the second step, and if it
+  // cannot record.
+  std::vector<Step> pieces_;
   bool recorded_ = false;
   bool warm_ = false;
   std::vector<const char*> names_;  // for each kernel, for the trace

@@ -1,19 +1,17 @@
 #include "nacre/engine/rank_block.h"
 
-#include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <map>
 #include <utility>
 #include <vector>
 
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
+#include "nacre/engine/rank_messages.h"
 
 namespace nacre {
 namespace {
 
-constexpr int64_t kChunkBytes = 1 << 20;
 constexpr int64_t kChunkRows = 1 << 12;
 
 // The kinds of spaces whose numbers of rows differ between ranks.
@@ -50,11 +48,13 @@ Array<NodeId> vertex_numbers(const LocalGraph& local) {
 
 class CommunicatorLinks : public RankLinks {
  public:
-  CommunicatorLinks(const Graph& whole, std::shared_ptr<const LocalGraph> local, Communicator& communicator)
+  CommunicatorLinks(const Graph& whole, std::shared_ptr<const LocalGraph> local, Communicator& communicator,
+                    const std::shared_ptr<Device>& device)
       : local_(std::move(local)),
         communicator_(communicator),
         vertices_(vertex_numbers(*local_)),
-        edges_(edge_numbers(whole, *local_)) {
+        edges_(edge_numbers(whole, *local_)),
+        messages_(local_, communicator, device) {
     count_rows();
   }
 
@@ -69,26 +69,24 @@ class CommunicatorLinks : public RankLinks {
   }
 
   void exchange(const void* own, void* all, int64_t row_bytes) override {
-    const auto* from = static_cast<const std::byte*>(own);
-    auto* to = static_cast<std::byte*>(all);
-    std::byte* halo = to + local_->num_own() * row_bytes;
-    ExchangeRequest request;
-    for (const PeerRows& peer : local_->peers) {
-      request.sends.push_back({peer.part, {from, peer.send.size(), row_bytes, 0, peer.send.data()}});
-      request.receives.push_back(
-          {peer.part, {halo + peer.halo_begin * row_bytes, peer.halo_end - peer.halo_begin, row_bytes, 0, nullptr}});
-    }
-    PendingCall call = communicator_.start_exchange(request);
-    parallel_for(local_->num_own() * row_bytes, kChunkBytes, [&](int64_t begin, int64_t end) {
-      std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
-    });
-    call.wait();
+    messages_.start_exchange(own, all, row_bytes)->finish();
   }
-
-  void exchange_add(const float* all, float* own, int64_t width) override { add(all, own, width); }
-  void exchange_add(const double* all, double* own, int64_t width) override { add(all, own, width); }
+  void exchange_add(const float* all, float* own, int64_t width) override {
+    messages_.start_add(SumType::f32, all, own, width)->finish();
+  }
+  void exchange_add(const double* all, double* own, int64_t width) override {
+    messages_.start_add(SumType::f64, all, own, width)->finish();
+  }
   void all_reduce(float* values, int64_t count) override { communicator_.all_reduce(values, count); }
   void all_reduce(double* values, int64_t count) override { communicator_.all_reduce(values, count); }
+
+  std::unique_ptr<PendingCommunication> start(const Communication& what) override {
+    if (what.op == Op::exchange) {
+      return messages_.start_exchange(what.from, what.to, what.width * static_cast<int64_t>(sizeof(float)));
+    }
+    if (what.op == Op::exchange_add) return messages_.start_add(SumType::f32, what.from, what.to, what.width);
+    return messages_.start_all_reduce(what.from, what.to, what.rows * what.width);
+  }
 
  private:
   void count_rows() {
@@ -106,57 +104,20 @@ class CommunicatorLinks : public RankLinks {
     }
   }
 
-  // Receives the rows that the peers have for own vertices and adds them, peer by peer.
-  template <class T>
-  void add(const T* all, T* own, int64_t width) {
-    const int64_t row_bytes = width * static_cast<int64_t>(sizeof(T));
-    const auto* halo = reinterpret_cast<const std::byte*>(all + local_->num_own() * width);
-    int64_t rows = 0;
-    for (const PeerRows& peer : local_->peers) rows += peer.send.size();
-    if (static_cast<int64_t>(received_.size()) < rows * row_bytes)
-      received_.resize(static_cast<size_t>(rows * row_bytes));
-    ExchangeRequest request;
-    request.name = "exchange_add";
-    int64_t first = 0;
-    for (const PeerRows& peer : local_->peers) {
-      request.sends.push_back(
-          {peer.part, {halo + peer.halo_begin * row_bytes, peer.halo_end - peer.halo_begin, row_bytes, 0, nullptr}});
-      request.receives.push_back(
-          {peer.part, {received_.data() + first * row_bytes, peer.send.size(), row_bytes, 0, nullptr}});
-      first += peer.send.size();
-    }
-    PendingCall call = communicator_.start_exchange(request);
-    parallel_for(local_->num_own() * row_bytes, kChunkBytes, [&](int64_t begin, int64_t end) {
-      std::memcpy(reinterpret_cast<char*>(own) + begin, reinterpret_cast<const char*>(all) + begin,
-                  static_cast<size_t>(end - begin));
-    });
-    call.wait();
-    const T* theirs = reinterpret_cast<const T*>(received_.data());
-    for (const PeerRows& peer : local_->peers) {
-      parallel_for(peer.send.size(), kChunkRows, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          T* row = own + int64_t{peer.send[i]} * width;
-          for (int64_t j = 0; j < width; ++j) row[j] += theirs[i * width + j];
-        }
-      });
-      theirs += peer.send.size() * width;
-    }
-  }
-
   std::shared_ptr<const LocalGraph> local_;
   Communicator& communicator_;
   Array<NodeId> vertices_;
   Array<EdgeId> edges_;
   std::map<SpaceKind, int64_t> totals_;
-  std::vector<std::byte> received_;  // grows to the largest exchange_add and is kept
+  RankMessages messages_;
 };
 
 }  // namespace
 
 std::shared_ptr<RankLinks> make_rank_links(const Graph& whole, std::shared_ptr<const LocalGraph> local,
-                                           Communicator& communicator) {
+                                           Communicator& communicator, const std::shared_ptr<Device>& device) {
   NACRE_CHECK(whole.num_edges() <= int64_t{UINT32_MAX}, "edges of graphs on several ranks have 32-bit numbers");
-  return std::make_shared<CommunicatorLinks>(whole, std::move(local), communicator);
+  return std::make_shared<CommunicatorLinks>(whole, std::move(local), communicator, device);
 }
 
 }  // namespace nacre

@@ -91,6 +91,9 @@ struct RowProgram {
   // For each operand: nonzero if it is stored as bf16 (GPU only). The operands beyond the end of
   // this list are stored as f32.
   std::vector<char> narrow;
+  // Whether dropout draws by the numbers that the rows have in the whole graph, because several
+  // ranks share it.
+  bool numbered = false;
   bool empty() const { return code.empty(); }
   bool is_narrow(int operand) const { return static_cast<size_t>(operand) < narrow.size() && narrow[operand] != 0; }
 };

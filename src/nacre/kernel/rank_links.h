@@ -3,11 +3,32 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "nacre/dfg/dfg.h"
 #include "nacre/graph/graph.h"
 
 namespace nacre {
+
+// A communication operation and its memory, which lies where the rank keeps its values. `to` may
+// begin where `from` begins; otherwise the two must not overlap.
+struct Communication {
+  Op op = Op::exchange;  // exchange, exchange_add or all_reduce
+  const float* from = nullptr;
+  float* to = nullptr;
+  int64_t rows = 0;   // rows of `from`
+  int64_t width = 0;  // elements of a row
+};
+
+// A communication operation that was started. Destroying it before finish() has returned means that
+// the rank has failed.
+class PendingCommunication {
+ public:
+  virtual ~PendingCommunication() = default;
+  // When this returns, work that the rank begins or queues may use the result and may overwrite the
+  // operand. Waits for other ranks, and throws if one has failed.
+  virtual void finish() = 0;
+};
 
 class RankLinks {
  public:
@@ -37,6 +58,11 @@ class RankLinks {
   // same bits.
   virtual void all_reduce(float* values, int64_t count) = 0;
   virtual void all_reduce(double* values, int64_t count) = 0;
+
+  // Starts an operation, which goes on while the rank computes. Until finish() has returned,
+  // nobody may change the operand or use the result. All ranks must start the same operations in
+  // the same order. This version does everything in finish().
+  virtual std::unique_ptr<PendingCommunication> start(const Communication& what);
 };
 
 }  // namespace nacre

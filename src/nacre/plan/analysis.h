@@ -32,6 +32,8 @@ class Analysis {
   // Nodes with equal numbers have equal values, also across layers whose rows are the same.
   int value_number(NodeRef i) const { return number_[i]; }
   int64_t rows(Space s) const { return blocks_.rows(s); }
+  // Returns whether the graph is the share of one of several ranks.
+  bool of_rank() const { return blocks_.links() != nullptr; }
   int64_t elements(NodeRef i) const { return rows(dfg_[i].type.space) * dfg_[i].type.row_size(); }
   int64_t bytes(NodeRef i) const { return elements(i) * dtype_size(dfg_[i].type.dtype); }
   const Dfg& dfg() const { return dfg_; }

@@ -142,6 +142,10 @@ Kernel Implementer::root(NodeRef i) const {
     case Op::join_rows:
     case Op::slice_rows:
       return with_inputs(i, KernelKind::copy);
+    case Op::exchange:
+    case Op::exchange_add:
+    case Op::all_reduce:
+      return with_inputs(i, KernelKind::exchange);
     default:
       return with_inputs(i, KernelKind::reference, "no faster implementation of " + std::string(op_info(node.op).name));
   }

@@ -131,7 +131,7 @@ class Ready {
         readers_[found->second].push_back(k);
       }
       // All ranks must communicate in the same order, but their memory differs.
-      if (op_info(plan.dfg[plan.kernels[k].root].op).op_class != OpClass::communication) continue;
+      if (plan.kernels[k].kind != KernelKind::exchange) continue;
       if (last < plan.kernels.size()) needs.push_back(last);
       last = k;
     }

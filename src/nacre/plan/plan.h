@@ -47,6 +47,7 @@ enum class KernelKind : uint8_t {
   loss,             // nll, bce and their gradients
   moments,          // column_moments and standardize_grad
   copy,             // whole rows as they are: joined, cut, or with rows of zeros after them
+  exchange,         // communication with other ranks: exchange, exchange_add, all_reduce
   reference,        // the plain implementation of one node
   // Kinds after this line run on the host even in plans for a GPU. runs_on_host() returns true for
   // them as long as family_of() (plan/variants/place.cpp) names no family of theirs.
@@ -58,7 +59,7 @@ inline constexpr std::string_view kKernelNames[] = {
     "typed_rows", "typed_rows_grad", "gtask",        "gtask_grad",
     "softmax",    "softmax_grad",    "column_sum",   "lstm",
     "lstm_grad",  "lstm_gates_grad", "loss",         "moments",
-    "copy",       "reference",
+    "copy",       "exchange",        "reference",
 };
 std::string_view kernel_name(KernelKind kind);
 // Returns whether the kernel runs an LSTM over the edges of each destination, forwards or

@@ -43,6 +43,7 @@ ProgramBuilder::ProgramBuilder(const Analysis& analysis, const NodeVector<NodeRe
                                std::function<bool(NodeRef)> inside)
     : an_(analysis), alias_(alias), inside_(std::move(inside)) {
   program_.domain = domain;
+  program_.numbered = analysis.of_rank();
 }
 
 int ProgramBuilder::emit(Micro micro, int64_t width) {

@@ -1,6 +1,7 @@
 #include "nacre/plan/work.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "nacre/plan/operands.h"
 
@@ -147,9 +148,20 @@ class Counter {
       case KernelKind::column_sum:
         if (k_.program.domain.kind == SpaceKind::edge) walk_edges();
         return;
+      case KernelKind::exchange:
+        return count_exchange();
       default:
         for (const NodeRef a : k_.args) stream(a);
     }
+  }
+
+  // Counts the rows that come from other ranks as rows that lie far away. A rank gets as many rows
+  // for its halo as it gives back in an exchange_add.
+  void count_exchange() {
+    const NodeRef x = k_.args[0];
+    stream(x);
+    const double halo = std::abs(rows(k_.root) - rows(x)) * width(x) * 4;
+    w_[Feature::far_bytes] += dfg_[k_.root].op == Op::all_reduce ? bytes(x) : halo;
   }
 
   // Rows of a vertex value that are read by pair are gathered; rows of the pairs themselves come in

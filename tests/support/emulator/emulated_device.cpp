@@ -168,6 +168,8 @@ class EmulatedDevice final : public Device {
     stream_.synchronize();
     failure_->check();
   }
+  // All memory is that of the process. With NACRE_EMULATOR_PEERS=0 devices deny it.
+  bool reaches(const Device& other) override { return &other == this || Settings::get().peers(); }
 
  private:
   // Called first by functions that a thread may not call while it records launches.

@@ -37,6 +37,7 @@ void Settings::reread() {
   const std::lock_guard lock(mutex_);
   arch_ = static_cast<int>(number("NACRE_EMULATOR_ARCH", 90));
   memory_bytes_ = number("NACRE_EMULATOR_MEMORY", int64_t{4} << 30);
+  peers_ = number("NACRE_EMULATOR_PEERS", 1) != 0;
   forbids_others_ = variable("NACRE_EMULATOR_RECORDING") == "alone";
   shuffled_ = !variable("NACRE_EMULATOR_SEED").empty();
   random_.seed(static_cast<uint64_t>(number("NACRE_EMULATOR_SEED", 0)));

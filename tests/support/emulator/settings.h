@@ -26,6 +26,8 @@ class Settings {
 
   int arch() const { return arch_; }
   int64_t memory_bytes() const { return memory_bytes_; }
+  // Returns whether devices can read the memory of each other.
+  bool peers() const { return peers_; }
   // Returns whether calls of all threads are forbidden while one records, as the CUDA device once
   // had it. Tests of races show that they find the consequences.
   bool forbids_others() const { return forbids_others_; }
@@ -49,6 +51,7 @@ class Settings {
   std::mt19937_64 random_;
   int arch_ = 90;
   int64_t memory_bytes_ = 0;
+  bool peers_ = true;
   double delay_us_ = 0;
   Role slow_ = Role::other;
   bool shuffled_ = false;

@@ -29,7 +29,7 @@ GpuCompiler::~GpuCompiler() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-std::shared_ptr<GpuCompiler> GpuCompiler::open(DevicePlugin& plugin, std::shared_ptr<Device> device) {
+std::shared_ptr<GpuCompiler> GpuCompiler::open(DevicePlugin& plugin, std::shared_ptr<Device> device, int threads) {
   const int arch = device->info().arch;
   const auto compile = [&plugin, arch](const cuda::Source& source) {
     return compile_cached(plugin, source.text, source.name, arch);
@@ -37,7 +37,7 @@ std::shared_ptr<GpuCompiler> GpuCompiler::open(DevicePlugin& plugin, std::shared
   const auto compile_again = [&plugin, arch](const cuda::Source& source) {
     return nacre::compile_again(plugin, source.text, source.name, arch);
   };
-  return std::make_shared<GpuCompiler>(std::move(device), compile, num_threads(), compile_again);
+  return std::make_shared<GpuCompiler>(std::move(device), compile, threads < 0 ? num_threads() : threads, compile_again);
 }
 
 int64_t GpuCompiler::num_sources() const {

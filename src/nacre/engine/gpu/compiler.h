@@ -73,9 +73,9 @@ class GpuCompiler {
   ~GpuCompiler();
   GpuCompiler(const GpuCompiler&) = delete;
   GpuCompiler& operator=(const GpuCompiler&) = delete;
-  // Returns a GpuCompiler that uses the compiler of the plug-in and the cache on disk, with
-  // num_threads() threads.
-  static std::shared_ptr<GpuCompiler> open(DevicePlugin& plugin, std::shared_ptr<Device> device);
+  // Returns a GpuCompiler that uses the compiler of the plug-in and the cache on disk; -1 threads
+  // means num_threads().
+  static std::shared_ptr<GpuCompiler> open(DevicePlugin& plugin, std::shared_ptr<Device> device, int threads = -1);
 
   const std::shared_ptr<Device>& device() const { return device_; }
   // Requests a source, and does not wait until it is compiled (unless there are no threads).

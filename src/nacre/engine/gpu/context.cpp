@@ -89,6 +89,15 @@ int GpuContext::prepare_gemm(const GemmShape& shape, bool tune) {
   return handle;
 }
 
+void GpuContext::set_row_ids(const RankLinks& links) {
+  const void* now = links.vertex_ids().data();
+  if (row_ids_ == now) return;
+  const void* const words[2] = {resident(links.vertex_ids()), resident(links.edge_ids())};
+  arrived();
+  device_->upload_few(static_cast<uint64_t*>(step_.get()) + cuda::kStepVertices, words, sizeof words);
+  row_ids_ = now;
+}
+
 std::shared_ptr<void> GpuContext::allocate(int64_t bytes) { return allocate_on(device_, bytes); }
 
 const void* GpuContext::keep(const std::string& key, const void* host, int64_t bytes) {

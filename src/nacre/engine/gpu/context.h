@@ -145,8 +145,12 @@ class GpuContext {
   int64_t constants() const { return parent_ ? parent_->constants() : constants_; }
   void constants_changed() { parent_ ? parent_->constants_changed() : void(++constants_); }
 
-  // Returns two words in device memory: the seed and the step number.
+  // Returns words in device memory: the seed, the step number, and what set_row_ids() has set
+  // (kernel/cuda/source.h).
   const void* step() const { return step_.get(); }
+  // Sets by which numbers random draws tell the rows of a rank apart. All plans of a context must
+  // be for the same rank.
+  void set_row_ids(const RankLinks& links);
   std::shared_ptr<void> allocate(int64_t bytes);
   // Sends bytes of the host to device memory (staging.h). In a context with a parent they are
   // gathered, and flush() or arrived() starts the copy, which runs while the device works.
@@ -195,6 +199,7 @@ class GpuContext {
   bool asking_ = false;
   int64_t constants_ = 0;
   std::shared_ptr<void> step_;
+  const void* row_ids_ = nullptr;  // the host's array of vertex numbers that was set
   std::shared_ptr<PinnedPool> pinned_;
   Staging staging_;
   std::vector<int> products_;

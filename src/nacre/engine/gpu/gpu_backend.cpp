@@ -25,6 +25,7 @@ const GpuFamily& binder_of(const Kernel& kernel, const Dfg& dfg) {
       return kGpuLoss;
     case KernelFamily::copy:
       return kGpuCopy;
+    case KernelFamily::exchange:  // The executor binds these kernels.
     case KernelFamily::host:
       break;
   }
@@ -47,7 +48,7 @@ class GpuBackend : public Backend {
   }
   Step bind(const Executor& executor, const Kernel& kernel, const cpu::Scratch&, void* workspace,
             std::vector<VariantChoice>& bound) override {
-    if (waits_for_host(kernel, executor.plan().dfg) && !kernel.once) waits_for_host_ = true;
+    if (const RankLinks* links = executor.blocks().links()) context_->set_row_ids(*links);
     Step step = binder_of(kernel, executor.plan().dfg).bind({*context_, executor, kernel, &bound}, workspace);
     // Kernels that run once do so before the first begin_step().
     return kernel.once ? then([context = context_] { context->arrived(); }, std::move(step)) : step;
@@ -90,8 +91,10 @@ class GpuBackend : public Backend {
     device().upload_few(const_cast<void*>(context_->step()), words, sizeof words);
   }
 
+  bool records(const Executor& executor, const Kernel& kernel) const override {
+    return !waits_for_host(kernel, executor.plan().dfg);
+  }
   Step record(const std::vector<Step>& steps) override {
-    if (waits_for_host_) return {};
     context_->arrived();
     device().begin_capture();
     try {
@@ -138,7 +141,6 @@ class GpuBackend : public Backend {
   std::shared_ptr<GpuContext> context_;
   StepContext step_;
   bool started_ = false;
-  bool waits_for_host_ = false;  // a kernel runs on the host, so the step cannot be recorded
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nacre/base/error.h"
+#include "nacre/kernel/cuda/source.h"
 #include "nacre/kernel/cuda/text.h"
 
 namespace nacre::cuda {
@@ -293,8 +294,16 @@ for (int c = 0; c < ${C}; ++c) ${IF}store<${V}>(${ROW} + (c * ${L} + ${lane}) * 
                {"R", reg(m.a, u)}});
 }
 
+int ProgramText::numbers_word() const {
+  if (!program_.numbered) return -1;
+  return program_.domain.on_vertices() ? kStepVertices : program_.domain.kind == SpaceKind::edge ? kStepEdges : -1;
+}
+
 std::string ProgramText::setup() const {
   std::string text;
+  if (uses(MicroOp::dropout) && numbers_word() >= 0) {
+    text += "const u32* const ids_" + o_.name + " = (const u32*)step[" + number(numbers_word()) + "];\n";
+  }
   for (const Micro& m : program_.code) {
     if (m.op != MicroOp::dropout) continue;
     text += "const u64 key_" + o_.name + number(m.out) + " = mix_key(step[0], " + std::to_string(m.salt) + "ull);\n";

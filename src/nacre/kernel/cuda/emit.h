@@ -90,7 +90,11 @@ class ProgramText {
   std::string store_text(const Micro& m, int u, bool masked) const;
   std::string binary(const Micro& m, int u) const;
   std::string unary(const Micro& m, int u) const;
-  std::string dropout_text(const Micro& m, int u) const;
+  std::string dropout_text(const Micro& m, int u, bool masked) const;
+  // Returns which word of `step` is the address of the rows' numbers in the whole graph; -1 if the
+  // rows have no other numbers than their own.
+  int numbers_word() const;
+  std::string number_of_row(int u, bool masked) const;
   std::string sum_text(const Micro& m, int u) const;
   std::string shape_text(const Micro& m, int u) const;
   std::string row_text(const Micro& m, int u) const;

@@ -68,19 +68,27 @@ std::string ProgramText::unary(const Micro& m, int u) const {
   }
 }
 
-std::string ProgramText::dropout_text(const Micro& m, int u) const {
+// Returns the expression for the number of a row in the whole graph, on which draws depend.
+std::string ProgramText::number_of_row(int u, bool masked) const {
+  const std::string pos = "pos" + number(u);
+  if (numbers_word() < 0) return pos;
+  const std::string listed = "__ldg(ids_" + o_.name + " + " + pos + ")";
+  return masked ? "(ok" + number(u) + " ? " + listed + " : 0u)" : listed;
+}
+
+std::string ProgramText::dropout_text(const Micro& m, int u, bool masked) const {
   const int64_t w = width(m.out);
   const int v = vector(w);
   const std::string out = scalar(m.out) ? "&" + reg(m.out, u) : reg(m.out, u) + " + c * " + number(v);
   const std::string in = scalar(m.a) ? "&" + reg(m.a, u) : reg(m.a, u) + " + c * " + number(v);
   return fill(R"(#pragma unroll
 for (int c = 0; c < ${C}; ++c)
-  dropout<${V}>(${KEY}, step[1], (u64)pos${u} * ${W} + ${AT}, ${T}u, ${F}, ${IN}, ${OUT});
+  dropout<${V}>(${KEY}, step[1], (u64)${ROW} * ${W} + ${AT}, ${T}u, ${F}, ${IN}, ${OUT});
 )",
               {{"C", scalar(m.out) ? 1 : held(w) / v},
                {"V", v},
                {"KEY", "key_" + o_.name + number(m.out)},
-               {"u", u},
+               {"ROW", number_of_row(u, masked)},
                {"W", w},
                {"AT", scalar(m.out)   ? "0"
                       : o_.lanes == 1 ? "c * " + number(v)
@@ -281,7 +289,7 @@ std::string ProgramText::micro(const Micro& m, int u, bool masked) const {
     case MicroOp::mul:
       return binary(m, u);
     case MicroOp::dropout:
-      return dropout_text(m, u);
+      return dropout_text(m, u, masked);
     case MicroOp::row_sum:
     case MicroOp::dot:
       return sum_text(m, u);

@@ -34,6 +34,8 @@ KernelFamily family_of(const Kernel& kernel, const Dfg& dfg) {
       return KernelFamily::loss;
     case KernelKind::copy:
       return KernelFamily::copy;
+    case KernelKind::exchange:
+      return KernelFamily::exchange;
     default:
       return KernelFamily::host;
   }

@@ -8,7 +8,7 @@ namespace nacre {
 
 // The kernels that one binder of the GPU back end binds. Kernels of the family `host` have no
 // version for the GPU.
-enum class KernelFamily : uint8_t { host, rows, matrix, typed, tasks, lstm, loss, copy };
+enum class KernelFamily : uint8_t { host, rows, matrix, typed, tasks, lstm, loss, copy, exchange };
 KernelFamily family_of(const Kernel& kernel, const Dfg& dfg);
 // Returns whether the kernel has no version for the GPU: its operands are brought to the host, and
 // its results are sent back.

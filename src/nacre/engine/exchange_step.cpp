@@ -1,0 +1,42 @@
+#include "nacre/engine/exchange_step.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace nacre {
+namespace {
+
+// Copies the rows that operand and result have in common.
+ExchangeStep bind_copy_of(const Executor& executor, const Communication& what, int64_t rows) {
+  const int64_t bytes = rows * what.width * static_cast<int64_t>(sizeof(float));
+  return {[&backend = executor.backend(), what, bytes] {
+            if (what.from != what.to) backend.copy(what.to, what.from, bytes);
+          },
+          [] {}};
+}
+
+}  // namespace
+
+ExchangeStep bind_exchange(const Executor& executor, const Kernel& kernel) {
+  const Dfg& dfg = executor.plan().dfg;
+  const Node& root = dfg[kernel.root];
+  const Blocks& blocks = executor.blocks();
+  const NodeRef operand = root.inputs[0];
+  Communication what;
+  what.op = root.op;
+  what.from = static_cast<const float*>(executor.pointer(operand));
+  what.to = static_cast<float*>(executor.pointer(kernel.root));
+  what.rows = blocks.rows(dfg[operand].type.space);
+  what.width = root.type.row_size();
+  RankLinks* links = blocks.links();
+  if (links == nullptr) return bind_copy_of(executor, what, std::min(what.rows, blocks.rows(root.type.space)));
+  const auto pending = std::make_shared<std::unique_ptr<PendingCommunication>>();
+  return {[links, what, pending] { *pending = links->start(what); },
+          [pending] {
+            // What finish() throws ends the run, and the operation with it.
+            const std::unique_ptr<PendingCommunication> now = std::exchange(*pending, nullptr);
+            now->finish();
+          }};
+}
+
+}  // namespace nacre

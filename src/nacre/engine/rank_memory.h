@@ -1,0 +1,29 @@
+// The memory of ranks that are devices of one process (cluster/rank_memory.h): GPUs, virtual GPUs,
+// and the host.
+//
+// The thread of a rank never waits for a GPU. A GPU rank that sends notes the point of its stream
+// from which on its rows may be read. The receiver's stream waits for this point and then reads the
+// rows where they lie, and the sender's stream waits for the end of that work before it goes on
+// after the exchange. Where a receiver cannot read the memory of a sender (one of the two is the
+// host, or the GPUs have no access to each other), the sender copies its rows to page-locked memory
+// first.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "nacre/cluster/rank_memory.h"
+#include "nacre/device/device.h"
+
+namespace nacre {
+
+class GpuCompiler;
+
+// Returns the memory of ranks for GroupOptions::memory (cluster/in_process.h). There is one device
+// for each rank; null means that the values of the rank lie in host memory. Ranks must not share a
+// device object, but several devices may be of the same GPU.
+std::shared_ptr<RankMemory> make_rank_memory(const std::vector<std::shared_ptr<Device>>& devices);
+// Takes the compilers of the ranks instead of opening new ones; null means host memory.
+std::shared_ptr<RankMemory> make_rank_memory(std::vector<std::shared_ptr<GpuCompiler>> compilers);
+
+}  // namespace nacre
