@@ -7,6 +7,7 @@
 #include <exception>
 
 #include "nacre/base/log.h"
+#include "nacre/cluster/disagreement.h"
 
 namespace nacre {
 namespace {
@@ -14,9 +15,10 @@ namespace {
 constexpr int64_t kPieceBytes = 512 << 10;
 constexpr auto kNews = std::chrono::milliseconds(100);
 
-std::string size_text(const ConstRows& rows) { return fmt::format("{} rows of {} bytes", rows.count, rows.row_bytes); }
-
-ConstRows readable(const Rows& rows) { return {rows.data, rows.count, rows.row_bytes, rows.pitch, rows.index}; }
+template <class Byte>
+MessageSize size_of(const RowRange<Byte>& rows) {
+  return {rows.count, rows.row_bytes};
+}
 
 // Waits for all devices. Returns what went wrong, or an empty text.
 std::string wait_for(const std::vector<std::shared_ptr<CopyTicket>>& tickets) {
@@ -60,7 +62,7 @@ SharedCall& RankGroup::enter(Lock& lock, int rank, CallKind kind, const char* na
     call.texts.resize(kind == CallKind::gather ? size_ : 0);
   }
   if (call.kind != kind) {
-    report(rank, rank, false, fmt::format("it calls {} where other ranks call {}", name_of(kind), name_of(call.kind)));
+    report(rank, rank, false, other_kind(kind, call.kind));
     throw_failure(lock);
   }
   return call;
@@ -103,15 +105,13 @@ void RankGroup::compare_ends(SharedCall& call, int rank) {
     if (call.kind != CallKind::exchange) break;
     RankMemory::Copy& copy = job->copy;
     if (!call.started[copy.from_rank] || !call.started[copy.to_rank]) continue;
-    const ConstRows sent = copy.from, expected = readable(copy.to);
-    if (!job->ready || sent.count != expected.count || sent.row_bytes != expected.row_bytes) {
-      report(copy.from_rank, rank, false,
-             fmt::format("it sends {} where rank {} expects {} in '{}'", size_text(sent), copy.to_rank,
-                         size_text(expected), call.name));
+    const MessageSize sent = size_of(copy.from), expected = size_of(copy.to);
+    if (!job->ready || sent != expected) {
+      report(copy.from_rank, rank, false, other_message(sent, copy.to_rank, expected, call.name));
       return;
     }
-    job->total = sent.count;
-    job->piece = memory_->queues() ? sent.count : std::max<int64_t>(1, kPieceBytes / sent.row_bytes);
+    job->total = sent.rows;
+    job->piece = memory_->queues() ? sent.rows : std::max<int64_t>(1, kPieceBytes / sent.row_bytes);
   }
 }
 
@@ -138,9 +138,7 @@ uint64_t RankGroup::start(int rank, SumType type, void* data, int64_t count, con
     sum.parts.resize(size_);
   }
   if (sum.type != type || sum.total != count) {
-    report(rank, rank, false,
-           fmt::format("it adds up {} elements of {} bytes in '{}' where other ranks add up {} of {}", count,
-                       bytes_of(type), name, sum.total, bytes_of(sum.type)));
+    report(rank, rank, false, other_sum({type, count}, {sum.type, sum.total}, name));
     throw_failure(lock);
   }
   sum.parts[rank] = data;
