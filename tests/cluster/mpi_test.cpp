@@ -53,33 +53,6 @@ TEST(Mpi, a_call_goes_on_while_its_ranks_compute) {
   EXPECT_EQ(sum, std::vector<float>(kBytes / 4, static_cast<float>(own->size())));
 }
 
-// How long small and large calls take, for people: --gtest_filter=*speed --gtest_also_run_disabled_tests
-TEST(Mpi, DISABLED_speed) {
-  const auto own = all_ranks->connect();
-  const auto seconds = [&](int times, const std::function<void()>& call) {
-    own->barrier();
-    const CommCounters before = own->counters();
-    for (int i = 0; i < times; ++i) call();
-    const CommCounters after = own->counters();
-    return (after.exchange.elapsed - before.exchange.elapsed + after.all_reduce.elapsed - before.all_reduce.elapsed +
-            after.gather.elapsed - before.gather.elapsed) /
-           times;
-  };
-  const double barrier = seconds(300, [&] { own->barrier(); });
-  double x = 1;
-  const double small = seconds(300, [&] { own->all_reduce(&x, 1); });
-  const int to = (own->rank() + 1) % own->size(), from = (own->rank() + own->size() - 1) % own->size();
-  constexpr int64_t kBytes = 64 << 20;
-  std::vector<std::byte> sent(kBytes), received(kBytes);
-  const double large = seconds(5, [&] {
-    own->exchange({{{to, {sent.data(), 1, kBytes}}}, {{from, {received.data(), 1, kBytes}}}});
-  });
-  if (own->rank() == 0) {
-    std::printf("barrier %.0f us, sum of one element %.0f us, 64 MiB to the next rank %.3f s\n", barrier * 1e6,
-                small * 1e6, large);
-  }
-}
-
 }  // namespace
 }  // namespace nacre
 

@@ -46,7 +46,7 @@ void PacketGroup::finish(uint64_t number) {
   for (int idle = 0; !agreement_.failed(); ++idle) {
     if (hub_.poll()) idle = 0;
     waiting_for_ = call.blocker();
-    if (waiting_for_ < 0) break;
+    if (waiting_for_ < 0 || agreement_.failed()) break;
     if (call.received() != received) {  // the call goes on
       received = call.received();
       patience.restart();
@@ -103,13 +103,9 @@ void PacketGroup::receive(int from, const PacketView& packet, Packet& storage) {
     case PacketKind::leave:
       left_at_[from] = head.number;
       break;
-    case PacketKind::question: {
-      PacketHead answer = head;
-      answer.kind = PacketKind::answer;
-      answer.rank = waiting_for_;
-      send(from, make_packet(answer, 0));
+    case PacketKind::question:
+      answer(from, head);
       break;
-    }
     case PacketKind::answer:
       search_.answered(from, head.number, head.rank);
       break;
@@ -132,6 +128,15 @@ void PacketGroup::receive_start(int from, const PacketView& packet, Packet& stor
   } else {
     disagree(rank(), other_message({}, from, head.expects, "exchange"));
   }
+}
+
+void PacketGroup::answer(int to, PacketHead head) {
+  // A rank that knows of a failure waits for nobody, but that is not its fault. It says nothing, and
+  // the other will hear of the failure too.
+  if (agreement_.failed()) return;
+  head.kind = PacketKind::answer;
+  head.rank = waiting_for_;
+  send(to, make_packet(head, 0));
 }
 
 bool PacketGroup::work() {

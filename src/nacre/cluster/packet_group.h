@@ -62,6 +62,8 @@ class PacketGroup final : public CallPort {
   };
 
   void receive_start(int from, const PacketView& packet, Packet& storage);
+  // Says whom this rank waits for.
+  void answer(int to, PacketHead head);
   void tell_all(PacketHead head, const std::string& text);
   // Reports a failure if the rank that this one waits for is gone or has used up the patience.
   void check_blocker(const PacketCall& call, int blocker, Patience& patience);
