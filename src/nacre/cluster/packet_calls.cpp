@@ -83,8 +83,10 @@ class SumCall final : public PacketCall {
       parts_[peer].resize(static_cast<size_t>(own));
       add(out_, peer, PacketKind::part, readable(slice(peer)));
       add(in_, peer, PacketKind::part, Rows{parts_[peer].data(), 1, own});
-      add(in_, peer, PacketKind::sum, slice(peer));
     }
+    // Sums come last: a peer that owes a part is waited for first, because others wait for this
+    // rank as long as the part is missing.
+    for (const int peer : peers_) add(in_, peer, PacketKind::sum, slice(peer));
     missing_ = own > 0 ? static_cast<int>(peers_.size()) : 0;
   }
 
