@@ -44,7 +44,8 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/nacre-config-version.cmak
 install(TARGETS ${rooms} nacre_all EXPORT nacre ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS nacre RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY src/nacre DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE PATTERN "src/nacre/cuda" EXCLUDE)
+  FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE PATTERN "src/nacre/cuda" EXCLUDE
+  PATTERN "src/nacre/mpi" EXCLUDE)
 install(EXPORT nacre NAMESPACE nacre:: FILE nacre-targets.cmake DESTINATION ${package_dir})
 install(FILES ${PROJECT_BINARY_DIR}/nacre-config.cmake ${PROJECT_BINARY_DIR}/nacre-config-version.cmake
   DESTINATION ${package_dir})

@@ -28,6 +28,7 @@ MAY_USE = {
     "place": ("sample", "cost"),
     "partition": ("graph", "cost"),
     "cluster": ("graph", "cost", "partition"),
+    "mpi": ("cluster",),
     "schedule": ("cost", "sample"),
     "plan": ("data", "model", "cost", "gtask", "kernel", "place", "cluster", "schedule"),
     "engine": ("kernel", "plan", "device", "sample", "schedule", "cluster", "partition"),

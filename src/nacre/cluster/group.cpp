@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "nacre/base/log.h"
+#include "nacre/cluster/disagreement.h"
 
 namespace nacre {
 namespace {
@@ -17,9 +18,10 @@ constexpr int64_t kPieceBytes = 512 << 10;
 constexpr auto kNews = std::chrono::milliseconds(100);
 constexpr auto kSpin = std::chrono::microseconds(30);
 
-std::string size_text(const ConstRows& rows) { return fmt::format("{} rows of {} bytes", rows.count, rows.row_bytes); }
-
-ConstRows readable(const Rows& rows) { return {rows.data, rows.count, rows.row_bytes, rows.pitch, rows.index}; }
+template <class Byte>
+MessageSize size_of(const RowRange<Byte>& rows) {
+  return {rows.count, rows.row_bytes};
+}
 
 bool is_done(const SharedJob& job) { return job.ready && job.done == job.total; }
 
@@ -52,7 +54,7 @@ SharedCall& RankGroup::enter(Lock& lock, int rank, CallKind kind, const char* na
     call.texts.resize(kind == CallKind::gather ? size_ : 0);
   }
   if (call.kind != kind) {
-    report(rank, rank, false, fmt::format("it calls {} where other ranks call {}", name_of(kind), name_of(call.kind)));
+    report(rank, rank, false, other_kind(kind, call.kind));
     throw_failure(lock);
   }
   return call;
@@ -84,15 +86,13 @@ void RankGroup::compare_ends(SharedCall& call, int rank) {
     if (call.kind != CallKind::exchange) break;
     RankMemory::Copy& copy = job->copy;
     if (!call.started[copy.from_rank] || !call.started[copy.to_rank]) continue;
-    const ConstRows sent = copy.from, expected = readable(copy.to);
-    if (!job->ready || sent.count != expected.count || sent.row_bytes != expected.row_bytes) {
-      report(copy.from_rank, rank, false,
-             fmt::format("it sends {} where rank {} expects {} in '{}'", size_text(sent), copy.to_rank,
-                         size_text(expected), call.name));
+    const MessageSize sent = size_of(copy.from), expected = size_of(copy.to);
+    if (!job->ready || sent != expected) {
+      report(copy.from_rank, rank, false, other_message(sent, copy.to_rank, expected, call.name));
       return;
     }
-    job->total = sent.count;
-    job->piece = job->worker >= 0 ? sent.count : std::max<int64_t>(1, kPieceBytes / sent.row_bytes);
+    job->total = sent.rows;
+    job->piece = job->worker >= 0 ? sent.rows : std::max<int64_t>(1, kPieceBytes / sent.row_bytes);
   }
 }
 
@@ -159,9 +159,7 @@ uint64_t RankGroup::start(int rank, SumType type, void* data, int64_t count, con
     sum.parts.resize(size_);
   }
   if (sum.type != type || sum.total != count) {
-    report(rank, rank, false,
-           fmt::format("it adds up {} elements of {} bytes in '{}' where other ranks add up {} of {}", count,
-                       bytes_of(type), name, sum.total, bytes_of(sum.type)));
+    report(rank, rank, false, other_sum({type, count}, {sum.type, sum.total}, name));
     throw_failure(lock);
   }
   add_sum(call, rank, data, std::move(offer));

@@ -1,61 +1,33 @@
-#include <dlfcn.h>
-
 #include <atomic>
 #include <cstdlib>
-#include <filesystem>
 #include <new>
 #include <string>
-#include <vector>
 
 #include "nacre/base/file_cache.h"
 #include "nacre/base/log.h"
+#include "nacre/base/plugin_library.h"
 #include "nacre/cost/profile.h"
 #include "nacre/device/abi.h"
 
 namespace nacre {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct Opened {
   DevicePlugin* plugin = nullptr;
   std::string why;
 };
 
-// Returns the paths where the plug-in may lie. If NACRE_PLUGIN_PATH is set, it is the library or
-// its folder and the only place. Otherwise the plug-in lies beside the program (in a build folder
-// or a bundle) or where an installation puts libraries.
-std::vector<fs::path> places() {
-  if (const char* own = std::getenv("NACRE_PLUGIN_PATH"); own != nullptr && *own != '\0') {
-    std::error_code ignored;
-    return {fs::is_directory(own, ignored) ? fs::path(own) / kDevicePluginFile : fs::path(own)};
-  }
-  std::error_code ignored;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  std::vector<fs::path> found;
-  for (const char* place : {".", "../lib", "../lib/x86_64-linux-gnu", "../lib64"}) {
-    found.push_back((folder / place / kDevicePluginFile).lexically_normal());
-  }
-  return found;
-}
-
 Opened open_plugin() {
-  for (const fs::path& path : places()) {
-    std::error_code ignored;
-    if (!fs::exists(path, ignored)) continue;
-    // The library is never closed, because its exceptions and objects may live until the process
-    // ends.
-    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      const char* error = dlerror();
-      return {nullptr, error != nullptr ? error : path.string() + " cannot be opened"};
-    }
-    const auto entry = reinterpret_cast<DevicePluginEntry>(dlsym(library, kDevicePluginEntry));
-    DevicePlugin* plugin = entry != nullptr ? entry(kDeviceAbi) : nullptr;
-    if (plugin == nullptr) return {nullptr, path.string() + " belongs to another version of nacre"};
+  const char* place = std::getenv("NACRE_PLUGIN_PATH");
+  const PluginFunction found =
+      open_plugin_function(kDevicePluginFile, kDevicePluginEntry, place != nullptr ? place : "");
+  if (found.address != nullptr) {
+    DevicePlugin* plugin = reinterpret_cast<DevicePluginEntry>(found.address)(kDeviceAbi);
+    if (plugin == nullptr) return {nullptr, found.path + " belongs to another version of nacre"};
     return {plugin, ""};
   }
-  if (std::getenv("NACRE_PLUGIN_PATH") != nullptr) return {nullptr, "no CUDA plug-in at NACRE_PLUGIN_PATH"};
+  if (!found.path.empty()) return {nullptr, found.why};
+  if (place != nullptr) return {nullptr, "no CUDA plug-in at NACRE_PLUGIN_PATH"};
   return {nullptr, "this build has no CUDA plug-in (cmake --preset cuda builds it)"};
 }
 

@@ -1,0 +1,20 @@
+// Opens the libraries beside the program that it uses only where they are needed: plug-ins.
+#pragma once
+
+#include <string>
+
+namespace nacre {
+
+struct PluginFunction {
+  void* address = nullptr;  // null: see `why`
+  std::string path;         // of the library; empty: there is none
+  std::string why;          // why the library could not be opened; empty if there is none
+};
+
+// Opens the library `file` and returns its function `name`. If `only_place` is not empty, it is the
+// library or its folder. Otherwise the library lies beside the program (in a build folder or a
+// bundle) or where an installation puts libraries. The library is never closed, because its
+// exceptions and objects may live until the process ends.
+PluginFunction open_plugin_function(const std::string& file, const char* name, const std::string& only_place = "");
+
+}  // namespace nacre

@@ -1,0 +1,43 @@
+// Finds the last rank of a chain of ranks that wait for each other, by asking them one by one. All
+// ranks answer, even while they compute; a rank that does not answer is the last one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "nacre/cluster/failure.h"
+
+namespace nacre {
+
+class CulpritSearch {
+ public:
+  CulpritSearch(int rank, int size) : rank_(rank), asked_(size) {}
+
+  // Begins with the rank that this one waits for.
+  void begin(int blocker);
+  bool begun() const { return at_ >= 0; }
+  void stop();
+
+  // Returns the rank that is to be asked now, once for each question.
+  std::optional<int> next_to_ask();
+  uint64_t question() const { return question_; }
+  // `waits_for` is -1 if the rank that was asked waits for nobody.
+  void answered(int by, uint64_t question, int waits_for);
+  // Returns the last rank of the chain if it is known. Must be called often, as Patience.
+  std::optional<int> culprit();
+  // Returns whether the culprit did not answer.
+  bool silent() const { return silent_; }
+
+ private:
+  void ask(int rank);
+
+  int rank_;
+  std::vector<bool> asked_;
+  int at_ = -1;
+  uint64_t question_ = 0;
+  bool to_ask_ = false, found_ = false, silent_ = false;
+  Patience patience_{0};
+};
+
+}  // namespace nacre

@@ -1,0 +1,118 @@
+#include "nacre/cluster/mpi.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <thread>
+
+#include "nacre/base/plugin_library.h"
+#include "nacre/cluster/mpi_abi.h"
+#include "nacre/cluster/packet_hub.h"
+
+namespace nacre {
+namespace {
+
+// Seconds in which the rank that prints the message of a failure ends before others. The launcher
+// ends all ranks when the first of them has ended.
+constexpr double kTellerFirst = 1;
+
+// Returns the number in a variable of the environment.
+std::optional<int> number(const char* name) {
+  const char* text = std::getenv(name);
+  if (text == nullptr || *text == '\0') return std::nullopt;
+  char* end = nullptr;
+  const long value = std::strtol(text, &end, 10);
+  return *end == '\0' && value >= 0 && value < (1L << 30) ? std::optional(static_cast<int>(value)) : std::nullopt;
+}
+
+// Returns the number of processes that the launcher has started, if it says so.
+std::optional<int> launched_size() {
+  if (const auto size = number("OMPI_COMM_WORLD_SIZE")) return size;
+  if (const auto size = number("PMI_SIZE"); size && number("PMI_RANK")) return size;
+  // The shell of sbatch and salloc has SLURM_PROCID and SLURM_NTASKS too, but it is no step. A step
+  // of one task is usually an interactive shell.
+  if (const auto size = number("SLURM_STEP_NUM_TASKS"); size && *size > 1 && number("SLURM_PROCID")) return size;
+  return std::nullopt;
+}
+
+std::unique_ptr<Transport> open_transport() {
+  const PluginFunction found = open_plugin_function(kMpiPluginFile, kMpiPluginEntry);
+  if (found.address == nullptr) {
+    throw UserError("MPI", found.path.empty() ? "this build has no MPI plug-in" : found.why,
+                    "install Open MPI (libopenmpi-dev) and build again, or start the program without mpirun");
+  }
+  try {
+    std::unique_ptr<Transport> transport(reinterpret_cast<MpiPluginEntry>(found.address)(kMpiAbi));
+    if (transport == nullptr) throw UserError("MPI", found.path + " belongs to another version of nacre");
+    return transport;
+  } catch (const TransportError& error) {
+    throw UserError("MPI", error.what(), "start the program with the mpirun of the MPI that it was built with");
+  }
+}
+
+}  // namespace
+
+bool launched_by_mpi() {
+  if (launched_size()) return true;
+  // A launcher by PMIx alone. Slurm's says the number of tasks too; see launched_size().
+  return std::getenv("PMIX_NAMESPACE") != nullptr && number("PMIX_RANK") && std::getenv("SLURM_JOB_ID") == nullptr;
+}
+
+MpiRanks::MpiRanks() : hub_(std::make_shared<PacketHub>(open_transport())) {
+  const int expected = launched_size().value_or(size());
+  if (expected != size()) {
+    throw UserError("MPI",
+                    "the launcher started " + std::to_string(expected) + " processes, but MPI finds " +
+                        std::to_string(size()),
+                    "use the mpirun of the MPI that nacre was built with; with srun, try --mpi=pmix");
+  }
+}
+
+MpiRanks::~MpiRanks() = default;
+
+int MpiRanks::rank() const { return hub_->rank(); }
+int MpiRanks::size() const { return hub_->size(); }
+int MpiRanks::local_size() const { return hub_->transport().local_size(); }
+int MpiRanks::local_rank() const { return hub_->transport().local_rank(); }
+
+std::unique_ptr<Communicator> MpiRanks::connect(double timeout) { return hub_->connect(timeout); }
+
+void MpiRanks::run(const std::function<void(Communicator&)>& body, double timeout) {
+  const auto own = connect(timeout);
+  try {
+    body(*own);
+    own->barrier();  // a rank that throws at its end is heard by all
+  } catch (const RankFailure& failure) {
+    teller_ = failure.teller();
+    throw;
+  } catch (const std::exception& error) {
+    const RankFailure failure = own->abort(error.what());
+    teller_ = failure.teller();
+    if (failure.rank() == rank()) throw;
+    throw RankFailure(failure);
+  }
+  close(timeout);
+}
+
+void MpiRanks::close(double timeout) {
+  try {
+    connect(timeout)->barrier();
+  } catch (const RankFailure& failure) {
+    teller_ = failure.teller();
+    throw;
+  }
+  hub_->close();
+}
+
+bool MpiRanks::tells(const std::exception& error) const {
+  const auto* failure = dynamic_cast<const RankFailure*>(&error);
+  return failure == nullptr || failure->teller() == rank();
+}
+
+void MpiRanks::end_all(int code) {
+  if (teller_ >= 0 && teller_ != rank()) std::this_thread::sleep_for(std::chrono::duration<double>(kTellerFirst));
+  hub_->transport().end_all(code);
+  std::_Exit(code);  // the compiler does not know that the line above does not return
+}
+
+}  // namespace nacre

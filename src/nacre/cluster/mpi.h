@@ -1,0 +1,70 @@
+// Ranks that are processes started by MPI: mpirun -n 4 nacre …, or srun. MPI itself is in a plug-in
+// (src/nacre/mpi), so programs start without MPI. A program that was started by MPI does this:
+//
+//   if (launched_by_mpi()) {
+//     MpiRanks ranks;
+//     try {
+//       ranks.run([&](Communicator& own) { … });
+//     } catch (const std::exception& error) {
+//       if (ranks.tells(error)) std::cerr << error.what() << "\n";
+//       ranks.end_all(1);
+//     }
+//   }
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+
+#include "nacre/cluster/communicator.h"
+
+namespace nacre {
+
+class PacketHub;
+
+// Returns whether this process is one of several that mpirun or srun has started, according to the
+// environment. A script of a Slurm job does not count; what it starts with srun does.
+bool launched_by_mpi();
+
+// The connection of this process to all others. There is one in a process, and MPI cannot be
+// started again after its end. The thread that makes the object also calls run() or close().
+class MpiRanks {
+ public:
+  // Starts MPI. Throws UserError if the plug-in is missing, or if the launcher belongs to another
+  // MPI.
+  MpiRanks();
+  // If close() was not called, MPI is left as it is: other ranks may have failed, and the end of
+  // MPI would wait for them.
+  ~MpiRanks();
+  MpiRanks(const MpiRanks&) = delete;
+  MpiRanks& operator=(const MpiRanks&) = delete;
+
+  int rank() const;
+  int size() const;
+  // Returns the number of ranks on this machine, and how many of them come before this one.
+  int local_size() const;
+  int local_rank() const;
+
+  // Returns a new communicator of all ranks. All ranks call it equally often. Its calls come from
+  // one thread at a time.
+  std::unique_ptr<Communicator> connect(double timeout = kCommTimeout);
+
+  // Calls body(communicator). If it throws on one rank, the others fail with its message. Then
+  // run() throws what the body threw on this rank, or RankFailure if another rank failed. If all
+  // ranks have returned, ends MPI.
+  void run(const std::function<void(Communicator&)>& body, double timeout = kCommTimeout);
+  // Returns when all ranks have called it, and ends MPI. Throws RankFailure.
+  void close(double timeout = kCommTimeout);
+
+  // Returns whether this rank is the one that prints an error that run() threw.
+  bool tells(const std::exception& error) const;
+  // Ends this process and makes the launcher end the others. To be called after a failure, because
+  // the process of a rank that hangs does not end by itself.
+  [[noreturn]] void end_all(int code);
+
+ private:
+  std::shared_ptr<PacketHub> hub_;
+  int teller_ = -1;  // of the failure that run() or close() has thrown
+};
+
+}  // namespace nacre

@@ -1,0 +1,59 @@
+// What ranks in several processes send to each other: a head and bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "nacre/cluster/call_kind.h"
+#include "nacre/cluster/disagreement.h"
+#include "nacre/cluster/failure.h"
+#include "nacre/cluster/transport.h"
+
+namespace nacre {
+
+enum class PacketKind : uint8_t {
+  start,     // the sender has started a call; the body of a gather is its text
+  part,      // rows of an exchange, or the sender's elements of a slice of a sum
+  sum,       // the sums of the sender's slice
+  report,    // what the sender knows of a failure; the body is the reason
+  choice,    // the report that all ranks throw
+  leave,     // the sender takes part in no call from `number` on
+  question,  // whom do you wait for?
+  answer,
+};
+
+struct PacketHead {
+  uint32_t group = 0;  // the communicator that the packet belongs to
+  PacketKind kind = PacketKind::start;
+  CallKind call = CallKind::exchange;
+  bool vague = false;                    // of a report
+  uint64_t number = 0;                   // of a call or a question
+  int64_t offset = 0;                    // of a part or sum: where the body begins in the message
+  MessageSize sends, expects;            // start of an exchange: between the sender and the receiver
+  SumSize sum;                           // start of a sum
+  int32_t rank = -1;                     // of a report; of an answer: whom the sender waits for, or -1
+  int32_t teller = -1;                   // of a report
+};
+
+// A packet that has arrived.
+struct PacketView {
+  PacketHead head;
+  std::span<const std::byte> body;
+
+  std::string_view text() const { return {reinterpret_cast<const char*>(body.data()), body.size()}; }
+};
+
+// Returns a packet whose body the caller fills in (body_of()).
+Packet make_packet(const PacketHead& head, size_t body_bytes);
+Packet make_packet(const PacketHead& head, std::string_view text);
+std::byte* body_of(const Packet& packet);
+// Throws TransportError if the packet is too short.
+PacketView view_of(int from, const Packet& packet);
+
+PacketHead head_of(const FailureReport& report, PacketKind kind);
+FailureReport report_of(const PacketView& packet);
+
+}  // namespace nacre

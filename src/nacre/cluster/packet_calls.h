@@ -1,0 +1,15 @@
+// The kinds of calls between processes.
+#pragma once
+
+#include <memory>
+
+#include "nacre/cluster/packet_call.h"
+
+namespace nacre {
+
+std::unique_ptr<PacketCall> make_exchange_call(CallPort& port, uint64_t number, const ExchangeRequest& request);
+std::unique_ptr<PacketCall> make_sum_call(CallPort& port, uint64_t number, const char* name, SumSize size, void* data);
+// `texts` has an entry for each rank; the call sets those of other ranks.
+std::unique_ptr<PacketCall> make_gather_call(CallPort& port, uint64_t number, std::vector<std::string>& texts);
+
+}  // namespace nacre

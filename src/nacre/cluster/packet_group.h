@@ -1,0 +1,86 @@
+// One communicator as this process sees it: the calls of its rank and what is known of the others.
+// All groups of a process share a hub (packet_hub.h), whose mutex guards them.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nacre/base/function_ref.h"
+#include "nacre/cluster/agreement.h"
+#include "nacre/cluster/culprit_search.h"
+#include "nacre/cluster/packet_calls.h"
+
+namespace nacre {
+
+class PacketHub;
+
+class PacketGroup final : public CallPort {
+ public:
+  using Lock = std::unique_lock<std::mutex>;
+
+  PacketGroup(PacketHub& hub, uint32_t id);
+
+  // ---- For the rank. These functions lock the hub.
+
+  // Starts the next call, which `make` makes from its number. Returns the number.
+  uint64_t start(FunctionRef<std::unique_ptr<PacketCall>(CallPort&, uint64_t)> make);
+  void finish(uint64_t number);
+  // The memory of the call is not touched afterwards. The rank has failed.
+  void give_up(uint64_t number);
+  void leave();
+  RankFailure abort(const std::string& reason);
+
+  // ---- For the hub, which is locked.
+
+  void set_timeout(double timeout) { timeout_ = timeout; }
+  // Other ranks may send packets of a group that this rank does not have yet.
+  void receive(int from, const PacketView& packet, Packet& storage);
+  // Sends what there is room for, and chooses among reports of a failure when it is this rank's
+  // turn. Returns whether anything was sent.
+  bool work();
+  void report(const FailureReport& report);
+
+  // ---- For calls.
+
+  uint32_t id() const override { return id_; }
+  int rank() const override;
+  int size() const override;
+  void send(int to, Packet packet) override;
+  bool has_room(int to) const override;
+  void disagree(int rank, const std::string& reason) override;
+
+ private:
+  struct EarlyStart {
+    int from;
+    Packet packet;
+  };
+
+  void receive_start(int from, const PacketView& packet, Packet& storage);
+  // Says whom this rank waits for.
+  void answer(int to, PacketHead head);
+  void tell_all(PacketHead head, const std::string& text);
+  // Reports a failure if the rank that this one waits for is gone or has used up the patience.
+  void check_blocker(const PacketCall& call, int blocker, Patience& patience);
+  void search_culprit(const PacketCall& call, int blocker);
+  // Waits until all ranks agree on the failure.
+  RankFailure await_choice(Lock& lock);
+
+  PacketHub& hub_;
+  uint32_t id_;
+  double timeout_ = kCommTimeout;
+  uint64_t next_ = 0;                                   // the number of this rank's next call
+  std::map<uint64_t, std::unique_ptr<PacketCall>> calls_;
+  std::map<uint64_t, std::vector<EarlyStart>> early_;  // of calls that this rank has not started
+  std::vector<uint64_t> left_at_;  // for each rank the first call that it takes no part in
+  int waiting_for_ = -1;           // the rank that this one waits for; -1: it does not wait
+  CulpritSearch search_;
+  FailureAgreement agreement_;
+};
+
+}  // namespace nacre

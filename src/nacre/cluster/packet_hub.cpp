@@ -1,0 +1,180 @@
+#include "nacre/cluster/packet_hub.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "nacre/base/log.h"
+#include "nacre/cluster/packet_group.h"
+
+namespace nacre {
+namespace {
+
+using Microseconds = std::chrono::microseconds;
+
+// Processes often share cores. So whoever waits yields at once, and soon sleeps.
+constexpr int kYields = 20;
+constexpr int kLongestSleep = 500;    // microseconds of a rank that waits
+constexpr int kLongestPause = 5000;   // microseconds of the helper
+constexpr double kLookSeconds = 0.5;  // between two looks at other processes
+constexpr double kFlushSeconds = 2;
+
+int doubled(int first, int times, int most) { return std::min(most, first << std::min(times, 16)); }
+
+class PacketOperation final : public CommOperation {
+ public:
+  PacketOperation(std::shared_ptr<PacketHub> hub, std::shared_ptr<PacketGroup> group, uint64_t number)
+      : hub_(std::move(hub)), group_(std::move(group)), number_(number) {}
+  ~PacketOperation() override {
+    if (!finished_) group_->give_up(number_);
+  }
+  PacketOperation(const PacketOperation&) = delete;
+  PacketOperation& operator=(const PacketOperation&) = delete;
+
+  void finish() override {
+    group_->finish(number_);
+    finished_ = true;
+  }
+
+ private:
+  std::shared_ptr<PacketHub> hub_;
+  std::shared_ptr<PacketGroup> group_;
+  uint64_t number_;
+  bool finished_ = false;
+};
+
+class PacketCommunicator final : public Communicator {
+ public:
+  PacketCommunicator(std::shared_ptr<PacketHub> hub, std::shared_ptr<PacketGroup> group)
+      : Communicator(hub->rank(), hub->size()), hub_(std::move(hub)), group_(std::move(group)) {}
+  ~PacketCommunicator() override { group_->leave(); }
+  PacketCommunicator(const PacketCommunicator&) = delete;
+  PacketCommunicator& operator=(const PacketCommunicator&) = delete;
+
+  RankFailure abort(const std::string& reason) override { return group_->abort(reason); }
+
+ private:
+  std::unique_ptr<CommOperation> begin(const ExchangeRequest& request) override {
+    return operation([&](CallPort& port, uint64_t number) { return make_exchange_call(port, number, request); });
+  }
+  std::unique_ptr<CommOperation> begin(const Reduction& sum) override {
+    return operation([&](CallPort& port, uint64_t number) {
+      return make_sum_call(port, number, sum.name, {sum.type, sum.count}, sum.data);
+    });
+  }
+  std::unique_ptr<CommOperation> begin(std::vector<std::string>& texts) override {
+    return operation([&](CallPort& port, uint64_t number) { return make_gather_call(port, number, texts); });
+  }
+  template <class Make>
+  std::unique_ptr<CommOperation> operation(const Make& make) {
+    return std::make_unique<PacketOperation>(hub_, group_, group_->start(make));
+  }
+
+  std::shared_ptr<PacketHub> hub_;
+  std::shared_ptr<PacketGroup> group_;
+};
+
+}  // namespace
+
+PacketHub::PacketHub(std::unique_ptr<Transport> transport)
+    : transport_(std::move(transport)), helper_([this] { run_helper(); }) {}
+
+PacketHub::~PacketHub() {
+  {
+    const Lock lock(mutex_);
+    stopping_ = true;
+  }
+  stopped_.notify_all();
+  helper_.join();
+}
+
+std::unique_ptr<Communicator> PacketHub::connect(double timeout) {
+  const Lock held(mutex_);
+  const uint32_t id = next_group_++;
+  group(id).set_timeout(timeout);
+  return std::make_unique<PacketCommunicator>(shared_from_this(), groups_.at(id));
+}
+
+PacketGroup& PacketHub::group(uint32_t id) {
+  auto& found = groups_[id];
+  if (found == nullptr) found = std::make_shared<PacketGroup>(*this, id);
+  return *found;
+}
+
+void PacketHub::send(int to, Packet packet) {
+  if (broken_) return;
+  try {
+    transport_->send(to, std::move(packet));
+  } catch (const TransportError& error) {
+    break_down(error.peer(), error.what());
+  }
+}
+
+bool PacketHub::poll() {
+  bool any = false;
+  try {
+    if (!broken_) {
+      any = transport_->poll([&](int from, Packet packet) {
+        const PacketView view = view_of(from, packet);
+        group(view.head.group).receive(from, view, packet);
+      });
+    }
+  } catch (const TransportError& error) {
+    break_down(error.peer(), error.what());
+  } catch (const std::exception& error) {  // no memory
+    break_down(rank(), error.what());
+  }
+  for (const auto& [id, each] : groups_) any = each->work() || any;
+  return any;
+}
+
+void PacketHub::break_down(int failed, const std::string& reason) {
+  broken_ = true;
+  for (const auto& [id, each] : groups_) each->report({failed < 0 ? rank() : failed, rank(), true, reason});
+}
+
+void PacketHub::rest(Lock& lock, int idle) {
+  lock.unlock();
+  if (idle < kYields) {
+    std::this_thread::yield();
+  } else {
+    std::this_thread::sleep_for(Microseconds(doubled(10, (idle - kYields) / 4, kLongestSleep)));
+  }
+  lock.lock();
+}
+
+bool PacketHub::gone(int rank) {
+  const double now = now_seconds();
+  if (now < looked_ + kLookSeconds) return false;
+  looked_ = now;
+  return transport_->gone(rank);
+}
+
+void PacketHub::run_helper() {
+  Lock lock(mutex_);
+  for (int idle = 0; !stopping_; ++idle) {
+    if (waiters_ == 0 && poll()) idle = 0;
+    stopped_.wait_for(lock, Microseconds(doubled(50, idle / 4, kLongestPause)));
+  }
+}
+
+void PacketHub::close() {
+  const double until = now_seconds() + kFlushSeconds;
+  Lock lock(mutex_);
+  const auto unsent_to = [&](int to) { return transport_->unsent(to) > 0; };
+  const auto flushed = [&] {
+    for (int r = 0; r < size(); ++r) {
+      if (unsent_to(r)) return false;
+    }
+    return true;
+  };
+  for (int idle = 0; !flushed() && now_seconds() < until; ++idle) {
+    poll();
+    rest(lock, idle);
+  }
+  broken_ = true;  // nothing is sent any more
+  transport_->close();
+}
+
+}  // namespace nacre

@@ -1,0 +1,83 @@
+// The communicator of ranks that are processes. It sends packets by a transport, for example MPI
+// (mpi.h). A rank that waits moves packets itself. While it computes, a thread of the hub does so.
+// This thread also answers other ranks, so a rank that computes is not taken for dead.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "nacre/cluster/communicator.h"
+#include "nacre/cluster/transport.h"
+
+namespace nacre {
+
+class PacketGroup;
+
+class PacketHub : public std::enable_shared_from_this<PacketHub> {
+ public:
+  using Lock = std::unique_lock<std::mutex>;
+
+  explicit PacketHub(std::unique_ptr<Transport> transport);
+  ~PacketHub();
+  PacketHub(const PacketHub&) = delete;
+  PacketHub& operator=(const PacketHub&) = delete;
+
+  // Returns a new communicator. All ranks call it equally often; it does not wait for them.
+  // `timeout` is in seconds; 0 or less: ranks wait for ever.
+  std::unique_ptr<Communicator> connect(double timeout);
+  // Waits until the packets of this rank have been sent, at most two seconds, and ends the
+  // transport. There must be no failure.
+  void close();
+
+  Transport& transport() { return *transport_; }
+  int rank() const { return transport_->rank(); }
+  int size() const { return transport_->size(); }
+
+  // ---- For groups. All functions except lock() need the lock.
+
+  Lock lock() { return Lock(mutex_); }
+  void send(int to, Packet packet);
+  int unsent(int to) const { return transport_->unsent(to); }
+  // Moves packets. Returns whether there were any.
+  bool poll();
+  // Gives other threads and processes the processor, for longer if nothing has moved for long.
+  void rest(Lock& lock, int idle);
+  // Returns whether the process of a rank has ended. Asks the transport twice a second at most.
+  bool gone(int rank);
+
+ private:
+  friend class Waiter;
+
+  PacketGroup& group(uint32_t id);
+  void run_helper();
+  // All groups fail, because packets can no longer be moved.
+  void break_down(int rank, const std::string& reason);
+
+  std::unique_ptr<Transport> transport_;
+  std::mutex mutex_;  // guards the transport, the groups and the members below
+  std::condition_variable stopped_;
+  std::map<uint32_t, std::shared_ptr<PacketGroup>> groups_;
+  uint32_t next_group_ = 0;
+  int waiters_ = 0;  // threads that move packets while they wait
+  bool stopping_ = false, broken_ = false;
+  double looked_ = 0;  // when gone() asked last
+  std::thread helper_;
+};
+
+// As long as a Waiter lives, its thread moves packets, and the helper does not. Its owner has the
+// lock when it is made and destroyed.
+class Waiter {
+ public:
+  explicit Waiter(PacketHub& hub) : hub_(hub) { ++hub_.waiters_; }
+  ~Waiter() { --hub_.waiters_; }
+  Waiter(const Waiter&) = delete;
+  Waiter& operator=(const Waiter&) = delete;
+
+ private:
+  PacketHub& hub_;
+};
+
+}  // namespace nacre

@@ -1,0 +1,58 @@
+// Transport: how packets of bytes get from one process to another. It knows nothing of calls. The
+// communicator of ranks in several processes (packet_hub.h) is built on it. One thread at a time
+// uses a transport.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "nacre/base/function_ref.h"
+
+namespace nacre {
+
+struct Packet {
+  std::unique_ptr<std::byte[]> bytes;
+  size_t size = 0;
+};
+
+// Says that packets can no longer be sent or received.
+class TransportError : public std::runtime_error {
+ public:
+  // `peer` is the rank that cannot be reached, or -1 if that is unknown.
+  TransportError(int peer, const std::string& what) : std::runtime_error(what), peer_(peer) {}
+  int peer() const { return peer_; }
+
+ private:
+  int peer_;
+};
+
+// All functions except close() return at once. send() and poll() may throw TransportError.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // Returns the number of ranks on the machine of this rank, and how many of them come before it.
+  virtual int local_size() const = 0;
+  virtual int local_rank() const = 0;
+
+  // Sends a packet to another rank. Packets from one rank to another arrive in order.
+  virtual void send(int to, Packet packet) = 0;
+  // Returns how many packets for rank `to` have not been taken over by the network yet.
+  virtual int unsent(int to) const = 0;
+  // Calls receive(rank, packet) for packets that have arrived. `receive` may call send(). Returns
+  // whether anything was sent or received.
+  virtual bool poll(FunctionRef<void(int, Packet)> receive) = 0;
+  // Returns whether the process of a rank is known to have ended.
+  virtual bool gone(int rank) = 0;
+
+  // Ends the connection. All ranks call it, and nothing is sent afterwards.
+  virtual void close() = 0;
+  // Ends this process at once, in a way that makes the launcher end the others.
+  [[noreturn]] virtual void end_all(int code) = 0;
+};
+
+}  // namespace nacre

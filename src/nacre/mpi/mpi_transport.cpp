@@ -1,0 +1,196 @@
+// The only function that the plug-in exports: nacre_mpi_transport().
+//
+// All calls of MPI are made by one thread at a time (MPI_THREAD_SERIALIZED), and apart from the
+// start and the end of MPI none of them waits. So ranks that share cores do not spin while others
+// have work to do, and a rank that is dead or stopped blocks nobody.
+#include <dlfcn.h>
+#include <mpi.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <limits>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "nacre/cluster/mpi_abi.h"
+#include "nacre/mpi/neighbours.h"
+
+namespace nacre::mpi {
+namespace {
+
+constexpr int kTag = 1;
+constexpr int kReceivesAtOnce = 32;
+constexpr auto kCloseLimit = std::chrono::seconds(8);
+
+// `peer` is the rank that the call was about, or -1.
+void check(int code, int peer, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  throw TransportError(peer, std::string(call) + " failed: " + text);
+}
+
+// A packet that MPI reads or writes. Its memory belongs to the transport until MPI is done, even if
+// the call that it belongs to has been given up.
+struct Transfer {
+  Packet packet;
+  MPI_Request request = MPI_REQUEST_NULL;
+
+  bool done(int peer, const char* call) {
+    int flag = 0;
+    check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), peer, call);
+    return flag != 0;
+  }
+};
+
+class MpiTransport final : public Transport {
+ public:
+  explicit MpiTransport(MPI_Comm comm) : comm_(comm) {
+    MPI_Comm_rank(comm_, &rank_);
+    MPI_Comm_size(comm_, &size_);
+    outgoing_.resize(size_);
+    incoming_.resize(size_);
+    ProcessCard own = own_card();
+    std::vector<ProcessCard> cards(size_);
+    check(MPI_Allgather(&own, sizeof own, MPI_BYTE, cards.data(), sizeof own, MPI_BYTE, comm_), -1, "MPI_Allgather");
+    neighbours_ = Neighbours(rank_, std::move(cards));
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  int local_size() const override { return neighbours_.count(); }
+  int local_rank() const override { return neighbours_.before(); }
+  int unsent(int to) const override { return static_cast<int>(outgoing_[to].size()); }
+  bool gone(int rank) override { return neighbours_.gone(rank); }
+
+  void send(int to, Packet packet) override {
+    if (packet.size > static_cast<size_t>(std::numeric_limits<int>::max())) {
+      throw TransportError(rank_, "it sends a text of more than two gigabytes");
+    }
+    Transfer& transfer = outgoing_[to].emplace_back();
+    transfer.packet = std::move(packet);
+    check(MPI_Isend(transfer.packet.bytes.get(), static_cast<int>(transfer.packet.size), MPI_BYTE, to, kTag, comm_,
+                    &transfer.request),
+          to, "MPI_Isend");
+  }
+
+  bool poll(FunctionRef<void(int, Packet)> receive) override {
+    bool any = match();
+    for (int peer = 0; peer < size_; ++peer) {
+      any = finish(outgoing_[peer], peer, "MPI_Isend", [](Packet) {}) || any;
+      any = finish(incoming_[peer], peer, "MPI_Imrecv",
+                   [&](Packet packet) { receive(peer, std::move(packet)); }) ||
+            any;
+    }
+    return any;
+  }
+
+  void close() override;
+  [[noreturn]] void end_all(int code) override;
+
+ private:
+  // Begins to receive the messages that have been announced.
+  bool match() {
+    bool any = false;
+    for (int i = 0; i < kReceivesAtOnce; ++i) {
+      int flag = 0, bytes = 0;
+      MPI_Message message = MPI_MESSAGE_NULL;
+      MPI_Status status;
+      check(MPI_Improbe(MPI_ANY_SOURCE, kTag, comm_, &flag, &message, &status), -1, "MPI_Improbe");
+      if (flag == 0) break;
+      any = true;
+      MPI_Get_count(&status, MPI_BYTE, &bytes);
+      Transfer& transfer = incoming_[status.MPI_SOURCE].emplace_back();
+      transfer.packet = {std::make_unique_for_overwrite<std::byte[]>(bytes), static_cast<size_t>(bytes)};
+      check(MPI_Imrecv(transfer.packet.bytes.get(), bytes, MPI_BYTE, &message, &transfer.request), status.MPI_SOURCE,
+            "MPI_Imrecv");
+    }
+    return any;
+  }
+
+  // Hands over the first transfers of a queue that are done, in order.
+  template <class Use>
+  static bool finish(std::deque<Transfer>& queue, int peer, const char* call, const Use& use) {
+    bool any = false;
+    while (!queue.empty() && queue.front().done(peer, call)) {
+      Packet packet = std::move(queue.front().packet);
+      queue.pop_front();
+      use(std::move(packet));
+      any = true;
+    }
+    return any;
+  }
+
+  MPI_Comm comm_;
+  int rank_ = 0, size_ = 1;
+  Neighbours neighbours_;
+  std::vector<std::deque<Transfer>> outgoing_, incoming_;  // by peer, in order
+};
+
+void MpiTransport::close() {
+  // MPI_Finalize waits for all ranks, so it would hang if a rank died now.
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool closed = false;
+  std::thread watchdog([&] {
+    std::unique_lock lock(mutex);
+    if (!changed.wait_for(lock, kCloseLimit, [&] { return closed; })) end_all(1);
+  });
+  MPI_Comm_free(&comm_);
+  MPI_Finalize();
+  {
+    const std::lock_guard lock(mutex);
+    closed = true;
+  }
+  changed.notify_all();
+  watchdog.join();
+}
+
+void MpiTransport::end_all(int code) {
+  std::fflush(nullptr);
+  // mpirun ends all others when a process ends with a code other than 0. Other launchers have to be
+  // asked, and that must not hang.
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr) {
+    std::thread([code] {
+      std::this_thread::sleep_for(std::chrono::seconds(2));
+      _exit(code);
+    }).detach();
+    MPI_Abort(MPI_COMM_WORLD, code);
+  }
+  _exit(code);
+}
+
+}  // namespace
+
+Transport* start() {
+  // The parts of Open MPI are libraries that look for its symbols in the whole process.
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void*>(&MPI_Init_thread), &info) != 0) {
+    dlopen(info.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+  }
+  // While MPI starts and ends, it must not spin either. And it must not read the memory of other
+  // processes: in some containers that is forbidden, and of a process that has just been killed it
+  // reads nothing, without an error. Users may set both variables themselves.
+  setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+  setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
+  int provided = 0;
+  check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), -1, "MPI_Init_thread");
+  if (provided < MPI_THREAD_SERIALIZED) throw TransportError(-1, "this MPI cannot be called from several threads");
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm comm = MPI_COMM_NULL;
+  check(MPI_Comm_dup(MPI_COMM_WORLD, &comm), -1, "MPI_Comm_dup");
+  return new MpiTransport(comm);
+}
+
+}  // namespace nacre::mpi
+
+extern "C" __attribute__((visibility("default"))) nacre::Transport* nacre_mpi_transport(int abi);
+
+nacre::Transport* nacre_mpi_transport(int abi) { return abi == nacre::kMpiAbi ? nacre::mpi::start() : nullptr; }

@@ -1,0 +1,73 @@
+#include "nacre/mpi/neighbours.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+
+namespace nacre::mpi {
+namespace {
+
+struct ProcessState {
+  char state = '?';
+  int64_t started = 0;
+};
+
+// Returns what the system says of a process, or nothing if there is no such process.
+std::optional<ProcessState> state_of(int64_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string text;
+  if (!std::getline(file, text)) return std::nullopt;
+  // The name of the program stands in parentheses and may hold anything. The state follows it, and
+  // the time of the start is the 19th number after the state.
+  std::istringstream rest(text.substr(std::min(text.size(), text.rfind(')') + 1)));
+  ProcessState found;
+  std::string skipped;
+  rest >> found.state;
+  for (int i = 0; i < 18; ++i) rest >> skipped;
+  rest >> found.started;
+  return found;
+}
+
+std::string machine_text() {
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  std::array<char, 64> host{};
+  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  std::error_code ignored;
+  // Processes of other containers have numbers of their own.
+  return boot + " " + std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string() + " " + host.data();
+}
+
+}  // namespace
+
+ProcessCard own_card() {
+  ProcessCard card{};
+  const std::string machine = machine_text();
+  std::copy_n(machine.begin(), std::min(machine.size(), card.machine.size() - 1), card.machine.begin());
+  card.process = getpid();
+  if (const auto state = state_of(card.process)) card.started = state->started;
+  return card;
+}
+
+Neighbours::Neighbours(int rank, std::vector<ProcessCard> cards) : rank_(rank), count_(0), cards_(std::move(cards)) {
+  for (int r = 0; r < static_cast<int>(cards_.size()); ++r) {
+    if (!is_near(r)) continue;
+    ++count_;
+    before_ += r < rank_;
+  }
+}
+
+bool Neighbours::gone(int rank) const {
+  if (!is_near(rank)) return false;
+  const auto state = state_of(cards_[rank].process);
+  // A process that has ended stays listed until its launcher has asked for its exit code.
+  return !state || state->started != cards_[rank].started || state->state == 'Z' || state->state == 'X';
+}
+
+}  // namespace nacre::mpi

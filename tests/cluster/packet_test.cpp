@@ -1,0 +1,145 @@
+// The communicator of processes, over a transport between threads.
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "cluster/launcher.h"
+#include "cluster/traffic.h"
+#include "nacre/cluster/culprit_search.h"
+#include "nacre/cluster/packet_hub.h"
+
+namespace nacre {
+namespace {
+
+// Packets on their way between the ranks of a test.
+struct Mailboxes {
+  struct Letter {
+    int from;
+    Packet packet;
+  };
+  explicit Mailboxes(int size) : boxes(size), dead(size) {}
+
+  std::mutex mutex;
+  std::vector<std::deque<Letter>> boxes;  // by receiver
+  std::vector<bool> dead;                 // ranks whose process has ended
+};
+
+class Mail final : public Transport {
+ public:
+  Mail(int rank, std::shared_ptr<Mailboxes> all) : rank_(rank), all_(std::move(all)) {}
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(all_->boxes.size()); }
+  int local_size() const override { return size(); }
+  int local_rank() const override { return rank_; }
+  void send(int to, Packet packet) override {
+    const std::lock_guard lock(all_->mutex);
+    all_->boxes[to].push_back({rank_, std::move(packet)});
+  }
+  int unsent(int to) const override {
+    const std::lock_guard lock(all_->mutex);
+    return static_cast<int>(all_->boxes[to].size());
+  }
+  bool poll(FunctionRef<void(int, Packet)> receive) override {
+    std::deque<Mailboxes::Letter> letters;
+    {
+      const std::lock_guard lock(all_->mutex);
+      if (all_->dead[rank_]) return false;
+      letters.swap(all_->boxes[rank_]);
+    }
+    for (Mailboxes::Letter& letter : letters) receive(letter.from, std::move(letter.packet));
+    return !letters.empty();
+  }
+  bool gone(int rank) override {
+    const std::lock_guard lock(all_->mutex);
+    return all_->dead[rank];
+  }
+  void close() override {}
+  [[noreturn]] void end_all(int) override { std::terminate(); }
+
+ private:
+  int rank_;
+  std::shared_ptr<Mailboxes> all_;
+};
+
+class Post : public Launcher {
+ public:
+  using Launcher::run;
+  std::vector<int> sizes() const override { return {1, 2, 3, 4}; }
+  std::vector<Ending> run(int size, double timeout, const RankBody& body) override {
+    mail_ = std::make_shared<Mailboxes>(size);
+    // Like processes, hubs live until all ranks have ended.
+    std::vector<std::shared_ptr<PacketHub>> hubs;
+    for (int r = 0; r < size; ++r) hubs.push_back(std::make_shared<PacketHub>(std::make_unique<Mail>(r, mail_)));
+    std::vector<Ending> endings(size);
+    std::vector<std::thread> threads;
+    for (int r = 0; r < size; ++r) {
+      threads.emplace_back([&, r] { endings[r] = run_body(*hubs[r]->connect(timeout), body); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return endings;
+  }
+  // The process of a rank ends: nobody hears of it again.
+  void kill(int rank) {
+    const std::lock_guard lock(mail_->mutex);
+    mail_->dead[rank] = true;
+  }
+
+ private:
+  std::shared_ptr<Mailboxes> mail_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Packets, CommunicatorSuite,
+                         testing::Values([] { return std::shared_ptr<Launcher>(std::make_shared<Post>()); }));
+
+TEST(Packets, a_dead_rank_is_noticed_long_before_the_timeout) {
+  for (const int dead : {0, 2}) {
+    Post post;
+    auto endings = post.run(3, kCommTimeout, [&](Communicator& own) {
+      own.barrier();
+      if (own.rank() == dead) {
+        post.kill(dead);
+      } else {
+        own.barrier();
+      }
+    });
+    endings.erase(endings.begin() + dead);
+    for (const Ending& ending : endings) {
+      EXPECT_EQ(ending.failed_rank, dead) << ending.error;
+      EXPECT_EQ(ending.error, endings[0].error);
+      EXPECT_LT(ending.seconds, 8);
+    }
+  }
+}
+
+TEST(Packets, a_call_goes_on_while_its_ranks_compute) {
+  Post post;
+  static_cast<Launcher&>(post).run(2, [](Communicator& own) {
+    constexpr int64_t kBytes = 8 << 20;
+    std::vector<std::byte> sent(kBytes, std::byte{7}), received(kBytes);
+    const int peer = 1 - own.rank();
+    PendingCall call = own.start_exchange({{{peer, {sent.data(), 1, kBytes}}}, {{peer, {received.data(), 1, kBytes}}}});
+    nap(1);
+    call.wait();
+    EXPECT_LT(call.counters().waited, 0.5);
+    EXPECT_EQ(received, sent);
+  });
+}
+
+TEST(CulpritSearch, follows_answers_to_the_last_rank) {
+  CulpritSearch search(0, 4);
+  EXPECT_FALSE(search.culprit().has_value());
+  search.begin(1);
+  EXPECT_EQ(search.next_to_ask(), 1);
+  EXPECT_FALSE(search.next_to_ask().has_value());
+  search.answered(1, search.question(), 3);
+  EXPECT_EQ(search.next_to_ask(), 3);
+  search.answered(1, search.question(), 2);  // nobody asked this rank
+  EXPECT_FALSE(search.culprit().has_value());
+  search.answered(3, search.question(), 1);  // a circle
+  EXPECT_EQ(search.culprit(), 3);
+  EXPECT_FALSE(search.silent());
+}
+
+}  // namespace
+}  // namespace nacre
