@@ -66,7 +66,7 @@ void RankThreads::end() {
   }
 }
 
-RankThreads::Calls RankThreads::calls() { return {*ranks_[0]->data, *ranks_[0]->control}; }
+RankCalls RankThreads::calls() { return {*ranks_[0]->data, *ranks_[0]->control}; }
 
 void RankThreads::fail() {
   const std::exception_ptr own = std::current_exception();

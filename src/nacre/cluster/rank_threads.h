@@ -7,31 +7,25 @@
 #include <vector>
 
 #include "nacre/cluster/in_process.h"
+#include "nacre/cluster/rank_team.h"
 
 namespace nacre {
 
-class RankThreads {
+class RankThreads : public RankTeam {
  public:
-  // What a rank calls: `data` moves the rows it computes with, `control` is for host memory.
-  struct Calls {
-    Communicator& data;
-    Communicator& control;
-  };
-  using Body = std::function<void(const Calls&)>;
+  using Body = std::function<void(const RankCalls&)>;
 
   // Connects `size` ranks twice, once for each kind of memory, and calls body(calls) for ranks
   // 1 … size − 1, each on a thread of its own. If a body throws, all ranks fail with its message.
   RankThreads(int size, const GroupOptions& data, Body body);
   // Waits for the threads. If rank 0 has not made the last call that they wait for, they fail.
-  ~RankThreads();
+  ~RankThreads() override;
   RankThreads(const RankThreads&) = delete;
   RankThreads& operator=(const RankThreads&) = delete;
 
-  // Returns the calls of rank 0.
-  Calls calls();
-  // Must be called by rank 0 inside a handler of an exception that it threw or caught. Tells the
-  // other ranks that the run has failed, waits for them, and throws what the failed rank threw.
-  [[noreturn]] void fail();
+  RankCalls calls() override;
+  // Waits for the threads before it throws.
+  [[noreturn]] void fail() override;
 
  private:
   struct Rank;

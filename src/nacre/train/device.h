@@ -13,6 +13,7 @@
 namespace nacre {
 
 class BatchComputer;
+class GpuCompiler;
 class Scorer;
 struct BatchParts;
 struct RunData;
@@ -68,6 +69,11 @@ class RunDevice {
   virtual int64_t free_at_start() const = 0;
   // Returns the most bytes of the device's own memory that were taken; -1 if it has none.
   virtual int64_t peak_bytes() const = 0;
+
+  // Return what ranks need to move rows between devices: the compiler of a GPU and the GPU itself.
+  // Both are null if the rank's values lie in host memory.
+  virtual std::shared_ptr<GpuCompiler> gpu_compiler() const { return nullptr; }
+  virtual std::shared_ptr<Device> gpu() const { return nullptr; }
 
   // Returns how many mini-batches are prepared ahead if --prefetch is not given.
   virtual int batches_ahead() const = 0;

@@ -21,6 +21,8 @@ class GpuDevice : public RunDevice {
   int64_t memory_limit(const RunConfig& config, int64_t left) const override;
   int64_t free_at_start() const override;
   int64_t peak_bytes() const override;
+  std::shared_ptr<GpuCompiler> gpu_compiler() const override { return context_->shared_compiler(); }
+  std::shared_ptr<Device> gpu() const override { return context_->shared_device(); }
   int batches_ahead() const override;
   DrawAnswer draw_batches(const DrawRequest& request) const override;
   std::unique_ptr<BatchComputer> make_batch_computer(const BatchParts& parts) const override;

@@ -49,7 +49,7 @@ RankSession::RankSession(RankSetup setup) : setup_(std::move(setup)), own_run_(s
   ModelOptions options = run.config.model;
   options.sampling = Sampling::blocks;
   const int layers = std::max(1, options.layers);
-  blocks_ = std::make_unique<Blocks>(Blocks::of_rank(local_->graph, layers, make_rank_links(whole, local_, setup_.data)));
+  blocks_ = std::make_unique<Blocks>(Blocks::of_rank(local_->graph, layers, make_rank_links(whole, local_, setup_.data, device().gpu())));
   inputs_ = std::make_unique<RankInputs>(run, *local_);
   own_run_.dataset = inputs_->own_data();
   Dfg trained;

@@ -175,6 +175,7 @@ class GpuContext {
   Step launch(const cuda::Source& source, int64_t blocks, cuda::LaunchParams params);
   Step launch(const GpuFunction& function, int64_t blocks, cuda::LaunchParams params);
   GpuCompiler& compiler() { return *compiler_; }
+  const std::shared_ptr<GpuCompiler>& shared_compiler() const { return compiler_; }
 
  private:
   const void* keep(const std::string& key, const void* host, int64_t bytes);

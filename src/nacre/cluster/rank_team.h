@@ -1,0 +1,41 @@
+// The ranks of a run as one of them sees them: rank 0 goes on by itself and makes its calls whenever
+// it wants to; the others do the same work at the same time. Ranks are threads of one process
+// (rank_threads.h) or processes (MpiTeam).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "nacre/cluster/mpi.h"
+
+namespace nacre {
+
+// What a rank calls.
+struct RankCalls {
+  Communicator& data;     // moves the rows that ranks compute with, in the memory of their devices
+  Communicator& control;  // moves everything else, in host memory
+};
+
+class RankTeam {
+ public:
+  virtual ~RankTeam() = default;
+
+  // Returns the calls of this rank.
+  virtual RankCalls calls() = 0;
+  // Must be called inside a handler of an exception that this rank threw or caught. Tells the other
+  // ranks that the run has failed, and throws what the failed rank threw, as far as it is known here.
+  [[noreturn]] virtual void fail() = 0;
+};
+
+// The team of a process that MPI has started. `ranks` must outlive the team.
+class MpiTeam : public RankTeam {
+ public:
+  MpiTeam(MpiRanks& ranks, double timeout);
+  RankCalls calls() override { return {*data_, *control_}; }
+  [[noreturn]] void fail() override;
+
+ private:
+  std::unique_ptr<Communicator> data_, control_;
+};
+
+}  // namespace nacre

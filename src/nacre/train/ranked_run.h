@@ -1,0 +1,63 @@
+// RankedRun: what all ranks of a run over several devices agree on: the data, the devices, and which
+// rank owns which node. Ranks other than 0 follow: they carry out the orders of rank 0.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "nacre/cluster/rank_team.h"
+#include "nacre/train/rank_devices.h"
+#include "nacre/train/rank_session.h"
+#include "nacre/train/run_data.h"
+
+namespace nacre {
+
+// What rank 0 tells the others to do. It is sent as bytes.
+struct RankOrder {
+  enum class Kind : uint8_t { start, step, weights, average, evaluate, predict, embeddings, figures, end };
+
+  Kind kind = Kind::end;
+  bool flag = false;  // step: share the weights afterwards; average: use it; evaluate: with the loss
+  int64_t step = 0;
+  double lr = 0;
+};
+
+class RankedRun {
+ public:
+  // Completes `config`, and deals out the nodes. Throws UserError if data, model and devices do not
+  // fit together.
+  RankedRun(Dataset dataset, RunConfig config, const SessionNeeds& needs);
+
+  const RunData& data() const { return run_; }
+  std::vector<std::string>& notes() { return run_.notes; }
+  const SessionNeeds& needs() const { return needs_; }
+  const std::vector<RankDevice>& devices() const { return devices_; }
+  const Partition& partition() const { return partition_; }
+  // Returns the share of the work that each rank is given; they add up to 1.
+  std::vector<double> shares() const;
+  // Returns whether some ranks compute on the host and others on GPUs.
+  bool mixed() const;
+
+  // Opens the device of a rank.
+  void open(int rank);
+  // Returns the opened device of a rank.
+  const std::shared_ptr<const RunDevice>& device(int rank) const { return opened_[rank]; }
+  // Returns what the session of a rank is made from. Its device must be open.
+  RankSetup setup(const RankCalls& calls) const;
+  // Does what a rank other than 0 does: makes its session, and carries out orders until the last one.
+  void follow(const RankCalls& calls) const;
+  // Sends an order to all ranks. Called by rank 0.
+  static void send(const RankOrder& order, Communicator& control);
+
+ private:
+  RunConfig config_of(int rank) const;
+
+  RunData run_;
+  SessionNeeds needs_;
+  std::vector<RankDevice> devices_;
+  Partition partition_;
+  std::vector<std::shared_ptr<GraphViews>> views_;
+  std::vector<std::shared_ptr<const RunDevice>> opened_;
+};
+
+}  // namespace nacre
