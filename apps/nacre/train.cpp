@@ -20,6 +20,7 @@
 #include "nacre/train/checkpoint.h"
 #include "nacre/train/warm_start.h"
 #include "options.h"
+#include "ranks.h"
 #include "recommend.h"
 #include "seeds.h"
 #include "terminal.h"
@@ -37,6 +38,7 @@ struct TrainCommand {
   bool init_partial = false;
   std::vector<uint64_t> seeds;  // empty: one run
   std::string trace;
+  MpiRanks* processes = nullptr;  // the processes that MPI has started; null if it has started none
 };
 
 struct TrainOutcome {
@@ -100,7 +102,8 @@ std::string result_json(VertexModel& session, const TrainResult& r, const std::s
                                     {"launching_percent", or_null(shares.use.percent("launching thread"))},
                                     {"link_percent", or_null(shares.use.percent("link"))},
                                     {"fullest", fullest_of(shares.use)},
-                                    {"device", session.device().name()},
+                                    {"device", device_text(session)},
+                                    {"ranks", ranks_json(session)},
                                     {"plan", session.plan().name},
                                     {"plan_source", session.planning().source},
                                     {"model", session.config().model.model},
@@ -129,6 +132,7 @@ void say_result(VertexModel& session, const TrainResult& r, const TrainCommand& 
                     shares.device < 0 ? "" : fmt::format(", steps under way on the device {:.1f} %", shares.device)));
     if (!shares.use.all.empty()) say_line(c.json, shares.use.text());
   }
+  say_ranks(session, c.json);
   say_line(c.json, fmt::format("{}: test {}, validation {} (epoch {})", session.metric(),
                                strong(score_text(r.test_score)), strong(score_text(r.val_score)), r.best_epoch));
   if (!session.device().on_host()) {
@@ -161,11 +165,17 @@ void take_first_weights(const TrainCommand& c, VertexModel& session) {
 
 // `first_plan` is the plan file of an earlier run that differs only in its seed; empty if there is
 // none.
-TrainOutcome train_vertices(TrainCommand& c, Dataset dataset, const std::string& first_plan, MemoryAccount& account) {
+SessionNeeds needs_of(const TrainCommand& c, const std::string& first_plan) {
   SessionNeeds needs;
+  needs.mpi = c.processes;
   needs.resumed_plan = first_plan;
   const std::string last_plan = c.trainer.run_folder + "/plan.json";
   if (c.trainer.resume && std::filesystem::exists(last_plan)) needs.resumed_plan = last_plan;
+  return needs;
+}
+
+TrainOutcome train_vertices(TrainCommand& c, Dataset dataset, const std::string& first_plan, MemoryAccount& account) {
+  const SessionNeeds needs = needs_of(c, first_plan);
   const std::unique_ptr<VertexModel> model = make_session(std::move(dataset), c.config, needs);
   VertexModel& session = *model;
   show_session(session);
@@ -248,6 +258,15 @@ void check_seeds(const TrainCommand& c, const Command& command) {
   }
 }
 
+// Refuses what several devices do not do.
+void refuse_with_ranks(const TrainCommand& c, const Dataset& dataset) {
+  if (is_recommendation(dataset))
+    throw UserError("--devices", "recommenders train on one device", "leave it out, or use --device");
+  if (c.processes != nullptr && !c.seeds.empty())
+    throw UserError("--seeds", "trains several times, which processes that MPI has started do not",
+                    "start one run for each seed with --seed");
+}
+
 void run(TrainCommand& c, const Command& command) {
   if (c.no_checkpoint && (c.trainer.resume || !c.trainer.run_folder.empty())) {
     throw UserError("--no-checkpoint", "cannot be given together with --checkpoint or --resume",
@@ -263,15 +282,19 @@ void run(TrainCommand& c, const Command& command) {
   Situation situation = situation_of(c.config);
   situation.keeps_run = !c.no_checkpoint;
   refuse_idle(command, situation);
+  if (c.processes != nullptr) take_processes(*c.processes, c.config);
+  const bool follows = c.processes != nullptr && c.processes->rank() > 0;
   // An output that cannot be written must be refused before hours of training.
   for (const std::string& file : {c.trace, c.trainer.metrics_file}) {
-    if (!file.empty()) PendingFile::check(file);
+    if (!file.empty() && !follows) PendingFile::check(file);
   }
-  if (!c.trace.empty()) trace_start(c.trace);
+  if (!c.trace.empty() && !follows) trace_start(c.trace);
   c.config.folder = std::filesystem::current_path().string();
   MemoryAccount account(c.config, {.trains = true, .loaded = loaded_bytes(c)});
   Dataset dataset = open_data(c.config);
   refuse_idle(command, with_data(situation, dataset));
+  if (c.config.ranks.several()) refuse_with_ranks(c, dataset);
+  if (follows) return follow_first(std::move(dataset), c.config, needs_of(c, ""));
   if (!is_recommendation(dataset)) {
     if (!c.seeds.empty()) return train_seeds(c, dataset, account);
     const TrainOutcome outcome = train_vertices(c, std::move(dataset), "", account);
@@ -334,7 +357,12 @@ void add_train(Command app) {
       .group("Output");
   command.add_option("--trace", c->trace, "write a timeline that Perfetto opens").group("Output");
   command.add_flag("--json", c->json, "print one JSON object on stdout, and nothing else").group("Output");
-  command.callback([c, command] { run(*c, command); });
+  command.callback([c, command] {
+    run_launched([&](MpiRanks* processes) {
+      c->processes = processes != nullptr && processes->size() > 1 ? processes : nullptr;
+      run(*c, command);
+    });
+  });
 }
 
 }  // namespace nacre::cli

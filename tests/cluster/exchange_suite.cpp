@@ -33,6 +33,33 @@ TEST_P(CommunicatorSuite, random_exchanges_arrive_and_are_counted) {
   }
 }
 
+// Every rank sends the rows of a table to every rank, also to itself, and adds what arrives.
+TEST_P(CommunicatorSuite, rows_are_added_in_the_order_of_the_ranks) {
+  constexpr int64_t kRows = 50, kWidth = 7;
+  const auto value = [](int from, int64_t i) { return static_cast<float>(i % 13 + 1) * (from % 2 == 0 ? 1e8F : 1.1F); };
+  for (const int size : launcher().sizes()) {
+    launcher().run(size, [&](Communicator& own) {
+      std::vector<float> sent(kRows * kWidth), sums(kRows * kWidth, 1);
+      for (size_t i = 0; i < sent.size(); ++i) sent[i] = value(own.rank(), static_cast<int64_t>(i));
+      std::vector<uint32_t> backwards(kRows);
+      for (int64_t i = 0; i < kRows; ++i) backwards[static_cast<size_t>(i)] = static_cast<uint32_t>(kRows - 1 - i);
+      ExchangeRequest request;
+      const auto* from = reinterpret_cast<const std::byte*>(sent.data());
+      auto* to = reinterpret_cast<std::byte*>(sums.data());
+      for (int peer = size - 1; peer >= 0; --peer) {
+        request.sends.push_back({peer, {from, kRows, kWidth * 4, 0, backwards.data()}});
+        request.receives.push_back({peer, {to, kRows, kWidth * 4, 0, backwards.data()}, SumType::f32});
+      }
+      own.exchange(request);
+      for (int64_t i = 0; i < kRows * kWidth; ++i) {
+        float want = 1;
+        for (int peer = 0; peer < size; ++peer) want += value(peer, i);
+        EXPECT_EQ(sums[static_cast<size_t>(i)], want) << i;
+      }
+    });
+  }
+}
+
 TEST_P(CommunicatorSuite, an_exchange_may_be_empty) {
   for (const int size : launcher().sizes()) {
     launcher().run(size, [](Communicator& own) {

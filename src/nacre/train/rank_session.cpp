@@ -183,9 +183,17 @@ void RankSession::start() {
   setup_.control.barrier();
 }
 
-void RankSession::step(int64_t step, double lr) {
+void RankSession::step(int64_t step, double lr, bool timed) {
   const double start = now_seconds();
-  train_->run({setup_.run.config.seed, static_cast<uint64_t>(step)});
+  const StepContext context{setup_.run.config.seed, static_cast<uint64_t>(step)};
+  if (timed) {
+    // The first step compiles and loads kernels, so its times do not count.
+    if (!timed_) train_->reset_times();
+    timed_ = true;
+    train_->run_timed(context);
+  } else {
+    train_->run(context);
+  }
   learner_->keep_loss(*train_);
   learner_->update(lr);
   step_seconds_ += now_seconds() - start;
@@ -285,8 +293,19 @@ std::vector<RankFigures> RankSession::figures() const {
   }
   const CommCounters counters = setup_.data.counters();
   own.sent = counters.exchange.bytes_sent + counters.all_reduce.bytes_sent;
+  own.kernel_seconds = train_ ? kernel_seconds() : 0;
   own.times = times();
   return all_numbers(setup_.control, own);
+}
+
+double RankSession::kernel_seconds() const {
+  double sum = 0;
+  const std::vector<Kernel>& kernels = train_->plan().kernels;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    const KernelTime& time = train_->times()[k];
+    if (kernels[k].kind != KernelKind::exchange && time.runs > 0) sum += time.seconds / static_cast<double>(time.runs);
+  }
+  return sum;
 }
 
 RankTimes RankSession::times() const {

@@ -49,6 +49,9 @@ struct RankFigures {
   int64_t device_bytes = 0;  // memory() of the rank
   int64_t host_bytes = 0;    // what a rank on a GPU holds on the host
   int64_t sent = 0;          // bytes that it has sent in steps and evaluations
+  // Seconds of the kernels of a step without communication, the mean of the timed steps. They were
+  // measured while the other ranks were running, too.
+  double kernel_seconds = 0;
   RankTimes times;
 };
 
@@ -74,7 +77,8 @@ class RankSession {
   void start();
 
   // Each of the following waits for the other ranks.
-  void step(int64_t step, double lr);
+  // If `timed`, every kernel is timed by itself, which takes longer.
+  void step(int64_t step, double lr, bool timed = false);
   // Makes the weights and the state of the optimiser equal to those of rank 0.
   void share_weights();
   // Returns the scores of all ranks on rank 0, and of this one on the others.
@@ -91,6 +95,7 @@ class RankSession {
 
  private:
   RankTimes times() const;
+  double kernel_seconds() const;
   void plan(const Dfg& dfg);
   void make_executor(const Dfg& dfg, std::unique_ptr<Executor>& executor);
   void fit(const Dfg& dfg);
@@ -114,6 +119,7 @@ class RankSession {
   std::vector<int64_t> begin_;  // rank 0: where the vertices of each rank begin in order_
   std::vector<float> all_rows_;
   double step_seconds_ = 0;
+  bool timed_ = false;  // a step has been timed
 };
 
 }  // namespace nacre

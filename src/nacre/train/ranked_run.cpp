@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "nacre/base/error.h"
+#include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/thread_team.h"
 #include "nacre/base/trace.h"
@@ -12,18 +13,17 @@
 namespace nacre {
 namespace {
 
-std::vector<double> asked_shares(const RunConfig& config) {
-  return config.ranks.shares.empty() ? std::vector<double>(config.ranks.devices.size(), 1) : config.ranks.shares;
-}
+// How much faster a multiprocessor of a GPU is than a thread of the host, for the first shares only.
+constexpr double kThreadsOfMultiprocessor = 4;
 
-// Carries out an order. Returns false after the last one.
+// Carries out an order. Returns false if the session of the rank must end.
 bool carry_out(RankSession& rank, const RankOrder& order) {
   switch (order.kind) {
     case RankOrder::Kind::start:
       rank.start();
       break;
     case RankOrder::Kind::step:
-      rank.step(order.step, order.lr);
+      rank.step(order.step, order.lr, order.timed);
       if (order.flag) rank.share_weights();
       break;
     case RankOrder::Kind::weights:
@@ -44,10 +44,17 @@ bool carry_out(RankSession& rank, const RankOrder& order) {
     case RankOrder::Kind::figures:
       rank.figures();
       break;
+    case RankOrder::Kind::rebuild:  // follow() does this
     case RankOrder::Kind::end:
       return false;
   }
   return true;
+}
+
+std::vector<double> unpacked(const std::string& bytes) {
+  std::vector<double> numbers(bytes.size() / sizeof(double));
+  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
 }
 
 }  // namespace
@@ -62,15 +69,26 @@ RankedRun::RankedRun(Dataset dataset, RunConfig config, const SessionNeeds& need
   devices_ = rank_devices(run_.config);
   views_.resize(devices_.size());
   opened_.resize(devices_.size());
-  const TraceSpan span("prepare", "partition");
-  partition_ = partition_graph(run_.dataset.graph, asked_shares(run_.config), run_.config.ranks.partition);
 }
 
-std::vector<double> RankedRun::shares() const {
-  std::vector<double> shares = asked_shares(run_.config);
+void RankedRun::deal_out() {
+  std::vector<double> shares = run_.config.ranks.shares;
+  for (size_t r = shares.size(); r < devices_.size(); ++r) {
+    const bool gpu = opened_[r] != nullptr && !opened_[r]->on_host();
+    shares.push_back(gpu ? kThreadsOfMultiprocessor * opened_[r]->backend()->traits().multiprocessors
+                         : std::max(1, devices_[r].threads));
+  }
+  deal_out(std::move(shares));
+}
+
+void RankedRun::deal_out(std::vector<double> shares) {
+  const TraceSpan span("prepare", "partition");
+  const double start = now_seconds();
+  partition_ = partition_graph(run_.dataset.graph, shares, run_.config.ranks.partition);
+  partition_seconds_ = now_seconds() - start;
   const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
   for (double& share : shares) share /= sum;
-  return shares;
+  shares_ = std::move(shares);
 }
 
 bool RankedRun::mixed() const {
@@ -96,16 +114,23 @@ RankSetup RankedRun::setup(const RankCalls& calls) const {
   return {run_, partition_, config_of(rank), opened_[rank], views_[rank], calls.data, calls.control, needs_};
 }
 
-void RankedRun::follow(const RankCalls& calls) const {
+void RankedRun::follow(const RankCalls& calls) {
   const int threads = devices_[calls.control.rank()].threads;
   const std::unique_ptr<ThreadTeam> team = threads > 0 ? std::make_unique<ThreadTeam>(threads) : nullptr;
-  RankSession rank(setup(calls));
   RankOrder order;
   do {
-    const std::string text = calls.control.broadcast(0, "");
-    NACRE_CHECK(text.size() == sizeof order, "an order of rank 0 has another size than expected");
-    std::memcpy(&order, text.data(), sizeof order);
-  } while (carry_out(rank, order));
+    RankSession rank(setup(calls));
+    do {
+      const std::string text = calls.control.broadcast(0, "");
+      NACRE_CHECK(text.size() == sizeof order, "an order of rank 0 has another size than expected");
+      std::memcpy(&order, text.data(), sizeof order);
+    } while (carry_out(rank, order));
+    if (order.kind == RankOrder::Kind::rebuild) {
+      const std::vector<double> shares = unpacked(calls.control.broadcast(0, ""));
+      // Threads share this object with rank 0, which has dealt out the nodes already.
+      if (needs_.mpi != nullptr) deal_out(shares);
+    }
+  } while (order.kind == RankOrder::Kind::rebuild);
 }
 
 void RankedRun::send(const RankOrder& order, Communicator& control) {

@@ -14,18 +14,18 @@ namespace nacre {
 
 // What rank 0 tells the others to do. It is sent as bytes.
 struct RankOrder {
-  enum class Kind : uint8_t { start, step, weights, average, evaluate, predict, embeddings, figures, end };
+  enum class Kind : uint8_t { start, step, weights, average, evaluate, predict, embeddings, figures, rebuild, end };
 
   Kind kind = Kind::end;
-  bool flag = false;  // step: share the weights afterwards; average: use it; evaluate: with the loss
+  bool flag = false;   // step: share the weights afterwards; average: use it; evaluate: with the loss
+  bool timed = false;  // step: time every kernel
   int64_t step = 0;
   double lr = 0;
 };
 
 class RankedRun {
  public:
-  // Completes `config`, and deals out the nodes. Throws UserError if data, model and devices do not
-  // fit together.
+  // Completes `config`. Throws UserError if data, model and devices do not fit together.
   RankedRun(Dataset dataset, RunConfig config, const SessionNeeds& needs);
 
   const RunData& data() const { return run_; }
@@ -34,7 +34,14 @@ class RankedRun {
   const std::vector<RankDevice>& devices() const { return devices_; }
   const Partition& partition() const { return partition_; }
   // Returns the share of the work that each rank is given; they add up to 1.
-  std::vector<double> shares() const;
+  const std::vector<double>& shares() const { return shares_; }
+  // Deals out the nodes by the shares that the user gave or, if there are none, by a score of each
+  // device: its threads or multiprocessors. Devices of this process must be open.
+  void deal_out();
+  // Deals out the nodes again. No rank may have a session of its own then, except those that will
+  // be made anew before their next step.
+  void deal_out(std::vector<double> shares);
+  double partition_seconds() const { return partition_seconds_; }
   // Returns whether some ranks compute on the host and others on GPUs.
   bool mixed() const;
 
@@ -45,7 +52,7 @@ class RankedRun {
   // Returns what the session of a rank is made from. Its device must be open.
   RankSetup setup(const RankCalls& calls) const;
   // Does what a rank other than 0 does: makes its session, and carries out orders until the last one.
-  void follow(const RankCalls& calls) const;
+  void follow(const RankCalls& calls);
   // Sends an order to all ranks. Called by rank 0.
   static void send(const RankOrder& order, Communicator& control);
 
@@ -55,7 +62,9 @@ class RankedRun {
   RunData run_;
   SessionNeeds needs_;
   std::vector<RankDevice> devices_;
+  std::vector<double> shares_;
   Partition partition_;
+  double partition_seconds_ = 0;
   std::vector<std::shared_ptr<GraphViews>> views_;
   std::vector<std::shared_ptr<const RunDevice>> opened_;
 };

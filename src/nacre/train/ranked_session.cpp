@@ -22,6 +22,13 @@ double percent(int64_t part, int64_t whole) {
   return whole > 0 ? 100 * static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
+// Steps whose kernels are timed to find out how fast the ranks are.
+constexpr int64_t kTimedSteps = 3;
+// Shorter runs keep their first shares.
+constexpr int kWorthBalancing = 10;
+// How much slower than an even split the slowest rank may be.
+constexpr double kTolerated = 0.03;
+
 // Gives the process as many threads as its ranks have together.
 void take_threads(const std::vector<RankDevice>& devices) {
   int threads = 0;
@@ -40,6 +47,7 @@ std::unique_ptr<RankTeam> start_threads(RankedRun& run) {
     run.open(r);
     compilers.push_back(run.device(r)->gpu_compiler());
   }
+  run.deal_out();
   if (std::any_of(compilers.begin(), compilers.end(), [](const auto& c) { return c != nullptr; }))
     group.memory = make_rank_memory(std::move(compilers));
   return std::make_unique<RankThreads>(ranks, group, [&run](const RankCalls& calls) { run.follow(calls); });
@@ -51,19 +59,24 @@ RankedSession::RankedSession(Dataset dataset, RunConfig config, const SessionNee
     : start_(now_seconds()), run_(std::move(dataset), std::move(config), needs) {
   if (needs.mpi != nullptr) {
     run_.open(0);
+    run_.deal_out();
     team_ = std::make_unique<MpiTeam>(*needs.mpi, run_.data().config.ranks.timeout);
   } else {
     team_ = start_threads(run_);
   }
   if (run_.devices()[0].threads > 0) threads_ = std::make_unique<ThreadTeam>(run_.devices()[0].threads);
+  make_own();
+  describe();
+  plan_seconds_ = now_seconds() - start_;
+}
+
+void RankedSession::make_own() {
   try {
     own_ = std::make_unique<RankSession>(run_.setup(team_->calls()));
   } catch (...) {
     team_->fail();
   }
   planned_ = figures();
-  describe();
-  plan_seconds_ = now_seconds() - start_;
 }
 
 RankedSession::~RankedSession() {
@@ -108,18 +121,71 @@ void RankedSession::use_average(bool use) {
 // rank 0 after each step, lest they drift apart.
 void RankedSession::queue_step(int64_t step, double lr) {
   const bool mixed = run_.mixed();
-  give({Kind::step, mixed, step, lr}, [&] {
-    own_->step(step, lr);
+  // The first step loads kernels; those after it are timed if the shares may change.
+  const bool timed = balances() && steps_ >= 1 && steps_ <= kTimedSteps;
+  give({Kind::step, mixed, timed, step, lr}, [&] {
+    own_->step(step, lr, timed);
     if (mixed) own_->share_weights();
   });
+  if (++steps_ == kTimedSteps + 1 && balances()) balance();
 }
 
 void RankedSession::take_losses(double& sum) {
   try {
+    sum += early_losses_;
+    early_losses_ = 0;
     own_->learner().take_losses(sum);
   } catch (...) {
     team_->fail();
   }
+}
+
+// ---- Balance.
+
+bool RankedSession::balances() const {
+  return config().ranks.shares.empty() && ranks() > 1 && config().epochs >= kWorthBalancing;
+}
+
+void RankedSession::balance() {
+  const std::vector<RankFigures> all = figures();
+  double slowest = 0, work = 0, speed = 0;
+  std::vector<double> shares;
+  for (int r = 0; r < ranks(); ++r) {
+    const double seconds = std::max(all[r].kernel_seconds, 1e-9), own = run_.shares()[r];
+    slowest = std::max(slowest, seconds);
+    work += own;
+    speed += own / seconds;
+    shares.push_back(own / seconds);
+  }
+  const double even = work / speed;  // seconds of a step whose kernels take equally long on all ranks
+  const auto left = static_cast<double>(config().epochs - steps_);
+  const std::string now = fmt::format("the slowest rank computes {} per step, an even split {}", human_seconds(slowest),
+                                      human_seconds(even));
+  // Cutting the graph again and planning take about as long as they did at the start.
+  const double cost = run_.partition_seconds() + plan_seconds_;
+  if (slowest < even * (1 + kTolerated) || (slowest - even) * left < cost) {
+    log_info("shares stay as they are: " + now);
+    return;
+  }
+  log_info("work is moved between ranks: " + now);
+  rebuild(shares);
+}
+
+void RankedSession::rebuild(const std::vector<double>& shares) {
+  own_->learner().take_losses(early_losses_);
+  Parameters& parameters = own_->learner().parameters();
+  const std::vector<float> weights(parameters.data(), parameters.data() + parameters.size());
+  const OptimizerState state = own_->learner().optimizer();
+  run_.deal_out(shares);
+  give({Kind::rebuild}, [&] {
+    team_->calls().control.broadcast(
+        0, {reinterpret_cast<const char*>(shares.data()), shares.size() * sizeof(double)});
+    own_.reset();
+  });
+  make_own();
+  std::copy(weights.begin(), weights.end(), own_->learner().parameters().data());
+  own_->learner().optimizer() = state;
+  start();
 }
 
 Scores RankedSession::evaluate(bool with_loss) {

@@ -51,7 +51,7 @@ class RankedSession : public VertexModel {
   const std::vector<RankDevice>& devices() const { return run_.devices(); }
   int ranks() const { return static_cast<int>(devices().size()); }
   // Returns the share of the work that each rank was given; they add up to 1.
-  std::vector<double> shares() const { return run_.shares(); }
+  const std::vector<double>& shares() const { return run_.shares(); }
   // Returns the figures of all ranks so far. Waits for the other ranks.
   std::vector<RankFigures> figures();
 
@@ -62,6 +62,12 @@ class RankedSession : public VertexModel {
   // Throws UserError if ranks that share a memory do not fit into it together.
   void require_memory() const;
   void describe();
+  void make_own();
+  bool balances() const;  // whether shares may change while the run trains
+  // Moves work between ranks, once, if the timed steps were out of balance (NU6, NU7).
+  void balance();
+  // Deals out the nodes again, and goes on with the weights and the optimiser as they are.
+  void rebuild(const std::vector<double>& shares);
 
   double start_;
   RankedRun run_;
@@ -71,6 +77,8 @@ class RankedSession : public VertexModel {
   std::vector<RankFigures> planned_;  // figures of all ranks before the first step
   bool started_ = false;              // start() has been called
   bool average_ = false;              // the average of the weights is in use
+  int64_t steps_ = 0;                 // steps since start()
+  double early_losses_ = 0;           // losses of steps before the ranks were made anew
   std::vector<float> rows_;
   double plan_seconds_ = 0;
 };

@@ -1,0 +1,30 @@
+// Runs over several devices, as the command line sees them: what is printed of them, and processes
+// that mpirun or srun has started, each of which is a rank.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "nacre/cluster/mpi.h"
+#include "nacre/train/vertex_model.h"
+
+namespace nacre::cli {
+
+// Returns the device of a session, or the devices of its ranks as the user wrote them.
+std::string device_text(const VertexModel& session);
+// Returns the figures of all ranks for --json; null if there is one device.
+nlohmann::ordered_json ranks_json(VertexModel& session);
+// Prints where the time of every rank went; nothing if there is one device.
+void say_ranks(VertexModel& session, bool json);
+
+// Calls body(null) in a process of its own. In a process that MPI has started, calls
+// body(processes); if it throws in one of them, all end, and one prints the message.
+void run_launched(const std::function<void(MpiRanks*)>& body);
+// Gives every process a device, if the user named none. Throws UserError if the devices do not fit
+// the processes.
+void take_processes(const MpiRanks& processes, RunConfig& config);
+// Does the work of a process other than the first, until the first one has ended the run.
+void follow_first(Dataset dataset, const RunConfig& config, SessionNeeds needs);
+
+}  // namespace nacre::cli

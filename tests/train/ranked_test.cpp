@@ -1,0 +1,181 @@
+// Tests of runs over several devices: they train what one device trains.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "data/fixtures.h"
+#include "nacre/cluster/failure.h"
+#include "nacre/train/ranked_session.h"
+#include "nacre/train/session.h"
+#include "train/runs.h"
+
+namespace nacre::test {
+namespace {
+
+struct RankedCase {
+  std::string name, model;
+  DataText data = {};
+  void (*change)(RunConfig&) = [](RunConfig&) {};
+};
+
+std::vector<RankedCase> cases() {
+  return {
+      {"gcn", "gcn"},
+      {"gcn_weighted", "gcn", {.weighted = true}},
+      {"gcn_batch_norm", "gcn", {}, [](RunConfig& c) { c.model.norm = "batch"; }},
+      {"gcn_many_labels", "gcn", {.multilabel = true}},
+      {"gcn_average", "gcn", {}, [](RunConfig& c) { c.optimizer.ema = 0.9; }},
+      {"gcn_class_weights", "gcn", {}, [](RunConfig& c) { c.class_weights = "1,2,0.5"; }},
+      {"sage", "sage"},
+      {"sage_max", "sage", {}, [](RunConfig& c) { c.model.aggregator = "max"; }},
+      {"sage_lstm", "sage-lstm"},
+      {"gat", "gat"},
+      {"gatv2", "gatv2"},
+      {"rgcn", "rgcn", {.typed = true}},
+      {"gin", "gin"},
+      {"mlp", "mlp"},
+  };
+}
+
+RunConfig config_of(const RankedCase& c) {
+  RunConfig config = small_run(c.model);
+  c.change(config);
+  config.plan = "off";
+  return config;
+}
+
+RunConfig with_ranks(RunConfig config, std::vector<std::string> devices, const std::string& rows = "auto") {
+  config.ranks.devices = std::move(devices);
+  config.ranks.halo_rows = rows;
+  config.ranks.partition.use_cache = false;
+  return config;
+}
+
+// What a run showed after some steps.
+struct Shown {
+  std::vector<double> losses;
+  Scores scores;
+  std::vector<float> logits;
+  std::vector<float> weights;
+};
+
+Shown train_some(VertexModel& session) {
+  Shown shown;
+  session.start();
+  for (int step = 0; step < 10; ++step) shown.losses.push_back(session.train_step(step, 0.01));
+  session.use_average(true);
+  shown.scores = session.evaluate(true);
+  const float* logits = session.predict();
+  shown.logits.assign(logits, logits + session.dataset().num_nodes() * session.dataset().num_classes);
+  const Parameters& parameters = session.parameters();
+  shown.weights.assign(parameters.data(), parameters.data() + parameters.size());
+  return shown;
+}
+
+void expect_same(const Shown& got, const Shown& want) {
+  for (size_t i = 0; i < want.losses.size(); ++i)
+    EXPECT_NEAR(got.losses[i], want.losses[i], 1e-5 * std::abs(want.losses[i])) << "loss of step " << i;
+  EXPECT_NEAR(got.scores.train, want.scores.train, 1e-9);
+  EXPECT_NEAR(got.scores.val, want.scores.val, 1e-9);
+  EXPECT_NEAR(got.scores.test, want.scores.test, 1e-9);
+  EXPECT_NEAR(got.scores.val_loss, want.scores.val_loss, 1e-4);
+  ASSERT_EQ(got.logits.size(), want.logits.size());
+  for (size_t i = 0; i < want.logits.size(); ++i)
+    ASSERT_NEAR(got.logits[i], want.logits[i], 1e-3 * (1 + std::abs(want.logits[i]))) << "logit " << i;
+  for (size_t i = 0; i < want.weights.size(); ++i) ASSERT_NEAR(got.weights[i], want.weights[i], 1e-3) << "weight " << i;
+}
+
+class Ranked : public testing::TestWithParam<RankedCase> {};
+
+TEST_P(Ranked, TrainsWhatOneDeviceTrains) {
+  const RunConfig config = config_of(GetParam());
+  const Dataset data = small_data(GetParam().data);
+  Session one(data, config);
+  const Shown want = train_some(one);
+  for (const char* rows : {"late", "early", "narrow"}) {
+    for (const int ranks : {1, 2, 3, 4}) {
+      SCOPED_TRACE(std::string(rows) + ", " + std::to_string(ranks) + " ranks");
+      const std::vector<std::string> devices(static_cast<size_t>(ranks), ranks == 2 ? "cpu:2" : "cpu:1");
+      RankedSession several(data, with_ranks(config, devices, rows), {});
+      expect_same(train_some(several), want);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(Ranked, EveryMethodAndShareGivesTheSame) {
+  const RunConfig config = config_of(GetParam());
+  const Dataset data = small_data(GetParam().data);
+  Session one(data, config);
+  const Shown want = train_some(one);
+  for (const PartitionMethod method : {PartitionMethod::fennel, PartitionMethod::range, PartitionMethod::random}) {
+    SCOPED_TRACE(partition_method_name(method));
+    RunConfig ranks = with_ranks(config, {"cpu:1", "cpu:1", "cpu:1"});
+    ranks.ranks.partition.method = method;
+    ranks.ranks.shares = {1, 0, 3};  // rank 1 owns nothing
+    RankedSession several(data, ranks, {});
+    expect_same(train_some(several), want);
+    if (HasFatalFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Ranked, testing::ValuesIn(cases()), [](const auto& test) { return test.param.name; });
+
+TEST(RankedSession, AllRanksHaveTheFiguresOfTheirParts) {
+  const Dataset data = small_data();
+  RankedSession several(data, with_ranks(small_run("gcn"), {"cpu:1", "cpu:1"}), {});
+  several.start();
+  several.train_step(0, 0.01);
+  const std::vector<RankFigures> figures = several.figures();
+  ASSERT_EQ(figures.size(), 2U);
+  EXPECT_EQ(figures[0].vertices + figures[1].vertices, data.num_nodes());
+  EXPECT_EQ(figures[0].edges + figures[1].edges, several.dataset().graph.num_edges());
+  for (const RankFigures& rank : figures) {
+    EXPECT_GT(rank.halo, 0);
+    EXPECT_GT(rank.sent, 0);
+    EXPECT_GT(rank.times.steps, 0);
+    EXPECT_GE(rank.times.waiting, 0);
+    EXPECT_GE(rank.times.communication, rank.times.reduction);
+    EXPECT_LE(rank.times.communication + rank.times.waiting, rank.times.steps * 1.01);
+  }
+}
+
+// Ranks that were resumed, or that begin with the weights of another run, all have these weights.
+TEST(RankedSession, TakesWeightsFromOutside) {
+  const Dataset data = small_data();
+  const RunConfig config = small_run("sage");
+  Session one(data, config);
+  one.start();
+  for (int step = 0; step < 5; ++step) one.train_step(step, 0.01);
+  RankedSession several(data, with_ranks(config, {"cpu:1", "cpu:1", "cpu:1"}), {});
+  several.start();
+  std::copy_n(one.parameters().data(), one.parameters().size(), several.parameters().data());
+  OptimizerState& state = several.optimizer();
+  state.set_steps(one.optimizer().steps());
+  std::copy_n(one.optimizer().first().data<float>(), state.first().size(), state.first().data<float>());
+  std::copy_n(one.optimizer().second().data<float>(), state.second().size(), state.second().data<float>());
+  several.weights_changed();
+  for (int step = 5; step < 9; ++step) {
+    const double want = one.train_step(step, 0.01);
+    EXPECT_NEAR(several.train_step(step, 0.01), want, 1e-5 * want) << "step " << step;
+  }
+}
+
+TEST(RankedSession, RefusesWhatDoesNotFit) {
+  const Dataset data = small_data();
+  const auto make = [&](const RunConfig& config) { RankedSession(data, config, {}); };
+  EXPECT_USER_ERROR(make(with_ranks(small_run("gcn"), {"cpu:0"})), "threads of the host");
+  EXPECT_USER_ERROR(make(with_ranks(small_run("gcn"), {"gpu"})), "is no device");
+  RunConfig shares = with_ranks(small_run("gcn"), {"cpu:1", "cpu:1"});
+  shares.ranks.shares = {1};
+  EXPECT_USER_ERROR(make(shares), "has 1 numbers for 2 devices");
+  RunConfig batches = with_ranks(small_run("gcn"), {"cpu:1", "cpu:1"});
+  batches.mode = "minibatch";
+  EXPECT_USER_ERROR(make(batches), "not in mini-batches");
+  RunConfig small = with_ranks(small_run("gcn"), {"cpu:1", "cpu:1"});
+  small.memory_limit = 1000;
+  EXPECT_USER_ERROR(RankedSession(data, small, {}).start(), "memory");
+}
+
+}  // namespace
+}  // namespace nacre::test
