@@ -61,10 +61,10 @@ bool launched_by_mpi() {
 MpiRanks::MpiRanks() : hub_(std::make_shared<PacketHub>(open_transport())) {
   const int expected = launched_size().value_or(size());
   if (expected != size()) {
-    throw UserError("MPI",
-                    "the launcher started " + std::to_string(expected) + " processes, but MPI finds " +
-                        std::to_string(size()),
-                    "use the mpirun of the MPI that nacre was built with; with srun, try --mpi=pmix");
+    throw UserError(
+        "MPI",
+        "the launcher started " + std::to_string(expected) + " processes, but MPI finds " + std::to_string(size()),
+        "use the mpirun of the MPI that nacre was built with; with srun, try --mpi=pmix");
   }
 }
 

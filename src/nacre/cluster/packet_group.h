@@ -74,11 +74,11 @@ class PacketGroup final : public CallPort {
   PacketHub& hub_;
   uint32_t id_;
   double timeout_ = kCommTimeout;
-  uint64_t next_ = 0;                                   // the number of this rank's next call
+  uint64_t next_ = 0;  // the number of this rank's next call
   std::map<uint64_t, std::unique_ptr<PacketCall>> calls_;
   std::map<uint64_t, std::vector<EarlyStart>> early_;  // of calls that this rank has not started
-  std::vector<uint64_t> left_at_;  // for each rank the first call that it takes no part in
-  int waiting_for_ = -1;           // the rank that this one waits for; -1: it does not wait
+  std::vector<uint64_t> left_at_;                      // for each rank the first call that it takes no part in
+  int waiting_for_ = -1;                               // the rank that this one waits for; -1: it does not wait
   CulpritSearch search_;
   FailureAgreement agreement_;
 };

@@ -85,9 +85,8 @@ class MpiTransport final : public Transport {
     bool any = match();
     for (int peer = 0; peer < size_; ++peer) {
       any = finish(outgoing_[peer], peer, "MPI_Isend", [](Packet) {}) || any;
-      any = finish(incoming_[peer], peer, "MPI_Imrecv",
-                   [&](Packet packet) { receive(peer, std::move(packet)); }) ||
-            any;
+      any =
+          finish(incoming_[peer], peer, "MPI_Imrecv", [&](Packet packet) { receive(peer, std::move(packet)); }) || any;
     }
     return any;
   }
