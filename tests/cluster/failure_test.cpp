@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cluster/launcher.h"
+#include "nacre/cluster/agreement.h"
 
 namespace nacre {
 namespace {
@@ -21,6 +22,27 @@ TEST(FailureVote, prefers_clear_reports_then_low_ranks) {
   EXPECT_EQ(vote.chosen().rank, 2);
   EXPECT_EQ(vote.chosen().teller, 4);
   EXPECT_STREQ(RankFailure(vote.chosen()).what(), "rank 2: hangs");
+}
+
+TEST(FailureAgreement, lets_the_lowest_rank_choose_that_can) {
+  const FailureReport hangs{1, 3, false, "hangs"}, full{2, 2, false, "a disk is full"};
+  FailureAgreement first(0), third(2);
+  first.add(hangs, 10);
+  third.add(hangs, 10);
+  EXPECT_TRUE(third.failed());
+  EXPECT_FALSE(third.due(10.3));
+  ASSERT_TRUE(first.due(10.3));
+  first.choose();
+  EXPECT_FALSE(first.due(10.4));
+  third.adopt(*first.choice());
+  EXPECT_EQ(third.choice()->reason, "hangs");
+  third.adopt(full);  // too late
+  EXPECT_EQ(third.choice()->reason, "hangs");
+  // If rank 0 does not choose, others do after a while.
+  FailureAgreement alone(2);
+  alone.add(full, 10);
+  EXPECT_FALSE(alone.due(11));
+  EXPECT_TRUE(alone.due(20));
 }
 
 TEST(Patience, does_not_count_time_in_which_the_process_was_stopped) {

@@ -23,6 +23,23 @@ TEST(Rows, are_gathered_and_scattered) {
   copy_rows({}, {}, 0, 0);
 }
 
+TEST(Rows, are_packed_and_unpacked_from_any_byte_on) {
+  const std::string from = "abc.def.ghi.";
+  const uint32_t reversed[] = {2, 1, 0};
+  const ConstRows source{reinterpret_cast<const std::byte*>(from.data()), 3, 3, 4, reversed};
+  for (int64_t cut = 0; cut <= 9; ++cut) {
+    std::string packed(9, '-'), to(9, '-');
+    auto* bytes = reinterpret_cast<std::byte*>(packed.data());
+    pack_bytes(source, 0, cut, bytes);
+    pack_bytes(source, cut, 9, bytes + cut);
+    EXPECT_EQ(packed, "ghidefabc");
+    const Rows target{reinterpret_cast<std::byte*>(to.data()), 3, 3, 0, reversed};
+    unpack_bytes(bytes, target, 0, cut);
+    unpack_bytes(bytes + cut, target, cut, 9);
+    EXPECT_EQ(to, "abcdefghi");
+  }
+}
+
 TEST(Sums, slices_cover_all_elements_once) {
   for (const int size : {1, 2, 3, 7}) {
     for (const int64_t count : {0, 1, 2, 6, 7, 100}) {

@@ -1,8 +1,11 @@
 #include "nacre/cluster/mpi.h"
 
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "nacre/base/plugin_library.h"
@@ -16,13 +19,14 @@ namespace {
 // ends all ranks when the first of them has ended.
 constexpr double kTellerFirst = 1;
 
-// Returns the number in a variable of the environment.
+// Returns the number in a variable of the environment, if it is one.
 std::optional<int> number(const char* name) {
   const char* text = std::getenv(name);
-  if (text == nullptr || *text == '\0') return std::nullopt;
-  char* end = nullptr;
-  const long value = std::strtol(text, &end, 10);
-  return *end == '\0' && value >= 0 && value < (1L << 30) ? std::optional(static_cast<int>(value)) : std::nullopt;
+  if (text == nullptr) return std::nullopt;
+  int value = 0;
+  const char* const end = text + std::strlen(text);
+  const auto [rest, error] = std::from_chars(text, end, value);
+  return error == std::errc() && rest == end ? std::optional(value) : std::nullopt;
 }
 
 // Returns the number of processes that the launcher has started, if it says so.
@@ -61,10 +65,10 @@ bool launched_by_mpi() {
 MpiRanks::MpiRanks() : hub_(std::make_shared<PacketHub>(open_transport())) {
   const int expected = launched_size().value_or(size());
   if (expected != size()) {
-    throw UserError("MPI",
-                    "the launcher started " + std::to_string(expected) + " processes, but MPI finds " +
-                        std::to_string(size()),
-                    "use the mpirun of the MPI that nacre was built with; with srun, try --mpi=pmix");
+    throw UserError(
+        "MPI",
+        "the launcher started " + std::to_string(expected) + " processes, but MPI finds " + std::to_string(size()),
+        "use the mpirun of the MPI that nacre was built with; with srun, try --mpi=pmix");
   }
 }
 
@@ -111,6 +115,7 @@ bool MpiRanks::tells(const std::exception& error) const {
 
 void MpiRanks::end_all(int code) {
   if (teller_ >= 0 && teller_ != rank()) std::this_thread::sleep_for(std::chrono::duration<double>(kTellerFirst));
+  const auto lock = hub_->lock();
   hub_->transport().end_all(code);
   std::_Exit(code);  // the compiler does not know that the line above does not return
 }

@@ -29,13 +29,13 @@ struct PacketHead {
   uint32_t group = 0;  // the communicator that the packet belongs to
   PacketKind kind = PacketKind::start;
   CallKind call = CallKind::exchange;
-  bool vague = false;                    // of a report
-  uint64_t number = 0;                   // of a call or a question
-  int64_t offset = 0;                    // of a part or sum: where the body begins in the message
-  MessageSize sends, expects;            // start of an exchange: between the sender and the receiver
-  SumSize sum;                           // start of a sum
-  int32_t rank = -1;                     // of a report; of an answer: whom the sender waits for, or -1
-  int32_t teller = -1;                   // of a report
+  bool vague = false;          // of a report
+  uint64_t number = 0;         // of a call or a question
+  int64_t offset = 0;          // of a part or sum: where the body begins in the message
+  MessageSize sends, expects;  // start of an exchange: between the sender and the receiver
+  SumSize sum;                 // start of a sum
+  int32_t rank = -1;           // of a report; of an answer: whom the sender waits for, or -1
+  int32_t teller = -1;         // of a report
 };
 
 // A packet that has arrived.

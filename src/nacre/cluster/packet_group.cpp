@@ -131,8 +131,8 @@ void PacketGroup::receive_start(int from, const PacketView& packet, Packet& stor
 }
 
 void PacketGroup::answer(int to, PacketHead head) {
-  // A rank that knows of a failure waits for nobody, but that is not its fault. It says nothing, and
-  // the other will hear of the failure too.
+  // A rank that knows of a failure waits for nobody, but that is not its fault. It says nothing;
+  // the other rank will hear of the failure too.
   if (agreement_.failed()) return;
   head.kind = PacketKind::answer;
   head.rank = waiting_for_;

@@ -74,9 +74,10 @@ class PacketGroup final : public CallPort {
   PacketHub& hub_;
   uint32_t id_;
   double timeout_ = kCommTimeout;
-  uint64_t next_ = 0;                                   // the number of this rank's next call
+  uint64_t next_ = 0;  // the number of this rank's next call
   std::map<uint64_t, std::unique_ptr<PacketCall>> calls_;
-  std::map<uint64_t, std::vector<EarlyStart>> early_;  // of calls that this rank has not started
+  // Of calls that this rank has not started yet.
+  std::map<uint64_t, std::vector<EarlyStart>> early_;
   std::vector<uint64_t> left_at_;  // for each rank the first call that it takes no part in
   int waiting_for_ = -1;           // the rank that this one waits for; -1: it does not wait
   CulpritSearch search_;

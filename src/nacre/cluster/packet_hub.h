@@ -53,8 +53,8 @@ class PacketHub : public std::enable_shared_from_this<PacketHub> {
 
   PacketGroup& group(uint32_t id);
   void run_helper();
-  // All groups fail, because packets can no longer be moved.
-  void break_down(int rank, const std::string& reason);
+  // All groups fail, because packets can no longer be moved. `failed` is -1 if the rank is unknown.
+  void break_down(int failed, const std::string& reason);
 
   std::unique_ptr<Transport> transport_;
   std::mutex mutex_;  // guards the transport, the groups and the members below

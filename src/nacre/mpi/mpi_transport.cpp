@@ -85,9 +85,8 @@ class MpiTransport final : public Transport {
     bool any = match();
     for (int peer = 0; peer < size_; ++peer) {
       any = finish(outgoing_[peer], peer, "MPI_Isend", [](Packet) {}) || any;
-      any = finish(incoming_[peer], peer, "MPI_Imrecv",
-                   [&](Packet packet) { receive(peer, std::move(packet)); }) ||
-            any;
+      any =
+          finish(incoming_[peer], peer, "MPI_Imrecv", [&](Packet packet) { receive(peer, std::move(packet)); }) || any;
     }
     return any;
   }
@@ -176,8 +175,8 @@ Transport* start() {
     dlopen(info.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
   }
   // While MPI starts and ends, it must not spin either. And it must not read the memory of other
-  // processes: in some containers that is forbidden, and of a process that has just been killed it
-  // reads nothing, without an error. Users may set both variables themselves.
+  // processes: in some containers that is forbidden, and of a process that has been killed it
+  // cannot be read. Users may set both variables themselves.
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
   int provided = 0;

@@ -9,7 +9,7 @@ namespace nacre::mpi {
 
 // Says which process a rank is. All ranks tell each other theirs.
 struct ProcessCard {
-  std::array<char, 160> machine;  // equal for processes of one machine that see each other's numbers
+  std::array<char, 160> machine;  // equal for processes that see each other's numbers
   int64_t process = 0;
   int64_t started = 0;  // when the process was started; numbers of processes are used again
 };
