@@ -142,8 +142,8 @@ void run_round(const Shares& shares, int rank, RankLinks& links, const std::shar
     const std::vector<float> want = shares.expected(calls[i], rank);
     std::vector<float> got = (calls[i].in_place ? operands[i] : results[i])->read();
     got.resize(want.size());
-    EXPECT_TRUE(same_bits(got, want)) << op_info(calls[i].op).name << " of width " << calls[i].width << ", rank " << rank
-                                      << (calls[i].in_place ? ", in place" : "");
+    EXPECT_TRUE(same_bits(got, want)) << op_info(calls[i].op).name << " of width " << calls[i].width << ", rank "
+                                      << rank << (calls[i].in_place ? ", in place" : "");
   }
 }
 

@@ -178,9 +178,9 @@ TEST_P(Ranks, EveryPlanComputesWhatOneDeviceComputes) {
         const int r = communicator.rank();
         const std::shared_ptr<GpuCompiler>& compiler = devices.compilers[r];
         const auto local = std::make_shared<const LocalGraph>(local_graph(c.graph, parts, r));
-        const Blocks blocks = Blocks::of_rank(
-            local->graph, std::max(1, GetParam().options.layers),
-            make_rank_links(c.graph, local, communicator, compiler ? compiler->device() : nullptr));
+        const Blocks blocks =
+            Blocks::of_rank(local->graph, std::max(1, GetParam().options.layers),
+                            make_rank_links(c.graph, local, communicator, compiler ? compiler->device() : nullptr));
         const Rank rank = {local->graph, blocks.links()->vertex_ids(), blocks.links()->edge_ids(), local->num_own()};
         const ref::Bindings bindings = bindings_of(rank, input.dfg, input.bindings);
         const auto views = std::make_shared<GraphViews>();

@@ -2,10 +2,10 @@
 // memory. An engine whose ranks keep their values on GPUs derives a class that queues the work on
 // devices.
 //
-// A message is *shared* if both ends are host memory: threads of both ranks copy pieces of it while
-// they wait. Any other message is *offered*: the sender offers its rows when it starts the call, and
-// the thread of the receiver takes them. Nobody waits for a device: take() only queues a copy, and
-// passes an offer on to the sender, whose later work waits for the copy.
+// A message is shared if both ends are host memory: threads of both ranks copy pieces of it while
+// they wait. In any other message, the sender offers its rows when it starts the call, and the
+// thread of the receiver takes them. Nobody waits for a device: take() only queues a copy, and
+// returns a ticket for the sender, whose later work waits for the copy.
 #pragma once
 
 #include <memory>

@@ -15,7 +15,7 @@
 namespace nacre {
 namespace {
 
-constexpr int64_t kHostBytes = 1 << 18;  // bytes of rows that one thread of the host moves at a time
+constexpr int64_t kHostBytes = 1 << 18;  // bytes that one thread of the host moves at a time
 
 // One rank: its device, if it has one, and its copies for others.
 struct Side {
@@ -93,7 +93,7 @@ class DeviceRankMemory final : public RankMemory {
   bool direct(int from, int to) const { return direct_[from * sides_.size() + to] != 0; }
 
   std::vector<Side> sides_;
-  std::vector<char> direct_;  // for each sender and receiver: whether the receiver can read its rows
+  std::vector<char> direct_;  // for each sender and receiver: whether the receiver reads its rows
   bool all_on_host_ = true;
   bool all_direct_ = true;
 };
@@ -102,34 +102,29 @@ class DeviceRankMemory final : public RankMemory {
 
 // Queues a copy or an addition of rows on the device of a rank.
 void queue_move(Side& side, const ConstRows& from, const Rows& to, bool add) {
-  const auto bits = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(from.data) |
-                                          reinterpret_cast<uintptr_t>(to.data)) |
-                    static_cast<uint64_t>(from.row_bytes | from.step() | to.step());
+  const auto bits =
+      static_cast<uint64_t>(reinterpret_cast<uintptr_t>(from.data) | reinterpret_cast<uintptr_t>(to.data)) |
+      static_cast<uint64_t>(from.row_bytes | from.step() | to.step());
   NACRE_CHECK(bits % 4 == 0 && from.step() == from.row_bytes && to.step() == to.row_bytes,
               "ranks on GPUs exchange whole rows of floats only");
   cuda::RowMove move;
   move.floats = bits % 16 == 0 ? 4 : bits % 8 == 0 ? 2 : 1;
   move.words = from.row_bytes / (4 * move.floats);
   move.add = add;
-  const GpuFunction& function = side.context->compiler().function(
-      FunctionKey("move rows").add(move.floats).add(move.words).add(move.add).bytes(), [&] {
-        return cuda::RowSource{cuda::move_rows(move)};
-      });
-  const cuda::MoveRowsParams params = {.from = from.data,
-                                       .from_index = from.index,
-                                       .to = to.data,
-                                       .to_index = to.index,
-                                       .rows = from.count};
+  const GpuFunction& function =
+      side.context->compiler().function(FunctionKey("move rows").add(move.floats).add(move.words).add(move.add).bytes(),
+                                        [&] { return cuda::RowSource{cuda::move_rows(move)}; });
+  const cuda::MoveRowsParams params = {
+      .from = from.data, .from_index = from.index, .to = to.data, .to_index = to.index, .rows = from.count};
   side.context->launch(function, cuda::move_blocks(move, from.count), params)();
 }
 
 void queue_sum(Side& side, SumType type, const std::vector<void*>& parts, void* out, int64_t count) {
   const bool doubles = type == SumType::f64;
   const int number = static_cast<int>(parts.size());
-  const GpuFunction& function = side.context->compiler().function(
-      FunctionKey("sum parts").add(number).add(doubles).bytes(), [&] {
-        return cuda::RowSource{cuda::sum_parts(number, doubles)};
-      });
+  const GpuFunction& function =
+      side.context->compiler().function(FunctionKey("sum parts").add(number).add(doubles).bytes(),
+                                        [&] { return cuda::RowSource{cuda::sum_parts(number, doubles)}; });
   cuda::LaunchParams params(cuda::SumPartsParams{.out = out, .count = count});
   params.operands(parts);
   side.context->launch(function, (count + cuda::kSumThreads - 1) / cuda::kSumThreads, params)();
@@ -253,8 +248,8 @@ void DeviceRankMemory::take_sum(int rank, SumType type, std::span<const std::sha
     offer.wait(side);
     memory.push_back(offer.memory());
   }
-  if (on_host(rank)) return type == SumType::f32 ? sum_on_host<float>(memory, out, count)
-                                                 : sum_on_host<double>(memory, out, count);
+  if (on_host(rank))
+    return type == SumType::f32 ? sum_on_host<float>(memory, out, count) : sum_on_host<double>(memory, out, count);
   queue_sum(side, type, memory, out, count);
   const BufferReader reader = {side.device.get(), side.device->record()};
   for (const auto& part : parts) static_cast<Offer&>(*part).is_read_until(reader);
