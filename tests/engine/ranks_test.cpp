@@ -108,6 +108,7 @@ std::vector<double> share_of(const Rank& rank, const Dfg& dfg, const std::string
 class Ranks : public testing::TestWithParam<ModelCase> {};
 
 TEST_P(Ranks, TheInterpreterComputesWhatOneDeviceComputes) {
+  if (testing_gpu()) GTEST_SKIP() << "the interpreter runs on the host";
   for (const GraphCase& c : graphs(51)) {
     const Input input = input_of(GetParam().options, c.graph, true);
     for (const Cut& cut : cuts(c.graph.num_nodes(), 7)) {

@@ -31,6 +31,13 @@ class RankTicket {
   virtual ~RankTicket() = default;
 };
 
+// Seconds of a device.
+struct DeviceSeconds {
+  double waited = 0;   // for other ranks
+  double moved = 0;    // copying and adding rows
+  double reduced = 0;  // adding up arrays
+};
+
 class RankMemory {
  public:
   virtual ~RankMemory() = default;
@@ -70,6 +77,13 @@ class RankMemory {
                         int64_t count);
   // Makes work that `rank` begins or queues from now on wait for the work of a ticket.
   virtual void wait(int rank, RankTicket& ticket);
+
+  // Says whether the device of `rank` measures what it does in calls from now on. The threads of
+  // ranks do not wait for devices, so the counters of a communicator do not tell this.
+  virtual void measure(int /*rank*/, bool /*on*/) {}
+  // Returns what the device of `rank` has done since the last call of this function, and waits for
+  // it. Returns zeros for a rank without a device.
+  virtual DeviceSeconds take_seconds(int /*rank*/) { return {}; }
 };
 
 }  // namespace nacre

@@ -22,6 +22,23 @@ struct Side {
   std::shared_ptr<Device> device;       // null: host memory
   std::shared_ptr<GpuContext> context;  // launches the kernels of this file
   std::shared_ptr<RankBuffers> buffers;
+
+  // What the device does between two of its events.
+  struct Span {
+    double DeviceSeconds::*what;
+    DeviceEvent from, to;
+  };
+  bool measuring = false;
+  std::vector<Span> spans;
+
+  // Calls queue(), which queues work on the device, and measures the work if asked to.
+  template <class Queue>
+  void measured(double DeviceSeconds::*what, const Queue& queue) {
+    if (!measuring) return queue();
+    DeviceEvent from = device->record();
+    queue();
+    spans.push_back({what, std::move(from), device->record()});
+  }
 };
 
 class Offer final : public RankOffer {
@@ -43,10 +60,10 @@ class Offer final : public RankOffer {
     if (owner_.device != nullptr) ready_ = owner_.device->record();
   }
   // Makes the reader's thread or its device wait for the owner's device.
-  void wait(const Side& reader) const {
+  void wait(Side& reader) const {
     if (ready_ == nullptr) return;
     if (reader.device != nullptr) {
-      reader.device->wait_for(ready_);
+      reader.measured(&DeviceSeconds::waited, [&] { reader.device->wait_for(ready_); });
     } else {
       owner_.device->await(ready_);
     }
@@ -85,8 +102,11 @@ class DeviceRankMemory final : public RankMemory {
   void take_sum(int rank, SumType type, std::span<const std::shared_ptr<RankOffer>> parts, void* out,
                 int64_t count) override;
   void wait(int rank, RankTicket& ticket) override {
-    sides_[rank].device->wait_for(static_cast<const Ticket&>(ticket).event());
+    Side& side = sides_[rank];
+    side.measured(&DeviceSeconds::waited, [&] { side.device->wait_for(static_cast<const Ticket&>(ticket).event()); });
   }
+  void measure(int rank, bool on) override { sides_[rank].measuring = on && !on_host(rank); }
+  DeviceSeconds take_seconds(int rank) override;
 
  private:
   bool on_host(int rank) const { return sides_[rank].device == nullptr; }
@@ -198,7 +218,7 @@ std::shared_ptr<RankOffer> DeviceRankMemory::offer(int from, int to, const Const
   if (on_host(from)) {
     move_on_host(rows, packed, std::nullopt);
   } else {
-    queue_move(side, rows, packed, false);
+    side.measured(&DeviceSeconds::moved, [&] { queue_move(side, rows, packed, false); });
   }
   offer->publish();
   return offer;
@@ -232,7 +252,7 @@ std::shared_ptr<RankTicket> DeviceRankMemory::take(int to, const Copy& copy, Ran
     return nullptr;
   }
   NACRE_CHECK(copy.add.value_or(SumType::f32) == SumType::f32, "ranks on GPUs add rows of floats only");
-  queue_move(side, from, copy.to, copy.add.has_value());
+  side.measured(&DeviceSeconds::moved, [&] { queue_move(side, from, copy.to, copy.add.has_value()); });
   DeviceEvent end = side.device->record();
   if (!offer.is_copy()) return std::make_shared<Ticket>(std::move(end));
   offer.is_read_until({side.device.get(), std::move(end)});
@@ -250,9 +270,17 @@ void DeviceRankMemory::take_sum(int rank, SumType type, std::span<const std::sha
   }
   if (on_host(rank))
     return type == SumType::f32 ? sum_on_host<float>(memory, out, count) : sum_on_host<double>(memory, out, count);
-  queue_sum(side, type, memory, out, count);
+  side.measured(&DeviceSeconds::reduced, [&] { queue_sum(side, type, memory, out, count); });
   const BufferReader reader = {side.device.get(), side.device->record()};
   for (const auto& part : parts) static_cast<Offer&>(*part).is_read_until(reader);
+}
+
+DeviceSeconds DeviceRankMemory::take_seconds(int rank) {
+  Side& side = sides_[rank];
+  DeviceSeconds sum;
+  for (const Side::Span& span : side.spans) sum.*span.what += side.device->elapsed(span.from, span.to);
+  side.spans.clear();
+  return sum;
 }
 
 }  // namespace
