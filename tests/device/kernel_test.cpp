@@ -216,6 +216,29 @@ TEST_F(KernelTest, AVirtualDeviceHasItsShare) {
   EXPECT_LE(common, 2U);
 }
 
+TEST_F(KernelTest, VirtualDevicesOfAnySizesFitTogether) {
+  if (device_->info().multiprocessors < 128) GTEST_SKIP() << "a small GPU";
+  for (const std::vector<int>& sizes : {std::vector{16, 32, 64}, {64, 32, 16}, {8, 24, 80}, {32, 32, 32, 32}, {128}}) {
+    std::vector<std::unique_ptr<Device>> open;
+    int sum = 0;
+    for (const int size : sizes) {
+      open.push_back(plugin_->open(0, size));
+      EXPECT_GE(open.back()->info().multiprocessors, size);
+      EXPECT_LT(open.back()->info().multiprocessors, size + 8);
+      sum += open.back()->info().multiprocessors;
+    }
+    EXPECT_LE(sum, device_->info().multiprocessors);
+    // All of them can read the memory of each other, in the order of their streams.
+    const DeviceArray<float> x(*open[0], std::vector<float>(1000, 1));
+    for (auto& device : open) {
+      EXPECT_TRUE(device->reaches(*open[0]));
+      add(*device, function(*device, kAdd, "add"), x, 1, 1000);
+      for (auto& other : open) other->wait_for(device->record());
+    }
+    EXPECT_EQ(x.values(), std::vector<float>(1000, 1 + static_cast<float>(open.size())));
+  }
+}
+
 TEST_F(KernelTest, AVirtualDeviceDoesEverything) {
   const auto device = plugin_->open(0, 16);
   const DeviceFunction kernel = function(*device, kAdd, "add");

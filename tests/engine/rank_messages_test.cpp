@@ -142,8 +142,8 @@ void run_round(const Shares& shares, int rank, RankLinks& links, const std::shar
     const std::vector<float> want = shares.expected(calls[i], rank);
     std::vector<float> got = (calls[i].in_place ? operands[i] : results[i])->read();
     got.resize(want.size());
-    EXPECT_TRUE(same_bits(got, want)) << op_info(calls[i].op).name << " of width " << calls[i].width << ", rank " << rank
-                                      << (calls[i].in_place ? ", in place" : "");
+    EXPECT_TRUE(same_bits(got, want)) << op_info(calls[i].op).name << " of width " << calls[i].width << ", rank "
+                                      << rank << (calls[i].in_place ? ", in place" : "");
   }
 }
 
@@ -166,7 +166,13 @@ void run_everywhere(const std::vector<std::shared_ptr<GpuCompiler>>& compilers) 
           const std::shared_ptr<Device> device = compilers[rank] ? compilers[rank]->device() : nullptr;
           const auto local = std::make_shared<const LocalGraph>(shares.local[rank]);
           const auto links = make_rank_links(shares.graph, local, communicator, device);
+          RankMemory& memory = *options.group.memory;
+          memory.measure(rank, seed % 2 == 0);
           for (uint64_t round = 0; round < 5; ++round) run_round(shares, rank, *links, device, seed * 10 + round);
+          const DeviceSeconds seconds = memory.take_seconds(rank);
+          const bool measured = device != nullptr && seed % 2 == 0;
+          EXPECT_EQ(seconds.reduced > 0, measured);
+          EXPECT_TRUE(measured || seconds.waited + seconds.moved == 0);
           communicator.barrier();
         },
         options);

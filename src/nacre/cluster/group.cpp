@@ -221,9 +221,8 @@ bool RankGroup::run_piece(Lock& lock, SharedCall& call, int rank) {
 }
 
 bool RankGroup::run_any_piece(Lock& lock, int rank) {
-  return std::any_of(calls_.begin(), calls_.end(), [&](auto& call) {
-    return call.second.started[rank] && run_piece(lock, call.second, rank);
-  });
+  return std::any_of(calls_.begin(), calls_.end(),
+                     [&](auto& call) { return call.second.started[rank] && run_piece(lock, call.second, rank); });
 }
 
 bool RankGroup::complete(const SharedCall& call, int rank) const {

@@ -2,10 +2,10 @@
 // memory. An engine whose ranks keep their values on GPUs derives a class that queues the work on
 // devices.
 //
-// A message is *shared* if both ends are host memory: threads of both ranks copy pieces of it while
-// they wait. Any other message is *offered*: the sender offers its rows when it starts the call, and
-// the thread of the receiver takes them. Nobody waits for a device: take() only queues a copy, and
-// passes an offer on to the sender, whose later work waits for the copy.
+// A message is shared if both ends are host memory: threads of both ranks copy pieces of it while
+// they wait. In any other message, the sender offers its rows when it starts the call, and the
+// thread of the receiver takes them. Nobody waits for a device: take() only queues a copy, and
+// returns a ticket for the sender, whose later work waits for the copy.
 #pragma once
 
 #include <memory>
@@ -29,6 +29,13 @@ class RankOffer {
 class RankTicket {
  public:
   virtual ~RankTicket() = default;
+};
+
+// Seconds of a device.
+struct DeviceSeconds {
+  double waited = 0;   // for other ranks
+  double moved = 0;    // copying and adding rows
+  double reduced = 0;  // adding up arrays
 };
 
 class RankMemory {
@@ -70,6 +77,13 @@ class RankMemory {
                         int64_t count);
   // Makes work that `rank` begins or queues from now on wait for the work of a ticket.
   virtual void wait(int rank, RankTicket& ticket);
+
+  // Says whether the device of `rank` measures what it does in calls from now on. The threads of
+  // ranks do not wait for devices, so the counters of a communicator do not tell this.
+  virtual void measure(int /*rank*/, bool /*on*/) {}
+  // Returns what the device of `rank` has done since the last call of this function, and waits for
+  // it. Returns zeros for a rank without a device.
+  virtual DeviceSeconds take_seconds(int /*rank*/) { return {}; }
 };
 
 }  // namespace nacre

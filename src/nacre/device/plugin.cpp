@@ -1,5 +1,9 @@
 #include <atomic>
 #include <cstdlib>
+#include <exception>
+#include <future>
+#include <map>
+#include <mutex>
 #include <new>
 #include <string>
 
@@ -51,6 +55,44 @@ std::string compile_and_keep(DevicePlugin& plugin, const std::string& source, co
   return image;
 }
 
+// Sources that are being compiled. Ranks on several devices of one type ask for the same sources at
+// the same time; each source is compiled once.
+class Compilations {
+ public:
+  // Returns what make() returns, here or in another thread that works on the same key.
+  std::string run(const std::string& key, FunctionRef<std::string()> make) {
+    std::promise<std::string> own;
+    std::shared_future<std::string> result = own.get_future().share();
+    bool first = false;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto [at, is_new] = running_.try_emplace(key, result);
+      result = at->second;
+      first = is_new;
+    }
+    if (!first) return result.get();
+    try {
+      own.set_value(make());
+    } catch (...) {
+      own.set_exception(std::current_exception());
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      running_.erase(key);
+    }
+    return result.get();
+  }
+
+ private:
+  std::mutex mutex_;  // guards the map
+  std::map<std::string, std::shared_future<std::string>> running_;
+};
+
+Compilations& compilations() {
+  static auto* all = new Compilations;  // compiling threads may outlive static objects
+  return *all;
+}
+
 // Warns once per process only, because a cache with one unusable kernel often holds many.
 void warn_of_kernel(const std::string& name, const std::string& why) {
   static std::atomic<bool> told{false};
@@ -68,8 +110,11 @@ DevicePlugin* device_plugin(std::string* why) {
 }
 
 std::string compile_cached(DevicePlugin& plugin, const std::string& source, const std::string& name, int arch) {
-  if (auto cached = read_cached(kernel_cache(), key_of(plugin, source, arch))) return std::move(*cached);
-  return compile_and_keep(plugin, source, name, arch);
+  const std::string key = key_of(plugin, source, arch);
+  return compilations().run(key, [&] {
+    if (auto cached = read_cached(kernel_cache(), key)) return std::move(*cached);
+    return compile_and_keep(plugin, source, name, arch);
+  });
 }
 
 std::string compile_again(DevicePlugin& plugin, const std::string& source, const std::string& name, int arch) {

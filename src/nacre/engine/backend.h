@@ -89,8 +89,8 @@ class Backend {
   // Returns whether record() can record the kernel. The kernels of a step that it cannot record run
   // between the recordings of the others.
   virtual bool records(const Executor& /*executor*/, const Kernel& /*kernel*/) const { return false; }
-  // Returns one step that launches all `steps` at once. They must be kernels that records() accepts,
-  // or copies within the back end.
+  // Returns one step that launches all `steps` at once. They must be kernels that records()
+  // accepts, or copies within the back end.
   virtual Step record(const std::vector<Step>& steps) = 0;
   virtual double seconds(const Step& step) = 0;
   // Waits until the code of all bound kernels is compiled, so that no step has to wait for it.

@@ -183,8 +183,8 @@ KernelNeeds Binder::needs(const Kernel& k) const {
           root.op == Op::column_moments ? operands<ColumnMomentsOperands>(k).x : operands<StandardizeGradOperands>(k).x;
       return {0, cpu::rows_workspace(rows(x), 2 * width(x)) * static_cast<int64_t>(sizeof(double))};
     }
-    case KernelKind::copy:
     case KernelKind::exchange:  // The executor binds these kernels.
+    case KernelKind::copy:
     case KernelKind::reference:
       return {};
   }

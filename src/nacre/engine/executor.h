@@ -115,7 +115,7 @@ class Executor {
   struct Action {
     size_t kernel;
     Step step;
-    bool last;       // not the first half of a communication
+    bool last;        // not the first half of a communication
     bool recordable;  // by the back end
   };
 

@@ -49,7 +49,7 @@ std::vector<size_t> Executor::ends_of_kernels() const {
 // rows. An exchange needs a place that is large enough for both. Returns false if the operand has
 // no place in the arena, or if somebody reads the old values of its own rows later.
 bool Executor::share_place(const Kernel& kernel, int k, NodeVector<int>& last_reader) {
-  const NodeRef from = plan_->alias[kernel.args[0]];
+  const NodeRef from = plan_->alias[plan_->dfg[kernel.root].inputs[0]];
   const int request = node_request_[from];
   const bool changes = plan_->dfg[kernel.root].op != Op::exchange;
   const bool read_later = last_reader[from] != k;

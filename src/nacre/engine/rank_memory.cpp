@@ -15,13 +15,30 @@
 namespace nacre {
 namespace {
 
-constexpr int64_t kHostBytes = 1 << 18;  // bytes of rows that one thread of the host moves at a time
+constexpr int64_t kHostBytes = 1 << 18;  // bytes that one thread of the host moves at a time
 
 // One rank: its device, if it has one, and its copies for others.
 struct Side {
   std::shared_ptr<Device> device;       // null: host memory
   std::shared_ptr<GpuContext> context;  // launches the kernels of this file
   std::shared_ptr<RankBuffers> buffers;
+
+  // What the device does between two of its events.
+  struct Span {
+    double DeviceSeconds::*what;
+    DeviceEvent from, to;
+  };
+  bool measuring = false;
+  std::vector<Span> spans;
+
+  // Calls queue(), which queues work on the device, and measures the work if asked to.
+  template <class Queue>
+  void measured(double DeviceSeconds::*what, const Queue& queue) {
+    if (!measuring) return queue();
+    DeviceEvent from = device->record();
+    queue();
+    spans.push_back({what, std::move(from), device->record()});
+  }
 };
 
 class Offer final : public RankOffer {
@@ -43,10 +60,10 @@ class Offer final : public RankOffer {
     if (owner_.device != nullptr) ready_ = owner_.device->record();
   }
   // Makes the reader's thread or its device wait for the owner's device.
-  void wait(const Side& reader) const {
+  void wait(Side& reader) const {
     if (ready_ == nullptr) return;
     if (reader.device != nullptr) {
-      reader.device->wait_for(ready_);
+      reader.measured(&DeviceSeconds::waited, [&] { reader.device->wait_for(ready_); });
     } else {
       owner_.device->await(ready_);
     }
@@ -85,15 +102,18 @@ class DeviceRankMemory final : public RankMemory {
   void take_sum(int rank, SumType type, std::span<const std::shared_ptr<RankOffer>> parts, void* out,
                 int64_t count) override;
   void wait(int rank, RankTicket& ticket) override {
-    sides_[rank].device->wait_for(static_cast<const Ticket&>(ticket).event());
+    Side& side = sides_[rank];
+    side.measured(&DeviceSeconds::waited, [&] { side.device->wait_for(static_cast<const Ticket&>(ticket).event()); });
   }
+  void measure(int rank, bool on) override { sides_[rank].measuring = on && !on_host(rank); }
+  DeviceSeconds take_seconds(int rank) override;
 
  private:
   bool on_host(int rank) const { return sides_[rank].device == nullptr; }
   bool direct(int from, int to) const { return direct_[from * sides_.size() + to] != 0; }
 
   std::vector<Side> sides_;
-  std::vector<char> direct_;  // for each sender and receiver: whether the receiver can read its rows
+  std::vector<char> direct_;  // for each sender and receiver: whether the receiver reads its rows
   bool all_on_host_ = true;
   bool all_direct_ = true;
 };
@@ -102,34 +122,29 @@ class DeviceRankMemory final : public RankMemory {
 
 // Queues a copy or an addition of rows on the device of a rank.
 void queue_move(Side& side, const ConstRows& from, const Rows& to, bool add) {
-  const auto bits = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(from.data) |
-                                          reinterpret_cast<uintptr_t>(to.data)) |
-                    static_cast<uint64_t>(from.row_bytes | from.step() | to.step());
+  const auto bits =
+      static_cast<uint64_t>(reinterpret_cast<uintptr_t>(from.data) | reinterpret_cast<uintptr_t>(to.data)) |
+      static_cast<uint64_t>(from.row_bytes | from.step() | to.step());
   NACRE_CHECK(bits % 4 == 0 && from.step() == from.row_bytes && to.step() == to.row_bytes,
               "ranks on GPUs exchange whole rows of floats only");
   cuda::RowMove move;
   move.floats = bits % 16 == 0 ? 4 : bits % 8 == 0 ? 2 : 1;
   move.words = from.row_bytes / (4 * move.floats);
   move.add = add;
-  const GpuFunction& function = side.context->compiler().function(
-      FunctionKey("move rows").add(move.floats).add(move.words).add(move.add).bytes(), [&] {
-        return cuda::RowSource{cuda::move_rows(move)};
-      });
-  const cuda::MoveRowsParams params = {.from = from.data,
-                                       .from_index = from.index,
-                                       .to = to.data,
-                                       .to_index = to.index,
-                                       .rows = from.count};
+  const GpuFunction& function =
+      side.context->compiler().function(FunctionKey("move rows").add(move.floats).add(move.words).add(move.add).bytes(),
+                                        [&] { return cuda::RowSource{cuda::move_rows(move)}; });
+  const cuda::MoveRowsParams params = {
+      .from = from.data, .from_index = from.index, .to = to.data, .to_index = to.index, .rows = from.count};
   side.context->launch(function, cuda::move_blocks(move, from.count), params)();
 }
 
 void queue_sum(Side& side, SumType type, const std::vector<void*>& parts, void* out, int64_t count) {
   const bool doubles = type == SumType::f64;
   const int number = static_cast<int>(parts.size());
-  const GpuFunction& function = side.context->compiler().function(
-      FunctionKey("sum parts").add(number).add(doubles).bytes(), [&] {
-        return cuda::RowSource{cuda::sum_parts(number, doubles)};
-      });
+  const GpuFunction& function =
+      side.context->compiler().function(FunctionKey("sum parts").add(number).add(doubles).bytes(),
+                                        [&] { return cuda::RowSource{cuda::sum_parts(number, doubles)}; });
   cuda::LaunchParams params(cuda::SumPartsParams{.out = out, .count = count});
   params.operands(parts);
   side.context->launch(function, (count + cuda::kSumThreads - 1) / cuda::kSumThreads, params)();
@@ -203,7 +218,7 @@ std::shared_ptr<RankOffer> DeviceRankMemory::offer(int from, int to, const Const
   if (on_host(from)) {
     move_on_host(rows, packed, std::nullopt);
   } else {
-    queue_move(side, rows, packed, false);
+    side.measured(&DeviceSeconds::moved, [&] { queue_move(side, rows, packed, false); });
   }
   offer->publish();
   return offer;
@@ -237,7 +252,7 @@ std::shared_ptr<RankTicket> DeviceRankMemory::take(int to, const Copy& copy, Ran
     return nullptr;
   }
   NACRE_CHECK(copy.add.value_or(SumType::f32) == SumType::f32, "ranks on GPUs add rows of floats only");
-  queue_move(side, from, copy.to, copy.add.has_value());
+  side.measured(&DeviceSeconds::moved, [&] { queue_move(side, from, copy.to, copy.add.has_value()); });
   DeviceEvent end = side.device->record();
   if (!offer.is_copy()) return std::make_shared<Ticket>(std::move(end));
   offer.is_read_until({side.device.get(), std::move(end)});
@@ -253,11 +268,19 @@ void DeviceRankMemory::take_sum(int rank, SumType type, std::span<const std::sha
     offer.wait(side);
     memory.push_back(offer.memory());
   }
-  if (on_host(rank)) return type == SumType::f32 ? sum_on_host<float>(memory, out, count)
-                                                 : sum_on_host<double>(memory, out, count);
-  queue_sum(side, type, memory, out, count);
+  if (on_host(rank))
+    return type == SumType::f32 ? sum_on_host<float>(memory, out, count) : sum_on_host<double>(memory, out, count);
+  side.measured(&DeviceSeconds::reduced, [&] { queue_sum(side, type, memory, out, count); });
   const BufferReader reader = {side.device.get(), side.device->record()};
   for (const auto& part : parts) static_cast<Offer&>(*part).is_read_until(reader);
+}
+
+DeviceSeconds DeviceRankMemory::take_seconds(int rank) {
+  Side& side = sides_[rank];
+  DeviceSeconds sum;
+  for (const Side::Span& span : side.spans) sum.*span.what += side.device->elapsed(span.from, span.to);
+  side.spans.clear();
+  return sum;
 }
 
 }  // namespace

@@ -101,8 +101,7 @@ std::unique_ptr<PendingCommunication> RankMessages::start_exchange(const void* f
   return pending;
 }
 
-std::unique_ptr<PendingCommunication> RankMessages::start_add(SumType type, const void* from, void* to,
-                                                              int64_t width) {
+std::unique_ptr<PendingCommunication> RankMessages::start_add(SumType type, const void* from, void* to, int64_t width) {
   const int64_t row_bytes = width * bytes_of(type);
   copy(to, from, local_->num_own() * row_bytes);
   ExchangeRequest request;

@@ -13,6 +13,7 @@
 #include "nacre/dfg/recompute.h"
 #include "nacre/plan/factors.h"
 #include "nacre/plan/order.h"
+#include "nacre/plan/overlap.h"
 #include "nacre/plan/rewrite.h"
 #include "nacre/plan/swap.h"
 
@@ -96,7 +97,10 @@ const std::vector<Pass>& pass_table() {
       {"estimate_costs", "after store_values: what is stored decides which bytes are moved",
        "predictions and the search need the bytes and operations of every kernel", estimate_costs},
       {"order_for_memory", "after store_values: the order depends on what is stored", nullptr,
-       [](Draft& d) { order_for_memory(d.plan, d.blocks); }},
+       [](Draft& d) {
+         order_for_memory(d.plan, d.blocks);
+         overlap_communication(d.plan, d.blocks);
+       }},
       {"choose_variants", "after the passes that change kernels: the variants of a kernel depend on all of it", nullptr,
        choose_variants},
       {"validate", "last: it checks what all passes together have made", "an unsound plan must not run",

@@ -158,7 +158,7 @@ class Counter {
   // Counts the rows that come from other ranks as rows that lie far away. A rank gets as many rows
   // for its halo as it gives back in an exchange_add.
   void count_exchange() {
-    const NodeRef x = k_.args[0];
+    const NodeRef x = dfg_[k_.root].inputs[0];
     stream(x);
     const double halo = std::abs(rows(k_.root) - rows(x)) * width(x) * 4;
     w_[Feature::far_bytes] += dfg_[k_.root].op == Op::all_reduce ? bytes(x) : halo;

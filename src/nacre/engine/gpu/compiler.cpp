@@ -37,7 +37,8 @@ std::shared_ptr<GpuCompiler> GpuCompiler::open(DevicePlugin& plugin, std::shared
   const auto compile_again = [&plugin, arch](const cuda::Source& source) {
     return nacre::compile_again(plugin, source.text, source.name, arch);
   };
-  return std::make_shared<GpuCompiler>(std::move(device), compile, threads < 0 ? num_threads() : threads, compile_again);
+  return std::make_shared<GpuCompiler>(std::move(device), compile, threads < 0 ? num_threads() : threads,
+                                       compile_again);
 }
 
 int64_t GpuCompiler::num_sources() const {

@@ -53,12 +53,10 @@ ${ENTRY} {
 
 Source move_rows(const RowMove& move) {
   const char* word = move.floats == 4 ? "float4" : move.floats == 2 ? "float2" : "float";
-  const std::string text = prelude() +
-                           defines({{"THREADS", kMoveThreads},
-                                    {"BATCH", kBatch},
-                                    {"WORDS", move.words},
-                                    {"ADD", move.add ? 1 : 0}}) +
-                           "typedef " + word + " RowWord;\n" + (move.add ? kAdd[move.floats / 2] : "") + kMove;
+  const std::string text =
+      prelude() +
+      defines({{"THREADS", kMoveThreads}, {"BATCH", kBatch}, {"WORDS", move.words}, {"ADD", move.add ? 1 : 0}}) +
+      "typedef " + word + " RowWord;\n" + (move.add ? kAdd[move.floats / 2] : "") + kMove;
   return Entry("move_rows").takes<MoveRowsParams>().source(text, kMoveThreads);
 }
 

@@ -1,0 +1,13 @@
+// Makes room for communication to go on while a rank computes.
+#pragma once
+
+#include "nacre/plan/plan.h"
+
+namespace nacre {
+
+// Moves every communication kernel to where its operand is ready, and moves kernels that do not
+// need its result in front of the first one that does, as long as the peak of the memory stays. The
+// order of the communication kernels stays, because it is that of all ranks.
+void overlap_communication(Plan& plan, const Blocks& blocks);
+
+}  // namespace nacre
