@@ -14,6 +14,9 @@
 namespace nacre {
 namespace {
 
+// Of this many steps, a rank on a GPU measures one.
+constexpr int64_t kMeasuredEvery = 8;
+
 // Returns numbers of all ranks, in their order.
 template <class T>
 std::vector<T> all_numbers(Communicator& ranks, const T& own) {
@@ -186,6 +189,22 @@ void RankSession::start() {
 void RankSession::step(int64_t step, double lr, bool timed) {
   const double start = now_seconds();
   const StepContext context{setup_.run.config.seed, static_cast<uint64_t>(step)};
+  // The first step loads kernels. After that, every rank with a GPU measures the same steps.
+  const bool measured = !device().on_host() && steps_ > 0 && (timed || steps_ % kMeasuredEvery == 0);
+  if (measured) {
+    measure_step(context, timed);
+  } else {
+    run_step(context, timed);
+  }
+  ++steps_;
+  learner_->keep_loss(*train_);
+  learner_->update(lr);
+  if (!device().on_host()) return;
+  times_.steps += now_seconds() - start;
+}
+
+void RankSession::run_step(const StepContext& context, bool timed) {
+  const CommCounters before = setup_.data.counters();
   if (timed) {
     // The first step compiles and loads kernels, so its times do not count.
     if (!timed_) train_->reset_times();
@@ -194,9 +213,33 @@ void RankSession::step(int64_t step, double lr, bool timed) {
   } else {
     train_->run(context);
   }
-  learner_->keep_loss(*train_);
-  learner_->update(lr);
-  step_seconds_ += now_seconds() - start;
+  if (!device().on_host()) return;
+  // What goes on while the rank computes costs it no time, so only the time in wait() counts.
+  const CommCounters after = setup_.data.counters();
+  const auto moved = [](const CallCounters& now, const CallCounters& then) {
+    return now.waited - now.idle - (then.waited - then.idle);
+  };
+  const double reduced = moved(after.all_reduce, before.all_reduce);
+  times_.reduction += reduced;
+  times_.communication += reduced + moved(after.exchange, before.exchange);
+  times_.waiting += after.exchange.idle - before.exchange.idle + after.all_reduce.idle - before.all_reduce.idle;
+}
+
+void RankSession::measure_step(const StepContext& context, bool timed) {
+  Backend& backend = *device().backend();
+  const int rank = setup_.control.rank();
+  backend.await(backend.mark());
+  const double start = now_seconds();
+  setup_.memory->measure(rank, true);
+  run_step(context, timed);
+  const DeviceSeconds seconds = setup_.memory->take_seconds(rank);
+  setup_.memory->measure(rank, false);
+  backend.await(backend.mark());
+  if (timed) return;  // kernels that are timed one by one wait longer for other ranks than usual
+  times_.steps += now_seconds() - start;
+  times_.communication += seconds.moved + seconds.reduced;
+  times_.reduction += seconds.reduced;
+  times_.waiting += seconds.waited;
 }
 
 void RankSession::share_weights() {
@@ -294,7 +337,7 @@ std::vector<RankFigures> RankSession::figures() const {
   const CommCounters counters = setup_.data.counters();
   own.sent = counters.exchange.bytes_sent + counters.all_reduce.bytes_sent;
   own.kernel_seconds = train_ ? kernel_seconds() : 0;
-  own.times = times();
+  own.times = times_;
   return all_numbers(setup_.control, own);
 }
 
@@ -306,16 +349,6 @@ double RankSession::kernel_seconds() const {
     if (kernels[k].kind != KernelKind::exchange && time.runs > 0) sum += time.seconds / static_cast<double>(time.runs);
   }
   return sum;
-}
-
-RankTimes RankSession::times() const {
-  const CommCounters counters = setup_.data.counters();
-  RankTimes times;
-  times.steps = step_seconds_;
-  times.reduction = counters.all_reduce.elapsed - counters.all_reduce.idle;
-  times.communication = times.reduction + counters.exchange.elapsed - counters.exchange.idle;
-  times.waiting = counters.exchange.idle + counters.all_reduce.idle;
-  return times;
 }
 
 }  // namespace nacre
