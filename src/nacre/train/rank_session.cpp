@@ -109,7 +109,8 @@ void RankSession::make_executor(const Dfg& dfg, std::unique_ptr<Executor>& execu
   Plan plan = make_plan(dfg, *blocks_, planning_.plan.options, {.device = &traits});
   plan.name = planning_.plan.name;
   inputs_->make(plan);
-  executor = std::make_unique<Executor>(std::move(plan), *blocks_, device().backend());
+  executor = std::make_unique<Executor>(std::move(plan), *blocks_, device().backend(),
+                                        ExecutorOptions{.overlap = setup_.config.ranks.overlap});
 }
 
 // If a rank's values do not fit, the rank that lacks most chooses values that all ranks drop and

@@ -65,18 +65,19 @@ RankedSession::RankedSession(Dataset dataset, RunConfig config, const SessionNee
   if (needs.mpi != nullptr) {
     run_.open(0);
     run_.deal_out();
-    team_ = std::make_unique<MpiTeam>(*needs.mpi, config().ranks.timeout);
+    team_ = std::make_unique<MpiTeam>(*needs.mpi, this->config().ranks.timeout);
   } else {
     take_threads(devices());
     team_ = start_threads(run_, {});
   }
-  if (devices()[0].threads > 0) threads_ = std::make_unique<ThreadTeam>(devices()[0].threads);
   make_own();
   describe();
   plan_seconds_ = now_seconds() - start_;
 }
 
 void RankedSession::make_own() {
+  const int threads = devices()[0].threads;
+  threads_ = threads > 0 ? std::make_unique<ThreadTeam>(threads) : nullptr;
   try {
     own_ = std::make_unique<RankSession>(run_.setup(team_->calls()));
   } catch (...) {
@@ -194,6 +195,7 @@ void RankedSession::make_again(const std::vector<double>& shares) {
     give({Kind::end}, [] {});
     own_.reset();
     team_.reset();
+    threads_.reset();  // all threads of the process deal out the nodes
     team_ = start_threads(run_, shares);
   } else {
     give({Kind::rebuild}, [&] {
