@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "nacre/base/error.h"
 #include "nacre/base/machine.h"
@@ -64,6 +65,8 @@ void check_ranks(const RunConfig& config) {
                     "give one number for each device of --devices");
   }
   check_partition_options(ranks.shares.empty() ? std::vector<double>(count, 1) : ranks.shares, ranks.partition);
+  if (!(ranks.timeout > 0) || !std::isfinite(ranks.timeout))
+    throw UserError("--comm-timeout", fmt::format("{} is not a number of seconds", ranks.timeout), "give more than 0");
   if (ranks.halo_rows != "auto") parse_halo_rows(ranks.halo_rows);
   if (config.mode == "minibatch") {
     throw UserError("--devices", "several devices train on the whole graph, not in mini-batches",

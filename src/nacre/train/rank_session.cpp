@@ -25,6 +25,18 @@ std::vector<T> all_numbers(Communicator& ranks, const T& own) {
   return all;
 }
 
+// Adds the times of the calls between two readings of the counters. What went on while the rank
+// computed does not count.
+void add_calls(const CommCounters& before, const CommCounters& after, RankTimes& times) {
+  const auto busy = [](const CallCounters& a, const CallCounters& b) {
+    return (b.waited - b.idle) - (a.waited - a.idle);
+  };
+  const double reduction = busy(before.all_reduce, after.all_reduce);
+  times.reduction += reduction;
+  times.communication += reduction + busy(before.exchange, after.exchange);
+  times.waiting += after.all_reduce.idle - before.all_reduce.idle + after.exchange.idle - before.exchange.idle;
+}
+
 // Sends the values of rank 0 to all others.
 void share_array(Communicator& ranks, float* floats, int64_t count) {
   const int64_t bytes = count * static_cast<int64_t>(sizeof(float));
@@ -184,6 +196,7 @@ void RankSession::start() {
 }
 
 void RankSession::step(int64_t step, double lr, bool timed) {
+  const CommCounters before = setup_.data.counters();
   const double start = now_seconds();
   const StepContext context{setup_.run.config.seed, static_cast<uint64_t>(step)};
   if (timed) {
@@ -197,6 +210,7 @@ void RankSession::step(int64_t step, double lr, bool timed) {
   learner_->keep_loss(*train_);
   learner_->update(lr);
   step_seconds_ += now_seconds() - start;
+  add_calls(before, setup_.data.counters(), calls_);
 }
 
 void RankSession::share_weights() {
@@ -309,12 +323,8 @@ double RankSession::kernel_seconds() const {
 }
 
 RankTimes RankSession::times() const {
-  const CommCounters counters = setup_.data.counters();
-  RankTimes times;
+  RankTimes times = calls_;
   times.steps = step_seconds_;
-  times.reduction = counters.all_reduce.elapsed - counters.all_reduce.idle;
-  times.communication = times.reduction + counters.exchange.elapsed - counters.exchange.idle;
-  times.waiting = counters.exchange.idle + counters.all_reduce.idle;
   return times;
 }
 

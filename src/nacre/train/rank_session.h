@@ -115,6 +115,7 @@ class RankSession {
   std::unique_ptr<Scorer> scorer_;
   ConstantPool constants_;
   PlanAnswer planning_;
+  RankTimes calls_;             // what calls took inside steps
   Array<NodeId> order_;         // rank 0: the vertices of all ranks, one rank after the other
   std::vector<int64_t> begin_;  // rank 0: where the vertices of each rank begin in order_
   std::vector<float> all_rows_;
