@@ -238,7 +238,7 @@ Rules rules_of_other_parts() {
        [](const S& s) { return leaves_out(s, {"choose_variants"}) && !s.gpu; },
        "choose_variants runs on GPUs only",
        "leave it out, or use --device cuda"},
-      {{"--shares", "--partition", "--halo-rows", "--comm-timeout"},
+      {{"--shares", "--partition", "--halo-rows", "--comm-timeout", "--no-overlap"},
        [](const S& s) { return !s.config->ranks.several() && !s.processes; },
        "is for several devices, but the run has one",
        "add --devices, or leave it out"},

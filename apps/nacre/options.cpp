@@ -347,6 +347,8 @@ void add_rank_options(Command command, RunConfig& c) {
       .one_of("choice", {"auto", "late", "early", "narrow"})
       .show_default()
       .group("Several devices");
+  command.add_off_flag("--no-overlap", ranks.overlap, "devices wait while rows travel, instead of computing")
+      .group("Several devices");
   command.add_option("--comm-timeout", ranks.timeout, "seconds that devices wait for each other before the run fails")
       .show_default()
       .group("Several devices");

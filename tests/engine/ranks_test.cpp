@@ -10,6 +10,7 @@
 #include "nacre/engine/gpu/gpu_backend.h"
 #include "nacre/engine/rank_block.h"
 #include "nacre/engine/rank_memory.h"
+#include "nacre/plan/work.h"
 #include "support/ranks.h"
 #include "support/rng.h"
 #include "support/run_plan.h"
@@ -201,6 +202,30 @@ TEST_P(Ranks, EveryPlanComputesWhatOneDeviceComputes) {
       nacre::run_ranks(cut.ranks, run, run_options);
     }
   }
+}
+
+// The planner knows what communication moves, and gives all ranks the same order of it.
+TEST(RankPlans, CommunicationIsAKindOfKernel) {
+  const Graph graph = random_graphs(53)[2].graph;
+  const Input input = input_of(model_cases()[0].options, graph, false);
+  const std::vector<Rank> ranks = split_graph(graph, cuts(graph.num_nodes(), 9)[1].part, 2);
+  std::vector<std::vector<NodeRef>> orders(2);
+  run_ranks(ranks, model_cases()[0].options.layers, [&](int r, const Blocks& blocks) {
+    const Plan plan = make_plan(input.dfg, blocks, {}, {.validate = true});
+    for (const Kernel& kernel : plan.kernels) {
+      const Node& root = plan.dfg[kernel.root];
+      const bool communicates = op_info(root.op).op_class == OpClass::communication;
+      EXPECT_EQ(kernel.kind == KernelKind::exchange, communicates);
+      if (!communicates) continue;
+      orders[r].push_back(kernel.root);
+      const double halo = static_cast<double>(ranks[r].vertices.size() - ranks[r].num_own);
+      const double rows = root.op == Op::all_reduce ? 1 : halo;
+      const Work work = kernel_work(kernel, plan, blocks, 1 << 20);
+      EXPECT_EQ(work[Feature::far_bytes], rows * static_cast<double>(root.type.row_size()) * 4);
+    }
+  });
+  EXPECT_FALSE(orders[0].empty());
+  EXPECT_EQ(orders[0], orders[1]);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Ranks, testing::ValuesIn(model_cases()),

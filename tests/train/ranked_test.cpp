@@ -22,7 +22,9 @@ std::vector<RankedCase> cases() {
   return {
       {"gcn", "gcn"},
       {"gcn_weighted", "gcn", {.weighted = true}},
-      {"gcn_batch_norm", "gcn", {}, [](RunConfig& c) { c.model.norm = "batch"; }},
+      // The gradient of a bias before the normalisation is rounding noise, which Adam makes as large
+      // as any other gradient; plain descent does not.
+      {"gcn_batch_norm", "gcn", {}, [](RunConfig& c) { c.model.norm = "batch", c.optimizer.name = "sgd"; }},
       {"gcn_many_labels", "gcn", {.multilabel = true}},
       {"gcn_average", "gcn", {}, [](RunConfig& c) { c.optimizer.ema = 0.9; }},
       {"gcn_class_weights", "gcn", {}, [](RunConfig& c) { c.class_weights = "1,2,0.5"; }},
@@ -137,6 +139,29 @@ TEST(RankedSession, AllRanksHaveTheFiguresOfTheirParts) {
     EXPECT_GE(rank.times.waiting, 0);
     EXPECT_GE(rank.times.communication, rank.times.reduction);
     EXPECT_LE(rank.times.communication + rank.times.waiting, rank.times.steps * 1.01);
+  }
+}
+
+// The graph of one rank has most edges, so that work is moved after the timed steps, whatever the
+// speed of the machine.
+TEST(RankedSession, MovesWorkOnceAndTrainsOn) {
+  const Dataset data = small_data();
+  RunConfig config = small_run("sage", 1000000);
+  Session one(data, config);
+  RankedSession several(data, with_ranks(config, {"cpu:1", "cpu:1"}), {});
+  one.start();
+  several.start();
+  several.move_work({0.8, 0.2});
+  for (int step = 0; step < 4; ++step) {
+    const double want = one.train_step(step, 0.01);
+    EXPECT_NEAR(several.train_step(step, 0.01), want, 1e-5 * want) << "step " << step;
+  }
+  const int64_t before = several.figures()[0].vertices;
+  several.move_work({0.3, 0.7});
+  EXPECT_LT(several.figures()[0].vertices, before);
+  for (int step = 4; step < 9; ++step) {
+    const double want = one.train_step(step, 0.01);
+    EXPECT_NEAR(several.train_step(step, 0.01), want, 1e-5 * want) << "step " << step;
   }
 }
 

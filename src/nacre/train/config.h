@@ -26,6 +26,7 @@ struct RankOptions {
   // Which rows travel between ranks: auto, or a name of HaloRows (dfg/distribute.h).
   std::string halo_rows = "auto";
   double timeout = kCommTimeout;  // seconds that ranks wait for each other
+  bool overlap = true;            // ranks compute while rows travel
 
   bool several() const { return !devices.empty(); }
 };

@@ -14,6 +14,9 @@
 namespace nacre {
 namespace {
 
+// Of this many steps, a rank on a GPU measures one.
+constexpr int64_t kMeasuredEvery = 8;
+
 // Returns numbers of all ranks, in their order.
 template <class T>
 std::vector<T> all_numbers(Communicator& ranks, const T& own) {
@@ -23,18 +26,6 @@ std::vector<T> all_numbers(Communicator& ranks, const T& own) {
     std::memcpy(&all.emplace_back(), text.data(), sizeof(T));
   }
   return all;
-}
-
-// Adds the times of the calls between two readings of the counters. What went on while the rank
-// computed does not count.
-void add_calls(const CommCounters& before, const CommCounters& after, RankTimes& times) {
-  const auto busy = [](const CallCounters& a, const CallCounters& b) {
-    return (b.waited - b.idle) - (a.waited - a.idle);
-  };
-  const double reduction = busy(before.all_reduce, after.all_reduce);
-  times.reduction += reduction;
-  times.communication += reduction + busy(before.exchange, after.exchange);
-  times.waiting += after.all_reduce.idle - before.all_reduce.idle + after.exchange.idle - before.exchange.idle;
 }
 
 // Sends the values of rank 0 to all others.
@@ -118,7 +109,8 @@ void RankSession::make_executor(const Dfg& dfg, std::unique_ptr<Executor>& execu
   Plan plan = make_plan(dfg, *blocks_, planning_.plan.options, {.device = &traits});
   plan.name = planning_.plan.name;
   inputs_->make(plan);
-  executor = std::make_unique<Executor>(std::move(plan), *blocks_, device().backend());
+  executor = std::make_unique<Executor>(std::move(plan), *blocks_, device().backend(),
+                                        ExecutorOptions{.overlap = setup_.config.ranks.overlap});
 }
 
 // If a rank's values do not fit, the rank that lacks most chooses values that all ranks drop and
@@ -196,9 +188,24 @@ void RankSession::start() {
 }
 
 void RankSession::step(int64_t step, double lr, bool timed) {
-  const CommCounters before = setup_.data.counters();
   const double start = now_seconds();
   const StepContext context{setup_.run.config.seed, static_cast<uint64_t>(step)};
+  // The first step loads kernels. After that, every rank with a GPU measures the same steps.
+  const bool measured = !device().on_host() && steps_ > 0 && (timed || steps_ % kMeasuredEvery == 0);
+  if (measured) {
+    measure_step(context, timed);
+  } else {
+    run_step(context, timed);
+  }
+  ++steps_;
+  learner_->keep_loss(*train_);
+  learner_->update(lr);
+  if (!device().on_host()) return;
+  times_.steps += now_seconds() - start;
+}
+
+void RankSession::run_step(const StepContext& context, bool timed) {
+  const CommCounters before = setup_.data.counters();
   if (timed) {
     // The first step compiles and loads kernels, so its times do not count.
     if (!timed_) train_->reset_times();
@@ -207,10 +214,33 @@ void RankSession::step(int64_t step, double lr, bool timed) {
   } else {
     train_->run(context);
   }
-  learner_->keep_loss(*train_);
-  learner_->update(lr);
-  step_seconds_ += now_seconds() - start;
-  add_calls(before, setup_.data.counters(), calls_);
+  if (!device().on_host()) return;
+  // What goes on while the rank computes costs it no time, so only the time in wait() counts.
+  const CommCounters after = setup_.data.counters();
+  const auto moved = [](const CallCounters& now, const CallCounters& then) {
+    return now.waited - now.idle - (then.waited - then.idle);
+  };
+  const double reduced = moved(after.all_reduce, before.all_reduce);
+  times_.reduction += reduced;
+  times_.communication += reduced + moved(after.exchange, before.exchange);
+  times_.waiting += after.exchange.idle - before.exchange.idle + after.all_reduce.idle - before.all_reduce.idle;
+}
+
+void RankSession::measure_step(const StepContext& context, bool timed) {
+  Backend& backend = *device().backend();
+  const int rank = setup_.control.rank();
+  backend.await(backend.mark());
+  const double start = now_seconds();
+  setup_.memory->measure(rank, true);
+  run_step(context, timed);
+  const DeviceSeconds seconds = setup_.memory->take_seconds(rank);
+  setup_.memory->measure(rank, false);
+  backend.await(backend.mark());
+  if (timed) return;  // kernels that are timed one by one wait longer for other ranks than usual
+  times_.steps += now_seconds() - start;
+  times_.communication += seconds.moved + seconds.reduced;
+  times_.reduction += seconds.reduced;
+  times_.waiting += seconds.waited;
 }
 
 void RankSession::share_weights() {
@@ -308,7 +338,7 @@ std::vector<RankFigures> RankSession::figures() const {
   const CommCounters counters = setup_.data.counters();
   own.sent = counters.exchange.bytes_sent + counters.all_reduce.bytes_sent;
   own.kernel_seconds = train_ ? kernel_seconds() : 0;
-  own.times = times();
+  own.times = times_;
   return all_numbers(setup_.control, own);
 }
 
@@ -320,12 +350,6 @@ double RankSession::kernel_seconds() const {
     if (kernels[k].kind != KernelKind::exchange && time.runs > 0) sum += time.seconds / static_cast<double>(time.runs);
   }
   return sum;
-}
-
-RankTimes RankSession::times() const {
-  RankTimes times = calls_;
-  times.steps = step_seconds_;
-  return times;
 }
 
 }  // namespace nacre

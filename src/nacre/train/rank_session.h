@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nacre/cluster/communicator.h"
+#include "nacre/cluster/rank_memory.h"
 #include "nacre/engine/executor.h"
 #include "nacre/partition/local_graph.h"
 #include "nacre/train/device.h"
@@ -29,9 +30,12 @@ struct RankSetup {
   Communicator& data;     // moves values of steps, in the memory of the devices
   Communicator& control;  // moves everything else, in host memory
   SessionNeeds needs;
+  // What `data` moves between GPUs with; null if all ranks compute on the host.
+  std::shared_ptr<RankMemory> memory;
 };
 
-// Where the time of a rank's steps went, in seconds since the rank was made.
+// Where the time of a rank's steps went, in seconds since the rank was made. Of a rank on a GPU, only
+// some steps count, because measuring makes steps slower.
 struct RankTimes {
   double steps = 0;          // all of it
   double communication = 0;  // moving rows and sums
@@ -94,8 +98,10 @@ class RankSession {
   bool adds_up() const;
 
  private:
-  RankTimes times() const;
   double kernel_seconds() const;
+  void run_step(const StepContext& context, bool timed);
+  // Measures what the GPU of this rank does in a step.
+  void measure_step(const StepContext& context, bool timed);
   void plan(const Dfg& dfg);
   void make_executor(const Dfg& dfg, std::unique_ptr<Executor>& executor);
   void fit(const Dfg& dfg);
@@ -115,11 +121,11 @@ class RankSession {
   std::unique_ptr<Scorer> scorer_;
   ConstantPool constants_;
   PlanAnswer planning_;
-  RankTimes calls_;             // what calls took inside steps
   Array<NodeId> order_;         // rank 0: the vertices of all ranks, one rank after the other
   std::vector<int64_t> begin_;  // rank 0: where the vertices of each rank begin in order_
   std::vector<float> all_rows_;
-  double step_seconds_ = 0;
+  int64_t steps_ = 0;  // steps so far
+  RankTimes times_;
   bool timed_ = false;  // a step has been timed
 };
 

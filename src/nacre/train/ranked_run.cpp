@@ -111,7 +111,8 @@ void RankedRun::open(int rank) {
 
 RankSetup RankedRun::setup(const RankCalls& calls) const {
   const int rank = calls.control.rank();
-  return {run_, partition_, config_of(rank), opened_[rank], views_[rank], calls.data, calls.control, needs_};
+  return {run_, partition_, config_of(rank), opened_[rank], views_[rank], calls.data, calls.control, needs_,
+          memory_};
 }
 
 void RankedRun::follow(const RankCalls& calls) {
@@ -125,11 +126,7 @@ void RankedRun::follow(const RankCalls& calls) {
       NACRE_CHECK(text.size() == sizeof order, "an order of rank 0 has another size than expected");
       std::memcpy(&order, text.data(), sizeof order);
     } while (carry_out(rank, order));
-    if (order.kind == RankOrder::Kind::rebuild) {
-      const std::vector<double> shares = unpacked(calls.control.broadcast(0, ""));
-      // Threads share this object with rank 0, which has dealt out the nodes already.
-      if (needs_.mpi != nullptr) deal_out(shares);
-    }
+    if (order.kind == RankOrder::Kind::rebuild) deal_out(unpacked(calls.control.broadcast(0, "")));
   } while (order.kind == RankOrder::Kind::rebuild);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "nacre/cluster/rank_team.h"
@@ -38,8 +39,7 @@ class RankedRun {
   // Deals out the nodes by the shares that the user gave or, if there are none, by a score of each
   // device: its threads or multiprocessors. Devices of this process must be open.
   void deal_out();
-  // Deals out the nodes again. No rank may have a session of its own then, except those that will
-  // be made anew before their next step.
+  // Deals out the nodes by other shares. No rank of this process may have a session then.
   void deal_out(std::vector<double> shares);
   double partition_seconds() const { return partition_seconds_; }
   // Returns whether some ranks compute on the host and others on GPUs.
@@ -49,6 +49,8 @@ class RankedRun {
   void open(int rank);
   // Returns the opened device of a rank.
   const std::shared_ptr<const RunDevice>& device(int rank) const { return opened_[rank]; }
+  // Sets what moves rows between GPUs.
+  void move_with(std::shared_ptr<RankMemory> memory) { memory_ = std::move(memory); }
   // Returns what the session of a rank is made from. Its device must be open.
   RankSetup setup(const RankCalls& calls) const;
   // Does what a rank other than 0 does: makes its session, and carries out orders until the last one.
@@ -62,6 +64,7 @@ class RankedRun {
   RunData run_;
   SessionNeeds needs_;
   std::vector<RankDevice> devices_;
+  std::shared_ptr<RankMemory> memory_;
   std::vector<double> shares_;
   Partition partition_;
   double partition_seconds_ = 0;

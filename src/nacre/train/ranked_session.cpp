@@ -36,9 +36,9 @@ void take_threads(const std::vector<RankDevice>& devices) {
   set_num_threads(std::max(threads, num_threads()));
 }
 
-// Opens the devices of all ranks, and connects the ranks as threads of this process.
-std::unique_ptr<RankTeam> start_threads(RankedRun& run) {
-  take_threads(run.devices());
+// Opens the devices of all ranks, deals out the nodes, and connects the ranks as threads of this
+// process. Without shares, the run has its own.
+std::unique_ptr<RankTeam> start_threads(RankedRun& run, const std::vector<double>& shares) {
   GroupOptions group;
   group.timeout = run.data().config.ranks.timeout;
   std::vector<std::shared_ptr<GpuCompiler>> compilers;
@@ -47,9 +47,14 @@ std::unique_ptr<RankTeam> start_threads(RankedRun& run) {
     run.open(r);
     compilers.push_back(run.device(r)->gpu_compiler());
   }
-  run.deal_out();
+  if (shares.empty()) {
+    run.deal_out();
+  } else {
+    run.deal_out(shares);
+  }
   if (std::any_of(compilers.begin(), compilers.end(), [](const auto& c) { return c != nullptr; }))
     group.memory = make_rank_memory(std::move(compilers));
+  run.move_with(group.memory);
   return std::make_unique<RankThreads>(ranks, group, [&run](const RankCalls& calls) { run.follow(calls); });
 }
 
@@ -60,17 +65,19 @@ RankedSession::RankedSession(Dataset dataset, RunConfig config, const SessionNee
   if (needs.mpi != nullptr) {
     run_.open(0);
     run_.deal_out();
-    team_ = std::make_unique<MpiTeam>(*needs.mpi, run_.data().config.ranks.timeout);
+    team_ = std::make_unique<MpiTeam>(*needs.mpi, this->config().ranks.timeout);
   } else {
-    team_ = start_threads(run_);
+    take_threads(devices());
+    team_ = start_threads(run_, {});
   }
-  if (run_.devices()[0].threads > 0) threads_ = std::make_unique<ThreadTeam>(run_.devices()[0].threads);
   make_own();
   describe();
   plan_seconds_ = now_seconds() - start_;
 }
 
 void RankedSession::make_own() {
+  const int threads = devices()[0].threads;
+  threads_ = threads > 0 ? std::make_unique<ThreadTeam>(threads) : nullptr;
   try {
     own_ = std::make_unique<RankSession>(run_.setup(team_->calls()));
   } catch (...) {
@@ -168,24 +175,37 @@ void RankedSession::balance() {
     return;
   }
   log_info("work is moved between ranks: " + now);
-  rebuild(shares);
+  move_work(shares);
 }
 
-void RankedSession::rebuild(const std::vector<double>& shares) {
+void RankedSession::move_work(const std::vector<double>& shares) {
   own_->learner().take_losses(early_losses_);
   Parameters& parameters = own_->learner().parameters();
   const std::vector<float> weights(parameters.data(), parameters.data() + parameters.size());
   const OptimizerState state = own_->learner().optimizer();
-  run_.deal_out(shares);
-  give({Kind::rebuild}, [&] {
-    team_->calls().control.broadcast(
-        0, {reinterpret_cast<const char*>(shares.data()), shares.size() * sizeof(double)});
-    own_.reset();
-  });
-  make_own();
+  make_again(shares);
   std::copy(weights.begin(), weights.end(), own_->learner().parameters().data());
   own_->learner().optimizer() = state;
   start();
+}
+
+void RankedSession::make_again(const std::vector<double>& shares) {
+  if (run_.needs().mpi == nullptr) {
+    // A back end of a GPU keeps copies of the graph by their addresses, so devices are opened anew.
+    give({Kind::end}, [] {});
+    own_.reset();
+    team_.reset();
+    threads_.reset();  // all threads of the process deal out the nodes
+    team_ = start_threads(run_, shares);
+  } else {
+    give({Kind::rebuild}, [&] {
+      team_->calls().control.broadcast(
+          0, {reinterpret_cast<const char*>(shares.data()), shares.size() * sizeof(double)});
+      own_.reset();
+    });
+    run_.deal_out(shares);
+  }
+  make_own();
 }
 
 Scores RankedSession::evaluate(bool with_loss) {

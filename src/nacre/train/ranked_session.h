@@ -52,6 +52,9 @@ class RankedSession : public VertexModel {
   int ranks() const { return static_cast<int>(devices().size()); }
   // Returns the share of the work that each rank was given; they add up to 1.
   const std::vector<double>& shares() const { return run_.shares(); }
+  // Deals out the nodes again by these shares, and goes on with the weights and the optimiser as they
+  // are. Must be called between two steps.
+  void move_work(const std::vector<double>& shares);
   // Returns the figures of all ranks so far. Waits for the other ranks.
   std::vector<RankFigures> figures();
 
@@ -62,12 +65,13 @@ class RankedSession : public VertexModel {
   // Throws UserError if ranks that share a memory do not fit into it together.
   void require_memory() const;
   void describe();
+  // Makes the session of rank 0, while the other ranks make theirs.
   void make_own();
+  // Ends the sessions of all ranks, and makes them anew for other shares.
+  void make_again(const std::vector<double>& shares);
   bool balances() const;  // whether shares may change while the run trains
   // Moves work between ranks, once, if the timed steps were out of balance (NU6, NU7).
   void balance();
-  // Deals out the nodes again, and goes on with the weights and the optimiser as they are.
-  void rebuild(const std::vector<double>& shares);
 
   double start_;
   RankedRun run_;
