@@ -259,11 +259,11 @@ void leave_out_devices(const std::set<std::string>& by_hand, FileSettings& setti
   if (by_hand.contains("--devices")) {
     names = {"--device", "--threads", "--shares"};
   } else if (by_hand.contains("--device") || by_hand.contains("--threads")) {
-    names = {"--devices", "--shares", "--partition", "--halo-rows", "--comm-timeout"};
+    names = {"--devices", "--shares", "--partition", "--halo-rows", "--no-overlap", "--comm-timeout"};
   }
   for (const std::string& name : names) {
     if (settings.of_runs.contains(name))
-      std::erase_if(settings.words, [&](const std::string& word) { return word.starts_with(name + "="); });
+      std::erase_if(settings.words, [&](const std::string& word) { return word.substr(0, word.find('=')) == name; });
   }
 }
 

@@ -84,6 +84,10 @@ class Threads(RankTest):
             run = f"{method}-{rows[i]}"
             self.train(run, *common, *devices(3), "--partition", method, "--halo-rows", rows[i], "--comm-timeout", 30)
             self.same(run, "one")
+        self.train("apart", *common, *devices(3), "--no-overlap")
+        self.same("apart", "one")
+        self.ok("train", "--resume", "apart", "--epochs", 12)
+        self.assertIs(json.loads(self.read("apart/config.json"))["execution"]["no_overlap"], True)
 
     def test_metrics_of_whole_splits(self):
         # A score that is no mean over nodes needs the predictions of all ranks.
@@ -213,7 +217,8 @@ class Threads(RankTest):
         self.refused(*two, "--threads", 2, says="--threads: is for one device")
         self.refused(*two, "--no-plan-cache", says="planned by rules")
         self.refused(*two, "--precision", "bf16", says="needs a GPU")
-        for option in (("--shares", "1,2"), ("--partition", "metis"), ("--halo-rows", "late"), ("--comm-timeout", 3)):
+        for option in (("--shares", "1,2"), ("--partition", "metis"), ("--halo-rows", "late"), ("--comm-timeout", 3),
+                       ("--no-overlap",)):
             self.refused(*train, *option, says="is for several devices, but the run has one")
         pairs = [(user, item) for user in range(12) for item in range(8) if (user + item) % 3]
         self.write("users.npz", cli.npz({"train_user": cli.npy([u for u, _ in pairs]), "train_item": cli.npy([i for _, i in pairs]),
