@@ -1,6 +1,6 @@
 // The ranks of a run as one of them sees them: rank 0 goes on by itself and makes its calls
-// whenever it wants to; the others do the same work at the same time. Ranks are threads of one process
-// (rank_threads.h) or processes (MpiTeam).
+// whenever it wants to; the others do the same work at the same time. Ranks are threads of one
+// process (rank_threads.h) or processes (MpiTeam).
 #pragma once
 
 #include <memory>

@@ -14,7 +14,8 @@
 namespace nacre {
 namespace {
 
-constexpr const char* kExamples = "write for example cpu:1,cpu:1 or cuda:0,cuda:1 or cuda:0@32,cuda:0@64 or cuda:0,cpu:8";
+constexpr const char* kExamples =
+    "write for example cpu:1,cpu:1 or cuda:0,cuda:1 or cuda:0@32,cuda:0@64 or cuda:0,cpu:8";
 
 // Returns the number of threads in "cpu:2"; 0 for "cpu".
 int parse_threads(const std::string& text) {

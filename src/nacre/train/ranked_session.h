@@ -1,6 +1,6 @@
 // RankedSession: a run over several devices, as the training loop and the commands see it. This
 // object is rank 0. The other ranks follow: they wait for orders of rank 0 and carry them out at
-// the same time as rank 0 does. They are threads of this process, or processes that MPI has started.
+// the same time as rank 0 does. They are threads of this process or processes that MPI started.
 #pragma once
 
 #include <memory>
