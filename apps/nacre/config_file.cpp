@@ -252,6 +252,21 @@ void read_json(const std::string& path, const std::string& text, Words& words) {
   }
 }
 
+// A run may go on with other devices than those in its config.json. If devices are named by hand,
+// what the run says of its own devices is left out.
+void leave_out_devices(const std::set<std::string>& by_hand, FileSettings& settings) {
+  std::vector<std::string> names;
+  if (by_hand.contains("--devices")) {
+    names = {"--device", "--threads", "--shares"};
+  } else if (by_hand.contains("--device") || by_hand.contains("--threads")) {
+    names = {"--devices", "--shares", "--partition", "--halo-rows", "--no-overlap", "--comm-timeout"};
+  }
+  for (const std::string& name : names) {
+    if (settings.of_runs.contains(name))
+      std::erase_if(settings.words, [&](const std::string& word) { return word.substr(0, word.find('=')) == name; });
+  }
+}
+
 bool is_json(const std::string& path, const std::string& text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   return path.ends_with(".json") || (first != std::string::npos && text[first] == '{');
@@ -283,6 +298,7 @@ FileSettings settings_of_files(const CLI::App& command, const std::vector<std::s
     (json_file ? all.of_runs : of_others).insert(words.names.begin(), words.names.end());
   }
   for (const std::string& name : of_others) all.of_runs.erase(name);
+  leave_out_devices(of_others, all);
   return all;
 }
 

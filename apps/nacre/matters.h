@@ -18,6 +18,7 @@ struct Situation {
   const RunConfig* config = nullptr;
   std::vector<std::string> models;  // several if a benchmark compares them
   bool gpu = false;
+  bool processes = false;  // MPI has started several processes, and --devices does not name theirs
   DataKind data = DataKind::unknown;
   bool typed = false;  // the graph has edge types of its own
   // all nodes are known to be of one kind and to have features in the data

@@ -313,23 +313,31 @@ std::vector<double> parse_shares(const std::string& text) {
   return shares;
 }
 
+static std::vector<std::string> parse_devices(const std::string& text) {
+  if (text.empty()) throw UserError("--devices", "names no device", "write for example cpu:1,cpu:1");
+  std::vector<std::string> devices;
+  for (const std::string& name : split_list(text)) devices.push_back(device_name(name));
+  return devices;
+}
+
 void add_rank_options(Command command, RunConfig& c) {
   RankOptions& ranks = c.ranks;
   command
       .add_call(
-          "--devices", [&ranks](const std::string& text) { ranks.devices = split_list(text); },
+          "--devices", [&ranks](const std::string& text) { ranks.devices = parse_devices(text); },
           "several devices that train one graph together, for example cpu:1,cpu:1 (threads of the host),\n"
           "cuda:0,cuda:1, cuda:0@32,cuda:0@64 (parts of one GPU) or cuda:0,cpu:8")
       .group("Several devices");
   command
       .add_call(
           "--shares", [&ranks](const std::string& text) { ranks.shares = parse_shares(text); },
-          "how much of the work each device gets, for example 1,2,4; default: equal shares")
+          "how much of the work each device gets, for example 1,2,4; default: by threads and\n"
+          "multiprocessors at first, then by measured times")
       .group("Several devices");
   command
       .add_call(
           "--partition",
-          [&ranks](const std::string& name) { ranks.partition.method = parse_partition_method(name); },
+          [&ranks](const std::string& name) { ranks.partition.method = parse_partition_method(name, "--partition"); },
           "how nodes are dealt out: metis, fennel, range or random (see nacre partition); default: metis")
       .group("Several devices");
   command

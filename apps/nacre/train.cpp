@@ -267,6 +267,16 @@ void refuse_with_ranks(const TrainCommand& c, const Dataset& dataset) {
                     "start one run for each seed with --seed");
 }
 
+// A run that is resumed by another number of processes has other devices than before.
+void forget_devices(TrainCommand& c, const Command& command) {
+  RankOptions& ranks = c.config.ranks;
+  if (c.processes == nullptr || command.given("--devices") ||
+      ranks.devices.size() == static_cast<size_t>(c.processes->size()))
+    return;
+  ranks.devices.clear();
+  if (!command.given("--shares")) ranks.shares.clear();
+}
+
 void run(TrainCommand& c, const Command& command) {
   if (c.no_checkpoint && (c.trainer.resume || !c.trainer.run_folder.empty())) {
     throw UserError("--no-checkpoint", "cannot be given together with --checkpoint or --resume",
@@ -278,8 +288,11 @@ void run(TrainCommand& c, const Command& command) {
   if (c.trainer.keep < 1) throw UserError("--keep", "must be at least 1");
   check_seeds(c, command);
   check_training(c.config);
+  forget_devices(c, command);
   apply_execution(c.config);
   Situation situation = situation_of(c.config);
+  situation.processes = c.processes != nullptr && !c.config.ranks.several();
+  if (situation.processes) situation.gpu = false;
   situation.keeps_run = !c.no_checkpoint;
   refuse_idle(command, situation);
   if (c.processes != nullptr) take_processes(*c.processes, c.config);

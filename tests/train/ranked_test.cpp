@@ -22,8 +22,8 @@ std::vector<RankedCase> cases() {
   return {
       {"gcn", "gcn"},
       {"gcn_weighted", "gcn", {.weighted = true}},
-      // The gradient of a bias before the normalisation is rounding noise, which Adam makes as large
-      // as any other gradient; plain descent does not.
+      // The gradient of a bias before the normalisation is rounding noise, which Adam makes as
+      // large as any other gradient; plain descent does not.
       {"gcn_batch_norm", "gcn", {}, [](RunConfig& c) { c.model.norm = "batch", c.optimizer.name = "sgd"; }},
       {"gcn_many_labels", "gcn", {.multilabel = true}},
       {"gcn_average", "gcn", {}, [](RunConfig& c) { c.optimizer.ema = 0.9; }},

@@ -56,8 +56,8 @@ class RankGroup {
   uint64_t start(int rank, const ExchangeRequest& request);
   uint64_t start(int rank, SumType type, void* data, int64_t count, const char* name);
   uint64_t start(int rank, const std::string& text);
-  // Waits for a call of `rank`. If it is a gather, sets *texts. Returns the seconds in which the rank
-  // waited for others and had nothing to copy or add.
+  // Waits for a call of `rank`. If it is a gather, sets *texts. Returns the seconds in which the
+  // rank waited for others and had nothing to copy or add.
   double finish(int rank, uint64_t number, std::vector<std::string>* texts);
   // Returns when nobody touches the memory that `rank` gave to the call. The rank has failed.
   void give_up(int rank, uint64_t number);

@@ -1,6 +1,6 @@
-// The ranks of a run as one of them sees them: rank 0 goes on by itself and makes its calls whenever
-// it wants to; the others do the same work at the same time. Ranks are threads of one process
-// (rank_threads.h) or processes (MpiTeam).
+// The ranks of a run as one of them sees them: rank 0 goes on by itself and makes its calls
+// whenever it wants to; the others do the same work at the same time. Ranks are threads of one
+// process (rank_threads.h) or processes (MpiTeam).
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ class RankTeam {
   // Returns the calls of this rank.
   virtual RankCalls calls() = 0;
   // Must be called inside a handler of an exception that this rank threw or caught. Tells the other
-  // ranks that the run has failed, and throws what the failed rank threw, as far as it is known here.
+  // ranks that the run has failed, and throws what the failed rank threw, as far as it is known.
   [[noreturn]] virtual void fail() = 0;
 };
 

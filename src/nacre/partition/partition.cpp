@@ -100,8 +100,8 @@ std::string_view partition_method_name(PartitionMethod method) { return kNames[s
 
 std::vector<std::string> partition_method_names() { return {std::begin(kNames), std::end(kNames)}; }
 
-PartitionMethod parse_partition_method(const std::string& name) {
-  const std::string known = choose_name("--method", "method", name, partition_method_names());
+PartitionMethod parse_partition_method(const std::string& name, const std::string& option) {
+  const std::string known = choose_name(option, "method", name, partition_method_names());
   return static_cast<PartitionMethod>(std::find(std::begin(kNames), std::end(kNames), known) - std::begin(kNames));
 }
 

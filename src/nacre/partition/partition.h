@@ -21,7 +21,8 @@ enum class PartitionMethod : uint8_t {
 };
 std::string_view partition_method_name(PartitionMethod method);
 std::vector<std::string> partition_method_names();
-PartitionMethod parse_partition_method(const std::string& name);  // throws UserError
+// Throws UserError, which names the option.
+PartitionMethod parse_partition_method(const std::string& name, const std::string& option = "--method");
 
 struct PartitionOptions {
   PartitionMethod method = PartitionMethod::metis;

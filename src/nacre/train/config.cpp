@@ -142,7 +142,7 @@ std::string config_json(const RunConfig& c) {
     j["execution"]["partition"] = partition_method_name(c.ranks.partition.method);
     j["execution"]["halo_rows"] = c.ranks.halo_rows;
     j["execution"]["comm_timeout"] = c.ranks.timeout;
-    j["execution"]["overlap"] = c.ranks.overlap;
+    j["execution"]["no_overlap"] = !c.ranks.overlap;
   }
   if (!c.disabled_passes.empty()) j["execution"]["disable_pass"] = c.disabled_passes;
   if (c.mode == "minibatch") {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "nacre/base/error.h"
 #include "nacre/base/machine.h"
@@ -13,7 +14,8 @@
 namespace nacre {
 namespace {
 
-constexpr const char* kExamples = "write for example cpu:1,cpu:1 or cuda:0,cuda:1 or cuda:0@32,cuda:0@64 or cuda:0,cpu:8";
+constexpr const char* kExamples =
+    "write for example cpu:1,cpu:1 or cuda:0,cuda:1 or cuda:0@32,cuda:0@64 or cuda:0,cpu:8";
 
 // Returns the number of threads in "cpu:2"; 0 for "cpu".
 int parse_threads(const std::string& text) {
@@ -64,6 +66,8 @@ void check_ranks(const RunConfig& config) {
                     "give one number for each device of --devices");
   }
   check_partition_options(ranks.shares.empty() ? std::vector<double>(count, 1) : ranks.shares, ranks.partition);
+  if (!(ranks.timeout > 0) || !std::isfinite(ranks.timeout))
+    throw UserError("--comm-timeout", fmt::format("{} is not a number of seconds", ranks.timeout), "give more than 0");
   if (ranks.halo_rows != "auto") parse_halo_rows(ranks.halo_rows);
   if (config.mode == "minibatch") {
     throw UserError("--devices", "several devices train on the whole graph, not in mini-batches",

@@ -33,7 +33,7 @@ class RankInputs {
   Tensor value(const std::string& name) const;
   Tensor rows(const Tensor& table, int64_t count) const;
   Tensor loss_weights() const;
-  // Returns, for each vertex, the sum of `weight` over its edges at one end; of 1 if there are none.
+  // Returns for each vertex the sum of `weight` over its edges at one end; of 1 if there are none.
   Tensor sum_at(End end, bool weighted) const;
 
   const RunData& run_;

@@ -34,8 +34,8 @@ struct RankSetup {
   std::shared_ptr<RankMemory> memory;
 };
 
-// Where the time of a rank's steps went, in seconds since the rank was made. Of a rank on a GPU, only
-// some steps count, because measuring makes steps slower.
+// Where the time of a rank's steps went, in seconds since the rank was made. Of a rank on a GPU,
+// only some steps count, because measuring makes steps slower.
 struct RankTimes {
   double steps = 0;          // all of it
   double communication = 0;  // moving rows and sums

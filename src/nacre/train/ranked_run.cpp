@@ -13,7 +13,7 @@
 namespace nacre {
 namespace {
 
-// How much faster a multiprocessor of a GPU is than a thread of the host, for the first shares only.
+// How much faster a multiprocessor of a GPU is than a thread of the host, for first shares only.
 constexpr double kThreadsOfMultiprocessor = 4;
 
 // Carries out an order. Returns false if the session of the rank must end.

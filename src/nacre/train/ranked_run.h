@@ -1,5 +1,5 @@
-// RankedRun: what all ranks of a run over several devices agree on: the data, the devices, and which
-// rank owns which node. Ranks other than 0 follow: they carry out the orders of rank 0.
+// RankedRun: what all ranks of a run over several devices agree on: the data, the devices, and
+// which rank owns which node. Ranks other than 0 follow: they carry out the orders of rank 0.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct RankOrder {
   enum class Kind : uint8_t { start, step, weights, average, evaluate, predict, embeddings, figures, rebuild, end };
 
   Kind kind = Kind::end;
-  bool flag = false;   // step: share the weights afterwards; average: use it; evaluate: with the loss
+  bool flag = false;   // step: share the weights after it; average: use it; evaluate: with the loss
   bool timed = false;  // step: time every kernel
   int64_t step = 0;
   double lr = 0;
@@ -53,7 +53,7 @@ class RankedRun {
   void move_with(std::shared_ptr<RankMemory> memory) { memory_ = std::move(memory); }
   // Returns what the session of a rank is made from. Its device must be open.
   RankSetup setup(const RankCalls& calls) const;
-  // Does what a rank other than 0 does: makes its session, and carries out orders until the last one.
+  // Does what a rank other than 0 does: makes its session, and carries out orders until the last.
   void follow(const RankCalls& calls);
   // Sends an order to all ranks. Called by rank 0.
   static void send(const RankOrder& order, Communicator& control);

@@ -124,8 +124,8 @@ void RankedSession::use_average(bool use) {
   give({Kind::average, use}, [&] { own_->learner().use_average(use); });
 }
 
-// Optimisers of different kinds of devices may round differently. Then all ranks take the weights of
-// rank 0 after each step, lest they drift apart.
+// Optimisers of different kinds of devices may round differently. Then all ranks take the weights
+// of rank 0 after each step, lest they drift apart.
 void RankedSession::queue_step(int64_t step, double lr) {
   const bool mixed = run_.mixed();
   // The first step loads kernels; those after it are timed if the shares may change.
@@ -164,7 +164,7 @@ void RankedSession::balance() {
     speed += own / seconds;
     shares.push_back(own / seconds);
   }
-  const double even = work / speed;  // seconds of a step whose kernels take equally long on all ranks
+  const double even = work / speed;  // seconds of a step whose kernels take as long on all ranks
   const auto left = static_cast<double>(config().epochs - steps_);
   const std::string now = fmt::format("the slowest rank computes {} per step, an even split {}", human_seconds(slowest),
                                       human_seconds(even));

@@ -1,6 +1,6 @@
 // RankedSession: a run over several devices, as the training loop and the commands see it. This
-// object is rank 0. The other ranks follow: they wait for orders of rank 0 and carry them out at the
-// same time as rank 0 does. They are threads of this process, or processes that MPI has started.
+// object is rank 0. The other ranks follow: they wait for orders of rank 0 and carry them out at
+// the same time as rank 0 does. They are threads of this process or processes that MPI started.
 #pragma once
 
 #include <memory>
@@ -52,8 +52,8 @@ class RankedSession : public VertexModel {
   int ranks() const { return static_cast<int>(devices().size()); }
   // Returns the share of the work that each rank was given; they add up to 1.
   const std::vector<double>& shares() const { return run_.shares(); }
-  // Deals out the nodes again by these shares, and goes on with the weights and the optimiser as they
-  // are. Must be called between two steps.
+  // Deals out the nodes again by these shares, and goes on with the weights and the optimiser as
+  // they are. Must be called between two steps.
   void move_work(const std::vector<double>& shares);
   // Returns the figures of all ranks so far. Waits for the other ranks.
   std::vector<RankFigures> figures();

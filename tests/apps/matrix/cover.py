@@ -62,18 +62,40 @@ class Array:
         return all(any(self.fits(row, other, value, ignore) for value in self.factors[other])
                    for other in self.linked[name] if other not in row)
 
+    def forced_first(self, row, name, order, ignore=None):
+        """`order` with those factors first that have only one value left because of `name`; None if
+        a factor has none."""
+        forced = []
+        for other in order:
+            if other not in self.linked[name]:
+                continue
+            left = sum(self.fits(row, other, value, ignore) for value in self.factors[other])
+            if left == 0:
+                return None
+            if left == 1:
+                forced.append(other)
+        return forced + [other for other in order if other not in forced]
+
     def complete(self, row, prefer, ignore=None, order=None):
         """`row` with all factors set, or None; `prefer` puts the values of a factor in the order
         to try."""
         order = order if order is not None else [name for name in self.names if name not in row]
+        for name in row:
+            order = self.forced_first(row, name, order, ignore)
+            if order is None:
+                return None
+        return self.go_on(row, prefer, ignore, order)
+
+    def go_on(self, row, prefer, ignore, order):
         if not order:
             return dict(row)
-        name, rest = order[0], order[1:]
+        name = order[0]
         for value in prefer(row, name, self.factors[name]):
             if not self.fits(row, name, value, ignore):
                 continue
             row[name] = value
-            found = self.complete(row, prefer, ignore, rest) if self.can_go_on(row, name, ignore) else None
+            rest = self.forced_first(row, name, order[1:], ignore)
+            found = self.go_on(row, prefer, ignore, rest) if rest is not None else None
             del row[name]
             if found:
                 return found

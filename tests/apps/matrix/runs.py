@@ -122,7 +122,7 @@ class Runner:
         used, planned = result["peak_mb"], result["planned_mb"]
         if result.get("device_peak_mb") is not None:
             used, planned = result["device_peak_mb"], 1.1 * planned + 8
-        if result["device"] == "cpu" or result.get("device_peak_mb") is not None:
+        if result["device"].startswith("cpu") or result.get("device_peak_mb") is not None:
             if used > planned:
                 raise self.fault(f"{used:.1f} MiB used, {planned:.1f} MiB planned", done)
 

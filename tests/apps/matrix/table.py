@@ -77,6 +77,12 @@ FACTORS = {
     "threads": {"all": "", "1": "--threads 1", "3": "--threads 3"},
     "memory": {"free": "", "limited": "--memory-limit 2G"},
     "device": {"auto": "", "cpu": "--device cpu", "cuda": "--device cuda", "share": "--device cuda:0@8"},
+    "devices": {"one": "", "equal": "--devices cpu:1,cpu:1", "shared": "--devices cpu:1,cpu:2,cpu:1 --shares 2,1,1"},
+    "partition": {"default": "", "metis": "--partition metis", "fennel": "--partition fennel",
+                  "range": "--partition range", "random": "--partition random"},
+    "halo rows": {"default": "", "late": "--halo-rows late", "early": "--halo-rows early",
+                  "narrow": "--halo-rows narrow"},
+    "communication": {"default": "", "set": "--no-overlap --comm-timeout 100"},
     "precision": {"f32": "", "tf32": "--precision tf32", "bf16": "--precision bf16"},
     "layers": {"2": "", "1": "--layers 1", "3": "--layers 3"},
     "hidden": {"default": "", "12": "--hidden 12", "36": "--hidden 36"},
@@ -187,6 +193,16 @@ RULES = (
     Rule("passes=no swaps & plan=vertex|edge|tensor", "take the model as written"),
     Rule("passes=no tails|no inlining & plan=tensor", "which fuses nothing"),
     Rule("passes=no joins & plan=vertex|edge|tensor|table by edge|table by type", "--disable-pass"),
+    # several devices
+    Rule("devices=one & partition!=default", "is for several devices"),
+    Rule("devices=one & halo rows!=default", "is for several devices"),
+    Rule("devices=one & communication!=default", "is for several devices"),
+    Rule("devices!=one & mode=minibatch", "not in mini-batches"),
+    Rule("devices!=one & data=users", "recommenders train on one device"),
+    Rule("devices!=one & data=kinds|learned features", "several kinds of nodes"),
+    Rule("devices!=one & device!=auto", "is for one device"),
+    Rule("devices!=one & threads!=all", "is for one device"),
+    Rule("devices!=one & cache=not used", "several devices are planned by rules"),
     # mini-batches
     Rule("mode=full & data!=users & sampler!=default", "--mode minibatch"),
     Rule("mode=full & data!=users & batch!=default", "--mode minibatch"),
@@ -265,7 +281,9 @@ ABOVE_CHANCE = {
 def factors(device):
     if device == "cpu":
         return FACTORS
-    return {**FACTORS, "device": {"cuda": "--device cuda", "auto": "", "share": "--device cuda:0@8"}}
+    return {**FACTORS, "device": {"cuda": "--device cuda", "auto": "", "share": "--device cuda:0@8"},
+            "devices": {"one": "", "equal": "--devices cuda:0@16,cuda:0@16",
+                        "shared": "--devices cuda:0@24,cpu:2 --shares 3,1"}}
 
 
 def rules(device):
