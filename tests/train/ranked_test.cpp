@@ -163,6 +163,23 @@ TEST(RankedSession, MovesWorkAndTrainsOn) {
   EXPECT_LT(several.figures()[0].vertices, before);
 }
 
+// The bytes that the planner compares are those that travel (WG7).
+TEST(RankedSession, ReceivesAsManyBytesAsPlanned) {
+  for (const char* model : {"gcn", "sage", "gat", "gin", "sage-lstm"}) {
+    for (const char* rows : {"late", "early", "narrow"}) {
+      SCOPED_TRACE(std::string(model) + ", " + rows);
+      RankedSession several(small_data(), with_ranks(small_run(model), {"cpu:1", "cpu:1", "cpu:1"}, rows), {});
+      several.start();
+      for (int step = 0; step < 2; ++step) several.train_step(step, 0.01);
+      for (const RankFigures& rank : several.figures()) {
+        // Operands that never change travel once, before the first step.
+        if (std::string(rows) == "late") EXPECT_GT(rank.received, 0);
+        EXPECT_EQ(rank.received, rank.planned_received);
+      }
+    }
+  }
+}
+
 // Ranks that were resumed, or that begin with the weights of another run, all have these weights.
 TEST(RankedSession, TakesWeightsFromOutside) {
   const Dataset data = small_data();

@@ -1,11 +1,14 @@
 #include "nacre/train/rank_session.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
+#include "nacre/cost/nominal.h"
 #include "nacre/base/trace.h"
 #include "nacre/engine/rank_block.h"
 #include "nacre/plan/variants.h"
@@ -26,6 +29,20 @@ std::vector<T> all_numbers(Communicator& ranks, const T& own) {
     std::memcpy(&all.emplace_back(), text.data(), sizeof(T));
   }
   return all;
+}
+
+// Returns the bytes of rows that a rank receives in a step: for its halo, and of the halos of others
+// for its own vertices.
+int64_t received_bytes(const Plan& plan, const LocalGraph& local) {
+  int64_t sent_rows = 0;
+  for (const PeerRows& peer : local.peers) sent_rows += peer.send.size();
+  int64_t bytes = 0;
+  for (const Kernel& kernel : plan.kernels) {
+    const Node& root = plan.dfg[kernel.root];
+    if (kernel.kind != KernelKind::exchange || root.op == Op::all_reduce || kernel.once) continue;
+    bytes += (root.op == Op::exchange ? local.num_halo() : sent_rows) * root.type.row_size() * 4;
+  }
+  return bytes;
 }
 
 // Sends the values of rank 0 to all others.
@@ -89,11 +106,37 @@ void RankSession::plan(const Dfg& dfg) {
   if (control.rank() == planner) {
     planning_ = plan_training(dfg, *blocks_, device().backend(), request, [](Executor&) {});
     const std::string& rows = setup_.config.ranks.halo_rows;
-    planning_.plan.options.halo_rows = rows == "auto" ? HaloRows::narrow : parse_halo_rows(rows);
+    PlanOptions& options = planning_.plan.options;
+    options.halo_rows = rows == "auto" ? cheapest_rows(dfg, options) : parse_halo_rows(rows);
   }
+  travels_ = control.broadcast(planner, travels_);
   planning_.plan.options = agreed(planner, planning_.plan.options);
   planning_.source = control.broadcast(planner, planning_.source);
   planning_.plan.name = setup_.config.plan;
+}
+
+HaloRows RankSession::cheapest_rows(const Dfg& dfg, PlanOptions options) {
+  const NominalProfile& prices = device().on_host() ? nominal_cpu() : nominal_gpu();
+  SearchOptions how;
+  how.model = &prices.model;
+  how.cache_bytes = prices.cache_bytes;
+  HaloRows best = HaloRows::late;
+  double least = INFINITY;
+  std::string others;
+  for (const HaloRows rows : {HaloRows::late, HaloRows::narrow, HaloRows::early}) {
+    options.halo_rows = rows;
+    const Plan plan = make_plan(without_scores(dfg), *blocks_, options);
+    const double seconds = predict_plan(plan, *blocks_, how);
+    others += fmt::format("{}{} {}, {}", others.empty() ? "" : "; ", halo_rows_name(rows), human_seconds(seconds),
+                          human_bytes(static_cast<double>(received_bytes(plan, *local_))));
+    if (seconds >= least) continue;
+    least = seconds;
+    best = rows;
+  }
+  travels_ = fmt::format(
+      "rows travel between ranks {} (--halo-rows); predicted time of a step and bytes that the largest rank receives: {}",
+      halo_rows_name(best), others);
+  return best;
 }
 
 PlanOptions RankSession::agreed(int planner, const PlanOptions& own) {
@@ -214,6 +257,7 @@ void RankSession::run_step(const StepContext& context, bool timed) {
   } else {
     train_->run(context);
   }
+  received_ = setup_.data.counters().exchange.bytes_received - before.exchange.bytes_received;
   if (!device().on_host()) return;
   // What goes on while the rank computes costs it no time, so only the time in wait() counts.
   const CommCounters after = setup_.data.counters();
@@ -337,6 +381,8 @@ std::vector<RankFigures> RankSession::figures() const {
   }
   const CommCounters counters = setup_.data.counters();
   own.sent = counters.exchange.bytes_sent + counters.all_reduce.bytes_sent;
+  own.planned_received = train_ ? received_bytes(train_->plan(), *local_) : 0;
+  own.received = received_;
   own.kernel_seconds = train_ ? kernel_seconds() : 0;
   own.times = times_;
   return all_numbers(setup_.control, own);

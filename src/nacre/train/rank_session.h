@@ -53,6 +53,10 @@ struct RankFigures {
   int64_t device_bytes = 0;  // memory() of the rank
   int64_t host_bytes = 0;    // what a rank on a GPU holds on the host
   int64_t sent = 0;          // bytes that it has sent in steps and evaluations
+  // Bytes of rows that it receives in a step: as planned, and as counted in the last step. Sums over
+  // all ranks are not included.
+  int64_t planned_received = 0;
+  int64_t received = 0;
   // Seconds of the kernels of a step without communication, the mean of the timed steps. They were
   // measured while the other ranks were running, too.
   double kernel_seconds = 0;
@@ -67,6 +71,8 @@ class RankSession {
   const RankSetup& setup() const { return setup_; }
   const RunDevice& device() const { return *setup_.device; }
   const LocalGraph& local() const { return *local_; }
+  // Returns a sentence that says which rows travel between ranks, and why.
+  const std::string& travels() const { return travels_; }
   // Returns how the plan was found. Only rank 0 knows all of it.
   const PlanAnswer& planning() const { return planning_; }
   const Executor& trainer() const { return *train_; }
@@ -103,6 +109,9 @@ class RankSession {
   // Measures what the GPU of this rank does in a step.
   void measure_step(const StepContext& context, bool timed);
   void plan(const Dfg& dfg);
+  // Returns which rows should travel: the way with the least predicted time of a step. Adds a
+  // sentence on all ways to travels_.
+  HaloRows cheapest_rows(const Dfg& dfg, PlanOptions options);
   void make_executor(const Dfg& dfg, std::unique_ptr<Executor>& executor);
   void fit(const Dfg& dfg);
   // Returns what `planner` says; all ranks wait for it.
@@ -121,11 +130,13 @@ class RankSession {
   std::unique_ptr<Scorer> scorer_;
   ConstantPool constants_;
   PlanAnswer planning_;
+  std::string travels_;
   Array<NodeId> order_;         // rank 0: the vertices of all ranks, one rank after the other
   std::vector<int64_t> begin_;  // rank 0: where the vertices of each rank begin in order_
   std::vector<float> all_rows_;
   int64_t steps_ = 0;  // steps so far
   RankTimes times_;
+  int64_t received_ = 0;  // bytes of rows in the last step
   bool timed_ = false;  // a step has been timed
 };
 

@@ -252,6 +252,7 @@ void RankedSession::describe() {
         devices()[r].text, human_count(rank.vertices), percent(rank.vertices, nodes), human_count(rank.edges),
         percent(rank.edges, edges), human_count(rank.halo), size_of(rank.device_bytes)));
   }
+  if (!own_->travels().empty()) run_.notes().push_back(own_->travels());
   if (config().plan == "auto") {
     run_.notes().emplace_back(
         "several devices are planned by rules, because the kernels of a rank cannot be timed without the other ranks");
