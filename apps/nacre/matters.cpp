@@ -238,8 +238,9 @@ Rules rules_of_other_parts() {
        [](const S& s) { return leaves_out(s, {"choose_variants"}) && !s.gpu; },
        "choose_variants runs on GPUs only",
        "leave it out, or use --device cuda"},
+      // nacre partition, which has no model, has shares of its own.
       {{"--shares", "--partition", "--halo-rows", "--comm-timeout", "--no-overlap"},
-       [](const S& s) { return !s.config->ranks.several() && !s.processes; },
+       [](const S& s) { return !s.models.empty() && !s.config->ranks.several() && !s.processes; },
        "is for several devices, but the run has one",
        "add --devices, or leave it out"},
       {{"--device", "--threads"},

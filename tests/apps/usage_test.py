@@ -338,6 +338,7 @@ class Json(cli.CliTest):
         train = ("train", "--data", "small.npz", "--epochs", 2)
         self.check("nacre train", *train, "--checkpoint", "run")
         self.check("nacre train", *train, "--no-checkpoint", "--mode", "minibatch", "--fanout", "3,3", "-q")
+        self.check("nacre train", *train, "--no-checkpoint", "--devices", "cpu:1,cpu:1", "-q")
         self.check("nacre eval", "eval", "--checkpoint", "run")
         self.check("nacre plan", "plan", "--data", "small.npz")
         self.check("nacre explain", "explain", "--data", "small.npz", "--search-seconds", 0, "--steps", 1)

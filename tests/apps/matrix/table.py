@@ -260,6 +260,8 @@ WEAK = (
     # Its features have both signs, so the sums of rows are near zero.
     Rule("data=twin & input=row"),
     Rule("data=users & select=last & gradients=averaged"),
+    # Rows whose sums are 1 differ little, and steps are small.
+    Rule("data=multilabel & input=row & optimizer=sgd"),
 )
 
 # Rows whose loss may grow without bound, however they are computed. They may end with the error
@@ -267,6 +269,8 @@ WEAK = (
 DIVERGES = (
     # Rows that were divided by sums near zero are large, and NGCF multiplies rows by each other.
     Rule("model=ngcf & data=twin & input=row"),
+    # Sums over neighbours grow from layer to layer, and nothing limits the steps.
+    Rule("model=gin & optimizer=sgd & gradients!=clipped"),
 )
 
 # The least score of a run that has learned; random guesses score less.
