@@ -370,6 +370,8 @@ class RandomRuns(Memory):
                     continue
                 bill = self.bill_of(free)
                 counts["ran"] += 1
+                counts["mini-batches"] += "minibatch" in command
+                counts["mlp"] += "minibatch" in command and "mlp" in command
                 ratios.append((free.peak / bill, number))
                 largest = max(largest, bill)
                 self.assertLessEqual(free.peak, bill, f"beyond the bill of {bill:.0f} MiB: {free}")
@@ -380,6 +382,7 @@ class RandomRuns(Memory):
         print(f"memory: {counts['ran']} random configurations ran, {counts['refused']} do not go together; the largest "
               f"bill was {largest:.0f} MiB, the most used of a bill {100 * ratios[-1][0]:.0f} % (number {ratios[-1][1]}), "
               f"the median {100 * ratios[len(ratios) // 2][0]:.0f} %", file=sys.stderr)
+        print(f"  {counts['mini-batches']} trained in mini-batches, {counts['mlp']} of them mlp", file=sys.stderr)
         for key, count in sorted(item for item in counts.items() if isinstance(item[0], tuple)):
             print(f"  {key[0]}: {count} {key[1]}", file=sys.stderr)
 
