@@ -142,6 +142,15 @@ class Cases(Memory):
         self.assert_refused(run, "ulimit -d")
         self.assertLess(run.peak, 200)
 
+    def test_files_that_address_space_has_no_room_for(self):
+        self.write("small.npz", cli.small_npz())
+        self.ok("data", "convert", "small.npz", "large.nacre")
+        with open(self.dir / "large.nacre", "r+b") as file:
+            file.truncate(2 << 30)  # takes no room on the disk
+        run = self.measure("data", "verify", "large.nacre", address_limit=1 << 30)
+        self.assert_refused(run, "large.nacre cannot be mapped")
+        self.assertIn("ulimit -v", run.err)
+
     def test_threads_and_walks_have_bounds(self):
         for threads in (65 * 1024, 100000, 2147483647):
             run = self.measure(*self.TINY, "--data", "twin:cora", "--threads", threads)
