@@ -29,7 +29,7 @@ void check_source(const Command& command, const DataCommand& c, bool reads_forma
 
 void add_output(Command command, DataCommand& c, const std::string& help) {
   command.add_option("output", c.output, help).required();
-  command.add_flag("--force", c.force, "replace the output if it exists");
+  command.add_flag("--force", c.force, "replace the output if it is a file that exists");
 }
 
 void add_convert(Command data) {

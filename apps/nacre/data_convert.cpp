@@ -103,6 +103,9 @@ void export_data(const DataCommand& c) {
   if (c.layout == "saint") write = write_saint;
   if (write == nullptr) throw UserError("--format", "unknown layout '" + c.layout + "'", "choose npz, ogb or saint");
   refuse_existing(c);
+  if (c.layout != "npz" && std::filesystem::exists(c.output)) {
+    throw UserError(c.output, "exists already", "name a new folder; --force replaces files only");
+  }
   const Dataset dataset = open_data(c.config);
   if (!dataset.original_ids.empty() || !dataset.node_names.empty()) {
     log_info("note: the nodes have Nacre's numbers, not those of their source");

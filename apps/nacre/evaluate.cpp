@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -58,13 +59,10 @@ TrainedModel read_settings(EvalCommand& c) {
 // Returns the bytes that are held beside the session while predictions are written: the order of
 // the rows, copies of the names of nodes, and, for .safetensors files of nodes with ids of their
 // own, the rows in that order.
-int64_t writing_bytes(const EvalCommand& c, const VertexModel& session) {
-  const Dataset& d = session.dataset();
+int64_t writing_bytes(const EvalCommand& c, const Dataset& d, int64_t width) {
   int64_t bytes = d.num_nodes() * 8;
   for (const std::string& name : d.node_names) bytes += static_cast<int64_t>(sizeof(std::string) + name.capacity());
   if (!c.output.ends_with(".safetensors") || d.original_ids.empty()) return bytes;
-  const ModelOptions& model = session.config().model;
-  const int64_t width = c.embeddings ? static_cast<int64_t>(model.hidden) : model.out_dim;
   return bytes + d.num_nodes() * (8 + width * 4);
 }
 
@@ -73,7 +71,9 @@ std::unique_ptr<VertexModel> open_session(const EvalCommand& c, Dataset dataset,
   auto session = make_session(std::move(dataset), c.config, {.training = false, .embeddings = c.embeddings});
   show_session(*session);
   HostMemory host = session->host();
-  if (c.predicts) host.writing = {{"rows being written", writing_bytes(c, *session)}};
+  const ModelOptions& model = session->config().model;
+  const int64_t width = c.embeddings ? static_cast<int64_t>(model.hidden) : model.out_dim;
+  if (c.predicts) host.writing = {{"rows being written", writing_bytes(c, session->dataset(), width)}};
   account.present(host);
   load_weights(trained.read_weights(), trained.file, session->parameters());
   session->start();
@@ -92,6 +92,10 @@ void run_eval(EvalCommand& c) {
   const double train = of(d.splits.train);
   const double val = of(d.splits.val);
   const double test = of(d.splits.test);
+  if (std::isnan(train) && std::isnan(val) && std::isnan(test)) {
+    throw UserError(c.config.data, "has no labelled training, validation or test nodes to score",
+                    "give them with --labels and --split or --splits, or use nacre predict");
+  }
   say_line(c.json, fmt::format("{}: train {}, validation {}, test {}", session->metric(), score_text(train),
                                score_text(val), score_text(test)));
   if (c.json) {
@@ -196,7 +200,8 @@ void recommend(const EvalCommand& c, Dataset dataset, const TrainedModel& traine
                     "leave it out; recommended items are written with their scores");
   if (!c.embeddings)
     return write_best_items(std::move(dataset), c.config, {trained, account}, {c.output, c.top > 0 ? c.top : 20});
-  const auto session = open_recommender(std::move(dataset), c.config, {trained, account});
+  const auto bytes = [&](const RecommendSession& s) { return writing_bytes(c, s.dataset(), s.embedding_width()); };
+  const auto session = open_recommender(std::move(dataset), c.config, {trained, account, bytes});
   writer_of(c.output)(c, session->dataset(), {session->embeddings(), session->embedding_width(), "embeddings"});
   say_written(c, session->dataset());
 }
@@ -255,6 +260,7 @@ void add_eval(Command app) {
 void add_predict(Command app) {
   Command command = app.add_subcommand("predict", "write a trained model's predictions");
   const auto c = add_common(command);
+  command.without({"--splits", "--split", "--split-seed"});  // every node is predicted
   command.add_option("--output,-o", c->output, "a .csv, .npy or .safetensors file, with the node ids of the source")
       .show_default();
   command.add_flag("--scores", c->scores, "add the score of every class to a .csv file");

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "account.h"
 #include "commands.h"
 #include "gpu_profile.h"
 #include "matters.h"
@@ -263,10 +264,12 @@ void run(ExplainCommand& c, const Command& command) {
   apply_execution(c.config);
   const Situation situation = situation_of(c.config);
   refuse_idle(command, situation);
+  MemoryAccount account(c.config, {});
   Dataset dataset = open_data(c.config);
   refuse_idle(command, with_data(situation, dataset));
-  Planned planned(std::move(dataset), c.config, false);
+  Planned planned(std::move(dataset), c.config, true);
   for (const std::string& note : planned.model().notes()) log_note(note);
+  account.present(planned.model().host());
   const DeviceProfile profile = profile_of(planned.model());
   const Explanation e = explain(c, planned, profile);
   const std::vector<KernelRate> rates =
@@ -275,7 +278,9 @@ void run(ExplainCommand& c, const Command& command) {
     fmt::print("{}\n", with_rates(explain_json(e), rates, profile));
     return;
   }
-  fmt::print("{}{}", summary_text(summarise(c, planned, e)), alternatives_text(e));
+  Summary summary = summarise(c, planned, e);
+  summary.host_bytes = account.planned();
+  fmt::print("{}{}", summary_text(summary), alternatives_text(e));
   if (!c.all) {
     fmt::print("{:<10}nacre explain -v shows every choice, kernel, gTask and alternative\n", "more");
     return;

@@ -95,8 +95,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::CallForVersion& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    const std::string what = std::string(e.what()) + " (nacre help COMMAND lists the options)";
-    return fail(2, what);
+    return fail(2, nacre::cli::complaint(e.what()) + " (nacre help COMMAND lists the options)");
   }
   return flush_output(0);
 }

@@ -166,6 +166,12 @@ Rules rules_of_batches() {
        [](const S& s) { return s.data == DataKind::nodes && !in_batches(s); },
        "is for mini-batches, but this run trains on the whole graph",
        "add --mode minibatch, or leave it out"},
+      // Neither kind of data uses these, so they are refused before it is known which kind it is.
+      {{"--fanout", "--sampler", "--replace", "--sample-weighted", "--budget", "--norm-samples", "--walk-length",
+        "--features-on", "--sample-on", "--no-subtasks", "--no-relax", "--no-stream"},
+       [](const S& s) { return s.data == DataKind::unknown && !in_batches(s); },
+       "is for mini-batches of models that classify nodes; recommenders use all neighbours",
+       "leave it out, or add --mode minibatch if the data are not users and items"},
       {{"--fanout", "--sampler", "--replace", "--sample-weighted", "--budget", "--norm-samples", "--walk-length",
         "--features-on", "--sample-on", "--no-subtasks", "--no-relax", "--no-stream"},
        [](const S& s) { return s.data == DataKind::pairs; },
@@ -288,6 +294,11 @@ DataKind glance_at(const RunConfig& config) {
   if (config.data.starts_with("twin:")) return DataKind::nodes;
   std::error_code error;
   if (!std::filesystem::is_regular_file(config.data, error)) return DataKind::unknown;
+  // A single list of edges has no test pairs.
+  std::string name = config.data;
+  if (name.ends_with(".gz")) name.resize(name.size() - 3);
+  const auto ends = [&](const char* ending) { return name.ends_with(ending); };
+  if (ends(".txt") || ends(".csv") || ends(".tsv") || ends(".mtx")) return DataKind::nodes;
   // Only data of users and items have test pairs of their own. Errors in the file are reported when
   // it is read.
   try {

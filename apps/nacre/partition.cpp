@@ -85,6 +85,9 @@ Bill bill_for(const PartitionCommand& c, const DataSizes& sizes, bool symmetric)
   const MemoryItem program{"the program", program_bytes()};
   const MemoryItem data{sizes.mapped > 0 ? "data (mapped file and memory)" : "data", sizes.mapped + sizes.held};
   Bill bill;
+  bill.remedy = c.options.method == PartitionMethod::metis
+                    ? "use --method fennel, which needs memory for the nodes only, or a smaller graph"
+                    : "use a smaller graph";
   bill.phases.push_back({"reading", {program, {"the data while they are read", sizes.reading}}});
   bill.phases.push_back({"partitioning",
                          {program,

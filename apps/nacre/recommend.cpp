@@ -64,14 +64,22 @@ void say_result(const RecommendSession& session, const TrainResult& r, const Rec
   const RankingScores& test = session.test_ranking();
   const int64_t k = parse_ranking_metric(session.metric()).k;
   const auto strong = [&](const std::string& text) { return bold(text, run.json ? Stream::err : Stream::out); };
-  say_line(run.json,
-           fmt::format("{} of {} in {}{}: {} per epoch (median)", counted(r.epochs, "epoch"),
-                       counted(session.steps_per_epoch(), "step"), human_seconds(r.seconds),
-                       r.stopped_early ? ", stopped early" : "", strong(human_seconds(r.epoch_ms_median / 1e3))));
-  say_line(run.json, fmt::format("{}: test {}, validation {} (epoch {})", session.metric(),
-                                 strong(score_text(r.test_score)), strong(score_text(r.val_score)), r.best_epoch));
-  say_line(run.json, fmt::format("last epoch: recall@{} {}, ndcg@{} {} over {}", k, score_text(test.recall), k,
-                                 score_text(test.ndcg), counted(test.users, "user")));
+  if (r.epochs > 0) {
+    say_line(run.json,
+             fmt::format("{} of {} in {}{}: {} per epoch (median)", counted(r.epochs, "epoch"),
+                         counted(session.steps_per_epoch(), "step"), human_seconds(r.seconds),
+                         r.stopped_early ? ", stopped early" : "", strong(human_seconds(r.epoch_ms_median / 1e3))));
+  } else {
+    say_line(run.json, "no epoch was finished in " + human_seconds(r.seconds));
+  }
+  if (r.best_epoch > 0) {
+    say_line(run.json, fmt::format("{}: test {}, validation {} (epoch {})", session.metric(),
+                                   strong(score_text(r.test_score)), strong(score_text(r.val_score)), r.best_epoch));
+  }
+  if (test.users > 0) {
+    say_line(run.json, fmt::format("last epoch: recall@{} {}, ndcg@{} {} over {}", k, score_text(test.recall), k,
+                                   score_text(test.ndcg), counted(test.users, "user")));
+  }
   if (!folder.empty()) say_line(run.json, "run folder: " + printable(folder));
 }
 
@@ -126,7 +134,9 @@ std::unique_ptr<RecommendSession> open_recommender(Dataset dataset, const RunCon
   auto session = std::make_unique<RecommendSession>(std::move(dataset), config, RecommendOptions{},
                                                     RecommendNeeds{.training = false});
   for (const std::string& note : session->notes()) log_note(note);
-  use.account.present(session->host());
+  HostMemory host = session->host();
+  if (use.writing) host.writing = {{"output being written", use.writing(*session)}};
+  use.account.present(host);
   load_weights(use.trained.read_weights(), use.trained.file, session->parameters());
   session->start();
   return session;
@@ -154,7 +164,10 @@ void write_best_items(Dataset dataset, const RunConfig& config, const Recommende
     throw UserError("--output", "'" + wanted.output + "' has an unknown ending",
                     "items are written to .csv or .npy, --embeddings to .safetensors too");
   }
-  const auto session = open_recommender(std::move(dataset), config, use);
+  const auto most = [&](const RecommendSession& s) { return std::min(wanted.top, s.sides().num_items); };
+  const auto session =
+      open_recommender(std::move(dataset), config,
+                       {use.trained, use.account, [&](const RecommendSession& s) { return s.ranking_bytes(most(s)); }});
   const Dataset& d = session->dataset();
   const UserItemSides& sides = session->sides();
   const int64_t width = session->embedding_width();
@@ -162,7 +175,7 @@ void write_best_items(Dataset dataset, const RunConfig& config, const Recommende
   const auto row = [&](int64_t vertex) { return rows + vertex * width; };
   std::vector<NodeId> users(sides.num_users);
   std::iota(users.begin(), users.end(), NodeId{0});
-  const int64_t k = std::min(wanted.top, sides.num_items);
+  const int64_t k = most(*session);
   const std::vector<NodeId> best =
       best_items({row(sides.first_user), row(sides.first_item), width}, session->taken(), users, k);
   if (csv) {

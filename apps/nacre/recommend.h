@@ -1,6 +1,7 @@
 // nacre train, eval and predict on data of users and items with held-out pairs (is_recommendation).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,8 @@ TrainResult train_recommender(Dataset dataset, RecommendRun run, MemoryAccount& 
 struct RecommenderUse {
   const TrainedModel& trained;
   MemoryAccount& account;
+  // Returns the bytes that writing the command's output takes; not called if there is no output.
+  std::function<int64_t(const RecommendSession&)> writing = nullptr;
 };
 // Opens a session with the weights and settings of `use.trained`. Shows the memory bill; throws
 // UserError if it does not fit.

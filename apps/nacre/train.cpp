@@ -122,9 +122,13 @@ void say_result(VertexModel& session, const TrainResult& r, const TrainCommand& 
   const auto ms = [](double value) { return human_seconds(value / 1e3); };
   const auto strong = [&](const std::string& text) { return bold(text, c.json ? Stream::err : Stream::out); };
   say_interrupted(r, folder);
-  say_line(c.json, fmt::format("{} in {}{}: {} per epoch (median; 10-90 %: {} to {})", counted(r.epochs, "epoch"),
-                               human_seconds(r.seconds), r.stopped_early ? ", stopped early" : "",
-                               strong(ms(r.epoch_ms_median)), ms(r.epoch_ms_p10), ms(r.epoch_ms_p90)));
+  if (r.epochs > 0) {
+    say_line(c.json, fmt::format("{} in {}{}: {} per epoch (median; 10-90 %: {} to {})", counted(r.epochs, "epoch"),
+                                 human_seconds(r.seconds), r.stopped_early ? ", stopped early" : "",
+                                 strong(ms(r.epoch_ms_median)), ms(r.epoch_ms_p10), ms(r.epoch_ms_p90)));
+  } else {
+    say_line(c.json, "no epoch was finished in " + human_seconds(r.seconds));
+  }
   if (const Shares shares = shares_of(session); shares.waiting >= 0) {
     say_line(
         c.json,
@@ -133,8 +137,10 @@ void say_result(VertexModel& session, const TrainResult& r, const TrainCommand& 
     if (!shares.use.all.empty()) say_line(c.json, shares.use.text());
   }
   say_ranks(session, c.json);
-  say_line(c.json, fmt::format("{}: test {}, validation {} (epoch {})", session.metric(),
-                               strong(score_text(r.test_score)), strong(score_text(r.val_score)), r.best_epoch));
+  if (r.best_epoch > 0) {
+    say_line(c.json, fmt::format("{}: test {}, validation {} (epoch {})", session.metric(),
+                                 strong(score_text(r.test_score)), strong(score_text(r.val_score)), r.best_epoch));
+  }
   if (!session.device().on_host()) {
     say_line(c.json, fmt::format("memory of the device: {} planned, {} at the peak",
                                  human_bytes(static_cast<double>(total_bytes(session.memory()))),

@@ -113,4 +113,11 @@ std::vector<std::string> understood(CLI::App& app, std::vector<std::string> argu
   return arguments;
 }
 
+std::string complaint(const std::string& of_parser) {
+  const std::string name = of_parser.substr(0, of_parser.find_first_of(": "));
+  if (of_parser.ends_with(" missing")) return name + ": needs a value";
+  if (of_parser.ends_with(" is required") && !name.starts_with("-")) return "the " + name + " is missing";
+  return of_parser;
+}
+
 }  // namespace nacre::cli

@@ -13,4 +13,8 @@ namespace nacre::cli {
 // Returns the arguments for CLI11. `arguments` come without the program's name. Throws UserError.
 std::vector<std::string> understood(CLI::App& app, std::vector<std::string> arguments);
 
+// Returns what CLI11 says about arguments that it cannot parse, in words that do not speak of its
+// own types.
+std::string complaint(const std::string& of_parser);
+
 }  // namespace nacre::cli

@@ -156,6 +156,20 @@ class Interrupted(cli.CliTest):
             self.assertAlmostEqual(result.last_json()["test_acc"], first["test"], places=5)
         self.ok("predict", "--checkpoint", "run", "-o", "p.csv")
 
+    def test_a_run_that_is_interrupted_in_its_first_epoch(self):
+        process = self.start("train", "--data", "twin:arxiv@0.3", "--mode", "minibatch", "--batch-size", 1, "--fanout", "5,5",
+                             "--checkpoint", "run", "--device", "cpu", "--plan", "off")
+        patience = time.monotonic() + 60
+        while not (self.dir / "run" / "plan.json").exists():  # it is written before the first step
+            self.assertIsNone(process.poll(), self.read("stderr.txt").decode())
+            self.assertLess(time.monotonic(), patience)
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=60), 130, self.read("stderr.txt").decode())
+        said = self.read("stdout.txt").decode()
+        self.assertIn("no epoch was finished", said)
+        self.assertNotIn("epoch -1", said)
+
     def test_resume_needs_nothing_but_the_folder(self):
         common = ("train", *TWIN, *CASES["sage-cosine"], "--seed", 7, "--eval-every", 2)
         self.ok(*common, "--epochs", 40, "--checkpoint", "alone")

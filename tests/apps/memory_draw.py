@@ -148,7 +148,8 @@ class Drawer:
         options += ["--plan", draw.choice(("off", "off", "auto", "vertex"))]
         options += self.training(draw, recommends)
         if recommends:
-            return options + ["--batch-size", draw.choice((512, 4096))]
+            # Every batch walks the whole graph: small batches of many pairs take minutes.
+            return options + ["--batch-size", draw.choice((4096, 16384) if "20000" in data[0] else (512, 4096))]
         if draw.random() < 0.2:
             options += ["--normalize-features", draw.choice(("row", "none"))]
         return options + (self.batches(draw, layers) if draw.random() < 0.4 else [])

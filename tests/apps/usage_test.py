@@ -71,6 +71,13 @@ class Typos(cli.CliTest):
         self.ok("train", *common, "--plan", "OFF", "--optimizer", "AdamW", "--lr-schedule", "Cosine", "--norm", "BatchNorm", "--device", "CPU")
         self.refused("train", *common, "--device", "GPU", says="'cuda' was not found")
 
+    def test_what_is_missing(self):
+        self.refused("train", "--data", "twin:cora", "--model", says="--model: needs a value")
+        self.refused("explain", "--run", says="--run: needs a value")
+        self.refused("train", says="--data is required")
+        self.refused("data", "info", says="the source is missing")
+        self.refused("data", "export", "twin:cora", says="the output is missing")
+
     def test_flags_take_no_values(self):
         for flag in ("--no-plan-cache", "--deterministic", "--residual"):
             self.refused("train", "--data", "small.npz", f"{flag}=9223372036854775808", says=flag[2:])
@@ -399,6 +406,15 @@ class Idle(cli.CliTest):
                           ("--plan", "vertex", "--recompute", "fit"), ("--no-checkpoint", "--keep", 2),
                           ("--no-checkpoint", "--checkpoint-every", 2), ("--format", "npz")):
             self.idle(*arguments)
+        # Edge lists and folders are not read either: these are no graphs at all.
+        self.write("edges.txt", "no edges\n" * 3)
+        self.write("folder/train.txt", "no users\n")
+        self.write("folder/test.txt", "no users\n")
+        for option in (("--fanout", "3,3"), ("--sampler", "layer"), ("--no-relax",), ("--norm-samples", 3)):
+            self.idle(*option, data="edges.txt")
+            self.idle(*option, data="folder")
+        self.idle("--batch-size", 3, data="edges.txt")
+        self.idle("--positives", "users", data="edges.txt")
         self.idle("--data-seed", 3, data="small.npz")
         self.idle("--batch-size", 3, data="small.npz")
         self.idle("--positives", "users", data="small.npz")
@@ -433,6 +449,8 @@ class Idle(cli.CliTest):
         self.refused("eval", "--checkpoint", "run", "--plan", "off", says="unknown option '--plan'")
         self.refused("eval", "--checkpoint", "run", "--labels", "y.txt", says="add --data")
         self.refused("predict", "--checkpoint", "run", "-o", "p.npy", "--scores", says="--scores")
+        for option in ("--split", "--splits", "--split-seed"):
+            self.refused("predict", "--checkpoint", "run", "-o", "p.csv", option, 1, says=f"unknown option '{option}'")
         self.refused("predict", "--checkpoint", "run", "-o", "p.csv", "--embeddings", "--scores", says="--scores")
         self.refused("explain", "--run", "run", "--hidden", 3, says="is set by the run")
         self.refused("data", "convert", "small.npz", "out.npz", "--memory", "64M", says="--memory")
@@ -472,6 +490,8 @@ class Plans(cli.CliTest):
         run = ("--data", "small.npz", "--model", "sage", "--epochs", 1)
         planned = re.search(r"(?m)^memory +([\d.]+ MiB) of", self.ok("plan", *run).out)[1]
         self.assertIn(f"memory: {planned} planned", self.ok("train", *run, "--no-checkpoint").out)
+        explained = self.ok("explain", *run, "--search-seconds", 0.1)
+        self.assertRegex(explained.out, rf"(?m)^memory +{re.escape(planned)}, the program included")
 
     def test_plan_of_mini_batches(self):
         out = self.ok("plan", "--data", "small.npz", *self.BATCHES, "-o", "plan.json", "-v").out

@@ -136,10 +136,21 @@ TEST_F(Machine, ThreadsAreBoundedByTheProcessors) {
   EXPECT_GE(most_threads(), 4 * usable_cpus());
 }
 
+TEST_F(Machine, PagesOfDataFilesThatAreNotReadYetAreCounted) {
+  EXPECT_EQ(unread_file_bytes(files_), 0) << "the system does not tell";
+  write("proc/self/smaps",
+        "10-20 r-xp 00000000 08:01 77 /bin/program\nSize: 9000 kB\nRss: 10 kB\n"
+        "20-30 rw-p 00000000 08:01 78 /data/a file.nacre\nSize: 3000 kB\nKernelPageSize: 4 kB\nRss: 1000 kB\n"
+        "30-40 rw-p 00000000 00:00 0\nSize: 500 kB\nRss: 100 kB\n"
+        "40-50 rw-p 00000000 08:01 79 /data/b.nacre\nSize: 64 kB\nRss: 0 kB\n");
+  EXPECT_EQ(unread_file_bytes(files_), (3000 - 1000 + 64) * 1024);
+}
+
 TEST_F(Machine, ThisProcessHoldsSomething) {
   EXPECT_GT(available_memory(), 0);
   EXPECT_GT(held_memory(), 0);
   EXPECT_GE(resident_memory(), held_memory());
+  EXPECT_GE(unread_file_bytes(), 0);
   EXPECT_GE(peak_memory(), resident_memory() / 2);
 }
 

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <charconv>
 #include <fstream>
 #include <functional>
 #include <limits>
@@ -139,6 +140,28 @@ int64_t peak_memory() { return status_kib("VmHWM:"); }
 int64_t held_memory() { return status_kib("RssAnon:"); }
 
 int64_t resident_memory() { return status_kib("VmRSS:"); }
+
+int64_t unread_file_bytes(const SystemFiles& files) {
+  std::ifstream file(files.proc + "/self/smaps");
+  int64_t unread = 0;
+  bool data = false;  // whether the lines are about a mapped data file
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string first, second;
+    int64_t inode = 0, kib = 0;
+    words >> first >> second;
+    if (!first.ends_with(":")) {  // "begin-end rw-p offset device inode path"
+      std::string offset, device;
+      words >> offset >> device >> inode;
+      // Of the files of programs, only a few pages are mapped like this.
+      data = inode != 0 && second == "rw-p";
+    } else if (data && (first == "Size:" || first == "Rss:")) {
+      std::from_chars(second.data(), second.data() + second.size(), kib);
+      unread += (first == "Size:" ? kib : -kib) * 1024;
+    }
+  }
+  return unread;
+}
 
 void reset_peak_memory() { std::ofstream("/proc/self/clear_refs") << "5"; }
 

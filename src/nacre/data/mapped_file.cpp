@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "nacre/base/error.h"
+#include "nacre/base/log.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/base/printable.h"
 #include "nacre/tensor/array.h"
@@ -81,6 +82,12 @@ std::shared_ptr<void> map(const Descriptor& file, int64_t size, const std::strin
   // With NORESERVE, a private writable mapping that is larger than memory is not refused. In
   // practice it is only read.
   void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.fd, 0);
+  if (p == MAP_FAILED && errno == ENOMEM) {
+    throw UserError("memory",
+                    fmt::format("{} cannot be mapped: there is no address space left for its {}", path,
+                                human_bytes(static_cast<double>(size))),
+                    "raise ulimit -v, or use fewer --threads");
+  }
   if (p == MAP_FAILED) throw RuntimeError(path, std::string("cannot map the file: ") + std::strerror(errno));
   list_range(p, bytes, path);
   return {p, [bytes](void* q) {

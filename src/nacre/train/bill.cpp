@@ -107,10 +107,10 @@ void require_fit(const Bill& bill, const MemoryBound& bound) {
   const MemoryPhase& phase = bill.largest();
   const auto part = std::max_element(phase.items.begin(), phase.items.end(),
                                      [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
-  refuse_memory(
-      fmt::format("{} needs {} for {}; in all", phase.name, size_of(part->bytes), part->what),
-      static_cast<double>(bill.bytes()), bound,
-      phase.name == "reading" ? "use a smaller graph, or convert it to a .nacre file, which is mapped" : kSmallerModel);
+  std::string remedy = bill.remedy.empty() ? kSmallerModel : bill.remedy;
+  if (phase.name == "reading") remedy = "use a smaller graph, or convert it to a .nacre file, which is mapped";
+  refuse_memory(fmt::format("{} needs {} for {}; in all", phase.name, size_of(part->bytes), part->what),
+                static_cast<double>(bill.bytes()), bound, remedy);
 }
 
 void require_parameters(const Dfg& dfg, const Blocks& blocks, const RunConfig& config, bool training) {
@@ -124,13 +124,14 @@ void require_parameters(const Dfg& dfg, const Blocks& blocks, const RunConfig& c
       bound, kSmallerModel);
 }
 
-void require_room(const RunConfig& config, int64_t bytes, const std::string& what) {
+void require_room(const RunConfig& config, int64_t bytes, const std::string& what, const std::string& remedy) {
   if (config.program_bytes == 0) return;
   const MemoryBound bound = host_bound(config, runs_on_gpu(config));
-  const int64_t need = resident_memory() + bytes;
+  // The program grows a little meanwhile, as bill_of() allows for.
+  const int64_t need = resident_memory() + unread_file_bytes() + kProgram / 2 + bytes;
   if (need <= bound.bytes) return;
   refuse_memory(fmt::format("preparing needs {} for {}; in all", size_of(bytes), what), static_cast<double>(need),
-                bound, kSmallerModel);
+                bound, remedy.empty() ? kSmallerModel : remedy);
 }
 
 int64_t room_for_plans(const RunConfig& config) {
@@ -139,9 +140,10 @@ int64_t room_for_plans(const RunConfig& config) {
 }
 
 int64_t ranking_bytes(const std::string& metric, const Dataset& d) {
-  if (metric != "roc_auc") return 0;
+  if (metric != "roc_auc" && metric != "average_precision") return 0;
   const int64_t split = std::max({d.splits.train.size(), d.splits.val.size(), d.splits.test.size()});
-  return split * 8 * std::min<int64_t>(num_threads(), d.num_classes);
+  // One number for each node, and a list of the nodes for each class that is being ranked.
+  return split * 8 * (1 + std::min<int64_t>(num_threads(), d.num_classes));
 }
 
 Bill bill_of(const HostMemory& session, const Bill& before, int64_t mapped) {

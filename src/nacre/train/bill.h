@@ -24,6 +24,8 @@ struct MemoryPhase {
 
 struct Bill {
   std::vector<MemoryPhase> phases;
+  // What to change if a phase other than reading does not fit; empty: the model or the graph.
+  std::string remedy;
 
   const MemoryPhase& largest() const;
   int64_t bytes() const { return phases.empty() ? 0 : largest().bytes(); }

@@ -51,6 +51,7 @@ struct Ranked {
 // Returns the nodes ranked by their score for class c, the best first.
 std::vector<Ranked> ranking(const ScoredNodes& s, const std::vector<double>& norms, int64_t c) {
   std::vector<Ranked> list;
+  list.reserve(s.nodes.size());
   for (size_t i = 0; i < s.nodes.size(); ++i) {
     const NodeId v = s.nodes[i];
     if (!counts(s.dataset, v)) continue;

@@ -145,6 +145,16 @@ std::vector<NodeId> best_items(const Embeddings& e, const UserItems& taken, std:
   return result;
 }
 
+int64_t best_items_bytes(int64_t users, int64_t items, int64_t width, int64_t k) {
+  constexpr int64_t kFloat = sizeof(float);
+  const int64_t blocks = (items + kBlockItems - 1) / kBlockItems;
+  const int64_t packed = blocks * cpu::gemm_packed_size(kBlockItems, width) * kFloat;
+  // The lists of the best items grow by doubling.
+  const int64_t heaps = std::min(k, items) * static_cast<int64_t>(2 * sizeof(Scored));
+  const int64_t tile = kTileUsers * (kBlockItems * kFloat + 2 * width * kFloat + heaps);
+  return packed + users * (k + 1) * static_cast<int64_t>(sizeof(NodeId)) + num_threads() * tile;
+}
+
 RankingScores score_ranking(const Embeddings& embeddings, const UserItems& taken, const UserItems& held, int64_t k) {
   std::vector<NodeId> users;
   for (int64_t u = 0; u < held.num_users(); ++u) {

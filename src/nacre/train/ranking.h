@@ -32,6 +32,9 @@ inline constexpr NodeId kNoItem = std::numeric_limits<NodeId>::max();
 // An item whose score is not a number is never recommended.
 std::vector<NodeId> best_items(const Embeddings& embeddings, const UserItems& taken, std::span<const NodeId> users,
                                int64_t k);
+// Returns the bytes that best_items() takes for so many users, items, columns of their rows and
+// items of each user, its result included.
+int64_t best_items_bytes(int64_t users, int64_t items, int64_t width, int64_t k);
 
 struct RankingScores {
   double recall = std::numeric_limits<double>::quiet_NaN();  // NaN when no user has held-out items

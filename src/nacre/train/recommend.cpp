@@ -250,13 +250,16 @@ HostMemory RecommendSession::host() const {
     host.training = memory();
     host.training.push_back({"items of users, in the graph and held out", dataset_.bytes() - dataset_.graph.bytes()});
   }
-  // Rankings are made for a few users at a time. The results of all nodes are read in place on the
-  // host, and fetched from a device.
+  // The results of all nodes are read in place on the host, and fetched from a device.
   const Dfg& dfg = eval_->plan().dfg;
   const int64_t width = dfg[dfg.outputs().front().second].type.row_size();
   if (host.gpu) host.evaluating.push_back({"results of an evaluation", dataset_.num_nodes() * width * 4});
-  host.evaluating.push_back({"scores of the users being ranked", num_threads() * dataset_.num_nodes() * 12});
+  host.evaluating.push_back({"items being ranked", ranking_bytes(metric_.k)});
   return host;
+}
+
+int64_t RecommendSession::ranking_bytes(int64_t k) const {
+  return best_items_bytes(sides_.num_users, sides_.num_items, embedding_width(), k);
 }
 
 // Binds the leaves of all steps and of the evaluation.

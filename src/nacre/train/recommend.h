@@ -54,6 +54,8 @@ class RecommendSession : public Trainee {
 
   std::vector<MemoryItem> memory() const;
   HostMemory host() const;
+  // Returns the bytes that finding the k best items of all users takes.
+  int64_t ranking_bytes(int64_t k) const;
   // Throws UserError if memory() does not fit; otherwise allocates it and computes the constants.
   void start();
 

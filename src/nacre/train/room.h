@@ -8,8 +8,9 @@
 
 namespace nacre {
 
-// Throws UserError naming `what` if the process may not hold `bytes` more than it holds now. Does
-// nothing for programs that do not count their own memory (RunConfig::program_bytes is 0).
-void require_room(const RunConfig& config, int64_t bytes, const std::string& what);
+// Throws UserError naming `what` and the remedy, by default a smaller model or graph, if the
+// process may not hold `bytes` more than it holds now; mapped files count as if they were read.
+// Does nothing for programs that do not count their own memory (RunConfig::program_bytes is 0).
+void require_room(const RunConfig& config, int64_t bytes, const std::string& what, const std::string& remedy = "");
 
 }  // namespace nacre

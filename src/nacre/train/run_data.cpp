@@ -47,7 +47,8 @@ RunData::RunData(Dataset data, RunConfig settings, bool training)
   const bool made = is_made_features(config.load.features_file) && config.normalize_features == "auto";
   const std::string how = made ? "none" : config.normalize_features;
   if (divides_rows(dataset.features, how))
-    require_room(config, dataset.features.bytes(), "features with rows divided by their sums");
+    require_room(config, dataset.features.bytes(), "features with rows divided by their sums",
+                 "add --normalize-features none, or use a smaller graph");
   normalize_features(dataset, how, notes);
   complete_model(training);
 }

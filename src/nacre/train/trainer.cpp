@@ -160,7 +160,8 @@ class Loop {
         if (options_.checkpoint_every == 0) maybe_save();
         if (progress.due()) {
           take_losses();
-          progress.update(state_.epoch,
+          const double part = static_cast<double>(state_.batch) / static_cast<double>(count);
+          progress.update(static_cast<double>(state_.epoch) + part,
                           fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}", state_.epoch + 1, config_.epochs,
                                       state_.batch, count, state_.loss_sum / static_cast<double>(state_.batch)));
         }
@@ -197,7 +198,7 @@ class Loop {
       line["val"] = number(scores_.val);
       line["test"] = number(scores_.test);
       if (by_loss()) line["val_loss"] = number(scores_.val_loss);
-      note += fmt::format("  val {:.4f}", scores_.val);
+      if (!std::isnan(scores_.val)) note += fmt::format("  val {:.4f}", scores_.val);
     }
     try {
       metrics_->add(line.dump());
