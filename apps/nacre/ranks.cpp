@@ -67,11 +67,12 @@ void say_ranks(VertexModel& session, bool json) {
   const std::vector<RankFigures> figures = several->figures();
   for (int r = 0; r < several->ranks(); ++r) {
     const RankTimes& t = figures[r].times;
-    say_line(json, fmt::format("rank {} ({}): {:.1f} % of its steps' time spent computing, {:.1f} % sending and receiving "
-                               "({:.1f} % for sums over ranks), {:.1f} % waiting for other ranks; {} sent",
-                               r, several->devices()[r].text, share(t.computing(), t.steps),
-                               share(t.communication, t.steps), share(t.reduction, t.steps), share(t.waiting, t.steps),
-                               human_bytes(static_cast<double>(figures[r].sent))));
+    say_line(json,
+             fmt::format("rank {} ({}): {:.1f} % of its steps' time spent computing, {:.1f} % sending and receiving "
+                         "({:.1f} % for sums over ranks), {:.1f} % waiting for other ranks; {} sent",
+                         r, several->devices()[r].text, share(t.computing(), t.steps), share(t.communication, t.steps),
+                         share(t.reduction, t.steps), share(t.waiting, t.steps),
+                         human_bytes(static_cast<double>(figures[r].sent))));
   }
 }
 
@@ -116,8 +117,10 @@ void take_processes(const MpiRanks& processes, RunConfig& config) {
     devices.assign(size, fmt::format("cpu:{}", threads));
   }
   if (devices.size() != size) {
-    throw UserError("--devices", fmt::format("names {} for {} processes", counted(static_cast<int64_t>(devices.size()), "device"), size),
-                    "give one device for each process, or leave it out");
+    throw UserError(
+        "--devices",
+        fmt::format("names {} for {} processes", counted(static_cast<int64_t>(devices.size()), "device"), size),
+        "give one device for each process, or leave it out");
   }
   for (const std::string& device : devices) {
     if (device.starts_with("cuda"))

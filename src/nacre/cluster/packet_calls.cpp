@@ -55,8 +55,8 @@ class ExchangeCall final : public PacketCall {
   // The thread that waits for the call copies the message of the rank to itself, and adds what is
   // to be added, in the order of the ranks.
   void finish() override {
-    const auto later = std::find_if(added_.begin(), added_.end(),
-                                    [&](const Added& a) { return a.to.peer > port_.rank(); });
+    const auto later =
+        std::find_if(added_.begin(), added_.end(), [&](const Added& a) { return a.to.peer > port_.rank(); });
     std::for_each(added_.begin(), later, add_arrived);
     if (own_.add) {
       add_rows(*own_.add, own_from_, own_.rows, 0, own_from_.count);

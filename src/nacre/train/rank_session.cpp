@@ -8,8 +8,8 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
-#include "nacre/cost/nominal.h"
 #include "nacre/base/trace.h"
+#include "nacre/cost/nominal.h"
 #include "nacre/engine/rank_block.h"
 #include "nacre/plan/variants.h"
 #include "nacre/train/metrics.h"
@@ -31,8 +31,8 @@ std::vector<T> all_numbers(Communicator& ranks, const T& own) {
   return all;
 }
 
-// Returns the bytes of rows that a rank receives in a step: for its halo, and of the halos of others
-// for its own vertices.
+// Returns the bytes of rows that a rank receives in a step: rows of its halo, and rows that others
+// have for its own vertices.
 int64_t received_bytes(const Plan& plan, const LocalGraph& local) {
   int64_t sent_rows = 0;
   for (const PeerRows& peer : local.peers) sent_rows += peer.send.size();
@@ -69,7 +69,8 @@ RankSession::RankSession(RankSetup setup) : setup_(std::move(setup)), own_run_(s
   ModelOptions options = run.config.model;
   options.sampling = Sampling::blocks;
   const int layers = std::max(1, options.layers);
-  blocks_ = std::make_unique<Blocks>(Blocks::of_rank(local_->graph, layers, make_rank_links(whole, local_, setup_.data, device().gpu())));
+  blocks_ = std::make_unique<Blocks>(
+      Blocks::of_rank(local_->graph, layers, make_rank_links(whole, local_, setup_.data, device().gpu())));
   inputs_ = std::make_unique<RankInputs>(run, *local_);
   own_run_.dataset = inputs_->own_data();
   Dfg trained;
@@ -134,7 +135,8 @@ HaloRows RankSession::cheapest_rows(const Dfg& dfg, PlanOptions options) {
     best = rows;
   }
   travels_ = fmt::format(
-      "rows travel between ranks {} (--halo-rows); predicted time of a step and bytes that the largest rank receives: {}",
+      "rows travel between ranks {} (--halo-rows); predicted time of a step and bytes that the largest rank receives: "
+      "{}",
       halo_rows_name(best), others);
   return best;
 }
@@ -166,8 +168,7 @@ void RankSession::fit(const Dfg& dfg) {
     if (missing[most] <= 0) return;
     PlanAnswer smaller = planning_;
     smaller.plan = train_->plan();
-    if (setup_.control.rank() == most)
-      shrink_plan(smaller, dfg, *blocks_, device().backend(), missing[most]);
+    if (setup_.control.rank() == most) shrink_plan(smaller, dfg, *blocks_, device().backend(), missing[most]);
     const PlanOptions options = agreed(most, smaller.plan.options);
     if (options == planning_.plan.options) return;
     planning_.plan.options = options;
@@ -315,7 +316,8 @@ Scores RankSession::add_up(const Scores& own) {
     double scores[4], counts[4];
   };
   const double val = counted(splits.val);
-  const Part part{{own.train, own.val, own.test, own.val_loss}, {counted(splits.train), val, counted(splits.test), val}};
+  const Part part{{own.train, own.val, own.test, own.val_loss},
+                  {counted(splits.train), val, counted(splits.test), val}};
   double sum[4] = {}, count[4] = {};
   for (const Part& p : all_numbers(setup_.control, part)) {
     for (int i = 0; i < 4; ++i) {

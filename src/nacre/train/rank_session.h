@@ -53,8 +53,8 @@ struct RankFigures {
   int64_t device_bytes = 0;  // memory() of the rank
   int64_t host_bytes = 0;    // what a rank on a GPU holds on the host
   int64_t sent = 0;          // bytes that it has sent in steps and evaluations
-  // Bytes of rows that it receives in a step: as planned, and as counted in the last step. Sums over
-  // all ranks are not included.
+  // Bytes of rows that it receives in a step: as planned, and as counted in the last step. Sums
+  // over all ranks are not included.
   int64_t planned_received = 0;
   int64_t received = 0;
   // Seconds of the kernels of a step without communication, the mean of the timed steps. They were
@@ -137,7 +137,7 @@ class RankSession {
   int64_t steps_ = 0;  // steps so far
   RankTimes times_;
   int64_t received_ = 0;  // bytes of rows in the last step
-  bool timed_ = false;  // a step has been timed
+  bool timed_ = false;    // a step has been timed
 };
 
 }  // namespace nacre

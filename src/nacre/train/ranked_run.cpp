@@ -111,8 +111,7 @@ void RankedRun::open(int rank) {
 
 RankSetup RankedRun::setup(const RankCalls& calls) const {
   const int rank = calls.control.rank();
-  return {run_, partition_, config_of(rank), opened_[rank], views_[rank], calls.data, calls.control, needs_,
-          memory_};
+  return {run_, partition_, config_of(rank), opened_[rank], views_[rank], calls.data, calls.control, needs_, memory_};
 }
 
 void RankedRun::follow(const RankCalls& calls) {

@@ -199,8 +199,8 @@ void RankedSession::make_again(const std::vector<double>& shares) {
     team_ = start_threads(run_, shares);
   } else {
     give({Kind::rebuild}, [&] {
-      team_->calls().control.broadcast(
-          0, {reinterpret_cast<const char*>(shares.data()), shares.size() * sizeof(double)});
+      team_->calls().control.broadcast(0,
+                                       {reinterpret_cast<const char*>(shares.data()), shares.size() * sizeof(double)});
       own_.reset();
     });
     run_.deal_out(shares);
@@ -295,7 +295,7 @@ HostMemory RankedSession::host() const {
 // Virtual devices of one GPU share its memory, and ranks on cores share that of the host.
 void RankedSession::require_memory() const {
   if (run_.needs().mpi != nullptr) return;  // every process counts its own memory
-  std::map<int, int64_t> needed;  // by the number of the GPU; -1 is the host
+  std::map<int, int64_t> needed;            // by the number of the GPU; -1 is the host
   const auto memory_of = [&](int r) {
     return run_.device(r)->on_host() ? -1 : choose_device(devices()[r].device, config().precision).index;
   };
@@ -305,11 +305,11 @@ void RankedSession::require_memory() const {
     const int64_t free = device.memory_limit(config(), device.free_at_start());
     const int64_t need = needed[memory_of(r)];
     if (need <= free) continue;
-    throw UserError("memory",
-                    fmt::format("the ranks on {} need {} together, but only {} may be used",
-                                memory_of(r) < 0 ? "the host" : fmt::format("cuda:{}", memory_of(r)), size_of(need),
-                                size_of(free)),
-                    "use more devices, or a smaller --hidden or --layers");
+    throw UserError(
+        "memory",
+        fmt::format("the ranks on {} need {} together, but only {} may be used",
+                    memory_of(r) < 0 ? "the host" : fmt::format("cuda:{}", memory_of(r)), size_of(need), size_of(free)),
+        "use more devices, or a smaller --hidden or --layers");
   }
 }
 
