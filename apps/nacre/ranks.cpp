@@ -131,7 +131,7 @@ void take_processes(const MpiRanks& processes, RunConfig& config) {
   set_num_threads(rank_devices(config)[processes.rank()].threads);
 }
 
-void follow_first(Dataset dataset, const RunConfig& config, SessionNeeds needs) {
+void follow_first(Dataset dataset, const RunConfig& config, const SessionNeeds& needs) {
   MpiRanks& processes = *needs.mpi;
   RankedRun run(std::move(dataset), config, needs);
   run.open(processes.rank());

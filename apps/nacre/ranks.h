@@ -25,6 +25,6 @@ void run_launched(const std::function<void(MpiRanks*)>& body);
 // the processes.
 void take_processes(const MpiRanks& processes, RunConfig& config);
 // Does the work of a process other than the first, until the first one has ended the run.
-void follow_first(Dataset dataset, const RunConfig& config, SessionNeeds needs);
+void follow_first(Dataset dataset, const RunConfig& config, const SessionNeeds& needs);
 
 }  // namespace nacre::cli

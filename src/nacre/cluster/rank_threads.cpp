@@ -31,7 +31,7 @@ struct RankThreads::Rank {
   }
 };
 
-RankThreads::RankThreads(int size, const GroupOptions& data, Body body) {
+RankThreads::RankThreads(int size, const GroupOptions& data, const Body& body) {
   GroupOptions host = data;
   host.memory = nullptr;
   auto all_data = make_group(size, data);

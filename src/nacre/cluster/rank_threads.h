@@ -17,7 +17,7 @@ class RankThreads : public RankTeam {
 
   // Connects `size` ranks twice, once for each kind of memory, and calls body(calls) for ranks
   // 1 … size − 1, each on a thread of its own. If a body throws, all ranks fail with its message.
-  RankThreads(int size, const GroupOptions& data, Body body);
+  RankThreads(int size, const GroupOptions& data, const Body& body);
   // Waits for the threads. If rank 0 has not made the last call that they wait for, they fail.
   ~RankThreads() override;
   RankThreads(const RankThreads&) = delete;
