@@ -12,11 +12,11 @@
 namespace nacre {
 namespace {
 
-int parse_number(std::string_view text, const std::string& device) {
+int parse_number(std::string_view text, const std::string& device, const std::string& option) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 0) {
-    throw UserError("--device", "unknown device '" + device + "'", "choose auto, cpu, cuda, cuda:1 or cuda:0@32");
+    throw UserError(option, "unknown device '" + device + "'", "choose auto, cpu, cuda, cuda:1 or cuda:0@32");
   }
   return value;
 }
@@ -41,7 +41,7 @@ class HostDevice : public RunDevice {
 
 }  // namespace
 
-DeviceChoice choose_device(const std::string& device, const std::string& precision) {
+DeviceChoice choose_device(const std::string& device, const std::string& precision, const std::string& option) {
   DeviceChoice choice;
   const GemmType products = parse_precision(precision);
   if (device != "cpu") {
@@ -53,20 +53,20 @@ DeviceChoice choose_device(const std::string& device, const std::string& precisi
       choice.gpu = count > 0;
     } else {
       std::string_view rest = device;
-      if (!rest.starts_with("cuda")) parse_number("", device);
+      if (!rest.starts_with("cuda")) parse_number("", device, option);
       rest.remove_prefix(4);
       choice.gpu = true;
       if (const size_t at = rest.find('@'); at != std::string_view::npos) {
-        choice.multiprocessors = parse_number(rest.substr(at + 1), device);
+        choice.multiprocessors = parse_number(rest.substr(at + 1), device, option);
         rest = rest.substr(0, at);
       }
       if (rest.starts_with(':')) {
-        choice.index = parse_number(rest.substr(1), device);
+        choice.index = parse_number(rest.substr(1), device, option);
       } else if (!rest.empty()) {
-        parse_number("", device);
+        parse_number("", device, option);
       }
       if (static_cast<size_t>(choice.index) >= count) {
-        throw UserError("--device", "'" + device + "' was not found" + (why.empty() ? "" : ": " + why),
+        throw UserError(option, "'" + device + "' was not found" + (why.empty() ? "" : ": " + why),
                         "use auto or cpu; nacre devices lists the devices");
       }
     }

@@ -25,9 +25,10 @@ struct DeviceChoice {
   int index = 0;
   int multiprocessors = 0;  // 0 = all
 };
-// Returns the device of that name. Throws a UserError if the device or the precision does not exist
-// here.
-DeviceChoice choose_device(const std::string& device, const std::string& precision);
+// Returns the device of that name. Throws a UserError, which names `option`, if the device or the
+// precision does not exist here.
+DeviceChoice choose_device(const std::string& device, const std::string& precision,
+                           const std::string& option = "--device");
 // Throws a UserError if --features-on or --sample-on has an unknown value, or says device and the
 // run computes on the host.
 void check_places(const RunConfig& config);

@@ -42,7 +42,7 @@ std::vector<RankDevice> rank_devices(const RunConfig& config) {
       open -= threads;
       ranks.push_back({text, "cpu", threads});
     } else if (text.starts_with("cuda")) {
-      choose_device(text, config.precision);
+      choose_device(text, config.precision, "--devices");
       ranks.push_back({text, text, 0});
     } else {
       throw UserError("--devices", "'" + text + "' is no device", kExamples);
