@@ -152,7 +152,7 @@ class Drawer:
             return options + ["--batch-size", draw.choice((4096, 16384) if "20000" in data[0] else (512, 4096))]
         if draw.random() < 0.2:
             options += ["--normalize-features", draw.choice(("row", "none"))]
-        return options + (self.batches(draw, layers) if draw.random() < 0.4 else [])
+        return options + (self.batches(draw, layers, model) if draw.random() < 0.4 else [])
 
     @staticmethod
     def training(draw, recommends):
@@ -168,7 +168,7 @@ class Drawer:
         return options
 
     @staticmethod
-    def batches(draw, layers):
+    def batches(draw, layers, model):
         options = ["--mode", "minibatch", "--batch-size", draw.choice((64, 512, 2048)), "--prefetch",
                    draw.choice((0, 1, 3))]
         sampler = draw.choice(SAMPLERS)
@@ -180,4 +180,5 @@ class Drawer:
             options += ["--fanout", ",".join(["256"] * layers)]
         else:
             options += ["--norm-samples", 5]
-        return options
+        # A model without neighbours takes no numbers of neighbours.
+        return options[:options.index("--fanout")] if model == "mlp" and "--fanout" in options else options

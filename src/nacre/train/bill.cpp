@@ -22,6 +22,8 @@ constexpr int64_t kMiB = 1 << 20;
 // allocators keep.
 constexpr int64_t kProgram = 56 * kMiB;
 constexpr int64_t kPerThread = kMiB;
+// Pages of the files of the program and its libraries, which held_memory() leaves out.
+constexpr int64_t kProgramFiles = 12 * kMiB;
 // Parameters of fewer bytes are not refused by themselves; the bill counts them later.
 constexpr double kManyParameterBytes = 64.0 * kMiB;
 
@@ -154,7 +156,7 @@ Bill bill_of(const HostMemory& session, const Bill& before, int64_t mapped) {
   // allocator keeps, and pages of a mapped file whose contents were made anew.
   const int64_t known = session.held - mapped;
   int64_t program = program_bytes() + (session.gpu ? kGpuLibraries : 0);
-  program = std::max(program, std::max<int64_t>(0, held - known) + kProgram / 2);
+  program = std::max(program, std::max<int64_t>(0, held - known) + kProgramFiles + kProgram / 2);
   for (const MemoryPhase& phase : before.phases) {
     if (phase.name == "reading" || phase.name == "preparing") bill.phases.push_back(phase);
   }

@@ -177,7 +177,11 @@ void RecommendSession::make_training(const std::string& resumed_plan) {
   compute_block_every_step(plan, model_blocks_);
   runner_ = std::make_unique<BlockRunner>(std::move(plan), device_->backend());
   const std::unique_ptr<Executor> first = runner_->prepare(blocks);
-  step_arena_ = first->arena_bytes();
+  // Batches differ a little. An arena that is too small for a batch is replaced, but the batches
+  // that are already bound keep the old one.
+  const std::unique_ptr<Executor> last_batch = runner_->prepare(batch_blocks(batches_->num_batches() - 1));
+  step_arena_ = std::max(first->arena_bytes(), last_batch->arena_bytes());
+  step_arena_ += step_arena_ / 64;
   step_constants_ = first->constant_bytes({});
 }
 

@@ -116,7 +116,7 @@ class RecommendSession : public Trainee {
   std::shared_ptr<const RunDevice> device_;
   std::unique_ptr<Learner> learner_;
   std::unique_ptr<BlockRunner> runner_;
-  int64_t step_arena_ = 0, step_constants_ = 0;  // bytes for the first batch
+  int64_t step_arena_ = 0, step_constants_ = 0;  // bytes for a batch
   std::unique_ptr<Executor> eval_;
   // Leaves of the block of triples; the last batch has weights of its own.
   Tensor user_share_, item_share_, target_, weight_, last_weight_;
