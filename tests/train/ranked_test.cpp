@@ -211,6 +211,13 @@ TEST(RankedSession, TakesWeightsFromOutside) {
   }
 }
 
+TEST(RankedSession, DevicesThatHardlyHelpAreLeftOut) {
+  EXPECT_EQ(weak_ranks({528, 12}), std::vector<int>{1});
+  EXPECT_EQ(weak_ranks({1, 64, 2, 64}), (std::vector<int>{0, 2}));
+  EXPECT_EQ(weak_ranks({1, 1, 2}), std::vector<int>{});
+  EXPECT_EQ(weak_ranks({1}), std::vector<int>{});
+}
+
 TEST(RankedSession, RefusesWhatDoesNotFit) {
   const Dataset data = small_data();
   const auto make = [&](const RunConfig& config) { RankedSession(data, config, {}); };

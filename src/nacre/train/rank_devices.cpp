@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <numeric>
 
 #include "nacre/base/error.h"
 #include "nacre/base/machine.h"
@@ -52,6 +53,16 @@ std::vector<RankDevice> rank_devices(const RunConfig& config) {
     if (rank.device == "cpu" && rank.threads == 0) rank.threads = std::max(1, open / sharing);
   }
   return ranks;
+}
+
+std::vector<int> weak_ranks(const std::vector<double>& scores) {
+  constexpr double kLeast = 0.05;
+  const double sum = std::accumulate(scores.begin(), scores.end(), 0.0);
+  std::vector<int> weak;
+  for (size_t r = 0; r < scores.size(); ++r) {
+    if (scores[r] < kLeast * sum) weak.push_back(static_cast<int>(r));
+  }
+  return weak;
 }
 
 void check_ranks(const RunConfig& config) {

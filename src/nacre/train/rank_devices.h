@@ -23,6 +23,10 @@ struct RankDevice {
 // entry is no device of this machine, or does not support --precision.
 std::vector<RankDevice> rank_devices(const RunConfig& config);
 
+// Returns which ranks would only slow the others down: those whose score is less than a twentieth
+// of all scores together. What such a rank computes saves less time than its communication takes.
+std::vector<int> weak_ranks(const std::vector<double>& scores);
+
 // Throws UserError if the settings of several devices do not fit together, or do not fit the mode
 // and the model.
 void check_ranks(const RunConfig& config);

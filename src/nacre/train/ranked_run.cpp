@@ -1,5 +1,7 @@
 #include "nacre/train/ranked_run.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -71,14 +73,33 @@ RankedRun::RankedRun(Dataset dataset, RunConfig config, const SessionNeeds& need
   opened_.resize(devices_.size());
 }
 
-void RankedRun::deal_out() {
-  std::vector<double> shares = run_.config.ranks.shares;
-  for (size_t r = shares.size(); r < devices_.size(); ++r) {
+std::vector<double> RankedRun::scores() const {
+  std::vector<double> scores;
+  for (size_t r = 0; r < devices_.size(); ++r) {
     const bool gpu = opened_[r] != nullptr && !opened_[r]->on_host();
-    shares.push_back(gpu ? kThreadsOfMultiprocessor * opened_[r]->backend()->traits().multiprocessors
+    scores.push_back(gpu ? kThreadsOfMultiprocessor * opened_[r]->backend()->traits().multiprocessors
                          : std::max(1, devices_[r].threads));
   }
-  deal_out(std::move(shares));
+  return scores;
+}
+
+void RankedRun::leave_out_weak() {
+  if (!run_.config.ranks.shares.empty()) return;
+  std::vector<int> weak = weak_ranks(scores());
+  for (auto r = weak.rbegin(); r != weak.rend(); ++r) {
+    run_.notes.push_back(fmt::format(
+        "{} is left out: it is much slower than the other devices, and waiting for it would take longer than its help "
+        "saves (--shares uses it all the same)",
+        devices_[*r].text));
+    devices_.erase(devices_.begin() + *r);
+    views_.erase(views_.begin() + *r);
+    opened_.erase(opened_.begin() + *r);
+  }
+}
+
+void RankedRun::deal_out() {
+  const std::vector<double>& asked = run_.config.ranks.shares;
+  deal_out(asked.empty() ? scores() : asked);
 }
 
 void RankedRun::deal_out(std::vector<double> shares) {

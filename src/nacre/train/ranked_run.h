@@ -36,6 +36,9 @@ class RankedRun {
   const Partition& partition() const { return partition_; }
   // Returns the share of the work that each rank is given; they add up to 1.
   const std::vector<double>& shares() const { return shares_; }
+  // Leaves out devices that would only slow the others down, unless the user gave shares, and adds
+  // a note. Only for ranks of one process; all devices must be open.
+  void leave_out_weak();
   // Deals out the nodes by the shares that the user gave or, if there are none, by a score of each
   // device: its threads or multiprocessors. Devices of this process must be open.
   void deal_out();
@@ -60,6 +63,8 @@ class RankedRun {
 
  private:
   RunConfig config_of(int rank) const;
+  // Returns how fast each device is taken to be, in threads of the host.
+  std::vector<double> scores() const;
 
   RunData run_;
   SessionNeeds needs_;

@@ -41,12 +41,11 @@ void take_threads(const std::vector<RankDevice>& devices) {
 std::unique_ptr<RankTeam> start_threads(RankedRun& run, const std::vector<double>& shares) {
   GroupOptions group;
   group.timeout = run.data().config.ranks.timeout;
-  std::vector<std::shared_ptr<GpuCompiler>> compilers;
+  for (size_t r = 0; r < run.devices().size(); ++r) run.open(static_cast<int>(r));
+  run.leave_out_weak();
   const auto ranks = static_cast<int>(run.devices().size());
-  for (int r = 0; r < ranks; ++r) {
-    run.open(r);
-    compilers.push_back(run.device(r)->gpu_compiler());
-  }
+  std::vector<std::shared_ptr<GpuCompiler>> compilers;
+  for (int r = 0; r < ranks; ++r) compilers.push_back(run.device(r)->gpu_compiler());
   if (shares.empty()) {
     run.deal_out();
   } else {
