@@ -244,9 +244,9 @@ Rules rules_of_other_parts() {
        [](const S& s) { return leaves_out(s, {"choose_variants"}) && !s.gpu; },
        "choose_variants runs on GPUs only",
        "leave it out, or use --device cuda"},
-      // nacre partition, which has no model, has shares of its own.
+      // Other commands have options of the same names with other meanings.
       {{"--shares", "--partition", "--halo-rows", "--comm-timeout", "--no-overlap"},
-       [](const S& s) { return !s.models.empty() && !s.config->ranks.several() && !s.processes; },
+       [](const S& s) { return s.takes_devices && !s.config->ranks.several() && !s.processes; },
        "is for several devices, but the run has one",
        "add --devices, or leave it out"},
       {{"--device", "--threads"},
@@ -340,7 +340,9 @@ void refuse_without_data(const Command& command) {
   }
 }
 
-void refuse_idle(const Command& command, const Situation& situation) {
+void refuse_idle(const Command& command, const Situation& known) {
+  Situation situation = known;
+  situation.takes_devices = command.has_option("--devices");
   for (const Rule& rule : rules()) {
     for (const char* option : rule.options) {
       if (command.given(option) && rule.idle(situation)) throw UserError(option, rule.why, rule.remedy);

@@ -23,9 +23,10 @@ struct Situation {
   bool typed = false;  // the graph has edge types of its own
   // all nodes are known to be of one kind and to have features in the data
   bool features = false;
-  bool validated = true;     // the data have a validation split
-  bool keeps_run = true;     // there is a run folder
-  bool reads_format = true;  // --format describes the data that are read, not what is written
+  bool validated = true;       // the data have a validation split
+  bool keeps_run = true;       // there is a run folder
+  bool takes_devices = false;  // the command has --devices; refuse_idle() sets this
+  bool reads_format = true;    // --format describes the data that are read, not what is written
 };
 
 // Returns the situation of a run; `config` must live as long as the result. Throws UserError if the

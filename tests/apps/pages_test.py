@@ -90,7 +90,7 @@ class Pages(cli.CliTest):
         self.assertEqual(self.run_page("plans.md"), 12)
 
     def test_many_devices(self):
-        self.assertEqual(self.run_page("many_devices.md"), 2)
+        self.assertEqual(self.run_page("many_devices.md"), 3)
 
     def test_configuration(self):
         self.assertEqual(self.run_page("configuration.md"), 2)
