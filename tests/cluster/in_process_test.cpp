@@ -54,7 +54,11 @@ class SlowDevices final : public RankMemory {
     if (offer.is_copy()) from = {offer.copy.data(), from.count, from.row_bytes, 0, nullptr};
     auto work = std::make_shared<Work>([copy, from] {
       nap(1e-4);
-      copy_rows(from, copy.to, copy.begin, copy.end);
+      if (copy.add) {
+        add_rows(*copy.add, from, copy.to, copy.begin, copy.end);
+      } else {
+        copy_rows(from, copy.to, copy.begin, copy.end);
+      }
     });
     work->wait();  // the receiver has no queue of its own
     return offer.is_copy() ? nullptr : work;
