@@ -37,12 +37,13 @@ uint64_t PacketGroup::start(FunctionRef<std::unique_ptr<PacketCall>(CallPort&, u
   return number;
 }
 
-void PacketGroup::finish(uint64_t number) {
+double PacketGroup::finish(uint64_t number) {
   Lock lock = hub_.lock();
   PacketCall& call = *calls_.at(number);
   Patience patience(timeout_);
   const Waiter waiter(hub_);
   int64_t received = call.received();
+  double rested = 0;
   for (int idle = 0; !agreement_.failed(); ++idle) {
     if (hub_.poll()) idle = 0;
     waiting_for_ = call.blocker();
@@ -53,13 +54,17 @@ void PacketGroup::finish(uint64_t number) {
       search_.stop();
     }
     check_blocker(call, waiting_for_, patience);
-    if (idle > 0) hub_.rest(lock, idle);
+    if (idle == 0) continue;
+    const double start = now_seconds();
+    hub_.rest(lock, idle);
+    rested += now_seconds() - start;
   }
   waiting_for_ = -1;
   search_.stop();
   if (agreement_.failed()) throw await_choice(lock);
   call.finish();
   calls_.erase(number);
+  return rested;
 }
 
 void PacketGroup::give_up(uint64_t number) {

@@ -30,7 +30,8 @@ class PacketGroup final : public CallPort {
 
   // Starts the next call, which `make` makes from its number. Returns the number.
   uint64_t start(FunctionRef<std::unique_ptr<PacketCall>(CallPort&, uint64_t)> make);
-  void finish(uint64_t number);
+  // Returns the seconds in which no packet came and the rank waited for others.
+  double finish(uint64_t number);
   // The memory of the call is not touched afterwards. The rank has failed.
   void give_up(uint64_t number);
   void leave();

@@ -33,14 +33,16 @@ class PacketOperation final : public CommOperation {
   PacketOperation& operator=(const PacketOperation&) = delete;
 
   void finish() override {
-    group_->finish(number_);
+    idle_ = group_->finish(number_);
     finished_ = true;
   }
+  double idle_seconds() const override { return idle_; }
 
  private:
   std::shared_ptr<PacketHub> hub_;
   std::shared_ptr<PacketGroup> group_;
   uint64_t number_;
+  double idle_ = 0;
   bool finished_ = false;
 };
 
