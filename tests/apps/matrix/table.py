@@ -286,8 +286,8 @@ def factors(device):
     if device == "cpu":
         return FACTORS
     return {**FACTORS, "device": {"cuda": "--device cuda", "auto": "", "share": "--device cuda:0@8"},
-            "devices": {"one": "", "equal": "--devices cuda:0@16,cuda:0@16",
-                        "shared": "--devices cuda:0@24,cpu:2 --shares 3,1"}}
+            "devices": {"one": "", "equal": "--devices cuda:0@8,cuda:0@8",
+                        "shared": "--devices cuda:0@8,cpu:2 --shares 3,1"}}
 
 
 def rules(device):
