@@ -340,12 +340,12 @@ void refuse_without_data(const Command& command) {
   }
 }
 
-void refuse_idle(const Command& command, const Situation& known) {
-  Situation situation = known;
-  situation.takes_devices = command.has_option("--devices");
+void refuse_idle(const Command& command, const Situation& situation) {
+  Situation s = situation;
+  s.takes_devices = command.has_option("--devices");
   for (const Rule& rule : rules()) {
     for (const char* option : rule.options) {
-      if (command.given(option) && rule.idle(situation)) throw UserError(option, rule.why, rule.remedy);
+      if (command.given(option) && rule.idle(s)) throw UserError(option, rule.why, rule.remedy);
     }
   }
 }
