@@ -166,7 +166,8 @@ Rules rules_of_batches() {
        [](const S& s) { return s.data == DataKind::nodes && !in_batches(s); },
        "is for mini-batches, but this run trains on the whole graph",
        "add --mode minibatch, or leave it out"},
-      // Neither kind of data uses these, so they are refused before it is known which kind it is.
+      // Without mini-batches, neither models of nodes nor recommenders use these options. They are
+      // therefore refused before it is known which of the two the data are for.
       {{"--fanout", "--sampler", "--replace", "--sample-weighted", "--budget", "--norm-samples", "--walk-length",
         "--features-on", "--sample-on", "--no-subtasks", "--no-relax", "--no-stream"},
        [](const S& s) { return s.data == DataKind::unknown && !in_batches(s); },
@@ -244,7 +245,7 @@ Rules rules_of_other_parts() {
        [](const S& s) { return leaves_out(s, {"choose_variants"}) && !s.gpu; },
        "choose_variants runs on GPUs only",
        "leave it out, or use --device cuda"},
-      // Other commands have options of the same names with other meanings.
+      // Commands that do not take --devices have options of these names with other meanings.
       {{"--shares", "--partition", "--halo-rows", "--comm-timeout", "--no-overlap"},
        [](const S& s) { return s.takes_devices && !s.config->ranks.several() && !s.processes; },
        "is for several devices, but the run has one",
@@ -252,10 +253,10 @@ Rules rules_of_other_parts() {
       {{"--device", "--threads"},
        [](const S& s) { return s.config->ranks.several() && !s.processes; },
        "is for one device, but --devices names several",
-       "leave it out; --devices cpu:4,cpu:4 gives each rank four threads"},
+       "leave it out; --devices cpu:4,cpu:4 gives each device four threads"},
       {{"--no-plan-cache"},
        [](const S& s) { return s.config->ranks.several() || s.processes; },
-       "has no effect, because several devices are planned by rules",
+       "has no effect, because plans for several devices are made by rules",
        "leave it out"},
       {{"--checkpoint-every", "--keep"},
        [](const S& s) { return !s.keeps_run; },

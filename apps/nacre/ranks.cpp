@@ -81,7 +81,8 @@ void run_launched(const std::function<void(MpiRanks*)>& body) {
   MpiRanks processes;
   std::optional<Interrupted> interrupted;
   if (processes.rank() > 0) {
-    // The launcher passes signals on to all processes. The first one ends the run in good order.
+    // The launcher passes signals on to all processes. The first process ends the run in good
+    // order.
     std::signal(SIGINT, SIG_IGN);
     std::signal(SIGTERM, SIG_IGN);
     set_log_sink(nullptr);
@@ -120,7 +121,7 @@ void take_processes(const MpiRanks& processes, RunConfig& config) {
     throw UserError(
         "--devices",
         fmt::format("names {} for {} processes", counted(static_cast<int64_t>(devices.size()), "device"), size),
-        "give one device for each process, or leave it out");
+        "give one device for each process, or leave out --devices");
   }
   for (const std::string& device : devices) {
     if (device.starts_with("cuda"))

@@ -1,5 +1,5 @@
-// Runs over several devices, as the command line sees them: what is printed of them, and processes
-// that mpirun or srun has started, each of which is a rank.
+// Functions of the command line for runs over several devices: they print figures of the ranks, and
+// they run processes that mpirun or srun has started, each of which is a rank.
 #pragma once
 
 #include <functional>
@@ -15,11 +15,12 @@ namespace nacre::cli {
 std::string device_text(const VertexModel& session);
 // Returns the figures of all ranks for --json; null if there is one device.
 nlohmann::ordered_json ranks_json(VertexModel& session);
-// Prints where the time of every rank went; nothing if there is one device.
+// Prints where the time of every rank went. Prints nothing if there is one device.
 void say_ranks(VertexModel& session, bool json);
 
-// Calls body(null) in a process of its own. In a process that MPI has started, calls
-// body(processes); if it throws in one of them, all end, and one prints the message.
+// In a process that MPI has not started, calls body(null). In a process that MPI has started, calls
+// body(processes). If the body throws in one of these processes, all of them end, and one of them
+// prints the message.
 void run_launched(const std::function<void(MpiRanks*)>& body);
 // Gives every process a device, if the user named none. Throws UserError if the devices do not fit
 // the processes.

@@ -34,7 +34,8 @@ TrainResult train_recommender(Dataset dataset, RecommendRun run, MemoryAccount& 
 struct RecommenderUse {
   const TrainedModel& trained;
   MemoryAccount& account;
-  // Returns the bytes that writing the command's output takes; not called if there is no output.
+  // Returns the bytes that writing the command's output takes. Nobody calls it if there is no
+  // output.
   std::function<int64_t(const RecommendSession&)> writing = nullptr;
 };
 // Opens a session with the weights and settings of `use.trained`. Shows the memory bill; throws

@@ -264,12 +264,12 @@ void check_seeds(const TrainCommand& c, const Command& command) {
   }
 }
 
-// Refuses what several devices do not do.
+// Throws UserError if several devices cannot do what the command asks for.
 void refuse_with_ranks(const TrainCommand& c, const Dataset& dataset) {
   if (is_recommendation(dataset))
-    throw UserError("--devices", "recommenders train on one device", "leave it out, or use --device");
+    throw UserError("--devices", "recommenders train on one device", "leave out --devices, or use --device");
   if (c.processes != nullptr && !c.seeds.empty())
-    throw UserError("--seeds", "trains several times, which processes that MPI has started do not",
+    throw UserError("--seeds", "trains several times, but processes that MPI has started train once",
                     "start one run for each seed with --seed");
 }
 

@@ -123,7 +123,7 @@ class Convert(cli.CliTest):
         self.refused("data", "convert", "e.txt", "out.txt", says="unknown ending")
         self.refused("data", "verify", "e.txt", says="not a Nacre data set")
         self.refused("data", "export", "small.npz", "out", "--format", "dgl", says="'dgl'")
-        # This is said before the data are read.
+        # The command refuses this before it reads the data.
         for force in ((), ("--force",)):
             self.refused("data", "export", "absent.npz", "folder.nacre", "--format", "ogb", *force, says="exists already")
         self.refused("data", "export", "e.txt", "out", "--format", "saint", says="features and labels")

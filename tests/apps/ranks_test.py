@@ -215,7 +215,7 @@ class Threads(RankTest):
         self.refused(*two, "--mode", "minibatch", says="not in mini-batches")
         self.refused(*two, "--device", "cpu", says="--device: is for one device, but --devices names several")
         self.refused(*two, "--threads", 2, says="--threads: is for one device")
-        self.refused(*two, "--no-plan-cache", says="planned by rules")
+        self.refused(*two, "--no-plan-cache", says="plans for several devices are made by rules")
         self.refused(*two, "--precision", "bf16", says="needs a GPU")
         for option in (("--shares", "1,2"), ("--partition", "metis"), ("--halo-rows", "late"), ("--comm-timeout", 3),
                        ("--no-overlap",)):
@@ -318,7 +318,7 @@ class Processes(RankTest):
             os.kill(self.process_of(process, rank), signal.SIGKILL)
             self.assertNotEqual(process.wait(timeout=SOON + 5), 0)
             done = len(self.metrics_so_far(run)) + 3
-            # One process goes on, and then other numbers of processes do.
+            # One process continues the run, and then other numbers of processes continue it.
             self.assertIn("resuming after epoch", self.ok("train", "--resume", run, "--epochs", done, "--device", "cpu").err)
             self.launched(3, "train", "--resume", run, "--epochs", done + 2)
             self.launched(2, "train", "--resume", run, "--epochs", done + 4, "--threads", 1)

@@ -22,7 +22,8 @@ endfunction()
 
 nacre_mpi_program(test_cluster_mpi ${suite} mpi_test.cpp)
 target_link_libraries(test_cluster_mpi PRIVATE GTest::gtest)
-# An odd and an even number of ranks are among the tests of every change; `make stress` has the rest.
+# One odd and one even number of ranks are among the tests of every change; `make stress` has the
+# rest.
 foreach(ranks 1 2 3 4)
   if(ranks LESS 3)
     set(labels "slow;stress")

@@ -97,7 +97,7 @@ class Faults(unittest.TestCase):
                 run = Run(60, 100000)
                 time.sleep(delay)
                 run.signal(rank, signal.SIGKILL)
-                # mpirun sees it first.
+                # Usually mpirun notices the killed rank before the other ranks do.
                 self.expect_message(run, run.end(SOON), rf"rank {rank} with PID|error of rank \d: rank {rank}:")
 
     def test_ranks_notice_a_killed_one_even_if_the_launcher_does_not(self):

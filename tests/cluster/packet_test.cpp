@@ -1,4 +1,4 @@
-// The communicator of processes, over a transport between threads.
+// Tests the communicator of processes over a transport that connects threads.
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -79,7 +79,7 @@ class Post : public Launcher {
     for (std::thread& thread : threads) thread.join();
     return endings;
   }
-  // The process of a rank ends: nobody hears of it again.
+  // Marks a rank as dead, as if its process had ended.
   void kill(int rank) {
     const std::lock_guard lock(mail_->mutex);
     mail_->dead[rank] = true;

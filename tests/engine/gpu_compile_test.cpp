@@ -190,7 +190,7 @@ TEST(GpuSources, OfRanksCompile) {
   for (const int ranks : {1, 2, 5}) {
     for (const bool doubles : {false, true}) sources.add(cuda::sum_parts(ranks, doubles));
   }
-  // Draws by the numbers of the whole graph.
+  // This kernel draws by the numbers that rows have in the whole graph.
   const auto group = make_group(1);
   const Graph graph = random_graphs(3)[2].graph;
   const Partition parts{1, std::vector<int32_t>(static_cast<size_t>(graph.num_nodes()), 0)};

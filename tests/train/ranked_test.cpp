@@ -53,7 +53,7 @@ RunConfig with_ranks(RunConfig config, std::vector<std::string> devices, const s
   return config;
 }
 
-// What a run showed after some steps.
+// The results of a run after some steps.
 struct Shown {
   std::vector<double> losses;
   Scores scores;

@@ -153,7 +153,7 @@ int64_t unread_file_bytes(const SystemFiles& files) {
     if (!first.ends_with(":")) {  // "begin-end rw-p offset device inode path"
       std::string offset, device;
       words >> offset >> device >> inode;
-      // Of the files of programs, only a few pages are mapped like this.
+      // Data files are mapped like this, but only a few pages of the files of programs are.
       data = inode != 0 && second == "rw-p";
     } else if (data && (first == "Size:" || first == "Rss:")) {
       std::from_chars(second.data(), second.data() + second.size(), kib);

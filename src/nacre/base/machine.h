@@ -39,8 +39,8 @@ void reset_peak_memory();
 int64_t held_memory();
 // Returns the resident memory of this process in bytes including the pages of mapped files.
 int64_t resident_memory();
-// Returns the bytes of mapped data files that are not in memory yet. They will be, once they are
-// read.
+// Returns the bytes of mapped data files that are not in memory yet. They come into memory when
+// they are read.
 int64_t unread_file_bytes(const SystemFiles& files = {});
 
 }  // namespace nacre

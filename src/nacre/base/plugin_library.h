@@ -1,4 +1,4 @@
-// Opens the libraries beside the program that it uses only where they are needed: plug-ins.
+// Opens plug-ins: libraries beside the program, which the program opens only if it needs them.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ struct PluginFunction {
   std::string why;          // why the library could not be opened; empty if there is none
 };
 
-// Opens the library `file` and returns its function `name`. If `only_place` is not empty, it is the
-// library or its folder. Otherwise the library lies beside the program (in a build folder or a
-// bundle) or where an installation puts libraries. The library is never closed, because its
-// exceptions and objects may live until the process ends.
+// Opens the library `file` and returns its function `name`. If `only_place` is not empty, it names
+// the library itself or the folder that the library lies in. If it is empty, the library is looked
+// for beside the program (in a build folder or a bundle) and where an installation puts libraries.
+// The library is never closed, because its exceptions and objects may live until the process ends.
 PluginFunction open_plugin_function(const std::string& file, const char* name, const std::string& only_place = "");
 
 }  // namespace nacre

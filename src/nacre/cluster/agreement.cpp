@@ -5,7 +5,8 @@
 namespace nacre {
 namespace {
 
-// Seconds that a rank waits for each lower rank to choose. The rank that failed is probably dead.
+// Seconds that a rank waits for each lower rank to choose. A lower rank may be the one that failed,
+// and then it chooses nothing.
 constexpr double kTurn = 1.5;
 constexpr double kTurnOfFailed = 0.5;
 constexpr double kLongestWait = 6;

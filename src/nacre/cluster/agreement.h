@@ -1,5 +1,5 @@
-// How ranks in several processes agree on one report of a failure, although reports reach them at
-// different times, and although ranks may be dead or stopped.
+// FailureAgreement: ranks in several processes agree on one report of a failure, although reports
+// reach them at different times, and although ranks may be dead or stopped.
 #pragma once
 
 #include <optional>
@@ -8,20 +8,20 @@
 
 namespace nacre {
 
-// One rank chooses for all: the lowest that can. Every rank collects reports in a vote. When the
-// vote is settled, rank 0 chooses and tells the others. If no choice comes, the next rank chooses,
-// and so on. Its owner guards it with a mutex.
+// One rank chooses a report for all ranks. Every rank collects reports in a vote. When the vote is
+// settled, rank 0 chooses and tells the others. If no choice comes from rank 0, rank 1 chooses, and
+// so on. The owner of this object guards it with a mutex.
 class FailureAgreement {
  public:
   explicit FailureAgreement(int rank) : rank_(rank) {}
 
-  // `now` is now_seconds().
+  // Adds a report that has reached this rank at the time `now` (now_seconds()).
   void add(const FailureReport& report, double now) { vote_.add(report, now); }
   // Adopts the choice of another rank, unless there is a choice already.
   void adopt(const FailureReport& choice);
   // Returns whether it is this rank's turn to choose.
   bool due(double now) const;
-  // Makes this rank's choice.
+  // Chooses a report for all ranks.
   void choose() { choice_ = vote_.chosen(); }
 
   // Returns whether a rank is known to have failed.

@@ -34,8 +34,9 @@ struct SendRows {
 struct ReceiveRows {
   int peer = 0;
   Rows rows;
-  // If given, what arrives is added to the rows instead of replacing them. Messages of several
-  // peers are added in the order of the ranks, so the same rows may be named for several peers.
+  // If this is set, what arrives is added to the rows instead of replacing them. Messages of
+  // several peers are added in the order of the ranks, so the same rows may be named for several
+  // peers.
   std::optional<SumType> add = std::nullopt;
 };
 

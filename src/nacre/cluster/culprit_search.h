@@ -14,17 +14,19 @@ class CulpritSearch {
  public:
   CulpritSearch(int rank, int size) : rank_(rank), asked_(size) {}
 
-  // Begins with the rank that this one waits for.
+  // Begins the search with `blocker`, the rank that this one waits for.
   void begin(int blocker);
   bool begun() const { return at_ >= 0; }
   void stop();
 
-  // Returns the rank that is to be asked now, once for each question.
+  // Returns the rank that is to be asked now. Returns each question's rank only once.
   std::optional<int> next_to_ask();
   uint64_t question() const { return question_; }
-  // `waits_for` is -1 if the rank that was asked waits for nobody.
+  // Takes the answer of rank `by`. `waits_for` is the rank that it waits for, or -1 if it waits for
+  // nobody.
   void answered(int by, uint64_t question, int waits_for);
-  // Returns the last rank of the chain if it is known. Must be called often, as Patience.
+  // Returns the last rank of the chain if it is known. Must be called often, because Patience must
+  // be asked often.
   std::optional<int> culprit();
   // Returns whether the culprit did not answer.
   bool silent() const { return silent_; }

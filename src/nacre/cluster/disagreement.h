@@ -1,4 +1,4 @@
-// Why ranks fail that do not make the same call.
+// Texts that say how the call of a rank differs from the calls of other ranks. Such a rank fails.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct MessageSize {
   int64_t bytes() const { return rows * row_bytes; }
 };
 
-// The elements of a sum.
+// The type and the number of the elements of a sum.
 struct SumSize {
   SumType type = SumType::f32;
   int64_t count = 0;
@@ -26,8 +26,8 @@ struct SumSize {
   bool operator==(const SumSize&) const = default;
 };
 
-// These return the reason of a failure of the rank that is described first. `name` is that of the
-// call.
+// These functions return why a rank has failed. The first argument says what this rank did; the
+// arguments after it say what other ranks did. `name` is the name of the call.
 std::string other_kind(CallKind own, CallKind others);
 std::string other_message(MessageSize sent, int receiver, MessageSize expected, const std::string& name);
 std::string other_sum(SumSize own, SumSize others, const std::string& name);

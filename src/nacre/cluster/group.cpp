@@ -259,7 +259,8 @@ void RankGroup::wait_for_news(Lock& lock, const SharedCall& call, int rank, Pati
   waiting_for_[rank] = peer;
   const uint64_t seen = news_;
   lock.unlock();
-  // Ranks that share a device are seldom far apart, and to wake a thread takes longer than this.
+  // Ranks of one process seldom wait long for each other, and waking a thread takes longer than
+  // kSpin.
   const auto limit = std::chrono::steady_clock::now() + kSpin;
   while (news_ == seen && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
   lock.lock();

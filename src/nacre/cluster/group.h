@@ -26,8 +26,8 @@ struct SharedJob {
   bool ready = false;        // all ends are known
   // in rows of a message or elements of a sum
   int64_t total = 0, piece = 1, claimed = 0, done = 0;
-  // The rank that does the job alone, because it is not shared or because rows are added in order;
-  // -1: any rank that takes part.
+  // The rank that does the job alone, because the job is not shared or because rows are added in
+  // order. If this is -1, any rank that takes part may do it.
   int worker = -1;
   std::shared_ptr<RankOffer> offer;    // of a message that is not shared
   std::shared_ptr<RankTicket> ticket;  // of the work that reads the offer; may be null
@@ -41,7 +41,7 @@ struct SharedCall {
   int num_started = 0, num_finished = 0;
   std::map<std::pair<int, int>, SharedJob> messages;  // by sender and receiver
   SharedJob sum;
-  // If sums are not shared: what each rank offers, and the job of each rank.
+  // If sums are not shared, these hold what each rank offers and the job of each rank.
   std::vector<std::shared_ptr<RankOffer>> offers;
   std::vector<SharedJob> own_sums;
   std::vector<std::vector<SharedJob*>> of_rank;  // jobs that a rank takes part in
@@ -56,8 +56,8 @@ class RankGroup {
   uint64_t start(int rank, const ExchangeRequest& request);
   uint64_t start(int rank, SumType type, void* data, int64_t count, const char* name);
   uint64_t start(int rank, const std::string& text);
-  // Waits for a call of `rank`. If it is a gather, sets *texts. Returns the seconds in which the
-  // rank waited for others and had nothing to copy or add.
+  // Waits for a call of `rank`. If the call is a gather, sets *texts. Returns the seconds in which
+  // the rank waited for others and had nothing to copy or add.
   double finish(int rank, uint64_t number, std::vector<std::string>* texts);
   // Returns when nobody touches the memory that `rank` gave to the call. The rank has failed.
   void give_up(int rank, uint64_t number);
@@ -75,7 +75,8 @@ class RankGroup {
   void compare_ends(SharedCall& call, int rank);
   // Does a piece of a job that `rank` takes part in. Returns false if there is none to do.
   bool run_piece(Lock& lock, SharedCall& call, int rank);
-  // Does a piece of any call that `rank` has started: others may wait for it in another order.
+  // Does a piece of any call that `rank` has started, because other ranks may wait for their calls
+  // in another order.
   bool run_any_piece(Lock& lock, int rank);
   bool may_run(const SharedCall& call, const SharedJob& job, int rank) const;
   void run_job(SharedCall& call, SharedJob& job, const RankMemory::Copy& copy, int rank);

@@ -15,11 +15,11 @@
 namespace nacre {
 namespace {
 
-// Seconds in which the rank that prints the message of a failure ends before others. The launcher
-// ends all ranks when the first of them has ended.
+// Seconds by which the rank that prints the message of a failure ends before the other ranks. It
+// must print first, because the launcher ends all ranks when the first of them has ended.
 constexpr double kTellerFirst = 1;
 
-// Returns the number in a variable of the environment, if it is one.
+// Returns the value of a variable of the environment, if this value is a number.
 std::optional<int> number(const char* name) {
   const char* text = std::getenv(name);
   if (text == nullptr) return std::nullopt;
@@ -33,8 +33,8 @@ std::optional<int> number(const char* name) {
 std::optional<int> launched_size() {
   if (const auto size = number("OMPI_COMM_WORLD_SIZE")) return size;
   if (const auto size = number("PMI_SIZE"); size && number("PMI_RANK")) return size;
-  // The shell of sbatch and salloc has SLURM_PROCID and SLURM_NTASKS too, but it is no step. A step
-  // of one task is usually an interactive shell.
+  // The shell of sbatch and salloc has SLURM_PROCID and SLURM_NTASKS too, but srun has not started
+  // this shell as a step of the job. A step of one task is usually an interactive shell.
   if (const auto size = number("SLURM_STEP_NUM_TASKS"); size && *size > 1 && number("SLURM_PROCID")) return size;
   return std::nullopt;
 }
@@ -58,7 +58,8 @@ std::unique_ptr<Transport> open_transport() {
 
 bool launched_by_mpi() {
   if (launched_size()) return true;
-  // A launcher by PMIx alone. Slurm's says the number of tasks too; see launched_size().
+  // Some launchers set the variables of PMIx only. Slurm sets them too, but launched_size() has
+  // judged Slurm by its number of tasks.
   return std::getenv("PMIX_NAMESPACE") != nullptr && number("PMIX_RANK") && std::getenv("SLURM_JOB_ID") == nullptr;
 }
 

@@ -26,8 +26,8 @@ class PacketHub;
 // environment. A script of a Slurm job does not count; what it starts with srun does.
 bool launched_by_mpi();
 
-// The connection of this process to all others. There is one in a process, and MPI cannot be
-// started again after its end. The thread that makes the object also calls run() or close().
+// The connection of this process to all others. A process has only one, and MPI cannot be started
+// again after its end. The thread that makes the object also calls run() or close().
 class MpiRanks {
  public:
   // Starts MPI. Throws UserError if the plug-in is missing, or if the launcher belongs to another
@@ -45,21 +45,21 @@ class MpiRanks {
   int local_size() const;
   int local_rank() const;
 
-  // Returns a new communicator of all ranks. All ranks call it equally often. Its calls come from
-  // one thread at a time.
+  // Returns a new communicator of all ranks. All ranks call this function equally often. One thread
+  // at a time uses the communicator.
   std::unique_ptr<Communicator> connect(double timeout = kCommTimeout);
 
-  // Calls body(communicator). If it throws on one rank, the others fail with its message. Then
-  // run() throws what the body threw on this rank, or RankFailure if another rank failed. If all
-  // ranks have returned, ends MPI.
+  // Calls body(communicator). If the body throws on one rank, the others fail with its message.
+  // Then run() throws what the body threw on this rank, or RankFailure if another rank failed. If
+  // all ranks have returned, ends MPI.
   void run(const std::function<void(Communicator&)>& body, double timeout = kCommTimeout);
   // Returns when all ranks have called it, and ends MPI. Throws RankFailure.
   void close(double timeout = kCommTimeout);
 
   // Returns whether this rank is the one that prints an error that run() threw.
   bool tells(const std::exception& error) const;
-  // Ends this process and makes the launcher end the others. To be called after a failure, because
-  // the process of a rank that hangs does not end by itself.
+  // Ends this process and makes the launcher end the others. Must be called after a failure,
+  // because the process of a rank that hangs does not end by itself.
   [[noreturn]] void end_all(int code);
 
  private:

@@ -1,4 +1,5 @@
-// What ranks in several processes send to each other: a head and bytes.
+// Packets: ranks in several processes send them to each other. A packet has a head and a body,
+// which is any number of bytes.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +39,7 @@ struct PacketHead {
   int32_t teller = -1;         // of a report
 };
 
-// A packet that has arrived.
+// The head and the body of a packet that has arrived.
 struct PacketView {
   PacketHead head;
   std::span<const std::byte> body;
@@ -50,7 +51,8 @@ struct PacketView {
 Packet make_packet(const PacketHead& head, size_t body_bytes);
 Packet make_packet(const PacketHead& head, std::string_view text);
 std::byte* body_of(const Packet& packet);
-// Throws TransportError if the packet is too short.
+// Returns the head and the body of a packet that rank `from` has sent. Throws TransportError if the
+// packet is too short.
 PacketView view_of(int from, const Packet& packet);
 
 PacketHead head_of(const FailureReport& report, PacketKind kind);

@@ -13,7 +13,7 @@
 
 namespace nacre {
 
-// What a call asks of its group.
+// The group of a call, as the call sees it.
 class CallPort {
  public:
   virtual ~CallPort() = default;
@@ -37,21 +37,21 @@ class PacketCall {
   CallKind kind() const { return kind_; }
   uint64_t number() const { return number_; }
   const char* name() const { return name_; }
-  // Returns how many packets of the call have come in. Whoever waits for the call sees from it that
-  // the call goes on.
+  // Returns how many packets of the call have come in. A rank that waits for the call sees from
+  // this number that the call goes on.
   int64_t received() const { return received_; }
 
   // Tells the peers that this rank has started the call.
   virtual void begin() = 0;
-  // A peer has started the call.
+  // Is called when a packet says that `peer` has started the call.
   void peer_started(int peer, const PacketView& packet);
-  // A part or a sum has arrived.
+  // Is called when a packet with bytes of a part or of a sum has arrived from `peer`.
   void receive(int peer, const PacketView& packet);
-  // Sends what there is room for. Returns whether anything was sent.
+  // Sends as many packets as there is room for. Returns whether anything was sent.
   bool pump();
   // Returns a rank that this rank waits for, or -1 if the call is complete.
   int blocker() const;
-  // Does what needs no other rank; called once, when the call is complete.
+  // Does the work that needs no other rank. Is called once, when the call is complete.
   virtual void finish() {}
 
  protected:
@@ -71,9 +71,10 @@ class PacketCall {
   };
 
   PacketHead head(PacketKind kind) const;
-  // Compares what a peer says of the call with what this rank knows. Returns false after a report.
+  // Compares what a peer says of the call with what this rank knows. Returns false, after a report,
+  // if the two differ.
   virtual bool agrees(int peer, const PacketView& packet) = 0;
-  // All of an incoming message is there.
+  // Is called when all bytes of a message from a peer have arrived.
   virtual void arrived(const InMessage&) {}
 
   CallPort& port_;

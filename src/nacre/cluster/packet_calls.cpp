@@ -79,7 +79,7 @@ class ExchangeCall final : public PacketCall {
     return false;
   }
 
-  // Rows of a peer that are added to others when all have arrived.
+  // Rows of a peer, which are added to the receiver's rows when the rows of all peers have arrived.
   struct Added {
     ReceiveRows to;
     std::vector<std::byte> bytes;

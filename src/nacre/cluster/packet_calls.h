@@ -1,4 +1,4 @@
-// The kinds of calls between processes.
+// Makes calls between processes, one function for each kind of call.
 #pragma once
 
 #include <memory>

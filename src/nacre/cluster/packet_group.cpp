@@ -125,8 +125,8 @@ void PacketGroup::receive_start(int from, const PacketView& packet, Packet& stor
   } else if (head.number >= next_) {
     early_[head.number].push_back({from, std::move(storage)});
   } else if (head.call != CallKind::exchange) {
-    // This rank could end the call without `from`, so it was an exchange without a message between
-    // the two.
+    // This rank has ended the call without waiting for `from`. So the call was an exchange in which
+    // this rank and `from` had no message for each other.
     disagree(from, other_kind(head.call, CallKind::exchange));
   } else if (head.sends.bytes() > 0) {
     disagree(from, other_message(head.sends, rank(), {}, "exchange"));

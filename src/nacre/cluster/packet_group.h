@@ -30,9 +30,9 @@ class PacketGroup final : public CallPort {
 
   // Starts the next call, which `make` makes from its number. Returns the number.
   uint64_t start(FunctionRef<std::unique_ptr<PacketCall>(CallPort&, uint64_t)> make);
-  // Returns the seconds in which no packet came and the rank waited for others.
+  // Waits for a call. Returns the seconds in which no packet came and the rank waited for others.
   double finish(uint64_t number);
-  // The memory of the call is not touched afterwards. The rank has failed.
+  // Gives up a call, because the rank has failed. Nobody touches the memory of the call afterwards.
   void give_up(uint64_t number);
   void leave();
   RankFailure abort(const std::string& reason);
@@ -40,7 +40,8 @@ class PacketGroup final : public CallPort {
   // ---- For the hub, which is locked.
 
   void set_timeout(double timeout) { timeout_ = timeout; }
-  // Other ranks may send packets of a group that this rank does not have yet.
+  // Takes a packet of this group. Other ranks may send packets before this rank has made its own
+  // communicator.
   void receive(int from, const PacketView& packet, Packet& storage);
   // Sends what there is room for, and chooses among reports of a failure when it is this rank's
   // turn. Returns whether anything was sent.
@@ -63,10 +64,11 @@ class PacketGroup final : public CallPort {
   };
 
   void receive_start(int from, const PacketView& packet, Packet& storage);
-  // Says whom this rank waits for.
+  // Tells rank `to`, which has asked, whom this rank waits for.
   void answer(int to, PacketHead head);
   void tell_all(PacketHead head, const std::string& text);
-  // Reports a failure if the rank that this one waits for is gone or has used up the patience.
+  // Reports a failure if the process of `blocker`, the rank that this one waits for, has ended, or
+  // if this rank has waited longer than the timeout.
   void check_blocker(const PacketCall& call, int blocker, Patience& patience);
   void search_culprit(const PacketCall& call, int blocker);
   // Waits until all ranks agree on the failure.
@@ -77,7 +79,7 @@ class PacketGroup final : public CallPort {
   double timeout_ = kCommTimeout;
   uint64_t next_ = 0;  // the number of this rank's next call
   std::map<uint64_t, std::unique_ptr<PacketCall>> calls_;
-  // Of calls that this rank has not started yet.
+  // Packets by which other ranks have started calls that this rank has not started yet.
   std::map<uint64_t, std::vector<EarlyStart>> early_;
   std::vector<uint64_t> left_at_;  // for each rank the first call that it takes no part in
   int waiting_for_ = -1;           // the rank that this one waits for; -1: it does not wait

@@ -13,7 +13,7 @@ namespace {
 
 using Microseconds = std::chrono::microseconds;
 
-// Processes often share cores. So whoever waits yields at once, and soon sleeps.
+// Processes often share cores. So a thread that waits yields at once, and soon sleeps.
 constexpr int kYields = 20;
 constexpr int kLongestSleep = 500;    // microseconds of a rank that waits
 constexpr int kLongestPause = 5000;   // microseconds of the helper

@@ -25,8 +25,8 @@ class PacketHub : public std::enable_shared_from_this<PacketHub> {
   PacketHub(const PacketHub&) = delete;
   PacketHub& operator=(const PacketHub&) = delete;
 
-  // Returns a new communicator. All ranks call it equally often; it does not wait for them.
-  // `timeout` is in seconds; 0 or less: ranks wait for ever.
+  // Returns a new communicator. All ranks call this function equally often; it does not wait for
+  // them. `timeout` is in seconds. If it is 0 or less, ranks wait for ever.
   std::unique_ptr<Communicator> connect(double timeout);
   // Waits until the packets of this rank have been sent, at most two seconds, and ends the
   // transport. There must be no failure.
@@ -53,7 +53,8 @@ class PacketHub : public std::enable_shared_from_this<PacketHub> {
 
   PacketGroup& group(uint32_t id);
   void run_helper();
-  // All groups fail, because packets can no longer be moved. `failed` is -1 if the rank is unknown.
+  // Makes all groups fail, because packets can no longer be moved. `failed` is the rank that is to
+  // blame, or -1 if that is unknown.
   void break_down(int failed, const std::string& reason);
 
   std::unique_ptr<Transport> transport_;
@@ -67,8 +68,8 @@ class PacketHub : public std::enable_shared_from_this<PacketHub> {
   std::thread helper_;
 };
 
-// As long as a Waiter lives, its thread moves packets, and the helper does not. Its owner has the
-// lock when it is made and destroyed.
+// As long as a Waiter lives, its thread moves packets, and the helper does not. The thread holds
+// the lock when it makes and destroys the Waiter.
 class Waiter {
  public:
   explicit Waiter(PacketHub& hub) : hub_(hub) { ++hub_.waiters_; }

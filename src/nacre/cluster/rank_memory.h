@@ -21,17 +21,18 @@ namespace nacre {
 class RankOffer {
  public:
   virtual ~RankOffer() = default;
-  // Returns whether the offer is a copy, so that the rank does not wait until it was taken.
+  // Returns whether the offer is a copy. The rank that offers a copy need not wait until others
+  // have read it.
   virtual bool is_copy() const = 0;
 };
 
-// A point behind work that reads the memory of another rank.
+// A point of time: the end of work that reads the memory of another rank.
 class RankTicket {
  public:
   virtual ~RankTicket() = default;
 };
 
-// Seconds of a device.
+// Seconds that a device has spent on communication.
 struct DeviceSeconds {
   double waited = 0;   // for other ranks
   double moved = 0;    // copying and adding rows
@@ -52,7 +53,7 @@ class RankMemory {
     int from_rank, to_rank;
     ConstRows from;
     Rows to;
-    // If given, the rows are added to the rows of the receiver.
+    // If this is set, the rows are added to the rows of the receiver instead of replacing them.
     std::optional<SumType> add;
     int64_t begin, end;
   };
@@ -67,7 +68,7 @@ class RankMemory {
 
   // Offers rows to rank `to`.
   virtual std::shared_ptr<RankOffer> offer(int from, int to, const ConstRows& rows);
-  // Offers an array to all ranks. It may be overwritten by work that the rank queues later.
+  // Offers an array to all ranks. Work that the rank queues later may overwrite the array.
   virtual std::shared_ptr<RankOffer> offer_part(int rank, SumType type, const void* part, int64_t count);
   // Copies or adds the offered rows into the memory of copy.to_rank. Returns null if the sender may
   // change its rows now, and otherwise a ticket.

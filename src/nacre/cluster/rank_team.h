@@ -1,6 +1,6 @@
-// The ranks of a run as one of them sees them: rank 0 goes on by itself and makes its calls
-// whenever it wants to; the others do the same work at the same time. Ranks are threads of one
-// process (rank_threads.h) or processes (MpiTeam).
+// RankTeam: the ranks of a run as one of them sees them. Rank 0 goes on by itself and makes its
+// calls whenever it wants to; the other ranks make the same calls at the same time. Ranks are
+// threads of one process (rank_threads.h) or processes (MpiTeam).
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace nacre {
 
-// What a rank calls.
+// The two communicators of a rank.
 struct RankCalls {
   Communicator& data;     // moves the rows that ranks compute with, in the memory of their devices
   Communicator& control;  // moves everything else, in host memory
@@ -20,7 +20,7 @@ class RankTeam {
  public:
   virtual ~RankTeam() = default;
 
-  // Returns the calls of this rank.
+  // Returns the communicators of this rank.
   virtual RankCalls calls() = 0;
   // Must be called inside a handler of an exception that this rank threw or caught. Tells the other
   // ranks that the run has failed, and throws what the failed rank threw, as far as it is known.

@@ -7,7 +7,7 @@ namespace nacre {
 namespace {
 
 // Calls copy(byte of the rows, number of bytes, position behind `begin`) for every run of bytes
-// that lies together.
+// that lie directly behind one another.
 template <class Byte, class Copy>
 void for_each_run(const RowRange<Byte>& rows, int64_t begin, int64_t end, const Copy& copy) {
   if (begin >= end) return;

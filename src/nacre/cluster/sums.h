@@ -17,7 +17,7 @@ int64_t bytes_of(SumType type);
 // elements of every array.
 void sum_in_place(SumType type, std::span<void* const> parts, int64_t begin, int64_t end);
 
-// Adds rows [begin, end) of `from` to the rows of the same positions of `to`.
+// Adds rows [begin, end) of `from` to the rows at the same positions in `to`.
 void add_rows(SumType type, const ConstRows& from, const Rows& to, int64_t begin, int64_t end);
 
 // The elements [begin, end) whose sums one rank computes when ranks share the work.

@@ -283,7 +283,7 @@ double CudaDevice::elapsed(const DeviceEvent& from, const DeviceEvent& to) {
 
 bool CudaDevice::reaches(const Device& other) {
   const int peer = static_cast<const CudaDevice&>(other).context_->index();
-  // Contexts of one GPU have their memory in common.
+  // All contexts of one GPU share its memory.
   if (peer == context_->index()) return true;
   int can = 0;
   NACRE_CUDA(cudaDeviceCanAccessPeer(&can, context_->index(), peer));

@@ -33,7 +33,7 @@ ExchangeStep bind_exchange(const Executor& executor, const Kernel& kernel) {
   const auto pending = std::make_shared<std::unique_ptr<PendingCommunication>>();
   return {[links, what, pending] { *pending = links->start(what); },
           [pending] {
-            // What finish() throws ends the run, and the operation with it.
+            // An exception of finish() ends the run, and the operation is destroyed with it.
             const std::unique_ptr<PendingCommunication> now = std::exchange(*pending, nullptr);
             now->finish();
           }};

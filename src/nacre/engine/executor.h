@@ -104,14 +104,15 @@ class Executor {
   NodeVector<int> last_readers() const;
   std::vector<int> time_of_kernels() const;
   // Returns, for each communication kernel, the kernel before which it must have ended: the first
-  // that reads its result, or the end of the step. For other kernels, the next one.
+  // that reads its result, or the end of the step. Any other kernel must have ended before the next
+  // one.
   std::vector<size_t> ends_of_kernels() const;
   void request_leaves(int constants);
   bool share_place(const Kernel& kernel, int k, NodeVector<int>& last_reader);
   void list_actions(const std::map<size_t, ExchangeStep>& exchanges);
   std::vector<Step> record_actions();
 
-  // What a step does: kernels in their order, and the two halves of those that communicate.
+  // One action of a step: a kernel, or one of the two halves of a kernel that communicates.
   struct Action {
     size_t kernel;
     Step step;
@@ -140,8 +141,8 @@ class Executor {
   std::vector<Step> steps_;                                 // for each kernel
   std::vector<std::vector<VariantChoice>> bound_variants_;  // for each kernel
   std::vector<Action> actions_;
-  // A step in as few pieces as the back end can make of it; empty before the second step, and if it
-  // cannot record.
+  // The actions of a step, recorded in as few pieces as possible. This is empty before the second
+  // step, and if the back end cannot record.
   std::vector<Step> pieces_;
   bool recorded_ = false;
   bool warm_ = false;

@@ -1,4 +1,4 @@
-// How an executor plans memory: the lifetimes of values in the order of the kernels.
+// This part of the executor plans memory by the lifetimes of values in the order of the kernels.
 #include <algorithm>
 
 #include "nacre/base/parallel.h"
@@ -128,7 +128,7 @@ void Executor::plan_memory() {
   for (const auto& [name, node] : dfg.updates()) keep(node);
   request_leaves(static_cast<int>(
       std::count_if(plan_->kernels.begin(), plan_->kernels.end(), [](const Kernel& k) { return k.once; })));
-  // Rounded up to whole cache lines, so that threads never share one.
+  // The size is rounded up to whole cache lines, so that threads never share one.
   if (scratch_per_thread_ > 0) scratch_per_thread_ = (scratch_per_thread_ + 31) / 16 * 16;
   scratch_request_ = static_cast<int>(requests_.size());
   requests_.push_back({scratch_per_thread_ * scratch_threads_ * static_cast<int64_t>(sizeof(float)), 0, last});

@@ -23,7 +23,7 @@ struct Side {
   std::shared_ptr<GpuContext> context;  // launches the kernels of this file
   std::shared_ptr<RankBuffers> buffers;
 
-  // What the device does between two of its events.
+  // Work of the device between two of its events. `what` says how its seconds are counted.
   struct Span {
     double DeviceSeconds::*what;
     DeviceEvent from, to;

@@ -175,8 +175,8 @@ Transport* start() {
     dlopen(info.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
   }
   // While MPI starts and ends, it must not spin either. And it must not read the memory of other
-  // processes: in some containers that is forbidden, and of a process that has been killed it
-  // cannot be read. Users may set both variables themselves.
+  // processes: some containers forbid that, and the memory of a process that has been killed cannot
+  // be read. Users may set both variables themselves.
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
   int provided = 0;

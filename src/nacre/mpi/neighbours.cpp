@@ -40,7 +40,8 @@ std::string machine_text() {
   std::array<char, 64> host{};
   if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
   std::error_code ignored;
-  // Processes of other containers have numbers of their own.
+  // Another container may give the same number to another process, so its ranks count as those of
+  // another machine.
   return boot + " " + std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string() + " " + host.data();
 }
 

@@ -1,4 +1,5 @@
-// Which ranks run on the machine of this process, and whether their processes still exist.
+// Neighbours: tells which ranks run on the machine of this process, and whether their processes
+// still exist.
 #pragma once
 
 #include <array>
@@ -7,7 +8,7 @@
 
 namespace nacre::mpi {
 
-// Says which process a rank is. All ranks tell each other theirs.
+// Says which process a rank is. Every rank sends its card to all others.
 struct ProcessCard {
   std::array<char, 160> machine;  // equal for processes that see each other's numbers
   int64_t process = 0;

@@ -65,7 +65,7 @@ class Overlap {
     return reader;
   }
 
-  // Moves kernels between communication k and its first reader.
+  // Moves other kernels to between communication kernel k and the first reader of its result.
   void fill(size_t k) {
     size_t reader = first_reader(k);
     int moves = 0;

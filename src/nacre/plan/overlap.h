@@ -1,4 +1,4 @@
-// Makes room for communication to go on while a rank computes.
+// Orders the kernels of a plan so that a rank computes while communication goes on.
 #pragma once
 
 #include "nacre/plan/plan.h"

@@ -129,7 +129,7 @@ void require_parameters(const Dfg& dfg, const Blocks& blocks, const RunConfig& c
 void require_room(const RunConfig& config, int64_t bytes, const std::string& what, const std::string& remedy) {
   if (config.program_bytes == 0) return;
   const MemoryBound bound = host_bound(config, runs_on_gpu(config));
-  // The program grows a little meanwhile, as bill_of() allows for.
+  // The program grows a little while it prepares. bill_of() allows for this growth, too.
   const int64_t need = resident_memory() + unread_file_bytes() + kProgram / 2 + bytes;
   if (need <= bound.bytes) return;
   refuse_memory(fmt::format("preparing needs {} for {}; in all", size_of(bytes), what), static_cast<double>(need),

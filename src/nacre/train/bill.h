@@ -24,7 +24,8 @@ struct MemoryPhase {
 
 struct Bill {
   std::vector<MemoryPhase> phases;
-  // What to change if a phase other than reading does not fit; empty: the model or the graph.
+  // What the user should change if a phase other than reading does not fit. If this is empty, the
+  // message names the model or the graph.
   std::string remedy;
 
   const MemoryPhase& largest() const;

@@ -19,7 +19,7 @@ struct RankDevice {
 };
 
 // Returns the devices of the list. "cpu:2" is two threads of the host; "cpu" without a number
-// shares the host's threads evenly with the other ranks that are written so. Throws UserError if an
+// shares the host's threads evenly with other entries without a number. Throws UserError if an
 // entry is no device of this machine, or does not support --precision.
 std::vector<RankDevice> rank_devices(const RunConfig& config);
 

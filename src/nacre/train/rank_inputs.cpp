@@ -23,7 +23,8 @@ Array<NodeId> own_then_halo(const LocalGraph& local) {
   return numbers;
 }
 
-// Returns the rank's numbers of those `nodes` that it owns. Both lists are ascending or not alike.
+// Returns the rank's numbers of those `nodes` that the rank owns, in the order of `nodes`. `own` is
+// ascending.
 Array<NodeId> local_numbers(const Array<NodeId>& nodes, const Array<NodeId>& own) {
   std::vector<NodeId> numbers;
   for (const NodeId v : nodes) {
@@ -53,7 +54,8 @@ Tensor RankInputs::sum_at(End end, bool weighted) const {
   return rows(sums, vertices_.size());
 }
 
-// A training vertex weighs as much as it does on one device: the mean is over those of all ranks.
+// A training vertex weighs as much as it does on one device: the mean is over the training vertices
+// of all ranks.
 Tensor RankInputs::loss_weights() const {
   double total = 0;
   for (const NodeId v : run_.dataset.splits.train) total += run_.counts(v) ? run_.class_weight(v) : 0;

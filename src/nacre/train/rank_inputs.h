@@ -14,7 +14,7 @@ namespace nacre {
 
 class RankInputs {
  public:
-  // `run` is that of the whole graph. Both arguments must outlive this object.
+  // `run` has the data of the whole graph. Both arguments must outlive this object.
   RankInputs(const RunData& run, const LocalGraph& local);
 
   // Makes the values of the inputs that the plan has. Without a call for a plan, bind() of its
@@ -33,14 +33,15 @@ class RankInputs {
   Tensor value(const std::string& name) const;
   Tensor rows(const Tensor& table, int64_t count) const;
   Tensor loss_weights() const;
-  // Returns for each vertex the sum of `weight` over its edges at one end; of 1 if there are none.
+  // Returns for each vertex the sum of the weights of its edges at one end, or, if not `weighted`,
+  // the number of these edges.
   Tensor sum_at(End end, bool weighted) const;
 
   const RunData& run_;
   const LocalGraph& local_;
   Array<NodeId> vertices_;  // numbers in the whole graph: own vertices, then the halo
-  // By the name without layer; rows of own vertices and halo, so that both forms of an input
-  // (halo_leaf()) are bound to one array.
+  // The value of each input, by the name of the input without its layer. A value has rows of own
+  // vertices and halo, so that both forms of an input (halo_leaf()) are bound to one array.
   std::map<std::string, Tensor> values_;
 };
 

@@ -17,7 +17,7 @@
 namespace nacre {
 namespace {
 
-// Of this many steps, a rank on a GPU measures one.
+// A rank on a GPU measures one of this many steps.
 constexpr int64_t kMeasuredEvery = 8;
 
 // Returns numbers of all ranks, in their order.
@@ -134,10 +134,9 @@ HaloRows RankSession::cheapest_rows(const Dfg& dfg, PlanOptions options) {
     least = seconds;
     best = rows;
   }
-  travels_ = fmt::format(
-      "rows travel between ranks {} (--halo-rows); predicted time of a step and bytes that the largest rank receives: "
-      "{}",
-      halo_rows_name(best), others);
+  travels_ =
+      fmt::format("--halo-rows auto chooses {}; predicted time of a step and bytes that the largest rank receives: {}",
+                  halo_rows_name(best), others);
   return best;
 }
 

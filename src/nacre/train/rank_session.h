@@ -20,7 +20,7 @@
 
 namespace nacre {
 
-// What the rank of a run is made from.
+// Everything that the session of a rank is made from.
 struct RankSetup {
   const RunData& run;          // of the whole graph; must outlive the rank
   const Partition& partition;  // likewise
@@ -30,7 +30,7 @@ struct RankSetup {
   Communicator& data;     // moves values of steps, in the memory of the devices
   Communicator& control;  // moves everything else, in host memory
   SessionNeeds needs;
-  // What `data` moves between GPUs with; null if all ranks compute on the host.
+  // `data` moves rows between GPUs with this. It is null if all ranks compute on the host.
   std::shared_ptr<RankMemory> memory;
 };
 
@@ -53,8 +53,8 @@ struct RankFigures {
   int64_t device_bytes = 0;  // memory() of the rank
   int64_t host_bytes = 0;    // what a rank on a GPU holds on the host
   int64_t sent = 0;          // bytes that it has sent in steps and evaluations
-  // Bytes of rows that it receives in a step: as planned, and as counted in the last step. Sums
-  // over all ranks are not included.
+  // Bytes of rows that the rank receives in a step: as planned, and as counted in the last step.
+  // Sums over all ranks are not included.
   int64_t planned_received = 0;
   int64_t received = 0;
   // Seconds of the kernels of a step without communication, the mean of the timed steps. They were
@@ -86,15 +86,15 @@ class RankSession {
   // Allocates memory, and computes the constants. Waits for the other ranks.
   void start();
 
-  // Each of the following waits for the other ranks.
-  // If `timed`, every kernel is timed by itself, which takes longer.
+  // Each of the following functions waits for the other ranks.
+  // Runs a step. If `timed`, every kernel is timed by itself, and the step takes longer.
   void step(int64_t step, double lr, bool timed = false);
   // Makes the weights and the state of the optimiser equal to those of rank 0.
   void share_weights();
   // Returns the scores of all ranks on rank 0, and of this one on the others.
   Scores evaluate(bool with_loss);
   // Computes an output ("logits" or "embedding") for all vertices. On rank 0, `all` has the rows of
-  // all vertices of the whole graph; other ranks give null.
+  // all vertices of the whole graph; other ranks pass null.
   void predict(const std::string& output, float* all);
 
   // Returns the figures of all ranks, in their order. Waits for the other ranks.

@@ -15,7 +15,7 @@
 namespace nacre {
 namespace {
 
-// How much faster a multiprocessor of a GPU is than a thread of the host, for first shares only.
+// A multiprocessor of a GPU counts as this many threads of the host. Only first shares use this.
 constexpr double kThreadsOfMultiprocessor = 4;
 
 // Carries out an order. Returns false if the session of the rank must end.
@@ -88,8 +88,8 @@ void RankedRun::leave_out_weak() {
   std::vector<int> weak = weak_ranks(scores());
   for (auto r = weak.rbegin(); r != weak.rend(); ++r) {
     run_.notes.push_back(fmt::format(
-        "{} is left out: it is much slower than the other devices, and waiting for it would take longer than its help "
-        "saves (--shares uses it all the same)",
+        "{} is left out: it is much slower than the other devices, which would wait for it longer than its work would "
+        "save (with --shares, it is used all the same)",
         devices_[*r].text));
     devices_.erase(devices_.begin() + *r);
     views_.erase(views_.begin() + *r);

@@ -13,7 +13,7 @@
 
 namespace nacre {
 
-// What rank 0 tells the others to do. It is sent as bytes.
+// An order says what rank 0 wants the other ranks to do. It is sent as bytes.
 struct RankOrder {
   enum class Kind : uint8_t { start, step, weights, average, evaluate, predict, embeddings, figures, rebuild, end };
 

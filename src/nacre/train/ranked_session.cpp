@@ -37,7 +37,7 @@ void take_threads(const std::vector<RankDevice>& devices) {
 }
 
 // Opens the devices of all ranks, deals out the nodes, and connects the ranks as threads of this
-// process. Without shares, the run has its own.
+// process. If `shares` is empty, the run chooses the shares.
 std::unique_ptr<RankTeam> start_threads(RankedRun& run, const std::vector<double>& shares) {
   GroupOptions group;
   group.timeout = run.data().config.ranks.timeout;
@@ -91,7 +91,7 @@ RankedSession::~RankedSession() {
     give({Kind::end}, [] {});
   } catch (const std::exception& error) {
     // The run has failed before, and its error has been thrown. The ranks end all the same.
-    log_verbose(std::string("the ranks ended by a failure: ") + error.what());
+    log_verbose(std::string("a failure ended the ranks: ") + error.what());
   }
 }
 
@@ -165,8 +165,8 @@ void RankedSession::balance() {
   }
   const double even = work / speed;  // seconds of a step whose kernels take as long on all ranks
   const auto left = static_cast<double>(config().epochs - steps_);
-  const std::string now = fmt::format("the slowest rank computes {} per step, an even split {}", human_seconds(slowest),
-                                      human_seconds(even));
+  const std::string now = fmt::format("the slowest rank computes {} per step; in an even split, each would compute {}",
+                                      human_seconds(slowest), human_seconds(even));
   // Cutting the graph again and planning take about as long as they did at the start.
   const double cost = run_.partition_seconds() + plan_seconds_;
   if (slowest < even * (1 + kTolerated) || (slowest - even) * left < cost) {
@@ -254,7 +254,7 @@ void RankedSession::describe() {
   if (!own_->travels().empty()) run_.notes().push_back(own_->travels());
   if (config().plan == "auto") {
     run_.notes().emplace_back(
-        "several devices are planned by rules, because the kernels of a rank cannot be timed without the other ranks");
+        "plans for several devices are made by rules, because a rank's kernels cannot be timed without other ranks");
   }
 }
 

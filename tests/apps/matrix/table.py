@@ -202,7 +202,7 @@ RULES = (
     Rule("devices!=one & data=kinds|learned features", "several kinds of nodes"),
     Rule("devices!=one & device!=auto", "is for one device"),
     Rule("devices!=one & threads!=all", "is for one device"),
-    Rule("devices!=one & cache=not used", "several devices are planned by rules"),
+    Rule("devices!=one & cache=not used", "plans for several devices are made by rules"),
     # mini-batches
     Rule("mode=full & data!=users & sampler!=default", "--mode minibatch"),
     Rule("mode=full & data!=users & batch!=default", "--mode minibatch"),

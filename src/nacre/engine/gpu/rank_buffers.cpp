@@ -13,7 +13,7 @@ RankBuffer RankBuffers::take(int64_t bytes, bool pinned) {
   RankBuffer buffer;
   {
     const std::lock_guard lock(mutex_);
-    // Of equal sizes, the one that was given back first comes first.
+    // Buffers of equal sizes lie in the order in which they were given back.
     if (const auto found = free_.find({pinned, size}); found != free_.end()) {
       buffer = std::move(found->second);
       free_.erase(found);

@@ -12,7 +12,7 @@
 
 namespace nacre {
 
-// A point behind work that reads a buffer, and the device that does the work.
+// The end of work that reads a buffer, and the device that does the work.
 struct BufferReader {
   Device* device = nullptr;
   DeviceEvent event;
@@ -25,17 +25,19 @@ struct RankBuffer {
   std::vector<BufferReader> readers;
 };
 
-// The buffers of one rank. A buffer that was given back is used again after the work that reads it.
+// The buffers of one rank. A buffer that was given back is used again when the work that reads it
+// has ended.
 class RankBuffers {
  public:
-  // `device` is that of the rank; null if it has none. `allocator` allocates page-locked memory.
+  // `device` is the device of the rank, or null if the rank has none. `allocator` allocates
+  // page-locked memory.
   RankBuffers(std::shared_ptr<Device> device, std::shared_ptr<Device> allocator)
       : device_(std::move(device)), allocator_(std::move(allocator)) {}
 
-  // Only the thread of the rank calls this. Work that it begins or queues from now on may write to
-  // the buffer.
+  // Returns a buffer. Only the thread of the rank calls this. Work that the thread begins or queues
+  // from now on may write to the buffer.
   RankBuffer take(int64_t bytes, bool pinned);
-  // Any thread may call this.
+  // Gives a buffer back. Any thread may call this.
   void give(RankBuffer buffer);
 
  private:

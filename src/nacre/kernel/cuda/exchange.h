@@ -1,4 +1,4 @@
-// Sources with which ranks on GPUs read rows and arrays of each other.
+// Sources of the kernels with which ranks on GPUs read rows and arrays of each other.
 #pragma once
 
 #include "nacre/kernel/cuda/params.h"
@@ -21,7 +21,7 @@ Source move_rows(const RowMove& move);
 int64_t move_blocks(const RowMove& move, int64_t rows);
 
 NACRE_PARAMS(SumPartsParams, (Value*, out), (i64, count));
-// Adds up `parts` arrays of floats or doubles, in their order, which are the operands.
+// Adds up the operands in their order. They are `parts` arrays of floats or doubles.
 Source sum_parts(int parts, bool doubles);
 inline constexpr int kSumThreads = 256;
 
