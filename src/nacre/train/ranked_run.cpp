@@ -86,14 +86,15 @@ std::vector<double> RankedRun::scores() const {
 void RankedRun::leave_out_weak() {
   if (!run_.config.ranks.shares.empty()) return;
   std::vector<int> weak = weak_ranks(scores());
-  for (auto r = weak.rbegin(); r != weak.rend(); ++r) {
+  std::reverse(weak.begin(), weak.end());  // so that the numbers of those to come stay the same
+  for (const int r : weak) {
     run_.notes.push_back(fmt::format(
         "{} is left out: it is much slower than the other devices, which would wait for it longer than its work would "
         "save (with --shares, it is used all the same)",
-        devices_[*r].text));
-    devices_.erase(devices_.begin() + *r);
-    views_.erase(views_.begin() + *r);
-    opened_.erase(opened_.begin() + *r);
+        devices_[r].text));
+    devices_.erase(devices_.begin() + r);
+    views_.erase(views_.begin() + r);
+    opened_.erase(opened_.begin() + r);
   }
 }
 
