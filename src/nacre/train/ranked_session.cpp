@@ -45,6 +45,7 @@ std::unique_ptr<RankTeam> start_threads(RankedRun& run, const std::vector<double
   run.leave_out_weak();
   const auto ranks = static_cast<int>(run.devices().size());
   std::vector<std::shared_ptr<GpuCompiler>> compilers;
+  compilers.reserve(ranks);
   for (int r = 0; r < ranks; ++r) compilers.push_back(run.device(r)->gpu_compiler());
   if (shares.empty()) {
     run.deal_out();
