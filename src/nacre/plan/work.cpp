@@ -52,21 +52,23 @@ class Counter {
     w_[Feature::stream_bytes] += edges() * 4;
   }
 
+  void count_sums() {
+    const auto in = operands<SpmmOperands>(k_);
+    const bool of_pairs = k_.direction == Direction::pairs_of_dst || k_.direction == Direction::pairs_of_src;
+    const double entries = of_pairs ? rows(in.x) : edges();
+    w_[Feature::edges] += entries;
+    w_[Feature::stream_bytes] += entries * 4;
+    gather(in.x, entries);
+    stream(in.weight);
+    w_[Feature::vector_flops] += entries * width(k_.root);
+  }
+
   void count_kind() {
     const Node& root = dfg_[k_.root];
     w_[Feature::rows] += rows(k_.root);
     switch (k_.kind) {
-      case KernelKind::spmm: {
-        const auto in = operands<SpmmOperands>(k_);
-        const bool of_pairs = k_.direction == Direction::pairs_of_dst || k_.direction == Direction::pairs_of_src;
-        const double entries = of_pairs ? rows(in.x) : edges();
-        w_[Feature::edges] += entries;
-        w_[Feature::stream_bytes] += entries * 4;
-        gather(in.x, entries);
-        stream(in.weight);
-        w_[Feature::vector_flops] += entries * width(k_.root);
-        return;
-      }
+      case KernelKind::spmm:
+        return count_sums();
       case KernelKind::matmul: {
         const auto in = operands<ProductOperands>(k_);
         stream(in.x);

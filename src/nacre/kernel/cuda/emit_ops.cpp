@@ -70,7 +70,7 @@ std::string ProgramText::unary(const Micro& m, int u) const {
 
 // Returns the expression for the number of a row in the whole graph, on which draws depend.
 std::string ProgramText::number_of_row(int u, bool masked) const {
-  const std::string pos = "pos" + number(u);
+  std::string pos = "pos" + number(u);
   if (numbers_word() < 0) return pos;
   const std::string listed = "__ldg(ids_" + o_.name + " + " + pos + ")";
   return masked ? "(ok" + number(u) + " ? " + listed + " : 0u)" : listed;
